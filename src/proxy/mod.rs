@@ -1,0 +1,2 @@
+//! Listen, exchange, forward.
+pub mod upstream;

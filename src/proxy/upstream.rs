@@ -1,0 +1,79 @@
+//! The backend as the exchange sees it: a request in, a reply out. `HttpUpstream`, the simulator and a replayed
+//! recording implement it.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use hyper::{
+    Request, Response,
+    body::{Body, Frame, Incoming, SizeHint},
+};
+
+/// The body of a request on its way to the upstream.
+pub type SentBody = http_body_util::Either<http_body_util::Full<Bytes>, Incoming>;
+
+/// A future that an upstream returns.
+pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Response<ReceivedBody>, UpstreamError>> + Send + 'a>>;
+
+/// A backend.
+pub trait Upstream: Send + Sync + std::fmt::Debug {
+    /// What records call it: scheme, host and port, or `simulator`.
+    fn name(&self) -> &str;
+
+    /// Sends a request (its URI holds path and query only) and returns the reply as soon as its head is there.
+    /// Dropping the future or the body cancels the call.
+    fn send(&self, request: Request<SentBody>) -> Answering<'_>;
+}
+
+/// Why there is no reply.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// No connection: refused, no such host, TLS failure.
+    #[error("cannot reach the upstream")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The connection ended before a head came.
+    #[error("the upstream closed the connection before it answered")]
+    Closed(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Nothing came in time.
+    #[error("the upstream did not answer within {0:?}")]
+    Timeout(std::time::Duration),
+}
+
+/// The body of a reply.
+#[derive(Debug)]
+pub enum ReceivedBody {
+    /// From a connection.
+    Live(Incoming),
+    /// Made in this process: frames in order.
+    Made(std::collections::VecDeque<Bytes>),
+}
+
+impl Body for ReceivedBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.get_mut() {
+            ReceivedBody::Live(body) => Pin::new(body).poll_frame(context),
+            ReceivedBody::Made(frames) => Poll::Ready(frames.pop_front().map(|frame| Ok(Frame::data(frame)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ReceivedBody::Live(body) => body.is_end_stream(),
+            ReceivedBody::Made(frames) => frames.is_empty(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ReceivedBody::Live(body) => body.size_hint(),
+            ReceivedBody::Made(frames) => SizeHint::with_exact(frames.iter().map(|f| f.len() as u64).sum()),
+        }
+    }
+}

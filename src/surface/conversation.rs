@@ -1,0 +1,228 @@
+//! The neutral view of a model call: what manipulators edit, identity reads and the simulator answers.
+//!
+//! It holds meaning only: no JSON paths, no bytes. Each element remembers where in the original it came from
+//! (`Origin`), so that a surface can write an edited view back and touch nothing but what was edited.
+
+use crate::trajectory::Usage;
+
+/// Where an element stood in the body it was read from; `None` for one that an edit made.
+pub type Origin = Option<usize>;
+
+/// A request: what a model is asked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Conversation {
+    /// The model's name.
+    pub model: String,
+    /// The messages, oldest first.
+    pub messages: Vec<Message>,
+    /// The tools on offer.
+    pub tools: Vec<Tool>,
+    /// Whether the reply is asked for as a stream.
+    pub stream: bool,
+    /// Whether a stream is to end with a usage frame.
+    pub stream_usage: bool,
+    /// How many alternative answers are asked for; 1 when not said.
+    pub choices: u32,
+    /// The required shape of the answer.
+    pub format: Format,
+    /// Whether the model must, may or must not call a tool.
+    pub tool_choice: ToolChoice,
+    /// Longest answer in tokens, if said.
+    pub max_tokens: Option<u64>,
+    /// Strings at which the answer stops.
+    pub stop: Vec<String>,
+    /// Caller-defined `metadata` entries.
+    pub metadata: Vec<(String, String)>,
+    /// The `user` field.
+    pub user: Option<String>,
+}
+
+/// The shape that an answer must have.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Format {
+    /// Free text.
+    #[default]
+    Text,
+    /// Any JSON object.
+    JsonObject,
+    /// JSON that fits a schema.
+    JsonSchema {
+        /// The schema's name.
+        name: String,
+        /// The schema.
+        schema: serde_json::Value,
+    },
+}
+
+/// Whether tools are to be called.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// No tool may be called.
+    None,
+    /// Some tool must be called.
+    Required,
+    /// This tool must be called.
+    Named(String),
+}
+
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The prompt that makes an agent what it is.
+    System,
+    /// The same, by its newer name.
+    Developer,
+    /// The caller, or another agent.
+    User,
+    /// The model, or another agent whose words are kept as such.
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+    /// A role that this crate does not know.
+    Other,
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's name, where the API carries one.
+    pub name: Option<String>,
+    /// The content, in order.
+    pub parts: Vec<Part>,
+    /// Tool calls that the message makes.
+    pub tool_calls: Vec<ToolCall>,
+    /// The id of the tool call that the message answers.
+    pub answers_call: Option<String>,
+    /// Where it stood.
+    pub origin: Origin,
+}
+
+/// A piece of content.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// Something that is not text (an image, audio, a refusal): carried, never edited.
+    Opaque(String),
+}
+
+/// A call of a tool, made by a model.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolCall {
+    /// The id that its result will name.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments: JSON text as the model wrote it, valid or not.
+    pub arguments: String,
+    /// Where it stood.
+    pub origin: Origin,
+}
+
+/// A tool on offer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it says it does.
+    pub description: String,
+    /// JSON schema of its arguments.
+    pub parameters: serde_json::Value,
+    /// Where it stood.
+    pub origin: Origin,
+}
+
+/// A reply: one or more alternative answers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reply {
+    /// The reply's id.
+    pub id: String,
+    /// The model that answered.
+    pub model: String,
+    /// The alternatives, by index.
+    pub answers: Vec<Answer>,
+    /// Token counts, if said.
+    pub usage: Option<Usage>,
+}
+
+/// One alternative of a reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Its number among the alternatives, 0-based.
+    pub index: u32,
+    /// What the model said.
+    pub message: Message,
+    /// Why it stopped, in the API's own word; `None` when not said.
+    pub finish_reason: Option<String>,
+}
+
+impl Message {
+    /// A new message of one text, as an edit or the simulator makes it.
+    pub fn text_of(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            name: None,
+            parts: vec![Part::Text(text.into())],
+            tool_calls: Vec::new(),
+            answers_call: None,
+            origin: None,
+        }
+    }
+
+    /// All text parts, joined by line breaks.
+    pub fn text(&self) -> String {
+        let mut texts = self.parts.iter().filter_map(Part::as_text);
+        let first = texts.next().unwrap_or_default().to_owned();
+        texts.fold(first, |joined, text| joined + "\n" + text)
+    }
+
+    /// Replaces all text by one text: it goes into the first text part, the other text parts are emptied. A message
+    /// without a text part gets one.
+    pub fn set_text(&mut self, text: impl Into<String>) {
+        let mut text = Some(text.into());
+        for part in &mut self.parts {
+            if let Part::Text(old) = part {
+                *old = text.take().unwrap_or_default();
+            }
+        }
+        if let Some(text) = text {
+            self.parts.push(Part::Text(text));
+        }
+    }
+
+    /// The text parts, to be edited in place.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.parts.iter_mut().filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            Part::Opaque(_) => None,
+        })
+    }
+}
+
+impl Part {
+    /// The text, if it is text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Part::Text(text) => Some(text),
+            Part::Opaque(_) => None,
+        }
+    }
+}
+
+impl Conversation {
+    /// All system and developer texts, joined by line breaks: what makes the agent what it is.
+    pub fn prompt(&self) -> String {
+        let prompts = self.messages.iter().filter(|m| matches!(m.role, Role::System | Role::Developer));
+        prompts.map(Message::text).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The first message of role user.
+    pub fn first_user(&self) -> Option<&Message> {
+        self.messages.iter().find(|m| m.role == Role::User)
+    }
+}

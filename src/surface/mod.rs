@@ -1,0 +1,109 @@
+//! API shapes: the only place that knows their field names.
+//!
+//! A surface reads bodies into the neutral [`Conversation`] and [`Reply`], and writes edited views back as
+//! byte-exact splices of the original. It never knows which manipulator ran, and never re-serialises a body.
+//! To add one: a file here, and one line in [`ALL`].
+
+pub mod conversation;
+mod openai_chat;
+pub mod splice;
+pub mod sse;
+
+use bytes::Bytes;
+pub use conversation::{Answer, Conversation, Format, Message, Part, Reply, Role, Tool, ToolCall, ToolChoice};
+pub use openai_chat::OpenaiChat;
+
+/// Every surface that can be read and edited.
+pub const ALL: &[&dyn Surface] = &[];
+
+/// Why a body could not be read or an edit could not be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SurfaceError {
+    /// The body is not what the API asks for.
+    #[error("the body is not {expected}: {detail}")]
+    Unreadable {
+        /// What was expected, for example `a chat completion request`.
+        expected: &'static str,
+        /// What is wrong, and at which byte if known.
+        detail: String,
+    },
+    /// The edit has no place in this body.
+    #[error("the edit has no place in the body: {0}")]
+    NoPlace(String),
+}
+
+/// An API shape.
+pub trait Surface: Sync + std::fmt::Debug {
+    /// Its name in records, for example `openai_chat`.
+    fn name(&self) -> &'static str;
+
+    /// Whether a request to this path (query and our own prefix taken off) speaks this surface.
+    fn matches(&self, method: &str, path: &str) -> bool;
+
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Unreadable`] when the body is not a request of this surface.
+    fn read_request(&self, body: &[u8]) -> Result<Conversation, SurfaceError>;
+
+    /// Writes the edited view into the body that `before` was read from.
+    ///
+    /// # Errors
+    /// [`SurfaceError::NoPlace`] when the edit cannot be expressed.
+    fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError>;
+
+    /// Reads a whole reply.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Unreadable`] when the body is not a reply of this surface.
+    fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError>;
+
+    /// Writes the edited view into a whole reply.
+    ///
+    /// # Errors
+    /// [`SurfaceError::NoPlace`] when the edit cannot be expressed.
+    fn write_reply(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError>;
+
+    /// Assembles a streamed reply into the view that the same reply sent whole would have.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Unreadable`] when no frame is one of this surface.
+    fn read_stream(&self, body: &[u8]) -> Result<Reply, SurfaceError>;
+
+    /// Writes the edited view into a streamed reply: same frames, edited spans.
+    ///
+    /// # Errors
+    /// [`SurfaceError::NoPlace`] when the edit cannot be expressed.
+    fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError>;
+
+    /// The line that starts the last frame of a stream (for example `data: [DONE]`), without its line end. A client
+    /// may leave as soon as it has read it.
+    fn end_of_stream(&self) -> &'static [u8];
+
+    /// Composes a whole reply, as the simulator gives it. `created` is in seconds since 1970.
+    fn compose(&self, reply: &Reply, created: u64) -> Bytes;
+
+    /// Composes a streamed reply: one element a frame, the end marker included.
+    fn compose_stream(&self, reply: &Reply, created: u64, with_usage: bool) -> Vec<Bytes>;
+
+    /// The error body of this API.
+    fn error_body(&self, error: &ErrorBody<'_>) -> Bytes;
+}
+
+/// What an error body says.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorBody<'a> {
+    /// For people.
+    pub message: &'a str,
+    /// The API's error type, for example `invalid_request_error`.
+    pub kind: &'a str,
+    /// The API's error code, if any.
+    pub code: Option<&'a str>,
+    /// The offending parameter, if any.
+    pub param: Option<&'a str>,
+}
+
+/// The surface for a request, if it is one that can be read and edited.
+pub fn for_path(method: &str, path: &str) -> Option<&'static dyn Surface> {
+    ALL.iter().copied().find(|surface| surface.matches(method, path))
+}

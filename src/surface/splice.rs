@@ -1,0 +1,1 @@
+//! Byte-exact edits of a JSON text: spans are found, replaced in a copy, and nothing else moves.

@@ -1,0 +1,143 @@
+//! Ids and indices, each checked once where it enters.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest run id, in bytes.
+const RUN_ID_MAX: usize = 64;
+/// Longest agent name, in characters.
+const AGENT_NAME_MAX: usize = 128;
+
+/// Why an id was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// The run id is not `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`.
+    #[error(
+        "run id `{}` is not allowed: expected 1 to 64 of A-Z a-z 0-9 . _ -, not starting with . _ or -",
+        .0.escape_debug()
+    )]
+    Run(String),
+    /// The agent name is empty, too long or holds a control or bidirectional-override character.
+    #[error("agent name `{}` is not allowed: expected 1 to 128 printable characters", .0.escape_debug())]
+    Agent(String),
+}
+
+/// Names one execution of a multi-agent system: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, so it is always safe as a
+/// directory name and as a path segment of a URL.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RunId(Box<str>);
+
+impl RunId {
+    /// Checks the raw text (never a percent-decoded one).
+    ///
+    /// # Errors
+    /// [`IdError::Run`] when it has another form.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let bytes = text.as_bytes();
+        let allowed = bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+            && bytes.len() <= RUN_ID_MAX
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte));
+        if allowed { Ok(Self(text.into())) } else { Err(IdError::Run(text.chars().take(80).collect())) }
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = IdError;
+    fn try_from(text: String) -> Result<Self, IdError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<RunId> for String {
+    fn from(id: RunId) -> Self {
+        id.0.into()
+    }
+}
+
+/// Names an agent. Free text, because frameworks name agents `Senior Researcher`; never empty, never with
+/// characters that could steer a terminal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentName(Box<str>);
+
+impl AgentName {
+    /// Checks the text.
+    ///
+    /// # Errors
+    /// [`IdError::Agent`] when it is empty, over 128 characters, or holds control or bidi characters.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let hostile = |c: char| {
+            c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        };
+        let allowed = !text.trim().is_empty() && text.chars().count() <= AGENT_NAME_MAX && !text.chars().any(hostile);
+        if allowed { Ok(Self(text.trim().into())) } else { Err(IdError::Agent(text.chars().take(140).collect())) }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for AgentName {
+    type Error = IdError;
+    fn try_from(text: String) -> Result<Self, IdError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<AgentName> for String {
+    fn from(name: AgentName) -> Self {
+        name.0.into()
+    }
+}
+
+/// One model call of a run, 0-based, in arrival order.
+pub type StepIndex = u32;
+
+/// The agent's own number of a model call, 0-based, per agent instance.
+pub type Call = u32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_ids() {
+        for good in ["a", "run-1", "A.b_c-9", &"x".repeat(64)] {
+            assert!(RunId::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", "-a", "_a", "a/b", "a%2e", "a b", "é", "a\0", "../x", &"x".repeat(65)] {
+            assert!(RunId::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn agent_names() {
+        for good in ["planner", "Senior Researcher", "Zoë", "a/selector"] {
+            assert!(AgentName::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "  ", "a\nb", "\u{1b}[31m", "a\u{202e}b", &"x".repeat(129)] {
+            assert!(AgentName::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

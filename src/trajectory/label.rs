@@ -1,0 +1,143 @@
+//! The ground truth of a run, and how one is derived: only from what was delivered, never from what was planned.
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentName, Call, CloseCause, FailureMode, Side, StepIndex, Trajectory, Verdict};
+
+/// What was really applied to one side of one step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InjectedError {
+    /// Index of the injection in its plan, 0-based.
+    pub injection: u32,
+    /// The agent that was hit.
+    pub agent: AgentName,
+    /// Its instance, 0-based.
+    pub instance: u32,
+    /// The planted failure mode; `None` for faults.
+    pub failure_mode: Option<FailureMode>,
+    /// Which side was edited.
+    pub side: Side,
+    /// The manipulator or fault, by name.
+    pub operator: String,
+    /// Step of the run, 0-based.
+    pub step: StepIndex,
+    /// Call of the agent instance, 0-based.
+    pub call: Call,
+    /// blake3 of the body before the edit.
+    pub before: String,
+    /// blake3 of the body after the edit.
+    pub after: String,
+    /// Whether the altered bytes reached whom they were meant for.
+    pub delivered: bool,
+}
+
+/// How far the truth of a label is established.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabelStatus {
+    /// Altered bytes were delivered; causality is not yet proven.
+    Delivered,
+    /// The injection, and nothing else, turned success into failure.
+    Verified,
+    /// Later evidence contradicts it.
+    Withdrawn,
+}
+
+/// The ground truth of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Label {
+    /// Format of this file.
+    pub format: u32,
+    /// How far it is established.
+    pub status: LabelStatus,
+    /// What the label means: `injected` here (design §7).
+    pub definition: String,
+    /// The plan's seed.
+    pub seed: u64,
+    /// What the run achieved.
+    pub outcome: Verdict,
+    /// One entry per injected error.
+    pub errors: Vec<LabelEntry>,
+}
+
+/// One injected error as ground truth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabelEntry {
+    /// What was planted, where, by what.
+    #[serde(flatten)]
+    pub error: InjectedError,
+    /// Taxonomy version of the failure mode.
+    pub taxonomy: String,
+}
+
+/// Why a run gets no label. Each is its own class, counted and never mixed (design §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum NoLabel {
+    /// No altered byte was delivered.
+    #[error("no altered byte was delivered")]
+    NotInjected,
+    /// A manipulator failed and its step passed untouched.
+    #[error("a manipulator failed and its step passed untouched")]
+    ManipulatorFailed,
+    /// The wire cannot tell which agent an injected step belongs to, or which of its overlapping calls it is.
+    #[error("the wire cannot tell which agent or call an injected step belongs to")]
+    AmbiguousAgent,
+    /// The upstream failed for its own reasons.
+    #[error("the upstream failed for its own reasons")]
+    InfraError,
+}
+
+/// Derives the label of a finished run from its trajectory. `manipulator_failed` says that at least one planned
+/// edit could not be made.
+///
+/// # Errors
+/// [`NoLabel`] when the run is no evidence of anything.
+pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label, NoLabel> {
+    if manipulator_failed {
+        return Err(NoLabel::ManipulatorFailed);
+    }
+    let mut errors = Vec::new();
+    for step in &trajectory.steps {
+        for error in &step.injected {
+            if !error.delivered || error.before == error.after || error.failure_mode.is_none() {
+                continue;
+            }
+            if step.attribution.ambiguous || step.overlapping {
+                return Err(NoLabel::AmbiguousAgent);
+            }
+            errors.push(LabelEntry { error: error.clone(), taxonomy: super::TAXONOMY.to_owned() });
+        }
+    }
+    if errors.is_empty() {
+        return Err(NoLabel::NotInjected);
+    }
+    if trajectory.steps.iter().any(ended_by_upstream) {
+        return Err(NoLabel::InfraError);
+    }
+    Ok(Label {
+        format: 1,
+        status: LabelStatus::Delivered,
+        definition: "injected".to_owned(),
+        seed: trajectory.seed.unwrap_or_default(),
+        outcome: trajectory.outcome.verdict,
+        errors,
+    })
+}
+
+/// Whether the upstream's own failure ended the step; one healed by a retry does not count.
+fn ended_by_upstream(step: &super::Step) -> bool {
+    let Some(last) = step.last_attempt() else { return false };
+    let broken = matches!(
+        last.cause,
+        Some(
+            CloseCause::UpstreamUnreachable
+                | CloseCause::UpstreamReset
+                | CloseCause::UpstreamTimeout
+                | CloseCause::UpstreamTruncated
+        )
+    );
+    let refused =
+        last.cause == Some(CloseCause::Complete) && last.status.is_some_and(|status| status == 429 || status >= 500);
+    broken || refused
+}

@@ -1,0 +1,15 @@
+//! The nouns that every other room speaks: runs, agents, steps, failure modes, labels, outcomes.
+//!
+//! Nothing here does IO or knows an API's field names. Everything is `0`-based unless it says otherwise.
+
+mod failure_mode;
+mod id;
+mod label;
+mod nearest;
+mod step;
+
+pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
+pub use id::{AgentName, Call, IdError, RunId, StepIndex};
+pub use label::{InjectedError, Label, LabelEntry, LabelStatus, NoLabel, derive};
+pub use nearest::nearest;
+pub use step::{Attempt, Attribution, CloseCause, Outcome, Reason, Side, Source, Step, Trajectory, Usage, Verdict};

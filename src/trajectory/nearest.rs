@@ -1,0 +1,52 @@
+//! The nearest known name to a mistyped one, for error messages.
+
+/// The candidate with the smallest edit distance to `word`, if it is near enough to be what was meant
+/// (at most a third of the word's length, and at least one edit allowed).
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (word.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .filter(|(edits, _)| *edits <= limit)
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein distance in characters.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = i;
+        let mut last = i + 1;
+        for (cell, b) in row.iter_mut().skip(1).zip(&right) {
+            let above = *cell;
+            *cell = (diagonal + usize::from(a != *b)).min(above + 1).min(last + 1);
+            diagonal = above;
+            last = *cell;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggests_what_was_meant() {
+        let known = ["drop_history", "replace_text", "planner"];
+        for (word, expected) in [
+            ("drop_histry", Some("drop_history")),
+            ("Planer", Some("planner")),
+            ("replacetext", Some("replace_text")),
+            ("xyz", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, known), expected, "{word}");
+        }
+    }
+}

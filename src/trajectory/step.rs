@@ -1,0 +1,217 @@
+//! Runs and steps as a reader of a recording sees them.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentName, Call, InjectedError, RunId, StepIndex};
+
+/// A run's steps in order, with what became of the run.
+#[derive(Debug, Clone)]
+pub struct Trajectory {
+    /// The run.
+    pub run: RunId,
+    /// The seed of the run's plan, if a plan was given.
+    pub seed: Option<u64>,
+    /// What the run achieved.
+    pub outcome: Outcome,
+    /// Steps in arrival order; index = step number.
+    pub steps: Vec<Step>,
+}
+
+/// One model call: request, reply, and what was done to either.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Number within the run, 0-based, by arrival.
+    pub step: StepIndex,
+    /// Number within the agent instance, 0-based.
+    pub call: Call,
+    /// The activation of the agent that this call belongs to, 0-based within the run.
+    pub turn: u32,
+    /// Who made the call, and how that is known.
+    pub attribution: Attribution,
+    /// The API shape, for example `openai_chat`; `opaque` where it was passed as bytes.
+    pub surface: String,
+    /// HTTP method.
+    pub method: String,
+    /// Path and query as sent, without our own prefix; secrets redacted.
+    pub path: String,
+    /// The request body as the client sent it; secrets redacted.
+    pub request: Bytes,
+    /// The request body as the upstream got it, where an injection changed it.
+    pub request_sent: Option<Bytes>,
+    /// Tries of this call: the first and the SDK's retries.
+    pub attempts: Vec<Attempt>,
+    /// What was planted in this step.
+    pub injected: Vec<InjectedError>,
+    /// Whether another call of the same agent instance was in flight when this one arrived.
+    pub overlapping: bool,
+}
+
+impl Step {
+    /// The last attempt: the one whose reply the program went on with.
+    pub fn last_attempt(&self) -> Option<&Attempt> {
+        self.attempts.last()
+    }
+}
+
+/// One HTTP exchange of a step.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// 0 for the first try.
+    pub attempt: u32,
+    /// When the request arrived, RFC 3339 UTC.
+    pub at: String,
+    /// HTTP status the client got; `None` when it got none.
+    pub status: Option<u16>,
+    /// How the exchange ended; `None` when the recording ends before it.
+    pub cause: Option<CloseCause>,
+    /// The reply body as the upstream sent it.
+    pub reply: Bytes,
+    /// The reply body as the client got it, where it differs.
+    pub reply_delivered: Option<Bytes>,
+    /// Whether the reply is an event stream.
+    pub streamed: bool,
+    /// Microseconds from arrival to the first byte of the reply.
+    pub first_byte_us: Option<u64>,
+    /// Microseconds from arrival to the last byte of the reply.
+    pub last_byte_us: Option<u64>,
+    /// Token counts as the upstream said them.
+    pub usage: Option<Usage>,
+    /// False when redaction or a size cap changed the stored bytes.
+    pub exact: bool,
+}
+
+impl Attempt {
+    /// The reply body that the client got.
+    pub fn delivered(&self) -> &Bytes {
+        self.reply_delivered.as_ref().unwrap_or(&self.reply)
+    }
+}
+
+/// Which rule named the agent of a step (design §4, in order of trust).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The path `/a/<agent>/`.
+    Path,
+    /// The agent header.
+    Header,
+    /// The API key, by pattern or table.
+    Key,
+    /// A mapped `metadata` entry or `user`.
+    Metadata,
+    /// A roster rule of the configuration.
+    Roster,
+    /// A mapped model alias.
+    Model,
+    /// Nothing matched: a stable `agent-<8 hex>` of what the request looks like.
+    Fallback,
+}
+
+/// Who made a call, on what evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attribution {
+    /// The agent.
+    pub agent: AgentName,
+    /// Which of several equal agents, 0-based.
+    #[serde(default)]
+    pub instance: u32,
+    /// The rule that decided.
+    pub source: Source,
+    /// What the rule saw, in words that a person can check.
+    pub evidence: String,
+    /// 0 to 1; 1 for what the user declared.
+    pub confidence: f32,
+    /// Set where the wire cannot tell; such a step never carries a label.
+    #[serde(default)]
+    pub ambiguous: bool,
+}
+
+/// The part of an exchange that an injection touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// What the agent's model is asked (the papers' prompt injection).
+    Request,
+    /// What the agent's model answered (the papers' response corruption).
+    Response,
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CloseCause {
+    /// The whole reply was delivered.
+    Complete,
+    /// The client left before the end.
+    ClientGone,
+    /// The upstream could not be reached.
+    UpstreamUnreachable,
+    /// The upstream closed or reset the connection mid-reply.
+    UpstreamReset,
+    /// The upstream ended an event stream without its end marker.
+    UpstreamTruncated,
+    /// The upstream was silent for too long.
+    UpstreamTimeout,
+    /// A planned fault ended the exchange.
+    Injected,
+    /// The client did not read for too long.
+    ClientStalled,
+    /// The request was refused by the proxy.
+    Refused,
+    /// A defect of the proxy.
+    Internal,
+    /// The proxy was stopped.
+    Stopped,
+}
+
+/// Token counts, as the upstream reported them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the request.
+    pub input: u64,
+    /// Tokens of the reply.
+    pub output: u64,
+}
+
+/// What a run achieved (the papers' Z: success 0, failure 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The task was solved.
+    Success,
+    /// The task was not solved.
+    Failure,
+    /// Nobody checked, or the check could not tell.
+    #[default]
+    Unknown,
+}
+
+/// Who says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The command given with `--check`.
+    Check,
+    /// The program's own exit code.
+    Exit,
+    /// The program ran out of time.
+    Timeout,
+    /// The harness, over the control listener.
+    Reported,
+    /// An outcome checker.
+    Verifier,
+}
+
+/// A verdict with the evidence it rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Success, failure or unknown.
+    pub verdict: Verdict,
+    /// Who says so; `None` when nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// What was seen: exit code, compared values, a short excerpt.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub evidence: String,
+}
