@@ -3,6 +3,8 @@
 //! It holds meaning only: no JSON paths, no bytes. Each element remembers where in the original it came from
 //! (`Origin`), so that a surface can write an edited view back and touch nothing but what was edited.
 
+use std::borrow::Cow;
+
 use crate::trajectory::Usage;
 
 /// Where an element stood in the body it was read from; `None` for one that an edit made.
@@ -35,6 +37,25 @@ pub struct Conversation {
     pub metadata: Vec<(String, String)>,
     /// The `user` field.
     pub user: Option<String>,
+}
+
+/// What identity needs of a request, read in one pass without building the whole view.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outline<'a> {
+    /// The model's name.
+    pub model: Cow<'a, str>,
+    /// The system and developer texts, in order.
+    pub prompts: Vec<Cow<'a, str>>,
+    /// The `name` of system and developer messages.
+    pub names: Vec<Cow<'a, str>>,
+    /// The text of the first user message.
+    pub first_user: Option<Cow<'a, str>>,
+    /// The names of the tools on offer.
+    pub tools: Vec<Cow<'a, str>>,
+    /// Caller-defined `metadata` entries.
+    pub metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// The `user` field.
+    pub user: Option<Cow<'a, str>>,
 }
 
 /// The shape that an answer must have.
@@ -224,5 +245,31 @@ impl Conversation {
     /// The first message of role user.
     pub fn first_user(&self) -> Option<&Message> {
         self.messages.iter().find(|m| m.role == Role::User)
+    }
+}
+
+impl Outline<'_> {
+    /// All system and developer texts, joined by line breaks.
+    pub fn prompt(&self) -> Cow<'_, str> {
+        match self.prompts.as_slice() {
+            [only] => Cow::Borrowed(only),
+            several => Cow::Owned(several.join("\n")),
+        }
+    }
+}
+
+impl From<&Conversation> for Outline<'static> {
+    fn from(conversation: &Conversation) -> Self {
+        let owned = |text: &String| Cow::Owned(text.clone());
+        let prompts = || conversation.messages.iter().filter(|m| matches!(m.role, Role::System | Role::Developer));
+        Self {
+            model: owned(&conversation.model),
+            prompts: prompts().map(|message| Cow::Owned(message.text())).collect(),
+            names: prompts().filter_map(|message| message.name.as_ref().map(owned)).collect(),
+            first_user: conversation.first_user().map(|message| Cow::Owned(message.text())),
+            tools: conversation.tools.iter().map(|tool| owned(&tool.name)).collect(),
+            metadata: conversation.metadata.iter().map(|(key, value)| (owned(key), owned(value))).collect(),
+            user: conversation.user.as_ref().map(owned),
+        }
     }
 }

@@ -10,11 +10,11 @@ pub mod splice;
 pub mod sse;
 
 use bytes::Bytes;
-pub use conversation::{Answer, Conversation, Format, Message, Part, Reply, Role, Tool, ToolCall, ToolChoice};
+pub use conversation::{Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Tool, ToolCall, ToolChoice};
 pub use openai_chat::OpenaiChat;
 
 /// Every surface that can be read and edited.
-pub const ALL: &[&dyn Surface] = &[];
+pub const ALL: &[&dyn Surface] = &[&OpenaiChat];
 
 /// Why a body could not be read or an edit could not be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +39,12 @@ pub trait Surface: Sync + std::fmt::Debug {
 
     /// Whether a request to this path (query and our own prefix taken off) speaks this surface.
     fn matches(&self, method: &str, path: &str) -> bool;
+
+    /// Reads what identity needs of a request.
+    ///
+    /// # Errors
+    /// [`SurfaceError::Unreadable`] when the body is not a request of this surface.
+    fn outline<'a>(&self, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError>;
 
     /// Reads a request.
     ///
@@ -90,6 +96,14 @@ pub trait Surface: Sync + std::fmt::Debug {
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes;
 }
 
+/// Model calls that are recorded and forwarded, but not yet read: (path suffix, name in records).
+const UNREAD: &[(&str, &str)] = &[
+    ("/responses", "openai_responses"),
+    ("/completions", "openai_completions"),
+    ("/embeddings", "openai_embeddings"),
+    ("/messages", "anthropic_messages"),
+];
+
 /// What an error body says.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorBody<'a> {
@@ -106,4 +120,11 @@ pub struct ErrorBody<'a> {
 /// The surface for a request, if it is one that can be read and edited.
 pub fn for_path(method: &str, path: &str) -> Option<&'static dyn Surface> {
     ALL.iter().copied().find(|surface| surface.matches(method, path))
+}
+
+/// The name in records of a model call that no surface reads yet; `None` for what is no model call.
+pub fn unread_call(method: &str, path: &str) -> Option<&'static str> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let known = UNREAD.iter().find(|(suffix, _)| method == "POST" && path.ends_with(suffix));
+    known.map(|(_, name)| *name)
 }

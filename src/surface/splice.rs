@@ -1,1 +1,395 @@
 //! Byte-exact edits of a JSON text: spans are found, replaced in a copy, and nothing else moves.
+//!
+//! A body is never parsed into a value and written out again: that would change number texts, escapes, duplicate
+//! keys and lone surrogates. [`Node`] walks level by level over raw slices of the source; [`Splices`] replaces spans.
+
+use std::{borrow::Cow, fmt, ops::Range};
+
+use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::conversation::Origin;
+
+/// A JSON value inside a source text, by its span.
+#[derive(Debug, Clone, Copy)]
+pub struct Node<'a> {
+    raw: &'a str,
+    start: usize,
+}
+
+/// A member of an object.
+#[derive(Debug, Clone)]
+pub struct Member<'a> {
+    /// The decoded key.
+    pub key: Cow<'a, str>,
+    /// The value.
+    pub value: Node<'a>,
+}
+
+impl<'a> Node<'a> {
+    /// The value that `source` holds.
+    ///
+    /// # Errors
+    /// What is wrong with the JSON, and where.
+    pub fn parse(source: &'a [u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(source).map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))?;
+        Self::parse_at(text, 0..text.len())
+    }
+
+    /// The value that a span of `source` holds.
+    ///
+    /// # Errors
+    /// What is wrong with the JSON, and where.
+    pub fn parse_at(source: &'a str, span: Range<usize>) -> Result<Self, String> {
+        let text = source.get(span.clone()).ok_or("a span outside the text")?;
+        let raw: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Ok(Self { raw: raw.get(), start: span.start + offset(text, raw.get()) })
+    }
+
+    /// A value read elsewhere, for reading only: its span means nothing.
+    pub fn detached(raw: &'a RawValue) -> Self {
+        Self { raw: raw.get(), start: 0 }
+    }
+
+    /// Where the value stands in the source.
+    pub fn span(&self) -> Range<usize> {
+        self.start..self.start + self.raw.len()
+    }
+
+    /// The value as it is written.
+    pub fn raw(&self) -> &'a str {
+        self.raw
+    }
+
+    /// The members, in order, duplicates included; empty when it is no object.
+    pub fn members(&self) -> Vec<Member<'a>> {
+        if !self.raw.starts_with('{') {
+            return Vec::new();
+        }
+        let members = serde_json::from_str::<Members<'a>>(self.raw).map(|members| members.0).unwrap_or_default();
+        members.into_iter().map(|(key, value)| Member { key, value: self.inner(value.get()) }).collect()
+    }
+
+    /// The elements, in order; empty when it is no array.
+    pub fn elements(&self) -> Vec<Node<'a>> {
+        if !self.raw.starts_with('[') {
+            return Vec::new();
+        }
+        let elements = serde_json::from_str::<Vec<&'a RawValue>>(self.raw).unwrap_or_default();
+        elements.into_iter().map(|value| self.inner(value.get())).collect()
+    }
+
+    /// The last member of that name, as readers of JSON commonly take it.
+    pub fn get(&self, key: &str) -> Option<Node<'a>> {
+        self.members().into_iter().rev().find(|member| member.key == key).map(|member| member.value)
+    }
+
+    /// The decoded string, if it is one. A lone surrogate reads as U+FFFD.
+    pub fn string(&self) -> Option<Cow<'a, str>> {
+        decode_string(self.raw)
+    }
+
+    /// The value as `T`, if it is one.
+    pub fn value<T: Deserialize<'a>>(&self) -> Option<T> {
+        serde_json::from_str(self.raw).ok()
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(&self) -> bool {
+        self.raw == "null"
+    }
+
+    /// Whether it is an object.
+    pub fn is_object(&self) -> bool {
+        self.raw.starts_with('{')
+    }
+
+    /// Whether it is an array.
+    pub fn is_array(&self) -> bool {
+        self.raw.starts_with('[')
+    }
+
+    fn inner(&self, raw: &'a str) -> Node<'a> {
+        Node { raw, start: self.start + offset(self.raw, raw) }
+    }
+}
+
+/// Finds a member among those of one object; the last of equal keys.
+pub fn member<'a>(members: &[Member<'a>], key: &str) -> Option<Node<'a>> {
+    members.iter().rev().find(|member| member.key == key).map(|member| member.value)
+}
+
+/// Decodes a JSON string literal, quotes included; `None` when it is none.
+pub fn decode_string(literal: &str) -> Option<Cow<'_, str>> {
+    let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    let strict = serde_json::from_str::<String>(literal);
+    Some(Cow::Owned(strict.unwrap_or_else(|_| decode_leniently(inner))))
+}
+
+/// Encodes text as a JSON string literal, quotes included.
+pub fn encode_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Replacements of spans of one source, in any order.
+#[derive(Debug, Default)]
+pub struct Splices(Vec<(Range<usize>, String)>);
+
+impl Splices {
+    /// Replaces a span.
+    pub fn replace(&mut self, span: Range<usize>, with: impl Into<String>) {
+        self.0.push((span, with.into()));
+    }
+
+    /// Whether nothing is to be replaced.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts a member into an object, before its first one.
+    pub fn insert_member(&mut self, object: &Node<'_>, key: &str, value: &str) {
+        let at = object.span().start + 1;
+        let comma = if object.members().is_empty() { "" } else { "," };
+        self.replace(at..at, format!("{}:{value}{comma}", encode_string(key)));
+    }
+
+    /// The source with everything replaced.
+    pub fn apply(self, source: &[u8]) -> Bytes {
+        let length = source.len();
+        Bytes::from(self.apply_within(source, 0..length))
+    }
+
+    /// A part of the source with everything replaced that lies in it.
+    fn apply_within(mut self, source: &[u8], part: Range<usize>) -> Vec<u8> {
+        self.0.sort_by_key(|(span, _)| (span.start, span.end));
+        let mut out = Vec::with_capacity(part.len() + 64);
+        let mut at = part.start;
+        for (span, with) in &self.0 {
+            out.extend_from_slice(source.get(at..span.start).unwrap_or_default());
+            out.extend_from_slice(with.as_bytes());
+            at = span.end.max(at);
+        }
+        out.extend_from_slice(source.get(at..part.end).unwrap_or_default());
+        out
+    }
+
+    /// Writes an edited list into an array. `after` says for each element of the new list where it came from;
+    /// `edit` collects the edits inside a kept element; `make` renders a new one. Elements that keep their place
+    /// are edited in place; only the run of elements between the first and the last that moved is rewritten.
+    pub fn write_array(
+        &mut self,
+        source: &str,
+        array: &Node<'_>,
+        after: &[Origin],
+        mut edit: impl FnMut(usize, usize, &mut Splices),
+        mut make: impl FnMut(usize) -> String,
+    ) {
+        let elements = array.elements();
+        let kept_front = after.iter().zip(0..elements.len()).take_while(|(origin, i)| **origin == Some(*i)).count();
+        let room = elements.len().min(after.len()) - kept_front;
+        let pairs = after.iter().rev().zip((0..elements.len()).rev());
+        let kept_back = pairs.take(room).take_while(|(origin, i)| **origin == Some(*i)).count();
+        let moved = kept_front..after.len() - kept_back;
+        for (position, origin) in after.iter().enumerate() {
+            if let (false, Some(origin)) = (moved.contains(&position), origin) {
+                edit(position, *origin, self);
+            }
+        }
+        if moved.is_empty() && kept_front + kept_back == elements.len() {
+            return;
+        }
+        let mut rendered = Vec::new();
+        for (position, origin) in after.iter().enumerate().take(moved.end).skip(moved.start) {
+            rendered.push(match origin.and_then(|origin| Some((origin, elements.get(origin)?))) {
+                Some((origin, element)) => {
+                    let mut inner = Splices::default();
+                    edit(position, origin, &mut inner);
+                    String::from_utf8(inner.apply_within(source.as_bytes(), element.span())).unwrap_or_default()
+                }
+                None => make(position),
+            });
+        }
+        self.replace_run(source, array, &elements, kept_front..elements.len() - kept_back, &rendered);
+    }
+
+    /// Replaces a run of elements of an array by others.
+    fn replace_run(
+        &mut self,
+        source: &str,
+        array: &Node<'_>,
+        elements: &[Node<'_>],
+        run: Range<usize>,
+        with: &[String],
+    ) {
+        let end_of = |i: usize| elements.get(i).map_or(array.span().start + 1, |e| e.span().end);
+        let separator = match (elements.first(), elements.get(1)) {
+            (Some(a), Some(b)) => source.get(a.span().end..b.span().start).unwrap_or(","),
+            _ => ",",
+        };
+        let before = run.start.checked_sub(1).map(end_of);
+        let after = elements.get(run.end).map(|e| e.span().start);
+        let mut text = with.join(separator);
+        if before.is_some() && !with.is_empty() {
+            text.insert_str(0, separator);
+        }
+        if after.is_some() && (before.is_some() || !with.is_empty()) {
+            text.push_str(separator);
+        }
+        let start = before.unwrap_or_else(|| elements.first().map_or(array.span().start + 1, |e| e.span().start));
+        let end = after.unwrap_or_else(|| elements.last().map_or(start, |e| e.span().end));
+        self.replace(start..end, text);
+    }
+}
+
+/// Where `inner`, a slice of `outer`, starts in it.
+fn offset(outer: &str, inner: &str) -> usize {
+    (inner.as_ptr() as usize).saturating_sub(outer.as_ptr() as usize)
+}
+
+/// Decodes string content whose escapes serde refuses: a lone surrogate becomes U+FFFD.
+fn decode_leniently(inner: &str) -> String {
+    let mut units: Vec<u16> = Vec::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
+            continue;
+        }
+        let plain = match chars.next() {
+            Some('n') => '\n',
+            Some('t') => '\t',
+            Some('r') => '\r',
+            Some('b') => '\u{8}',
+            Some('f') => '\u{c}',
+            Some('u') => {
+                let hex: String = chars.by_ref().take(4).collect();
+                units.push(u16::from_str_radix(&hex, 16).unwrap_or(0xfffd));
+                continue;
+            }
+            Some(other) => other,
+            None => break,
+        };
+        units.extend_from_slice(plain.encode_utf16(&mut [0; 2]));
+    }
+    String::from_utf16_lossy(&units)
+}
+
+/// An object's members in order, duplicates kept, values unread.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::with_capacity(8);
+                while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+                    members.push((key, value));
+                }
+                Ok(Members(members))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Members<'de>, A::Error> {
+                Err(serde::de::Error::custom("an array where an object was expected"))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+/// A key, borrowed where it holds no escape.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Key<'de>;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a key")
+            }
+            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(key)))
+            }
+            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(key.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Replaces the value under a path of keys and indices.
+    fn set(source: &str, path: &[&str], with: &str) -> String {
+        let mut node = Node::parse(source.as_bytes()).expect("parses");
+        for step in path {
+            node = match step.parse::<usize>() {
+                Ok(index) => node.elements()[index],
+                Err(_) => node.get(step).expect("member"),
+            };
+        }
+        let mut splices = Splices::default();
+        splices.replace(node.span(), with);
+        String::from_utf8(splices.apply(source.as_bytes()).to_vec()).expect("utf-8")
+    }
+
+    #[test]
+    fn an_edit_moves_nothing_else() {
+        let odd = r#"{ "a" : 1e5, "big":12345678901234567890123, "s":"\/é\u00e9\ud800", "a":[ 0.1000 , {"x":-0} ] , "e":1E400}"#;
+        assert_eq!(set(odd, &["a", "1", "x"], "7"), odd.replace("-0", "7"));
+        assert_eq!(set(odd, &["s"], "\"\""), odd.replace(r#""\/é\u00e9\ud800""#, "\"\""));
+        let deep = format!("{}1{}", "[".repeat(3000), "]".repeat(3000));
+        assert!(Node::parse(deep.as_bytes()).is_ok(), "depth is no obstacle");
+    }
+
+    #[test]
+    fn lone_surrogates_read_as_replacement() {
+        assert_eq!(decode_string(r#""a\ud800b\n\"""#).as_deref(), Some("a\u{fffd}b\n\""));
+        assert_eq!(decode_string(r#""\ud83d\ude00""#).as_deref(), Some("😀"));
+        assert_eq!(decode_string("12"), None);
+    }
+
+    #[test]
+    fn arrays_keep_what_keeps_its_place() {
+        let source = r#"{"m":[ "a", "b","c" ],"z":1}"#;
+        for (after, expected) in [
+            (vec![Some(0), Some(1), Some(2)], source),
+            (vec![Some(0), Some(2)], r#"{"m":[ "a", "c" ],"z":1}"#),
+            (vec![Some(2)], r#"{"m":[ "c" ],"z":1}"#),
+            (vec![Some(0)], r#"{"m":[ "a" ],"z":1}"#),
+            (vec![], r#"{"m":[  ],"z":1}"#),
+            (vec![None, Some(0), Some(1), Some(2)], r#"{"m":[ "N", "a", "b","c" ],"z":1}"#),
+            (vec![Some(0), None, Some(1), Some(2)], r#"{"m":[ "a", "N", "b","c" ],"z":1}"#),
+            (vec![Some(0), Some(1), Some(2), None], r#"{"m":[ "a", "b","c", "N" ],"z":1}"#),
+            (vec![Some(1), Some(0), Some(2)], r#"{"m":[ "b", "a", "c" ],"z":1}"#),
+            (vec![Some(0), Some(1), Some(1), Some(2)], r#"{"m":[ "a", "b", "b", "c" ],"z":1}"#),
+        ] {
+            let array = Node::parse(source.as_bytes()).expect("parses").get("m").expect("m");
+            let mut splices = Splices::default();
+            splices.write_array(source, &array, &after, |_, _, _| {}, |_| "\"N\"".to_owned());
+            let edited = String::from_utf8(splices.apply(source.as_bytes()).to_vec()).expect("utf-8");
+            assert_eq!(edited, expected, "{after:?}");
+            assert!(Node::parse(edited.as_bytes()).is_ok(), "{edited}");
+        }
+    }
+
+    #[test]
+    fn empty_arrays_take_elements() {
+        let source = r#"{"m":[]}"#;
+        let array = Node::parse(source.as_bytes()).expect("parses").get("m").expect("m");
+        let mut splices = Splices::default();
+        splices.write_array(source, &array, &[None, None], |_, _, _| {}, |i| i.to_string());
+        assert_eq!(&splices.apply(source.as_bytes())[..], br#"{"m":[0,1]}"#);
+    }
+}

@@ -1,0 +1,98 @@
+//! Replies and errors of our own.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::message;
+use crate::surface::{Answer, ErrorBody, Reply};
+
+pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
+    let choice = |answer: &Answer| json!({"index": answer.index, "message": assistant(answer), "logprobs": null, "finish_reason": answer.finish_reason});
+    let body = json!({
+        "id": reply.id,
+        "object": "chat.completion",
+        "created": created,
+        "model": reply.model,
+        "choices": reply.answers.iter().map(choice).collect::<Vec<_>>(),
+        "usage": usage(reply),
+    });
+    Bytes::from(body.to_string())
+}
+
+pub(super) fn stream(reply: &Reply, created: u64, with_usage: bool) -> Vec<Bytes> {
+    let frame = |choices: Value, usage: Value| {
+        let mut chunk = json!({
+            "id": reply.id, "object": "chat.completion.chunk", "created": created, "model": reply.model, "choices": choices,
+        });
+        if with_usage && let Some(object) = chunk.as_object_mut() {
+            object.insert("usage".to_owned(), usage);
+        }
+        Bytes::from(format!("data: {chunk}\n\n"))
+    };
+    let mut frames = Vec::new();
+    for answer in &reply.answers {
+        for (delta, finish) in deltas(answer) {
+            let choice = json!({"index": answer.index, "delta": delta, "logprobs": null, "finish_reason": finish});
+            frames.push(frame(json!([choice]), Value::Null));
+        }
+    }
+    if with_usage {
+        frames.push(frame(json!([]), usage(reply)));
+    }
+    frames.push(Bytes::from_static(b"data: [DONE]\n\n"));
+    frames
+}
+
+pub(super) fn error(error: &ErrorBody<'_>) -> Bytes {
+    let body =
+        json!({"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}});
+    Bytes::from(body.to_string())
+}
+
+/// The deltas of one answer: role, words, tool calls in pieces, finish.
+fn deltas(answer: &Answer) -> Vec<(Value, Option<&str>)> {
+    let calls = &answer.message.tool_calls;
+    let silent = answer.message.parts.is_empty() && !calls.is_empty();
+    let opening = if silent { Value::Null } else { "".into() };
+    let mut deltas = vec![(json!({"role": "assistant", "content": opening, "refusal": null}), None)];
+    deltas.extend(pieces(&answer.message.text()).map(|piece| (json!({"content": piece}), None)));
+    for (index, call) in calls.iter().enumerate() {
+        let mut opening = message::make_call(call);
+        if let Some(arguments) = opening.pointer_mut("/function/arguments") {
+            *arguments = "".into();
+        }
+        if let Some(object) = opening.as_object_mut() {
+            object.insert("index".to_owned(), index.into());
+        }
+        deltas.push((json!({"tool_calls": [opening]}), None));
+        let more = |piece: &str| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]});
+        deltas.extend(pieces(&call.arguments).map(|piece| (more(piece), None)));
+    }
+    deltas.push((json!({}), answer.finish_reason.as_deref()));
+    deltas
+}
+
+/// Word-wise pieces of a text, as models stream it: each word with the blanks before it.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let word = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
+        let end = rest.get(word..)?.find(char::is_whitespace).map_or(rest.len(), |length| word + length);
+        let (piece, tail) = rest.split_at_checked(end)?;
+        rest = tail;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+fn assistant(answer: &Answer) -> Value {
+    let mut message = message::make(&answer.message);
+    if let Some(object) = message.as_object_mut() {
+        object.insert("refusal".to_owned(), Value::Null);
+    }
+    message
+}
+
+fn usage(reply: &Reply) -> Value {
+    let usage = reply.usage.unwrap_or_default();
+    json!({"prompt_tokens": usage.input, "completion_tokens": usage.output, "total_tokens": usage.input + usage.output})
+}

@@ -1,0 +1,187 @@
+//! One message: reading it, and splicing an edited one into its place.
+
+use crate::surface::{
+    Message, Part, Role, ToolCall,
+    splice::{Member, Node, Splices, encode_string, member},
+};
+
+/// Reads a message object.
+pub(super) fn read(node: &Node<'_>, origin: usize) -> Message {
+    let members = node.members();
+    let string = |key: &str| member(&members, key).and_then(|value| value.string()).map(std::borrow::Cow::into_owned);
+    Message {
+        role: role(string("role").as_deref()),
+        name: string("name"),
+        parts: member(&members, "content").map(|content| parts(&content)).unwrap_or_default(),
+        tool_calls: member(&members, "tool_calls").map(|calls| tool_calls(&calls)).unwrap_or_default(),
+        answers_call: string("tool_call_id"),
+        origin: Some(origin),
+    }
+}
+
+/// Splices an edited message over the one that was read from `node`.
+pub(super) fn edit(source: &str, node: &Node<'_>, before: &Message, after: &Message, splices: &mut Splices) {
+    let members = node.members();
+    if before.parts != after.parts {
+        edit_parts(node, &members, &before.parts, &after.parts, splices);
+    }
+    if before.role != after.role {
+        set(node, &members, "role", &encode_string(role_name(after.role)), splices);
+    }
+    if before.name != after.name {
+        let name = after.name.as_deref().map_or("null".to_owned(), encode_string);
+        set(node, &members, "name", &name, splices);
+    }
+    if before.tool_calls != after.tool_calls {
+        edit_tool_calls(source, node, &members, before, after, splices);
+    }
+}
+
+/// A message of our own as JSON.
+pub(super) fn make(message: &Message) -> serde_json::Value {
+    let mut object = serde_json::Map::new();
+    object.insert("role".to_owned(), role_name(message.role).into());
+    if let Some(name) = &message.name {
+        object.insert("name".to_owned(), name.as_str().into());
+    }
+    let silent = message.parts.is_empty() && !message.tool_calls.is_empty();
+    let content = if silent { serde_json::Value::Null } else { message.text().into() };
+    object.insert("content".to_owned(), content);
+    if !message.tool_calls.is_empty() {
+        object.insert("tool_calls".to_owned(), message.tool_calls.iter().map(make_call).collect());
+    }
+    if let Some(id) = &message.answers_call {
+        object.insert("tool_call_id".to_owned(), id.as_str().into());
+    }
+    object.into()
+}
+
+/// A tool call of our own as JSON.
+pub(super) fn make_call(call: &ToolCall) -> serde_json::Value {
+    serde_json::json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+}
+
+/// The content of a message: a string, a list of parts, or nothing.
+pub(super) fn parts(content: &Node<'_>) -> Vec<Part> {
+    if let Some(text) = content.string() {
+        return vec![Part::Text(text.into_owned())];
+    }
+    let part = |element: Node<'_>| {
+        let members = element.members();
+        match member(&members, "text").and_then(|text| text.string()) {
+            Some(text) => Part::Text(text.into_owned()),
+            None => Part::Opaque(member(&members, "type").and_then(|t| t.string()).unwrap_or_default().into_owned()),
+        }
+    };
+    content.elements().into_iter().map(part).collect()
+}
+
+fn role(name: Option<&str>) -> Role {
+    match name {
+        Some("system") => Role::System,
+        Some("developer") => Role::Developer,
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        Some("tool" | "function") => Role::Tool,
+        _ => Role::Other,
+    }
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User | Role::Other => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
+    let call = |(origin, element): (usize, Node<'_>)| {
+        let members = element.members();
+        // Custom tools carry `custom.input` where functions carry `function.arguments`.
+        let inner = member(&members, "function")
+            .or_else(|| member(&members, "custom"))
+            .map(|f| f.members())
+            .unwrap_or_default();
+        let text = |key: &str| member(&inner, key).and_then(|value| value.string()).map(std::borrow::Cow::into_owned);
+        ToolCall {
+            id: member(&members, "id").and_then(|id| id.string()).unwrap_or_default().into_owned(),
+            name: text("name").unwrap_or_default(),
+            arguments: text("arguments").or_else(|| text("input")).unwrap_or_default(),
+            origin: Some(origin),
+        }
+    };
+    calls.elements().into_iter().enumerate().map(call).collect()
+}
+
+fn edit_parts(node: &Node<'_>, members: &[Member<'_>], before: &[Part], after: &[Part], splices: &mut Splices) {
+    let content = member(members, "content");
+    let whole = || match after {
+        [] => "null".to_owned(),
+        parts => encode_string(&Message { parts: parts.to_vec(), ..Message::text_of(Role::Assistant, "") }.text()),
+    };
+    let list = content.filter(Node::is_array).map(|content| content.elements());
+    match list {
+        Some(elements) if before.len() == after.len() => {
+            for (element, (old, new)) in elements.iter().zip(before.iter().zip(after)) {
+                if let (true, Part::Text(text), Some(place)) = (old != new, new, element.get("text")) {
+                    splices.replace(place.span(), encode_string(text));
+                }
+            }
+        }
+        _ => set(node, members, "content", &whole(), splices),
+    }
+}
+
+fn edit_tool_calls(
+    source: &str,
+    node: &Node<'_>,
+    members: &[Member<'_>],
+    before: &Message,
+    after: &Message,
+    splices: &mut Splices,
+) {
+    let Some(array) = member(members, "tool_calls").filter(Node::is_array) else {
+        let calls: serde_json::Value = after.tool_calls.iter().map(make_call).collect();
+        return set(node, members, "tool_calls", &calls.to_string(), splices);
+    };
+    if after.tool_calls.is_empty() {
+        return splices.replace(array.span(), "null");
+    }
+    let elements = array.elements();
+    let origins: Vec<_> = after.tool_calls.iter().map(|call| call.origin).collect();
+    let edit = |position: usize, origin: usize, splices: &mut Splices| {
+        let (Some(old), Some(new), Some(element)) =
+            (before.tool_calls.get(origin), after.tool_calls.get(position), elements.get(origin))
+        else {
+            return;
+        };
+        edit_call(element, old, new, splices);
+    };
+    let make = |position: usize| after.tool_calls.get(position).map(make_call).unwrap_or_default().to_string();
+    splices.write_array(source, &array, &origins, edit, make);
+}
+
+fn edit_call(element: &Node<'_>, old: &ToolCall, new: &ToolCall, splices: &mut Splices) {
+    let inner = element.get("function").or_else(|| element.get("custom")).map(|f| f.members()).unwrap_or_default();
+    let arguments = member(&inner, "arguments").or_else(|| member(&inner, "input"));
+    for (changed, place, text) in [
+        (old.id != new.id, element.get("id"), &new.id),
+        (old.name != new.name, member(&inner, "name"), &new.name),
+        (old.arguments != new.arguments, arguments, &new.arguments),
+    ] {
+        if let (true, Some(place)) = (changed, place) {
+            splices.replace(place.span(), encode_string(text));
+        }
+    }
+}
+
+/// Replaces a member's value, or adds the member.
+pub(super) fn set(object: &Node<'_>, members: &[Member<'_>], key: &str, value: &str, splices: &mut Splices) {
+    match member(members, key) {
+        Some(old) => splices.replace(old.span(), value),
+        None => splices.insert_member(object, key, value),
+    }
+}
