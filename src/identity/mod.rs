@@ -1,1 +1,224 @@
-//! Under construction.
+//! Which run, which agent: rules in order of trust, each decision with the evidence it rests on.
+//!
+//! Only what the user declared decides here: path, header, API key, mapped metadata, roster, mapped model alias. What
+//! nothing names gets a stable `agent-<8 hex>`, never a guessed name. Nothing here does IO; the proxy hands in text.
+
+mod hint;
+mod roster;
+
+pub use hint::{Hints, HintsError, KeyEntry, Routed, route};
+pub use roster::{Roster, RosterError, RosterRule};
+
+use crate::{
+    surface::Outline,
+    trajectory::{AgentName, Attribution, IdError, RunId, Source},
+};
+
+/// How a run was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunSource {
+    /// The path prefix `/r/<run>`.
+    Path,
+    /// The run header.
+    Header,
+    /// The API key.
+    Key,
+    /// A `metadata` entry.
+    Metadata,
+    /// Nothing in the request: the server's own run.
+    Server,
+}
+
+impl RunSource {
+    /// Its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunSource::Path => "path",
+            RunSource::Header => "header",
+            RunSource::Key => "key",
+            RunSource::Metadata => "metadata",
+            RunSource::Server => "server",
+        }
+    }
+}
+
+/// What a request says outside its body.
+#[derive(Debug, Clone, Copy)]
+pub struct Envelope<'a> {
+    /// The agent in the path, if any.
+    pub path_agent: Option<&'a str>,
+    /// The run in the path, if any.
+    pub path_run: Option<&'a str>,
+    /// The agent header's value.
+    pub header_agent: Option<&'a str>,
+    /// The run header's value.
+    pub header_run: Option<&'a str>,
+    /// The API key, without `Bearer`.
+    pub key: Option<&'a str>,
+}
+
+/// The rules of a server.
+#[derive(Debug, Default)]
+pub struct Identity {
+    /// Names of headers and fields that carry hints.
+    pub hints: Hints,
+    /// What tells agents apart without hints.
+    pub roster: Roster,
+}
+
+impl Identity {
+    /// The run that a request names. `outline` is asked only when nothing outside the body tells.
+    ///
+    /// # Errors
+    /// [`IdError`] when a named run is no run id.
+    pub fn run(
+        &self,
+        envelope: &Envelope<'_>,
+        outline: impl FnOnce() -> Option<String>,
+    ) -> Result<Option<(RunId, RunSource)>, IdError> {
+        let outside = [
+            (envelope.path_run.map(str::to_owned), RunSource::Path),
+            (envelope.header_run.map(str::to_owned), RunSource::Header),
+            (envelope.key.and_then(|key| self.hints.from_key(key).run), RunSource::Key),
+        ];
+        let named = outside.into_iter().find_map(|(run, source)| run.map(|run| (run, source)));
+        let named = match (named, &self.hints.metadata_run) {
+            (None, Some(_)) => outline().map(|run| (run, RunSource::Metadata)),
+            (named, _) => named,
+        };
+        named.map(|(run, source)| Ok((RunId::parse(&run)?, source))).transpose()
+    }
+
+    /// The agent that a request names outside its body.
+    ///
+    /// # Errors
+    /// [`IdError`] when a named agent is no agent name.
+    pub fn declared(&self, envelope: &Envelope<'_>) -> Result<Option<Attribution>, IdError> {
+        let declared = [
+            (envelope.path_agent.map(str::to_owned), Source::Path, "path /a/"),
+            (envelope.header_agent.map(str::to_owned), Source::Header, self.hints.agent_header.as_str()),
+            (envelope.key.and_then(|key| self.hints.from_key(key).agent), Source::Key, "API key"),
+        ];
+        let found = declared.into_iter().find_map(|(agent, source, place)| Some((agent?, source, place)));
+        found.map(|(agent, source, place)| declare(&agent, source, place)).transpose()
+    }
+
+    /// The agent that the body tells. Never fails: what no rule knows gets a stable name of its own.
+    pub fn told(&self, outline: Option<&Outline<'_>>) -> Attribution {
+        let Some(outline) = outline else { return fallback("", "the body could not be read") };
+        let mapped = self.hints.metadata_agent.iter().find_map(|key| {
+            let (_, agent) = outline.metadata.iter().find(|(name, _)| name == key)?;
+            declare(agent, Source::Metadata, &format!("metadata.{key}")).ok()
+        });
+        let user = || outline.user.as_ref().filter(|_| self.hints.user_is_agent);
+        let mapped = mapped.or_else(|| declare(user()?, Source::Metadata, "user").ok());
+        let by_roster = || self.roster.identify(outline);
+        let by_model = || declare(&self.hints.from_model(&outline.model)?, Source::Model, "model").ok();
+        mapped.or_else(by_roster).or_else(by_model).unwrap_or_else(|| {
+            let tools = outline.tools.join(",");
+            let known_by = format!("{}\u{0}{tools}", outline.prompt());
+            fallback(
+                &known_by,
+                if outline.prompts.is_empty() { "no system prompt" } else { "hash of system prompt and tools" },
+            )
+        })
+    }
+}
+
+fn declare(agent: &str, source: Source, place: &str) -> Result<Attribution, IdError> {
+    let agent = AgentName::parse(agent)?;
+    Ok(Attribution { agent, instance: 0, source, evidence: place.to_owned(), confidence: 1.0, ambiguous: false })
+}
+
+fn fallback(known_by: &str, evidence: &str) -> Attribution {
+    let [a, b, c, d, ..] = *blake3::hash(known_by.as_bytes()).as_bytes();
+    Attribution {
+        agent: AgentName::unnamed(u32::from_be_bytes([a, b, c, d])),
+        instance: 0,
+        source: Source::Fallback,
+        evidence: evidence.to_owned(),
+        confidence: 0.0,
+        ambiguous: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Envelope<'static> =
+        Envelope { path_agent: None, path_run: None, header_agent: None, header_run: None, key: None };
+
+    fn identity(config: &str) -> Identity {
+        #[derive(serde::Deserialize)]
+        struct File {
+            #[serde(default)]
+            hints: Hints,
+            #[serde(default)]
+            agent: Vec<RosterRule>,
+        }
+        let file: File = toml::from_str(config).expect("a config");
+        file.hints.check().expect("good hints");
+        Identity { hints: file.hints, roster: Roster::new(file.agent).expect("a good roster") }
+    }
+
+    #[test]
+    fn the_first_rule_in_order_of_trust_decides() {
+        let identity = identity(
+            r#"
+            [hints]
+            key = "sk-(?<run>run-[a-z]+)\\.(?<agent>[a-z]+)"
+            metadata_run = "run"
+            metadata_agent = "agent"
+            user_is_agent = true
+            model = ".+:(?<agent>[a-z]+)"
+            [[agent]]
+            name = "roster"
+            system_contains = "You plan"
+            "#,
+        );
+        let outline = Outline {
+            model: "gpt:alias".into(),
+            prompts: vec!["You plan things".into()],
+            metadata: vec![("agent".into(), "meta".into())],
+            user: Some("user".into()),
+            ..Outline::default()
+        };
+        let all = Envelope {
+            path_agent: Some("p"),
+            path_run: Some("rp"),
+            header_agent: Some("h"),
+            header_run: Some("rh"),
+            key: Some("sk-run-x.k"),
+        };
+        let declared =
+            |envelope: Envelope<'_>| identity.declared(&envelope).expect("good").map(|a| a.agent.to_string());
+        assert_eq!(declared(all).as_deref(), Some("p"));
+        assert_eq!(declared(Envelope { path_agent: None, ..all }).as_deref(), Some("h"));
+        assert_eq!(declared(Envelope { path_agent: None, header_agent: None, ..all }).as_deref(), Some("k"));
+        assert_eq!(declared(NOTHING), None);
+        let run = |envelope: Envelope<'_>| {
+            identity.run(&envelope, || Some("rm".to_owned())).expect("good").map(|(r, _)| r.to_string())
+        };
+        assert_eq!(run(all).as_deref(), Some("rp"));
+        assert_eq!(run(Envelope { path_run: None, ..all }).as_deref(), Some("rh"));
+        assert_eq!(run(Envelope { path_run: None, header_run: None, ..all }).as_deref(), Some("run-x"));
+        assert_eq!(run(NOTHING).as_deref(), Some("rm"));
+        assert!(identity.run(&Envelope { path_run: Some("../x"), ..NOTHING }, || None).is_err());
+
+        let told = |outline: &Outline<'_>| {
+            (identity.told(Some(outline)).agent.to_string(), identity.told(Some(outline)).source)
+        };
+        assert_eq!(told(&outline), ("meta".to_owned(), Source::Metadata));
+        let outline = Outline { metadata: Vec::new(), ..outline };
+        assert_eq!(told(&outline), ("user".to_owned(), Source::Metadata));
+        let outline = Outline { user: None, ..outline };
+        assert_eq!(told(&outline), ("roster".to_owned(), Source::Roster));
+        let outline = Outline { prompts: vec!["other".into()], ..outline };
+        assert_eq!(told(&outline), ("alias".to_owned(), Source::Model));
+        let outline = Outline { model: "gpt".into(), ..outline };
+        let (name, source) = told(&outline);
+        assert!(name.starts_with("agent-") && name.len() == 14 && source == Source::Fallback, "{name}");
+        assert_eq!(told(&outline).0, name, "the same request, the same name");
+    }
+}

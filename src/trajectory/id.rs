@@ -86,6 +86,11 @@ impl AgentName {
         if allowed { Ok(Self(text.trim().into())) } else { Err(IdError::Agent(text.chars().take(140).collect())) }
     }
 
+    /// The stable name of an agent that nothing names: `agent-<8 hex>` of what its requests look like.
+    pub fn unnamed(hash: u32) -> Self {
+        Self(format!("agent-{hash:08x}").into())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

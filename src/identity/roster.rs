@@ -1,0 +1,205 @@
+//! The roster: what tells a user's agents apart, declared once in `aegis.toml` (`[[agent]]`).
+
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::{
+    surface::Outline,
+    trajectory::{AgentName, Attribution, Source},
+};
+
+/// Largest compiled regular expression, in bytes.
+const PATTERN_SIZE_MAX: usize = 1 << 20;
+
+/// A roster rule that cannot be used. Rules are counted from 1, as a reader of the file counts them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("[[agent]] number {number}: {detail}")]
+pub struct RosterError {
+    /// Which rule, from 1.
+    pub number: usize,
+    /// What is wrong, and what was expected.
+    pub detail: String,
+}
+
+/// One rule; all conditions that it names must hold.
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RosterRule {
+    /// The agent. May be left out when `system_regex` has a group `agent`.
+    pub name: Option<String>,
+    /// Text that the system prompt contains.
+    pub system_contains: Option<String>,
+    /// Regular expression that the system prompt matches somewhere; a group `agent` names the agent.
+    pub system_regex: Option<String>,
+    /// Names of tools that are all on offer.
+    pub tools: Option<Vec<String>>,
+    /// The model's name.
+    pub model: Option<String>,
+    /// Text that the first user message contains.
+    pub first_user_contains: Option<String>,
+    /// Regular expression that the first user message matches somewhere.
+    pub first_user_regex: Option<String>,
+    /// The `name` that the system message carries.
+    pub wire_name: Option<String>,
+}
+
+/// Checked rules, in order.
+#[derive(Debug, Default)]
+pub struct Roster(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    number: usize,
+    rule: RosterRule,
+    system: Option<Regex>,
+    first_user: Option<Regex>,
+}
+
+impl Roster {
+    /// Checks the rules.
+    ///
+    /// # Errors
+    /// The first [`RosterError`].
+    pub fn new(rules: Vec<RosterRule>) -> Result<Self, RosterError> {
+        rules.into_iter().enumerate().map(|(i, rule)| Rule::new(i + 1, rule)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether there are no rules.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The agent that the first matching rule names. Where rules of different agents match, the answer is marked
+    /// ambiguous, so that no label can rest on it.
+    pub fn identify(&self, outline: &Outline<'_>) -> Option<Attribution> {
+        let prompt = outline.prompt();
+        let mut matches = self.0.iter().filter_map(|rule| Some((rule, rule.matches(outline, &prompt)?)));
+        let (rule, agent) = matches.next()?;
+        let rival = matches.find(|(_, other)| *other != agent);
+        let evidence = match &rival {
+            None => format!("[[agent]] number {}", rule.number),
+            Some((other, name)) => {
+                format!("[[agent]] numbers {} and {} both match: `{agent}` or `{name}`", rule.number, other.number)
+            }
+        };
+        let confidence = if rival.is_some() { 0.5 } else { 1.0 };
+        Some(Attribution {
+            agent,
+            instance: 0,
+            source: Source::Roster,
+            evidence,
+            confidence,
+            ambiguous: rival.is_some(),
+        })
+    }
+}
+
+impl Rule {
+    fn new(number: usize, rule: RosterRule) -> Result<Self, RosterError> {
+        let refuse = |detail: String| RosterError { number, detail };
+        let regex = |field: &str, text: &Option<String>| {
+            let built = text.as_deref().map(|text| regex::RegexBuilder::new(text).size_limit(PATTERN_SIZE_MAX).build());
+            built.transpose().map_err(|error| refuse(format!("`{field}` is not a regular expression: {error}")))
+        };
+        let system = regex("system_regex", &rule.system_regex)?;
+        let first_user = regex("first_user_regex", &rule.first_user_regex)?;
+        let group = system.as_ref().is_some_and(|system| system.capture_names().flatten().any(|name| name == "agent"));
+        match &rule.name {
+            Some(name) => drop(AgentName::parse(name).map_err(|error| refuse(error.to_string()))?),
+            None if group => {}
+            None => return Err(refuse("expected `name`, or `system_regex` with a group (?<agent>…)".to_owned())),
+        }
+        let condition = rule.system_contains.is_some()
+            || system.is_some()
+            || rule.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+            || rule.model.is_some()
+            || rule.first_user_contains.is_some()
+            || first_user.is_some()
+            || rule.wire_name.is_some();
+        if !condition {
+            return Err(refuse(
+                "expected at least one condition, for example `system_contains = \"You plan\"`".to_owned(),
+            ));
+        }
+        Ok(Self { number, rule, system, first_user })
+    }
+
+    /// The agent, if every condition holds.
+    fn matches(&self, outline: &Outline<'_>, prompt: &str) -> Option<AgentName> {
+        let rule = &self.rule;
+        let first_user = outline.first_user.as_deref().unwrap_or_default();
+        let offered = |tool: &String| outline.tools.iter().any(|offered| offered == tool);
+        let holds = rule.system_contains.as_ref().is_none_or(|text| prompt.contains(text.as_str()))
+            && rule.tools.as_ref().is_none_or(|tools| tools.iter().all(offered))
+            && rule.model.as_ref().is_none_or(|model| outline.model == *model)
+            && rule.first_user_contains.as_ref().is_none_or(|text| first_user.contains(text.as_str()))
+            && self.first_user.as_ref().is_none_or(|pattern| pattern.is_match(first_user))
+            && rule.wire_name.as_ref().is_none_or(|name| outline.names.iter().any(|n| n == name));
+        if !holds {
+            return None;
+        }
+        let captured = match &self.system {
+            None => None,
+            Some(pattern) => Some(pattern.captures(prompt)?),
+        };
+        let group = captured.as_ref().and_then(|captures| captures.name("agent")).map(|group| group.as_str());
+        AgentName::parse(rule.name.as_deref().or(group)?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roster(toml: &str) -> Result<Roster, String> {
+        #[derive(Deserialize)]
+        struct File {
+            agent: Vec<RosterRule>,
+        }
+        let file: File = toml::from_str(toml).map_err(|e| e.to_string())?;
+        Roster::new(file.agent).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn rules_match_what_they_say() {
+        let roster = roster(
+            r#"
+            agent = [
+              { name = "planner", system_contains = "You plan" },
+              { system_regex = "You are the (?<agent>\\w+)\\." },
+              { name = "typist", tools = ["type", "erase"], model = "m2" },
+              { name = "greeter", first_user_regex = "(?i)^hello" },
+              { name = "named", wire_name = "Zed" },
+            ]"#,
+        )
+        .expect("a roster");
+        let who = |outline: Outline<'_>| roster.identify(&outline).map(|a| (a.agent.to_string(), a.ambiguous));
+        let prompt = |text: &'static str| Outline { prompts: vec![text.into()], ..Outline::default() };
+        assert_eq!(who(prompt("You plan trips")), Some(("planner".to_owned(), false)));
+        assert_eq!(who(prompt("You are the critic. Be kind")), Some(("critic".to_owned(), false)));
+        assert_eq!(who(prompt("You plan. You are the critic.")), Some(("planner".to_owned(), true)));
+        let typist = Outline { tools: vec!["erase".into(), "type".into()], model: "m2".into(), ..Outline::default() };
+        assert_eq!(who(typist.clone()), Some(("typist".to_owned(), false)));
+        assert_eq!(who(Outline { model: "m1".into(), ..typist }), None);
+        assert_eq!(
+            who(Outline { first_user: Some("Hello you".into()), ..Outline::default() }),
+            Some(("greeter".to_owned(), false))
+        );
+        assert_eq!(who(Outline { names: vec!["Zed".into()], ..Outline::default() }), Some(("named".to_owned(), false)));
+        assert_eq!(who(Outline::default()), None);
+    }
+
+    #[test]
+    fn bad_rules_say_which_and_why() {
+        for (toml, said) in [
+            ("agent = [{ name = \"a\" }]", "number 1: expected at least one condition"),
+            ("agent = [{ system_contains = \"x\" }]", "expected `name`"),
+            ("agent = [{ name = \"a\", system_regex = \"(\" }]", "`system_regex` is not a regular expression"),
+            ("agent = [{ name = \"a\\u001b\", model = \"m\" }]", "agent name"),
+            ("agent = [{ name = \"a\", modell = \"m\" }]", "unknown field `modell`"),
+        ] {
+            let error = roster(toml).expect_err(toml);
+            assert!(error.contains(said), "{toml}: {error}");
+        }
+    }
+}
