@@ -50,7 +50,7 @@ pub struct Roster(Vec<Rule>);
 #[derive(Debug)]
 struct Rule {
     number: usize,
-    rule: RosterRule,
+    conditions: RosterRule,
     system: Option<Regex>,
     first_user: Option<Regex>,
 }
@@ -121,12 +121,12 @@ impl Rule {
                 "expected at least one condition, for example `system_contains = \"You plan\"`".to_owned(),
             ));
         }
-        Ok(Self { number, rule, system, first_user })
+        Ok(Self { number, conditions: rule, system, first_user })
     }
 
     /// The agent, if every condition holds.
     fn matches(&self, outline: &Outline<'_>, prompt: &str) -> Option<AgentName> {
-        let rule = &self.rule;
+        let rule = &self.conditions;
         let first_user = outline.first_user.as_deref().unwrap_or_default();
         let offered = |tool: &String| outline.tools.iter().any(|offered| offered == tool);
         let holds = rule.system_contains.as_ref().is_none_or(|text| prompt.contains(text.as_str()))

@@ -235,6 +235,15 @@ impl Part {
     }
 }
 
+impl Answer {
+    /// The model ended by itself.
+    pub const STOPPED: &str = "stop";
+    /// The answer was cut at its longest.
+    pub const CUT: &str = "length";
+    /// The model waits for its tools.
+    pub const CALLS: &str = "tool_calls";
+}
+
 impl Conversation {
     /// All system and developer texts, joined by line breaks: what makes the agent what it is.
     pub fn prompt(&self) -> String {

@@ -10,6 +10,8 @@ pub mod splice;
 pub mod sse;
 
 use bytes::Bytes;
+
+use crate::trajectory::Usage;
 pub use conversation::{Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Tool, ToolCall, ToolChoice};
 pub use openai_chat::OpenaiChat;
 
@@ -81,6 +83,9 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// # Errors
     /// [`SurfaceError::NoPlace`] when the edit cannot be expressed.
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError>;
+
+    /// Token counts of a whole reply, or of the last chunk of a streamed one, read without building the view.
+    fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage>;
 
     /// The line that starts the last frame of a stream (for example `data: [DONE]`), without its line end. A client
     /// may leave as soon as it has read it.

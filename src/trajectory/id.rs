@@ -42,6 +42,12 @@ impl RunId {
         if allowed { Ok(Self(text.into())) } else { Err(IdError::Run(text.chars().take(80).collect())) }
     }
 
+    /// An opaque id of our own: a prefix (ASCII letters and digits) and 16 hex digits of a hash.
+    pub fn hashed(prefix: &str, of: &[u8]) -> Self {
+        let hex = blake3::hash(of).to_hex();
+        Self(format!("{prefix}-{}", hex.get(..16).unwrap_or_default()).into())
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -79,8 +85,10 @@ impl AgentName {
     /// # Errors
     /// [`IdError::Agent`] when it is empty, over 128 characters, or holds control or bidi characters.
     pub fn parse(text: &str) -> Result<Self, IdError> {
+        // U+FFFD stands where bytes were no UTF-8.
         let hostile = |c: char| {
-            c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            c.is_control()
+                || matches!(c, '\u{fffd}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
         };
         let allowed = !text.trim().is_empty() && text.chars().count() <= AGENT_NAME_MAX && !text.chars().any(hostile);
         if allowed { Ok(Self(text.trim().into())) } else { Err(IdError::Agent(text.chars().take(140).collect())) }

@@ -14,6 +14,7 @@ mod tests;
 use bytes::Bytes;
 
 use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError};
+use crate::trajectory::Usage;
 
 /// The chat completions API.
 #[derive(Debug)]
@@ -54,6 +55,10 @@ impl Surface for OpenaiChat {
 
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
         stream::write(body, before, after)
+    }
+
+    fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {
+        reply::usage_of(body, streamed)
     }
 
     fn end_of_stream(&self) -> &'static [u8] {

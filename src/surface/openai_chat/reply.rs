@@ -59,6 +59,30 @@ pub(super) fn usage(node: &Node<'_>) -> Option<Usage> {
         .then(|| Usage { input: input.unwrap_or_default(), output: output.unwrap_or_default() })
 }
 
+/// Token counts without the rest: of a whole reply, or of the frames in the last chunk of a streamed one.
+pub(super) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage> {
+    #[derive(serde::Deserialize)]
+    struct Counts {
+        #[serde(default)]
+        prompt_tokens: u64,
+        #[serde(default)]
+        completion_tokens: u64,
+    }
+    #[derive(serde::Deserialize)]
+    struct Body {
+        usage: Option<Counts>,
+    }
+    let read = |json: &[u8]| {
+        let counts = serde_json::from_slice::<Body>(json).ok()?.usage?;
+        Some(Usage { input: counts.prompt_tokens, output: counts.completion_tokens })
+    };
+    if !streamed {
+        return read(body);
+    }
+    let frames = crate::surface::sse::events(body);
+    frames.iter().rev().find_map(|frame| read(body.get(frame.data.first()?.clone())?))
+}
+
 /// A string member, or nothing.
 pub(super) fn text(members: &[Member<'_>], key: &str) -> String {
     member(members, key).and_then(|value| value.string()).unwrap_or_default().into_owned()

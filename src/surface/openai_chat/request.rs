@@ -172,7 +172,7 @@ fn tool_choice(node: &Node<'_>) -> ToolChoice {
 fn stop(node: &Node<'_>) -> Vec<String> {
     match node.string() {
         Some(one) => vec![one.into_owned()],
-        None => node.elements().iter().filter_map(|e| e.string()).map(Cow::into_owned).collect(),
+        None => node.elements().iter().filter_map(super::super::splice::Node::string).map(Cow::into_owned).collect(),
     }
 }
 
