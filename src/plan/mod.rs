@@ -1,1 +1,156 @@
-//! Under construction.
+//! Injection plans: TOML in, decisions out. Same plan and same facts, same decision, whatever arrives when.
+//!
+//! A plan is read once ([`parse`], every error of the file with its place), never changes during a run, and is asked
+//! for each step by [`decide`]. It holds no code and no expressions: literals and patterns of the `regex` crate.
+//! Nothing here does IO; the exchange and `aegis plan` call it.
+
+mod against;
+mod agents;
+mod catalogue;
+mod check;
+mod decide;
+mod dialogue;
+mod error;
+mod explain;
+mod file;
+mod read;
+mod resolve;
+mod validate;
+mod when;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use against::{Matched, against};
+pub use agents::{AgentPattern, Agents};
+pub use catalogue::{Entry, Operation, Parameter, catalogue, schema};
+pub use check::{Check, CheckReport, Expect};
+pub use decide::{Decision, Facts, Hit, Miss, decide};
+pub use error::{PlanError, Problem};
+pub use explain::explain;
+pub use resolve::{Called, Unresolvable, resolve};
+pub use when::{Target, When};
+
+use crate::fault::Fault;
+use crate::manipulator::{self, Context, Manipulator, ManipulatorError};
+use crate::surface::{Conversation, Reply};
+use crate::trajectory::{FailureMode, Side};
+
+/// The newest plan format that this build reads, and the oldest.
+pub const FORMATS: std::ops::RangeInclusive<i64> = 1..=1;
+/// Longest plan, in bytes: a thousand injections with room for texts.
+pub const SIZE_LIMIT: usize = 1 << 20;
+/// Most injections of a plan. Each is matched against every step.
+pub const INJECTION_LIMIT: usize = 1000;
+
+/// What is to be planted in a run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What every draw depends on.
+    pub seed: u64,
+    /// The injections in the order in which they apply.
+    pub injections: Vec<Injection>,
+    /// The plan's own tests.
+    pub checks: Vec<Check>,
+    /// The text that it was read from; empty for one made by hand.
+    pub text: String,
+    /// blake3 of the text, in hex.
+    pub digest: String,
+}
+
+/// Who is hit, when, and by what.
+#[derive(Debug, Clone)]
+pub struct Injection {
+    /// The agents that it aims at.
+    pub agents: Agents,
+    /// What the error is; `None` only for faults.
+    pub failure_mode: Option<FailureMode>,
+    /// Which of the agent's calls.
+    pub when: When,
+    /// Which alternative answer is edited, 0-based; `None` for each.
+    pub choice: Option<u32>,
+    /// The operator's name, as plans write it.
+    pub name: String,
+    /// What it does.
+    pub operator: Operator,
+    /// Where its `when` stands in the plan's text, in bytes; `0..0` for one made by hand.
+    pub place: Range<usize>,
+}
+
+/// What an injection does.
+#[derive(Debug, Clone)]
+pub enum Operator {
+    /// Edits content.
+    Manipulator {
+        /// The side that it edits.
+        side: Side,
+        /// The edit. Plans name those of the list; a library user may bring any other.
+        manipulator: Arc<dyn Manipulator>,
+    },
+    /// Disturbs the transport or the protocol.
+    Fault(Arc<dyn Fault>),
+}
+
+impl Injection {
+    /// The edited request; the request side only.
+    ///
+    /// # Errors
+    /// [`ManipulatorError`] when nothing could be edited: the step then passes untouched.
+    pub fn edit_request(
+        &self,
+        request: &Conversation,
+        context: &Context<'_>,
+    ) -> Result<Conversation, ManipulatorError> {
+        match &self.operator {
+            Operator::Manipulator { side: Side::Request, manipulator } => {
+                manipulator::edited_request(manipulator.as_ref(), request, context)
+            }
+            _ => Err(ManipulatorError::WrongSide),
+        }
+    }
+
+    /// The edited reply; the response side only.
+    ///
+    /// # Errors
+    /// [`ManipulatorError`] when nothing could be edited: the step then passes untouched.
+    pub fn edit_reply(&self, reply: &Reply, context: &Context<'_>) -> Result<Reply, ManipulatorError> {
+        match &self.operator {
+            Operator::Manipulator { side: Side::Response, manipulator } => {
+                manipulator::edited_reply(manipulator.as_ref(), reply, self.choice, context)
+            }
+            _ => Err(ManipulatorError::WrongSide),
+        }
+    }
+}
+
+/// Reads a plan. `file` is only named in errors.
+///
+/// # Errors
+/// [`PlanError`] with every problem of the file; a syntax error or an unknown format hides the others.
+pub fn parse(text: &str, file: &str) -> Result<Plan, PlanError> {
+    read::read(text).and_then(validate::validate).map_err(|problems| PlanError::new(file, text, problems))
+}
+
+/// What must be known before a run and is not: injections by `step` or `last_n` that [`resolve`] has not seen.
+/// `file` is only named in errors.
+///
+/// # Errors
+/// [`PlanError`] that names each.
+pub fn require_resolved(plan: &Plan, file: &str) -> Result<(), PlanError> {
+    let waiting = plan.injections.iter().filter(|injection| injection.when.is_unresolved());
+    let problems: Vec<Problem> = waiting
+        .map(|injection| Problem {
+            span: injection.place.clone(),
+            message: format!("`{}` needs a recorded run to count in", injection.when.counted_by()),
+            hint: Some("give one with `--against RUN_DIR`, or aim by `call`, the agent's own count".to_owned()),
+        })
+        .collect();
+    if problems.is_empty() { Ok(()) } else { Err(PlanError::new(file, &plan.text, problems)) }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+mod shipped_tests;

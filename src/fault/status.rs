@@ -1,0 +1,226 @@
+//! `status`: the service refuses.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Attempts, Disturbance, Fault, HeaderName, HeaderValue};
+
+/// Answers with an HTTP error instead of asking the upstream, in the body that the provider itself would send.
+///
+/// SDKs try 408, 409, 429 and 5xx again, twice by default; `sdk_retry = "suppress"` tells them not to. `insufficient_quota`
+/// and `context_length_exceeded` as `code_name` bring their own message and type along.
+///
+/// ```toml
+/// [[injection]]
+/// agent = "solver"
+/// when.call = 0
+/// fault.status = { code = 429, retry_after_s = 1, attempts = "first" }
+///
+/// [[check]]
+/// agent = "solver"
+/// messages = ["user: What is 12 + 30?"]
+/// expect_fault = "status"
+/// ```
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// The HTTP status.
+    pub code: ErrorStatus,
+    /// A `retry-after` header of this many seconds.
+    pub retry_after_s: Option<u32>,
+    /// A `retry-after-ms` header of this many milliseconds.
+    pub retry_after_ms: Option<u32>,
+    /// A `retry-after` header with the date this many seconds from now.
+    pub retry_after_date: Option<u32>,
+    /// Which tries of a call are met.
+    #[serde(default)]
+    pub attempts: Attempts,
+    /// Whether an SDK may try again by itself.
+    #[serde(default)]
+    pub sdk_retry: SdkRetry,
+    /// The error's message, instead of the provider's own.
+    pub message: Option<String>,
+    /// The error's type, instead of the provider's own.
+    pub kind: Option<String>,
+    /// The error's code, instead of the provider's own.
+    pub code_name: Option<String>,
+    /// Further headers.
+    #[serde(default)]
+    pub headers: BTreeMap<HeaderName, HeaderValue>,
+}
+
+/// An HTTP status of an error: 400 to 599.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "i64", into = "i64")]
+#[schemars(with = "u16", extend("minimum" = 400, "maximum" = 599))]
+pub struct ErrorStatus(u16);
+
+impl TryFrom<i64> for ErrorStatus {
+    type Error = String;
+
+    fn try_from(code: i64) -> Result<Self, String> {
+        match u16::try_from(code) {
+            Ok(status) if (400..600).contains(&status) => Ok(Self(status)),
+            _ => Err(format!("`{code}` is not an error status: expected 400 to 599")),
+        }
+    }
+}
+
+impl From<ErrorStatus> for i64 {
+    fn from(status: ErrorStatus) -> i64 {
+        status.0.into()
+    }
+}
+
+/// Whether an SDK may send the call again by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SdkRetry {
+    /// It does as it would.
+    #[default]
+    Allow,
+    /// The header `x-should-retry: false` goes with the answer.
+    Suppress,
+}
+
+impl Fault for Status {
+    fn disturb(&self, _: u64, attempt: u32) -> Option<Disturbance> {
+        if !self.attempts.include(attempt) {
+            return None;
+        }
+        let (message, kind, code) = provider_error(self.code.0, self.code_name.as_deref());
+        let mut headers: Vec<(String, String)> =
+            self.headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let own = [
+            ("retry-after", self.retry_after_s.map(|seconds| seconds.to_string())),
+            ("retry-after-ms", self.retry_after_ms.map(|ms| ms.to_string())),
+            ("x-should-retry", (self.sdk_retry == SdkRetry::Suppress).then(|| "false".to_owned())),
+        ];
+        headers.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        Some(Disturbance::Answer {
+            status: self.code.0,
+            headers,
+            retry_after_date: self.retry_after_date.map(|seconds| Duration::from_secs(seconds.into())),
+            message: self.message.clone().unwrap_or_else(|| message.to_owned()),
+            kind: self.kind.clone().unwrap_or_else(|| kind.to_owned()),
+            code: self.code_name.clone().or_else(|| code.map(str::to_owned)),
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.retry_after_s.is_some() && self.retry_after_date.is_some() {
+            return Err("both `retry_after_s` and `retry_after_date` are given: expected one of them".to_owned());
+        }
+        let own = ["retry-after", "retry-after-ms", "x-should-retry"];
+        match self.headers.keys().find(|name| own.contains(&name.to_string().as_str())) {
+            Some(name) => Err(format!("header `{name}` has a parameter of its own")),
+            None => Ok(()),
+        }
+    }
+
+    fn explain(&self) -> String {
+        let wait = match (self.retry_after_s.or(self.retry_after_date), self.retry_after_ms) {
+            (Some(seconds), _) => format!(" and asks to wait {seconds} s"),
+            (None, Some(ms)) => format!(" and asks to wait {ms} ms"),
+            (None, None) => String::new(),
+        };
+        let retry = if self.sdk_retry == SdkRetry::Suppress { ", SDK retries suppressed" } else { "" };
+        format!("answers with HTTP {}{wait} instead of asking the upstream, {}{retry}", self.code.0, self.attempts.words())
+    }
+}
+
+/// Message, type and code that the provider sends with a status.
+/// Source: <https://platform.openai.com/docs/guides/error-codes> and the errors that its SDKs' tests expect.
+fn provider_error(status: u16, code: Option<&str>) -> (&'static str, &'static str, Option<&'static str>) {
+    const INVALID: &str = "invalid_request_error";
+    match (status, code) {
+        (429, Some("insufficient_quota")) => (
+            "You exceeded your current quota, please check your plan and billing details.",
+            "insufficient_quota",
+            Some("insufficient_quota"),
+        ),
+        (400, Some("context_length_exceeded")) => (
+            "This model's maximum context length is exceeded. Please reduce the length of the messages.",
+            INVALID,
+            Some("context_length_exceeded"),
+        ),
+        (401, _) => ("Incorrect API key provided.", INVALID, Some("invalid_api_key")),
+        (403, _) => ("You are not allowed to perform this operation.", INVALID, None),
+        (404, _) => ("The model does not exist or you do not have access to it.", INVALID, Some("model_not_found")),
+        (408 | 504, _) => ("The request timed out.", "server_error", Some("timeout")),
+        (409, _) => ("The resource was updated by another request. Please try again.", INVALID, None),
+        (413, _) => ("The request is too large.", INVALID, None),
+        (429, _) => {
+            ("Rate limit reached for requests. Please try again later.", "requests", Some("rate_limit_exceeded"))
+        }
+        (503, _) => ("The engine is currently overloaded, please try again later.", "server_error", None),
+        (500..=599, _) => ("The server had an error while processing your request. Sorry about that!", "server_error", None),
+        _ => ("The request could not be processed.", INVALID, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(parameters: &str) -> (u16, Vec<(String, String)>, String, String, Option<String>) {
+        let status: Status = toml::from_str(parameters).expect(parameters);
+        assert_eq!(status.check(), Ok(()));
+        match status.disturb(7, 0).expect("the first try is met") {
+            Disturbance::Answer { status, headers, message, kind, code, .. } => (status, headers, message, kind, code),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn bodies_are_the_providers_own() {
+        for (parameters, kind, code) in [
+            ("code = 429", "requests", Some("rate_limit_exceeded")),
+            ("code = 429\ncode_name = 'insufficient_quota'", "insufficient_quota", Some("insufficient_quota")),
+            ("code = 400", "invalid_request_error", None),
+            ("code = 400\ncode_name = 'context_length_exceeded'", "invalid_request_error", Some("context_length_exceeded")),
+            ("code = 401", "invalid_request_error", Some("invalid_api_key")),
+            ("code = 404", "invalid_request_error", Some("model_not_found")),
+            ("code = 500", "server_error", None),
+            ("code = 529\nkind = 'overloaded_error'", "overloaded_error", None),
+        ] {
+            let (status, headers, message, seen_kind, seen_code) = answer(parameters);
+            assert!(parameters.contains(&status.to_string()) && !message.is_empty() && headers.is_empty());
+            assert_eq!((seen_kind.as_str(), seen_code.as_deref()), (kind, code), "{parameters}");
+        }
+    }
+
+    #[test]
+    fn headers_say_when_and_whether_to_try_again() {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        for (parameters, expected) in [
+            ("retry_after_s = 2", header("retry-after", "2")),
+            ("retry_after_ms = 20", header("retry-after-ms", "20")),
+            ("sdk_retry = 'suppress'", header("x-should-retry", "false")),
+            ("headers = { X-Request-Id = 'req_1' }", header("x-request-id", "req_1")),
+        ] {
+            assert_eq!(answer(&format!("code = 503\n{parameters}")).1, [expected], "{parameters}");
+        }
+        let dated: Status = toml::from_str("code = 429\nretry_after_date = 5").expect("reads");
+        assert!(matches!(
+            dated.disturb(0, 0),
+            Some(Disturbance::Answer { retry_after_date: Some(wait), .. }) if wait == Duration::from_secs(5)
+        ));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for bad in ["code = 200", "code = 600", "code = -1", "code = 429\nheaders = { a = \"b\\r\\nc\" }", "code = 'x'"] {
+            assert!(toml::from_str::<Status>(bad).is_err(), "{bad}");
+        }
+        for bad in ["retry_after_s = 1\nretry_after_date = 1", "headers = { Retry-After = '1' }"] {
+            let status: Status = toml::from_str(&format!("code = 429\n{bad}")).expect(bad);
+            assert!(status.check().is_err(), "{bad}");
+        }
+        let once: Status = toml::from_str("code = 429\nattempts = 'first'").expect("reads");
+        assert!(once.disturb(0, 0).is_some() && once.disturb(0, 1).is_none());
+    }
+}

@@ -1,0 +1,227 @@
+//! `negate_verdict`: the agent approves what it rejected, or the other way round.
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::json_text::{self, Kind, Leaf};
+use super::shape::{Shape, shape, visible};
+use super::{Context, Manipulator, ManipulatorError, not_applicable};
+use crate::surface::{Answer, Conversation};
+
+/// Verdict words and their opposites. The first opposite that the conversation offers is used, else the first of all.
+const WORDS: &[(&str, &[&str])] = &[
+    ("correct", &["incorrect", "wrong"]),
+    ("incorrect", &["correct"]),
+    ("wrong", &["right", "correct"]),
+    ("approve", &["reject", "revise"]),
+    ("approved", &["rejected", "revise", "reject"]),
+    ("approves", &["rejects"]),
+    ("reject", &["approve", "accept"]),
+    ("rejected", &["approved", "accepted"]),
+    ("rejects", &["approves"]),
+    ("revise", &["approved", "approve", "accept"]),
+    ("accept", &["reject", "revise"]),
+    ("accepted", &["rejected"]),
+    ("valid", &["invalid"]),
+    ("invalid", &["valid"]),
+    ("passed", &["failed"]),
+    ("failed", &["passed"]),
+    ("passes", &["fails"]),
+    ("fails", &["passes"]),
+];
+
+/// Words that are a verdict only where they stand alone: before a punctuation mark or the end of a line.
+const STANDING_ALONE: &[(&str, &[&str])] = &[
+    ("yes", &["no"]),
+    ("no", &["yes"]),
+    ("true", &["false"]),
+    ("false", &["true"]),
+    ("pass", &["fail"]),
+    ("fail", &["pass"]),
+    ("right", &["wrong"]),
+    ("agree", &["disagree"]),
+    ("disagree", &["agree"]),
+];
+
+/// What a key of a JSON answer says when its boolean is a verdict.
+const KEYS: &[&str] = &[
+    "correct", "valid", "approv", "accept", "pass", "ok", "success", "true", "verdict", "right", "agree", "complete",
+    "done", "satisf",
+];
+
+/// Turns the verdict of the answer into its opposite.
+///
+/// Whole words are swapped, in their own case: correct and incorrect, approve and reject, valid and invalid, passed
+/// and failed; yes and no, true and false, pass and fail only where they stand alone. Where the conversation offers
+/// another opposite, such as REVISE, that is used. In a JSON answer booleans whose key names a verdict are flipped too.
+///
+/// ```toml
+/// [[injection]]
+/// agent = "critic"
+/// failure_mode = "FM-3.3"
+/// when.always = true
+/// manipulator.negate_verdict = {}
+///
+/// [[check]]
+/// agent = "critic"
+/// messages = ["system: Answer APPROVED or REVISE.", "user: 12 + 30 = 41"]
+/// reply = "No, that is incorrect: no carry. REVISE"
+/// expect = "Yes, that is correct: no carry. APPROVED"
+/// ```
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NegateVerdict {}
+
+impl Manipulator for NegateVerdict {
+    fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
+        let offered = said_in(context.conversation);
+        let mut found = false;
+        for text in answer.message.texts_mut().filter(|text| !text.is_empty()) {
+            let shape = shape(text, &context.conversation.format)?;
+            let seen = visible(text, shape);
+            let mut edits: Vec<(Range<usize>, String)> = words(&seen)
+                .into_iter()
+                .filter_map(|range| {
+                    let opposite = opposite(&seen, range.clone(), &offered)?;
+                    Some((range, opposite))
+                })
+                .collect();
+            if shape == Shape::Json {
+                edits.extend(flipped_booleans(text));
+            }
+            found |= !edits.is_empty();
+            *text = json_text::splice(text, edits);
+        }
+        if found { Ok(()) } else { not_applicable("the answer holds no verdict word") }
+    }
+
+    fn explain(&self) -> String {
+        "turns the verdict of the answer into its opposite".to_owned()
+    }
+}
+
+/// Everything that the conversation says, in lower case: where an alternative to a verdict may be offered.
+fn said_in(conversation: &Conversation) -> String {
+    let texts = conversation.messages.iter().map(crate::surface::Message::text);
+    texts.collect::<Vec<_>>().join("\n").to_lowercase()
+}
+
+/// The words of a text that are not part of a longer word or of an identifier.
+fn words(text: &str) -> Vec<Range<usize>> {
+    let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '\'' | '\u{2019}');
+    let mut words = Vec::new();
+    let mut from = 0;
+    for piece in text.split_inclusive(|c: char| !joins(c)) {
+        let word = piece.trim_end_matches(|c: char| !joins(c));
+        let bare = word.trim_start_matches(['-', '\'']);
+        let start = from + word.len() - bare.len();
+        words.push(start..start + bare.trim_end_matches(['-', '\'']).len());
+        from += piece.len();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+fn opposite(text: &str, word: Range<usize>, offered: &str) -> Option<String> {
+    let after = text.get(word.end..)?;
+    let word = text.get(word)?;
+    let lower = word.to_lowercase();
+    let entry = |list: &'static [(&str, &[&'static str])]| {
+        list.iter().find(|(known, _)| *known == lower).map(|(_, opposites)| *opposites)
+    };
+    let opposites = entry(WORDS).or_else(|| entry(STANDING_ALONE).filter(|_| stands_alone(after)))?;
+    let is_offered = |candidate: &&&str| words(offered).into_iter().any(|word| offered.get(word) == Some(**candidate));
+    let chosen = opposites.iter().find(is_offered).or_else(|| opposites.first())?;
+    Some(cased(chosen, word))
+}
+
+fn stands_alone(after: &str) -> bool {
+    let after = after.trim_start_matches(['*', '_', '`', '"', '\'']);
+    after.trim_start_matches(' ').chars().next().is_none_or(|c| c == '\n' || (!after.starts_with(' ') && ".,;:!?)]}".contains(c)))
+}
+
+/// `word` in the case of `like`: all capitals, one capital, or none.
+fn cased(word: &str, like: &str) -> String {
+    let mut letters = like.chars().filter(|c| c.is_alphabetic());
+    let (first, second) = (letters.next(), letters.next());
+    match (first.is_some_and(char::is_uppercase), second.is_some_and(char::is_uppercase)) {
+        (true, true) => word.to_uppercase(),
+        (true, false) => {
+            let mut letters = word.chars();
+            letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+        }
+        _ => word.to_owned(),
+    }
+}
+
+/// Booleans under a key that names a verdict; the only boolean of an answer is one whatever its key.
+fn flipped_booleans(text: &str) -> Vec<(Range<usize>, String)> {
+    let mut booleans = json_text::leaves(text).unwrap_or_default();
+    booleans.retain(|leaf| leaf.kind == Kind::Boolean);
+    if booleans.len() > 1 {
+        booleans.retain(|leaf| KEYS.iter().any(|key| leaf.key.to_lowercase().contains(key)));
+    }
+    let flipped = |leaf: Leaf| {
+        let now = text.get(leaf.range.clone()) == Some("true");
+        (leaf.range, (!now).to_string())
+    };
+    booleans.into_iter().map(flipped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manipulator::edited_reply;
+    use crate::manipulator::testing::{context, reply, request};
+    use crate::surface::Format;
+
+    fn check(prompt: &str, text: &str, format: Format, expected: Option<&str>) {
+        let conversation = Conversation { format, ..request(prompt) };
+        let edited = edited_reply(&NegateVerdict {}, &reply(text), None, &context(&conversation));
+        let edited = edited.ok().map(|mut reply| reply.answers.remove(0).message.text());
+        assert_eq!(edited.as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn whole_words_in_their_case() {
+        for (text, expected) in [
+            ("The answer is correct.", Some("The answer is incorrect.")),
+            ("INCORRECT: é", Some("CORRECT: é")),
+            ("**Yes**, valid", Some("**No**, invalid")),
+            ("No errors found; tests passed", Some("No errors found; tests failed")),
+            ("Verdict: PASS", Some("Verdict: FAIL")),
+            ("Approved", Some("Rejected")),
+            ("It is true that 3 = 3. True.", Some("It is true that 3 = 3. False.")),
+            ("Correctly validated, uncorrected, is_valid, non-valid", None),
+            ("pass the value", None),
+            ("", None),
+        ] {
+            check("", text, Format::Text, expected);
+        }
+    }
+
+    #[test]
+    fn the_conversation_offers_the_opposite() {
+        check("system: Say APPROVED or REVISE.", "APPROVED", Format::Text, Some("REVISE"));
+        check("system: Say APPROVE or REVISE.", "Revise: add units", Format::Text, Some("Approve: add units"));
+        check("system: Say ok or unrevised.", "APPROVED", Format::Text, Some("REJECTED"));
+    }
+
+    #[test]
+    fn json_booleans_and_values_but_never_keys() {
+        for (text, expected) in [
+            (r#"{"correct": true, "stream": true}"#, Some(r#"{"correct": false, "stream": true}"#)),
+            (r#"{"stream": false}"#, Some(r#"{"stream": true}"#)),
+            (r#"{"valid": "valid"}"#, Some(r#"{"valid": "invalid"}"#)),
+            (r#"{"n": 1, "a": "x"}"#, None),
+        ] {
+            check("", text, Format::JsonObject, expected);
+        }
+        let schema = serde_json::json!({"properties": {"verdict": {"enum": ["approved", "revise"]}}});
+        let format = Format::JsonSchema { name: "verdict".to_owned(), schema };
+        check("", r#"{"verdict": "approved"}"#, format.clone(), None);
+        check("user: approved or revise?", r#"{"verdict": "approved"}"#, format, Some(r#"{"verdict": "revise"}"#));
+    }
+}

@@ -1,0 +1,200 @@
+//! `replace_text`: a text becomes another, on either side.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::shape::{Shape, shape};
+use super::{Context, Manipulator, ManipulatorError, Pattern, json_text, not_applicable, quoted};
+use crate::surface::{Answer, Conversation, Message, Role};
+use crate::trajectory::Side;
+
+/// Replaces a literal or a pattern, in messages of the request or in the answer.
+///
+/// Every occurrence is replaced. In a JSON answer only string values are looked at, and it stays JSON.
+///
+/// ```toml
+/// [[injection]]
+/// agent = "solver"
+/// failure_mode = "FM-1.1"
+/// when.call = 0
+/// side = "request"
+/// manipulator.replace_text = { pattern = '(\d+) apples', with = "$1 pears", messages = "user" }
+///
+/// [[check]]
+/// agent = "solver"
+/// messages = ["system: apples", "user: I have 3 apples."]
+/// expect = ["system: apples", "user: I have 3 pears."]
+/// ```
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceText {
+    /// The text that is replaced, verbatim; instead of `pattern`.
+    pub find: Option<String>,
+    /// A regular expression for what is replaced; instead of `find`.
+    pub pattern: Option<Pattern>,
+    /// What it becomes. With `pattern`, `$1` or `$name` stands for a group and `$$` for a dollar sign.
+    pub with: String,
+    /// In which messages of the request; the response side has only the answer.
+    #[serde(default)]
+    pub messages: Messages,
+}
+
+/// A choice among the messages of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Messages {
+    /// Every message.
+    #[default]
+    All,
+    /// System and developer prompts.
+    System,
+    /// Messages of role user.
+    User,
+    /// Messages of role assistant.
+    Assistant,
+    /// Tool results.
+    Tool,
+    /// The first message.
+    First,
+    /// The last message.
+    Last,
+}
+
+impl Manipulator for ReplaceText {
+    fn edit_request(&self, conversation: &mut Conversation, _: &Context<'_>) -> Result<(), ManipulatorError> {
+        let last = conversation.messages.len().saturating_sub(1);
+        let mut found = false;
+        for (at, message) in conversation.messages.iter_mut().enumerate() {
+            if self.messages.include(message, at, last) {
+                for text in message.texts_mut() {
+                    if let Some(new) = self.replaced(text) {
+                        found = true;
+                        *text = new;
+                    }
+                }
+            }
+        }
+        if found { Ok(()) } else { not_applicable(format!("{} is not in the request", self.wanted())) }
+    }
+
+    fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
+        let mut found = false;
+        for text in answer.message.texts_mut().filter(|text| !text.is_empty()) {
+            let new = match shape(text, &context.conversation.format)? {
+                Shape::Text => self.replaced(text),
+                Shape::Json => json_text::edit_strings(text, |text| self.replaced(text)),
+            };
+            if let Some(new) = new {
+                found = true;
+                *text = new;
+            }
+        }
+        if found { Ok(()) } else { not_applicable(format!("{} is not in the answer", self.wanted())) }
+    }
+
+    fn check(&self, side: Side) -> Result<(), String> {
+        match (&self.find, &self.pattern) {
+            (Some(_), Some(_)) => Err("both `find` and `pattern` are given: expected one of them".to_owned()),
+            (None, None) => Err("expected `find` or `pattern`".to_owned()),
+            (Some(find), None) if find.is_empty() => Err("`find` is empty: expected a text".to_owned()),
+            (Some(find), None) if *find == self.with => Err("`find` and `with` are equal".to_owned()),
+            _ if side == Side::Response && self.messages != Messages::All => {
+                Err("`messages` chooses among the messages of a request: leave it out on the response side".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn explain(&self) -> String {
+        format!("replaces {} by {}", self.wanted(), quoted(&self.with))
+    }
+}
+
+impl ReplaceText {
+    /// Replaces a literal everywhere.
+    pub fn literal(find: impl Into<String>, with: impl Into<String>) -> Self {
+        Self { find: Some(find.into()), pattern: None, with: with.into(), messages: Messages::All }
+    }
+
+    fn replaced(&self, text: &str) -> Option<String> {
+        match (&self.find, &self.pattern) {
+            (Some(find), _) => text.contains(find).then(|| text.replace(find, &self.with)),
+            (None, Some(pattern)) => {
+                let regex = pattern.regex();
+                regex.is_match(text).then(|| regex.replace_all(text, self.with.as_str()).into_owned())
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn wanted(&self) -> String {
+        match (&self.find, &self.pattern) {
+            (Some(find), _) => quoted(find),
+            (None, Some(pattern)) => format!("text like {}", quoted(&pattern.to_string())),
+            (None, None) => "nothing".to_owned(),
+        }
+    }
+}
+
+impl Messages {
+    fn include(self, message: &Message, at: usize, last: usize) -> bool {
+        match self {
+            Messages::All => true,
+            Messages::System => matches!(message.role, Role::System | Role::Developer),
+            Messages::User => message.role == Role::User,
+            Messages::Assistant => message.role == Role::Assistant,
+            Messages::Tool => message.role == Role::Tool,
+            Messages::First => at == 0,
+            Messages::Last => at == last,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manipulator::testing::{answer, edit};
+    use crate::surface::Format;
+
+    #[test]
+    fn replaces_in_the_chosen_messages() {
+        for (messages, lines, expected) in [
+            (Messages::All, "system: a b|user: b", Some("system: a é|user: é")),
+            (Messages::User, "system: b|user: b", Some("system: b|user: é")),
+            (Messages::Last, "user: b|assistant: b", Some("user: b|assistant: é")),
+            (Messages::First, "user: b|assistant: b", Some("user: é|assistant: b")),
+            (Messages::Tool, "user: b|tool: b", Some("user: b|tool: é")),
+            (Messages::Assistant, "user: b", None),
+            (Messages::All, "user: ", None),
+            (Messages::All, "", None),
+        ] {
+            let replace = ReplaceText { messages, ..ReplaceText::literal("b", "é") };
+            assert_eq!(edit(&replace, lines, &[]).ok().as_deref(), expected, "{lines} {messages:?}");
+        }
+    }
+
+    #[test]
+    fn answers_keep_their_json() {
+        let quote = ReplaceText::literal("b", "\"\\");
+        for (text, format, expected) in [
+            ("a b", Format::Text, Some("a \"\\")),
+            (r#"{"b":"b","n":1e2}"#, Format::JsonObject, Some(r#"{"b":"\"\\","n":1e2}"#)),
+            (r#"{"b":"b"}"#, Format::Text, Some(r#"{"b":"\"\\"}"#)),
+            (r#"{"b":1}"#, Format::JsonObject, None),
+            ("b {", Format::JsonObject, None),
+            ("", Format::Text, None),
+        ] {
+            let edited = answer(&quote, text, format, 0).ok().map(|answer| answer.message.text());
+            assert_eq!(edited.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn templates_are_not_expressions() {
+        let verbatim = ReplaceText::literal("x", "{{7*7}} $1");
+        let edited = answer(&verbatim, "x", Format::Text, 0).expect("applies");
+        assert_eq!(edited.message.text(), "{{7*7}} $1");
+        assert!(ReplaceText::literal("", "x").check(Side::Request).is_err());
+        assert!(ReplaceText::literal("x", "x").check(Side::Request).is_err());
+    }
+}

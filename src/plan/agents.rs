@@ -1,0 +1,88 @@
+//! Which agents an injection aims at.
+
+use std::fmt;
+
+use regex::Regex;
+
+use crate::trajectory::{AgentName, IdError};
+
+/// One or more patterns; any of them may match.
+#[derive(Debug, Clone)]
+pub struct Agents(pub Vec<AgentPattern>);
+
+/// An agent's name, or a glob: `*` stands for any characters, `?` for one.
+///
+/// A helper of an agent, `planner/selector`, is matched by its exact name only, never by a glob.
+#[derive(Debug, Clone)]
+pub struct AgentPattern {
+    text: AgentName,
+    glob: Option<Regex>,
+}
+
+impl Agents {
+    /// Whether any pattern matches.
+    pub fn matches(&self, agent: &str) -> bool {
+        self.0.iter().any(|pattern| pattern.matches(agent))
+    }
+}
+
+impl AgentPattern {
+    /// Checks the pattern.
+    ///
+    /// # Errors
+    /// [`IdError::Agent`] when it could not be an agent's name.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let name = AgentName::parse(text)?;
+        let translated = regex::escape(name.as_str()).replace(r"\*", "[^/]*").replace(r"\?", "[^/]");
+        let is_glob = name.as_str().contains(['*', '?']);
+        let glob = is_glob.then(|| Regex::new(&format!("(?s)^{translated}$")).ok()).flatten();
+        Ok(Self { text: name, glob })
+    }
+
+    /// Whether it matches this agent.
+    pub fn matches(&self, agent: &str) -> bool {
+        agent == self.text.as_str()
+            || (!agent.contains('/') && self.glob.as_ref().is_some_and(|glob| glob.is_match(agent)))
+    }
+}
+
+impl fmt::Display for AgentPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(formatter)
+    }
+}
+
+impl fmt::Display for Agents {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, pattern) in self.0.iter().enumerate() {
+            write!(formatter, "{}`{pattern}`", if number > 0 { " or " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_globs_and_helpers() {
+        for (pattern, agent, expected) in [
+            ("solver", "solver", true),
+            ("solver", "solver-2", false),
+            ("debater-*", "debater-12", true),
+            ("debater-?", "debater-12", false),
+            ("*", "Zoë Ω", true),
+            ("*", "planner/selector", false),
+            ("planner/*", "planner/selector", false),
+            ("planner/selector", "planner/selector", true),
+            ("a.c", "abc", false),
+            ("[ab]", "a", false),
+        ] {
+            let pattern = AgentPattern::parse(pattern).expect("a pattern");
+            assert_eq!(pattern.matches(agent), expected, "{pattern} {agent}");
+        }
+        assert!(AgentPattern::parse(" ").is_err());
+        assert!(AgentPattern::parse("a\u{202e}").is_err());
+    }
+}

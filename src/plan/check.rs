@@ -1,0 +1,195 @@
+//! A plan's own tests: a call as the plan writes it, run through the plan without any model.
+
+use super::decide::{Decision, Facts, decide};
+use super::{Injection, Plan, Target, dialogue};
+use crate::manipulator::{Context, ManipulatorError};
+use crate::surface::{Answer, Conversation, Format, Message, Reply};
+use crate::trajectory::{Call, StepIndex};
+
+/// A call and what is expected of it.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// The agent that calls.
+    pub agent: String,
+    /// Its own call, 0-based.
+    pub call: Call,
+    /// The run's step, 0-based; 0 when not said.
+    pub step: Option<StepIndex>,
+    /// The request's messages.
+    pub messages: Vec<Message>,
+    /// Earlier answers of the run: (agent, text).
+    pub earlier: Vec<(String, String)>,
+    /// Whether the answer must be a JSON object.
+    pub json: bool,
+    /// What the model answers.
+    pub answer: Option<Answer>,
+    /// What is expected; all of it.
+    pub expect: Vec<Expect>,
+    /// Where the check stands in its file, from 1.
+    pub line: usize,
+}
+
+/// Something that a check expects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// The messages that the model is asked, as lines.
+    Messages(Vec<String>),
+    /// The text that the agent gets.
+    Reply(String),
+    /// The tool calls that the agent gets, as `name(arguments)`.
+    Calls(Vec<String>),
+    /// A text somewhere in the answer or, without one, in the request.
+    Contains(String),
+    /// Whether anything happens.
+    Changed(bool),
+    /// A fault, by name.
+    Fault(String),
+}
+
+/// How a check went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Where the check stands in its file, from 1.
+    pub line: usize,
+    /// What was not as expected; empty when the check passed.
+    pub failures: Vec<String>,
+}
+
+impl Plan {
+    /// Runs every check of the plan.
+    pub fn run_checks(&self) -> Vec<CheckReport> {
+        self.checks.iter().map(|check| CheckReport { line: check.line, failures: check.run(self) }).collect()
+    }
+}
+
+/// What became of a call.
+struct Outcome {
+    request: Conversation,
+    reply: Option<Reply>,
+    faults: Vec<String>,
+    changed: bool,
+    errors: Vec<String>,
+}
+
+impl Check {
+    /// What is not as expected. Draws of `when.probability` count as hits, and `step` and `last_n` as met by the
+    /// check's own step.
+    fn run(&self, plan: &Plan) -> Vec<String> {
+        let outcome = self.outcome(plan);
+        let mut failures: Vec<String> = self.expect.iter().filter_map(|expect| outcome.failure(expect)).collect();
+        if !self.expect.contains(&Expect::Changed(false)) {
+            failures.extend(outcome.errors);
+        }
+        failures
+    }
+
+    fn outcome(&self, plan: &Plan) -> Outcome {
+        let format = if self.json { Format::JsonObject } else { Format::Text };
+        let asked = Conversation { messages: self.messages.clone(), choices: 1, format, ..Conversation::default() };
+        let reply = self.answer.clone().map(|answer| Reply { answers: vec![answer], ..Reply::default() });
+        let sure = self.made_sure(plan);
+        let decision = decide(&sure, &self.facts(&asked));
+        let mut outcome = Outcome {
+            faults: decision.faults.iter().filter_map(|hit| named(&sure, hit.injection)).collect(),
+            changed: !decision.faults.is_empty(),
+            request: asked,
+            reply,
+            errors: Vec::new(),
+        };
+        self.edit(&sure, &decision, &mut outcome);
+        outcome
+    }
+
+    fn edit(&self, plan: &Plan, decision: &Decision, outcome: &mut Outcome) {
+        for hit in decision.request.iter().chain(&decision.response) {
+            let Some(injection) = injection(plan, hit.injection) else { continue };
+            let before = outcome.request.clone();
+            let context = Context { agent: &self.agent, conversation: &before, earlier: &self.earlier, draw: hit.draw };
+            let edited: Result<(), ManipulatorError> = if decision.request.contains(hit) {
+                injection.edit_request(&before, &context).map(|edited| outcome.request = edited)
+            } else if let Some(reply) = &outcome.reply {
+                injection.edit_reply(reply, &context).map(|edited| outcome.reply = Some(edited))
+            } else {
+                continue;
+            };
+            match edited {
+                Ok(()) => outcome.changed = true,
+                Err(error) => outcome.errors.push(format!("`{}` could not edit: {error}", injection.name)),
+            }
+        }
+    }
+
+    fn facts<'a>(&'a self, conversation: &'a Conversation) -> Facts<'a> {
+        Facts {
+            run: "check",
+            agent: &self.agent,
+            instance: 0,
+            call: self.call,
+            step: self.step.unwrap_or_default(),
+            conversation: Some(conversation),
+            delivered: &|_| 0,
+        }
+    }
+
+    /// The plan without chance, and with `step` and `last_n` resolved to this call where they could mean it.
+    fn made_sure(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        let here = Target { agent: self.agent.clone(), instance: 0, call: self.call };
+        for when in plan.injections.iter_mut().map(|injection| &mut injection.when) {
+            when.probability = None;
+            if when.is_unresolved() {
+                let meant = when.step.as_ref().is_none_or(|steps| self.step.is_some_and(|step| steps.contains(&step)));
+                when.targets = Some(if meant { vec![here.clone()] } else { Vec::new() });
+            }
+        }
+        plan
+    }
+}
+
+impl Outcome {
+    fn failure(&self, expect: &Expect) -> Option<String> {
+        let answer = self.reply.as_ref().and_then(|reply| reply.answers.first());
+        let text = answer.map(|answer| answer.message.text());
+        let differs = |what: &str, expected: String, seen: String| {
+            (expected != seen)
+                .then(|| format!("{what}: expected\n  {}\ngot\n  {}", indented(&expected), indented(&seen)))
+        };
+        match expect {
+            Expect::Messages(lines) => {
+                differs("the request", lines.join("\n"), dialogue::lines(&self.request.messages).join("\n"))
+            }
+            Expect::Reply(expected) => differs("the answer", expected.clone(), text.unwrap_or_default()),
+            Expect::Calls(expected) => {
+                let calls = answer.map(|answer| answer.message.tool_calls.iter().map(dialogue::written).collect());
+                let calls: Vec<String> = calls.unwrap_or_default();
+                differs("the tool calls", expected.join("\n"), calls.join("\n"))
+            }
+            Expect::Contains(part) => {
+                let seen = text.unwrap_or_else(|| dialogue::lines(&self.request.messages).join("\n"));
+                (!seen.contains(part)).then(|| format!("expected `{part}` somewhere in\n  {}", indented(&seen)))
+            }
+            Expect::Changed(expected) => (*expected != self.changed).then(|| {
+                let word = |changed| if changed { "a change" } else { "no change" };
+                format!("expected {}, got {}", word(*expected), word(self.changed))
+            }),
+            Expect::Fault(name) => (!self.faults.contains(name))
+                .then(|| format!("expected the fault `{name}`, got {}", listed(&self.faults))),
+        }
+    }
+}
+
+fn injection(plan: &Plan, index: u32) -> Option<&Injection> {
+    plan.injections.get(usize::try_from(index).ok()?)
+}
+
+fn named(plan: &Plan, index: u32) -> Option<String> {
+    injection(plan, index).map(|injection| injection.name.clone())
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n  ")
+}

@@ -1,0 +1,152 @@
+//! Tests of [`super`]: which call meets which injection, and that nothing but the call decides.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::{dialogue, parse};
+
+fn plan(seed: u64, whens: &[&str]) -> Plan {
+    let injections = whens.iter().map(|when| {
+        format!(
+            "[[injection]]\nagent = \"solver*\"\nfailure_mode = \"FM-3.1\"\nwhen = {{ {when} }}\nmanipulator.end_early = {{}}\n"
+        )
+    });
+    let text = format!("seed = {seed}\n{}", injections.collect::<String>());
+    parse(&text, "p").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn request(lines: &[&str]) -> Conversation {
+    let mut messages = Vec::new();
+    lines.iter().try_for_each(|line| dialogue::push(&mut messages, line)).expect("messages");
+    Conversation { messages, ..Conversation::default() }
+}
+
+fn facts<'a>(agent: &'a str, call: u32, conversation: Option<&'a Conversation>) -> Facts<'a> {
+    Facts { run: "r", agent, instance: 0, call, step: 9, conversation, delivered: &|_| 0 }
+}
+
+#[test]
+fn each_condition_alone() {
+    let asks = request(&["system: s", "user: the sum of 3"]);
+    let new_result = request(&["user: q", "assistant calls search({})", "tool(search): r"]);
+    let old_result =
+        request(&["user: q", "assistant calls search({})", "tool(search): r", "assistant: a", "user: go on"]);
+    for (when, call, conversation, expected) in [
+        ("always = true", 7, None, true),
+        ("call = 2", 2, None, true),
+        ("call = 2", 1, None, false),
+        ("call = [0, 3]", 3, None, true),
+        ("every = 3", 0, None, true),
+        ("every = 3", 6, None, true),
+        ("every = 3", 4, None, false),
+        ("first = 2", 1, None, true),
+        ("first = 2", 2, None, false),
+        ("contains = \"sum of \\\\d\"", 0, Some(&asks), true),
+        ("contains = \"SUM\"", 0, Some(&asks), false),
+        ("contains = \"sum\"", 0, None, false),
+        ("tool = \"search\"", 1, Some(&new_result), true),
+        ("tool = \"search\"", 1, Some(&old_result), false),
+        ("tool = \"other\"", 1, Some(&new_result), false),
+        ("tool = \"search\"", 1, None, false),
+        ("call = 1, tool = \"search\"", 0, Some(&new_result), false),
+        ("step = 9", 0, None, false),
+        ("last_n = 1", 0, None, false),
+        ("probability = 1.0", 0, None, true),
+    ] {
+        let decision = decide(&plan(1, &[when]), &facts("solver", call, conversation));
+        assert_eq!(!decision.is_empty(), expected, "{when} at call {call}");
+    }
+    assert!(decide(&plan(1, &["always = true"]), &facts("planner", 0, None)).is_empty());
+    let spent = Facts { delivered: &|_| 1, ..facts("solver", 1, None) };
+    assert!(decide(&plan(1, &["max_times = 1"]), &spent).is_empty());
+    assert!(!decide(&plan(1, &["max_times = 2"]), &spent).is_empty());
+}
+
+#[test]
+fn lists_by_side_in_plan_order() {
+    let text = "[[injection]]\nagent = \"a\"\nfailure_mode = \"FM-1.4\"\nwhen.always = true\n\
+                manipulator.drop_history.keep_last = 1\n[[injection]]\nagent = \"a\"\nwhen.always = true\n\
+                fault.latency.ms = 1\n[[injection]]\nagent = \"a\"\nfailure_mode = \"FM-3.1\"\nwhen.always = true\n\
+                manipulator.end_early = {}\n[[injection]]\nagent = \"a\"\nfailure_mode = \"FM-3.3\"\n\
+                when.always = true\nmanipulator.negate_verdict = {}\n";
+    let decision = decide(&parse(text, "p").expect("reads"), &facts("a", 0, None));
+    let indices = |hits: &[Hit]| hits.iter().map(|hit| hit.injection).collect::<Vec<_>>();
+    assert_eq!(
+        (indices(&decision.request), indices(&decision.faults), indices(&decision.response)),
+        (vec![0], vec![1], vec![2, 3])
+    );
+}
+
+#[test]
+fn a_probability_is_met_as_often_as_it_says() {
+    let plan = plan(3, &["probability = 0.3"]);
+    let hits = (0..4000).filter(|call| !decide(&plan, &facts("solver", *call, None)).is_empty()).count();
+    assert!((1100..1300).contains(&hits), "0.3 of 4000 is 1200, got {hits}");
+}
+
+#[test]
+fn draws_are_fixed_for_ever() {
+    // Recorded runs are replayed by later builds: a change of these numbers is a change of the plan format.
+    let (chance, draw) = draws(7, &facts("solver", 2, None), 1);
+    assert_eq!((format!("{chance:.12}").as_str(), draw), ("0.692884027750", 12_799_045_607_268_233_100));
+}
+
+#[test]
+fn every_part_of_a_call_changes_the_draw() {
+    let base = facts("solver", 0, None);
+    let of = |seed, facts: &Facts<'_>, injection| draws(seed, facts, injection).1;
+    let all = [
+        of(1, &base, 0),
+        of(2, &base, 0),
+        of(1, &base, 1),
+        of(1, &Facts { run: "s", ..base }, 0),
+        of(1, &Facts { agent: "solve", ..base }, 0),
+        of(1, &Facts { instance: 1, ..base }, 0),
+        of(1, &Facts { call: 1, ..base }, 0),
+        of(1, &Facts { run: "rs", agent: "olver", ..base }, 0),
+    ];
+    let distinct: std::collections::HashSet<u64> = all.into_iter().collect();
+    assert_eq!(distinct.len(), all.len());
+    assert_eq!(of(1, &Facts { step: 4, ..base }, 0), of(1, &base, 0), "arrival decides nothing");
+}
+
+/// Runs calls in this order as a run would: numbering the calls of each agent, counting what was delivered to it.
+fn decisions(plan: &Plan, order: &[usize]) -> HashMap<(usize, u32), Decision> {
+    let agents: Vec<String> = (0..4).map(|number| format!("solver-{number}")).collect();
+    let mut calls = [0_u32; 4];
+    let mut delivered: HashMap<(usize, u32), u32> = HashMap::new();
+    let mut decisions = HashMap::new();
+    for (step, agent) in (0..).zip(order) {
+        let call = calls[*agent];
+        calls[*agent] += 1;
+        let count = |injection: u32| delivered.get(&(*agent, injection)).copied().unwrap_or_default();
+        let facts = Facts { step, delivered: &count, ..facts(&agents[*agent], call, None) };
+        let decision = decide(plan, &facts);
+        for hit in decision.response.clone() {
+            *delivered.entry((*agent, hit.injection)).or_default() += 1;
+        }
+        decisions.insert((*agent, call), decision);
+    }
+    decisions
+}
+
+proptest! {
+    /// Design, invariant 4.
+    #[test]
+    fn shuffled_arrival_of_different_agents_same_decisions(
+        seed in 0..i64::MAX as u64,
+        order in prop::collection::vec(0..4_usize, 1..40),
+        shuffle in any::<u64>(),
+    ) {
+        let plan = plan(seed, &["probability = 0.5", "every = 2, max_times = 2", "call = [1, 3]", "probability = 0.4, max_times = 1"]);
+        // Sorting by an arbitrary key is a shuffle: call numbers count again in the new order.
+        let mut shuffled: Vec<usize> = order.clone();
+        shuffled.sort_by_key(|agent| (*agent as u64 + 1).wrapping_mul(shuffle | 1));
+        prop_assert_eq!(decisions(&plan, &order), decisions(&plan, &shuffled));
+        let mut interleaved = order.clone();
+        interleaved.reverse();
+        prop_assert_eq!(decisions(&plan, &order), decisions(&plan, &interleaved));
+    }
+}

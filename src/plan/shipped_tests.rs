@@ -1,0 +1,79 @@
+//! Tests of the plans that ship with the crate: they read, their checks pass, the catalogue page knows them, and the
+//! schema beside them is today's.
+
+use std::path::{Path, PathBuf};
+
+use super::{Operator, parse, schema};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("plans")
+}
+
+/// Every plan under `plans/`, by its path there, with its text.
+fn shipped() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).expect("the folder of plans") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                let name = path.strip_prefix(folder()).expect("inside").to_string_lossy().replace('\\', "/");
+                found.push((name, std::fs::read_to_string(&path).expect("a text")));
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() >= 14, "the plans are where they were");
+    found
+}
+
+#[test]
+fn every_plan_passes_its_own_checks() {
+    for (name, text) in shipped() {
+        let plan = parse(&text, &name).unwrap_or_else(|error| panic!("error: {error}"));
+        assert!(!plan.injections.is_empty() && !plan.checks.is_empty(), "{name} plants something and checks it");
+        for report in plan.run_checks() {
+            assert!(report.failures.is_empty(), "plans/{name}:{}: {}", report.line, report.failures.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn the_catalogue_page_has_one_true_row_for_each_plan() {
+    let page = std::fs::read_to_string(folder().join("README.md")).expect("the page");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| [")).collect();
+    let plans = shipped();
+    assert_eq!(rows.len(), plans.len(), "one row for each plan");
+    for (name, text) in plans {
+        let row =
+            rows.iter().find(|row| row.contains(&format!("({name})"))).unwrap_or_else(|| panic!("no row for {name}"));
+        for injection in &parse(&text, &name).expect("reads").injections {
+            assert!(row.contains(&format!("`{}`", injection.name)), "{row}");
+            for agent in &injection.agents.0 {
+                assert!(row.contains(&format!("`{agent}`")), "{row}");
+            }
+            match (&injection.operator, injection.failure_mode) {
+                (Operator::Manipulator { .. }, Some(mode)) => assert!(row.contains(mode.code()), "{row}"),
+                (operator, mode) => assert!(matches!(operator, Operator::Fault(_)) && mode.is_none(), "{row}"),
+            }
+        }
+    }
+}
+
+/// The page's own example is a plan, too.
+#[test]
+fn the_catalogue_page_teaches_a_plan_that_works() {
+    let page = std::fs::read_to_string(folder().join("README.md")).expect("the page");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let plan = parse(example, "README.md").unwrap_or_else(|error| panic!("error: {error}"));
+    assert!(plan.run_checks().iter().all(|report| report.failures.is_empty()), "{:?}", plan.run_checks());
+}
+
+#[test]
+fn the_schema_beside_the_plans_is_current() {
+    let written = std::fs::read_to_string(folder().join("plan.schema.json")).unwrap_or_default();
+    let current = serde_json::to_string_pretty(&schema()).expect("serialises") + "\n";
+    assert!(written == current, "write it anew: `aegis plan schema > plans/plan.schema.json`");
+}
