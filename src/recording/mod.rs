@@ -1,1 +1,46 @@
-//! Under construction.
+//! What is on disk of a run: writer, reader, recovery, seal.
+//!
+//! A run is a directory (`run.json`, `log.jsonl`, `blobs/`, `label.json`, `seal.json`). Records are appended by the
+//! exchange itself: serialised and hashed outside the run's lock, one write inside it. A growing conversation is
+//! stored once ([`encode`]); keys are masked before the first write ([`redact`]); the first failed write ends the
+//! recording for good. Reading never changes a file. The proxy writes, every verb that looks at a run reads.
+
+mod assemble;
+mod content_hash;
+mod decode;
+mod disk;
+mod encode;
+mod error;
+mod facts;
+mod frames;
+mod label;
+mod line;
+mod log;
+mod manifest;
+mod read;
+mod recent;
+mod record;
+mod recorder;
+mod recover;
+mod redact;
+mod repair;
+mod scan;
+mod seal;
+mod segment;
+mod settings;
+mod share;
+mod strings;
+mod turns;
+
+#[cfg(test)]
+mod tests;
+
+pub use assemble::{ExchangeDetail, ManipulatorFailure, Recording};
+pub use error::RecordingError;
+pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorFailed, Open};
+pub use label::label_run;
+pub use manifest::{Manifest, Seal, Versions, read_label, write_label};
+pub use read::read;
+pub use recorder::Recorder;
+pub use repair::{Repaired, repair};
+pub use settings::{Clock, Durability, Settings};

@@ -1,0 +1,267 @@
+//! A trajectory from records: exchanges become attempts, attempts become steps.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{
+    Manifest,
+    decode::{Body, Library},
+    record::{CloseRecord, InjectRecord, OpenRecord, Record},
+    turns,
+};
+use crate::trajectory::{Attempt, CloseCause, InjectedError, Label, Side, Step, StepIndex, Trajectory};
+
+/// A run as it was recorded.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// `run.json`.
+    pub manifest: Manifest,
+    /// The steps, in order of their numbers.
+    pub trajectory: Trajectory,
+    /// What else a record says of each exchange, in the order in which they were opened.
+    pub exchanges: Vec<ExchangeDetail>,
+    /// Words about the recording itself.
+    pub notes: Vec<String>,
+    /// Edits that could not be made.
+    pub manipulator_failures: Vec<ManipulatorFailure>,
+    /// `label.json`.
+    pub label: Option<Label>,
+    /// Whether the run was sealed; its log was then checked against the seal.
+    pub sealed: bool,
+    /// Exchanges that never closed.
+    pub open_exchanges: u64,
+    /// Bytes of a torn end that were left out; 0 in a sealed run.
+    pub torn_bytes: u64,
+}
+
+/// What a record says of an exchange beside what [`Attempt`] holds.
+#[derive(Debug, Clone, Default)]
+pub struct ExchangeDetail {
+    /// Step of the run.
+    pub step: StepIndex,
+    /// Attempt of the step.
+    pub attempt: u32,
+    /// What named the run.
+    pub run_source: String,
+    /// Microseconds from the beginning of the recording to the request's arrival.
+    pub at_us: u64,
+    /// Stored headers of the request.
+    pub request_headers: Vec<(String, String)>,
+    /// Stored headers of the reply.
+    pub reply_headers: Vec<(String, String)>,
+    /// Why the model stopped, in the API's word.
+    pub finish_reason: Option<String>,
+    /// Arrival (µs since the request's) and length of each event of a streamed reply.
+    pub frames: Vec<(u64, u64)>,
+}
+
+/// An edit that could not be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManipulatorFailure {
+    /// Step of the run.
+    pub step: StepIndex,
+    /// Attempt of the step.
+    pub attempt: u32,
+    /// Index of the injection in its plan.
+    pub injection: u32,
+    /// The manipulator, by name.
+    pub operator: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Gathers records, in the order of the log.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    library: Library,
+    steps: BTreeMap<StepIndex, Step>,
+    exchanges: Vec<ExchangeDetail>,
+    /// Per step and injection: the attempt that it was last applied to.
+    injected: BTreeMap<(StepIndex, u32), (u32, InjectedError)>,
+    notes: Vec<String>,
+    failures: Vec<ManipulatorFailure>,
+}
+
+impl Assembly {
+    /// Nothing yet.
+    pub(super) fn new(library: Library) -> Self {
+        Self {
+            library,
+            steps: BTreeMap::new(),
+            exchanges: Vec::new(),
+            injected: BTreeMap::new(),
+            notes: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// Takes a record in.
+    pub(super) fn add(&mut self, record: Record<'_>) -> Result<(), String> {
+        match record {
+            Record::Text(text) => self.library.add_text(text)?,
+            Record::Open(open) => self.open(open)?,
+            Record::Inject(inject) => self.inject(&inject)?,
+            Record::Close(close) => self.close(*close)?,
+            Record::Manipulator(failed) => self.failures.push(ManipulatorFailure {
+                step: failed.step,
+                attempt: failed.attempt,
+                injection: failed.injection,
+                operator: failed.operator.into_owned(),
+                why: failed.why.into_owned(),
+            }),
+            Record::Note(note) => self.notes.push(note.text.into_owned()),
+            Record::Gap(gap) => self.notes.push(format!("gap: {}", gap.text)),
+            Record::Stop(_) | Record::Unknown => {}
+        }
+        Ok(())
+    }
+
+    /// The recording; label, seal and torn end are the caller's to add.
+    pub(super) fn finish(mut self, manifest: Manifest) -> Recording {
+        for ((step, _), (attempt, mut error)) in self.injected {
+            if let Some(step) = self.steps.get_mut(&step) {
+                error.delivered = delivered(step, attempt, &error);
+                step.injected.push(error);
+            }
+        }
+        let attempts = self.steps.values().flat_map(|step| &step.attempts);
+        let open_exchanges = attempts.filter(|attempt| attempt.cause.is_none()).count() as u64;
+        let mut expected = 0;
+        for number in self.steps.keys() {
+            if *number > expected {
+                self.notes.push(format!("steps {expected} to {} were never opened", number - 1));
+            }
+            expected = number + 1;
+        }
+        let mut steps: Vec<Step> = self.steps.into_values().collect();
+        turns::number(&mut steps);
+        let trajectory =
+            Trajectory { run: manifest.run.clone(), seed: manifest.seed, outcome: manifest.outcome.clone(), steps };
+        Recording {
+            manifest,
+            trajectory,
+            exchanges: self.exchanges,
+            notes: self.notes,
+            manipulator_failures: self.failures,
+            label: None,
+            sealed: false,
+            open_exchanges,
+            torn_bytes: 0,
+        }
+    }
+
+    fn open(&mut self, open: OpenRecord<'_>) -> Result<(), String> {
+        let body = open.body.as_ref().map(|body| self.library.body(body)).transpose()?.unwrap_or_default();
+        self.exchanges.push(ExchangeDetail {
+            step: open.step,
+            attempt: open.attempt,
+            run_source: open.run_source.into_owned(),
+            at_us: open.t_us,
+            request_headers: owned(open.headers),
+            ..ExchangeDetail::default()
+        });
+        let step = self.steps.entry(open.step).or_insert_with(|| Step {
+            step: open.step,
+            call: open.call,
+            turn: open.step,
+            attribution: open.attribution.into_owned(),
+            surface: open.surface.into_owned(),
+            method: open.method.into_owned(),
+            path: open.path.into_owned(),
+            request: body.bytes,
+            request_sent: None,
+            attempts: Vec::new(),
+            injected: Vec::new(),
+            overlapping: open.overlapping,
+        });
+        step.attempts.push(Attempt {
+            attempt: open.attempt,
+            at: open.at.into_owned(),
+            status: None,
+            cause: None,
+            reply: Bytes::new(),
+            reply_delivered: None,
+            streamed: false,
+            first_byte_us: None,
+            last_byte_us: None,
+            usage: None,
+            exact: open.body.is_none() || body.exact,
+        });
+        Ok(())
+    }
+
+    fn inject(&mut self, inject: &InjectRecord<'_>) -> Result<(), String> {
+        let body = inject.body.as_ref().map(|body| self.library.body(body)).transpose()?;
+        let step = self.steps.get_mut(&inject.step).ok_or("it injects into a step that was not opened")?;
+        if !inject.applied {
+            return Ok(());
+        }
+        if inject.side == Side::Request {
+            step.request_sent = body.map(|body| body.bytes).or(step.request_sent.take());
+        }
+        let error = InjectedError {
+            injection: inject.injection,
+            agent: step.attribution.agent.clone(),
+            instance: step.attribution.instance,
+            failure_mode: inject.failure_mode,
+            side: inject.side,
+            operator: inject.operator.clone().into_owned(),
+            step: inject.step,
+            call: step.call,
+            before: inject.before.clone().unwrap_or_default(),
+            after: inject.after.clone().unwrap_or_default(),
+            delivered: false,
+        };
+        self.injected.insert((inject.step, inject.injection), (inject.attempt, error));
+        Ok(())
+    }
+
+    fn close(&mut self, close: CloseRecord<'_>) -> Result<(), String> {
+        let request = close.request.as_ref().map(|body| self.library.body(body)).transpose()?;
+        let reply = close.reply.as_ref().map(|body| self.library.body(body)).transpose()?;
+        let delivered = close.delivered.as_ref().map(|body| self.library.body(body)).transpose()?;
+        let step = self.steps.get_mut(&close.step).ok_or("it closes a step that was not opened")?;
+        let is_it = |attempt: &&mut Attempt| attempt.attempt == close.attempt && attempt.cause.is_none();
+        let attempt = step.attempts.iter_mut().rev().find(is_it).ok_or("it closes an exchange that is not open")?;
+        let bodies = [&request, &reply, &delivered];
+        attempt.exact &= !close.truncated && bodies.into_iter().flatten().all(|body| body.exact);
+        attempt.cause = Some(close.cause);
+        attempt.status = close.status;
+        attempt.streamed = close.streamed;
+        attempt.first_byte_us = close.first_byte_us;
+        attempt.last_byte_us = close.last_byte_us;
+        attempt.usage = close.usage;
+        attempt.reply_delivered = delivered.map(|body| body.bytes);
+        if let Some(request) = request {
+            step.request = request.bytes;
+        }
+        let Body { bytes, frames, .. } = reply.unwrap_or_default();
+        attempt.reply = bytes;
+        let is_it = |detail: &&mut ExchangeDetail| detail.step == close.step && detail.attempt == close.attempt;
+        if let Some(detail) = self.exchanges.iter_mut().rev().find(is_it) {
+            detail.reply_headers = owned(close.headers);
+            detail.finish_reason = close.finish_reason.map(std::borrow::Cow::into_owned);
+            detail.frames = frames;
+        }
+        Ok(())
+    }
+}
+
+/// Whether an applied edit reached whom it was meant for: the attempt is the one that the program went on with, and
+/// it ended so that the altered bytes were taken (by the upstream on the request side, by the client on the other).
+fn delivered(step: &Step, attempt: u32, error: &InjectedError) -> bool {
+    let Some(last) = step.last_attempt() else { return false };
+    let same = last.attempt == attempt || error.failure_mode.is_none();
+    let ended = step.attempts.iter().rev().find(|candidate| candidate.attempt == attempt);
+    let Some(ended) = ended.and_then(|candidate| candidate.cause) else { return false };
+    same && match ended {
+        CloseCause::Complete => true,
+        CloseCause::Injected => error.failure_mode.is_none(),
+        _ => false,
+    }
+}
+
+fn owned(headers: super::record::Headers<'_>) -> Vec<(String, String)> {
+    headers.into_iter().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+}

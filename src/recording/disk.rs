@@ -1,0 +1,188 @@
+//! Every file operation of the recording, in one place: modes, no symbolic links, whole-file replacement, the lock.
+//! Tests make the n-th operation fail here.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, IoSlice, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use nix::libc;
+
+use super::RecordingError;
+
+/// The file operations; a plain pass-through outside tests.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disk {
+    /// Whether files are forced to the device, so that they survive a power cut.
+    pub(super) synced: bool,
+    #[cfg(test)]
+    pub(super) failing: Option<std::sync::Arc<super::tests::faults::FailNth>>,
+}
+
+impl Disk {
+    /// Plain file operations.
+    pub(super) fn new(synced: bool) -> Self {
+        Self {
+            synced,
+            #[cfg(test)]
+            failing: None,
+        }
+    }
+
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests count operations here"))]
+    fn call<T>(
+        &self,
+        doing: &'static str,
+        path: &Path,
+        operation: impl FnOnce() -> io::Result<T>,
+    ) -> Result<T, RecordingError> {
+        #[cfg(test)]
+        let operation = || match &self.failing {
+            Some(failing) => failing.count().and_then(|()| operation()),
+            None => operation(),
+        };
+        operation().map_err(|source| failed(doing, path, source))
+    }
+
+    /// Makes a directory and its parents, readable by the owner only; one that exists is left as it is.
+    pub(super) fn make_dir(&self, path: &Path) -> Result<(), RecordingError> {
+        self.call("create", path, || DirBuilder::new().recursive(true).mode(0o700).create(path))?;
+        refuse_link(path)
+    }
+
+    /// Opens a file for appending, making it if need be.
+    pub(super) fn open_append(&self, path: &Path) -> Result<File, RecordingError> {
+        self.call("open", path, || {
+            OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
+        })
+    }
+
+    /// Takes the run's lock, or says who holds it. The lock lives as long as the file that is returned.
+    pub(super) fn lock(&self, dir: &Path, run: &str) -> Result<File, RecordingError> {
+        let path = dir.join("lock");
+        let mut file = self.call("open", &path, || {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&path)
+        })?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = (&mut file).take(20).read_to_string(&mut holder);
+                return Err(RecordingError::Locked { run: run.to_owned(), pid: holder.trim().parse().ok() });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed("lock", &path, source)),
+        }
+        self.call("write", &path, || {
+            file.set_len(0)?;
+            file.write_all(std::process::id().to_string().as_bytes())
+        })?;
+        Ok(file)
+    }
+
+    /// Writes all parts at the end of the file, by one system call where the system takes them at once.
+    pub(super) fn append(
+        &self,
+        file: &mut File,
+        path: &Path,
+        mut parts: &mut [IoSlice<'_>],
+    ) -> Result<(), RecordingError> {
+        self.call("write", path, || {
+            while !parts.is_empty() {
+                match file.write_vectored(parts) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(written) => IoSlice::advance_slices(&mut parts, written),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Forces a file's data to the device.
+    pub(super) fn sync(&self, file: &File, path: &Path) -> Result<(), RecordingError> {
+        self.call("sync", path, || file.sync_data())
+    }
+
+    /// Cuts a file to a length.
+    pub(super) fn truncate(&self, file: &File, path: &Path, length: u64) -> Result<(), RecordingError> {
+        self.call("truncate", path, || file.set_len(length))
+    }
+
+    /// Puts a whole file in place: a reader sees the old content or the new, never a part.
+    pub(super) fn replace(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), RecordingError> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".tmp");
+        let temporary = path.with_file_name(name);
+        self.remove(&temporary)?;
+        let mut file = self.call("create", &temporary, || {
+            OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&temporary)
+        })?;
+        self.call("write", &temporary, || write(&mut file))?;
+        if self.synced {
+            self.call("sync", &temporary, || file.sync_all())?;
+        }
+        self.call("rename", &temporary, || std::fs::rename(&temporary, path))?;
+        if !self.synced {
+            return Ok(());
+        }
+        let dir = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        self.call("sync", &dir, || File::open(&dir)?.sync_all())
+    }
+
+    /// Removes a file; one that is not there is no error.
+    pub(super) fn remove(&self, path: &Path) -> Result<(), RecordingError> {
+        self.call("remove", path, || match std::fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        })
+    }
+}
+
+/// Opens a file for reading, following no link; `None` when it is not there.
+pub(super) fn open_read(path: &Path) -> Result<Option<File>, RecordingError> {
+    match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) {
+        Ok(file) if file.metadata().is_ok_and(|metadata| metadata.is_file()) => Ok(Some(file)),
+        Ok(_) => Err(failed("read", path, io::Error::other("not a plain file"))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("open", path, error)),
+    }
+}
+
+/// Reads a whole file of at most `limit` bytes; `None` when it is not there.
+pub(super) fn read_whole(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, RecordingError> {
+    let Some(file) = open_read(path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|source| failed("read", path, source))?;
+    if bytes.len() as u64 > limit {
+        return Err(failed("read", path, io::Error::other(format!("longer than {limit} bytes"))));
+    }
+    Ok(Some(bytes))
+}
+
+/// Refuses a symbolic link in the place of a directory.
+pub(super) fn refuse_link(path: &Path) -> Result<(), RecordingError> {
+    let metadata = std::fs::symlink_metadata(path).map_err(|source| failed("open", path, source))?;
+    if metadata.is_symlink() { Err(RecordingError::Link { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// The error of a failed operation; a refused link is named as such.
+pub(super) fn failed(doing: &'static str, path: &Path, source: io::Error) -> RecordingError {
+    if source.raw_os_error() == Some(libc::ELOOP) {
+        return RecordingError::Link { path: path.to_owned() };
+    }
+    RecordingError::Io { doing, path: path.to_owned(), source }
+}

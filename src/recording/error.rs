@@ -1,0 +1,116 @@
+//! Why a recording could not be written or read.
+
+use std::{io, path::PathBuf};
+
+/// An error of the recording room.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// A file operation failed.
+    #[error("cannot {doing} `{}`", path.display())]
+    Io {
+        /// What was tried, for example `write`.
+        doing: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The run is sealed: nothing is ever added to it.
+    #[error("run `{run}` is sealed: nothing can be added to it; choose another run id")]
+    Sealed {
+        /// The run.
+        run: String,
+    },
+    /// Another process (or another recorder of this one) writes the run.
+    #[error("run `{run}` is being recorded by process {}", .pid.map_or_else(|| "(unknown)".to_owned(), |pid| pid.to_string()))]
+    Locked {
+        /// The run.
+        run: String,
+        /// Who holds the lock, if it said so.
+        pid: Option<u32>,
+    },
+    /// The run exists and was recorded under another plan; a plan is immutable for the life of a run.
+    #[error("run `{run}` was recorded under another injection plan: choose another run id")]
+    OtherPlan {
+        /// The run.
+        run: String,
+    },
+    /// An earlier write failed: the recording ended there and takes nothing more.
+    #[error("the recording stopped at an earlier error: {why}")]
+    Stopped {
+        /// That error.
+        why: String,
+    },
+    /// The log is damaged before its end.
+    #[error("`{}` is damaged at line {line}: {why}; `aegis repair RUN_DIR --salvage` rescues the rest", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// The line, 1-based; 0 where the damage has no line.
+        line: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// A newer version of this program wrote the file.
+    #[error("`{}` has format {found}: expected at most {known}; read it with a newer version", path.display())]
+    Future {
+        /// The file.
+        path: PathBuf,
+        /// The format found.
+        found: u64,
+        /// The newest format that this version reads.
+        known: u64,
+    },
+    /// The directory holds no recording.
+    #[error("`{}` is not a recorded run: expected a directory with `run.json`", path.display())]
+    NotARun {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// A JSON file of the run is not what it should be.
+    #[error("`{}` is not readable: {why}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the parser said.
+        why: String,
+    },
+    /// The values that are to be masked cannot be searched for.
+    #[error("the values to be masked make too large a pattern: {why}")]
+    Secrets {
+        /// What the pattern's compiler said.
+        why: String,
+    },
+    /// A symbolic link stands where a file or directory of the run is expected; links are never followed.
+    #[error("`{}` is a symbolic link: expected a plain file or directory", path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+}
+
+impl RecordingError {
+    /// The exit code of the error (design §11): 2 usage and version, 5 recording and corruption.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Sealed { .. }
+            | Self::Locked { .. }
+            | Self::OtherPlan { .. }
+            | Self::Future { .. }
+            | Self::NotARun { .. }
+            | Self::Secrets { .. }
+            | Self::Link { .. } => 2,
+            Self::Io { source, .. } if is_refusal(source) => 2,
+            Self::Io { .. } | Self::Stopped { .. } | Self::Corrupt { .. } | Self::Unreadable { .. } => 5,
+        }
+    }
+}
+
+/// Whether the system refused the place, rather than failed in its work.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotADirectory
+    )
+}

@@ -1,0 +1,129 @@
+//! What the exchange tells the recorder: borrowed views, so that recording copies only what it stores.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::trajectory::{Attribution, Call, CloseCause, FailureMode, Side, StepIndex, Usage};
+
+/// Header names and values as they came; the recorder stores an allow-list of them.
+pub type HeaderPairs<'a> = &'a [(&'a str, &'a [u8])];
+
+/// A request has arrived.
+#[derive(Debug, Clone, Copy)]
+pub struct Open<'a> {
+    /// Step of the run, 0-based.
+    pub step: StepIndex,
+    /// Call of the agent instance, 0-based.
+    pub call: Call,
+    /// 0 for the first try, counting the SDK's retries.
+    pub attempt: u32,
+    /// Who made the call.
+    pub attribution: &'a Attribution,
+    /// Whether another call of the same agent instance was in flight.
+    pub overlapping: bool,
+    /// What named the run: `path`, `header`, `key`, `metadata`, ….
+    pub run_source: &'a str,
+    /// The surface's name, or `opaque`.
+    pub surface: &'a str,
+    /// HTTP method.
+    pub method: &'a str,
+    /// Path and query without our own prefix; secrets in it are redacted here.
+    pub path: &'a str,
+    /// All headers of the request.
+    pub headers: HeaderPairs<'a>,
+    /// The whole body; `None` when it streams through (then [`Close::request_body`]).
+    pub body: Option<&'a Bytes>,
+    /// Microseconds since [`Recorder::create`](super::Recorder::create), by the monotonic clock.
+    pub at_us: u64,
+    /// The wall clock: a label only, nothing is computed from it.
+    pub wall: Timestamp,
+}
+
+/// An injection met a step. Planned, matched and applied are told apart; whether the edit was delivered follows from
+/// how the exchange closed.
+#[derive(Debug, Clone, Copy)]
+pub struct Inject<'a> {
+    /// Step of the run.
+    pub step: StepIndex,
+    /// Attempt of the step.
+    pub attempt: u32,
+    /// Index of the injection in its plan, 0-based.
+    pub injection: u32,
+    /// The side it edits.
+    pub side: Side,
+    /// The manipulator or fault, by name.
+    pub operator: &'a str,
+    /// The failure mode it plants; `None` for faults.
+    pub failure_mode: Option<FailureMode>,
+    /// The plan's seed.
+    pub seed: u64,
+    /// The draw that the decision used, if it used one.
+    pub draw: Option<u64>,
+    /// The plan names this step's agent and call.
+    pub planned: bool,
+    /// The trigger's conditions held.
+    pub matched: bool,
+    /// An edit or disturbance was really made.
+    pub applied: bool,
+    /// The body before this injection; `None` for a fault that edits none.
+    pub before: Option<&'a Bytes>,
+    /// The body after it.
+    pub after: Option<&'a Bytes>,
+}
+
+/// A manipulator failed: its step passed untouched and the run gets no label.
+#[derive(Debug, Clone, Copy)]
+pub struct ManipulatorFailed<'a> {
+    /// Step of the run.
+    pub step: StepIndex,
+    /// Attempt of the step.
+    pub attempt: u32,
+    /// Index of the injection in its plan.
+    pub injection: u32,
+    /// The manipulator, by name.
+    pub operator: &'a str,
+    /// Why.
+    pub why: &'a str,
+}
+
+/// The reply as the upstream sent it.
+#[derive(Debug, Clone, Copy)]
+pub enum Captured<'a> {
+    /// There was none.
+    Nothing,
+    /// One body, in the pieces in which it came.
+    Whole(&'a [Bytes]),
+    /// An event stream: pieces with their arrival in microseconds since the request arrived.
+    Stream(&'a [(Bytes, u64)]),
+}
+
+/// An exchange has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Close<'a> {
+    /// Step of the run.
+    pub step: StepIndex,
+    /// Attempt of the step.
+    pub attempt: u32,
+    /// How it ended.
+    pub cause: CloseCause,
+    /// The status that the client got, or is about to get.
+    pub status: Option<u16>,
+    /// All headers of the reply.
+    pub headers: HeaderPairs<'a>,
+    /// The request body, where [`Open::body`] was `None`.
+    pub request_body: Option<&'a Bytes>,
+    /// The reply.
+    pub reply: Captured<'a>,
+    /// Whether the capture is shorter than what passed.
+    pub truncated: bool,
+    /// The body that the client got, where it differs from the upstream's.
+    pub delivered: Option<&'a Bytes>,
+    /// Token counts as the upstream said them.
+    pub usage: Option<Usage>,
+    /// Why the model stopped, in the API's word.
+    pub finish_reason: Option<&'a str>,
+    /// Microseconds from the request's arrival to the first byte of the reply.
+    pub first_byte_us: Option<u64>,
+    /// Microseconds from the request's arrival to the last byte of the reply.
+    pub last_byte_us: Option<u64>,
+}

@@ -1,0 +1,208 @@
+//! The log file of a run that is being recorded: under its lock only "which texts are new", the numbers, one write.
+
+use std::{
+    collections::HashSet,
+    fs::File,
+    io::IoSlice,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{
+    RecordingError,
+    content_hash::ContentHash,
+    disk::Disk,
+    line::{self, TAIL},
+    settings::Durability,
+};
+
+/// Room for the longest head of a line.
+const HEAD: usize = 64;
+
+/// A line that lacks only its number: room for the head, the record, the end.
+#[derive(Debug)]
+pub(super) struct Ready {
+    line: Vec<u8>,
+    crc: u32,
+}
+
+impl Ready {
+    /// Makes a line of the record that `write` appends; `expected` is about how many bytes that will be.
+    pub(super) fn new(expected: usize, write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut line = Vec::with_capacity(HEAD + expected + TAIL.len());
+        line.resize(HEAD, b' ');
+        write(&mut line);
+        let crc = crc32fast::hash(line.get(HEAD..).unwrap_or_default());
+        line.extend_from_slice(TAIL);
+        Self { line, crc }
+    }
+
+    /// The whole line with its number.
+    fn numbered(&mut self, seq: u64) -> &[u8] {
+        let head = line::head(seq, self.crc);
+        let start = HEAD.saturating_sub(head.len());
+        if let Some(room) = self.line.get_mut(start..HEAD) {
+            room.copy_from_slice(&head);
+        }
+        self.line.get(start..).unwrap_or_default()
+    }
+}
+
+/// The log of one run.
+#[derive(Debug)]
+pub(super) struct Log {
+    disk: Disk,
+    path: PathBuf,
+    durability: Durability,
+    texts: RwLock<HashSet<ContentHash>>,
+    state: Mutex<State>,
+    synced: Mutex<Synced>,
+    stopped: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    next: u64,
+    /// Why nothing more is written, once that is so.
+    why: Option<String>,
+}
+
+#[derive(Debug)]
+struct Synced {
+    file: File,
+    /// Records below this number are on the device.
+    below: u64,
+    at: Instant,
+}
+
+impl Log {
+    /// Goes on with an open log file that holds `next` records and these texts.
+    pub(super) fn new(
+        disk: Disk,
+        path: &Path,
+        file: File,
+        durability: Durability,
+        next: u64,
+        texts: HashSet<ContentHash>,
+    ) -> Result<Self, RecordingError> {
+        let twin = file.try_clone().map_err(|source| super::disk::failed("open", path, source))?;
+        Ok(Self {
+            disk,
+            path: path.to_owned(),
+            durability,
+            texts: RwLock::new(texts),
+            state: Mutex::new(State { file, next, why: None }),
+            synced: Mutex::new(Synced { file: twin, below: next, at: Instant::now() }),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether a text stands in the log already (or is sure to, before any record that is written from now on).
+    pub(super) fn has_text(&self, hash: ContentHash) -> bool {
+        self.texts.read().unwrap_or_else(PoisonError::into_inner).contains(&hash)
+    }
+
+    /// Whether an earlier error ended the log.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// How many records it holds.
+    pub(super) fn records(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).next
+    }
+
+    /// Ends the log: nothing more is written.
+    pub(super) fn stop(&self, why: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.end(&mut state, why);
+    }
+
+    /// Writes the texts that are new, then the record, by one write. The first error ends the log for good: a second
+    /// try on the same file could succeed and hide that the first one lost data.
+    pub(super) fn append(&self, texts: &mut [(ContentHash, Ready)], record: &mut Ready) -> Result<(), RecordingError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = &state.why {
+            return Err(RecordingError::Stopped { why: why.clone() });
+        }
+        let mut parts = Vec::with_capacity(texts.len() + 1);
+        if !texts.is_empty() {
+            let mut known = self.texts.write().unwrap_or_else(PoisonError::into_inner);
+            for (hash, text) in texts {
+                if known.insert(*hash) {
+                    parts.push(IoSlice::new(text.numbered(state.next)));
+                    state.next += 1;
+                }
+            }
+        }
+        parts.push(IoSlice::new(record.numbered(state.next)));
+        state.next += 1;
+        if let Err(error) = self.disk.append(&mut state.file, &self.path, &mut parts) {
+            self.end(&mut state, &error_text(&error));
+            return Err(error);
+        }
+        let written = state.next;
+        drop(state);
+        match self.durability {
+            Durability::Written => Ok(()),
+            Durability::Synced => self.sync_below(written),
+            Durability::Interval(every) => self.sync_if_older(written, every),
+        }
+    }
+
+    /// Forces everything written so far to the device.
+    pub(super) fn sync(&self) -> Result<(), RecordingError> {
+        self.sync_below(self.records())
+    }
+
+    /// Group commit: whoever comes first syncs for all that wait behind it.
+    fn sync_below(&self, written: u64) -> Result<(), RecordingError> {
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if synced.below >= written {
+            return Ok(());
+        }
+        let (below, why) = {
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            (state.next, state.why.clone())
+        };
+        if let Some(why) = why {
+            return Err(RecordingError::Stopped { why });
+        }
+        if let Err(error) = self.disk.sync(&synced.file, &self.path) {
+            self.stop(&error_text(&error));
+            return Err(error);
+        }
+        synced.below = below;
+        synced.at = Instant::now();
+        Ok(())
+    }
+
+    fn sync_if_older(&self, written: u64, every: Duration) -> Result<(), RecordingError> {
+        let due = {
+            let synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+            synced.below < written && synced.at.elapsed() >= every
+        };
+        if due { self.sync_below(written) } else { Ok(()) }
+    }
+
+    fn end(&self, state: &mut State, why: &str) {
+        state.why.get_or_insert_with(|| why.to_owned());
+        self.stopped.store(true, Ordering::Release);
+    }
+}
+
+/// An error and its causes in one line.
+pub(super) fn error_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,170 @@
+//! `run.json` and the other small files beside the log: each is replaced whole, never edited in place.
+
+use std::{collections::BTreeMap, io::Write, path::Path};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    RecordingError,
+    disk::{self, Disk},
+    redact::Redactor,
+};
+use crate::trajectory::{Label, Outcome, RunId, TAXONOMY};
+
+/// The newest format of `run.json`, `seal.json` and `label.json` that is read.
+const FORMAT: u64 = 1;
+/// The longest of these files, in bytes; a plan's text may stand in `run.json`.
+const LONGEST: u64 = 64 << 20;
+
+/// What a run is: written when it begins, completed when it is sealed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Format of this file.
+    pub format: u64,
+    /// The run.
+    pub run: RunId,
+    /// The task, as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// blake3 of the plan's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_digest: Option<String>,
+    /// The plan's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// The plan's seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Where the model calls went: scheme, host and port, or `simulator`.
+    pub upstream: String,
+    /// When the run began, RFC 3339 UTC.
+    pub started: String,
+    /// When it was sealed, RFC 3339 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// What wrote the recording.
+    pub versions: Versions,
+    /// What the run achieved.
+    #[serde(default)]
+    pub outcome: Outcome,
+    /// Steps per agent; filled when the run is sealed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, u64>,
+    /// Keys of a later version, kept.
+    #[serde(flatten)]
+    pub other: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Versions of what wrote a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// This program's.
+    pub aegis: String,
+    /// The taxonomy of the failure modes.
+    pub taxonomy: String,
+}
+
+impl Manifest {
+    /// The manifest of a run that begins now, without task, plan or outcome.
+    pub fn new(run: RunId, upstream: impl Into<String>, started: Timestamp) -> Self {
+        Self {
+            format: FORMAT,
+            run,
+            task: None,
+            plan_digest: None,
+            plan: None,
+            seed: None,
+            upstream: upstream.into(),
+            started: started.to_string(),
+            ended: None,
+            versions: Versions { aegis: env!("CARGO_PKG_VERSION").to_owned(), taxonomy: TAXONOMY.to_owned() },
+            outcome: Outcome::default(),
+            agents: BTreeMap::new(),
+            other: serde_json::Map::new(),
+        }
+    }
+
+    /// The same with the text of a plan, its digest and its seed.
+    #[must_use]
+    pub fn with_plan(mut self, text: impl Into<String>, seed: u64) -> Self {
+        let text = text.into();
+        self.plan_digest = Some(blake3::hash(text.as_bytes()).to_hex().to_string());
+        self.plan = Some(text);
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The same with secrets masked, as it may be stored.
+    pub(super) fn redacted(mut self, redactor: &Redactor) -> Self {
+        self.upstream = redactor.path(&self.upstream).into_owned();
+        self.task = self.task.map(|task| redactor.text(&task).into_owned());
+        self.plan = self.plan.map(|plan| redactor.text(&plan).into_owned());
+        self
+    }
+}
+
+/// What a sealed run holds: `seal.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    /// Format of this file.
+    pub format: u64,
+    /// Records of the log.
+    pub records: u64,
+    /// Steps of the run.
+    pub steps: u64,
+    /// Exchanges, retries included.
+    pub exchanges: u64,
+    /// Exchanges that never closed.
+    pub open: u64,
+    /// Steps per agent.
+    pub agents: BTreeMap<String, u64>,
+    /// Bytes of the uncompressed log.
+    pub log_bytes: u64,
+    /// blake3 of the uncompressed log.
+    pub log_blake3: String,
+}
+
+/// Writes `label.json`, replacing an earlier one. It lies outside the seal's hash: a label may be earned or withdrawn
+/// after the run.
+///
+/// # Errors
+/// [`RecordingError::Io`] when the file cannot be written.
+pub fn write_label(run_dir: &Path, label: &Label) -> Result<(), RecordingError> {
+    write_json(&Disk::default(), &run_dir.join("label.json"), label)
+}
+
+/// Reads `label.json`; `None` when the run has none.
+///
+/// # Errors
+/// [`RecordingError`] when it is there and cannot be read.
+pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
+    read_json(&run_dir.join("label.json"))
+}
+
+/// What every format of these files has.
+#[derive(Deserialize)]
+struct Versioned {
+    format: u64,
+}
+
+/// Writes a small JSON file, whole.
+pub(super) fn write_json(disk: &Disk, path: &Path, value: &impl Serialize) -> Result<(), RecordingError> {
+    let unreadable =
+        |error: serde_json::Error| RecordingError::Unreadable { path: path.into(), why: error.to_string() };
+    let mut text = serde_json::to_vec_pretty(value).map_err(unreadable)?;
+    text.push(b'\n');
+    disk.replace(path, |file| file.write_all(&text))
+}
+
+/// Reads a small JSON file; `None` when it is not there.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordingError> {
+    let Some(bytes) = disk::read_whole(path, LONGEST)? else { return Ok(None) };
+    let unreadable =
+        |error: serde_json::Error| RecordingError::Unreadable { path: path.into(), why: error.to_string() };
+    let found = serde_json::from_slice::<Versioned>(&bytes).map_err(unreadable)?.format;
+    if found > FORMAT {
+        return Err(RecordingError::Future { path: path.into(), found, known: FORMAT });
+    }
+    serde_json::from_slice(&bytes).map(Some).map_err(unreadable)
+}

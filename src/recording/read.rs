@@ -1,0 +1,77 @@
+//! Reads a run back, live or sealed, and changes nothing.
+
+use std::{io::Read, path::Path};
+
+use super::{
+    Manifest, Recording, RecordingError, Seal,
+    assemble::Assembly,
+    decode::Library,
+    disk, manifest,
+    manifest::read_json,
+    record::Record,
+    scan::{Scan, corrupt, scan},
+};
+
+/// Reads a recorded run. One that is being recorded is read as far as it is written; a torn end is left out and
+/// counted, never repaired here.
+///
+/// # Errors
+/// [`RecordingError::NotARun`] when the directory holds none; [`RecordingError::Corrupt`] when the log is damaged
+/// before its end, refers to what it does not hold, or does not fit its seal; [`RecordingError::Future`].
+pub fn read(run_dir: &Path) -> Result<Recording, RecordingError> {
+    let manifest: Manifest = read_json(&run_dir.join("run.json"))
+        .map_err(|error| match error {
+            RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory => {
+                RecordingError::NotARun { path: run_dir.to_owned() }
+            }
+            other => other,
+        })?
+        .ok_or_else(|| RecordingError::NotARun { path: run_dir.to_owned() })?;
+    let seal: Option<Seal> = read_json(&run_dir.join("seal.json"))?;
+    let (bytes, path) = log_bytes(run_dir, seal.as_ref())?;
+    let Scan { lines, torn, .. } = scan(&bytes, &path)?;
+    if let Some(seal) = &seal {
+        check_seal(seal, &bytes, lines.len() as u64, torn, &path)?;
+    }
+    let mut assembly = Assembly::new(Library::new(run_dir));
+    for line in &lines {
+        let record: Record<'_> =
+            serde_json::from_slice(line.record).map_err(|error| corrupt(&path, line.seq + 1, error.to_string()))?;
+        assembly.add(record).map_err(|why| corrupt(&path, line.seq + 1, why))?;
+    }
+    let mut recording = assembly.finish(manifest);
+    recording.label = manifest::read_label(run_dir)?;
+    recording.sealed = seal.is_some();
+    recording.torn_bytes = torn.len() as u64;
+    if !torn.is_empty() {
+        recording.notes.push(format!("the last write is torn: {} bytes are left out", torn.len()));
+    }
+    Ok(recording)
+}
+
+/// The uncompressed log and the file that it came from.
+pub(super) fn log_bytes(run_dir: &Path, seal: Option<&Seal>) -> Result<(Vec<u8>, std::path::PathBuf), RecordingError> {
+    let plain = run_dir.join("log.jsonl");
+    let packed = run_dir.join("log.jsonl.zst");
+    let Some(seal) = seal else {
+        return Ok((disk::read_whole(&plain, u64::MAX - 1)?.unwrap_or_default(), plain));
+    };
+    let Some(file) = disk::open_read(&packed)? else {
+        let bytes = disk::read_whole(&plain, seal.log_bytes)?.ok_or_else(|| corrupt(&packed, 0, "it is missing"))?;
+        return Ok((bytes, plain));
+    };
+    let damaged = |error: std::io::Error| corrupt(&packed, 0, error.to_string());
+    let mut bytes = Vec::new();
+    let decoder = zstd::Decoder::new(file).map_err(damaged)?;
+    decoder.take(seal.log_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(damaged)?;
+    Ok((bytes, packed))
+}
+
+fn check_seal(seal: &Seal, bytes: &[u8], records: u64, torn: &[u8], path: &Path) -> Result<(), RecordingError> {
+    let hash = blake3::hash(bytes).to_hex();
+    let fits = bytes.len() as u64 == seal.log_bytes
+        && records == seal.records
+        && torn.is_empty()
+        && hash.as_str() == seal.log_blake3;
+    if fits { Ok(()) } else { Err(corrupt(path, 0, "it does not fit the hash in `seal.json`")) }
+}

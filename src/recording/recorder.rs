@@ -1,0 +1,342 @@
+//! The writer of one run: what the exchange calls.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+
+use super::{
+    Captured, Close, Durability, Inject, Manifest, ManipulatorFailed, Open, RecordingError, Seal, Settings,
+    content_hash::ContentHash,
+    disk::Disk,
+    encode::{Encoder, Prepared},
+    log::{Log, Ready, error_text},
+    manifest::{read_json, write_json},
+    record::{CloseRecord, Headers, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord},
+    recover::recover,
+    redact::Redactor,
+    seal,
+};
+use crate::trajectory::{Attribution, Outcome};
+
+/// Records one run. Shared by the run's exchanges; every call returns after its record is written.
+#[derive(Debug)]
+pub struct Recorder {
+    disk: Disk,
+    dir: PathBuf,
+    settings: Settings,
+    manifest: Mutex<Manifest>,
+    counts: Mutex<Counts>,
+    log: Log,
+    encoder: Encoder,
+    /// Held for the recorder's life; the system releases it when the process ends, however it ends.
+    _lock: File,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    agents: BTreeMap<String, u64>,
+    exchanges: u64,
+    closed: u64,
+}
+
+impl Recorder {
+    /// Begins the recording of a run in `log_dir/<run>/`, or goes on with one that was not sealed (its torn end, if a
+    /// crash left one, is cut and kept in `log.torn`).
+    ///
+    /// # Errors
+    /// [`RecordingError::Sealed`], [`RecordingError::Locked`] and [`RecordingError::OtherPlan`] when the run must not
+    /// be written; [`RecordingError::Corrupt`] when its log is damaged; [`RecordingError::Io`].
+    pub fn create(log_dir: &Path, manifest: Manifest, settings: &Settings) -> Result<Self, RecordingError> {
+        let synced = settings.durability == Durability::Synced;
+        Self::create_on(Disk::new(synced), log_dir, manifest, settings)
+    }
+
+    pub(super) fn create_on(
+        disk: Disk,
+        log_dir: &Path,
+        manifest: Manifest,
+        settings: &Settings,
+    ) -> Result<Self, RecordingError> {
+        let encoder = Encoder::new(Redactor::new(&settings.secrets)?, settings.max_kept_body);
+        let manifest = manifest.redacted(&encoder.redactor);
+        let run = manifest.run.as_str();
+        let dir = log_dir.join(run);
+        disk.make_dir(&dir)?;
+        let lock = disk.lock(&dir, run)?;
+        if dir.join("seal.json").exists() {
+            return Err(RecordingError::Sealed { run: run.to_owned() });
+        }
+        let manifest = match read_json::<Manifest>(&dir.join("run.json"))? {
+            Some(earlier) if earlier.plan_digest != manifest.plan_digest => {
+                return Err(RecordingError::OtherPlan { run: run.to_owned() });
+            }
+            Some(earlier) => earlier,
+            None => {
+                write_json(&disk, &dir.join("run.json"), &manifest)?;
+                manifest
+            }
+        };
+        let path = dir.join("log.jsonl");
+        let file = disk.open_append(&path)?;
+        let found = recover(&disk, &dir, &file)?;
+        let (records, torn) = (found.records, found.torn);
+        let log = Log::new(disk.clone(), &path, file, settings.durability, records, found.texts)?;
+        let counts = Counts { agents: found.agents, exchanges: found.exchanges, closed: found.closed };
+        let (manifest, counts) = (Mutex::new(manifest), Mutex::new(counts));
+        let recorder = Self { disk, dir, settings: settings.clone(), manifest, counts, log, encoder, _lock: lock };
+        if torn > 0 {
+            recorder.try_note(&format!("the last write was torn: {torn} bytes moved to log.torn"))?;
+        }
+        if records > 0 {
+            recorder.try_note("the recording was reopened")?;
+        }
+        Ok(recorder)
+    }
+
+    /// The run's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The clock that the recorder's own records use; [`Open::at_us`] counts on it.
+    pub fn clock(&self) -> super::Clock {
+        self.settings.clock
+    }
+
+    /// Records that a request arrived. To be called before the upstream is dialled.
+    ///
+    /// # Errors
+    /// [`RecordingError::Io`] at the first failed write, [`RecordingError::Stopped`] ever after.
+    pub fn open(&self, open: Open<'_>) -> Result<(), RecordingError> {
+        let body = open.body.map(|body| self.encoder.prepare(body, None));
+        let record = Record::Open(OpenRecord {
+            step: open.step,
+            call: open.call,
+            attempt: open.attempt,
+            attribution: self.attribution(open.attribution),
+            overlapping: open.overlapping,
+            run_source: open.run_source.into(),
+            surface: open.surface.into(),
+            method: open.method.into(),
+            path: self.encoder.redactor.path(open.path),
+            at: format!("{:.6}", open.wall).into(),
+            t_us: open.at_us,
+            headers: self.headers(open.headers),
+            body: body.as_ref().map(Prepared::record),
+        });
+        self.write(&record, &[(body.as_ref(), true)])?;
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.exchanges += 1;
+        if open.attempt == 0 {
+            *counts.agents.entry(open.attribution.agent.to_string()).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Records what an injection did. To be called before the first altered byte leaves.
+    ///
+    /// # Errors
+    /// As [`Recorder::open`].
+    pub fn inject(&self, inject: Inject<'_>) -> Result<(), RecordingError> {
+        let body = inject.after.map(|body| self.encoder.prepare(body, None));
+        let digest = |body: &Bytes| blake3::hash(body).to_hex().to_string();
+        let record = Record::Inject(InjectRecord {
+            step: inject.step,
+            attempt: inject.attempt,
+            injection: inject.injection,
+            side: inject.side,
+            operator: inject.operator.into(),
+            failure_mode: inject.failure_mode,
+            seed: inject.seed,
+            draw: inject.draw,
+            planned: inject.planned,
+            matched: inject.matched,
+            applied: inject.applied,
+            before: inject.before.map(digest),
+            after: inject.after.map(digest),
+            body: body.as_ref().map(Prepared::record),
+        });
+        self.write(&record, &[(body.as_ref(), true)])
+    }
+
+    /// Records that a manipulator failed and its step passed untouched.
+    ///
+    /// # Errors
+    /// As [`Recorder::open`].
+    pub fn manipulator_failed(&self, failed: ManipulatorFailed<'_>) -> Result<(), RecordingError> {
+        let record = Record::Manipulator(ManipulatorRecord {
+            step: failed.step,
+            attempt: failed.attempt,
+            injection: failed.injection,
+            operator: failed.operator.into(),
+            why: self.encoder.redactor.text(failed.why),
+        });
+        self.write(&record, &[])
+    }
+
+    /// Records words about the run. A failure shows in [`Recorder::is_stopped`].
+    pub fn note(&self, text: &str) {
+        if let Err(error) = self.try_note(text) {
+            tracing::error!(error = %error_text(&error), "a note was not recorded");
+        }
+    }
+
+    /// Records that an exchange ended. To be called before the end of the reply is released.
+    ///
+    /// # Errors
+    /// As [`Recorder::open`].
+    pub fn close(&self, close: Close<'_>) -> Result<(), RecordingError> {
+        let encoder = &self.encoder;
+        let request = close.request_body.map(|body| encoder.prepare(body, None));
+        let (reply, streamed) = match close.reply {
+            Captured::Nothing => (None, false),
+            Captured::Whole(pieces) => (Some(encoder.prepare(&joined(pieces.iter()), None)), false),
+            Captured::Stream(pieces) => {
+                let body = joined(pieces.iter().map(|(piece, _)| piece));
+                (Some(encoder.prepare_stream(&body, pieces)), true)
+            }
+        };
+        let delivered = close.delivered.map(|body| encoder.prepare(body, reply.as_ref()));
+        let record = Record::Close(Box::new(CloseRecord {
+            step: close.step,
+            attempt: close.attempt,
+            cause: close.cause,
+            status: close.status,
+            headers: self.headers(close.headers),
+            usage: close.usage,
+            finish_reason: close.finish_reason.map(|reason| encoder.redactor.text(reason)),
+            first_byte_us: close.first_byte_us,
+            last_byte_us: close.last_byte_us,
+            streamed,
+            truncated: close.truncated,
+            request: request.as_ref().map(Prepared::record),
+            reply: reply.as_ref().map(Prepared::record),
+            delivered: delivered.as_ref().map(Prepared::record),
+        }));
+        self.write(&record, &[(request.as_ref(), true), (reply.as_ref(), false), (delivered.as_ref(), false)])?;
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).closed += 1;
+        Ok(())
+    }
+
+    /// Whether anything is recorded: right after [`Recorder::create`], whether an earlier recording goes on.
+    pub fn has_records(&self) -> bool {
+        self.log.records() > 0
+    }
+
+    /// Whether an earlier write failed: nothing more is recorded, so nothing more may be served.
+    pub fn is_stopped(&self) -> bool {
+        self.log.is_stopped()
+    }
+
+    /// Sets what the run achieved and writes it to `run.json`.
+    ///
+    /// # Errors
+    /// [`RecordingError::Io`] when the file cannot be written.
+    pub fn set_outcome(&self, outcome: Outcome) -> Result<(), RecordingError> {
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        manifest.outcome = outcome;
+        manifest.outcome.evidence = self.encoder.redactor.text(&manifest.outcome.evidence).into_owned();
+        write_json(&self.disk, &self.dir.join("run.json"), &*manifest)
+    }
+
+    /// Ends the run: a last record, `seal.json` with the hash of the log, the log compressed. Nothing can be added
+    /// afterwards.
+    ///
+    /// # Errors
+    /// [`RecordingError::Stopped`] when the recording failed before (such a run is never sealed);
+    /// [`RecordingError::Io`].
+    pub fn seal(&self) -> Result<Seal, RecordingError> {
+        let at = self.settings.clock.wall().to_string();
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = counts.exchanges.saturating_sub(counts.closed);
+        self.write(&Record::Stop(StopRecord { at: at.clone(), exchanges: counts.exchanges, open }), &[])?;
+        if self.disk.synced {
+            self.log.sync()?;
+        }
+        self.log.stop("the run is sealed");
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        manifest.ended = Some(at);
+        manifest.agents.clone_from(&counts.agents);
+        write_json(&self.disk, &self.dir.join("run.json"), &*manifest)?;
+        let seal = Seal {
+            format: 1,
+            records: self.log.records(),
+            steps: counts.agents.values().sum(),
+            exchanges: counts.exchanges,
+            open,
+            agents: counts.agents.clone(),
+            log_bytes: 0,
+            log_blake3: String::new(),
+        };
+        seal::seal(&self.disk, &self.dir, seal)
+    }
+
+    fn try_note(&self, text: &str) -> Result<(), RecordingError> {
+        let at = format!("{:.6}", self.settings.clock.wall());
+        let text = self.encoder.redactor.text(text);
+        self.write(&Record::Note(NoteRecord { at: at.into(), text }), &[])
+    }
+
+    /// Writes a record with the bodies in it; `true` keeps a body for others to grow from.
+    fn write(&self, record: &Record<'_>, bodies: &[(Option<&Prepared>, bool)]) -> Result<(), RecordingError> {
+        let bodies = || bodies.iter().filter_map(|(body, keep)| Some(((*body)?, *keep)));
+        let mut texts = Vec::new();
+        for (body, _) in bodies() {
+            for (hash, bytes) in body.blobs() {
+                self.write_blob(hash, bytes)?;
+            }
+            texts.append(&mut body.texts(&self.log));
+        }
+        let mut line = Ready::new(1024, |line| {
+            // Serialising these types into memory cannot fail.
+            let _ = serde_json::to_writer(line, record);
+        });
+        self.log.append(&mut texts, &mut line)?;
+        bodies().for_each(|(body, keep)| self.encoder.written(body, keep));
+        Ok(())
+    }
+
+    /// Writes a blob before the record that names it. A failure ends the recording, as that of a record does.
+    fn write_blob(&self, hash: ContentHash, bytes: &[u8]) -> Result<(), RecordingError> {
+        let blobs = self.dir.join("blobs");
+        let path = blobs.join(hash.to_string());
+        if path.exists() {
+            return Ok(());
+        }
+        let written = self.disk.make_dir(&blobs).and_then(|()| self.disk.replace(&path, |file| file.write_all(bytes)));
+        written.inspect_err(|error| self.log.stop(&error_text(error)))
+    }
+
+    /// Who made the call, with secrets masked in the evidence: a rule may have seen a key.
+    fn attribution<'a>(&self, attribution: &'a Attribution) -> Cow<'a, Attribution> {
+        match self.encoder.redactor.text(&attribution.evidence) {
+            Cow::Borrowed(_) => Cow::Borrowed(attribution),
+            Cow::Owned(evidence) => Cow::Owned(Attribution { evidence, ..attribution.clone() }),
+        }
+    }
+
+    fn headers<'a>(&self, pairs: &[(&'a str, &'a [u8])]) -> Headers<'a> {
+        let stored =
+            |(name, value): &(&'a str, &'a [u8])| (Cow::Borrowed(*name), self.encoder.redactor.header(name, value));
+        pairs.iter().map(stored).collect()
+    }
+}
+
+/// The pieces as one body; a single piece is not copied.
+fn joined<'a>(mut pieces: impl ExactSizeIterator<Item = &'a Bytes> + Clone) -> Bytes {
+    if pieces.len() == 1
+        && let Some(piece) = pieces.next()
+    {
+        return piece.clone();
+    }
+    let mut body = Vec::with_capacity(pieces.clone().map(Bytes::len).sum());
+    pieces.for_each(|piece| body.extend_from_slice(piece));
+    body.into()
+}

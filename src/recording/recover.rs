@@ -1,0 +1,66 @@
+//! Opens the log of a run that was not ended in order: cuts a torn end, learns what the log holds already.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs::File,
+    io::IoSlice,
+    path::Path,
+};
+
+use super::{
+    RecordingError,
+    content_hash::ContentHash,
+    disk::{self, Disk},
+    record::Record,
+    scan::{corrupt, scan},
+};
+
+/// What an existing log holds.
+#[derive(Debug, Default)]
+pub(super) struct Recovered {
+    /// Its records.
+    pub(super) records: u64,
+    /// Its texts.
+    pub(super) texts: HashSet<ContentHash>,
+    /// Steps per agent.
+    pub(super) agents: BTreeMap<String, u64>,
+    /// Exchanges that were opened.
+    pub(super) exchanges: u64,
+    /// Exchanges that were closed.
+    pub(super) closed: u64,
+    /// Bytes that were cut from its end.
+    pub(super) torn: usize,
+}
+
+/// Reads `log.jsonl`, moves a torn end to `log.torn`, and returns what is left.
+pub(super) fn recover(disk: &Disk, run_dir: &Path, file: &File) -> Result<Recovered, RecordingError> {
+    let path = run_dir.join("log.jsonl");
+    let Some(bytes) = disk::read_whole(&path, u64::MAX - 1)? else { return Ok(Recovered::default()) };
+    let found = scan(&bytes, &path)?;
+    let mut recovered = Recovered { records: found.lines.len() as u64, torn: found.torn.len(), ..Recovered::default() };
+    for line in &found.lines {
+        let record: Record<'_> =
+            serde_json::from_slice(line.record).map_err(|error| corrupt(&path, line.seq + 1, error.to_string()))?;
+        match record {
+            Record::Text(text) => {
+                recovered.texts.insert(text.hash);
+            }
+            Record::Open(open) => {
+                recovered.exchanges += 1;
+                if open.attempt == 0 {
+                    *recovered.agents.entry(open.attribution.agent.to_string()).or_default() += 1;
+                }
+            }
+            Record::Close(_) => recovered.closed += 1,
+            _ => {}
+        }
+    }
+    if !found.torn.is_empty() {
+        let torn_path = run_dir.join("log.torn");
+        let mut torn_file = disk.open_append(&torn_path)?;
+        disk.append(&mut torn_file, &torn_path, &mut [IoSlice::new(found.torn)])?;
+        disk.sync(&torn_file, &torn_path)?;
+        disk.truncate(file, &path, found.good as u64)?;
+    }
+    Ok(recovered)
+}

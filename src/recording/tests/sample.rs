@@ -1,0 +1,74 @@
+//! Exchanges for tests: short ways to record one.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::recording::{Captured, Close, Manifest, Open, Recorder, RecordingError};
+use crate::trajectory::{AgentName, Attribution, CloseCause, RunId, Source, StepIndex, Usage};
+
+/// A manifest.
+pub(crate) fn manifest(run: &str) -> Manifest {
+    Manifest::new(RunId::parse(run).expect("a run id"), "http://upstream.test", Timestamp::UNIX_EPOCH)
+}
+
+/// Who made a call.
+pub(crate) fn agent(name: &str) -> Attribution {
+    Attribution {
+        agent: AgentName::parse(name).expect("an agent name"),
+        instance: 0,
+        source: Source::Path,
+        evidence: format!("/a/{name}"),
+        confidence: 1.0,
+        ambiguous: false,
+    }
+}
+
+/// Opens a step.
+pub(crate) fn open(recorder: &Recorder, step: StepIndex, name: &str, body: &Bytes) -> Result<(), RecordingError> {
+    recorder.open(Open {
+        step,
+        call: step,
+        attempt: 0,
+        attribution: &agent(name),
+        overlapping: false,
+        run_source: "path",
+        surface: "openai_chat",
+        method: "POST",
+        path: "/v1/chat/completions",
+        headers: &[("content-type", b"application/json")],
+        body: Some(body),
+        at_us: u64::from(step) * 1000,
+        wall: Timestamp::UNIX_EPOCH,
+    })
+}
+
+/// The close of a step that went well.
+pub(crate) fn closing(step: StepIndex, reply: Captured<'_>) -> Close<'_> {
+    Close {
+        step,
+        attempt: 0,
+        cause: CloseCause::Complete,
+        status: Some(200),
+        headers: &[("content-type", b"application/json")],
+        request_body: None,
+        reply,
+        truncated: false,
+        delivered: None,
+        usage: Some(Usage { input: 10, output: 5 }),
+        finish_reason: Some("stop"),
+        first_byte_us: Some(100),
+        last_byte_us: Some(200),
+    }
+}
+
+/// Opens and closes a step with a whole reply.
+pub(crate) fn exchange(
+    recorder: &Recorder,
+    step: StepIndex,
+    name: &str,
+    body: &Bytes,
+    reply: &Bytes,
+) -> Result<(), RecordingError> {
+    open(recorder, step, name, body)?;
+    recorder.close(closing(step, Captured::Whole(std::slice::from_ref(reply))))
+}

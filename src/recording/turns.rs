@@ -1,0 +1,56 @@
+//! Which steps are one turn: an agent's calls that go on with its own tool loop are one activation of it.
+//!
+//! Only what the wire says counts: a request that answers tool calls of the same agent instance's step before. Where
+//! no surface reads the bodies, each step is a turn of its own.
+
+use std::collections::HashMap;
+
+use crate::{
+    surface::{self, Role, Surface},
+    trajectory::{AgentName, Step},
+};
+
+/// The turn of an agent instance that its next call may go on with.
+#[derive(Debug)]
+struct Activation {
+    turn: u32,
+    /// Tool calls that wait for an answer.
+    awaited: Vec<String>,
+}
+
+/// Numbers the turns of a run, 0-based, in order of their first steps.
+pub(super) fn number(steps: &mut [Step]) {
+    let mut running: HashMap<(AgentName, u32), Activation> = HashMap::new();
+    let mut turns = 0;
+    for step in steps {
+        let path = step.path.split('?').next().unwrap_or_default();
+        let surface = surface::for_path(&step.method, path);
+        let key = (step.attribution.agent.clone(), step.attribution.instance);
+        let before = running.get(&key).filter(|before| !before.awaited.is_empty());
+        let goes_on = before.filter(|before| surface.is_some_and(|surface| answers(surface, step, &before.awaited)));
+        step.turn = if let Some(before) = goes_on {
+            before.turn
+        } else {
+            turns += 1;
+            turns - 1
+        };
+        let awaited = surface.map(|surface| tool_calls(surface, step)).unwrap_or_default();
+        running.insert(key, Activation { turn: step.turn, awaited });
+    }
+}
+
+/// Whether the request ends with answers to these tool calls.
+fn answers(surface: &dyn Surface, step: &Step, awaited: &[String]) -> bool {
+    let Ok(conversation) = surface.read_request(&step.request) else { return false };
+    let last_words = conversation.messages.iter().rev().take_while(|message| message.role != Role::Assistant);
+    last_words.filter_map(|message| message.answers_call.as_ref()).any(|id| awaited.contains(id))
+}
+
+/// The tool calls that the agent got.
+fn tool_calls(surface: &dyn Surface, step: &Step) -> Vec<String> {
+    let Some(attempt) = step.last_attempt() else { return Vec::new() };
+    let body = attempt.delivered();
+    let reply = if attempt.streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+    let answers = reply.map(|reply| reply.answers).unwrap_or_default();
+    answers.into_iter().flat_map(|answer| answer.message.tool_calls).map(|call| call.id).collect()
+}
