@@ -1,2 +1,254 @@
-//! Listen, exchange, forward.
+//! Listening, and the one way that a request takes (`exchange`). Nothing here knows an API's field names, what a
+//! manipulator does, or whether the upstream is real.
+
+mod arrival;
+mod control;
+mod decode;
+mod delivery;
+mod disturb;
+mod error;
+mod exchange;
+mod framing;
+mod headers;
+mod http_upstream;
+mod inject;
+mod open_step;
+mod runs;
+mod socket;
+mod tls;
 pub mod upstream;
+
+use std::{
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use bytes::Bytes;
+pub use control::serve_control;
+pub use error::ProxyError;
+pub use framing::FramingError;
+pub use http_upstream::{HttpUpstream, Origin, OriginError};
+use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+pub use runs::{Run, RunTemplate, Runs};
+use tokio::{net::TcpListener, sync::Semaphore};
+
+use self::{
+    delivery::Delivery,
+    exchange::Interrupted,
+    socket::{Link, Socket},
+    upstream::Upstream,
+};
+use crate::{identity::Identity, trajectory::RunId};
+
+/// What the system holds for a client that does not read, in bytes; Linux takes twice as much.
+const SEND_BUFFER: usize = 256 << 10;
+
+/// Bounds of a server. Times bound one wait each, never a whole exchange: a model may take minutes.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Largest body that is read, in bytes.
+    pub max_body_bytes: usize,
+    /// Connections at once.
+    pub max_connections: usize,
+    /// Exchanges at once; one more is answered 503.
+    pub max_streams: usize,
+    /// Longest wait for a request head, idle connections included.
+    pub head_timeout: Duration,
+    /// Longest wait for a whole request body.
+    pub body_timeout: Duration,
+    /// Longest silence of an upstream within a reply.
+    pub silence_timeout: Duration,
+    /// Longest wait for a client that does not read.
+    pub write_timeout: Duration,
+    /// Longest wait for exchanges under way when the server stops.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 32 << 20,
+            max_connections: 8192,
+            max_streams: 4096,
+            head_timeout: Duration::from_secs(75),
+            body_timeout: Duration::from_mins(1),
+            silence_timeout: Duration::from_mins(10),
+            write_timeout: Duration::from_mins(1),
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Everything that an exchange needs.
+#[derive(Debug)]
+pub struct Proxy {
+    /// Who is who.
+    pub identity: Identity,
+    /// Where requests go.
+    pub upstream: Arc<dyn Upstream>,
+    /// The runs under way.
+    pub runs: Runs,
+    /// The run of requests that name none; without one they are refused.
+    pub default_run: Option<RunId>,
+    /// Model patterns of the upstream's routes, in their order.
+    pub routes: Vec<regex::Regex>,
+    /// Host names that the server answers for, beside addresses and loopback names.
+    pub allowed_hosts: Vec<String>,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// Serves until `stop` resolves, then lets exchanges under way end, within the drain limit. Returns how many
+/// connections were cut off after it.
+pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<Output = ()>) -> usize {
+    let connections = Arc::new(Semaphore::new(proxy.limits.max_connections));
+    let streams = Arc::new(Semaphore::new(proxy.limits.max_streams));
+    let graceful = GracefulShutdown::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    // Dropped before the connections, so that what they leave open is recorded as stopped by us.
+    let ending = Ending::default();
+    let mut stop = pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut stop => break,
+            Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
+            accepted = accept(&listener, &connections) => accepted,
+        };
+        let Some((stream, permit)) = accepted else { continue };
+        let (proxy, streams) = (Arc::clone(&proxy), Arc::clone(&streams));
+        let link = Arc::new(Link::new(Arc::clone(&ending.0)));
+        let connection = connection(proxy, streams, stream, link, &graceful);
+        tasks.spawn(async move {
+            connection.await;
+            drop(permit);
+        });
+    }
+    drop(listener);
+    let drained = async {
+        graceful.shutdown().await;
+        while tasks.join_next().await.is_some() {}
+    };
+    let _ = tokio::time::timeout(proxy.limits.drain, drained).await;
+    let cut = tasks.len();
+    drop(ending);
+    tasks.shutdown().await;
+    cut
+}
+
+/// Tells the exchanges that are left, once it is dropped, that the server ends them.
+#[derive(Default)]
+struct Ending(Arc<AtomicBool>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Waits for a connection and a place for it.
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<Semaphore>,
+) -> Option<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(connections).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => {
+            let _ = stream.set_nodelay(true);
+            // Without a bound the system takes megabytes for a client that does not read, and so does its record.
+            let _ = socket2::SockRef::from(&stream).set_send_buffer_size(SEND_BUFFER);
+            Some((stream, permit))
+        }
+        Err(error) => {
+            // Out of descriptors, most likely: a pause lets some be freed.
+            tracing::warn!(%error, "cannot accept a connection");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            None
+        }
+    }
+}
+
+/// Serves one connection to its end.
+fn connection(
+    proxy: Arc<Proxy>,
+    streams: Arc<Semaphore>,
+    stream: tokio::net::TcpStream,
+    link: Arc<Link>,
+    graceful: &GracefulShutdown,
+) -> impl Future<Output = ()> + use<> {
+    let socket = Socket::new(stream, Arc::clone(&link), proxy.limits.write_timeout);
+    let head_timeout = proxy.limits.head_timeout;
+    let service =
+        service_fn(move |request| answer(Arc::clone(&proxy), Arc::clone(&streams), Arc::clone(&link), request));
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_timeout)
+        .auto_date_header(false)
+        .preserve_header_case(true);
+    let served = graceful.watch(builder.serve_connection(TokioIo::new(socket), service));
+    async move {
+        // What went wrong is recorded with the step; the connection itself has nobody left to tell.
+        if let Err(error) = served.await {
+            tracing::debug!(%error, "connection ended");
+        }
+    }
+}
+
+/// Answers a request: by the exchange, or by an error of our own. An error of this function ends the connection.
+async fn answer(
+    proxy: Arc<Proxy>,
+    streams: Arc<Semaphore>,
+    link: Arc<Link>,
+    request: Request<Incoming>,
+) -> Result<Response<Delivery>, Hushed> {
+    let limit = proxy.limits.max_streams;
+    let Ok(permit) = streams.try_acquire_owned() else { return Ok(refuse(&ProxyError::Busy { limit })) };
+    match contained(proxy.exchange(request, &link)).await {
+        Ok(Ok(response)) => Ok(response.map(|delivery| delivery.over(link, permit))),
+        Ok(Err(Interrupted::Error(error))) => Ok(refuse(&error)),
+        Ok(Err(Interrupted::Hushed)) => Err(Hushed),
+        Err(Panicked) => Ok(refuse(&ProxyError::Internal)),
+    }
+}
+
+/// The answer for an error of our own.
+fn refuse(error: &ProxyError) -> Response<Delivery> {
+    if let ProxyError::Id(_) = error {
+        // A malformed hint may be a key that was put in the wrong place: only its sender is told what it was.
+        tracing::warn!("answered by the proxy: a run or agent hint is malformed");
+    } else {
+        tracing::warn!(%error, "answered by the proxy");
+    }
+    error.response().map(|body: Bytes| Delivery::made(body))
+}
+
+/// The connection ends without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was closed")]
+struct Hushed;
+
+/// A defect ended an exchange.
+struct Panicked;
+
+/// Keeps a defect in one exchange from ending the others of its connection.
+async fn contained<F: Future>(future: F) -> Result<F::Output, Panicked> {
+    let mut future = pin!(future);
+    std::future::poll_fn(move |context| {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Ok),
+            Err(_) => Poll::Ready(Err(Panicked)),
+        }
+    })
+    .await
+}

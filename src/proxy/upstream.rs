@@ -13,6 +13,10 @@ use hyper::{
     body::{Body, Frame, Incoming, SizeHint},
 };
 
+/// Marks a request for the upstream of a model route, by its number in the configuration (0-based).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route(pub usize);
+
 /// The body of a request on its way to the upstream.
 pub type SentBody = http_body_util::Either<http_body_util::Full<Bytes>, Incoming>;
 
@@ -50,6 +54,8 @@ pub enum ReceivedBody {
     Live(Incoming),
     /// Made in this process: frames in order.
     Made(std::collections::VecDeque<Bytes>),
+    /// Frames that were read before, and what still follows them.
+    Resumed(std::collections::VecDeque<Bytes>, Box<ReceivedBody>),
 }
 
 impl Body for ReceivedBody {
@@ -60,6 +66,10 @@ impl Body for ReceivedBody {
         match self.get_mut() {
             ReceivedBody::Live(body) => Pin::new(body).poll_frame(context),
             ReceivedBody::Made(frames) => Poll::Ready(frames.pop_front().map(|frame| Ok(Frame::data(frame)))),
+            ReceivedBody::Resumed(frames, rest) => match frames.pop_front() {
+                Some(frame) => Poll::Ready(Some(Ok(Frame::data(frame)))),
+                None => Pin::new(rest.as_mut()).poll_frame(context),
+            },
         }
     }
 
@@ -67,13 +77,27 @@ impl Body for ReceivedBody {
         match self {
             ReceivedBody::Live(body) => body.is_end_stream(),
             ReceivedBody::Made(frames) => frames.is_empty(),
+            ReceivedBody::Resumed(frames, rest) => frames.is_empty() && rest.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             ReceivedBody::Live(body) => body.size_hint(),
-            ReceivedBody::Made(frames) => SizeHint::with_exact(frames.iter().map(|f| f.len() as u64).sum()),
+            ReceivedBody::Made(frames) => SizeHint::with_exact(length(frames)),
+            ReceivedBody::Resumed(frames, rest) => {
+                let mut size = rest.size_hint();
+                let read = length(frames);
+                if let Some(upper) = size.upper() {
+                    size.set_upper(upper + read);
+                }
+                size.set_lower(size.lower() + read);
+                size
+            }
         }
     }
+}
+
+fn length(frames: &std::collections::VecDeque<Bytes>) -> u64 {
+    frames.iter().map(|frame| frame.len() as u64).sum()
 }

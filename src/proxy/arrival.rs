@@ -1,0 +1,204 @@
+//! A request as it arrives: is it one that we answer for, and what does it say outside its body.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::{HeaderMap, Uri, body::Body, http::request::Parts};
+
+use super::{Limits, error::ProxyError, headers};
+use crate::{
+    identity::{Envelope, Hints, Routed, route},
+    surface::{self, Surface},
+};
+
+/// What kind of request it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// A model call that can be read and edited.
+    Read(&'static dyn Surface),
+    /// A model call that is recorded as bytes, under this name.
+    Unread(&'static str),
+    /// Anything else: passed on, not recorded.
+    Other,
+}
+
+/// What the envelope said, owned.
+#[derive(Debug, Default)]
+pub(super) struct Hinted {
+    path_run: Option<String>,
+    path_agent: Option<String>,
+    header_run: Option<String>,
+    header_agent: Option<String>,
+    key: Option<String>,
+    /// The client says itself that it tries again.
+    pub(super) retry: bool,
+}
+
+impl Kind {
+    pub(super) fn of(method: &str, path: &str) -> Self {
+        match (surface::for_path(method, path), surface::unread_call(method, path)) {
+            (Some(surface), _) => Kind::Read(surface),
+            (None, Some(name)) => Kind::Unread(name),
+            (None, None) => Kind::Other,
+        }
+    }
+
+    pub(super) fn surface(self) -> Option<&'static dyn Surface> {
+        match self {
+            Kind::Read(surface) => Some(surface),
+            _ => None,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Read(surface) => surface.name(),
+            Kind::Unread(name) => name,
+            Kind::Other => "opaque",
+        }
+    }
+}
+
+/// Takes our prefix off the path and reads what the envelope says.
+///
+/// # Errors
+/// The path has `/v1` twice.
+pub(super) fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyError> {
+    let target = parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str).to_owned();
+    let Routed { run, agent, rest } = route(&target);
+    if rest.starts_with("/v1/v1/") {
+        let prefix = target.strip_suffix(rest).unwrap_or_default();
+        let path = rest.split('?').next().unwrap_or_default().to_owned();
+        return Err(ProxyError::DoubledVersion { path, fix: format!("http://HOST:PORT{prefix}/v1") });
+    }
+    let hinted = Hinted {
+        path_run: run.map(str::to_owned),
+        path_agent: agent.map(decode_percent),
+        header_run: hint(&parts.headers, &hints.run_header),
+        header_agent: hint(&parts.headers, &hints.agent_header),
+        key: headers::api_key(&parts.headers).filter(|_| hints.uses_keys()).map(str::to_owned),
+        retry: headers::text(&parts.headers, "x-stainless-retry-count").is_some_and(|count| count.trim() != "0"),
+    };
+    if rest.len() != target.len() {
+        parts.uri = rest.parse::<Uri>().map_err(|_| ProxyError::BodyBroken)?;
+    }
+    Ok(hinted)
+}
+
+/// A hint header's value. Names may be UTF-8; what is not becomes U+FFFD, which no name may hold.
+fn hint(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+impl Hinted {
+    pub(super) fn envelope(&self) -> Envelope<'_> {
+        Envelope {
+            path_agent: self.path_agent.as_deref(),
+            path_run: self.path_run.as_deref(),
+            header_agent: self.header_agent.as_deref(),
+            header_run: self.header_run.as_deref(),
+            key: self.key.as_deref(),
+        }
+    }
+}
+
+/// Whether the host header names us. A web page of another origin could make a browser send requests here under its
+/// own name (DNS rebinding); addresses, loopback names and configured names are ours.
+pub(super) fn is_our_host(headers: &HeaderMap, allowed: &[String]) -> Result<(), ProxyError> {
+    let host = headers::text(headers, "host").unwrap_or_default();
+    let name = host.strip_suffix(']').or_else(|| host.rsplit_once(':').map(|(name, _)| name)).unwrap_or(host);
+    let name = name.trim_matches(['[', ']']);
+    let ours = name.parse::<std::net::IpAddr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || name.to_ascii_lowercase().ends_with(".localhost")
+        || name.eq_ignore_ascii_case("host.docker.internal")
+        || allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
+    if ours { Ok(()) } else { Err(ProxyError::Host(host.chars().take(80).collect())) }
+}
+
+/// Reads a whole body, within the limits.
+///
+/// # Errors
+/// It is too large, too slow, or breaks off.
+pub(super) async fn collect<B>(mut body: B, limits: &Limits) -> Result<Bytes, ProxyError>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let limit = limits.max_body_bytes;
+    let too_large = || ProxyError::BodyTooLarge { limit };
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let reading = async {
+        let mut first = Bytes::new();
+        let mut whole: Option<BytesMut> = None;
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| ProxyError::BodyBroken)?.into_data() else { continue };
+            let so_far = whole.as_ref().map_or(first.len(), BytesMut::len);
+            if so_far + data.len() > limit {
+                return Err(too_large());
+            }
+            match &mut whole {
+                None if first.is_empty() => first = data,
+                None => {
+                    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit);
+                    let mut joined = BytesMut::with_capacity(so_far + data.len() + expected);
+                    joined.extend_from_slice(&first);
+                    joined.extend_from_slice(&data);
+                    whole = Some(joined);
+                }
+                Some(whole) => whole.extend_from_slice(&data),
+            }
+        }
+        Ok(whole.map_or(first, BytesMut::freeze))
+    };
+    let timeout: Duration = limits.body_timeout;
+    tokio::time::timeout(timeout, reading).await.map_err(|_| ProxyError::BodyTimeout(timeout))?
+}
+
+/// Decodes `%20` and the like; what is no escape stays.
+fn decode_percent(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        let escape = tail.get(..2).filter(|_| *byte == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        if let Some(value) = escape.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            bytes.push(value);
+            rest = tail.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(*byte);
+            rest = tail;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts() {
+        let check = |host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", host.parse().expect("a value"));
+            is_our_host(&headers, &["aegis.lab".to_owned()]).is_ok()
+        };
+        for good in
+            ["127.0.0.1:8484", "localhost", "LOCALHOST:1", "[::1]:80", "a.localhost:1", "aegis.lab:9", "10.0.0.2:80"]
+        {
+            assert!(check(good), "{good}");
+        }
+        for bad in ["evil.example", "evil.example:8484", "localhost.evil.example", "127.0.0.1.evil.example"] {
+            assert!(!check(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn percent_escapes() {
+        assert_eq!(decode_percent("Senior%20Researcher"), "Senior Researcher");
+        assert_eq!(decode_percent("100%"), "100%");
+        assert_eq!(decode_percent("%zz%4"), "%zz%4");
+    }
+}

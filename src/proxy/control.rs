@@ -1,0 +1,93 @@
+//! The control listener: its own port, its own token. A harness reports here what a run achieved.
+//!
+//! `POST /outcome` with `{"run": "…", "verdict": "success" | "failure" | "unknown", "evidence": "…"}`.
+
+use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+
+use super::{Limits, Proxy, arrival};
+use crate::trajectory::{Outcome, Reason, RunId, Verdict};
+
+/// Largest body of a control request, in bytes.
+const BODY_MAX: usize = 64 << 10;
+/// Longest wait for a control request.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Report {
+    run: RunId,
+    verdict: Verdict,
+    #[serde(default)]
+    evidence: String,
+}
+
+/// Serves until `stop` resolves. Every request must carry `Authorization: Bearer <token>`.
+pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: String, stop: impl Future<Output = ()>) {
+    let token: Arc<str> = token.into();
+    let mut stop = pin!(stop);
+    let mut tasks = tokio::task::JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = &mut stop => return,
+            Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else { continue };
+        let (proxy, token) = (Arc::clone(&proxy), Arc::clone(&token));
+        tasks.spawn(async move {
+            let service = service_fn(move |request| {
+                let (proxy, token) = (Arc::clone(&proxy), Arc::clone(&token));
+                async move { Ok::<_, Infallible>(respond(answer(&proxy, &token, request).await)) }
+            });
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(TIMEOUT);
+            let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+/// What is answered: a status, and for what is wrong a sentence.
+type Answered = Result<(), (StatusCode, String)>;
+
+async fn answer(proxy: &Proxy, token: &str, request: Request<Incoming>) -> Answered {
+    let refuse = |status, why: &str| Err((status, why.to_owned()));
+    let given = super::headers::api_key(request.headers()).unwrap_or_default();
+    // Hashes of equal length, so that the comparison tells nothing of the token by its time.
+    if blake3::hash(given.as_bytes()) != blake3::hash(token.as_bytes()) {
+        return refuse(StatusCode::UNAUTHORIZED, "expected `Authorization: Bearer` with the control token");
+    }
+    if request.headers().contains_key(header::ORIGIN) {
+        return refuse(StatusCode::FORBIDDEN, "requests from web pages are refused");
+    }
+    if (request.method(), request.uri().path()) != (&Method::POST, "/outcome") {
+        return refuse(StatusCode::NOT_FOUND, "expected POST /outcome");
+    }
+    let limits = Limits { max_body_bytes: BODY_MAX, body_timeout: TIMEOUT, ..Limits::default() };
+    let body = arrival::collect(request.into_body(), &limits).await;
+    let body = body.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+    let report: Report = serde_json::from_slice(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+    let Some(run) = proxy.runs.find(&report.run) else {
+        return Err((StatusCode::NOT_FOUND, format!("no run `{}` is under way", report.run)));
+    };
+    let outcome = Outcome { verdict: report.verdict, reason: Some(Reason::Reported), evidence: report.evidence };
+    let kept = run.recorder.set_outcome(outcome);
+    kept.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
+}
+
+fn respond(answered: Answered) -> Response<Full<Bytes>> {
+    let (status, body) = match answered {
+        Ok(()) => (StatusCode::OK, serde_json::json!({"ok": true})),
+        Err((status, why)) => (status, serde_json::json!({"error": why})),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}

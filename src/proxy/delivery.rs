@@ -1,0 +1,321 @@
+//! The reply on its way to the client: passed on as it comes, taped for the record, its end held until the record
+//! stands.
+//!
+//! Held are only the end marker of an event stream, the last chunk of a body of known length, or the end of the body;
+//! every other frame is passed at once. Dropping a delivery cancels the upstream call and records that the client left.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use hyper::{
+    HeaderMap,
+    body::{Body, Frame, SizeHint},
+};
+use tokio::time::Sleep;
+
+use super::{disturb::Breach, headers, open_step::OpenStep, socket::Link, upstream::ReceivedBody};
+use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
+
+/// Why a reply ends without its end. The client sees its connection close.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DeliveryError {
+    /// The upstream broke off.
+    #[error("the upstream broke off its reply")]
+    Upstream(#[from] hyper::Error),
+    /// The upstream fell silent.
+    #[error("the upstream sent nothing for {0:?}")]
+    Silent(Duration),
+    /// The record could not be written, so the end is not released.
+    #[error("the reply could not be recorded")]
+    Recording(#[from] RecordingError),
+    /// A planned fault.
+    #[error("the connection was closed")]
+    Breached,
+}
+
+/// A reply body.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    source: ReceivedBody,
+    step: Option<Box<OpenStep>>,
+    /// Watches an event stream for its end marker.
+    splitter: Option<Splitter>,
+    /// Bytes of a body of known length that are still to come.
+    remaining: Option<u64>,
+    ready: VecDeque<Bytes>,
+    held: VecDeque<Bytes>,
+    breach: Option<Breach>,
+    over: bool,
+    patience: Patience,
+    size: SizeHint,
+    permit: Option<tokio::sync::OwnedSemaphorePermit>,
+    link: Option<Arc<Link>>,
+    /// How often the socket had been flushed when the last bytes were handed out.
+    handed_at: u64,
+    /// Why the reply is to break off, once what was let through has left.
+    failure: Option<DeliveryError>,
+}
+
+/// Watches for an upstream that falls silent. One timer a reply: it is only set anew when it fires.
+#[derive(Debug)]
+struct Patience {
+    limit: Duration,
+    last: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Delivery {
+    /// A reply that no step stands behind: passed on, not recorded. Counts as an exchange until its end.
+    pub(super) fn pass(source: ReceivedBody, limit: Duration) -> Self {
+        let size = source.size_hint();
+        Self {
+            source,
+            step: None,
+            splitter: None,
+            remaining: None,
+            ready: VecDeque::new(),
+            held: VecDeque::new(),
+            breach: None,
+            over: false,
+            patience: Patience { limit, last: Instant::now(), timer: None },
+            size,
+            permit: None,
+            link: None,
+            handed_at: 0,
+            failure: None,
+        }
+    }
+
+    /// A body of the proxy's own.
+    pub(super) fn made(body: Bytes) -> Self {
+        Self::pass(ReceivedBody::Made(VecDeque::from([body])), Duration::MAX)
+    }
+
+    /// The reply of a step, to be recorded at its end.
+    ///
+    /// # Errors
+    /// The record of an empty reply could not be written.
+    pub(super) fn of_step(
+        source: ReceivedBody,
+        head: &HeaderMap,
+        mut step: Box<OpenStep>,
+        breach: Option<Breach>,
+        limit: Duration,
+    ) -> Result<Self, RecordingError> {
+        let streamed = headers::is_event_stream(head);
+        let marker = streamed.then(|| step.end_of_stream());
+        if source.is_end_stream() && breach.is_none() {
+            step.close(CloseCause::Complete)?;
+        }
+        // An event stream has no length, whatever is known of it.
+        let size = if streamed || breach.is_some() { SizeHint::default() } else { source.size_hint() };
+        Ok(Self {
+            splitter: marker.map(Splitter::new),
+            remaining: source.size_hint().exact().filter(|_| !streamed),
+            step: Some(step),
+            breach,
+            size,
+            ..Self::pass(source, limit)
+        })
+    }
+
+    /// On its way over a connection; keeps a place among the exchanges under way until the reply ends.
+    pub(super) fn over(mut self, link: Arc<Link>, permit: tokio::sync::OwnedSemaphorePermit) -> Self {
+        self.handed_at = link.flushes();
+        self.link = Some(link);
+        self.permit = Some(permit);
+        self
+    }
+
+    /// Takes a chunk from the upstream.
+    fn take(&mut self, chunk: Bytes) -> Result<(), DeliveryError> {
+        let Some(step) = &mut self.step else {
+            self.ready.push_back(chunk);
+            return Ok(());
+        };
+        step.tape(&chunk);
+        let mut ended = false;
+        if let Some(splitter) = self.splitter.as_mut().filter(|_| !step.is_closed()) {
+            let seen = splitter.push(&chunk);
+            if seen.release_held {
+                self.ready.append(&mut self.held);
+            }
+            let mut free = chunk;
+            let kept = free.split_off(seen.free.min(free.len()));
+            push(&mut self.ready, free);
+            push(&mut self.held, kept);
+            ended = seen.ended;
+        } else if let Some(remaining) = &mut self.remaining {
+            *remaining = remaining.saturating_sub(chunk.len() as u64);
+            ended = *remaining == 0;
+            if ended { push(&mut self.held, chunk) } else { push(&mut self.ready, chunk) }
+        } else {
+            push(&mut self.ready, chunk);
+        }
+        if self.breach_if_due(ended)? {
+            return Ok(());
+        }
+        if ended && !self.over {
+            self.finish(CloseCause::Complete)?;
+            self.ready.append(&mut self.held);
+        }
+        Ok(())
+    }
+
+    /// The upstream ended the body.
+    fn end(&mut self) -> Result<(), DeliveryError> {
+        if !self.breach_if_due(true)? && !self.over {
+            let cut = self.splitter.is_some() && !self.step.as_ref().is_none_or(|step| step.has_finish());
+            self.finish(if cut { CloseCause::UpstreamTruncated } else { CloseCause::Complete })?;
+            self.ready.append(&mut self.held);
+            self.over = true;
+        }
+        Ok(())
+    }
+
+    /// Lets a planned fault act on what is about to be passed on; says whether it has.
+    fn breach_if_due(&mut self, at_end: bool) -> Result<bool, DeliveryError> {
+        let Some(breach) = &mut self.breach else { return Ok(false) };
+        if breach.has_acted() {
+            self.ready.clear();
+            return Ok(true);
+        }
+        if self.splitter.is_none() {
+            // The last chunk of a whole body may be more than its end.
+            self.ready.append(&mut self.held);
+        }
+        if !breach.is_due(&mut self.ready, at_end) {
+            return Ok(false);
+        }
+        self.held.clear();
+        let marker = self.step.as_ref().map(|step| step.end_of_stream()).filter(|_| self.splitter.is_some());
+        let added = marker.map(|marker| breach.end_marker(marker)).unwrap_or_default();
+        push(&mut self.ready, added.clone());
+        if let Some(step) = &mut self.step {
+            step.breach(breach, &added);
+        }
+        if breach.is_clean() {
+            self.finish(CloseCause::Injected)?;
+            self.over = true;
+        }
+        Ok(true)
+    }
+
+    /// After a fault has acted: what it let through goes out, then the connection breaks, at once or after a wait.
+    fn poll_breach(&mut self, context: &mut Context<'_>) -> Poll<Result<(), DeliveryError>> {
+        if !self.breach.as_ref().is_some_and(|breach| breach.has_acted() && !breach.is_clean()) {
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.poll_flushed(context));
+        let Some(breach) = &mut self.breach else { return Poll::Ready(Ok(())) };
+        ready!(breach.poll_wait(context));
+        if let Some(step) = &mut self.step {
+            if breach.resets() {
+                step.reset_connection();
+            }
+            step.close(CloseCause::Injected)?;
+        }
+        Poll::Ready(Err(DeliveryError::Breached))
+    }
+
+    /// Waits until the socket has taken everything that was handed out: an error would throw away what has not left.
+    fn poll_flushed(&self, context: &mut Context<'_>) -> Poll<()> {
+        match &self.link {
+            Some(link) => link.poll_flushed_after(self.handed_at, context),
+            None => Poll::Ready(()),
+        }
+    }
+
+    fn finish(&mut self, cause: CloseCause) -> Result<(), DeliveryError> {
+        match &mut self.step {
+            Some(step) => Ok(step.close(cause)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the upstream until the limit to send something.
+    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<DeliveryError> {
+        let patience = &mut self.patience;
+        if patience.limit == Duration::MAX {
+            return Poll::Pending;
+        }
+        let deadline = tokio::time::Instant::from_std(patience.last + patience.limit);
+        let timer = patience.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        while timer.as_mut().poll(context).is_ready() {
+            if patience.last.elapsed() >= patience.limit {
+                return Poll::Ready(DeliveryError::Silent(patience.limit));
+            }
+            timer.as_mut().reset(deadline);
+        }
+        Poll::Pending
+    }
+}
+
+fn push(queue: &mut VecDeque<Bytes>, chunk: Bytes) {
+    if !chunk.is_empty() {
+        queue.push_back(chunk);
+    }
+}
+
+impl Body for Delivery {
+    type Data = Bytes;
+    type Error = DeliveryError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, DeliveryError>>> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                self.handed_at = self.link.as_ref().map_or(0, |link| link.flushes());
+                return Poll::Ready(Some(Ok(Frame::data(chunk))));
+            }
+            if self.failure.is_some() {
+                ready!(self.poll_flushed(context));
+                self.over = true;
+                return Poll::Ready(self.failure.take().map(Err));
+            }
+            if self.over {
+                return Poll::Ready(None);
+            }
+            if let Err(error) = ready!(self.poll_breach(context)) {
+                self.failure = Some(error);
+                continue;
+            }
+            let taken = match Pin::new(&mut self.source).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    self.patience.last = Instant::now();
+                    match frame.into_data() {
+                        Ok(chunk) => self.take(chunk),
+                        Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    let recorded = self.finish(CloseCause::UpstreamReset);
+                    recorded.and(Err(DeliveryError::Upstream(error)))
+                }
+                Poll::Ready(None) => self.end(),
+                Poll::Pending => {
+                    let silent = ready!(self.poll_patience(context));
+                    self.finish(CloseCause::UpstreamTimeout).and(Err(silent))
+                }
+            };
+            self.failure = taken.err();
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let closed = self.step.as_ref().is_none_or(|step| step.is_closed());
+        self.ready.is_empty() && self.held.is_empty() && closed && (self.over || self.source.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.size
+    }
+}

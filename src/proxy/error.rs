@@ -1,0 +1,177 @@
+//! Errors of the proxy's own making: status, code, body. They are marked, so that nobody takes them for the upstream's;
+//! the upstream's errors and injected ones never pass through here.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::{Response, StatusCode, header};
+
+use super::{framing::FramingError, upstream::UpstreamError};
+use crate::{
+    recording::RecordingError,
+    surface::{ErrorBody, OpenaiChat, Surface},
+    trajectory::{CloseCause, IdError, RunId},
+};
+
+/// The header that marks an answer of the proxy's own making. Its value is the error's code.
+pub(super) const MARK: &str = "x-aegis-error";
+
+/// Why the proxy itself answers.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// The request's framing is not safe to forward.
+    #[error("refused the request: {0}")]
+    Framing(#[from] FramingError),
+    /// The body is larger than is read.
+    #[error("the request body is larger than {limit} bytes; raise `limits.max_body_bytes` in aegis.toml")]
+    BodyTooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// The body did not come in time.
+    #[error("the request body did not arrive within {0:?}")]
+    BodyTimeout(Duration),
+    /// The client's body broke off.
+    #[error("the request body broke off")]
+    BodyBroken,
+    /// A run or agent hint is malformed.
+    #[error("{0}")]
+    Id(#[from] IdError),
+    /// The path has `/v1` twice.
+    #[error("the path `{path}` has `/v1` twice: set the base URL to end in one `/v1`, for example {fix}")]
+    DoubledVersion {
+        /// The path that came.
+        path: String,
+        /// A base URL that works.
+        fix: String,
+    },
+    /// The host header names a host that this proxy does not answer for.
+    #[error("the host `{0}` is not one this proxy answers for; add it to `allowed_hosts` in aegis.toml")]
+    Host(String),
+    /// The run is finished.
+    #[error("run `{0}` is sealed: start a new run under another name")]
+    Sealed(RunId),
+    /// A plan is loaded, and the request names no run.
+    #[error(
+        "a plan is loaded, so each request must name its run: use /r/<run>/v1 as base URL, or start with --run NAME"
+    )]
+    NoRun,
+    /// The plan edits a body that cannot be read.
+    #[error("the plan edits this request, but its body cannot be read: {0}")]
+    Unreadable(String),
+    /// Too many exchanges at once.
+    #[error("{limit} exchanges are under way, which is the limit (`limits.max_streams`)")]
+    Busy {
+        /// The limit.
+        limit: usize,
+    },
+    /// The proxy is stopping.
+    #[error("the proxy is shutting down")]
+    Stopping,
+    /// The recording cannot go on.
+    #[error("the run cannot be recorded, so nothing more is forwarded: {0}")]
+    Recording(#[from] RecordingError),
+    /// The upstream did not answer.
+    #[error("{error}{}", cause(error))]
+    Upstream {
+        /// What happened.
+        #[from]
+        error: UpstreamError,
+    },
+    /// A defect.
+    #[error("internal error")]
+    Internal,
+}
+
+/// The innermost reason, which says what really went wrong.
+fn cause(error: &UpstreamError) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    if std::ptr::eq(std::ptr::from_ref(inner).cast::<()>(), std::ptr::from_ref(error).cast::<()>()) {
+        String::new()
+    } else {
+        format!(": {inner}")
+    }
+}
+
+impl ProxyError {
+    /// HTTP status and code.
+    fn status(&self) -> (StatusCode, &'static str) {
+        match self {
+            ProxyError::Framing(FramingError::HeadTooLarge) => {
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large")
+            }
+            ProxyError::Framing(_) => (StatusCode::BAD_REQUEST, "refused_framing"),
+            ProxyError::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
+            ProxyError::BodyTimeout(_) => (StatusCode::REQUEST_TIMEOUT, "body_timeout"),
+            ProxyError::BodyBroken => (StatusCode::BAD_REQUEST, "body_broken"),
+            ProxyError::Id(_) => (StatusCode::BAD_REQUEST, "invalid_id"),
+            ProxyError::DoubledVersion { .. } => (StatusCode::NOT_FOUND, "doubled_v1"),
+            ProxyError::Host(_) => (StatusCode::MISDIRECTED_REQUEST, "unknown_host"),
+            ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
+            ProxyError::NoRun => (StatusCode::BAD_REQUEST, "no_run"),
+            ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),
+            ProxyError::Busy { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            ProxyError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+            ProxyError::Recording(_) => (StatusCode::SERVICE_UNAVAILABLE, "recording_failed"),
+            ProxyError::Upstream { error: UpstreamError::Timeout(_) } => {
+                (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout")
+            }
+            ProxyError::Upstream { error: UpstreamError::Unreachable(_) } => {
+                (StatusCode::BAD_GATEWAY, "upstream_unreachable")
+            }
+            ProxyError::Upstream { error: UpstreamError::Closed(_) } => (StatusCode::BAD_GATEWAY, "upstream_closed"),
+            ProxyError::Internal => (StatusCode::BAD_GATEWAY, "internal"),
+        }
+    }
+
+    /// How the exchange that met the error is recorded.
+    pub(super) fn cause(&self) -> CloseCause {
+        match self {
+            ProxyError::Upstream { error: UpstreamError::Timeout(_) } => CloseCause::UpstreamTimeout,
+            ProxyError::Upstream { error: UpstreamError::Unreachable(_) } => CloseCause::UpstreamUnreachable,
+            ProxyError::Upstream { error: UpstreamError::Closed(_) } => CloseCause::UpstreamReset,
+            ProxyError::Internal => CloseCause::Internal,
+            _ => CloseCause::Refused,
+        }
+    }
+
+    /// The answer, in the shape that `OpenAI`'s SDKs read.
+    pub(super) fn response(&self) -> Response<Bytes> {
+        let (status, code) = self.status();
+        let kind = if status.is_client_error() { "aegis_invalid_request" } else { "aegis_error" };
+        let body =
+            OpenaiChat.error_body(&ErrorBody { message: &self.to_string(), kind, code: Some(code), param: None });
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+        headers.insert(MARK, header::HeaderValue::from_static(code));
+        match self {
+            ProxyError::Busy { .. } => drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"))),
+            // A retry would meet the same refusal, and must not count as the agent's patience.
+            ProxyError::Stopping | ProxyError::Recording(_) | ProxyError::Sealed(_) => {
+                headers.insert("x-should-retry", header::HeaderValue::from_static("false"));
+            }
+            _ => {}
+        }
+        response
+    }
+
+    /// The answer as bytes, for a socket that hyper has not read from.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let response = self.response();
+        let mut bytes = format!("HTTP/1.1 {}\r\nconnection: close\r\n", response.status()).into_bytes();
+        for (name, value) in response.headers() {
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value.as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(format!("content-length: {}\r\n\r\n", response.body().len()).as_bytes());
+        bytes.extend_from_slice(response.body());
+        bytes
+    }
+}

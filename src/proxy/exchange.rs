@@ -1,0 +1,206 @@
+//! The line: one request's way through the proxy, in order.
+
+use std::{sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::{Request, Response, body::Incoming, http::request::Parts};
+
+use super::{
+    Proxy, arrival,
+    arrival::{Hinted, Kind},
+    delivery::Delivery,
+    disturb::Breach,
+    error::ProxyError,
+    headers, inject,
+    open_step::OpenStep,
+    socket::Link,
+    upstream::{ReceivedBody, Route, SentBody},
+};
+use crate::{
+    identity::RunSource,
+    plan::Decision,
+    recording::Open,
+    surface::{Conversation, Outline},
+    trajectory::CloseCause,
+};
+
+/// Why an exchange has no reply.
+#[derive(Debug)]
+pub(super) enum Interrupted {
+    /// The proxy answers itself.
+    Error(ProxyError),
+    /// The connection is to end without an answer, as a plan wants it.
+    Hushed,
+}
+
+impl<E: Into<ProxyError>> From<E> for Interrupted {
+    fn from(error: E) -> Self {
+        Interrupted::Error(error.into())
+    }
+}
+
+/// A model call, its body complete.
+pub(super) struct ModelCall {
+    pub(super) kind: Kind,
+    pub(super) parts: Parts,
+    pub(super) body: Bytes,
+    received: Instant,
+}
+
+/// A step with its numbers fixed, the request as manipulators see it, and what was decided for an earlier attempt.
+type Opened = (OpenStep, Option<Conversation>, Option<Arc<Decision>>);
+
+impl Proxy {
+    /// One request's way through the proxy.
+    pub(super) async fn exchange(
+        &self,
+        request: Request<Incoming>,
+        link: &Arc<Link>,
+    ) -> Result<Response<Delivery>, Interrupted> {
+        let received = Instant::now();
+        let (mut parts, body) = request.into_parts();
+        arrival::is_our_host(&parts.headers, &self.allowed_hosts)?;
+        let hinted = arrival::unwrap(&mut parts, &self.identity.hints)?;
+        let kind = Kind::of(parts.method.as_str(), parts.uri.path());
+        let (Kind::Read(_) | Kind::Unread(_)) = kind else { return self.pass(parts, body, &hinted).await };
+        let call = ModelCall { kind, parts, body: arrival::collect(body, &self.limits).await?, received };
+
+        let (mut step, conversation, earlier) = self.open(&call, &hinted, link)?;
+        let decision = inject::decide(&step, conversation.as_ref(), earlier);
+        let answered = self.answer(&mut step, call, conversation, &decision).await;
+        let response = match answered {
+            Ok(response) => response,
+            Err(Interrupted::Error(error)) => {
+                step.close(error.cause())?;
+                return Err(Interrupted::Error(error));
+            }
+            Err(Interrupted::Hushed) => {
+                step.close(CloseCause::Injected)?;
+                return Err(Interrupted::Hushed);
+            }
+        };
+        let (mut head, body) = response.into_parts();
+        let length = hyper::body::Body::size_hint(&body).exact().filter(|_| !headers::is_event_stream(&head.headers));
+        let breach = decision.fault.as_ref().and_then(|fault| Breach::of(&fault.disturbance, length));
+        if breach.as_ref().is_some_and(Breach::is_clean) {
+            // The shorter reply is framed as a whole one.
+            head.headers.remove(hyper::header::CONTENT_LENGTH);
+        }
+        let delivery = Delivery::of_step(body, &head.headers, Box::new(step), breach, self.limits.silence_timeout)?;
+        Ok(Response::from_parts(head, delivery))
+    }
+
+    /// From the open step to the reply that is to be delivered.
+    async fn answer(
+        &self,
+        step: &mut OpenStep,
+        call: ModelCall,
+        conversation: Option<Conversation>,
+        decision: &inject::Decided,
+    ) -> Result<Response<ReceivedBody>, Interrupted> {
+        if let Some(made) = inject::disturb_request(step, decision).await? {
+            return Ok(made);
+        }
+        let body = inject::edit_request(step, decision, conversation.as_ref(), &call.body)?;
+        let sent = self.to_upstream(call, body);
+        let mut received = self.upstream.send(sent).await?;
+        headers::strip_hop_by_hop(received.headers_mut());
+        step.answered(received.status(), received.headers());
+        inject::edit_response(step, decision, conversation.as_ref(), received, &self.limits).await
+    }
+
+    /// Fixes run, agent and numbers, and writes the opening record.
+    fn open(&self, call: &ModelCall, hinted: &Hinted, link: &Arc<Link>) -> Result<Opened, Interrupted> {
+        let envelope = hinted.envelope();
+        let surface = call.kind.surface();
+        let declared = self.identity.declared(&envelope)?;
+        let mut outline: Option<Option<Outline<'_>>> = None;
+        let mut read = || outline.get_or_insert_with(|| surface?.outline(&call.body).ok()).clone();
+        let named = self.identity.run(&envelope, || {
+            let key = self.identity.hints.metadata_run.as_ref()?;
+            read()?.metadata.iter().find(|(name, _)| name == key).map(|(_, run)| run.to_string())
+        })?;
+        let attribution = declared.unwrap_or_else(|| self.identity.told(read().as_ref()));
+        let (run, source) = match (named, &self.default_run) {
+            (Some((run, source)), _) => (run, source),
+            (None, Some(run)) => (run.clone(), RunSource::Server),
+            (None, None) => return Err(ProxyError::NoRun.into()),
+        };
+        let run = self.runs.get(&run)?;
+        let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;
+        let body_hash = xxhash_rust::xxh3::xxh3_128(&call.body);
+        let opening_run = Arc::clone(&run);
+        let opening = opening_run.opening();
+        let (numbers, earlier) = run.arrive(&attribution, body_hash, hinted.retry);
+        let mut step = OpenStep::new(run, numbers, attribution, surface, (body_hash, call.received), Arc::clone(link));
+        link.enter();
+        let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
+        let opened = step.run.recorder.open(Open {
+            step: numbers.step,
+            call: numbers.call,
+            attempt: numbers.attempt,
+            attribution: &step.attribution,
+            overlapping: numbers.overlapping,
+            run_source: source.name(),
+            surface: call.kind.name(),
+            method: call.parts.method.as_str(),
+            path: target,
+            headers: &headers::pairs(&call.parts.headers),
+            body: Some(&call.body),
+            at_us: step.run.elapsed_us(),
+            wall: step.run.recorder.clock().wall(),
+        });
+        drop(opening);
+        if let Err(error) = opened {
+            // Nothing was recorded and nothing was sent: there is no step to close.
+            step.abandon();
+            return Err(ProxyError::from(error).into());
+        }
+        Ok((step, conversation, earlier))
+    }
+
+    /// The request as the upstream gets it.
+    fn to_upstream(&self, call: ModelCall, body: Bytes) -> Request<SentBody> {
+        let mut parts = call.parts;
+        headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
+        if self.identity.hints.uses_keys() {
+            parts.headers.remove(hyper::header::AUTHORIZATION);
+            parts.headers.remove("api-key");
+        }
+        // The same bytes at the same place: nothing was edited, and nothing needs comparing.
+        if body.as_ptr() != call.body.as_ptr() {
+            headers::body_changed(&mut parts.headers);
+        }
+        parts.headers.remove(hyper::header::CONTENT_LENGTH);
+        if let Some(route) = self.route(&call.kind, &body) {
+            parts.extensions.insert(route);
+        }
+        Request::from_parts(parts, Either::Left(Full::new(body)))
+    }
+
+    /// The model route that a body selects.
+    fn route(&self, kind: &Kind, body: &[u8]) -> Option<Route> {
+        if self.routes.is_empty() {
+            return None;
+        }
+        let outline = kind.surface()?.outline(body).ok()?;
+        self.routes.iter().position(|pattern| pattern.is_match(&outline.model)).map(Route)
+    }
+
+    /// What is no model call is passed on as it streams, both ways, and not recorded.
+    async fn pass(&self, mut parts: Parts, body: Incoming, hinted: &Hinted) -> Result<Response<Delivery>, Interrupted> {
+        // A bad hint is refused wherever it is given, so that a typing error shows at the first request.
+        self.identity.run(&hinted.envelope(), || None)?;
+        self.identity.declared(&hinted.envelope())?;
+        headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
+        let sent = Request::from_parts(parts, Either::Right(body));
+        let mut received = self.upstream.send(sent).await?;
+        headers::strip_hop_by_hop(received.headers_mut());
+        Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout)))
+    }
+
+    fn hint_headers(&self) -> [&str; 2] {
+        [&self.identity.hints.run_header, &self.identity.hints.agent_header]
+    }
+}

@@ -1,0 +1,287 @@
+//! Request framing: what hyper accepts and a proxy must not.
+//!
+//! hyper reads past eight shapes that other servers read differently (both length and chunking, repeated length or
+//! coding or host, no host, bare line feeds, absolute targets, CONNECT). [`Framing`] sees the raw bytes before hyper
+//! does and refuses them, so that one accepted request is one request upstream. It does no IO.
+
+/// Largest request head, in bytes.
+pub(super) const HEAD_MAX: usize = 128 << 10;
+/// Longest line of a chunk header or trailer, in bytes.
+const CHUNK_LINE_MAX: usize = 4 << 10;
+
+/// Why a request was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FramingError {
+    /// RFC 9112, 6.1: a way to smuggle a second request.
+    #[error("both content-length and transfer-encoding")]
+    LengthAndCoding,
+    /// A repeated or odd length.
+    #[error("content-length more than once, or not a number")]
+    Length,
+    /// A coding other than `chunked`.
+    #[error("transfer-encoding more than once, or not `chunked`")]
+    Coding,
+    /// Some servers take it for a line end, others not.
+    #[error("a line ends without carriage return")]
+    BareLineFeed,
+    /// None, or several.
+    #[error("expected exactly one host header")]
+    Host,
+    /// Such a request is meant for a forward proxy.
+    #[error("an absolute target; this is no forward proxy")]
+    AbsoluteTarget,
+    /// Such a request is meant for a forward proxy.
+    #[error("CONNECT; this is no forward proxy")]
+    Connect,
+    /// No HTTP/1.1.
+    #[error("a malformed request line or header")]
+    Malformed,
+    /// Larger than is read.
+    #[error("the request head is larger than 128 kB")]
+    HeadTooLarge,
+    /// No chunk size where one is due.
+    #[error("a malformed chunk")]
+    Chunk,
+}
+
+/// Follows the requests of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Framing {
+    state: State,
+    /// The part of a head or chunk line that earlier reads brought.
+    pending: Vec<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Head,
+    Body(u64),
+    ChunkSize,
+    /// Data and the line end behind it.
+    ChunkData(u64),
+    Trailer,
+}
+
+impl Framing {
+    /// Looks at bytes as they come.
+    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Result<(), FramingError> {
+        while !bytes.is_empty() {
+            bytes = match self.state {
+                State::Head => self.head(bytes)?,
+                State::Body(left) => {
+                    let (rest, left) = skip(bytes, left);
+                    self.state = if left == 0 { State::Head } else { State::Body(left) };
+                    rest
+                }
+                State::ChunkData(left) => {
+                    let (rest, left) = skip(bytes, left);
+                    self.state = if left == 0 { State::ChunkSize } else { State::ChunkData(left) };
+                    rest
+                }
+                State::ChunkSize | State::Trailer => self.chunk_line(bytes)?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Takes the head, or as much of it as there is.
+    fn head<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], FramingError> {
+        if self.pending.is_empty() {
+            // Empty lines before a request are to be ignored (RFC 9112, 2.2).
+            while let [b'\r', b'\n', rest @ ..] = bytes {
+                bytes = rest;
+            }
+            if let Some(end) = memchr::memmem::find(bytes, b"\r\n\r\n") {
+                let (head, rest) = bytes.split_at_checked(end + 4).unwrap_or((bytes, &[]));
+                self.state = check_head(head)?;
+                return Ok(rest);
+            }
+        }
+        let before = self.pending.len();
+        self.pending.extend_from_slice(bytes);
+        let from = before.saturating_sub(3);
+        let found =
+            memchr::memmem::find(self.pending.get(from..).unwrap_or_default(), b"\r\n\r\n").map(|at| from + at + 4);
+        let Some(end) = found else {
+            return self.incomplete();
+        };
+        let head = std::mem::take(&mut self.pending);
+        self.state = check_head(head.get(..end).unwrap_or_default())?;
+        Ok(bytes.get(end - before..).unwrap_or_default())
+    }
+
+    /// A head without its end so far: bare line feeds would keep it from ever ending, so they are looked for here.
+    fn incomplete(&self) -> Result<&'static [u8], FramingError> {
+        if self.pending.len() > HEAD_MAX {
+            return Err(FramingError::HeadTooLarge);
+        }
+        if has_bare_line_feed(&self.pending) { Err(FramingError::BareLineFeed) } else { Ok(&[]) }
+    }
+
+    /// Takes one line of chunk framing, or as much of it as there is.
+    fn chunk_line<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], FramingError> {
+        let Some(length) = memchr::memchr(b'\n', bytes) else {
+            self.pending.extend_from_slice(bytes);
+            return if self.pending.len() > CHUNK_LINE_MAX { Err(FramingError::Chunk) } else { Ok(&[]) };
+        };
+        let (line, rest) = bytes.split_at_checked(length + 1).unwrap_or((bytes, &[]));
+        self.pending.extend_from_slice(line);
+        let line = std::mem::take(&mut self.pending);
+        let line = line.strip_suffix(b"\r\n").ok_or(FramingError::Chunk)?;
+        self.state = match (self.state, line) {
+            (State::Trailer, []) => State::Head,
+            (State::Trailer, _) => State::Trailer,
+            _ => match chunk_size(line).ok_or(FramingError::Chunk)? {
+                0 => State::Trailer,
+                size => State::ChunkData(size.checked_add(2).ok_or(FramingError::Chunk)?),
+            },
+        };
+        Ok(rest)
+    }
+}
+
+fn skip(bytes: &[u8], left: u64) -> (&[u8], u64) {
+    let taken = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+    (bytes.get(taken..).unwrap_or_default(), left - taken as u64)
+}
+
+fn chunk_size(line: &[u8]) -> Option<u64> {
+    let digits = line.split(|byte| *byte == b';').next()?.trim_ascii_end();
+    let text = std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    u64::from_str_radix(text, 16).ok()
+}
+
+fn has_bare_line_feed(head: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', head).any(|at| at.checked_sub(1).and_then(|before| head.get(before)) != Some(&b'\r'))
+}
+
+/// Checks a complete head and says what follows it.
+fn check_head(head: &[u8]) -> Result<State, FramingError> {
+    if head.len() > HEAD_MAX {
+        return Err(FramingError::HeadTooLarge);
+    }
+    if has_bare_line_feed(head) {
+        return Err(FramingError::BareLineFeed);
+    }
+    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    check_request_line(lines.next().unwrap_or_default())?;
+    let (mut hosts, mut length, mut chunked) = (0, None, false);
+    for line in lines.take_while(|line| !line.is_empty()) {
+        let colon = memchr::memchr(b':', line).ok_or(FramingError::Malformed)?;
+        let (name, value) = line.split_at_checked(colon).ok_or(FramingError::Malformed)?;
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+        let control = |byte: &u8| (*byte < 0x20 && *byte != b'\t') || *byte == 0x7f;
+        if name.is_empty() || !name.iter().all(token) || value.iter().any(control) {
+            return Err(FramingError::Malformed);
+        }
+        if name.eq_ignore_ascii_case(b"host") {
+            hosts += 1;
+        } else if name.eq_ignore_ascii_case(b"content-length") {
+            let text =
+                std::str::from_utf8(value).ok().filter(|t| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()));
+            let number = text.and_then(|text| text.parse::<u64>().ok()).ok_or(FramingError::Length)?;
+            if length.replace(number).is_some() {
+                return Err(FramingError::Length);
+            }
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding")
+            && (std::mem::replace(&mut chunked, true) || !value.eq_ignore_ascii_case(b"chunked"))
+        {
+            return Err(FramingError::Coding);
+        }
+    }
+    match (hosts, length, chunked) {
+        (_, Some(_), true) => Err(FramingError::LengthAndCoding),
+        (1, None | Some(0), false) => Ok(State::Head),
+        (1, Some(length), false) => Ok(State::Body(length)),
+        (1, None, true) => Ok(State::ChunkSize),
+        _ => Err(FramingError::Host),
+    }
+}
+
+fn check_request_line(line: &[u8]) -> Result<(), FramingError> {
+    let mut words = line.split(|byte| *byte == b' ');
+    let (method, target, version) = (words.next(), words.next(), words.next());
+    let (Some(method), Some(target), Some(version), None) = (method, target, version, words.next()) else {
+        return Err(FramingError::Malformed);
+    };
+    if method == b"CONNECT" {
+        return Err(FramingError::Connect);
+    }
+    if !version.starts_with(b"HTTP/1.") || line.iter().any(|byte| *byte < 0x20 || *byte == 0x7f) {
+        return Err(FramingError::Malformed);
+    }
+    match target {
+        [b'/', ..] => Ok(()),
+        b"*" if method == b"OPTIONS" => Ok(()),
+        _ if target.contains(&b':') => Err(FramingError::AbsoluteTarget),
+        _ => Err(FramingError::Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GOOD: &str = "POST /v1/x?y=%20 HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\nhost: h\r\n\r\n\
+        POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5;x=1\r\nhello\r\n0\r\nT: 1\r\n\r\nGET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+
+    #[test]
+    fn the_eight_shapes_and_more_are_refused() {
+        for (request, violation) in [
+            (
+                "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+                FramingError::LengthAndCoding,
+            ),
+            ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\n", FramingError::Length),
+            ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3, 3\r\n\r\n", FramingError::Length),
+            ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +3\r\n\r\n", FramingError::Length),
+            (
+                "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+                FramingError::Coding,
+            ),
+            ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", FramingError::Coding),
+            ("GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n", FramingError::BareLineFeed),
+            ("GET / HTTP/1.1\nHost: h\n\n", FramingError::BareLineFeed),
+            ("GET / HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n", FramingError::Host),
+            ("GET / HTTP/1.1\r\nX: y\r\n\r\n", FramingError::Host),
+            ("GET http://other/ HTTP/1.1\r\nHost: h\r\n\r\n", FramingError::AbsoluteTarget),
+            ("CONNECT other:443 HTTP/1.1\r\nHost: h\r\n\r\n", FramingError::Connect),
+            ("GET / HTTP/1.1\r\nHost : h\r\n\r\n", FramingError::Malformed),
+            ("GET / HTTP/1.1\r\nHost: h\r\n folded\r\n\r\n", FramingError::Malformed),
+            ("GET / HTTP/1.1\r\nHost: h\r\nX: a\0b\r\n\r\n", FramingError::Malformed),
+            ("GET / HTTP/1.1\r\nHost: h\r\nX: a\rb\r\n\r\n", FramingError::Malformed),
+            ("GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", FramingError::Malformed),
+            ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n", FramingError::Chunk),
+            ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\r\n", FramingError::Chunk),
+        ] {
+            assert_eq!(Framing::default().push(request.as_bytes()), Err(violation), "{request:?}");
+        }
+        let large = format!("GET / HTTP/1.1\r\nHost: h\r\nX: {}", "y".repeat(HEAD_MAX));
+        assert_eq!(Framing::default().push(large.as_bytes()), Err(FramingError::HeadTooLarge));
+    }
+
+    proptest! {
+        #[test]
+        fn good_requests_pass_however_they_are_cut(cuts in prop::collection::vec(0..GOOD.len(), 0..12)) {
+            let mut cuts = cuts;
+            cuts.extend([0, GOOD.len()]);
+            cuts.sort_unstable();
+            let mut framing = Framing::default();
+            for cut in cuts.windows(2) {
+                prop_assert_eq!(framing.push(&GOOD.as_bytes()[cut[0]..cut[1]]), Ok(()));
+            }
+            prop_assert_eq!(framing.state, State::Head);
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0usize..300) {
+            let mut framing = Framing::default();
+            let (a, b) = bytes.split_at(at.min(bytes.len()));
+            let _ = framing.push(a).and_then(|()| framing.push(b));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Which headers pass. Only hop-by-hop ones, Host, our own hints, Accept-Encoding and hint keys change.
+
+use hyper::{
+    HeaderMap,
+    header::{self, HeaderName, HeaderValue},
+};
+
+/// Headers that belong to one connection (RFC 9110, 7.6.1).
+const HOP_BY_HOP: &[&str] = &[
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Digests and validators of a body that an edit makes untrue.
+const BODY_BOUND: &[&str] = &["content-length", "etag", "content-md5", "digest", "content-digest", "repr-digest"];
+
+/// Takes off what belongs to one connection only, and what `Connection` names.
+pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    if headers.contains_key(header::CONNECTION) {
+        let named: Vec<HeaderName> = headers
+            .get_all(header::CONNECTION)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .filter_map(|name| name.trim().parse().ok())
+            .collect();
+        for name in named {
+            headers.remove(name);
+        }
+    }
+    for name in HOP_BY_HOP {
+        headers.remove(*name);
+    }
+    if headers.get(header::TE).is_some_and(|te| te != "trailers") {
+        headers.remove(header::TE);
+    }
+}
+
+/// Prepares a client's headers for the upstream. `hints` are our own header names. A readable body is asked for
+/// without compression.
+pub(super) fn to_upstream(headers: &mut HeaderMap, hints: [&str; 2], readable: bool) {
+    strip_hop_by_hop(headers);
+    headers.remove(header::HOST);
+    headers.remove(header::EXPECT);
+    for hint in hints {
+        headers.remove(hint);
+    }
+    if readable && headers.contains_key(header::ACCEPT_ENCODING) {
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+}
+
+/// Takes off what an edited body makes untrue.
+pub(super) fn body_changed(headers: &mut HeaderMap) {
+    for name in BODY_BOUND {
+        headers.remove(*name);
+    }
+}
+
+/// Whether a reply is an event stream: by its content type, never by what was asked for.
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.trim_start().get(..17).is_some_and(|start| start.eq_ignore_ascii_case("text/event-stream"))
+}
+
+/// The API key of a request, without `Bearer`.
+pub(super) fn api_key(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bearer = bearer.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
+    bearer.map(str::trim).or_else(|| headers.get("api-key")?.to_str().ok())
+}
+
+/// Names and values as a recorder takes them.
+pub(super) fn pairs(headers: &HeaderMap) -> Vec<(&str, &[u8])> {
+    headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
+}
+
+/// A header's value as text.
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&str, &str)]) -> HeaderMap {
+        let parse = |(name, value): &(&str, &str)| {
+            (name.parse::<HeaderName>().expect("name"), HeaderValue::from_str(value).expect("value"))
+        };
+        pairs.iter().map(parse).collect()
+    }
+
+    #[test]
+    fn what_passes_and_what_does_not() {
+        let mut headers = map(&[
+            ("host", "h"),
+            ("connection", "x-private, keep-alive"),
+            ("x-private", "1"),
+            ("te", "gzip"),
+            ("accept-encoding", "gzip"),
+            ("x-aegis-run", "r"),
+            ("x-aegis-agent", "a"),
+            ("x-stainless-lang", "python"),
+            ("openai-beta", "b"),
+        ]);
+        to_upstream(&mut headers, ["x-aegis-run", "x-aegis-agent"], true);
+        let left: Vec<_> = headers.iter().map(|(n, v)| format!("{n}: {}", v.to_str().expect("text"))).collect();
+        assert_eq!(left, ["accept-encoding: identity", "x-stainless-lang: python", "openai-beta: b"]);
+    }
+
+    #[test]
+    fn keys_and_streams() {
+        assert_eq!(api_key(&map(&[("authorization", "Bearer sk-1")])), Some("sk-1"));
+        assert_eq!(api_key(&map(&[("api-key", "k")])), Some("k"));
+        assert_eq!(api_key(&map(&[("authorization", "Basic x")])), None);
+        assert!(is_event_stream(&map(&[("content-type", "Text/Event-Stream; charset=utf-8")])));
+        assert!(!is_event_stream(&map(&[("content-type", "application/json")])));
+    }
+}

@@ -1,0 +1,232 @@
+//! The backend over HTTP/1.1, plain or TLS: one pool of connections, one default origin, further ones by model.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use hyper::{
+    HeaderMap, Request, Response, Uri,
+    header::{self, HeaderValue},
+};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+
+use super::upstream::{Answering, ReceivedBody, Route, SentBody, Upstream, UpstreamError};
+
+/// Longest wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an idle connection is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Where requests go.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    scheme: hyper::http::uri::Scheme,
+    authority: hyper::http::uri::Authority,
+    /// The path that takes the place of a client's leading `/v1`; without a slash at its end.
+    path: String,
+    /// Takes the place of the client's Authorization.
+    authorization: Option<HeaderValue>,
+}
+
+/// Why an upstream URL or key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OriginError {
+    /// Not an http or https URL.
+    #[error("`{0}` is not an upstream: expected http://HOST[:PORT][/PATH], https://… or `simulator`")]
+    Url(String),
+    /// The URL carries a user name or password.
+    #[error("the upstream URL holds a user name or password: give the key in an environment variable (key_env)")]
+    Userinfo,
+    /// The key cannot be a header value.
+    #[error("the key in `{0}` holds characters that no header can carry")]
+    Key(String),
+    /// The environment variable that is to hold a key is not set.
+    #[error("the environment variable `{0}` is not set, and the upstream's key is expected in it")]
+    KeyMissing(String),
+    /// A certificate file cannot be used.
+    #[error("cannot use the certificates in `{path}`: {why}")]
+    Certificates {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Origin {
+    /// Reads a URL; `key` takes the place of the client's key.
+    ///
+    /// # Errors
+    /// [`OriginError`] when it is no origin.
+    pub fn parse(url: &str, key: Option<(&str, &str)>) -> Result<Self, OriginError> {
+        let uri: Uri = url.parse().map_err(|_| OriginError::Url(url.to_owned()))?;
+        let parts = uri.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(OriginError::Url(url.to_owned()));
+        };
+        if !["http", "https"].contains(&scheme.as_str())
+            || parts.path_and_query.as_ref().is_some_and(|p| p.query().is_some())
+        {
+            return Err(OriginError::Url(url.to_owned()));
+        }
+        if authority.as_str().contains('@') {
+            return Err(OriginError::Userinfo);
+        }
+        let path = parts.path_and_query.map(|path| path.path().trim_end_matches('/').to_owned()).unwrap_or_default();
+        let authorization = key.map(|(name, key)| {
+            let mut value =
+                HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| OriginError::Key(name.to_owned()))?;
+            value.set_sensitive(true);
+            Ok::<_, OriginError>(value)
+        });
+        Ok(Self { scheme, authority, path, authorization: authorization.transpose()? })
+    }
+
+    /// Scheme, host and port.
+    pub fn name(&self) -> String {
+        format!("{}://{}", self.scheme, self.authority)
+    }
+
+    /// The host and port that requests go to.
+    pub fn authority(&self) -> &str {
+        self.authority.as_str()
+    }
+
+    /// The full URI of a request: an upstream path takes the place of the client's leading `/v1`.
+    fn uri(&self, client: &Uri) -> Result<Uri, hyper::http::Error> {
+        let target = client.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
+        let path = if self.path.is_empty() {
+            target.to_owned()
+        } else {
+            let rest = target.strip_prefix("/v1").filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+            format!("{}{}", self.path, rest.unwrap_or(target))
+        };
+        Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone()).path_and_query(path).build()
+    }
+}
+
+/// The backend over HTTP.
+#[derive(Debug)]
+pub struct HttpUpstream {
+    client: Client<HttpsConnector<HttpConnector>, SentBody>,
+    origins: Vec<Origin>,
+    name: String,
+    head_timeout: Duration,
+}
+
+impl HttpUpstream {
+    /// A backend with a default origin and those of the model routes, in their order. `ca_file` holds PEM
+    /// certificates that are trusted beside the system's.
+    ///
+    /// # Errors
+    /// [`OriginError::Certificates`] when no usable certificate is found.
+    pub fn new(
+        default: Origin,
+        routes: Vec<Origin>,
+        ca_file: Option<&Path>,
+        head_timeout: Duration,
+    ) -> Result<Self, OriginError> {
+        let mut http = HttpConnector::new();
+        http.set_nodelay(true);
+        http.enforce_http(false);
+        http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let https = HttpsConnectorBuilder::new()
+            .with_tls_config(super::tls::client_config(ca_file)?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
+        let client = Client::builder(TokioExecutor::new())
+            .http1_preserve_header_case(true)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_timer(TokioTimer::new())
+            .build(https);
+        let name = default.name();
+        let origins = std::iter::once(default).chain(routes).collect();
+        Ok(Self { client, origins, name, head_timeout })
+    }
+
+    fn prepare(&self, mut request: Request<SentBody>) -> Result<Request<SentBody>, UpstreamError> {
+        let route = request.extensions_mut().remove::<Route>();
+        let index = route.map_or(0, |Route(index)| index + 1);
+        let Some(origin) = self.origins.get(index) else {
+            return Err(UpstreamError::Unreachable("no such route".into()));
+        };
+        let uri = origin.uri(request.uri()).map_err(|error| UpstreamError::Unreachable(Box::new(error)))?;
+        *request.uri_mut() = uri;
+        authorize(request.headers_mut(), origin, index == 0);
+        Ok(request)
+    }
+}
+
+/// What a client proves itself with goes to the default origin only, and not even there where it has a key of its own.
+fn authorize(headers: &mut HeaderMap, origin: &Origin, default: bool) {
+    if !default {
+        headers.remove(header::COOKIE);
+    }
+    if !default || origin.authorization.is_some() {
+        for name in ["authorization", "api-key", "x-api-key"] {
+            headers.remove(name);
+        }
+    }
+    if let Some(key) = &origin.authorization {
+        headers.insert(header::AUTHORIZATION, key.clone());
+    }
+}
+
+impl Upstream for HttpUpstream {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        Box::pin(async move {
+            let request = self.prepare(request)?;
+            let answered = tokio::time::timeout(self.head_timeout, self.client.request(request)).await;
+            match answered {
+                Ok(Ok(response)) => Ok::<Response<ReceivedBody>, _>(response.map(ReceivedBody::Live)),
+                Ok(Err(error)) if error.is_connect() => Err(UpstreamError::Unreachable(Box::new(error))),
+                Ok(Err(error)) => Err(UpstreamError::Closed(Box::new(error))),
+                Err(_) => Err(UpstreamError::Timeout(self.head_timeout)),
+            }
+        })
+    }
+}
+
+/// Shares an upstream.
+impl HttpUpstream {
+    /// The upstream as the exchange takes it.
+    pub fn shared(self) -> Arc<dyn Upstream> {
+        Arc::new(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        for (upstream, client, expected) in [
+            ("http://h:1", "/v1/chat/completions?a=%20b&c", "http://h:1/v1/chat/completions?a=%20b&c"),
+            ("http://h:1/v1", "/v1/chat/completions", "http://h:1/v1/chat/completions"),
+            ("http://h:1/v1/", "/chat/completions", "http://h:1/v1/chat/completions"),
+            ("https://h/openai/v1", "/v1/models", "https://h/openai/v1/models"),
+            ("http://h/base", "/v1x/y", "http://h/base/v1x/y"),
+            ("http://h/base", "/v1", "http://h/base"),
+        ] {
+            let origin = Origin::parse(upstream, None).expect("an origin");
+            let client: Uri = client.parse().expect("a path");
+            assert_eq!(origin.uri(&client).expect("a uri").to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_origin() {
+        for bad in ["", "h", "h:1", "ftp://h", "/v1", "http://h?x=1", "http://u:p@h", "http://"] {
+            assert!(Origin::parse(bad, None).is_err(), "{bad}");
+        }
+        assert!(matches!(Origin::parse("http://h", Some(("K", "a\nb"))), Err(OriginError::Key(_))));
+    }
+}

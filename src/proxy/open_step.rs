@@ -1,0 +1,226 @@
+//! A step between its first record and its last: dropped early, it still closes its record.
+
+use std::{collections::VecDeque, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use hyper::{HeaderMap, StatusCode};
+
+use super::{
+    disturb::Breach,
+    runs::{Numbers, Run},
+    socket::Link,
+};
+use crate::{
+    recording::{Captured, Close, RecordingError},
+    surface::Surface,
+    trajectory::{Attribution, CloseCause},
+};
+
+/// Bytes of a reply that are kept for the record; what comes after passes and is marked as cut.
+const TAPE_MAX: usize = 32 << 20;
+
+/// A step under way.
+#[derive(Debug)]
+pub(super) struct OpenStep {
+    pub(super) run: Arc<Run>,
+    pub(super) numbers: Numbers,
+    pub(super) attribution: Attribution,
+    pub(super) surface: Option<&'static dyn Surface>,
+    pub(super) received: Instant,
+    pub(super) body_hash: u128,
+    pub(super) link: Arc<Link>,
+    pub(super) delivered: Option<Bytes>,
+    head: Option<(StatusCode, HeaderMap)>,
+    streamed: bool,
+    tape: Vec<(Bytes, u64)>,
+    taped: usize,
+    cut: bool,
+    taping: bool,
+    closed: bool,
+}
+
+impl OpenStep {
+    pub(super) fn new(
+        run: Arc<Run>,
+        numbers: Numbers,
+        attribution: Attribution,
+        surface: Option<&'static dyn Surface>,
+        request: (u128, Instant),
+        link: Arc<Link>,
+    ) -> Self {
+        let (body_hash, received) = request;
+        Self {
+            run,
+            numbers,
+            attribution,
+            surface,
+            received,
+            body_hash,
+            link,
+            delivered: None,
+            head: None,
+            streamed: false,
+            tape: Vec::new(),
+            taped: 0,
+            cut: false,
+            taping: true,
+            closed: false,
+        }
+    }
+
+    /// The head of the reply is there.
+    pub(super) fn answered(&mut self, status: StatusCode, headers: &HeaderMap) {
+        self.streamed = super::headers::is_event_stream(headers);
+        self.head = Some((status, headers.clone()));
+    }
+
+    /// The line that starts the last frame of a stream.
+    pub(super) fn end_of_stream(&self) -> &'static [u8] {
+        self.surface.map_or(b"data: [DONE]", |surface| surface.end_of_stream())
+    }
+
+    /// Keeps a chunk of the upstream's reply.
+    pub(super) fn tape(&mut self, chunk: &Bytes) {
+        if !self.taping || self.closed {
+            return;
+        }
+        if self.taped + chunk.len() > TAPE_MAX {
+            self.cut = true;
+            return;
+        }
+        self.taped += chunk.len();
+        self.tape.push((chunk.clone(), self.elapsed_us()));
+    }
+
+    /// The upstream's reply was taped whole; what follows is the edited one.
+    pub(super) fn stop_taping(&mut self) {
+        self.taping = false;
+    }
+
+    /// Takes the chunks off the tape again: they are yet to be passed on, and are taped then.
+    pub(super) fn untape(&mut self) -> VecDeque<Bytes> {
+        self.taped = 0;
+        self.tape.drain(..).map(|(chunk, _)| chunk).collect()
+    }
+
+    /// The upstream's reply so far, in one piece.
+    pub(super) fn taped(&self) -> Bytes {
+        match self.tape.as_slice() {
+            [(only, _)] => only.clone(),
+            chunks => chunks.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
+        }
+    }
+
+    /// Whether a reply that ends without its end marker says that the model had finished.
+    pub(super) fn has_finish(&self) -> bool {
+        let says = |chunk: &Bytes| {
+            memchr::memmem::find_iter(chunk, b"\"finish_reason\"").any(|at| {
+                let value = chunk.get(at + 15..).unwrap_or_default().trim_ascii_start();
+                value.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"\""))
+            })
+        };
+        self.surface.is_none() || self.tape.iter().rev().any(|(chunk, _)| says(chunk))
+    }
+
+    /// A fault let only a part of the reply through, and added an end to it.
+    pub(super) fn breach(&mut self, breach: &Breach, added: &[u8]) {
+        let whole = self.delivered.take().unwrap_or_else(|| self.taped());
+        let passed = usize::try_from(breach.passed()).unwrap_or(usize::MAX).min(whole.len());
+        let passed = whole.slice(..passed);
+        self.delivered = Some(if added.is_empty() { passed } else { [&passed, added].concat().into() });
+    }
+
+    /// Closes the client's connection with a reset.
+    pub(super) fn reset_connection(&self) {
+        self.link.reset();
+    }
+
+    /// Forgets a step whose opening could not be recorded.
+    pub(super) fn abandon(&mut self) {
+        self.closed = true;
+        self.link.leave();
+        self.run.depart(&self.attribution, self.body_hash, true);
+    }
+
+    /// Whether the record is complete.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Writes the closing record; further calls do nothing.
+    ///
+    /// # Errors
+    /// The record could not be written: the reply's end must not be released.
+    pub(super) fn close(&mut self, cause: CloseCause) -> Result<(), RecordingError> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        self.link.leave();
+        let status = self.head.as_ref().map(|(status, _)| status.as_u16());
+        let retried = status.is_some_and(|status| matches!(status, 408 | 409 | 429 | 500..));
+        let failed = retried || cause != CloseCause::Complete;
+        let tape = std::mem::take(&mut self.tape);
+        let first_byte_us = tape.first().map(|(_, at)| *at);
+        let usage = self.surface.filter(|_| cause == CloseCause::Complete && !failed).and_then(|surface| {
+            match tape.as_slice() {
+                [.., (last, _)] if self.streamed => surface.usage(last, true),
+                [(whole, _)] => surface.usage(whole, false),
+                _ => None,
+            }
+        });
+        self.remember(&tape, failed);
+        let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
+        let whole: Vec<Bytes> =
+            if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
+        let written = self.run.recorder.close(Close {
+            step: self.numbers.step,
+            attempt: self.numbers.attempt,
+            cause,
+            status,
+            headers: &super::headers::pairs(&headers),
+            request_body: None,
+            reply: match (status, self.streamed) {
+                (None, _) => Captured::Nothing,
+                (Some(_), true) => Captured::Stream(&tape),
+                (Some(_), false) => Captured::Whole(&whole),
+            },
+            truncated: self.cut,
+            delivered: self.delivered.as_ref(),
+            usage,
+            finish_reason: None,
+            first_byte_us,
+            last_byte_us: Some(self.elapsed_us()),
+        });
+        // Only now is a further call of the agent no longer overlapping with this one.
+        self.run.depart(&self.attribution, self.body_hash, failed);
+        written
+    }
+
+    /// Keeps the answer for manipulators, where a plan may need it.
+    fn remember(&self, tape: &[(Bytes, u64)], failed: bool) {
+        let (Some(surface), Some(_), false) = (self.surface, &self.run.plan, failed) else { return };
+        let whole: Vec<u8> = match &self.delivered {
+            Some(delivered) => delivered.to_vec(),
+            None => tape.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
+        };
+        let reply = if self.streamed { surface.read_stream(&whole) } else { surface.read_reply(&whole) };
+        if let Ok(reply) = reply {
+            for answer in reply.answers {
+                self.run.remember_answer(&self.attribution.agent, answer.message.text());
+            }
+        }
+    }
+
+    /// Microseconds since the request arrived.
+    fn elapsed_us(&self) -> u64 {
+        u64::try_from(self.received.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Drop for OpenStep {
+    fn drop(&mut self) {
+        let cause = if std::thread::panicking() { CloseCause::Internal } else { self.link.cause_of_end() };
+        // A recording that fails here has already stopped the run; nobody waits for this reply any more.
+        let _ = self.close(cause);
+    }
+}

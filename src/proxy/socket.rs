@@ -1,0 +1,199 @@
+//! A client's socket: framing is checked before hyper reads, writes that stall are given up, a fault can reset it.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::Sleep,
+};
+
+use super::{
+    error::ProxyError,
+    framing::{Framing, FramingError},
+};
+use crate::trajectory::CloseCause;
+
+/// What the exchanges of a connection and its socket tell each other.
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    reset: AtomicBool,
+    stalled: AtomicBool,
+    /// Of the whole server: it is ending the connections that are left.
+    stopped: Arc<AtomicBool>,
+    exchanges: AtomicU32,
+    /// How often everything that was written had left for the system.
+    flushes: AtomicU64,
+    /// Who waits for the next time.
+    waiting: Mutex<Option<Waker>>,
+}
+
+impl Link {
+    pub(super) fn new(stopped: Arc<AtomicBool>) -> Self {
+        Self { stopped, ..Self::default() }
+    }
+
+    /// Why an exchange ends whose reply nobody reads on.
+    pub(super) fn cause_of_end(&self) -> CloseCause {
+        if self.stopped.load(Ordering::Acquire) {
+            CloseCause::Stopped
+        } else if self.stalled.load(Ordering::Acquire) {
+            CloseCause::ClientStalled
+        } else {
+            CloseCause::ClientGone
+        }
+    }
+
+    /// Closes the connection with a reset instead of an orderly end.
+    pub(super) fn reset(&self) {
+        self.reset.store(true, Ordering::Release);
+    }
+
+    /// How often everything written had left for the system.
+    pub(super) fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::Acquire)
+    }
+
+    /// Waits until everything has left once more than that often.
+    pub(super) fn poll_flushed_after(&self, count: u64, context: &Context<'_>) -> Poll<()> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.flushes() > count {
+            return Poll::Ready(());
+        }
+        *waiting = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn flushed(&self) {
+        self.flushes.fetch_add(1, Ordering::AcqRel);
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waiting) = waiting {
+            waiting.wake();
+        }
+    }
+
+    /// Marks an exchange as under way.
+    pub(super) fn enter(&self) {
+        self.exchanges.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Marks an exchange as over.
+    pub(super) fn leave(&self) {
+        self.exchanges.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A client's socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    stream: TcpStream,
+    framing: Framing,
+    link: Arc<Link>,
+    write_timeout: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Socket {
+    pub(super) fn new(stream: TcpStream, link: Arc<Link>, write_timeout: Duration) -> Self {
+        Self { stream, framing: Framing::default(), link, write_timeout, stalled: None }
+    }
+
+    /// Answers a request that hyper will never see. Only where no reply is under way: it would land in its middle.
+    fn refuse(&self, violation: FramingError) -> io::Error {
+        if self.link.exchanges.load(Ordering::Acquire) == 0 {
+            // The answer is small and the socket idle, so it fits the send buffer or is not worth waiting for.
+            let _ = self.stream.try_write(&ProxyError::Framing(violation).to_bytes());
+        }
+        io::Error::new(io::ErrorKind::InvalidData, violation.to_string())
+    }
+
+    /// Gives a write that makes no progress until the deadline, then fails it.
+    fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let timeout = self.write_timeout;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        match stalled.as_mut().poll(context) {
+            Poll::Ready(()) => {
+                self.link.stalled.store(true, Ordering::Release);
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if let Poll::Ready(Ok(())) = read
+            && let Some(new) = buffer.filled().get(before..)
+            && let Err(violation) = self.framing.push(new)
+        {
+            buffer.set_filled(before);
+            return Poll::Ready(Err(self.refuse(violation)));
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.watch(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Called once everything was written.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if flushed.is_ready() {
+            self.link.flushed();
+        }
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.link.reset.load(Ordering::Acquire) {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.link.reset.load(Ordering::Acquire) {
+            // Without lingering, closing sends a reset.
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+}
