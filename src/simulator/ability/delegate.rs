@@ -1,0 +1,78 @@
+//! Delegation: tools that put another agent to work and bring its answer back.
+
+use serde_json::Value;
+
+use super::{super::reading::Reading, Said, calculator, hand_off, structured};
+use crate::{
+    simulator::{duty::Duty, reading::Who},
+    surface::{Tool, ToolChoice},
+};
+
+/// Gives the task to each coworker in turn, with what the others found; then the last result is the answer.
+pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
+    if reading.conversation.tool_choice == ToolChoice::None {
+        return None;
+    }
+    let tools = &reading.conversation.tools;
+    if let Some((tool, property, coworkers)) = tools.iter().find_map(coworkers) {
+        let given = |name: &String| {
+            reading.spoken.iter().flat_map(|s| &s.calls).any(|call| call.arguments.contains(name.as_str()))
+        };
+        let next = coworkers.iter().find(|name| !given(name))?;
+        return Some(Said::call(
+            &tool.name,
+            structured::arguments(reading, &tool.parameters, &[(&property, next.clone())]),
+        ));
+    }
+    if reading.duty != Duty::Supervise {
+        return None;
+    }
+    let prompt = reading.prompt.to_lowercase();
+    let mut agents: Vec<&Tool> = tools.iter().filter(|tool| is_agent(tool)).collect();
+    agents.sort_by_key(|tool| prompt.find(&tool.name.to_lowercase()).unwrap_or(usize::MAX));
+    let called = |tool: &Tool| reading.spoken.iter().flat_map(|s| &s.calls).any(|call| call.name == tool.name);
+    let next = agents.into_iter().find(|tool| !called(tool))?;
+    Some(Said::call(&next.name, structured::arguments(reading, &next.parameters, &[])))
+}
+
+/// The work as another agent is to get it: the task, then what has been found so far.
+pub(super) fn work(reading: &Reading<'_>) -> String {
+    let task = reading.task.as_ref().map_or_else(|| first_words(reading), |task| task.text.clone());
+    let found = reading.spoken.iter().filter(|s| matches!(&s.who, Who::Tool(name) if !hand_off::is_hand_off(name)));
+    let found: Vec<&str> = found.map(|s| s.text.trim()).filter(|text| !text.is_empty()).collect();
+    if found.is_empty() { task } else { format!("{task}\n\n{}", found.join("\n\n")) }
+}
+
+fn first_words(reading: &Reading<'_>) -> String {
+    let first = reading.spoken.iter().find(|s| s.who == Who::Caller);
+    first.map(|s| s.text.trim().chars().take(400).collect()).unwrap_or_default()
+}
+
+/// A tool that names coworkers: the tool, the property for the name, and the names.
+fn coworkers(tool: &Tool) -> Option<(&Tool, String, Vec<String>)> {
+    let properties = tool.parameters.get("properties").and_then(Value::as_object)?;
+    let named = ["coworker", "member_id", "member", "agent", "agent_name", "to_agent", "assignee"];
+    let (property, schema) = properties.iter().find(|(name, _)| named.contains(&name.as_str()))?;
+    if hand_off::is_hand_off(&tool.name) && properties.len() < 2 || tool.name.contains("question") {
+        return None;
+    }
+    let listed: Vec<String> = if let Some(options) = schema.get("enum").and_then(Value::as_array) {
+        options.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    } else {
+        let after = tool.description.split_once("coworkers:").map(|(_, after)| after)?;
+        let clean = |name: &str| name.trim().trim_matches(['.', '\'', '"', '[', ']']).to_owned();
+        after.lines().next()?.split(',').map(clean).collect()
+    };
+    let names: Vec<String> = listed.into_iter().filter(|name| !name.is_empty()).collect();
+    (!names.is_empty()).then(|| (tool, property.clone(), names))
+}
+
+/// A tool with one text for somebody else to work on.
+fn is_agent(tool: &Tool) -> bool {
+    if calculator::is_calculator(tool) || hand_off::is_hand_off(&tool.name) {
+        return false;
+    }
+    let properties = tool.parameters.get("properties").and_then(Value::as_object);
+    let work = ["input", "task", "request", "prompt", "message", "instructions", "question", "query", "problem"];
+    properties.is_some_and(|map| map.keys().next().is_some_and(|name| work.contains(&name.as_str())) && map.len() <= 2)
+}

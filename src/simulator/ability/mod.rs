@@ -1,0 +1,57 @@
+//! What the simulator can do: one list, one line per ability, tried in order.
+
+mod calculator;
+mod delegate;
+pub(super) mod hand_off;
+mod react;
+mod select;
+mod structured;
+mod text;
+mod tool;
+
+use super::reading::Reading;
+
+/// What an ability says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Said {
+    /// The text; empty where only a tool is called.
+    pub(super) text: String,
+    /// Tool calls: name and arguments, as JSON.
+    pub(super) calls: Vec<(String, serde_json::Value)>,
+}
+
+impl Said {
+    /// A text.
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), calls: Vec::new() }
+    }
+
+    /// A call of one tool.
+    pub(super) fn call(name: &str, arguments: serde_json::Value) -> Self {
+        Self { text: String::new(), calls: vec![(name.to_owned(), arguments)] }
+    }
+}
+
+/// An ability: its name, and what it says; `None` where it has nothing to say.
+#[derive(Clone, Copy)]
+pub(super) struct Ability {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What it does.
+    pub(super) run: fn(&Reading<'_>) -> Option<Said>,
+}
+
+/// All abilities, in the order in which they are tried.
+pub(super) const ALL: &[Ability] = &[
+    Ability { name: "select", run: select::run },
+    Ability { name: "calculator", run: calculator::run },
+    Ability { name: "delegate", run: delegate::run },
+    Ability { name: "hand_off", run: hand_off::run },
+    Ability { name: "tool", run: tool::run },
+    Ability { name: "structured", run: structured::run },
+    Ability { name: "react", run: react::run },
+    Ability { name: "plan", run: text::plan },
+    Ability { name: "check", run: text::check },
+    Ability { name: "summary", run: text::summary },
+    Ability { name: "answer", run: text::answer },
+];

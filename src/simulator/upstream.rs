@@ -1,0 +1,107 @@
+//! The simulator as an upstream: reads requests by their surface, answers in it, whole or streamed.
+
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::{Request, Response, StatusCode, header};
+
+use super::reply;
+use crate::{
+    proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream},
+    surface::{self, ErrorBody, OpenaiChat, Surface},
+};
+
+/// When every reply says that it was created: a fixed second, so that equal requests get equal replies.
+const CREATED: u64 = 1_760_000_000;
+/// The longest request body that is read, in bytes.
+const LONGEST_BODY: usize = 64 << 20;
+const JSON: &str = "application/json";
+
+/// The embedded backend. It stands in for a real model and is always named as such.
+#[derive(Debug, Default)]
+pub struct Simulator {
+    seed: u64,
+    unread: AtomicU64,
+}
+
+impl Simulator {
+    /// A simulator whose draws depend on this seed.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, unread: AtomicU64::new(0) }
+    }
+
+    /// How many requests got the fixed short answer because nothing in them could be read.
+    pub fn unread(&self) -> u64 {
+        self.unread.load(Ordering::Relaxed)
+    }
+
+    async fn respond(&self, request: Request<SentBody>) -> Response<ReceivedBody> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        if head.method == hyper::Method::GET && path.trim_end_matches('/').ends_with("/models") {
+            return made(StatusCode::OK, JSON, [models()]);
+        }
+        let Some(surface) = surface::for_path(head.method.as_str(), path) else {
+            let message = format!("The simulator does not serve {} {path}.", head.method);
+            return refused(&OpenaiChat, StatusCode::NOT_FOUND, &message);
+        };
+        let read = http_body_util::Limited::new(body, LONGEST_BODY).collect().await;
+        let body = match read {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                return refused(surface, StatusCode::PAYLOAD_TOO_LARGE, "The request body is too long.");
+            }
+            Err(_) => return refused(surface, StatusCode::BAD_REQUEST, "The request body ended early."),
+        };
+        let conversation = match surface.read_request(&body) {
+            Ok(conversation) => conversation,
+            Err(error) => return refused(surface, StatusCode::BAD_REQUEST, &error.to_string()),
+        };
+        let (reply, ability) = reply::give(&conversation, self.seed);
+        if ability.is_none() {
+            self.unread.fetch_add(1, Ordering::Relaxed);
+        }
+        if conversation.stream {
+            let frames = surface.compose_stream(&reply, CREATED, conversation.stream_usage);
+            return made(StatusCode::OK, "text/event-stream; charset=utf-8", frames);
+        }
+        made(StatusCode::OK, JSON, [surface.compose(&reply, CREATED)])
+    }
+}
+
+impl Upstream for Simulator {
+    fn name(&self) -> &'static str {
+        "simulator"
+    }
+
+    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        Box::pin(async move { Ok(self.respond(request).await) })
+    }
+}
+
+fn refused(surface: &dyn Surface, status: StatusCode, message: &str) -> Response<ReceivedBody> {
+    let error = ErrorBody { message, kind: "invalid_request_error", code: None, param: None };
+    made(status, JSON, [surface.error_body(&error)])
+}
+
+fn models() -> Bytes {
+    let model = serde_json::json!({"id": "simulator", "object": "model", "created": CREATED, "owned_by": "aegis"});
+    Bytes::from(serde_json::json!({"object": "list", "data": [model]}).to_string())
+}
+
+fn made(status: StatusCode, kind: &'static str, frames: impl IntoIterator<Item = Bytes>) -> Response<ReceivedBody> {
+    let frames: VecDeque<Bytes> = frames.into_iter().collect();
+    let length: usize = frames.iter().map(Bytes::len).sum();
+    let mut response = Response::new(ReceivedBody::Made(frames));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    if kind == JSON {
+        headers.insert(header::CONTENT_LENGTH, header::HeaderValue::from(length));
+    }
+    response
+}
