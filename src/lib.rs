@@ -1,15 +1,21 @@
 #![doc = include_str!("ARCHITECTURE.md")]
+#![cfg_attr(
+    test,
+    allow(clippy::pedantic, clippy::string_slice, reason = "tests are read for what they check, not for style")
+)]
 
 // Pure: no IO, no clock, no ambient randomness.
-pub mod fault;
+pub mod trajectory;
+pub mod surface;
 pub mod identity;
 pub mod manipulator;
+pub mod fault;
 pub mod plan;
-pub mod surface;
-pub mod trajectory;
 // IO.
-pub mod cli;
-pub mod launch;
-pub mod proxy;
 pub mod recording;
+pub mod proxy;
 pub mod simulator;
+pub mod launch;
+pub mod example;
+pub mod demo;
+pub mod cli;

@@ -1,1 +1,262 @@
-//! Under construction.
+//! The command line: one file a verb, each thin. Data goes to standard output, talk to standard error, and the last
+//! line of talk, the exit code and the `result` field of JSON output come from one value.
+
+#![expect(clippy::print_stderr, reason = "this is the room that talks to people")]
+
+mod agents;
+mod config;
+mod demo;
+pub mod example;
+mod plan;
+mod repair;
+mod run;
+mod serve;
+mod settings;
+mod show;
+mod terminal;
+
+use std::{error::Error, fmt, io::Write};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use self::{config::Config, terminal::escape};
+use crate::recording::RecordingError;
+
+/// Records multi-agent LLM runs at the wire and plants known errors in them, with ground-truth labels.
+#[derive(Debug, Parser)]
+#[command(name = "aegis", version, max_term_width = 110, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Form of the output.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text, env = "AEGIS_FORMAT", help_heading = "Everywhere")]
+    format: Format,
+    /// Say only what went wrong, and the result.
+    #[arg(short, long, global = true, help_heading = "Everywhere")]
+    quiet: bool,
+    /// Say more; twice for traces.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet", help_heading = "Everywhere")]
+    verbose: u8,
+    /// When to use colour.
+    #[arg(long, global = true, value_enum, default_value_t = clap::ColorChoice::Auto, help_heading = "Everywhere")]
+    color: clap::ColorChoice,
+}
+
+/// The form of a verb's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs; field names are stable.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// The whole job on the embedded simulator: clean runs, injections, controls, labelled data; no key, no network.
+    Demo(demo::DemoArgs),
+    /// Run the proxy.
+    Serve(serve::ServeArgs),
+    /// Run a command behind the proxy as one recorded run.
+    Run(run::RunArgs),
+    /// Show a recorded run.
+    Show(show::ShowArgs),
+    /// Audit which agent made which call, and how that is known.
+    Agents(agents::AgentsArgs),
+    /// Write, check and explain injection plans.
+    Plan(plan::PlanArgs),
+    /// Salvage a damaged recording into a new one.
+    Repair(repair::RepairArgs),
+    /// Run one of the example multi-agent systems.
+    Example(example::Arguments),
+}
+
+/// How a command ended (design: this table is final).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Ok,
+    /// Something was found: a failed verdict, a difference, an injection that was never delivered.
+    Finding,
+    /// Wrong usage, plan or version.
+    Usage,
+    /// The upstream cannot be reached, or the child made no call.
+    Infrastructure,
+    /// The recording failed or is corrupt.
+    Recording,
+    /// Ended by this signal.
+    Signal(u8),
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Ok => 0,
+            Exit::Finding => 1,
+            Exit::Usage => 2,
+            Exit::Infrastructure => 3,
+            Exit::Recording => 5,
+            Exit::Signal(signal) => 128 + signal,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Exit::Ok => "ok",
+            Exit::Finding => "finding",
+            Exit::Usage => "usage",
+            Exit::Infrastructure => "infrastructure",
+            Exit::Recording => "recording",
+            Exit::Signal(_) => "stopped",
+        }
+    }
+}
+
+/// What a verb that does work has to say at its end.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub exit: Exit,
+    /// One line: what came of it.
+    pub summary: String,
+    /// The same as data, for `--format json`; an object.
+    pub data: serde_json::Value,
+}
+
+/// Why a verb could not do its work.
+#[derive(Debug)]
+pub struct Failure {
+    /// How the process ends.
+    pub exit: Exit,
+    /// What went wrong.
+    pub error: Box<dyn Error + Send + Sync>,
+    /// What to type next.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with a message.
+    pub fn new(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { exit, error: error.into(), hint: None }
+    }
+
+    /// Says what to type next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<RecordingError> for Failure {
+    fn from(error: RecordingError) -> Self {
+        let exit = if error.exit_code() == Exit::Usage.code() { Exit::Usage } else { Exit::Recording };
+        Self::new(exit, error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "error: {}", escape(&self.error.to_string()))?;
+        let mut source = self.error.source();
+        while let Some(error) = source {
+            write!(formatter, "\n  caused by: {}", escape(&error.to_string()))?;
+            source = error.source();
+        }
+        match &self.hint {
+            Some(hint) => write!(formatter, "\nhint: {}", escape(hint)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Runs the command line and returns the exit code.
+pub fn main() -> u8 {
+    let cli = Cli::parse();
+    let exit = match cli.run() {
+        Ok(exit) => exit,
+        Err(failure) if is_broken_pipe(&*failure.error) => Exit::Ok,
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.exit
+        }
+    };
+    exit.code()
+}
+
+impl Cli {
+    fn run(self) -> Result<Exit, Failure> {
+        let global = &self.global;
+        start_log(global);
+        let mut out = std::io::stdout().lock();
+        let json = global.format == Format::Json;
+        match &self.verb {
+            Verb::Demo(arguments) => demo::run(arguments, global).map(|finished| finished.say(global)),
+            Verb::Serve(arguments) => serve::run(arguments, global),
+            Verb::Run(arguments) => {
+                drop(out);
+                run::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Show(arguments) => show::run(arguments, json, &mut out),
+            Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
+            Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
+            Verb::Repair(arguments) => repair::run(arguments, json, &mut out),
+            Verb::Example(arguments) => {
+                drop(out);
+                example::run(arguments).map(|()| Exit::Ok).map_err(|error| Failure::new(Exit::Finding, error))
+            }
+        }
+    }
+}
+
+impl Finished {
+    /// Says the result; the exit code comes from the same value.
+    fn say(self, global: &Global) -> Exit {
+        let result = format!("{} {}", self.exit.word(), self.summary);
+        if global.format == Format::Json {
+            let mut data = self.data;
+            if let Some(object) = data.as_object_mut() {
+                object.insert("result".to_owned(), result.clone().into());
+                object.insert("exit".to_owned(), self.exit.code().into());
+            }
+            let _ = writeln!(std::io::stdout(), "{data}");
+        }
+        eprintln!("RESULT  {}", escape(&result));
+        self.exit
+    }
+}
+
+/// Sends the program's own log to standard error.
+fn start_log(global: &Global) {
+    let level = match (global.quiet, global.verbose) {
+        (true, _) => "error",
+        (false, 0) => "warn",
+        (false, 1) => "aegis=info,warn",
+        (false, _) => "aegis=debug,info",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("AEGIS_LOG").unwrap_or_else(|_| level.into());
+    let ansi = match global.color {
+        clap::ColorChoice::Always => true,
+        clap::ColorChoice::Never => false,
+        clap::ColorChoice::Auto => {
+            std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none()
+        }
+    };
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
+    // A library user may have set a subscriber of their own; theirs stays.
+    let _ = subscriber.with_writer(std::io::stderr).try_init();
+}
+
+/// A reader of our output that went away is no failure.
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

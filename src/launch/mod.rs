@@ -1,1 +1,282 @@
-//! Under construction.
+//! Child processes: their own process group, the environment that points them at the proxy, a time limit, no orphans.
+
+use std::{
+    ffi::OsString,
+    io,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::{Child, Command},
+    time::timeout,
+};
+
+use crate::trajectory::RunId;
+
+/// How long a child may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(5);
+/// The end of a child's output that is kept for checks, in bytes.
+const OUTPUT_MAX: usize = 4 << 20;
+/// A key for programs that refuse to start without one; it never leaves this machine.
+const DUMMY_KEY: &str = "sk-aegis-no-key";
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Variables set beside the inherited ones.
+    pub environment: Vec<(String, String)>,
+    /// Working directory; the inherited one if none.
+    pub directory: Option<PathBuf>,
+    /// Longest run time.
+    pub limit: Option<Duration>,
+    /// What the child reads on its standard input; inherited if none.
+    pub input: Option<Vec<u8>>,
+    /// Where the child's standard output goes beside what is kept of it.
+    pub echo: Echo,
+    /// Whether the child's standard error is thrown away.
+    pub hush: bool,
+}
+
+/// Whether a child's standard output is also shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Echo {
+    /// On our standard output.
+    Stdout,
+    /// On our standard error, where standard output is kept for data.
+    Stderr,
+    /// Not.
+    Silent,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By a signal.
+    Signalled(i32),
+    /// It ran out of time and was ended.
+    TimedOut,
+    /// We were asked to stop, and ended it.
+    Interrupted,
+}
+
+/// A child that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// How.
+    pub ending: Ending,
+    /// Its standard output, or the end of it.
+    pub output: Vec<u8>,
+}
+
+/// Why there was no child.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// There is nothing to start.
+    #[error("no command was given: expected `-- CMD [ARG]…`")]
+    NoCommand,
+    /// The program cannot be started.
+    #[error("cannot start `{program}`")]
+    Start {
+        /// The program.
+        program: String,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// Waiting or reading failed.
+    #[error("lost track of the child process")]
+    Wait(#[source] io::Error),
+}
+
+impl Launch {
+    /// A command with nothing special about it.
+    pub fn of(command: Vec<OsString>) -> Self {
+        Self {
+            command,
+            environment: Vec::new(),
+            directory: None,
+            limit: None,
+            input: None,
+            echo: Echo::Silent,
+            hush: false,
+        }
+    }
+
+    /// A shell command line.
+    pub fn shell(line: &str) -> Self {
+        Self::of(vec!["sh".into(), "-c".into(), line.into()])
+    }
+
+    /// Starts the child and waits for its end. `stop` resolving ends it early.
+    ///
+    /// # Errors
+    /// [`LaunchError`] when it cannot be started or followed.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Ended, LaunchError> {
+        let mut child = self.start()?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        let output = tokio::spawn(follow(child.stdout.take(), self.echo));
+        let input = tokio::spawn(feed(child.stdin.take(), self.input));
+        let limit = self.limit.unwrap_or(Duration::MAX);
+        let ending = tokio::select! {
+            waited = timeout(limit, child.wait()) => match waited {
+                Ok(status) => ending_of(status.map_err(LaunchError::Wait)?),
+                Err(_) => Ending::TimedOut,
+            },
+            () = stop => Ending::Interrupted,
+        };
+        if matches!(ending, Ending::TimedOut | Ending::Interrupted) {
+            signal(group, Signal::SIGTERM);
+            if timeout(GRACE, child.wait()).await.is_err() {
+                signal(group, Signal::SIGKILL);
+                let _ = child.wait().await;
+            }
+        }
+        // What the child left behind in its group would go on calling a proxy that is gone.
+        signal(group, Signal::SIGKILL);
+        input.abort();
+        let output = output.await.map_err(|error| LaunchError::Wait(error.into()))?.map_err(LaunchError::Wait)?;
+        Ok(Ended { ending, output })
+    }
+
+    fn start(&self) -> Result<Child, LaunchError> {
+        let (program, arguments) = self.command.split_first().ok_or(LaunchError::NoCommand)?;
+        let mut command = Command::new(program);
+        command.args(arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.process_group(0).kill_on_drop(true).stdout(Stdio::piped());
+        command.stdin(if self.input.is_some() { Stdio::piped() } else { Stdio::inherit() });
+        if self.hush {
+            command.stderr(Stdio::null());
+        }
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.spawn().map_err(|source| LaunchError::Start { program: program.to_string_lossy().into_owned(), source })
+    }
+}
+
+/// The variables that point a program of any framework at the proxy (`origin` is `http://host:port`).
+pub fn environment(origin: &str, run: &RunId, run_header: &str) -> Vec<(String, String)> {
+    let base = format!("{origin}/r/{run}");
+    let inherited = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let mut variables = vec![
+        ("OPENAI_BASE_URL".to_owned(), format!("{base}/v1")),
+        ("OPENAI_API_BASE".to_owned(), format!("{base}/v1")),
+        ("OPENAI_API_BASE_URL".to_owned(), format!("{base}/v1")),
+        ("ANTHROPIC_BASE_URL".to_owned(), base),
+    ];
+    for name in ["NO_PROXY", "no_proxy"] {
+        let ours = "127.0.0.1,localhost".to_owned();
+        variables.push((name.to_owned(), inherited(name).map_or(ours.clone(), |theirs| format!("{theirs},{ours}"))));
+    }
+    for name in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
+        if inherited(name).is_none() {
+            variables.push((name.to_owned(), DUMMY_KEY.to_owned()));
+        }
+    }
+    let hint = format!("{run_header}: {run}");
+    let headers = inherited("OPENAI_CUSTOM_HEADERS").map_or(hint.clone(), |theirs| format!("{theirs}\n{hint}"));
+    variables.push(("OPENAI_CUSTOM_HEADERS".to_owned(), headers));
+    variables
+}
+
+fn ending_of(status: ExitStatus) -> Ending {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, Some(signal)) => Ending::Signalled(signal),
+        (None, None) => Ending::Signalled(0),
+    }
+}
+
+/// A group that is already gone needs no signal.
+fn signal(group: Option<Pid>, signal: Signal) {
+    if let Some(group) = group {
+        let _ = killpg(group, signal);
+    }
+}
+
+async fn feed(pipe: Option<tokio::process::ChildStdin>, input: Option<Vec<u8>>) {
+    if let (Some(mut pipe), Some(input)) = (pipe, input) {
+        // A child that does not read its input has not failed.
+        let _ = pipe.write_all(&input).await;
+    }
+}
+
+/// Shows a child's output as it comes and keeps its end.
+async fn follow(pipe: Option<tokio::process::ChildStdout>, echo: Echo) -> io::Result<Vec<u8>> {
+    let Some(mut pipe) = pipe else { return Ok(Vec::new()) };
+    let mut kept = Vec::new();
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let count = pipe.read(&mut buffer).await?;
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { return Ok(kept) };
+        match echo {
+            Echo::Stdout => show(&mut tokio::io::stdout(), bytes).await,
+            Echo::Stderr => show(&mut tokio::io::stderr(), bytes).await,
+            Echo::Silent => {}
+        }
+        kept.extend_from_slice(bytes);
+        if kept.len() > 2 * OUTPUT_MAX {
+            kept.drain(..kept.len() - OUTPUT_MAX);
+        }
+    }
+}
+
+/// A reader of our output that has gone does not end the child.
+async fn show(to: &mut (impl AsyncWriteExt + Unpin), bytes: &[u8]) {
+    let _ = to.write_all(bytes).await;
+    let _ = to.flush().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn run(line: &str, limit: Option<Duration>) -> Ended {
+        Launch { limit, ..Launch::shell(line) }.run(std::future::pending()).await.expect("runs")
+    }
+
+    #[tokio::test]
+    async fn endings() {
+        let ended = run("echo hello; exit 3", None).await;
+        assert_eq!((ended.ending, ended.output.as_slice()), (Ending::Exited(3), &b"hello\n"[..]));
+        assert_eq!(run("kill -9 $$", None).await.ending, Ending::Signalled(9));
+        let hung = run("sleep 60", Some(Duration::from_millis(200))).await;
+        assert_eq!(hung.ending, Ending::TimedOut);
+        let stopped = Launch::shell("sleep 60").run(std::future::ready(())).await.expect("runs");
+        assert_eq!(stopped.ending, Ending::Interrupted);
+    }
+
+    #[tokio::test]
+    async fn input_reaches_the_child() {
+        let launch = Launch { input: Some(b"abc".to_vec()), ..Launch::shell("tr a-z A-Z") };
+        assert_eq!(launch.run(std::future::pending()).await.expect("runs").output, b"ABC");
+    }
+
+    #[tokio::test]
+    async fn a_missing_program_is_named() {
+        let error = Launch::of(vec!["/no/such/program".into()]).run(std::future::pending()).await.expect_err("missing");
+        assert_eq!(error.to_string(), "cannot start `/no/such/program`");
+    }
+
+    #[test]
+    fn variables_point_at_the_run() {
+        let run = RunId::parse("r1").expect("an id");
+        let variables = environment("http://127.0.0.1:9", &run, "x-aegis-run");
+        let get = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
+        assert_eq!(get("OPENAI_BASE_URL"), Some("http://127.0.0.1:9/r/r1/v1"));
+        assert_eq!(get("ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:9/r/r1"));
+        assert!(get("NO_PROXY").expect("set").ends_with("127.0.0.1,localhost"));
+        assert!(get("OPENAI_CUSTOM_HEADERS").expect("set").ends_with("x-aegis-run: r1"));
+    }
+}

@@ -1,0 +1,225 @@
+//! `aegis.toml`: who is who, where requests go, bounds. Flags and `AEGIS_*` variables win over it.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::Deserialize;
+
+use super::{Exit, Failure};
+use crate::{
+    identity::{Hints, Identity, Roster, RosterRule},
+    plan::{PlanError, Problem},
+    proxy::Limits,
+    recording::Durability,
+};
+
+/// Version of the file's format that this build reads.
+const FORMAT: u32 = 1;
+/// The file in the working directory that is read without being named.
+const LOCAL: &str = "aegis.toml";
+
+/// The file. Every key is optional.
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Format of the file; 1.
+    pub format: Option<u32>,
+    /// Where to listen, for example `127.0.0.1:8484`.
+    pub listen: Option<String>,
+    /// Where recordings go.
+    pub log_dir: Option<PathBuf>,
+    /// The upstream.
+    pub upstream: UpstreamConfig,
+    /// Further upstreams, chosen by model.
+    pub route: Vec<RouteConfig>,
+    /// Names of headers and fields that carry hints.
+    pub hints: Hints,
+    /// What tells agents apart.
+    pub agent: Vec<RosterRule>,
+    /// Bounds.
+    pub limits: LimitsConfig,
+    /// What a record survives.
+    pub durability: Option<DurabilityConfig>,
+    /// Host names that the proxy answers for, beside addresses and loopback names.
+    pub allowed_hosts: Vec<String>,
+}
+
+/// `[upstream]`.
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamConfig {
+    /// `http://…`, `https://…` or `simulator`.
+    pub url: Option<String>,
+    /// Environment variable with the key that takes the place of the client's.
+    pub key_env: Option<String>,
+    /// PEM file of certificates to trust beside the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// `[[route]]`: requests for some models go elsewhere.
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// The model's name; `*` stands for any text.
+    pub model: String,
+    /// `http://…` or `https://…`.
+    pub url: String,
+    /// Environment variable with its key. The client's own key is never sent there.
+    pub key_env: Option<String>,
+}
+
+/// `[limits]`. Times are in seconds.
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    /// Largest request body, in bytes.
+    pub max_body_bytes: Option<usize>,
+    /// Connections at once.
+    pub max_connections: Option<usize>,
+    /// Exchanges at once.
+    pub max_streams: Option<usize>,
+    /// Longest wait for a request head.
+    pub head_timeout_s: Option<f64>,
+    /// Longest wait for a request body.
+    pub body_timeout_s: Option<f64>,
+    /// Longest wait for the head of a reply, and longest silence within one.
+    pub upstream_timeout_s: Option<f64>,
+    /// Longest wait for a client that does not read.
+    pub write_timeout_s: Option<f64>,
+    /// Longest wait for exchanges under way at shutdown.
+    pub drain_s: Option<f64>,
+}
+
+/// What a record survives.
+#[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DurabilityConfig {
+    /// `kill -9` of the proxy.
+    Written,
+    /// Loss of power.
+    Synced,
+}
+
+impl Config {
+    /// Reads the named file, else `./aegis.toml`, else the user's `aegis/config.toml`, else nothing.
+    ///
+    /// # Errors
+    /// A file that was named is missing, or a file is not a configuration.
+    pub fn load(named: Option<&Path>) -> Result<Self, Failure> {
+        let user = || {
+            let home = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+            let home = home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")));
+            home.map(|home| home.join("aegis").join("config.toml"))
+        };
+        let path = match named {
+            Some(path) => path.to_owned(),
+            None => match [Some(PathBuf::from(LOCAL)), user()].into_iter().flatten().find(|path| path.is_file()) {
+                Some(path) => path,
+                None => return Ok(Self::default()),
+            },
+        };
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", path.display())))?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads a file's text; `name` is how messages call it.
+    ///
+    /// # Errors
+    /// What is wrong, with line and column.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Failure> {
+        let config: Self =
+            toml::from_str(text).map_err(|error| Failure::new(Exit::Usage, located(name, text, &error)))?;
+        let refuse = |error: String| Failure::new(Exit::Usage, format!("{name}: {error}"));
+        match config.format {
+            None | Some(FORMAT) => {}
+            Some(other) => {
+                return Err(refuse(format!("format {other} is not one this build reads: expected {FORMAT}")));
+            }
+        }
+        config.hints.check().map_err(|error| refuse(error.to_string()))?;
+        Ok(config)
+    }
+
+    /// Who is who.
+    ///
+    /// # Errors
+    /// A roster rule that cannot be used.
+    pub fn identity(&self) -> Result<Identity, Failure> {
+        let roster = Roster::new(self.agent.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
+        Ok(Identity { hints: self.hints.clone(), roster })
+    }
+
+    /// The bounds.
+    ///
+    /// # Errors
+    /// A time that is no time.
+    pub fn limits(&self) -> Result<Limits, Failure> {
+        let defaults = Limits::default();
+        let given = &self.limits;
+        let times: BTreeMap<&str, Option<f64>> = BTreeMap::from([
+            ("head_timeout_s", given.head_timeout_s),
+            ("body_timeout_s", given.body_timeout_s),
+            ("upstream_timeout_s", given.upstream_timeout_s),
+            ("write_timeout_s", given.write_timeout_s),
+            ("drain_s", given.drain_s),
+        ]);
+        let time = |name: &str, default: Duration| match times.get(name).copied().flatten() {
+            None => Ok(default),
+            Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| {
+                Failure::new(Exit::Usage, format!("`limits.{name}` is not a time: expected seconds, got `{seconds}`"))
+            }),
+        };
+        Ok(Limits {
+            max_body_bytes: given.max_body_bytes.unwrap_or(defaults.max_body_bytes),
+            max_connections: given.max_connections.unwrap_or(defaults.max_connections),
+            max_streams: given.max_streams.unwrap_or(defaults.max_streams),
+            head_timeout: time("head_timeout_s", defaults.head_timeout)?,
+            body_timeout: time("body_timeout_s", defaults.body_timeout)?,
+            silence_timeout: time("upstream_timeout_s", defaults.silence_timeout)?,
+            write_timeout: time("write_timeout_s", defaults.write_timeout)?,
+            drain: time("drain_s", defaults.drain)?,
+        })
+    }
+
+    /// What a record survives.
+    pub fn durability(&self) -> Durability {
+        match self.durability {
+            Some(DurabilityConfig::Synced) => Durability::Synced,
+            _ => Durability::Written,
+        }
+    }
+}
+
+/// The error with its place, in the form in which plans say theirs.
+fn located(name: &str, text: &str, error: &toml::de::Error) -> PlanError {
+    let span = error.span().unwrap_or_default();
+    PlanError::new(name, text, vec![Problem { span, message: error.message().to_owned(), hint: None }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_where_it_is() {
+        for (text, said) in [
+            ("listen = 3", "aegis.toml:1:10"),
+            ("\nlistten = \"x\"", "aegis.toml:2:1"),
+            ("[limits]\nhead_timeout_s = -1.0", "expected seconds"),
+            ("[hints]\nagent_header = \"a b\"", "not a header name"),
+            ("format = 9", "format 9"),
+            ("[[agent]]\nname = \"a\"", "at least one condition"),
+        ] {
+            let config = Config::parse(text, "aegis.toml").and_then(|config| {
+                config.identity()?;
+                config.limits()
+            });
+            let error = config.expect_err(text).to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! `aegis plan`: checks plans, says what they do, lists what they may use, prints their JSON schema.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{Exit, Failure};
+use crate::plan::{self, Entry, Operation, Plan};
+use crate::recording;
+use crate::trajectory::{Side, Trajectory};
+
+/// Options of `plan`.
+#[derive(Debug, clap::Args)]
+pub(super) struct PlanArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Check plans and run their own tests.
+    Check {
+        /// Plan files.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Say which steps of this recorded run each injection would meet.
+        #[arg(long, value_name = "RUN_DIR")]
+        against: Option<PathBuf>,
+    },
+    /// Say in plain words what a plan does.
+    Explain {
+        /// Plan file.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// List the manipulators and faults with their parameters.
+    List {
+        /// Only those whose name contains this.
+        name: Option<String>,
+    },
+    /// Print the JSON schema of plans, for editors.
+    Schema,
+}
+
+pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let (exit, text) = match &arguments.action {
+        Action::Check { files, against } => {
+            let recording = against.as_deref().map(recording::read).transpose()?;
+            let run = recording.as_ref().map(|recording| &recording.trajectory);
+            let checked: Vec<Checked> = files.iter().map(|file| check(file, run)).collect::<Result<_, _>>()?;
+            let exit = if checked.iter().all(Checked::passed) { Exit::Ok } else { Exit::Finding };
+            let text =
+                if json { pretty(&checked.iter().map(Checked::data).collect::<Vec<_>>()) } else { texts(&checked) };
+            (exit, text)
+        }
+        Action::Explain { file } => (Exit::Ok, plan::explain(&read(file)?)),
+        Action::List { name } => {
+            let mut entries = plan::catalogue();
+            entries.retain(|entry| name.as_ref().is_none_or(|name| entry.name.contains(name)));
+            (Exit::Ok, if json { pretty(&entries) } else { listed(&entries) })
+        }
+        Action::Schema => (Exit::Ok, pretty(&plan::schema())),
+    };
+    out.write_all(text.as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(exit)
+}
+
+/// Reads a plan file; a larger one than a plan may be is not read to its end.
+///
+/// # Errors
+/// What kept it from being read, with its name, or every problem of the plan.
+pub(super) fn read(file: &Path) -> Result<Plan, Failure> {
+    let name = file.display();
+    let cannot = |error: &dyn std::error::Error| Failure::new(Exit::Usage, format!("cannot read `{name}`: {error}"));
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(plan::SIZE_LIMIT).unwrap_or(u64::MAX).saturating_add(1);
+    let handle = std::fs::File::open(file).map_err(|error| cannot(&error))?;
+    handle.take(limit).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        // The cut may have split a character: what was read is too long in any case.
+        Err(error) if error.as_bytes().len() > plan::SIZE_LIMIT => {
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        }
+        Err(error) => return Err(cannot(&error)),
+    };
+    plan::parse(&text, &name.to_string()).map_err(|errors| Failure::new(Exit::Usage, errors))
+}
+
+/// What was found about one plan file.
+#[derive(Debug)]
+struct Checked {
+    file: String,
+    injections: usize,
+    /// Failed checks: the line of each, and what was not as expected.
+    failures: Vec<(usize, String)>,
+    checks: usize,
+    matched: Vec<plan::Matched>,
+}
+
+fn check(file: &Path, run: Option<&Trajectory>) -> Result<Checked, Failure> {
+    let plan = read(file)?;
+    let file = file.display().to_string();
+    let matched = if let Some(run) = run {
+        plan::against(&plan, run).map_err(|error| Failure::new(Exit::Usage, format!("{file}: {error}")))?
+    } else {
+        plan::require_resolved(&plan, &file).map_err(|errors| Failure::new(Exit::Usage, errors))?;
+        Vec::new()
+    };
+    let reports = plan.run_checks().into_iter();
+    let failures = reports.flat_map(|report| report.failures.into_iter().map(move |failure| (report.line, failure)));
+    Ok(Checked {
+        failures: failures.collect(),
+        injections: plan.injections.len(),
+        checks: plan.checks.len(),
+        file,
+        matched,
+    })
+}
+
+impl Checked {
+    fn passed(&self) -> bool {
+        self.failures.is_empty() && self.matched.iter().all(|matched| !matched.steps.is_empty())
+    }
+
+    fn data(&self) -> serde_json::Value {
+        let failures: Vec<_> =
+            self.failures.iter().map(|(line, failure)| json!({"line": line, "failure": failure})).collect();
+        let matched: Vec<_> = self
+            .matched
+            .iter()
+            .map(|m| json!({"injection": m.injection, "steps": m.steps, "nearest_miss": m.nearest_miss}))
+            .collect();
+        json!({"file": self.file, "passed": self.passed(), "injections": self.injections, "checks": self.checks,
+            "failures": failures, "matched": matched})
+    }
+}
+
+fn texts(checked: &[Checked]) -> String {
+    let mut text = String::new();
+    for Checked { file, injections, failures, checks, matched } in checked {
+        for (line, failure) in failures {
+            let _ = writeln!(text, "{file}:{line}: check failed: {failure}");
+        }
+        for plan::Matched { injection, steps, nearest_miss } in matched {
+            let steps = steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let _ = match nearest_miss {
+                Some(miss) => writeln!(text, "{file}: injection {injection} would meet no step: {miss}"),
+                None => writeln!(text, "{file}: injection {injection} would meet step {steps}"),
+            };
+        }
+        if failures.is_empty() {
+            let plural = |count: usize| if count == 1 { "" } else { "s" };
+            let (several, many) = (plural(*injections), plural(*checks));
+            let _ = writeln!(text, "{file}: {injections} injection{several}, {checks} check{many} passed");
+        }
+    }
+    super::escape(&text)
+}
+
+/// Data as JSON. Serialising our own values cannot fail; an empty text would show it if it did.
+fn pretty(data: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(data).unwrap_or_default() + "\n"
+}
+
+fn listed(entries: &[Entry]) -> String {
+    let mut text = String::new();
+    for (operation, heading) in [
+        (Operation::Manipulator, "Manipulators (`manipulator.NAME = { … }`) edit what an agent is asked or answers"),
+        (Operation::Fault, "Faults (`fault.NAME = { … }`) disturb the transport or the protocol"),
+    ] {
+        let mut entries = entries.iter().filter(|entry| entry.operation == operation).peekable();
+        if entries.peek().is_none() {
+            continue;
+        }
+        let blank = if text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{blank}{heading}");
+        entries.for_each(|entry| describe(&mut text, entry));
+    }
+    text
+}
+
+fn describe(text: &mut String, entry: &Entry) {
+    let sides: Vec<&str> =
+        entry.sides.iter().map(|side| if *side == Side::Request { "request" } else { "response" }).collect();
+    let sides = if sides.is_empty() { String::new() } else { format!(" ({})", sides.join(", ")) };
+    let _ = writeln!(text, "\n  {}{sides}\n      {}", entry.name, entry.summary);
+    for parameter in &entry.parameters {
+        let need = match (&parameter.default, parameter.required) {
+            (_, true) => ", required".to_owned(),
+            (Some(default), _) => format!(", default {default}"),
+            (None, _) => String::new(),
+        };
+        let _ =
+            writeln!(text, "        {} = {}{need}\n            {}", parameter.name, parameter.takes, parameter.summary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: PlanArgs,
+    }
+
+    fn run_line(words: &[&str], json: bool) -> Result<(u8, String), String> {
+        let line = Line::try_parse_from([&["plan"], words].concat()).map_err(|error| error.to_string())?;
+        let mut out = Vec::new();
+        let exit = run(&line.args, json, &mut out).map_err(|failure| failure.error.to_string())?;
+        Ok((exit.code(), String::from_utf8(out).expect("text")))
+    }
+
+    fn written(directory: &tempfile::TempDir, name: &str, text: &str) -> String {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).expect("a temporary file");
+        path.to_str().expect("a name in UTF-8").to_owned()
+    }
+
+    #[test]
+    fn check_tells_good_from_failing_from_broken() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let plan = "[[injection]]\nagent = \"a\"\nfailure_mode = \"FM-3.1\"\nwhen.call = 0\n\
+                    manipulator.end_early = { text = \"done\" }\n[[check]]\nagent = \"a\"\nmessages = [\"user: q\"]\n\
+                    reply = \"x\"\nexpect = \"done\"\n";
+        let good = written(&directory, "good.toml", plan);
+        let failing = written(&directory, "failing.toml", &plan.replace("expect = \"done\"", "expect = \"x\""));
+        let broken = written(&directory, "broken.toml", "[[injection]]\n");
+        let unresolved = written(&directory, "unresolved.toml", &plan.replace("when.call = 0", "when.step = 0"));
+        assert_eq!(run_line(&["check", &good], false).map(|(code, _)| code), Ok(0));
+        let (code, out) = run_line(&["check", &failing, &good], false).expect("runs");
+        assert!(
+            code == 1 && out.contains("failing.toml:6: check failed: the answer: expected\n  x\ngot\n  done"),
+            "{out}"
+        );
+        assert!(
+            run_line(&["check", &broken], false).expect_err("broken").contains("broken.toml:1:1: the injection has no")
+        );
+        assert!(run_line(&["check", &unresolved], false).expect_err("no run").contains("needs a recorded run"));
+        assert!(
+            run_line(&["check", "no-such.toml"], false).expect_err("missing").contains("cannot read `no-such.toml`")
+        );
+        let binary = directory.path().join("binary.toml");
+        std::fs::write(&binary, [0xff, 0xfe]).expect("a temporary file");
+        let binary = binary.to_str().expect("a name in UTF-8");
+        assert!(run_line(&["check", binary], false).expect_err("binary").contains("utf-8"));
+    }
+
+    #[test]
+    fn list_names_everything_and_filters() {
+        let (_, all) = run_line(&["list"], false).expect("runs");
+        for entry in plan::catalogue() {
+            assert!(all.contains(&format!("\n  {}", entry.name)), "{}", entry.name);
+        }
+        let (_, one) = run_line(&["list", "hang"], true).expect("runs");
+        let one: serde_json::Value = serde_json::from_str(&one).expect("json");
+        assert_eq!(one.pointer("/0/name").and_then(serde_json::Value::as_str), Some("hang"));
+        assert_eq!(one.as_array().map(Vec::len), Some(1));
+    }
+}

@@ -1,0 +1,60 @@
+//! `aegis repair RUN`: cuts a torn end, or rescues what can be read of a damaged run into a new one.
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Exit, Failure};
+use crate::recording::{self, RecordingError};
+
+/// Options of `repair`.
+#[derive(Debug, Args)]
+pub(super) struct RepairArgs {
+    /// The run's directory.
+    #[arg(value_name = "RUN_DIR")]
+    dir: PathBuf,
+    /// Copy every record that is whole into a new run directory; the damaged one stays as it is.
+    #[arg(long)]
+    salvage: bool,
+    /// The new directory.
+    #[arg(long, value_name = "DIR", requires = "salvage", default_value = None)]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let target = arguments.salvage.then(|| {
+        arguments.out.clone().unwrap_or_else(|| {
+            let mut name = arguments.dir.file_name().unwrap_or_default().to_owned();
+            name.push("-salvaged");
+            arguments.dir.with_file_name(name)
+        })
+    });
+    let repaired = recording::repair(&arguments.dir, target.as_deref()).map_err(|error| {
+        let hint = match &error {
+            RecordingError::Corrupt { .. } => Some("add `--salvage` to copy what can be read into a new directory"),
+            RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
+                Some("name another directory with `--out DIR`")
+            }
+            _ => None,
+        };
+        let failure = Failure::from(error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let dir = target.as_ref().unwrap_or(&arguments.dir).display().to_string();
+    let written = if json {
+        writeln!(out, "{}", json!({"run_dir": dir, "repaired": repaired}))
+    } else {
+        let recording::Repaired { records, lost, torn_bytes, steps } = repaired;
+        writeln!(
+            out,
+            "{}: {records} records, {steps} steps; {lost} records lost, {torn_bytes} bytes of a torn end moved",
+            super::escape(&dir)
+        )
+    };
+    written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(Exit::Ok)
+}

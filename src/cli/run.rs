@@ -1,0 +1,218 @@
+//! `aegis run -- CMD`: a command as one recorded run.
+
+use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
+
+use clap::Args;
+
+use super::{Exit, Failure, Finished, Format, Global, serve::bind, settings, settings::ProxyArgs};
+use crate::{
+    launch::{Echo, Ended, Ending, Launch, environment},
+    proxy::{Proxy, serve},
+    recording,
+    trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
+};
+
+/// Longest excerpt of a check's output that is kept as evidence, in characters.
+const EVIDENCE_MAX: usize = 400;
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    proxy: ProxyArgs,
+    /// The run's name; made if none.
+    #[arg(long, value_name = "NAME")]
+    run: Option<String>,
+    /// Command that judges the outcome: run by `sh -c`, the child's output on its standard input, `AEGIS_RUN_DIR` set.
+    /// Exit code 0 is success, 1 failure, anything else unknown.
+    #[arg(long, value_name = "CMD")]
+    check: Option<String>,
+    /// Seconds after which the command is ended.
+    #[arg(long, value_name = "S")]
+    timeout: Option<f64>,
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+struct Concluded {
+    run: RunId,
+    dir: std::path::PathBuf,
+    steps: u32,
+    ending: Ending,
+    outcome: Outcome,
+    label: Result<Label, NoLabel>,
+    planned: bool,
+}
+
+pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Failure> {
+    settings::raise_file_limit();
+    let id = match &arguments.run {
+        Some(name) => RunId::parse(name).map_err(|error| Failure::new(Exit::Usage, error))?,
+        None => settings::fresh_run_id(),
+    };
+    let limit = arguments.timeout.map(Duration::try_from_secs_f64).transpose();
+    let limit = limit.map_err(|error| Failure::new(Exit::Usage, format!("--timeout: {error}")))?;
+    let (proxy, _) = arguments.proxy.proxy(Some(id.clone()))?;
+    let echo = if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout };
+    let concluded = settings::block_on(conduct(Arc::new(proxy), id, arguments, limit, echo))??;
+    if !global.quiet {
+        concluded.talk();
+    }
+    Ok(concluded.finish())
+}
+
+async fn conduct(
+    proxy: Arc<Proxy>,
+    id: RunId,
+    arguments: &RunArgs,
+    limit: Option<Duration>,
+    echo: Echo,
+) -> Result<Concluded, Failure> {
+    let listener = bind("127.0.0.1:0").await?;
+    let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    // The run exists from here on, so that even a child that makes no call leaves a record.
+    let run = proxy.runs.get(&id).map_err(|error| Failure::new(recording_exit(&error), error))?;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
+        let _ = stopped.await;
+    }));
+    let header = &proxy.identity.hints.run_header;
+    let launch = Launch {
+        environment: environment(&format!("http://{address}"), &id, header),
+        limit,
+        echo,
+        ..Launch::of(arguments.command.clone())
+    };
+    let ended = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
+    drop(stop);
+    let _ = server.await;
+    let outcome = judge(&ended, arguments.check.as_deref(), run.dir()).await?;
+    let recording = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
+    run.recorder.set_outcome(outcome.clone()).map_err(recording)?;
+    proxy.runs.retire();
+    run.recorder.seal().map_err(recording)?;
+    let label = recording::label_run(run.dir()).map_err(recording)?;
+    let (dir, steps, planned) = (run.dir().to_owned(), run.steps(), run.plan.is_some());
+    Ok(Concluded { run: id, dir, steps, ending: ended.ending, outcome, label, planned })
+}
+
+/// How a verb ends that cannot open its run.
+pub(super) fn recording_exit(error: &crate::proxy::ProxyError) -> Exit {
+    match error {
+        crate::proxy::ProxyError::Recording(error) if error.exit_code() == Exit::Recording.code() => Exit::Recording,
+        _ => Exit::Usage,
+    }
+}
+
+/// Resolves when we are asked to stop.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+/// What the run achieved: by the check if there is one, else by the child's own end.
+async fn judge(ended: &Ended, check: Option<&str>, dir: &Path) -> Result<Outcome, Failure> {
+    let by_itself = |verdict, reason, evidence: String| Outcome { verdict, reason: Some(reason), evidence };
+    match (ended.ending, check) {
+        (Ending::TimedOut, _) => {
+            Ok(by_itself(Verdict::Failure, Reason::Timeout, "the command ran out of time".to_owned()))
+        }
+        (Ending::Interrupted, _) => Ok(by_itself(Verdict::Unknown, Reason::Exit, "interrupted".to_owned())),
+        (_, Some(check)) => {
+            let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+            let launch = Launch {
+                environment: vec![("AEGIS_RUN_DIR".to_owned(), dir.display().to_string())],
+                input: Some(ended.output.clone()),
+                ..Launch::shell(check)
+            };
+            let checked = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
+            let said: String = String::from_utf8_lossy(&checked.output).trim().chars().take(EVIDENCE_MAX).collect();
+            let verdict = match checked.ending {
+                Ending::Exited(0) => Verdict::Success,
+                Ending::Exited(1) => Verdict::Failure,
+                _ => Verdict::Unknown,
+            };
+            let ending = describe(checked.ending);
+            let evidence = if said.is_empty() { format!("check {ending}") } else { format!("check {ending}: {said}") };
+            Ok(by_itself(verdict, Reason::Check, evidence))
+        }
+        (Ending::Exited(0), None) => Ok(Outcome::default()),
+        (ending, None) => Ok(by_itself(Verdict::Failure, Reason::Exit, format!("command {}", describe(ending)))),
+    }
+}
+
+fn describe(ending: Ending) -> String {
+    match ending {
+        Ending::Exited(code) => format!("exited with {code}"),
+        Ending::Signalled(signal) => format!("was ended by signal {signal}"),
+        Ending::TimedOut => "ran out of time".to_owned(),
+        Ending::Interrupted => "was interrupted".to_owned(),
+    }
+}
+
+impl Concluded {
+    fn exit(&self) -> Exit {
+        match (self.ending, &self.outcome) {
+            (Ending::Interrupted, _) => Exit::Signal(2),
+            _ if self.steps == 0 => Exit::Infrastructure,
+            (Ending::TimedOut, _) => Exit::Finding,
+            (_, outcome) if outcome.verdict == Verdict::Failure => Exit::Finding,
+            _ if self.planned && self.label == Err(NoLabel::NotInjected) && !self.any_fault() => Exit::Finding,
+            _ => Exit::Ok,
+        }
+    }
+
+    /// Whether a fault, which never makes a label, was delivered.
+    fn any_fault(&self) -> bool {
+        recording::read(&self.dir).is_ok_and(|recording| {
+            recording.trajectory.steps.iter().flat_map(|step| &step.injected).any(|error| error.delivered)
+        })
+    }
+
+    fn talk(&self) {
+        if self.steps == 0 {
+            eprintln!("error: the command made no model call through the proxy");
+            eprintln!("  set for it: OPENAI_BASE_URL, OPENAI_API_BASE, OPENAI_API_BASE_URL, ANTHROPIC_BASE_URL");
+            eprintln!(
+                "hint: a base URL in the program's own code or configuration wins over these; point it at the variable"
+            );
+        }
+        eprintln!("run      {}  {} steps", self.dir.display(), self.steps);
+        eprintln!("next     aegis show {}", self.dir.display());
+        eprintln!("         aegis agents {}", self.dir.display());
+    }
+
+    fn finish(self) -> Finished {
+        let verdict = match self.outcome.verdict {
+            Verdict::Success => "success",
+            Verdict::Failure => "failure",
+            Verdict::Unknown => "unknown",
+        };
+        let label = match (&self.label, self.planned) {
+            (Ok(label), _) => {
+                let named =
+                    label.errors.iter().map(|entry| format!("{} at step {}", entry.error.agent, entry.error.step));
+                format!("  label delivered: {}", named.collect::<Vec<_>>().join(", "))
+            }
+            (Err(why), true) => format!("  no label: {why}"),
+            (Err(_), false) => String::new(),
+        };
+        let data = serde_json::json!({
+            "run": self.run,
+            "run_dir": self.dir,
+            "steps": self.steps,
+            "outcome": self.outcome,
+            "label": self.label.as_ref().ok(),
+            "no_label": self.label.as_ref().err(),
+        });
+        let summary = format!("{}  {} steps  outcome {verdict}{label}", self.run, self.steps);
+        Finished { exit: self.exit(), summary, data }
+    }
+}

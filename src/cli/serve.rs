@@ -1,0 +1,253 @@
+//! `aegis serve`: the proxy, until it is told to stop.
+
+use std::{
+    io::Write,
+    net::{IpAddr, SocketAddr},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::Args;
+use tokio::{net::TcpListener, sync::watch};
+
+use super::{Exit, Failure, Global, run::recording_exit, settings, settings::ProxyArgs};
+use crate::{
+    proxy::{Proxy, Run, serve, serve_control},
+    recording,
+    trajectory::RunId,
+};
+
+/// How often idle runs are looked for.
+const IDLE_CHECK: Duration = Duration::from_secs(5);
+
+/// Options of `serve`.
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    #[command(flatten)]
+    proxy: ProxyArgs,
+    /// Where to listen. Port 0 takes a free one and prints it as a JSON line.
+    #[arg(long, env = "AEGIS_LISTEN", value_name = "ADDR")]
+    listen: Option<String>,
+    /// The run of requests that name none.
+    #[arg(long, value_name = "NAME")]
+    run: Option<String>,
+    /// Seconds without traffic after which a run is sealed.
+    #[arg(long, default_value_t = 300, value_name = "S")]
+    idle: u64,
+    /// Listen for outcomes (POST /outcome) here; the token is read from `AEGIS_CONTROL_TOKEN`, or made and printed.
+    #[arg(long, value_name = "ADDR")]
+    control: Option<String>,
+}
+
+pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failure> {
+    settings::raise_file_limit();
+    let named =
+        arguments.run.as_deref().map(RunId::parse).transpose().map_err(|error| Failure::new(Exit::Usage, error))?;
+    let planned = arguments.proxy.plan.is_some();
+    // Calls of several runs under one number line would make a plan hit at random.
+    let default = named.clone().or_else(|| (!planned).then(settings::fresh_run_id));
+    let (proxy, config) = arguments.proxy.proxy(default)?;
+    let origins: Vec<String> =
+        config.route.iter().map(|route| route.url.clone()).chain([proxy.upstream.name().to_owned()]).collect();
+    let listen = arguments.listen.clone().or(config.listen).unwrap_or_else(|| "127.0.0.1:8484".to_owned());
+    let proxy = Arc::new(proxy);
+    if planned && named.is_none() {
+        eprintln!(
+            "note: with a plan, each request must name its run: base URL http://{listen}/r/<run>/v1, or start with --run NAME"
+        );
+    }
+    settings::block_on(serve_until_told(Arc::clone(&proxy), &listen, &origins, named, arguments, global))?
+}
+
+async fn serve_until_told(
+    proxy: Arc<Proxy>,
+    listen: &str,
+    origins: &[String],
+    named: Option<RunId>,
+    arguments: &ServeArgs,
+    global: &Global,
+) -> Result<Exit, Failure> {
+    let listener = bind(listen).await?;
+    let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    let (told, stop) = watch::channel(None::<Signal>);
+    let control = match &arguments.control {
+        Some(control) => Some(bind(control).await?),
+        None => None,
+    };
+    let listening = [Some(address), control.as_ref().and_then(|control| control.local_addr().ok())];
+    if let Some(origin) = origins.iter().find(|origin| listening.iter().flatten().any(|own| is_own(origin, *own))) {
+        return Err(Failure::new(Exit::Usage, format!("the upstream {origin} is this proxy itself")));
+    }
+    if let Some(run) = &named {
+        // Who holds a run that was named is said now, not at the first call.
+        proxy.runs.get(run).map_err(|error| Failure::new(recording_exit(&error), error))?;
+    }
+    announce(address, control.as_ref(), listen, &proxy, global)?;
+    let control = control.map(|control| {
+        let token = control_token(&control, global);
+        tokio::spawn(serve_control(Arc::clone(&proxy), control, token, told_to_stop(stop.clone())))
+    });
+    let sealing = tokio::spawn(seal_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
+    tokio::spawn(watch_signals(told));
+    let cut = tokio::select! {
+        cut = serve(Arc::clone(&proxy), listener, told_to_stop(stop.clone())) => cut,
+        () = forced(stop.clone()) => usize::MAX,
+    };
+    sealing.abort();
+    if let Some(control) = control {
+        control.abort();
+    }
+    let forced = cut == usize::MAX;
+    if !forced {
+        seal(proxy.runs.retire(), global)?;
+    }
+    let signal = *stop.borrow();
+    Ok(match signal {
+        Some(signal) if forced => Exit::Signal(signal.number()),
+        _ => Exit::Ok,
+    })
+}
+
+/// Whether an upstream is one of our own listeners: such a proxy would ask itself for ever.
+fn is_own(origin: &str, own: SocketAddr) -> bool {
+    let Ok(uri) = origin.parse::<hyper::Uri>() else { return false };
+    let host = uri.host().unwrap_or_default();
+    let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
+    let here = |ip: IpAddr| ip == own.ip() || ip.is_unspecified() || (own.ip().is_unspecified() && ip.is_loopback());
+    let is_here = host.trim_matches(['[', ']']).parse().map_or(host.eq_ignore_ascii_case("localhost"), here);
+    port == own.port() && is_here
+}
+
+/// Binds a listener.
+pub(super) async fn bind(address: &str) -> Result<TcpListener, Failure> {
+    let resolved: SocketAddr = address.parse().map_err(|_| {
+        Failure::new(
+            Exit::Usage,
+            format!("`{address}` is no address to listen on: expected IP:PORT, for example 127.0.0.1:8484"),
+        )
+    })?;
+    TcpListener::bind(resolved).await.map_err(|error| {
+        let failure = Failure::new(Exit::Usage, format!("cannot listen on {address}: {error}"));
+        if error.kind() == std::io::ErrorKind::AddrInUse {
+            return failure.hint("another program holds the port; --listen 127.0.0.1:0 takes a free one");
+        }
+        failure
+    })
+}
+
+/// Says where the proxy listens: a JSON line on standard output when the port was left open, talk otherwise.
+fn announce(
+    address: SocketAddr,
+    control: Option<&TcpListener>,
+    asked: &str,
+    proxy: &Proxy,
+    global: &Global,
+) -> Result<(), Failure> {
+    if asked.ends_with(":0") || global.format == super::Format::Json {
+        let mut line = serde_json::json!({"listen": address.to_string()});
+        if let (Some(control), Some(object)) =
+            (control.and_then(|control| control.local_addr().ok()), line.as_object_mut())
+        {
+            object.insert("control".to_owned(), control.to_string().into());
+        }
+        let mut out = std::io::stdout();
+        writeln!(out, "{line}")
+            .and_then(|()| out.flush())
+            .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    if !global.quiet {
+        let log_dir = proxy.runs.template().log_dir.display();
+        eprintln!("listening on http://{address}  upstream {}  recordings {log_dir}/", proxy.upstream.name());
+        eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}/v1");
+    }
+    Ok(())
+}
+
+/// The control token: given, or made and shown once.
+fn control_token(control: &TcpListener, global: &Global) -> String {
+    if let Some(token) = std::env::var("AEGIS_CONTROL_TOKEN").ok().filter(|token| !token.is_empty()) {
+        return token;
+    }
+    let token = settings::fresh_token();
+    if let (Ok(address), false) = (control.local_addr(), global.quiet) {
+        eprintln!("control http://{address}/outcome  token {token}");
+    }
+    token
+}
+
+/// Seals runs that have had no traffic for a while.
+async fn seal_idle(proxy: Arc<Proxy>, idle: Duration) {
+    let mut tick = tokio::time::interval(IDLE_CHECK.min(idle.max(Duration::from_millis(100))));
+    loop {
+        tick.tick().await;
+        for run in proxy.runs.retire_idle(idle, proxy.default_run.as_ref()) {
+            if let Err(error) = run.recorder.seal() {
+                tracing::error!(run = %run.id, %error, "cannot seal");
+            }
+            conclude(run.dir());
+        }
+    }
+}
+
+/// Seals runs and says where they are.
+fn seal(runs: Vec<Arc<Run>>, global: &Global) -> Result<(), Failure> {
+    for run in runs {
+        run.recorder.seal().map_err(|error| Failure::new(Exit::Recording, error))?;
+        conclude(run.dir());
+        if !global.quiet {
+            eprintln!("sealed {}  {} steps  aegis show {0}", run.dir().display(), run.steps());
+        }
+    }
+    Ok(())
+}
+
+/// Writes the label of a sealed run, if it has one.
+fn conclude(dir: &Path) {
+    if let Err(error) = recording::label_run(dir) {
+        tracing::error!(run = %dir.display(), %error, "cannot derive a label");
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    Interrupt,
+    Terminate,
+    Again(u8),
+}
+
+impl Signal {
+    fn number(self) -> u8 {
+        match self {
+            Signal::Interrupt => 2,
+            Signal::Terminate => 15,
+            Signal::Again(number) => number,
+        }
+    }
+}
+
+/// The first signal stops in order, the second at once.
+async fn watch_signals(told: watch::Sender<Option<Signal>>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    let mut first = true;
+    loop {
+        let signal = tokio::select! {
+            _ = interrupt.recv() => Signal::Interrupt,
+            _ = terminate.recv() => Signal::Terminate,
+        };
+        let signal = if std::mem::take(&mut first) { signal } else { Signal::Again(signal.number()) };
+        told.send_replace(Some(signal));
+    }
+}
+
+async fn told_to_stop(mut stop: watch::Receiver<Option<Signal>>) {
+    let _ = stop.wait_for(Option::is_some).await;
+}
+
+async fn forced(mut stop: watch::Receiver<Option<Signal>>) {
+    let _ = stop.wait_for(|signal| matches!(signal, Some(Signal::Again(_)))).await;
+}

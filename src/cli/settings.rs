@@ -1,0 +1,164 @@
+//! From flags and `aegis.toml` to a proxy: what `serve`, `run` and `demo` share.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::Args;
+
+use super::{Exit, Failure, config::Config};
+use crate::{
+    plan::{self, Plan},
+    proxy::{HttpUpstream, Origin, Proxy, RunTemplate, Runs, upstream::Upstream},
+    recording::Settings,
+    simulator::Simulator,
+    trajectory::RunId,
+};
+
+/// The public API, used when nothing else is named.
+const PUBLIC_API: &str = "https://api.openai.com/v1";
+
+/// Options of every verb that runs a proxy.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ProxyArgs {
+    /// Where requests go: http://…, https://… or `simulator` (the embedded scripted model).
+    /// Without it: [upstream] of aegis.toml, else `OPENAI_BASE_URL`, else the public API.
+    #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
+    pub upstream: Option<String>,
+    /// Plan of injections.
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Where recordings go; a directory a run.
+    #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
+    pub log_dir: Option<PathBuf>,
+    /// Configuration; ./aegis.toml if there is one.
+    #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Seed of the simulator.
+    #[arg(long, default_value_t = 7, value_name = "N")]
+    pub simulator_seed: u64,
+    /// PEM file of certificates to trust beside the system's.
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+}
+
+impl ProxyArgs {
+    /// Reads configuration and plan, and checks everything before a request can come.
+    ///
+    /// # Errors
+    /// Whatever cannot be used, with the place and what was expected.
+    pub(super) fn proxy(&self, run: Option<RunId>) -> Result<(Proxy, Config), Failure> {
+        let config = Config::load(self.config.as_deref())?;
+        let plan = self.plan.as_deref().map(read_plan).transpose()?.map(Arc::new);
+        let upstream = self.upstream(&config)?;
+        let template = RunTemplate {
+            log_dir: self.log_dir(&config),
+            recording: Settings { durability: config.durability(), ..Settings::default() },
+            plan,
+            upstream: upstream.name().to_owned(),
+        };
+        let proxy = Proxy {
+            identity: config.identity()?,
+            upstream,
+            runs: Runs::new(template),
+            default_run: run,
+            routes: config.route.iter().map(|route| model_pattern(&route.model)).collect::<Result<_, _>>()?,
+            allowed_hosts: config.allowed_hosts.clone(),
+            limits: config.limits()?,
+        };
+        Ok((proxy, config))
+    }
+
+    /// Where recordings go.
+    pub(super) fn log_dir(&self, config: &Config) -> PathBuf {
+        self.log_dir.clone().or_else(|| config.log_dir.clone()).unwrap_or_else(|| PathBuf::from("logs"))
+    }
+
+    fn upstream(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {
+        let inherited = || std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty());
+        let url = self.upstream.clone().or_else(|| config.upstream.url.clone()).or_else(inherited);
+        let url = url.unwrap_or_else(|| PUBLIC_API.to_owned());
+        if url == "simulator" {
+            return Ok(Arc::new(Simulator::new(self.simulator_seed)));
+        }
+        let usage = |error: crate::proxy::OriginError| Failure::new(Exit::Usage, error);
+        if config.hints.uses_keys() && config.upstream.key_env.is_none() {
+            let error = "API keys carry hints ([hints] key or keys), so they must not reach the upstream";
+            return Err(Failure::new(Exit::Usage, error)
+                .hint("name the variable that holds the upstream's key: [upstream] key_env = \"…\""));
+        }
+        let default = origin(&url, config.upstream.key_env.as_deref()).map_err(usage)?;
+        let routes = config.route.iter().map(|route| origin(&route.url, route.key_env.as_deref()));
+        let routes = routes.collect::<Result<Vec<_>, _>>().map_err(usage)?;
+        let ca_file = self.ca_file.as_deref().or(config.upstream.ca_file.as_deref());
+        let timeout = config.limits()?.silence_timeout;
+        HttpUpstream::new(default, routes, ca_file, timeout).map(HttpUpstream::shared).map_err(usage)
+    }
+}
+
+/// An upstream whose key, if it has one of its own, is in an environment variable.
+fn origin(url: &str, key_env: Option<&str>) -> Result<Origin, crate::proxy::OriginError> {
+    let key = key_env.map(|name| {
+        let key = std::env::var(name).ok().filter(|key| !key.is_empty());
+        key.map(|key| (name, key)).ok_or_else(|| crate::proxy::OriginError::KeyMissing(name.to_owned()))
+    });
+    let key = key.transpose()?;
+    Origin::parse(url, key.as_ref().map(|(name, key)| (*name, key.as_str())))
+}
+
+/// A model pattern: `*` stands for any text.
+fn model_pattern(pattern: &str) -> Result<regex::Regex, Failure> {
+    let expression = pattern.split('*').map(regex::escape).collect::<Vec<_>>().join(".*");
+    regex::Regex::new(&format!("^{expression}$")).map_err(|error| Failure::new(Exit::Usage, error))
+}
+
+/// Reads and checks a plan that is to be applied as it stands.
+///
+/// # Errors
+/// Every error of the file, with line and column; injections that count in a recorded run.
+fn read_plan(path: &Path) -> Result<Plan, Failure> {
+    let plan = super::plan::read(path)?;
+    plan::require_resolved(&plan, &path.display().to_string()).map_err(|errors| Failure::new(Exit::Usage, errors))?;
+    Ok(plan)
+}
+
+/// Runs asynchronous work on worker threads; `AEGIS_WORKERS` says how many (default: one a core).
+///
+/// # Errors
+/// The threads cannot be started.
+pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let workers = std::env::var("AEGIS_WORKERS").ok().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(workers) = workers {
+        builder.worker_threads(workers);
+    }
+    let runtime = builder.enable_all().build().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(runtime.block_on(work))
+}
+
+/// An opaque run id: nothing of task, agent or mode is in it.
+pub(super) fn fresh_run_id() -> RunId {
+    let now = jiff::Timestamp::now();
+    let seed =
+        format!("{}-{}-{}", now.as_nanosecond(), std::process::id(), std::thread::current().name().unwrap_or_default());
+    RunId::hashed("r", seed.as_bytes())
+}
+
+/// Raises the limit of open files as far as it goes: an exchange takes two.
+pub(super) fn raise_file_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+    {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// A token that nobody can guess: 128 random bits from the system.
+pub(super) fn fresh_token() -> String {
+    use std::{collections::hash_map::RandomState, hash::BuildHasher};
+    // The standard library seeds each map's keys from the system's random source.
+    let bits = || RandomState::new().hash_one(0u8);
+    format!("{:016x}{:016x}", bits(), bits())
+}

@@ -1,0 +1,108 @@
+//! The same as data: field names are stable, programs rely on them.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{change, view::View};
+use crate::{
+    recording::Recording,
+    trajectory::{Attempt, Step},
+};
+
+/// The run, with these of its steps.
+pub(super) fn of(recording: &Recording, steps: &[&Step], with_changes: bool) -> Value {
+    let manifest = &recording.manifest;
+    let failures = recording.manipulator_failures.iter().map(|failure| {
+        json!({"step": failure.step, "attempt": failure.attempt, "injection": failure.injection,
+            "operator": failure.operator, "why": failure.why})
+    });
+    json!({
+        "run": manifest.run,
+        "task": manifest.task,
+        "started": manifest.started,
+        "ended": manifest.ended,
+        "upstream": manifest.upstream,
+        "seed": manifest.seed,
+        "plan_digest": manifest.plan_digest,
+        "sealed": recording.sealed,
+        "open_exchanges": recording.open_exchanges,
+        "outcome": manifest.outcome,
+        "label": recording.label,
+        "notes": recording.notes,
+        "manipulator_failures": failures.collect::<Vec<_>>(),
+        "steps": steps.iter().map(|step| step_of(step, with_changes)).collect::<Vec<_>>(),
+    })
+}
+
+fn step_of(step: &Step, with_changes: bool) -> Value {
+    let attribution = &step.attribution;
+    let last = step.last_attempt();
+    let mut value = json!({
+        "step": step.step,
+        "call": step.call,
+        "turn": step.turn,
+        "agent": attribution.agent,
+        "instance": attribution.instance,
+        "source": attribution.source,
+        "evidence": attribution.evidence,
+        "confidence": attribution.confidence,
+        "ambiguous": attribution.ambiguous,
+        "overlapping": step.overlapping,
+        "surface": step.surface,
+        "method": step.method,
+        "path": step.path,
+        "status": last.and_then(|attempt| attempt.status),
+        "cause": last.and_then(|attempt| attempt.cause),
+        "usage": last.and_then(|attempt| attempt.usage),
+        "injected": step.injected,
+        "request": body(&step.request),
+        "request_sent": step.request_sent.as_ref().map(|sent| body(sent)),
+        "reply": last.map(|attempt| body(attempt.delivered())),
+        "text": View::of(step).reply_text(),
+        "attempts": step.attempts.iter().map(attempt_of).collect::<Vec<_>>(),
+    });
+    if with_changes && let Some(object) = value.as_object_mut() {
+        let changes = change::of(step).into_iter().map(|(side, before, after)| {
+            let blocks = |blocks: Vec<(String, String)>| -> Vec<Value> {
+                blocks.into_iter().map(|(who, text)| json!({"who": who, "text": text})).collect()
+            };
+            json!({"side": side, "before": blocks(before), "after": blocks(after)})
+        });
+        object.insert("changes".to_owned(), changes.collect());
+    }
+    value
+}
+
+fn attempt_of(attempt: &Attempt) -> Value {
+    json!({
+        "attempt": attempt.attempt,
+        "at": attempt.at,
+        "status": attempt.status,
+        "cause": attempt.cause,
+        "streamed": attempt.streamed,
+        "first_byte_us": attempt.first_byte_us,
+        "last_byte_us": attempt.last_byte_us,
+        "usage": attempt.usage,
+        "exact": attempt.exact,
+        "reply": body(&attempt.reply),
+        "reply_delivered": attempt.reply_delivered.as_ref().map(|delivered| body(delivered)),
+    })
+}
+
+/// A body: JSON as it is, other text as a string, other bytes as `{"base64": …}`.
+fn body(bytes: &[u8]) -> Value {
+    use base64::Engine;
+    if bytes.is_empty() {
+        return Value::Null;
+    }
+    match (serde_json::from_slice(bytes), std::str::from_utf8(bytes)) {
+        (Ok(value), _) => value,
+        (Err(_), Ok(text)) => text.into(),
+        (Err(_), Err(_)) => json!({"base64": base64::engine::general_purpose::STANDARD.encode(bytes)}),
+    }
+}
+
+/// The word that a value is written as.
+pub(super) fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,189 @@
+//! What `show` prints.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::*;
+use crate::{
+    recording::{Captured, Close, Inject, Manifest, Open, Recorder, Settings},
+    trajectory::{AgentName, Attribution, FailureMode, RunId, Side, Source},
+};
+
+fn body(content: &str) -> Bytes {
+    serde_json::json!({"model": "m", "messages": [
+        {"role": "system", "content": "You solve."}, {"role": "user", "content": content}]})
+    .to_string()
+    .into()
+}
+
+fn reply(content: &str) -> Bytes {
+    serde_json::json!({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}]})
+    .to_string()
+    .into()
+}
+
+/// A run of two steps: the second one's reply is changed.
+fn recorded(logs: &std::path::Path, agent: &str, said: &str) {
+    let manifest = Manifest::new(RunId::parse("r").expect("an id"), "http://upstream.test", Timestamp::UNIX_EPOCH);
+    let recorder = Recorder::create(logs, manifest, &Settings::default()).expect("creates");
+    let attribution = Attribution {
+        agent: AgentName::parse(agent).expect("a name"),
+        instance: 0,
+        source: Source::Path,
+        evidence: "the path".to_owned(),
+        confidence: 1.0,
+        ambiguous: false,
+    };
+    for step in 0..2 {
+        record(&recorder, step, &attribution, said);
+    }
+    recorder.seal().expect("seals");
+}
+
+fn record(recorder: &Recorder, step: u32, attribution: &Attribution, said: &str) {
+    let (request, before) = (body("What is 6 × 4?"), reply(said));
+    let after = reply(&said.replace("24", "27"));
+    let open = Open {
+        step,
+        call: step,
+        attempt: 0,
+        attribution,
+        overlapping: false,
+        run_source: "path",
+        surface: "openai_chat",
+        method: "POST",
+        path: "/v1/chat/completions",
+        headers: &[],
+        body: Some(&request),
+        at_us: 0,
+        wall: Timestamp::UNIX_EPOCH,
+    };
+    recorder.open(open).expect("records");
+    if step == 1 {
+        let inject = Inject {
+            step,
+            attempt: 0,
+            injection: 0,
+            side: Side::Response,
+            operator: "corrupt_number",
+            failure_mode: Some(FailureMode::ReasoningActionMismatch),
+            seed: 7,
+            draw: None,
+            planned: true,
+            matched: true,
+            applied: true,
+            before: Some(&before),
+            after: Some(&after),
+        };
+        recorder.inject(inject).expect("records");
+    }
+    let close = Close {
+        step,
+        attempt: 0,
+        cause: CloseCause::Complete,
+        status: Some(200),
+        headers: &[],
+        request_body: None,
+        reply: Captured::Whole(std::slice::from_ref(&before)),
+        truncated: false,
+        delivered: (step == 1).then_some(&after),
+        usage: None,
+        finish_reason: None,
+        first_byte_us: Some(1500),
+        last_byte_us: Some(2000),
+    };
+    recorder.close(close).expect("records");
+}
+
+fn shown(logs: &std::path::Path, step: Option<u32>, before_after: bool, json: bool) -> String {
+    let mut out = Vec::new();
+    run(&ShowArgs { dir: logs.join("r"), step, before_after }, json, &mut out).expect("shows");
+    String::from_utf8(out).expect("text")
+}
+
+#[test]
+fn a_run_its_steps_and_what_was_changed() {
+    let logs = tempfile::tempdir().expect("a directory");
+    recorded(logs.path(), "solver", "The product is 24, that is certain.");
+    assert_eq!(
+        shown(logs.path(), None, false, false),
+        "\
+run      r  (sealed)
+began    1970-01-01T00:00:00Z  upstream http://upstream.test
+outcome  unknown
+label    none: not written yet
+plan     none
+
+step  call  agent   status   ms  tokens  injected  reply
+   0     0  solver  200     2.0                    The product is 24, that is certain.
+   1     1  solver  200     2.0          *FM-2.6   The product is 27, that is certain.
+"
+    );
+    assert_eq!(
+        shown(logs.path(), Some(1), false, false),
+        "\
+step 1  turn 1  solver call 1  (known by the path)
+POST /v1/chat/completions  surface openai_chat
+injected FM-2.6 reasoning-action mismatch, corrupt_number, response side, delivered
+
+== request
+-- system
+You solve.
+-- user
+What is 6 × 4?
+
+== reply 0: 200  first byte 1.5 ms  whole 2.0 ms
+-- assistant (stop)
+The product is 27, that is certain.
+
+*FM-2.6: `--before-after` shows what was changed
+"
+    );
+    assert_eq!(
+        shown(logs.path(), None, true, false).split_once("\n\n").expect("a head").1,
+        "\
+== step 1  solver call 1  response  corrupt_number FM-2.6 reasoning-action mismatch
+-- assistant (stop)
+The product is [-24,-]{+27,+} that is certain.
+
+"
+    );
+}
+
+#[test]
+fn data_has_stable_names() {
+    let logs = tempfile::tempdir().expect("a directory");
+    recorded(logs.path(), "solver", "The product is 24.");
+    let value: serde_json::Value = serde_json::from_str(&shown(logs.path(), None, true, true)).expect("JSON");
+    for key in ["run", "outcome", "label", "steps", "sealed", "notes"] {
+        assert!(value.get(key).is_some(), "{key}");
+    }
+    let step = &value["steps"][1];
+    assert_eq!(step["agent"], "solver");
+    assert_eq!(step["request"]["messages"][0]["content"], "You solve.");
+    assert_eq!(step["text"], "The product is 27.");
+    assert_eq!(step["injected"][0]["failure_mode"]["code"], "FM-2.6");
+    assert_eq!(step["changes"][0]["side"], "response");
+}
+
+#[test]
+fn nothing_that_was_recorded_steers_the_terminal() {
+    let logs = tempfile::tempdir().expect("a directory");
+    recorded(logs.path(), "solver", "\u{1b}]0;title\u{7} 24 \r\u{202e}gnp.exe \u{9b}31m");
+    for (step, before_after) in [(None, false), (Some(1), false), (None, true), (Some(1), true)] {
+        let text = shown(logs.path(), step, before_after, false);
+        let steers = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(steers, None, "{text}");
+    }
+}
+
+#[test]
+fn a_step_that_is_not_there() {
+    let logs = tempfile::tempdir().expect("a directory");
+    recorded(logs.path(), "solver", "24");
+    let arguments = ShowArgs { dir: logs.path().join("r"), step: Some(9), before_after: false };
+    let failure = run(&arguments, false, &mut Vec::new()).expect_err("no such step");
+    assert_eq!(failure.exit, Exit::Usage);
+    assert_eq!(failure.error.to_string(), "step `9` is not in the run: expected 0 to 1");
+}

@@ -1,0 +1,32 @@
+//! Text of unknown origin on its way to a terminal.
+
+/// Escapes what could steer a terminal or disorder a line: control characters but line feed and tab, and
+/// bidirectional overrides.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        let bidi = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if (c.is_control() && c != '\n' && c != '\t') || bidi {
+            escaped.extend(c.escape_unicode());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        for (text, expected) in [
+            ("plain\n\ttext é", "plain\n\ttext é"),
+            ("\u{1b}]0;x\u{7}", "\\u{1b}]0;x\\u{7}"),
+            ("a\rb\u{202e}c\u{9b}", "a\\u{d}b\\u{202e}c\\u{9b}"),
+        ] {
+            assert_eq!(escape(text), expected);
+        }
+    }
+}
