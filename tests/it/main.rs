@@ -1,0 +1,34 @@
+//! The integration tests: one binary, a file per subject, everything over real sockets on free ports.
+#![expect(unreachable_pub, reason = "a test binary has no outside; `pub` marks what other files of it use")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test that cannot go on is to fail, in its tools as in itself"
+)]
+
+mod architecture;
+mod assembled;
+mod bodies;
+mod clients;
+mod durability;
+mod echo;
+mod examples;
+mod faults;
+mod framing;
+mod identity;
+mod invariants;
+mod lab;
+mod limits;
+mod memory;
+mod passing;
+mod plans;
+mod program;
+mod readme;
+mod routing;
+mod scripted;
+mod secrets;
+mod shutdown;
+mod tidy;
+mod upstream_failures;

@@ -1,0 +1,116 @@
+//! The real program as a child process.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+use crate::lab::within;
+
+/// The program.
+pub const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
+
+/// `aegis serve` on a free port.
+pub struct Served {
+    pub address: SocketAddr,
+    /// What it says on standard error goes here.
+    pub talk: PathBuf,
+    child: Child,
+}
+
+/// The program with none of this process's own settings.
+pub fn aegis(dir: &Path) -> Command {
+    let mut command = Command::new(AEGIS);
+    clean(&mut command, dir);
+    command
+}
+
+fn clean(command: &mut Command, dir: &Path) {
+    command.current_dir(dir).env_clear().env("HOME", dir).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdin(Stdio::null()).kill_on_drop(true);
+}
+
+impl Served {
+    /// Starts the program in a directory.
+    pub async fn start(dir: &Path, arguments: &[&str]) -> Self {
+        Self::start_as(aegis(dir), dir, arguments).await
+    }
+
+    /// Starts it with settings in its environment.
+    pub async fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, String)]) -> Self {
+        let mut command = aegis(dir);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        Self::start_as(command, dir, arguments).await
+    }
+
+    /// Starts it by a shell, after these words of the shell's.
+    pub async fn start_after(shell: &str, dir: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new("sh");
+        clean(&mut command, dir);
+        command.args(["-c", &format!("{shell}; exec \"$0\" \"$@\""), AEGIS]);
+        Self::start_as(command, dir, arguments).await
+    }
+
+    async fn start_as(mut command: Command, dir: &Path, arguments: &[&str]) -> Self {
+        let talk = dir.join("talk.txt");
+        let file = std::fs::File::options().create(true).append(true).open(&talk).expect("a file");
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).stderr(file);
+        let mut child = command.spawn().expect("started");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let line = within(lines.next_line()).await.expect("readable");
+        let line = line.unwrap_or_else(|| panic!("it ended: {}", std::fs::read_to_string(&talk).unwrap_or_default()));
+        let said: serde_json::Value = serde_json::from_str(&line).expect("a JSON line");
+        let address = said["listen"].as_str().and_then(|address| address.parse().ok()).expect("an address");
+        Self { address, talk, child }
+    }
+
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("running")
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.id().cast_signed()), signal).expect("sent");
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self) -> ExitStatus {
+        within(self.child.wait()).await.expect("waited")
+    }
+
+    /// Ends it in order and gives its exit code.
+    pub async fn stop(mut self) -> Option<i32> {
+        self.signal(Signal::SIGTERM);
+        self.ended().await.code()
+    }
+
+    /// What it said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.talk).unwrap_or_default()
+    }
+
+    /// A figure of the process in kB, for example `VmHWM`, the most memory it ever held.
+    pub fn kilobytes(&self, figure: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("a status");
+        let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':')).expect("the figure");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+}
+
+/// Runs a verb to its end: exit code, standard output, standard error.
+pub async fn verb(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = within(aegis(dir).args(arguments).output()).await.expect("started");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}

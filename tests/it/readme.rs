@@ -1,0 +1,69 @@
+//! Every command block of the README runs as it stands.
+
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
+
+/// What a reader has that a test has in another form: `cargo` builds the binary that is already here.
+const SHIM: &str = r#"
+cargo() {
+  while [ "$1" != run ] && [ "$1" != test ]; do shift; done
+  if [ "$1" = test ]; then return 0; fi
+  while [ "$1" != -- ]; do shift; done
+  shift
+  aegis "$@"
+}
+set -eu
+"#;
+
+fn blocks(text: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut block: Option<String> = None;
+    for line in text.lines() {
+        match (&mut block, line) {
+            (None, "```sh") => block = Some(String::new()),
+            (Some(_), "```") => blocks.extend(block.take()),
+            (Some(text), line) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            _ => {}
+        }
+    }
+    blocks
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").expect("bind").local_addr().expect("address").port()
+}
+
+#[test]
+fn every_command_block_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).expect("README.md");
+    assert!(readme.lines().count() <= 150, "the README is to stay under 150 lines");
+    let dir = tempfile::tempdir().expect("a directory");
+    for name in ["examples", "plans"] {
+        symlink(root.join(name), dir.path().join(name)).expect("a link");
+    }
+    let binary = Path::new(env!("CARGO_BIN_EXE_aegis"));
+    let path = format!("{}:{}", binary.parent().expect("a directory").display(), std::env::var("PATH").expect("PATH"));
+    let blocks = blocks(&readme);
+    assert!(blocks.len() >= 4, "the README has its command blocks");
+    for block in blocks {
+        let script = format!("{SHIM}{}", block.replace("8484", &free_port().to_string()));
+        let ran = Command::new("bash")
+            .arg("-c")
+            .arg(&script)
+            .current_dir(dir.path())
+            .env("PATH", &path)
+            .output()
+            .expect("bash");
+        assert!(
+            ran.status.success(),
+            "{block}\n-- stdout\n{}\n-- stderr\n{}",
+            String::from_utf8_lossy(&ran.stdout),
+            String::from_utf8_lossy(&ran.stderr)
+        );
+    }
+    let label = fs::read_to_string(dir.path().join("logs/second/label.json")).expect("the second run has a label");
+    assert!(label.contains("\"solver\"") && label.contains("FM-2.6"), "{label}");
+}
