@@ -1,0 +1,99 @@
+"""Makes the environments that the clients run in, once per change of their pinned versions.
+
+One virtual environment per requirements file, one folder of node modules; all under one cache directory.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+class InstallError(Exception):
+    """An environment could not be made; says which and what the installer said."""
+
+
+def python(name, cache):
+    """The interpreter of the environment `requirements/<name>.txt`, made if it is missing or out of date."""
+    requirements = HERE / "requirements" / f"{name}.txt"
+    folder = cache / "python" / name
+    interpreter = folder / "bin" / "python"
+    stamp = digest(requirements.read_bytes(), sys.version.encode())
+    if stamped(folder, stamp):
+        return interpreter
+    shutil.rmtree(folder, ignore_errors=True)
+    call([sys.executable, "-m", "venv", str(folder)], f"virtual environment `{name}`")
+    install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    call([*install, "--requirement", str(requirements)], f"packages of `{name}`")
+    write_stamp(folder, stamp)
+    return interpreter
+
+
+def node(cache):
+    """The folder that holds the node programs beside their modules, made if it is missing or out of date."""
+    source = HERE / "sdk_node"
+    folder = cache / "node"
+    locked = [source / "package.json", source / "package-lock.json", source / ".npmrc"]
+    version = call(["node", "--version"], "node").encode()
+    stamp = digest(*(path.read_bytes() for path in locked), version)
+    if not stamped(folder, stamp):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for path in locked:
+            shutil.copy(path, folder)
+        call(["npm", "ci", "--ignore-scripts", "--loglevel=error"], "node modules", folder)
+        write_stamp(folder, stamp)
+    for program in source.glob("*.mjs"):
+        shutil.copy(program, folder)
+    return folder
+
+
+def quiet(cache):
+    """The environment variables of every client: no telemetry, no proxy variables, a home of its own, no key."""
+    home = cache / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    kept = {key: os.environ[key] for key in ("PATH", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE") if key in os.environ}
+    return kept | {
+        "HOME": str(home),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONWARNINGS": "ignore",
+        "CREWAI_DISABLE_TELEMETRY": "true",
+        "CREWAI_DISABLE_TRACKING": "true",
+        "CREWAI_TRACING_ENABLED": "false",
+        "CREWAI_STORAGE_DIR": str(home / "crewai"),
+        "LANGSMITH_TRACING": "false",
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+        "OTEL_SDK_DISABLED": "true",
+        "DO_NOT_TRACK": "1",
+    }
+
+
+def digest(*parts):
+    hasher = hashlib.sha256()
+    for part in parts:
+        hasher.update(hashlib.sha256(part).digest())
+    return hasher.hexdigest()
+
+
+def stamped(folder, stamp):
+    path = folder / ".stamp"
+    return path.is_file() and path.read_text() == stamp
+
+
+def write_stamp(folder, stamp):
+    (folder / ".stamp").write_text(stamp)
+
+
+def call(command, what, folder=None):
+    """Run an installer; gives its output back."""
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InstallError(f"{what}: {error}") from error
+    if done.returncode:
+        raise InstallError(f"{what}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
