@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         config.route.iter().map(|route| route.url.clone()).chain([proxy.upstream.name().to_owned()]).collect();
     let listen = arguments.listen.clone().or(config.listen).unwrap_or_else(|| "127.0.0.1:8484".to_owned());
     let proxy = Arc::new(proxy);
-    if planned && named.is_none() {
+    if planned && named.is_none() && !listen.ends_with(":0") {
         eprintln!(
             "note: with a plan, each request must name its run: base URL http://{listen}/r/<run>/v1, or start with --run NAME"
         );
