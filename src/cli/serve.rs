@@ -52,11 +52,6 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         config.route.iter().map(|route| route.url.clone()).chain([proxy.upstream.name().to_owned()]).collect();
     let listen = arguments.listen.clone().or(config.listen).unwrap_or_else(|| "127.0.0.1:8484".to_owned());
     let proxy = Arc::new(proxy);
-    if planned && named.is_none() && !listen.ends_with(":0") {
-        eprintln!(
-            "note: with a plan, each request must name its run: base URL http://{listen}/r/<run>/v1, or start with --run NAME"
-        );
-    }
     settings::block_on(serve_until_told(Arc::clone(&proxy), &listen, &origins, named, arguments, global))?
 }
 
@@ -159,7 +154,12 @@ fn announce(
     if !global.quiet {
         let log_dir = proxy.runs.template().log_dir.display();
         eprintln!("listening on http://{address}  upstream {}  recordings {log_dir}/", proxy.upstream.name());
-        eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}/v1");
+        if proxy.default_run.is_some() {
+            eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}/v1");
+        } else {
+            eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}/r/<run>/v1");
+            eprintln!("note: with a plan, each request must name its run like that; or start with --run NAME");
+        }
     }
     Ok(())
 }
