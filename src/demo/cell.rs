@@ -10,7 +10,7 @@ use super::{DemoError, System, Task};
 use crate::{
     launch::{Ending, Launch, environment},
     plan::Plan,
-    proxy::Proxy,
+    proxy::{Proxy, RunSetup},
     recording::{self, Recording},
     trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
 };
@@ -70,7 +70,7 @@ impl Cell {
         limit: Duration,
     ) -> Result<Conducted, DemoError> {
         let plan = self.plan.as_ref().map(|(_, plan)| Arc::clone(plan));
-        let run = proxy.runs.open(&self.run, plan)?;
+        let run = proxy.runs.open(&self.run, RunSetup { plan, upstream: None })?;
         let command = [
             program.as_os_str(),
             "example".as_ref(),

@@ -103,8 +103,13 @@ impl Proxy {
             return Ok(made);
         }
         let body = inject::edit_request(step, decision, conversation.as_ref(), &call.body)?;
-        let sent = self.to_upstream(call, body);
-        let mut received = self.upstream.send(sent).await?;
+        let own = step.run.upstream.clone();
+        let asker = own.is_some().then(|| step.asker(&call.body));
+        let mut sent = self.to_upstream(call, body);
+        if let Some(asker) = asker {
+            sent.extensions_mut().insert(asker);
+        }
+        let mut received = own.as_ref().unwrap_or(&self.upstream).send(sent).await?;
         headers::strip_hop_by_hop(received.headers_mut());
         step.answered(received.status(), received.headers());
         inject::edit_response(step, decision, conversation.as_ref(), received, &self.limits).await

@@ -40,7 +40,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
-pub use runs::{Run, RunTemplate, Runs};
+pub use runs::{Run, RunSetup, RunTemplate, Runs};
 use tokio::{net::TcpListener, sync::Semaphore};
 
 use self::{

@@ -9,6 +9,7 @@ use super::{
     disturb::Breach,
     runs::{Numbers, Run},
     socket::Link,
+    upstream::Asker,
 };
 use crate::{
     recording::{Captured, Close, RecordingError},
@@ -65,6 +66,18 @@ impl OpenStep {
             cut: false,
             taping: true,
             closed: false,
+        }
+    }
+
+    /// Who asks, for an upstream that wants to know.
+    pub(super) fn asker(&self, asked: &Bytes) -> Asker {
+        Asker {
+            run: self.run.id.clone(),
+            step: self.numbers.step,
+            call: self.numbers.call,
+            attempt: self.numbers.attempt,
+            attribution: self.attribution.clone(),
+            asked: asked.clone(),
         }
     }
 

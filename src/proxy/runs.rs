@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use super::error::ProxyError;
+use super::{error::ProxyError, upstream::Upstream};
 use crate::{
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError, Settings},
@@ -37,6 +37,15 @@ pub struct RunTemplate {
     pub upstream: String,
 }
 
+/// What a run that somebody opens on purpose has of its own.
+#[derive(Debug, Clone, Default)]
+pub struct RunSetup {
+    /// Its plan, immutable for its life.
+    pub plan: Option<Arc<Plan>>,
+    /// Its upstream; without one it uses the server's.
+    pub upstream: Option<Arc<dyn Upstream>>,
+}
+
 /// The runs of a server.
 #[derive(Debug)]
 pub struct Runs {
@@ -54,6 +63,8 @@ pub struct Run {
     pub recorder: Recorder,
     /// Its plan, immutable for its life.
     pub plan: Option<Arc<Plan>>,
+    /// Its upstream, if it has one of its own.
+    pub upstream: Option<Arc<dyn Upstream>>,
     last_seen_us: AtomicU64,
     state: Mutex<State>,
     opening: Mutex<()>,
@@ -116,14 +127,14 @@ impl Runs {
     /// # Errors
     /// The run is sealed, or its recording cannot be made.
     pub fn get(&self, id: &RunId) -> Result<Arc<Run>, ProxyError> {
-        self.open(id, self.template.plan.clone())
+        self.open(id, RunSetup { plan: self.template.plan.clone(), upstream: None })
     }
 
-    /// The run of that id, opened with a plan of its own if it is new.
+    /// The run of that id, opened with what it has of its own if it is new.
     ///
     /// # Errors
     /// The run is sealed, or its recording cannot be made.
-    pub fn open(&self, id: &RunId, plan: Option<Arc<Plan>>) -> Result<Arc<Run>, ProxyError> {
+    pub fn open(&self, id: &RunId, setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
         let mut open = locked(&self.open);
         if let Some(run) = open.get(id) {
             return Ok(Arc::clone(run));
@@ -131,7 +142,7 @@ impl Runs {
         if locked(&self.sealed).contains(id) {
             return Err(ProxyError::Sealed(id.clone()));
         }
-        let run = Arc::new(Run::create(id.clone(), plan, &self.template).map_err(|error| match error {
+        let run = Arc::new(Run::create(id.clone(), setup, &self.template).map_err(|error| match error {
             RecordingError::Sealed { .. } => ProxyError::Sealed(id.clone()),
             other => ProxyError::Recording(other),
         })?);
@@ -170,9 +181,11 @@ impl Runs {
 }
 
 impl Run {
-    fn create(id: RunId, plan: Option<Arc<Plan>>, template: &RunTemplate) -> Result<Self, RecordingError> {
+    fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
+        let RunSetup { plan, upstream } = setup;
         let started = template.recording.clock.wall();
-        let mut manifest = Manifest::new(id.clone(), &template.upstream, started);
+        let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
+        let mut manifest = Manifest::new(id.clone(), name, started);
         if let Some(plan) = &plan {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
@@ -182,6 +195,7 @@ impl Run {
             id,
             recorder,
             plan,
+            upstream,
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
             opening: Mutex::default(),

@@ -13,9 +13,29 @@ use hyper::{
     body::{Body, Frame, Incoming, SizeHint},
 };
 
+use crate::trajectory::{Attribution, Call, RunId, StepIndex};
+
 /// Marks a request for the upstream of a model route, by its number in the configuration (0-based).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route(pub usize);
+
+/// Who asks, as far as the line knows when it sends: an upstream that answers from a recording is keyed by it, any
+/// other ignores it. It travels in the request's extensions, never on the wire.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// The run.
+    pub run: RunId,
+    /// The step of the run.
+    pub step: StepIndex,
+    /// The call of the agent instance.
+    pub call: Call,
+    /// The attempt of the step, 0-based.
+    pub attempt: u32,
+    /// The agent, and how it is known.
+    pub attribution: Attribution,
+    /// The body as the client sent it, before any edit.
+    pub asked: Bytes,
+}
 
 /// The body of a request on its way to the upstream.
 pub type SentBody = http_body_util::Either<http_body_util::Full<Bytes>, Incoming>;
