@@ -129,8 +129,12 @@ fn read_plan(path: &Path) -> Result<Plan, Failure> {
 /// The threads cannot be started.
 pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let workers = std::env::var("AEGIS_WORKERS").ok().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if let Some(workers) = workers {
+    let mut builder = match workers {
+        // One worker needs no thread beside this one, and nothing that threads need to wake each other.
+        Some(1) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    if let Some(workers) = workers.filter(|count| *count > 1) {
         builder.worker_threads(workers);
     }
     let runtime = builder.enable_all().build().map_err(|error| Failure::new(Exit::Infrastructure, error))?;

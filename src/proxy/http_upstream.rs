@@ -1,23 +1,21 @@
-//! The backend over HTTP/1.1, plain or TLS: one pool of connections, one default origin, further ones by model.
+//! The backend over HTTP/1.1, plain or TLS: one default origin, further ones by model, each with its connections.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use hyper::{
-    HeaderMap, Request, Response, Uri,
+    HeaderMap, Request, Uri,
     header::{self, HeaderValue},
 };
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
-};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy::connect::HttpConnector;
 
-use super::upstream::{Answering, ReceivedBody, Route, SentBody, Upstream, UpstreamError};
+use super::{
+    pool::Pool,
+    upstream::{Answering, Route, SentBody, Upstream, UpstreamError},
+};
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an idle connection is kept.
-const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Where requests go.
 #[derive(Debug, Clone)]
@@ -94,24 +92,23 @@ impl Origin {
         self.authority.as_str()
     }
 
-    /// The full URI of a request: an upstream path takes the place of the client's leading `/v1`.
-    fn uri(&self, client: &Uri) -> Result<Uri, hyper::http::Error> {
+    /// The target of a request: an upstream path takes the place of the client's leading `/v1`. `None` where it stays
+    /// as it is.
+    fn target(&self, client: &Uri) -> Result<Option<Uri>, hyper::http::Error> {
         let target = client.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-        let path = if self.path.is_empty() {
-            target.to_owned()
-        } else {
-            let rest = target.strip_prefix("/v1").filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-            format!("{}{}", self.path, rest.unwrap_or(target))
-        };
-        Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone()).path_and_query(path).build()
+        if self.path.is_empty() && client.authority().is_none() {
+            return Ok(None);
+        }
+        let rest = target.strip_prefix("/v1").filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+        let rest = rest.filter(|_| !self.path.is_empty()).unwrap_or(target);
+        Uri::builder().path_and_query(format!("{}{rest}", self.path)).build().map(Some)
     }
 }
 
 /// The backend over HTTP.
 #[derive(Debug)]
 pub struct HttpUpstream {
-    client: Client<HttpsConnector<HttpConnector>, SentBody>,
-    origins: Vec<Origin>,
+    origins: Vec<(Origin, HeaderValue, Arc<Pool>)>,
     name: String,
     head_timeout: Duration,
 }
@@ -137,26 +134,33 @@ impl HttpUpstream {
             .https_or_http()
             .enable_http1()
             .wrap_connector(http);
-        let client = Client::builder(TokioExecutor::new())
-            .http1_preserve_header_case(true)
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_timer(TokioTimer::new())
-            .build(https);
         let name = default.name();
-        let origins = std::iter::once(default).chain(routes).collect();
-        Ok(Self { client, origins, name, head_timeout })
+        let pooled = |origin: Origin| {
+            let url = |_| OriginError::Url(origin.name());
+            let base = Uri::builder().scheme(origin.scheme.clone()).authority(origin.authority.clone());
+            let base = base.path_and_query("/").build().map_err(url)?;
+            let host = HeaderValue::from_str(origin.authority.as_str());
+            let host = host.map_err(|_| OriginError::Url(origin.name()))?;
+            Ok((origin, host, Arc::new(Pool::new(https.clone(), base))))
+        };
+        let origins = std::iter::once(default).chain(routes).map(pooled).collect::<Result<_, OriginError>>()?;
+        Ok(Self { origins, name, head_timeout })
     }
 
-    fn prepare(&self, mut request: Request<SentBody>) -> Result<Request<SentBody>, UpstreamError> {
+    /// The request as its origin gets it, and the connections to that.
+    fn prepare(&self, mut request: Request<SentBody>) -> Result<(Request<SentBody>, &Arc<Pool>), UpstreamError> {
         let route = request.extensions_mut().remove::<Route>();
         let index = route.map_or(0, |Route(index)| index + 1);
-        let Some(origin) = self.origins.get(index) else {
+        let Some((origin, host, pool)) = self.origins.get(index) else {
             return Err(UpstreamError::Unreachable("no such route".into()));
         };
-        let uri = origin.uri(request.uri()).map_err(|error| UpstreamError::Unreachable(Box::new(error)))?;
-        *request.uri_mut() = uri;
+        let target = origin.target(request.uri()).map_err(|error| UpstreamError::Unreachable(Box::new(error)))?;
+        if let Some(target) = target {
+            *request.uri_mut() = target;
+        }
+        request.headers_mut().insert(header::HOST, host.clone());
         authorize(request.headers_mut(), origin, index == 0);
-        Ok(request)
+        Ok((request, pool))
     }
 }
 
@@ -182,14 +186,9 @@ impl Upstream for HttpUpstream {
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {
         Box::pin(async move {
-            let request = self.prepare(request)?;
-            let answered = tokio::time::timeout(self.head_timeout, self.client.request(request)).await;
-            match answered {
-                Ok(Ok(response)) => Ok::<Response<ReceivedBody>, _>(response.map(ReceivedBody::Live)),
-                Ok(Err(error)) if error.is_connect() => Err(UpstreamError::Unreachable(Box::new(error))),
-                Ok(Err(error)) => Err(UpstreamError::Closed(Box::new(error))),
-                Err(_) => Err(UpstreamError::Timeout(self.head_timeout)),
-            }
+            let (request, pool) = self.prepare(request)?;
+            let answered = tokio::time::timeout(self.head_timeout, pool.send(request)).await;
+            answered.unwrap_or(Err(UpstreamError::Timeout(self.head_timeout)))
         })
     }
 }
@@ -209,16 +208,17 @@ mod tests {
     #[test]
     fn paths() {
         for (upstream, client, expected) in [
-            ("http://h:1", "/v1/chat/completions?a=%20b&c", "http://h:1/v1/chat/completions?a=%20b&c"),
-            ("http://h:1/v1", "/v1/chat/completions", "http://h:1/v1/chat/completions"),
-            ("http://h:1/v1/", "/chat/completions", "http://h:1/v1/chat/completions"),
-            ("https://h/openai/v1", "/v1/models", "https://h/openai/v1/models"),
-            ("http://h/base", "/v1x/y", "http://h/base/v1x/y"),
-            ("http://h/base", "/v1", "http://h/base"),
+            ("http://h:1", "/v1/chat/completions?a=%20b&c", "/v1/chat/completions?a=%20b&c"),
+            ("http://h:1/v1", "/v1/chat/completions", "/v1/chat/completions"),
+            ("http://h:1/v1/", "/chat/completions", "/v1/chat/completions"),
+            ("https://h/openai/v1", "/v1/models", "/openai/v1/models"),
+            ("http://h/base", "/v1x/y", "/base/v1x/y"),
+            ("http://h/base", "/v1", "/base"),
         ] {
             let origin = Origin::parse(upstream, None).expect("an origin");
             let client: Uri = client.parse().expect("a path");
-            assert_eq!(origin.uri(&client).expect("a uri").to_string(), expected);
+            let target = origin.target(&client).expect("a target").unwrap_or(client);
+            assert_eq!(target.to_string(), expected);
         }
     }
 

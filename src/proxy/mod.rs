@@ -13,6 +13,7 @@ mod headers;
 mod http_upstream;
 mod inject;
 mod open_step;
+mod pool;
 mod runs;
 mod socket;
 mod tls;

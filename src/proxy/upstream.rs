@@ -13,6 +13,7 @@ use hyper::{
     body::{Body, Frame, Incoming, SizeHint},
 };
 
+pub use super::pool::Live;
 use crate::trajectory::{Attribution, Call, RunId, StepIndex};
 
 /// Marks a request for the upstream of a model route, by its number in the configuration (0-based).
@@ -71,7 +72,7 @@ pub enum UpstreamError {
 #[derive(Debug)]
 pub enum ReceivedBody {
     /// From a connection.
-    Live(Incoming),
+    Live(Live),
     /// Made in this process: frames in order.
     Made(std::collections::VecDeque<Bytes>),
     /// Frames that were read before, and what still follows them.

@@ -14,6 +14,7 @@ mod error;
 mod facts;
 mod frames;
 mod label;
+mod key_places;
 mod line;
 mod log;
 mod manifest;

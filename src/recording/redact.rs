@@ -6,7 +6,7 @@ use std::{borrow::Cow, ops::Range, sync::OnceLock};
 
 use regex::bytes::Regex;
 
-use super::RecordingError;
+use super::{RecordingError, key_places};
 
 /// Headers that are stored as they are, lower case.
 const KEPT_HEADERS: &[&str] = &[
@@ -34,7 +34,7 @@ const KEPT_PREFIXES: &[&str] = &["x-stainless-", "openai-", "x-ratelimit-", "ant
 /// Query keys that contain one of these have their values masked, lower case.
 const SECRET_QUERY: &[&str] = &["key", "token", "sig", "secret", "pass", "auth", "cred", "code"];
 
-/// What keys look like. Each alternative begins with literals, so that text without any is passed at memory speed.
+/// What keys look like. Each alternative needs one of the places that [`key_places`] looks for.
 const KEY_SHAPES: &str = concat!(
     r"(?-u)sk-[A-Za-z0-9_-]{8,}",
     r"|(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}",
@@ -60,6 +60,7 @@ const WORD: usize = 64;
 #[derive(Debug, Clone)]
 pub(super) struct Redactor {
     shapes: Regex,
+    words: Regex,
     declared: Option<Regex>,
 }
 
@@ -69,19 +70,19 @@ impl Redactor {
     /// # Errors
     /// [`RecordingError::Secrets`] when the values make too large a pattern.
     pub(super) fn new(secrets: &[String]) -> Result<Self, RecordingError> {
-        static SHAPES: OnceLock<Regex> = OnceLock::new();
+        static SHAPES: OnceLock<(Regex, Regex)> = OnceLock::new();
         let compiled =
             |pattern: &str| Regex::new(pattern).map_err(|error| RecordingError::Secrets { why: error.to_string() });
-        let shapes = if let Some(shapes) = SHAPES.get() {
+        let (shapes, words) = if let Some(shapes) = SHAPES.get() {
             shapes.clone()
         } else {
-            let shapes = compiled(KEY_SHAPES)?;
+            let shapes = (compiled(KEY_SHAPES)?, compiled(key_places::WORDS)?);
             SHAPES.get_or_init(|| shapes).clone()
         };
         let declared: Vec<String> =
             secrets.iter().filter(|secret| secret.len() >= 4).map(|secret| regex::escape(secret)).collect();
         let declared = if declared.is_empty() { None } else { Some(compiled(&declared.join("|"))?) };
-        Ok(Self { shapes, declared })
+        Ok(Self { shapes, words, declared })
     }
 
     /// Spans to be masked that touch the window, in order; a key that crosses its border is found whole.
@@ -97,7 +98,8 @@ impl Redactor {
                 spans.extend(Some(found.range()).filter(touches));
             }
         }
-        while let Some(found) = self.shapes.find_at(text, at) {
+        let suspicious = self.is_suspicious(text, at);
+        while suspicious && let Some(found) = self.shapes.find_at(text, at) {
             let secret = secret_of(text, found.range());
             at = if secret.is_some() { found.end() } else { found.start() + 1 };
             spans.extend(secret.filter(touches));
@@ -106,6 +108,17 @@ impl Redactor {
             spans = merged(spans);
         }
         spans
+    }
+
+    /// Whether a key shape may stand in the text from there on; nearly always not, and that is cheap to see.
+    pub(super) fn is_suspicious(&self, text: &[u8], from: usize) -> bool {
+        key_places::any(&self.words, text, from)
+    }
+
+    /// Whether one stands in it.
+    #[cfg(test)]
+    pub(super) fn holds_key(&self, text: &[u8]) -> bool {
+        self.shapes.find_iter(text).any(|found| secret_of(text, found.range()).is_some())
     }
 
     /// The text with secrets masked.
@@ -200,7 +213,7 @@ fn secret_of(text: &[u8], found: Range<usize>) -> Option<Range<usize>> {
 }
 
 /// Whether a key may begin here: not inside a word, where the letters of an escape (`\n`, `\u000a`) are no word.
-fn begins_a_word(text: &[u8], start: usize) -> bool {
+pub(super) fn begins_a_word(text: &[u8], start: usize) -> bool {
     let before = |back: usize| start.checked_sub(back).and_then(|at| text.get(at)).copied();
     match before(1) {
         Some(byte) if byte.is_ascii_alphanumeric() => {

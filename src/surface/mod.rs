@@ -6,6 +6,7 @@
 
 pub mod conversation;
 mod openai_chat;
+pub mod scan;
 pub mod splice;
 pub mod sse;
 

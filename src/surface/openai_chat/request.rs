@@ -3,36 +3,50 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::{message, unreadable};
 use crate::surface::{
-    Conversation, Format, Message, Outline, SurfaceError, Tool, ToolChoice,
+    Conversation, Format, Message, Outline, SurfaceError, Tool, ToolChoice, scan,
     splice::{Member, Node, Splices, decode_string, encode_string, member},
 };
 
 const EXPECTED: &str = "a chat completion request";
 
-/// Reads what identity needs. A body with duplicate keys is read whole instead.
+/// Reads what identity needs, skipping what it does not. Only the last of equal keys counts.
 pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
-    let Ok(raw) = serde_json::from_slice::<RawRequest<'_>>(body) else {
-        return read(body).map(|conversation| Outline::from(&conversation));
-    };
-    let mut outline = Outline {
-        model: raw.model.and_then(string).unwrap_or_default(),
-        user: raw.user.and_then(string),
-        tools: raw.tools.map(tool_names).unwrap_or_default(),
-        metadata: raw.metadata.map(|raw| metadata(&at_zero(raw))).unwrap_or_default(),
-        ..Outline::default()
-    };
-    for raw in &raw.messages {
-        match raw.role.and_then(string).as_deref() {
-            Some("system" | "developer") => {
-                outline.prompts.push(raw.content.map(text_of).unwrap_or_default());
-                outline.names.extend(raw.name.and_then(string));
+    let text = std::str::from_utf8(body).map_err(|error| unreadable(EXPECTED, error.to_string()))?;
+    let mut outline = Outline::default();
+    let mut messages = None;
+    for (key, value) in scan::members(text) {
+        match key.as_ref() {
+            "model" => outline.model = decode_string(value).unwrap_or_default(),
+            "user" => outline.user = decode_string(value),
+            "tools" => outline.tools = scan::elements(value).filter_map(tool_name).collect(),
+            "metadata" => outline.metadata = metadata(value),
+            "messages" if value.starts_with('[') => messages = Some(value),
+            _ => {}
+        }
+    }
+    if !text.trim_end().ends_with('}') {
+        return Err(unreadable(EXPECTED, "the object does not end"));
+    }
+    let messages = messages.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
+    for message in scan::elements(messages) {
+        let (mut role, mut name, mut content) = (None, None, None);
+        for (key, value) in scan::members(message) {
+            match key.as_ref() {
+                "role" => role = decode_string(value),
+                "name" => name = decode_string(value),
+                "content" => content = Some(value),
+                _ => {}
             }
-            Some("user") if outline.first_user.is_none() => outline.first_user = raw.content.map(text_of),
+        }
+        match role.as_deref() {
+            Some("system" | "developer") => {
+                outline.prompts.push(content.map(text_of).unwrap_or_default());
+                outline.names.extend(name);
+            }
+            Some("user") if outline.first_user.is_none() => outline.first_user = content.map(text_of),
             _ => {}
         }
     }
@@ -60,7 +74,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         tool_choice: member(&members, "tool_choice").map(|v| tool_choice(&v)).unwrap_or_default(),
         max_tokens: number("max_completion_tokens").or_else(|| number("max_tokens")),
         stop: member(&members, "stop").map(|v| stop(&v)).unwrap_or_default(),
-        metadata: member(&members, "metadata").map(|v| owned(metadata(&v))).unwrap_or_default(),
+        metadata: member(&members, "metadata").map(|v| owned(metadata(v.raw()))).unwrap_or_default(),
         user: text("user"),
     })
 }
@@ -176,67 +190,25 @@ fn stop(node: &Node<'_>) -> Vec<String> {
     }
 }
 
-fn metadata<'a>(node: &Node<'a>) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
-    node.members().into_iter().filter_map(|m| Some((m.key, m.value.string()?))).collect()
-}
-
 fn owned(entries: Vec<(Cow<'_, str>, Cow<'_, str>)>) -> Vec<(String, String)> {
     entries.into_iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
 }
 
-/// The members that the outline looks at; all others are skipped.
-#[derive(Deserialize)]
-struct RawRequest<'a> {
-    #[serde(borrow, default)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow)]
-    messages: Vec<RawMessage<'a>>,
-    #[serde(borrow, default)]
-    tools: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    metadata: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    user: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct RawMessage<'a> {
-    #[serde(borrow, default)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-}
-
-fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    decode_string(raw.get())
-}
-
-/// A raw value as a node whose spans nobody uses.
-fn at_zero(raw: &RawValue) -> Node<'_> {
-    Node::detached(raw)
-}
-
-fn text_of(content: &RawValue) -> Cow<'_, str> {
-    string(content).unwrap_or_else(|| {
-        let parts = message::parts(&at_zero(content));
+/// The text of a message's content, whole or in parts.
+fn text_of(content: &str) -> Cow<'_, str> {
+    decode_string(content).unwrap_or_else(|| {
+        let parts = Node::parse(content.as_bytes()).map(|node| message::parts(&node)).unwrap_or_default();
         let texts: Vec<_> = parts.iter().filter_map(crate::surface::Part::as_text).collect();
         Cow::Owned(texts.join("\n"))
     })
 }
 
-fn tool_names(tools: &RawValue) -> Vec<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct RawTool<'a> {
-        #[serde(borrow, default)]
-        function: Option<RawFunction<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct RawFunction<'a> {
-        #[serde(borrow, default)]
-        name: Option<&'a RawValue>,
-    }
-    let tools = serde_json::from_str::<Vec<RawTool<'_>>>(tools.get()).unwrap_or_default();
-    tools.into_iter().filter_map(|tool| tool.function?.name.and_then(string)).collect()
+fn tool_name(tool: &str) -> Option<Cow<'_, str>> {
+    let (_, function) = scan::members(tool).filter(|(key, _)| key == "function").last()?;
+    let (_, name) = scan::members(function).filter(|(key, _)| key == "name").last()?;
+    decode_string(name)
+}
+
+fn metadata(object: &str) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+    scan::members(object).filter_map(|(key, value)| Some((key, decode_string(value)?))).collect()
 }

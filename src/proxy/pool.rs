@@ -1,0 +1,222 @@
+//! Connections to one origin. Each is driven by the exchange that uses it, so a request passes without another task
+//! having to wake; idle ones wait here, and are looked at when they are taken out.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use hyper::{
+    Request, Response, StatusCode, Uri,
+    body::{Body, Frame, Incoming, SizeHint},
+    client::conn::http1::{self, SendRequest},
+};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use super::upstream::{ReceivedBody, SentBody, UpstreamError};
+
+/// How long an idle connection is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// Most idle connections; further ones are closed.
+const IDLE_MAX: usize = 1024;
+
+type Driver = http1::Connection<MaybeHttpsStream<TokioIo<TcpStream>>, SentBody>;
+
+/// The connections to one origin.
+pub(super) struct Pool {
+    connector: HttpsConnector<HttpConnector>,
+    origin: Uri,
+    /// Oldest first.
+    idle: Mutex<VecDeque<(Wire, Instant)>>,
+}
+
+/// A connection.
+struct Wire {
+    sender: SendRequest<SentBody>,
+    /// What moves bytes; `None` once the connection is over.
+    driver: Option<Pin<Box<Driver>>>,
+}
+
+/// A request that got no answer, and itself where it can be sent again: the connection had ended before.
+struct Unanswered(hyper::Error, Option<Request<SentBody>>);
+
+impl Pool {
+    /// No connection yet to this origin (scheme and authority).
+    pub(super) fn new(connector: HttpsConnector<HttpConnector>, origin: Uri) -> Self {
+        Self { connector, origin, idle: Mutex::default() }
+    }
+
+    /// Sends a request over an idle connection or a new one. One that the upstream closed while it was idle costs
+    /// nothing but another try.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        mut request: Request<SentBody>,
+    ) -> Result<Response<ReceivedBody>, UpstreamError> {
+        while let Some(wire) = self.take() {
+            match wire.ask(request).await {
+                Ok(answered) => return Ok(self.received(answered)),
+                Err(Unanswered(_, Some(unsent))) => request = unsent,
+                Err(Unanswered(error, None)) => return Err(UpstreamError::Closed(Box::new(error))),
+            }
+        }
+        let wire = self.connect().await.map_err(UpstreamError::Unreachable)?;
+        let answered = wire.ask(request).await;
+        answered.map(|answered| self.received(answered)).map_err(|error| UpstreamError::Closed(Box::new(error.0)))
+    }
+
+    async fn connect(&self) -> Result<Wire, Box<dyn std::error::Error + Send + Sync>> {
+        let mut connector = self.connector.clone();
+        poll_fn(|context| connector.poll_ready(context)).await?;
+        let stream = connector.call(self.origin.clone()).await?;
+        let (sender, driver) = http1::Builder::new().preserve_header_case(true).handshake(stream).await?;
+        Ok(Wire { sender, driver: Some(Box::pin(driver)) })
+    }
+
+    /// The idle connection that was used last, if it is still open.
+    fn take(&self) -> Option<Wire> {
+        loop {
+            let (mut wire, since) = self.idle().pop_back()?;
+            if since.elapsed() < IDLE_TIMEOUT && wire.is_idle() {
+                return Some(wire);
+            }
+        }
+    }
+
+    /// Keeps a connection whose exchange is over, and lets go of those that nobody has used for long.
+    fn put(&self, mut wire: Wire) {
+        if !wire.is_idle() {
+            return;
+        }
+        let mut idle = self.idle();
+        idle.push_back((wire, Instant::now()));
+        while idle.len() > IDLE_MAX || idle.front().is_some_and(|(_, since)| since.elapsed() >= IDLE_TIMEOUT) {
+            idle.pop_front();
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, VecDeque<(Wire, Instant)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn received(self: &Arc<Self>, (response, wire): (Response<Incoming>, Wire)) -> Response<ReceivedBody> {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // The connection is no longer ours: it ends when the tunnel does.
+            if let Some(driver) = wire.driver {
+                tokio::spawn(async move {
+                    let _ = driver.await;
+                });
+            }
+            return response.map(|body| ReceivedBody::Live(Live { body, wire: None, pool: Arc::clone(self) }));
+        }
+        response.map(|body| ReceivedBody::Live(Live { body, wire: Some(wire), pool: Arc::clone(self) }))
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Pool").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+impl Wire {
+    /// Sends a request and drives the connection until the head of the answer is there.
+    async fn ask(mut self, request: Request<SentBody>) -> Result<(Response<Incoming>, Self), Unanswered> {
+        let mut answer = pin!(self.sender.try_send_request(request));
+        let answered = poll_fn(|context| {
+            drive(&mut self.driver, context);
+            answer.as_mut().poll(context)
+        });
+        match answered.await {
+            Ok(response) => Ok((response, self)),
+            Err(mut error) => {
+                let unsent = error.take_message();
+                Err(Unanswered(error.into_error(), unsent))
+            }
+        }
+    }
+
+    /// Whether it is open and has nothing under way.
+    fn is_idle(&mut self) -> bool {
+        drive(&mut self.driver, &mut Context::from_waker(Waker::noop()));
+        self.driver.is_some() && self.sender.is_ready()
+    }
+}
+
+/// Moves what can be moved. What went wrong shows in the answer or in its body.
+fn drive(driver: &mut Option<Pin<Box<Driver>>>, context: &mut Context<'_>) {
+    if driver.as_mut().is_some_and(|driver| driver.as_mut().poll(context).is_ready()) {
+        *driver = None;
+    }
+}
+
+/// A reply's body with the connection that it comes over. Dropped before its end, it closes the connection.
+pub struct Live {
+    body: Incoming,
+    wire: Option<Wire>,
+    pool: Arc<Pool>,
+}
+
+impl Live {
+    /// Once the body is over, the connection is free for others.
+    fn release_if_over(&mut self) {
+        if self.body.is_end_stream()
+            && let Some(wire) = self.wire.take()
+        {
+            self.pool.put(wire);
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.release_if_over();
+    }
+}
+
+impl Body for Live {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some(wire) = &mut self.wire {
+            drive(&mut wire.driver, context);
+        }
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        match &frame {
+            Poll::Ready(Some(_)) => self.release_if_over(),
+            Poll::Ready(None) => {
+                if let Some(wire) = self.wire.take() {
+                    self.pool.put(wire);
+                }
+            }
+            Poll::Pending => {}
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Live").field("body", &self.body).finish_non_exhaustive()
+    }
+}
