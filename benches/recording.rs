@@ -97,6 +97,7 @@ fn exchange(recorder: &Recorder, attribution: &Attribution, step: u32, request: 
         path: "/v1/chat/completions",
         headers,
         body: Some(request),
+        body_hash: None,
         at_us: clock.micros(),
         wall: clock.wall(),
     };

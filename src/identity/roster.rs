@@ -1,5 +1,6 @@
 //! The roster: what tells a user's agents apart, declared once in `aegis.toml` (`[[agent]]`).
 
+use memchr::memmem::Finder;
 use regex::Regex;
 use serde::Deserialize;
 
@@ -53,6 +54,8 @@ struct Rule {
     conditions: RosterRule,
     system: Option<Regex>,
     first_user: Option<Regex>,
+    system_contains: Option<Finder<'static>>,
+    first_user_contains: Option<Finder<'static>>,
 }
 
 impl Roster {
@@ -121,7 +124,9 @@ impl Rule {
                 "expected at least one condition, for example `system_contains = \"You plan\"`".to_owned(),
             ));
         }
-        Ok(Self { number, conditions: rule, system, first_user })
+        let finder = |text: &Option<String>| text.as_ref().map(|text| Finder::new(text).into_owned());
+        let (system_contains, first_user_contains) = (finder(&rule.system_contains), finder(&rule.first_user_contains));
+        Ok(Self { number, conditions: rule, system, first_user, system_contains, first_user_contains })
     }
 
     /// The agent, if every condition holds.
@@ -129,10 +134,13 @@ impl Rule {
         let rule = &self.conditions;
         let first_user = outline.first_user.as_deref().unwrap_or_default();
         let offered = |tool: &String| outline.tools.iter().any(|offered| offered == tool);
-        let holds = rule.system_contains.as_ref().is_none_or(|text| prompt.contains(text.as_str()))
+        let holds = |finder: &Option<Finder<'_>>, text: &str| {
+            finder.as_ref().is_none_or(|finder| finder.find(text.as_bytes()).is_some())
+        };
+        let holds = holds(&self.system_contains, prompt)
             && rule.tools.as_ref().is_none_or(|tools| tools.iter().all(offered))
             && rule.model.as_ref().is_none_or(|model| outline.model == *model)
-            && rule.first_user_contains.as_ref().is_none_or(|text| first_user.contains(text.as_str()))
+            && holds(&self.first_user_contains, first_user)
             && self.first_user.as_ref().is_none_or(|pattern| pattern.is_match(first_user))
             && rule.wire_name.as_ref().is_none_or(|name| outline.names.iter().any(|n| n == name));
         if !holds {

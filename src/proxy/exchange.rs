@@ -153,6 +153,7 @@ impl Proxy {
             path: target,
             headers: &headers::pairs(&call.parts.headers),
             body: Some(&call.body),
+            body_hash: Some(body_hash),
             at_us: step.run.elapsed_us(),
             wall: step.run.recorder.clock().wall(),
         });

@@ -14,6 +14,11 @@ impl ContentHash {
         Self(xxhash_rust::xxh3::xxh3_128(bytes))
     }
 
+    /// The same hash, known already.
+    pub(super) fn known(hash: u128) -> Self {
+        Self(hash)
+    }
+
     /// Reads 32 lower-case hex digits.
     fn parse(text: &str) -> Option<Self> {
         let well_formed = text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));

@@ -55,10 +55,11 @@ impl Encoder {
         Self { redactor, recent: Recent::default(), longest }
     }
 
-    /// Prepares a body; `beside` is one that is being written with it and may be its parent.
-    pub(super) fn prepare(&self, body: &Bytes, beside: Option<&Prepared>) -> Prepared {
+    /// Prepares a body; `hash` is its hash, if it is known; `beside` is one that is being written with it and may be its parent.
+    pub(super) fn prepare(&self, body: &Bytes, hash: Option<ContentHash>, beside: Option<&Prepared>) -> Prepared {
         let raw = body.slice(..body.len().min(self.longest));
-        let raw_hash = ContentHash::of(&raw);
+        let hash = hash.filter(|_| raw.len() == body.len());
+        let raw_hash = hash.unwrap_or_else(|| ContentHash::of(&raw));
         let (known, ring) = self.recent.look(raw_hash);
         let known = known.or_else(|| beside.filter(|other| other.raw_hash == raw_hash).map(|other| other.hash));
         let cut_from = (raw.len() < body.len()).then_some(body.len());

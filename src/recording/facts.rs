@@ -33,6 +33,8 @@ pub struct Open<'a> {
     pub headers: HeaderPairs<'a>,
     /// The whole body; `None` when it streams through (then [`Close::request_body`]).
     pub body: Option<&'a Bytes>,
+    /// xxh3-128 of the body, where the caller has computed it already.
+    pub body_hash: Option<u128>,
     /// Microseconds since [`Recorder::create`](super::Recorder::create), by the monotonic clock.
     pub at_us: u64,
     /// The wall clock: a label only, nothing is computed from it.

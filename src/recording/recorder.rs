@@ -115,7 +115,8 @@ impl Recorder {
     /// # Errors
     /// [`RecordingError::Io`] at the first failed write, [`RecordingError::Stopped`] ever after.
     pub fn open(&self, open: Open<'_>) -> Result<(), RecordingError> {
-        let body = open.body.map(|body| self.encoder.prepare(body, None));
+        let hash = open.body_hash.map(ContentHash::known);
+        let body = open.body.map(|body| self.encoder.prepare(body, hash, None));
         let record = Record::Open(OpenRecord {
             step: open.step,
             call: open.call,
@@ -135,7 +136,10 @@ impl Recorder {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.exchanges += 1;
         if open.attempt == 0 {
-            *counts.agents.entry(open.attribution.agent.to_string()).or_default() += 1;
+            match counts.agents.get_mut(open.attribution.agent.as_str()) {
+                Some(count) => *count += 1,
+                None => drop(counts.agents.insert(open.attribution.agent.to_string(), 1)),
+            }
         }
         Ok(())
     }
@@ -145,7 +149,7 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::open`].
     pub fn inject(&self, inject: Inject<'_>) -> Result<(), RecordingError> {
-        let body = inject.after.map(|body| self.encoder.prepare(body, None));
+        let body = inject.after.map(|body| self.encoder.prepare(body, None, None));
         let digest = |body: &Bytes| blake3::hash(body).to_hex().to_string();
         let record = Record::Inject(InjectRecord {
             step: inject.step,
@@ -194,16 +198,16 @@ impl Recorder {
     /// As [`Recorder::open`].
     pub fn close(&self, close: Close<'_>) -> Result<(), RecordingError> {
         let encoder = &self.encoder;
-        let request = close.request_body.map(|body| encoder.prepare(body, None));
+        let request = close.request_body.map(|body| encoder.prepare(body, None, None));
         let (reply, streamed) = match close.reply {
             Captured::Nothing => (None, false),
-            Captured::Whole(pieces) => (Some(encoder.prepare(&joined(pieces.iter()), None)), false),
+            Captured::Whole(pieces) => (Some(encoder.prepare(&joined(pieces.iter()), None, None)), false),
             Captured::Stream(pieces) => {
                 let body = joined(pieces.iter().map(|(piece, _)| piece));
                 (Some(encoder.prepare_stream(&body, pieces)), true)
             }
         };
-        let delivered = close.delivered.map(|body| encoder.prepare(body, reply.as_ref()));
+        let delivered = close.delivered.map(|body| encoder.prepare(body, None, reply.as_ref()));
         let record = Record::Close(Box::new(CloseRecord {
             step: close.step,
             attempt: close.attempt,

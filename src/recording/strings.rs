@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use crate::surface::scan;
+
 /// How a text was escaped where it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
@@ -58,14 +60,7 @@ pub(super) fn next_string(bytes: &[u8], from: usize) -> Option<Range<usize>> {
 /// Where the string that `from` lies in ends: at its closing quote. `from` must not lie behind a backslash that
 /// belongs to it.
 pub(super) fn end_of_string(bytes: &[u8], from: usize) -> usize {
-    let mut at = from;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        if bytes.get(at + found) == Some(&b'"') {
-            return at + found;
-        }
-        at += found + 2;
-    }
-    bytes.len()
+    scan::end_of_string(bytes, from).unwrap_or(bytes.len())
 }
 
 /// How the content of a string is escaped, and its minimal escape; `None` when neither style reproduces it.

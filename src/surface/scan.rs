@@ -7,19 +7,19 @@ use std::borrow::Cow;
 use super::splice::decode_string;
 
 /// The members of an object: decoded key and raw value, duplicates included. Ends early where the text is malformed.
-pub fn members(object: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
-    let mut rest = object.trim_start().strip_prefix('{').unwrap_or_default();
+pub fn members(object: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
+    let mut rest = object.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
     std::iter::from_fn(move || {
         let (key, after) = value(next(rest)?)?;
-        let (raw, after) = value(after.trim_start().strip_prefix(':')?)?;
+        let (raw, after) = value(after.trim_ascii_start().strip_prefix(b":")?)?;
         rest = after;
-        Some((decode_string(key)?, raw))
+        Some((string(key)?, raw))
     })
 }
 
 /// The raw elements of an array. Ends early where the text is malformed.
-pub fn elements(array: &str) -> impl Iterator<Item = &str> {
-    let mut rest = array.trim_start().strip_prefix('[').unwrap_or_default();
+pub fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = array.trim_ascii_start().strip_prefix(b"[").unwrap_or_default();
     std::iter::from_fn(move || {
         let (raw, after) = value(next(rest)?)?;
         rest = after;
@@ -27,35 +27,41 @@ pub fn elements(array: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The decoded string, if the raw value is one and UTF-8.
+pub fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
+    if raw.first() == Some(&b'"') { decode_string(std::str::from_utf8(raw).ok()?) } else { None }
+}
+
+/// Where the string that `from` lies in ends: at its closing quote. `from` must not lie behind a backslash that
+/// belongs to it. Quotes are rarer than escapes, so the backslashes before a quote are counted once one is found.
+pub fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        let quote = at + memchr::memchr(b'"', bytes.get(at..)?)?;
+        let before = bytes.get(from..quote)?;
+        if before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0 {
+            return Some(quote);
+        }
+        at = quote + 1;
+    }
+}
+
 /// What follows a comma, if there is one; `None` at the end of an object or array.
-fn next(rest: &str) -> Option<&str> {
-    let rest = rest.trim_start();
-    let rest = rest.strip_prefix(',').unwrap_or(rest);
-    (!rest.starts_with(['}', ']']) && !rest.is_empty()).then_some(rest)
+fn next(rest: &[u8]) -> Option<&[u8]> {
+    let rest = rest.trim_ascii_start();
+    let rest = rest.strip_prefix(b",").unwrap_or(rest);
+    (!rest.is_empty() && !rest.starts_with(b"}") && !rest.starts_with(b"]")).then_some(rest)
 }
 
 /// The value that a text begins with, and what follows it.
-fn value(text: &str) -> Option<(&str, &str)> {
-    let text = text.trim_start();
-    let bytes = text.as_bytes();
-    let end = match bytes.first()? {
-        b'"' => end_of_string(bytes, 1)?,
-        b'{' | b'[' => end_of_group(bytes)?,
-        _ => bytes.iter().position(|byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace())?,
+fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.trim_ascii_start();
+    let end = match text.first()? {
+        b'"' => end_of_string(text, 1)? + 1,
+        b'{' | b'[' => end_of_group(text)?,
+        _ => text.iter().position(|byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace())?,
     };
     text.split_at_checked(end).filter(|(value, _)| !value.is_empty())
-}
-
-/// Where the string that `from` lies in ends, its closing quote included.
-fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        let found = at + memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        if bytes.get(found) == Some(&b'"') {
-            return Some(found + 1);
-        }
-        at = found + 2;
-    }
 }
 
 /// Where the object or array at the start of `bytes` ends, its bracket included.
@@ -63,10 +69,7 @@ fn end_of_group(bytes: &[u8]) -> Option<usize> {
     let (mut depth, mut at) = (0_usize, 0);
     loop {
         match bytes.get(at)? {
-            b'"' => {
-                at = end_of_string(bytes, at + 1)?;
-                continue;
-            }
+            b'"' => at = end_of_string(bytes, at + 1)?,
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth -= 1,
             _ => {}
@@ -85,18 +88,21 @@ mod tests {
     #[test]
     fn members_and_elements() {
         let text = r#" { "a" : "x\"},{" , "b\n":[1, {"c":"]"} ,"]"],"d":{},"e":null ,"f":-1.5e3}"#;
-        let seen: Vec<_> = members(text).map(|(key, raw)| format!("{key}={raw}")).collect();
+        let text_of = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+        let seen: Vec<_> = members(text.as_bytes()).map(|(key, raw)| format!("{key}={}", text_of(raw))).collect();
         assert_eq!(seen, [r#"a="x\"},{""#, "b\n=[1, {\"c\":\"]\"} ,\"]\"]", "d={}", "e=null", "f=-1.5e3"]);
-        assert_eq!(elements(r#"[1, {"c":"]"} ,"]"]"#).collect::<Vec<_>>(), ["1", r#"{"c":"]"}"#, r#""]""#]);
+        let seen: Vec<_> = elements(br#"[1, {"c":"]"} ,"]"]"#).map(text_of).collect();
+        assert_eq!(seen, ["1", r#"{"c":"]"}"#, r#""]""#]);
         for empty in ["", "{", "[", "{}", "[]", "12", "\"a\"", "{\"a", "{\"a\"", "{\"a\":", "[\"", "{:1}", "[}"] {
-            assert_eq!(members(empty).count() + elements(empty).count(), 0, "{empty}");
+            let empty = empty.as_bytes();
+            assert_eq!(members(empty).count() + elements(empty).count(), 0, "{empty:?}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn nothing_makes_it_panic(text in r#"[\[\]{}":,\\ a1]{0,40}"#) {
-            let (members, elements) = (members(&text).count(), elements(&text).count());
+            let (members, elements) = (members(text.as_bytes()).count(), elements(text.as_bytes()).count());
             proptest::prop_assert!(members + elements <= text.len());
         }
 
@@ -104,8 +110,8 @@ mod tests {
         fn it_sees_what_a_parser_sees(keys in proptest::collection::btree_map("[a-z\"\\\\]{0,4}", "[^\\x00]{0,30}", 0..6)) {
             let object = serde_json::to_value(&keys).expect("a value");
             let text = object.to_string();
-            let seen: serde_json::Map<_, _> = members(&text)
-                .map(|(key, raw)| (key.into_owned(), serde_json::from_str(raw).expect("a value")))
+            let seen: serde_json::Map<_, _> = members(text.as_bytes())
+                .map(|(key, raw)| (key.into_owned(), serde_json::from_slice(raw).expect("a value")))
                 .collect();
             proptest::prop_assert_eq!(serde_json::Value::Object(seen), object);
         }

@@ -82,6 +82,7 @@ fn retries_are_attempts_of_one_step() {
             path: "/v1/x",
             headers: &[],
             body: Some(&body),
+            body_hash: None,
             at_us: 0,
             wall: Timestamp::UNIX_EPOCH,
         };
@@ -151,6 +152,7 @@ fn a_leaping_wall_clock_moves_nothing_but_labels() {
             path: "/",
             headers: &[],
             body: Some(&body),
+            body_hash: None,
             at_us: u64::from(step) * 10,
             wall: noon.checked_add(hours.hours()).expect("a time"),
         };

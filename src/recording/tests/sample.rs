@@ -37,6 +37,7 @@ pub(crate) fn open(recorder: &Recorder, step: StepIndex, name: &str, body: &Byte
         path: "/v1/chat/completions",
         headers: &[("content-type", b"application/json")],
         body: Some(body),
+        body_hash: None,
         at_us: u64::from(step) * 1000,
         wall: Timestamp::UNIX_EPOCH,
     })

@@ -98,6 +98,7 @@ fn record_canaries(recorder: &Recorder) {
             path: &format!("/v1/chat/completions?api-key={CANARY}&token=unshaped-secret&x={CANARY}"),
             headers: &headers,
             body: Some(&body),
+            body_hash: None,
             at_us: 0,
             wall: Timestamp::UNIX_EPOCH,
         })

@@ -7,27 +7,26 @@ use bytes::Bytes;
 use super::{message, unreadable};
 use crate::surface::{
     Conversation, Format, Message, Outline, SurfaceError, Tool, ToolChoice, scan,
-    splice::{Member, Node, Splices, decode_string, encode_string, member},
+    splice::{Member, Node, Splices, encode_string, member},
 };
 
 const EXPECTED: &str = "a chat completion request";
 
 /// Reads what identity needs, skipping what it does not. Only the last of equal keys counts.
 pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
-    let text = std::str::from_utf8(body).map_err(|error| unreadable(EXPECTED, error.to_string()))?;
     let mut outline = Outline::default();
     let mut messages = None;
-    for (key, value) in scan::members(text) {
+    for (key, value) in scan::members(body) {
         match key.as_ref() {
-            "model" => outline.model = decode_string(value).unwrap_or_default(),
-            "user" => outline.user = decode_string(value),
+            "model" => outline.model = scan::string(value).unwrap_or_default(),
+            "user" => outline.user = scan::string(value),
             "tools" => outline.tools = scan::elements(value).filter_map(tool_name).collect(),
             "metadata" => outline.metadata = metadata(value),
-            "messages" if value.starts_with('[') => messages = Some(value),
+            "messages" if value.starts_with(b"[") => messages = Some(value),
             _ => {}
         }
     }
-    if !text.trim_end().ends_with('}') {
+    if !body.trim_ascii_end().ends_with(b"}") {
         return Err(unreadable(EXPECTED, "the object does not end"));
     }
     let messages = messages.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
@@ -35,8 +34,8 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
         let (mut role, mut name, mut content) = (None, None, None);
         for (key, value) in scan::members(message) {
             match key.as_ref() {
-                "role" => role = decode_string(value),
-                "name" => name = decode_string(value),
+                "role" => role = scan::string(value),
+                "name" => name = scan::string(value),
                 "content" => content = Some(value),
                 _ => {}
             }
@@ -74,7 +73,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         tool_choice: member(&members, "tool_choice").map(|v| tool_choice(&v)).unwrap_or_default(),
         max_tokens: number("max_completion_tokens").or_else(|| number("max_tokens")),
         stop: member(&members, "stop").map(|v| stop(&v)).unwrap_or_default(),
-        metadata: member(&members, "metadata").map(|v| owned(metadata(v.raw()))).unwrap_or_default(),
+        metadata: member(&members, "metadata").map(|v| owned(metadata(v.raw().as_bytes()))).unwrap_or_default(),
         user: text("user"),
     })
 }
@@ -195,20 +194,20 @@ fn owned(entries: Vec<(Cow<'_, str>, Cow<'_, str>)>) -> Vec<(String, String)> {
 }
 
 /// The text of a message's content, whole or in parts.
-fn text_of(content: &str) -> Cow<'_, str> {
-    decode_string(content).unwrap_or_else(|| {
-        let parts = Node::parse(content.as_bytes()).map(|node| message::parts(&node)).unwrap_or_default();
+fn text_of(content: &[u8]) -> Cow<'_, str> {
+    scan::string(content).unwrap_or_else(|| {
+        let parts = Node::parse(content).map(|node| message::parts(&node)).unwrap_or_default();
         let texts: Vec<_> = parts.iter().filter_map(crate::surface::Part::as_text).collect();
         Cow::Owned(texts.join("\n"))
     })
 }
 
-fn tool_name(tool: &str) -> Option<Cow<'_, str>> {
+fn tool_name(tool: &[u8]) -> Option<Cow<'_, str>> {
     let (_, function) = scan::members(tool).filter(|(key, _)| key == "function").last()?;
     let (_, name) = scan::members(function).filter(|(key, _)| key == "name").last()?;
-    decode_string(name)
+    scan::string(name)
 }
 
-fn metadata(object: &str) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
-    scan::members(object).filter_map(|(key, value)| Some((key, decode_string(value)?))).collect()
+fn metadata(object: &[u8]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+    scan::members(object).filter_map(|(key, value)| Some((key, scan::string(value)?))).collect()
 }
