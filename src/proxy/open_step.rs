@@ -20,6 +20,9 @@ use crate::{
 /// Bytes of a reply that are kept for the record; what comes after passes and is marked as cut.
 const TAPE_MAX: usize = 32 << 20;
 
+/// A chunk below this is copied: as it came, it keeps a whole read buffer alive, and a stream has hundreds of them.
+const SMALL: usize = 4 << 10;
+
 /// A step under way.
 #[derive(Debug)]
 pub(super) struct OpenStep {
@@ -102,7 +105,8 @@ impl OpenStep {
             return;
         }
         self.taped += chunk.len();
-        self.tape.push((chunk.clone(), self.elapsed_us()));
+        let kept = if chunk.len() < SMALL { Bytes::copy_from_slice(chunk) } else { chunk.clone() };
+        self.tape.push((kept, self.elapsed_us()));
     }
 
     /// The upstream's reply was taped whole; what follows is the edited one.

@@ -196,6 +196,13 @@ impl Prepared {
         }
     }
 
+    /// Bytes that stand in its record as they are.
+    pub(super) fn literal_bytes(&self) -> usize {
+        let literal = self.pieces.iter().filter(|piece| piece.text.is_none() && !is_blob(piece));
+        let framed: usize = self.frames.iter().map(Frame::length).sum();
+        literal.map(|piece| piece.range.len()).sum::<usize>() + framed
+    }
+
     /// The texts that it refers to and that the log does not have.
     pub(super) fn texts(&self, log: &Log) -> Vec<(ContentHash, Ready)> {
         let texts = self.pieces.iter().filter_map(|piece| Some((piece, piece.text.as_ref()?)));

@@ -298,7 +298,8 @@ impl Recorder {
             }
             texts.append(&mut body.texts(&self.log));
         }
-        let mut line = Ready::new(1024, |line| {
+        let literal: usize = bodies().map(|(body, _)| body.literal_bytes()).sum();
+        let mut line = Ready::new(1024 + literal + literal / 4, |line| {
             // Serialising these types into memory cannot fail.
             let _ = serde_json::to_writer(line, record);
         });

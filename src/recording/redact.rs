@@ -60,7 +60,6 @@ const WORD: usize = 64;
 #[derive(Debug, Clone)]
 pub(super) struct Redactor {
     shapes: Regex,
-    words: Regex,
     declared: Option<Regex>,
 }
 
@@ -70,19 +69,19 @@ impl Redactor {
     /// # Errors
     /// [`RecordingError::Secrets`] when the values make too large a pattern.
     pub(super) fn new(secrets: &[String]) -> Result<Self, RecordingError> {
-        static SHAPES: OnceLock<(Regex, Regex)> = OnceLock::new();
+        static SHAPES: OnceLock<Regex> = OnceLock::new();
         let compiled =
             |pattern: &str| Regex::new(pattern).map_err(|error| RecordingError::Secrets { why: error.to_string() });
-        let (shapes, words) = if let Some(shapes) = SHAPES.get() {
+        let shapes = if let Some(shapes) = SHAPES.get() {
             shapes.clone()
         } else {
-            let shapes = (compiled(KEY_SHAPES)?, compiled(key_places::WORDS)?);
+            let shapes = compiled(KEY_SHAPES)?;
             SHAPES.get_or_init(|| shapes).clone()
         };
         let declared: Vec<String> =
             secrets.iter().filter(|secret| secret.len() >= 4).map(|secret| regex::escape(secret)).collect();
         let declared = if declared.is_empty() { None } else { Some(compiled(&declared.join("|"))?) };
-        Ok(Self { shapes, words, declared })
+        Ok(Self { shapes, declared })
     }
 
     /// Spans to be masked that touch the window, in order; a key that crosses its border is found whole.
@@ -98,7 +97,7 @@ impl Redactor {
                 spans.extend(Some(found.range()).filter(touches));
             }
         }
-        let suspicious = self.is_suspicious(text, at);
+        let suspicious = key_places::any(text, at);
         while suspicious && let Some(found) = self.shapes.find_at(text, at) {
             let secret = secret_of(text, found.range());
             at = if secret.is_some() { found.end() } else { found.start() + 1 };
@@ -108,11 +107,6 @@ impl Redactor {
             spans = merged(spans);
         }
         spans
-    }
-
-    /// Whether a key shape may stand in the text from there on; nearly always not, and that is cheap to see.
-    pub(super) fn is_suspicious(&self, text: &[u8], from: usize) -> bool {
-        key_places::any(&self.words, text, from)
     }
 
     /// Whether one stands in it.

@@ -5,6 +5,7 @@
 //! To add one: a file here, and one line in [`ALL`].
 
 pub mod conversation;
+mod escape;
 mod openai_chat;
 pub mod scan;
 pub mod splice;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::conversation::Origin;
+use super::{conversation::Origin, escape};
 
 /// A JSON value inside a source text, by its span.
 #[derive(Debug, Clone, Copy)]
@@ -126,35 +126,10 @@ pub fn decode_string(literal: &str) -> Option<Cow<'_, str>> {
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
-    Some(Cow::Owned(decode_plain(inner).unwrap_or_else(|| {
+    Some(Cow::Owned(escape::decode_plain(inner).unwrap_or_else(|| {
         let strict = serde_json::from_str::<String>(literal);
         strict.unwrap_or_else(|_| decode_leniently(inner))
     })))
-}
-
-/// Decodes the escapes that nearly all strings have, run by run; `None` where there is another one.
-fn decode_plain(inner: &str) -> Option<String> {
-    let mut out = String::with_capacity(inner.len());
-    let mut rest = inner;
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
-        out.push_str(rest.get(..at)?);
-        let (decoded, length) = match rest.as_bytes().get(at + 1)? {
-            b'n' => ('\n', 2),
-            b't' => ('\t', 2),
-            b'r' => ('\r', 2),
-            quoted @ (b'"' | b'\\' | b'/') => (char::from(*quoted), 2),
-            b'u' => {
-                let digits =
-                    rest.get(at + 2..at + 6).filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
-                (char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, 6)
-            }
-            _ => return None,
-        };
-        out.push(decoded);
-        rest = rest.get(at + length..)?;
-    }
-    out.push_str(rest);
-    Some(out)
 }
 
 /// Encodes text as a JSON string literal, quotes included.

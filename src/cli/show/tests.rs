@@ -56,6 +56,7 @@ fn record(recorder: &Recorder, step: u32, attribution: &Attribution, said: &str)
         path: "/v1/chat/completions",
         headers: &[],
         body: Some(&request),
+        body_hash: None,
         at_us: 0,
         wall: Timestamp::UNIX_EPOCH,
     };

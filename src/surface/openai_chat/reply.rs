@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{message, unreadable};
 use crate::{
     surface::{
-        Answer, Message, Reply, Role, SurfaceError,
+        Answer, Message, Reply, Role, SurfaceError, scan,
         splice::{Member, Node, Splices, encode_string, member},
     },
     trajectory::Usage,
@@ -61,20 +61,19 @@ pub(super) fn usage(node: &Node<'_>) -> Option<Usage> {
 
 /// Token counts without the rest: of a whole reply, or of the frames in the last chunk of a streamed one.
 pub(super) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage> {
-    #[derive(serde::Deserialize)]
-    struct Counts {
-        #[serde(default)]
-        prompt_tokens: u64,
-        #[serde(default)]
-        completion_tokens: u64,
-    }
-    #[derive(serde::Deserialize)]
-    struct Body {
-        usage: Option<Counts>,
-    }
     let read = |json: &[u8]| {
-        let counts = serde_json::from_slice::<Body>(json).ok()?.usage?;
-        Some(Usage { input: counts.prompt_tokens, output: counts.completion_tokens })
+        let (_, counts) = scan::members(json).filter(|(key, _)| key == "usage").last()?;
+        let (mut input, mut output) = (None, None);
+        for (key, count) in scan::members(counts) {
+            let count = std::str::from_utf8(count).ok().and_then(|count| count.parse().ok());
+            match key.as_ref() {
+                "prompt_tokens" => input = count,
+                "completion_tokens" => output = count,
+                _ => {}
+            }
+        }
+        (input.is_some() || output.is_some())
+            .then(|| Usage { input: input.unwrap_or_default(), output: output.unwrap_or_default() })
     };
     if !streamed {
         return read(body);
