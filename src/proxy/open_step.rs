@@ -14,7 +14,7 @@ use super::{
 use crate::{
     recording::{Captured, Close, RecordingError},
     surface::Surface,
-    trajectory::{Attribution, CloseCause},
+    trajectory::{Attribution, CloseCause, Usage},
 };
 
 /// Bytes of a reply that are kept for the record; what comes after passes and is marked as cut.
@@ -87,9 +87,14 @@ impl OpenStep {
         self.head = Some((status, headers.clone()));
     }
 
-    /// The line that starts the last frame of a stream.
-    pub(super) fn end_of_stream(&self) -> &'static [u8] {
-        self.surface.map_or(b"data: [DONE]", |surface| surface.end_of_stream())
+    /// The lines that may start the last frame of a stream.
+    pub(super) fn ends_of_stream(&self) -> &'static [&'static [u8]] {
+        self.surface.map_or(&[b"data: [DONE]"], |surface| surface.ends_of_stream())
+    }
+
+    /// The last frame of a stream, where it says nothing but that.
+    pub(super) fn last_frame(&self) -> Option<&'static [u8]> {
+        self.surface.map(Surface::last_frame)
     }
 
     /// Keeps a chunk of the upstream's reply.
@@ -176,7 +181,13 @@ impl OpenStep {
         let first_byte_us = tape.first().map(|(_, at)| *at);
         let usage = self.surface.filter(|_| cause == CloseCause::Complete && !failed).and_then(|surface| {
             match tape.as_slice() {
-                [.., (last, _)] if self.streamed => surface.usage(last, true),
+                [(first, _), .., (last, _)] if self.streamed => {
+                    let counted = surface.usage(last, true)?;
+                    // Some APIs count the input where the stream starts, the output where it ends.
+                    let input = || surface.usage(first, true).map_or(0, |counted| counted.input);
+                    Some(Usage { input: if counted.input == 0 { input() } else { counted.input }, ..counted })
+                }
+                [(only, _)] if self.streamed => surface.usage(only, true),
                 [(whole, _)] => surface.usage(whole, false),
                 _ => None,
             }

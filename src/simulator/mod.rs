@@ -16,6 +16,7 @@ mod reading;
 mod reply;
 mod stated;
 mod upstream;
+mod vectors;
 
 pub use upstream::Simulator;
 

@@ -4,19 +4,32 @@
 //! byte-exact splices of the original. It never knows which manipulator ran, and never re-serialises a body.
 //! To add one: a file here, and one line in [`ALL`].
 
+mod anthropic_messages;
 pub mod conversation;
+mod fields;
 mod openai_chat;
+mod openai_completions;
+mod openai_embeddings;
+mod openai_responses;
+mod pieces;
 pub mod splice;
 pub mod sse;
 
 use bytes::Bytes;
 
 use crate::trajectory::Usage;
-pub use conversation::{Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Tool, ToolCall, ToolChoice};
+pub use anthropic_messages::AnthropicMessages;
+pub use conversation::{
+    Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Tool, ToolCall, ToolChoice, Vectors,
+};
 pub use openai_chat::OpenaiChat;
+pub use openai_completions::OpenaiCompletions;
+pub use openai_embeddings::OpenaiEmbeddings;
+pub use openai_responses::OpenaiResponses;
 
 /// Every surface that can be read and edited.
-pub const ALL: &[&dyn Surface] = &[&OpenaiChat];
+pub const ALL: &[&dyn Surface] =
+    &[&OpenaiChat, &OpenaiResponses, &OpenaiCompletions, &AnthropicMessages, &OpenaiEmbeddings];
 
 /// Why a body could not be read or an edit could not be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,9 +100,14 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// Token counts of a whole reply, or of the last chunk of a streamed one, read without building the view.
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage>;
 
-    /// The line that starts the last frame of a stream (for example `data: [DONE]`), without its line end. A client
-    /// may leave as soon as it has read it.
-    fn end_of_stream(&self) -> &'static [u8];
+    /// The lines that may start the last frame of a stream (for example `data: [DONE]`), without their line end; at
+    /// most [`sse::MARKERS_MAX`]. A client may leave as soon as it has read one of them.
+    fn ends_of_stream(&self) -> &'static [&'static [u8]];
+
+    /// The last frame of a stream, where it says nothing but that; empty where it repeats what was said.
+    fn last_frame(&self) -> &'static [u8] {
+        b""
+    }
 
     /// Composes a whole reply, as the simulator gives it. `created` is in seconds since 1970.
     fn compose(&self, reply: &Reply, created: u64) -> Bytes;
@@ -101,13 +119,10 @@ pub trait Surface: Sync + std::fmt::Debug {
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes;
 }
 
-/// Model calls that are recorded and forwarded, but not yet read: (path suffix, name in records).
-const UNREAD: &[(&str, &str)] = &[
-    ("/responses", "openai_responses"),
-    ("/completions", "openai_completions"),
-    ("/embeddings", "openai_embeddings"),
-    ("/messages", "anthropic_messages"),
-];
+/// Model calls that are recorded and forwarded, but not read: (path suffix, name in records). Servers that speak the
+/// surfaces above have these of their own beside them.
+const UNREAD: &[(&str, &str)] =
+    &[("/api/chat", "ollama_chat"), ("/api/generate", "ollama_generate"), ("/api/embed", "ollama_embed")];
 
 /// What an error body says.
 #[derive(Debug, Clone, Copy)]
@@ -133,3 +148,6 @@ pub fn unread_call(method: &str, path: &str) -> Option<&'static str> {
     let known = UNREAD.iter().find(|(suffix, _)| method == "POST" && path.ends_with(suffix));
     known.map(|(_, name)| *name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,8 @@ async fn what_cannot_be_read_is_refused_or_counted() {
     };
     check("POST", "/v1/chat/completions", "{\"messages\":", 400).await;
     check("POST", "/v1/chat/completions", "[]", 400).await;
-    check("POST", "/v1/embeddings", "{}", 404).await;
+    check("POST", "/v1/embeddings", "{}", 400).await;
+    check("POST", "/v1/images/generations", "{}", 404).await;
     check("GET", "/v1/chat/completions", "", 404).await;
     check("GET", "/v1/models", "", 200).await;
     assert_eq!(simulator.unread(), 0);

@@ -2,6 +2,7 @@
 
 use crate::surface::{
     Message, Part, Role, ToolCall,
+    fields::{parts, role, role_name, set},
     splice::{Member, Node, Splices, encode_string, member},
 };
 
@@ -59,42 +60,6 @@ pub(super) fn make(message: &Message) -> serde_json::Value {
 /// A tool call of our own as JSON.
 pub(super) fn make_call(call: &ToolCall) -> serde_json::Value {
     serde_json::json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
-}
-
-/// The content of a message: a string, a list of parts, or nothing.
-pub(super) fn parts(content: &Node<'_>) -> Vec<Part> {
-    if let Some(text) = content.string() {
-        return vec![Part::Text(text.into_owned())];
-    }
-    let part = |element: Node<'_>| {
-        let members = element.members();
-        match member(&members, "text").and_then(|text| text.string()) {
-            Some(text) => Part::Text(text.into_owned()),
-            None => Part::Opaque(member(&members, "type").and_then(|t| t.string()).unwrap_or_default().into_owned()),
-        }
-    };
-    content.elements().into_iter().map(part).collect()
-}
-
-fn role(name: Option<&str>) -> Role {
-    match name {
-        Some("system") => Role::System,
-        Some("developer") => Role::Developer,
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
-        Some("tool" | "function") => Role::Tool,
-        _ => Role::Other,
-    }
-}
-
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::Developer => "developer",
-        Role::User | Role::Other => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
 }
 
 fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
@@ -175,13 +140,5 @@ fn edit_call(element: &Node<'_>, old: &ToolCall, new: &ToolCall, splices: &mut S
         if let (true, Some(place)) = (changed, place) {
             splices.replace(place.span(), encode_string(text));
         }
-    }
-}
-
-/// Replaces a member's value, or adds the member.
-pub(super) fn set(object: &Node<'_>, members: &[Member<'_>], key: &str, value: &str, splices: &mut Splices) {
-    match member(members, key) {
-        Some(old) => splices.replace(old.span(), value),
-        None => splices.insert_member(object, key, value),
     }
 }

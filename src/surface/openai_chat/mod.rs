@@ -11,6 +11,9 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub(super) use compose::{error as error_body, usage as usage_object};
+pub(super) use reply::{drop_fields, usage, usage_of};
+
 use bytes::Bytes;
 
 use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError};
@@ -61,8 +64,12 @@ impl Surface for OpenaiChat {
         reply::usage_of(body, streamed)
     }
 
-    fn end_of_stream(&self) -> &'static [u8] {
-        b"data: [DONE]"
+    fn ends_of_stream(&self) -> &'static [&'static [u8]] {
+        &[b"data: [DONE]"]
+    }
+
+    fn last_frame(&self) -> &'static [u8] {
+        b"data: [DONE]\n\n"
     }
 
     fn compose(&self, reply: &Reply, created: u64) -> Bytes {
@@ -76,9 +83,4 @@ impl Surface for OpenaiChat {
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
         compose::error(error)
     }
-}
-
-/// The error for a body that is no `expected`.
-fn unreadable(expected: &'static str, detail: impl Into<String>) -> SurfaceError {
-    SurfaceError::Unreadable { expected, detail: detail.into() }
 }

@@ -6,9 +6,10 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{message, unreadable};
+use super::message;
 use crate::surface::{
     Conversation, Format, Message, Outline, SurfaceError, Tool, ToolChoice,
+    fields::{self, entries, owned, unreadable},
     splice::{Member, Node, Splices, decode_string, encode_string, member},
 };
 
@@ -23,10 +24,12 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
         model: raw.model.and_then(string).unwrap_or_default(),
         user: raw.user.and_then(string),
         tools: raw.tools.map(tool_names).unwrap_or_default(),
-        metadata: raw.metadata.map(|raw| metadata(&at_zero(raw))).unwrap_or_default(),
+        metadata: raw.metadata.map(|raw| entries(&at_zero(raw))).unwrap_or_default(),
         ..Outline::default()
     };
     for raw in &raw.messages {
+        outline.quotes.extend(raw.tool_calls.map(call_ids).unwrap_or_default());
+        outline.quotes.extend(raw.tool_call_id.and_then(string));
         match raw.role.and_then(string).as_deref() {
             Some("system" | "developer") => {
                 outline.prompts.push(raw.content.map(text_of).unwrap_or_default());
@@ -47,9 +50,11 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
     let messages = messages.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
     let text = |key: &str| member(&members, key).and_then(|v| v.string()).map(Cow::into_owned);
     let number = |key: &str| member(&members, key).and_then(|v| v.value::<u64>());
+    let messages: Vec<_> = messages.elements().iter().enumerate().map(|(i, node)| message::read(node, i)).collect();
     Ok(Conversation {
         model: text("model").unwrap_or_default(),
-        messages: messages.elements().iter().enumerate().map(|(i, node)| message::read(node, i)).collect(),
+        quotes: messages.iter().flat_map(Message::call_ids).cloned().collect(),
+        messages,
         tools: member(&members, "tools").map(|tools| read_tools(&tools)).unwrap_or_default(),
         stream: member(&members, "stream").is_some_and(|v| v.raw() == "true"),
         stream_usage: member(&members, "stream_options")
@@ -59,9 +64,10 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         format: member(&members, "response_format").map(|v| format(&v)).unwrap_or_default(),
         tool_choice: member(&members, "tool_choice").map(|v| tool_choice(&v)).unwrap_or_default(),
         max_tokens: number("max_completion_tokens").or_else(|| number("max_tokens")),
-        stop: member(&members, "stop").map(|v| stop(&v)).unwrap_or_default(),
-        metadata: member(&members, "metadata").map(|v| owned(metadata(&v))).unwrap_or_default(),
+        stop: member(&members, "stop").map(|v| fields::strings(&v)).unwrap_or_default(),
+        metadata: member(&members, "metadata").map(|v| owned(entries(&v))).unwrap_or_default(),
         user: text("user"),
+        ..Conversation::default()
     })
 }
 
@@ -80,7 +86,7 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
         write_tools(source, &root, &members, before, after, &mut splices);
     }
     if before.model != after.model {
-        message::set(&root, &members, "model", &encode_string(&after.model), &mut splices);
+        fields::set(&root, &members, "model", &encode_string(&after.model), &mut splices);
     }
     Ok(splices.apply(body))
 }
@@ -112,7 +118,7 @@ fn write_tools(
     };
     let Some(array) = member(members, "tools").filter(Node::is_array) else {
         let tools: serde_json::Value = after.tools.iter().map(make).collect();
-        return message::set(root, members, "tools", &tools.to_string(), splices);
+        return fields::set(root, members, "tools", &tools.to_string(), splices);
     };
     let elements = array.elements();
     let origins: Vec<_> = after.tools.iter().map(|tool| tool.origin).collect();
@@ -169,21 +175,6 @@ fn tool_choice(node: &Node<'_>) -> ToolChoice {
     }
 }
 
-fn stop(node: &Node<'_>) -> Vec<String> {
-    match node.string() {
-        Some(one) => vec![one.into_owned()],
-        None => node.elements().iter().filter_map(super::super::splice::Node::string).map(Cow::into_owned).collect(),
-    }
-}
-
-fn metadata<'a>(node: &Node<'a>) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
-    node.members().into_iter().filter_map(|m| Some((m.key, m.value.string()?))).collect()
-}
-
-fn owned(entries: Vec<(Cow<'_, str>, Cow<'_, str>)>) -> Vec<(String, String)> {
-    entries.into_iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
-}
-
 /// The members that the outline looks at; all others are skipped.
 #[derive(Deserialize)]
 struct RawRequest<'a> {
@@ -207,6 +198,10 @@ struct RawMessage<'a> {
     name: Option<&'a RawValue>,
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_call_id: Option<&'a RawValue>,
 }
 
 fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
@@ -220,7 +215,7 @@ fn at_zero(raw: &RawValue) -> Node<'_> {
 
 fn text_of(content: &RawValue) -> Cow<'_, str> {
     string(content).unwrap_or_else(|| {
-        let parts = message::parts(&at_zero(content));
+        let parts = fields::parts(&at_zero(content));
         let texts: Vec<_> = parts.iter().filter_map(crate::surface::Part::as_text).collect();
         Cow::Owned(texts.join("\n"))
     })
@@ -239,4 +234,14 @@ fn tool_names(tools: &RawValue) -> Vec<Cow<'_, str>> {
     }
     let tools = serde_json::from_str::<Vec<RawTool<'_>>>(tools.get()).unwrap_or_default();
     tools.into_iter().filter_map(|tool| tool.function?.name.and_then(string)).collect()
+}
+
+fn call_ids(calls: &RawValue) -> Vec<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct RawCall<'a> {
+        #[serde(borrow, default)]
+        id: Option<&'a RawValue>,
+    }
+    let calls = serde_json::from_str::<Vec<RawCall<'_>>>(calls.get()).unwrap_or_default();
+    calls.into_iter().filter_map(|call| call.id.and_then(string)).collect()
 }

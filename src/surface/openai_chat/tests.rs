@@ -29,7 +29,7 @@ fn answer(index: u32, text: Option<&str>, calls: &[(&str, &str)]) -> Answer {
 
 fn reply(answers: Vec<Answer>) -> Reply {
     let usage = Some(Usage { input: 3, output: 5 });
-    Reply { id: "chatcmpl-1".to_owned(), model: "m".to_owned(), answers, usage }
+    Reply { id: "chatcmpl-1".to_owned(), model: "m".to_owned(), answers, usage, ..Reply::default() }
 }
 
 /// Edits the reply sent whole and the same reply streamed; both must read as the edited view.

@@ -1,0 +1,85 @@
+//! Messages: `POST …/v1/messages` (<https://docs.anthropic.com/en/api/messages>).
+//!
+//! A message is a list of content blocks: text, tool use, tool results, signed thinking. `block` reads one, `request`
+//! and `reply` the bodies around them, `stream` the same reply sent as events, `compose` makes replies of our own.
+
+mod block;
+mod compose;
+mod reply;
+mod request;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError};
+use crate::trajectory::Usage;
+
+/// The messages API.
+#[derive(Debug)]
+pub struct AnthropicMessages;
+
+impl Surface for AnthropicMessages {
+    fn name(&self) -> &'static str {
+        "anthropic_messages"
+    }
+
+    fn matches(&self, method: &str, path: &str) -> bool {
+        let path = path.strip_suffix('/').unwrap_or(path);
+        // Another API keeps its threads' messages at a like path.
+        method == "POST" && path.ends_with("/messages") && !path.contains("/threads/")
+    }
+
+    fn outline<'a>(&self, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError> {
+        request::outline(body)
+    }
+
+    fn read_request(&self, body: &[u8]) -> Result<Conversation, SurfaceError> {
+        request::read(body)
+    }
+
+    fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
+        request::write(body, before, after)
+    }
+
+    fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
+        reply::read(body)
+    }
+
+    fn write_reply(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+        reply::write(body, before, after)
+    }
+
+    fn read_stream(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
+        stream::read(body)
+    }
+
+    fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+        stream::write(body, before, after)
+    }
+
+    fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {
+        reply::usage_of(body, streamed)
+    }
+
+    fn ends_of_stream(&self) -> &'static [&'static [u8]] {
+        &[b"event: message_stop", b"event: error"]
+    }
+
+    fn last_frame(&self) -> &'static [u8] {
+        b"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+    }
+
+    fn compose(&self, reply: &Reply, _: u64) -> Bytes {
+        compose::whole(reply)
+    }
+
+    fn compose_stream(&self, reply: &Reply, _: u64, _: bool) -> Vec<Bytes> {
+        compose::stream(reply)
+    }
+
+    fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
+        compose::error(error)
+    }
+}
