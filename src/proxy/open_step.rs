@@ -181,13 +181,13 @@ impl OpenStep {
         let first_byte_us = tape.first().map(|(_, at)| *at);
         let usage = self.surface.filter(|_| cause == CloseCause::Complete && !failed).and_then(|surface| {
             match tape.as_slice() {
-                [(first, _), .., (last, _)] if self.streamed => {
-                    let counted = surface.usage(last, true)?;
+                [(first, _), ..] if self.streamed => {
+                    // The frame that counts comes last, or shortly before the end marker.
+                    let counted = tape.iter().rev().take(3).find_map(|(chunk, _)| surface.usage(chunk, true))?;
                     // Some APIs count the input where the stream starts, the output where it ends.
                     let input = || surface.usage(first, true).map_or(0, |counted| counted.input);
                     Some(Usage { input: if counted.input == 0 { input() } else { counted.input }, ..counted })
                 }
-                [(only, _)] if self.streamed => surface.usage(only, true),
                 [(whole, _)] => surface.usage(whole, false),
                 _ => None,
             }

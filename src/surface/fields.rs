@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     Part, Role, SurfaceError,
-    splice::{Member, Node, Splices, member},
+    splice::{Member, Node, Splices, encode_string, member},
 };
 
 /// The error for a body that is no `expected`.
@@ -114,4 +114,47 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
         rest = tail;
         (!piece.is_empty()).then_some(piece)
     })
+}
+
+/// For each part before an edit, its new text where that is another.
+pub(super) fn new_texts(old: &[Part], new: &[Part]) -> Vec<Option<String>> {
+    if old.len() == new.len() {
+        let pair = |(old, new): (&Part, &Part)| new.as_text().filter(|_| old != new).map(str::to_owned);
+        return old.iter().zip(new).map(pair).collect();
+    }
+    // Parts came or went: all text goes where the first text was.
+    let mut all = Some(new.iter().filter_map(Part::as_text).collect::<String>());
+    let fresh = |part: &Part| {
+        let text = part.as_text()?;
+        let fresh = all.take().unwrap_or_default();
+        (fresh != text).then_some(fresh)
+    };
+    old.iter().map(fresh).collect()
+}
+
+/// Edits the content of a message: text by text where the parts stay, otherwise as one text. `empty` stands for no
+/// part at all.
+pub(super) fn edit_parts(
+    node: &Node<'_>,
+    members: &[Member<'_>],
+    key: &str,
+    (before, after): (&[Part], &[Part]),
+    empty: &str,
+    splices: &mut Splices,
+) {
+    let content = member(members, key);
+    match content.filter(Node::is_array).map(|content| content.elements()) {
+        Some(elements) if before.len() == after.len() => {
+            for (element, (old, new)) in elements.iter().zip(before.iter().zip(after)) {
+                if let (true, Part::Text(text), Some(place)) = (old != new, new, element.get("text")) {
+                    splices.replace(place.span(), encode_string(text));
+                }
+            }
+        }
+        _ => {
+            let texts: Vec<_> = after.iter().filter_map(Part::as_text).collect();
+            let whole = if after.is_empty() { empty.to_owned() } else { encode_string(&texts.join("\n")) };
+            set(node, members, key, &whole, splices);
+        }
+    }
 }

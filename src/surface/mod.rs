@@ -6,6 +6,7 @@
 
 mod anthropic_messages;
 pub mod conversation;
+mod elements;
 mod fields;
 mod openai_chat;
 mod openai_completions;
@@ -52,6 +53,9 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// Its name in records, for example `openai_chat`.
     fn name(&self) -> &'static str;
 
+    /// The path that its clients usually post to.
+    fn path(&self) -> &'static str;
+
     /// Whether a request to this path (query and our own prefix taken off) speaks this surface.
     fn matches(&self, method: &str, path: &str) -> bool;
 
@@ -72,6 +76,9 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// # Errors
     /// [`SurfaceError::NoPlace`] when the edit cannot be expressed.
     fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError>;
+
+    /// A request that asks nothing yet: what a new one is written into.
+    fn blank_request(&self) -> &'static [u8];
 
     /// Reads a whole reply.
     ///

@@ -31,6 +31,10 @@ impl Surface for OpenaiEmbeddings {
         "openai_embeddings"
     }
 
+    fn path(&self) -> &'static str {
+        "/v1/embeddings"
+    }
+
     fn matches(&self, method: &str, path: &str) -> bool {
         method == "POST" && path.strip_suffix('/').unwrap_or(path).ends_with("/embeddings")
     }
@@ -69,6 +73,10 @@ impl Surface for OpenaiEmbeddings {
 
     fn write_request(&self, _: &[u8], _: &Conversation, _: &Conversation) -> Result<Bytes, SurfaceError> {
         no_place()
+    }
+
+    fn blank_request(&self) -> &'static [u8] {
+        br#"{"model":"m","input":""}"#
     }
 
     fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {

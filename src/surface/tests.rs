@@ -104,5 +104,150 @@ fn paths_speak_one_surface_each() {
         assert!(for_path("GET", path).is_none(), "{path}");
         assert!(ALL.iter().filter(|surface| surface.matches("POST", path)).count() <= 1, "{path}");
     }
+    for surface in ALL {
+        assert_eq!(for_path("POST", surface.path()).map(Surface::name), Some(surface.name()));
+    }
     assert_eq!(unread_call("POST", "/api/chat"), Some("ollama_chat"));
+}
+
+/// What an answer says, without what belongs to one API.
+fn said(reply: &Reply) -> (String, Vec<(String, String, String)>, Option<String>) {
+    let answer = &reply.answers[0];
+    let calls = answer.message.tool_calls.iter();
+    let calls = calls.map(|call| (call.id.clone(), call.name.clone(), call.arguments.clone())).collect();
+    (answer.message.text(), calls, answer.finish_reason.clone())
+}
+
+/// Edits a reply sent whole and the same reply streamed: both then read as the edited view. `None` where the surface
+/// has no place for the edit, either way.
+fn edit(surface: &dyn Surface, before: &Reply, edit: &dyn Fn(&mut Answer)) -> Option<(Bytes, Bytes)> {
+    let whole = surface.compose(before, 7);
+    let stream = Bytes::from(surface.compose_stream(before, 7, true).concat());
+    let read = surface.read_reply(&whole).expect("a reply");
+    let mut after = read.clone();
+    edit(&mut after.answers[0]);
+    let unedited = surface.write_stream(&stream, &read, &read.clone()).expect("nothing to write");
+    assert_eq!(unedited, stream, "{surface:?}: an unedited stream keeps its bytes");
+    assert_eq!(surface.write_reply(&whole, &read, &read.clone()).expect("nothing to write"), whole);
+    let (edited_whole, edited_stream) =
+        match (surface.write_reply(&whole, &read, &after), surface.write_stream(&stream, &read, &after)) {
+            (Ok(whole), Ok(stream)) => (whole, stream),
+            (Err(SurfaceError::NoPlace(_)), Err(SurfaceError::NoPlace(_))) => return None,
+            other => panic!("{surface:?}: {other:?}"),
+        };
+    let from_whole = surface.read_reply(&edited_whole).expect("still a reply");
+    let from_stream = surface.read_stream(&edited_stream).expect("still a stream");
+    let shown = String::from_utf8_lossy(&edited_stream).into_owned();
+    assert_eq!(said(&from_whole), said(&after), "{surface:?}: {}", String::from_utf8_lossy(&edited_whole));
+    assert_eq!(said(&from_stream), said(&after), "{surface:?}: {shown}");
+    assert_eq!(from_whole.items, from_stream.items, "{surface:?}: {shown}");
+    Some((edited_whole, edited_stream))
+}
+
+type Edit = Box<dyn Fn(&mut Answer)>;
+
+/// Every kind of edit that a reply may meet.
+fn edits() -> Vec<(&'static str, Edit)> {
+    let fresh = |origin| ToolCall { id: "call_x9".to_owned(), ..call(0, "find", r#"{"q":"w"}"#) }.at(origin);
+    vec![
+        ("another text", Box::new(|answer: &mut Answer| answer.message.set_text("The total is 13 apples. ✓"))),
+        ("no text", Box::new(|answer: &mut Answer| answer.message.set_text(""))),
+        (
+            "cut",
+            Box::new(|answer: &mut Answer| {
+                answer.message.set_text("The");
+                answer.finish_reason = Some(Answer::CUT.to_owned());
+            }),
+        ),
+        (
+            "said instead of called",
+            Box::new(|answer: &mut Answer| {
+                answer.message.set_text("done");
+                answer.message.tool_calls.clear();
+                answer.finish_reason = Some(Answer::STOPPED.to_owned());
+            }),
+        ),
+        (
+            "other arguments",
+            Box::new(|answer: &mut Answer| {
+                for call in &mut answer.message.tool_calls {
+                    call.arguments = r#"{"b":[1,{"c":"ü"}]}"#.to_owned();
+                }
+            }),
+        ),
+        (
+            "another tool",
+            Box::new(|answer: &mut Answer| {
+                for call in &mut answer.message.tool_calls {
+                    call.name = "mul".to_owned();
+                }
+            }),
+        ),
+        (
+            "first call dropped",
+            Box::new(|answer: &mut Answer| {
+                if answer.message.tool_calls.len() > 1 {
+                    answer.message.tool_calls.remove(0);
+                }
+            }),
+        ),
+        (
+            "last call dropped",
+            Box::new(|answer: &mut Answer| {
+                if answer.message.tool_calls.len() > 1 {
+                    answer.message.tool_calls.pop();
+                }
+            }),
+        ),
+        (
+            "a call more",
+            Box::new(move |answer: &mut Answer| {
+                answer.message.tool_calls.push(fresh(None));
+                answer.finish_reason = Some(Answer::CALLS.to_owned());
+            }),
+        ),
+    ]
+}
+
+impl ToolCall {
+    fn at(self, origin: Option<usize>) -> Self {
+        Self { origin, ..self }
+    }
+}
+
+#[test]
+fn every_edit_says_the_same_whole_and_streamed() {
+    let calls = [call(0, "add", r#"{"a": 1}"#), call(1, "sub", "{}")];
+    for before in [
+        reply(Some("The total is 12 apples."), &[], "stop"),
+        reply(Some("The total is 12 apples."), &calls[..1], "tool_calls"),
+        reply(None, &calls, "tool_calls"),
+        reply(Some(""), &[], "stop"),
+    ] {
+        for surface in wordy() {
+            for (name, change) in edits() {
+                let written = edit(surface, &before, change.as_ref());
+                let calls_there = !before.answers[0].message.tool_calls.is_empty() || name == "a call more";
+                // The older API has one text and no tools.
+                let none_needed = surface.name() == "openai_completions" && calls_there;
+                assert!(written.is_some() || none_needed, "{surface:?}: {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_text_edit_moves_no_frame_and_leaves_most_of_them() {
+    for surface in wordy() {
+        let before = reply(Some("The total is 12 apples in all the baskets of the shop."), &[], "stop");
+        let stream = surface.compose_stream(&before, 7, true).concat();
+        let change =
+            |answer: &mut Answer| answer.message.set_text("The total is 13 apples in all the baskets of the shop.");
+        let (_, edited) = edit(surface, &before, &change).expect("a place");
+        let (old, new) = (sse::events(&stream), sse::events(&edited));
+        assert_eq!(old.len(), new.len(), "{surface:?}");
+        let same = |(a, b): &(&sse::Event, &sse::Event)| stream[a.span.clone()] == edited[b.span.clone()];
+        let changed = old.iter().zip(&new).filter(|pair| !same(pair)).count();
+        assert!(changed <= 5, "{surface:?}: {changed} frames changed");
+    }
 }

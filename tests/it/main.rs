@@ -30,5 +30,6 @@ mod routing;
 mod scripted;
 mod secrets;
 mod shutdown;
+mod surfaces;
 mod tidy;
 mod upstream_failures;

@@ -1,12 +1,16 @@
 //! Messages: `POST …/v1/messages` (<https://docs.anthropic.com/en/api/messages>).
 //!
-//! A message is a list of content blocks: text, tool use, tool results, signed thinking. `block` reads one, `request`
-//! and `reply` the bodies around them, `stream` the same reply sent as events, `compose` makes replies of our own.
+//! A message is a list of content blocks: text, tool use, tool results, signed thinking. `block` reads one; `request`
+//! and `edit` read and edit a request, `reply` and `changes` a whole reply, `stream` and `rewrite` the same sent as
+//! events; `compose` makes replies of our own.
 
 mod block;
+mod changes;
 mod compose;
+mod edit;
 mod reply;
 mod request;
+mod rewrite;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -25,6 +29,10 @@ impl Surface for AnthropicMessages {
         "anthropic_messages"
     }
 
+    fn path(&self) -> &'static str {
+        "/v1/messages"
+    }
+
     fn matches(&self, method: &str, path: &str) -> bool {
         let path = path.strip_suffix('/').unwrap_or(path);
         // Another API keeps its threads' messages at a like path.
@@ -40,7 +48,11 @@ impl Surface for AnthropicMessages {
     }
 
     fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
-        request::write(body, before, after)
+        edit::write(body, before, after)
+    }
+
+    fn blank_request(&self) -> &'static [u8] {
+        br#"{"model":"m","max_tokens":4096,"messages":[]}"#
     }
 
     fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
@@ -48,7 +60,7 @@ impl Surface for AnthropicMessages {
     }
 
     fn write_reply(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-        reply::write(body, before, after)
+        changes::write(body, before, after)
     }
 
     fn read_stream(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
@@ -56,7 +68,7 @@ impl Surface for AnthropicMessages {
     }
 
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-        stream::write(body, before, after)
+        rewrite::write(body, before, after)
     }
 
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {

@@ -1,6 +1,4 @@
-//! A whole reply: reading it, and splicing an edited view into it.
-
-use bytes::Bytes;
+//! A whole reply: reading it.
 
 use super::block;
 use crate::{
@@ -13,7 +11,7 @@ use crate::{
     trajectory::Usage,
 };
 
-const EXPECTED: &str = "a message";
+pub(super) const EXPECTED: &str = "a message";
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
@@ -35,10 +33,6 @@ pub(super) fn head(members: &[Member<'_>]) -> Reply {
         usage: member(members, "usage").and_then(|node| usage(&node)),
         ..Reply::default()
     }
-}
-
-pub(super) fn write(_: &[u8], _: &Reply, _: &Reply) -> Result<Bytes, SurfaceError> {
-    Err(SurfaceError::NoPlace("a message is only read".to_owned()))
 }
 
 /// Token counts of a `usage` object. What was written to or read from the cache was input too.

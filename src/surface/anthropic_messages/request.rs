@@ -2,7 +2,6 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -13,7 +12,7 @@ use crate::surface::{
     splice::{Node, decode_string, member},
 };
 
-const EXPECTED: &str = "a messages request";
+pub(super) const EXPECTED: &str = "a messages request";
 
 /// Reads what identity needs. A body with duplicate keys is read whole instead.
 pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
@@ -81,10 +80,6 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         metadata,
         ..Conversation::default()
     })
-}
-
-pub(super) fn write(_: &[u8], _: &Conversation, _: &Conversation) -> Result<Bytes, SurfaceError> {
-    Err(SurfaceError::NoPlace("a messages request is only read".to_owned()))
 }
 
 /// Runs of blocks that are one message: a tool result by itself, the blocks between results together.

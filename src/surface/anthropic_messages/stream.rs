@@ -1,8 +1,6 @@
 //! A streamed reply: assembling it from its events.
 
-use std::collections::BTreeMap;
-
-use bytes::Bytes;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     block::{self, Block},
@@ -19,48 +17,62 @@ use crate::{
     trajectory::Usage,
 };
 
-const EXPECTED: &str = "a message stream";
+pub(super) const EXPECTED: &str = "a message stream";
+
+/// One event.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    /// All its bytes.
+    pub(super) span: Range<usize>,
+    /// Its type.
+    pub(super) kind: String,
+    /// The block that it is about, and where it says so.
+    pub(super) index: Option<(u64, Node<'a>)>,
+    /// What a delta adds.
+    pub(super) delta: Option<Node<'a>>,
+}
 
 /// All that the events say of one block.
 #[derive(Debug)]
-struct Track<'a> {
+pub(super) struct Track<'a> {
     /// As it started.
-    block: Node<'a>,
+    pub(super) block: Node<'a>,
     /// Its text, or the JSON text of a tool call's input.
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
 }
 
 /// The events of a stream, taken apart.
 #[derive(Debug, Default)]
-struct Events<'a> {
-    reply: Reply,
+pub(super) struct Events<'a> {
+    /// All of them.
+    pub(super) frames: Vec<Frame<'a>>,
     /// Blocks by index.
-    tracks: BTreeMap<u64, Track<'a>>,
+    pub(super) tracks: BTreeMap<u64, Track<'a>>,
+    reply: Reply,
     stop_reason: Option<Piece>,
     usage: Option<Usage>,
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
     let events = take_apart(fields::source(body, EXPECTED)?)?;
-    let blocks: Vec<Block> = events.tracks.values().map(Track::block).collect();
     let finish_reason = events.stop_reason.as_ref().map(|reason| block::finish(&reason.text).to_owned());
-    let message = block::message(Role::Assistant, blocks.iter(), 0);
+    let message = block::message(Role::Assistant, events.blocks().iter(), 0);
     let answers = vec![Answer { index: 0, message, finish_reason }];
     Ok(Reply { answers, usage: events.usage, ..events.reply })
 }
 
-pub(super) fn write(_: &[u8], _: &Reply, _: &Reply) -> Result<Bytes, SurfaceError> {
-    Err(SurfaceError::NoPlace("a message stream is only read".to_owned()))
-}
-
-fn take_apart(source: &str) -> Result<Events<'_>, SurfaceError> {
+/// Takes a stream apart.
+pub(super) fn take_apart(source: &str) -> Result<Events<'_>, SurfaceError> {
     let mut events = Events::default();
     let mut seen = false;
     for event in sse::events(source.as_bytes()) {
         let [span] = event.data.as_slice() else { continue };
         let root = Node::parse_at(source, span.clone()).map_err(|detail| unreadable(EXPECTED, detail))?;
         let members = root.members();
-        seen |= events.take(&text(&members, "type"), &members);
+        let kind = text(&members, "type");
+        seen |= events.take(&kind, &members);
+        let index = member(&members, "index").and_then(|node| Some((node.value()?, node)));
+        events.frames.push(Frame { span: event.span, kind, index, delta: member(&members, "delta") });
     }
     if seen { Ok(events) } else { Err(unreadable(EXPECTED, "no event has a `type` of this API")) }
 }
@@ -101,6 +113,11 @@ impl<'a> Events<'a> {
             _ => return false,
         }
         true
+    }
+
+    /// The blocks, in order.
+    pub(super) fn blocks(&self) -> Vec<Block> {
+        self.tracks.values().map(Track::block).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! One message: reading it, and splicing an edited one into its place.
 
 use crate::surface::{
-    Message, Part, Role, ToolCall,
-    fields::{parts, role, role_name, set},
+    Message, ToolCall,
+    fields::{edit_parts, parts, role, role_name, set},
     splice::{Member, Node, Splices, encode_string, member},
 };
 
@@ -24,7 +24,7 @@ pub(super) fn read(node: &Node<'_>, origin: usize) -> Message {
 pub(super) fn edit(source: &str, node: &Node<'_>, before: &Message, after: &Message, splices: &mut Splices) {
     let members = node.members();
     if before.parts != after.parts {
-        edit_parts(node, &members, &before.parts, &after.parts, splices);
+        edit_parts(node, &members, "content", (&before.parts, &after.parts), "null", splices);
     }
     if before.role != after.role {
         set(node, &members, "role", &encode_string(role_name(after.role)), splices);
@@ -79,25 +79,6 @@ fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
         }
     };
     calls.elements().into_iter().enumerate().map(call).collect()
-}
-
-fn edit_parts(node: &Node<'_>, members: &[Member<'_>], before: &[Part], after: &[Part], splices: &mut Splices) {
-    let content = member(members, "content");
-    let whole = || match after {
-        [] => "null".to_owned(),
-        parts => encode_string(&Message { parts: parts.to_vec(), ..Message::text_of(Role::Assistant, "") }.text()),
-    };
-    let list = content.filter(Node::is_array).map(|content| content.elements());
-    match list {
-        Some(elements) if before.len() == after.len() => {
-            for (element, (old, new)) in elements.iter().zip(before.iter().zip(after)) {
-                if let (true, Part::Text(text), Some(place)) = (old != new, new, element.get("text")) {
-                    splices.replace(place.span(), encode_string(text));
-                }
-            }
-        }
-        _ => set(node, members, "content", &whole(), splices),
-    }
 }
 
 fn edit_tool_calls(

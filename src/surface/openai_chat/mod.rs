@@ -28,6 +28,10 @@ impl Surface for OpenaiChat {
         "openai_chat"
     }
 
+    fn path(&self) -> &'static str {
+        "/v1/chat/completions"
+    }
+
     fn matches(&self, method: &str, path: &str) -> bool {
         method == "POST" && path.strip_suffix('/').unwrap_or(path).ends_with("/chat/completions")
     }
@@ -42,6 +46,10 @@ impl Surface for OpenaiChat {
 
     fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
         request::write(body, before, after)
+    }
+
+    fn blank_request(&self) -> &'static [u8] {
+        br#"{"model":"m","messages":[]}"#
     }
 
     fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {

@@ -61,37 +61,6 @@ fn a_text_edit_touches_only_its_frames() {
 }
 
 #[test]
-fn tool_calls_are_edited_dropped_and_added() {
-    let before = reply(vec![answer(0, None, &[("add", r#"{"a": 1}"#), ("sub", r#"{"b":2}"#)])]);
-    let (whole, stream) = check_edit(&before, |after| {
-        after.answers[0].message.tool_calls[1].arguments = r#"{"b":3}"#.to_owned();
-        after.answers[0].message.tool_calls[0].name = "mul".to_owned();
-    });
-    assert!(whole.contains("mul") && stream.contains("mul") && !stream.contains("sub\\"));
-    check_edit(&before, |after| {
-        after.answers[0].message.tool_calls.remove(1);
-    });
-    let (_, stream) = check_edit(&before, |after| {
-        after.answers[0].message.tool_calls.clear();
-        after.answers[0].message.set_text("done");
-        after.answers[0].finish_reason = Some("stop".to_owned());
-    });
-    assert!(stream.contains(r#""tool_calls":null"#) && stream.contains(r#""content":"done""#), "{stream}");
-    check_edit(&before, |after| {
-        let again =
-            ToolCall { id: "call_x".to_owned(), origin: None, ..after.answers[0].message.tool_calls[0].clone() };
-        after.answers[0].message.tool_calls.push(again);
-    });
-    check_edit(&reply(vec![answer(0, Some("hm"), &[])]), |after| {
-        after.answers[0].message.tool_calls.push(ToolCall {
-            id: "c".to_owned(),
-            name: "f".to_owned(),
-            ..ToolCall::default()
-        });
-    });
-}
-
-#[test]
 fn each_choice_is_edited_by_itself() {
     let before = reply(vec![answer(0, Some("one two"), &[]), answer(1, Some("three"), &[])]);
     let (whole, _) = check_edit(&before, |after| after.answers[1].message.set_text("four"));

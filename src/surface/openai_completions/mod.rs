@@ -22,6 +22,10 @@ impl Surface for OpenaiCompletions {
         "openai_completions"
     }
 
+    fn path(&self) -> &'static str {
+        "/v1/completions"
+    }
+
     fn matches(&self, method: &str, path: &str) -> bool {
         let path = path.strip_suffix('/').unwrap_or(path);
         method == "POST" && path.ends_with("/completions") && !path.ends_with("/chat/completions")
@@ -37,6 +41,10 @@ impl Surface for OpenaiCompletions {
 
     fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
         request::write(body, before, after)
+    }
+
+    fn blank_request(&self) -> &'static [u8] {
+        br#"{"model":"m","prompt":""}"#
     }
 
     fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {

@@ -22,16 +22,16 @@ pub(super) fn stream(reply: &Reply, created: u64) -> Vec<Bytes> {
     let kind =
         if ended.get("status").and_then(Value::as_str) == Some("completed") { "completed" } else { "incomplete" };
     events.push(json!({"type": format!("response.{kind}"), "response": ended}));
-    events.into_iter().enumerate().map(|(number, event)| frame(event, number)).collect()
+    (0..).zip(events).map(|(number, event)| Bytes::from(frame(event, Some(number)))).collect()
 }
 
-/// An event as it is sent.
-fn frame(mut event: Value, number: usize) -> Bytes {
-    if let Some(object) = event.as_object_mut() {
+/// An event as it is sent, numbered if the stream is.
+pub(super) fn frame(mut event: Value, number: Option<u64>) -> String {
+    if let (Some(number), Some(object)) = (number, event.as_object_mut()) {
         object.insert("sequence_number".to_owned(), number.into());
     }
     let kind = event.get("type").and_then(Value::as_str).unwrap_or_default();
-    Bytes::from(format!("event: {kind}\ndata: {event}\n\n"))
+    format!("event: {kind}\ndata: {event}\n\n")
 }
 
 /// The events of one item, without their numbers.

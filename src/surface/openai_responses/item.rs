@@ -1,11 +1,11 @@
 //! One item of a request's `input` or of a response's `output`.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::surface::{
     Answer, Message, Part, Role, ToolCall,
     fields::{self, string, text},
-    splice::{Node, member},
+    splice::{Node, Splices, encode_string, member},
 };
 
 /// An item, read.
@@ -150,5 +150,69 @@ pub(super) fn finish(response: &Node<'_>) -> Option<Cow<'static, str>> {
         "failed" => Some(Cow::Borrowed("error")),
         "in_progress" | "queued" => None,
         other => Some(Cow::Owned(other.to_owned())),
+    }
+}
+
+/// What becomes of an item's text, call and status.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ItemEdit {
+    /// New texts, by place in the content.
+    pub(super) texts: BTreeMap<usize, String>,
+    /// The call that it becomes.
+    pub(super) call: Option<ToolCall>,
+    /// Its new status.
+    pub(super) status: Option<&'static str>,
+}
+
+impl ItemEdit {
+    /// A call that becomes this one.
+    pub(super) fn of_call(call: &ToolCall) -> Self {
+        Self { call: Some(call.clone()), ..Self::default() }
+    }
+
+    /// Whether nothing changes.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Edits an item object. An item that has only just been added says neither its text nor its arguments yet: what is
+/// empty stays so.
+pub(super) fn edit(node: &Node<'_>, edit: &ItemEdit, splices: &mut Splices) {
+    let members = node.members();
+    let content = member(&members, "content").map(|content| content.elements()).unwrap_or_default();
+    for (at, text) in &edit.texts {
+        if let Some(part) = content.get(*at) {
+            edit_part(part, text, splices);
+        }
+    }
+    if let Some(call) = &edit.call {
+        let arguments = arguments_key(&text(&members, "type"));
+        for (key, new) in [("call_id", &call.id), ("name", &call.name), (arguments, &call.arguments)] {
+            let old = member(&members, key).and_then(|old| Some((old, old.string()?)));
+            if let Some((place, old)) = old
+                && old != new.as_str()
+                && !(key == arguments && old.is_empty() && text(&members, "status") == "in_progress")
+            {
+                splices.replace(place.span(), encode_string(new));
+            }
+        }
+    }
+    // What is under way says how it ends when it does.
+    let ended = member(&members, "status").filter(|place| place.raw() != "\"in_progress\"");
+    if let (Some(status), Some(place)) = (edit.status, ended) {
+        splices.replace(place.span(), encode_string(status));
+    }
+}
+
+/// Edits the text of a content part. What points into the old text goes.
+pub(super) fn edit_part(part: &Node<'_>, text: &str, splices: &mut Splices) {
+    let members = part.members();
+    let Some(place) = member(&members, "text") else { return };
+    splices.replace(place.span(), encode_string(text));
+    for key in ["annotations", "logprobs"] {
+        if let Some(list) = member(&members, key).filter(|list| list.is_array() && !list.elements().is_empty()) {
+            splices.replace(list.span(), "[]");
+        }
     }
 }

@@ -1,12 +1,16 @@
 //! Responses: `POST …/responses` (<https://platform.openai.com/docs/api-reference/responses>).
 //!
-//! A response is a list of items: messages, tool calls, reasoning. `item` reads and edits one, `request` and `reply`
-//! the bodies around them, `stream` the same reply sent as events, `compose` makes replies of our own.
+//! A response is a list of items: messages, tool calls, reasoning. `item` reads and edits one; `request` and `edit`
+//! read and edit a request, `reply` and `changes` a whole response, `stream` and `rewrite` the same sent as events;
+//! `compose` makes responses of our own.
 
+mod changes;
 mod compose;
+mod edit;
 mod item;
 mod reply;
 mod request;
+mod rewrite;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -25,6 +29,10 @@ impl Surface for OpenaiResponses {
         "openai_responses"
     }
 
+    fn path(&self) -> &'static str {
+        "/v1/responses"
+    }
+
     fn matches(&self, method: &str, path: &str) -> bool {
         method == "POST" && path.strip_suffix('/').unwrap_or(path).ends_with("/responses")
     }
@@ -38,7 +46,11 @@ impl Surface for OpenaiResponses {
     }
 
     fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
-        request::write(body, before, after)
+        edit::write(body, before, after)
+    }
+
+    fn blank_request(&self) -> &'static [u8] {
+        br#"{"model":"m","input":[]}"#
     }
 
     fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
@@ -54,7 +66,7 @@ impl Surface for OpenaiResponses {
     }
 
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-        stream::write(body, before, after)
+        rewrite::write(body, before, after)
     }
 
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {

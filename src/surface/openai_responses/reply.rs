@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
-use super::item;
+use super::{changes, item};
 use crate::{
     surface::{
         Reply, SurfaceError,
-        fields::{number, text, unreadable},
-        splice::{Node, member},
+        fields::{self, number, text, unreadable},
+        splice::{Node, Splices, member},
         sse,
     },
     trajectory::Usage,
@@ -35,8 +35,17 @@ pub(super) fn of(root: &Node<'_>) -> Option<Reply> {
     })
 }
 
-pub(super) fn write(_: &[u8], _: &Reply, _: &Reply) -> Result<Bytes, SurfaceError> {
-    Err(SurfaceError::NoPlace("a response is only read".to_owned()))
+pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+    let source = fields::source(body, EXPECTED)?;
+    let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
+    let output = root.get("output").map(|output| output.elements()).unwrap_or_default();
+    let items: Vec<_> = output.iter().map(item::read).collect();
+    let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
+        return Err(SurfaceError::NoPlace("the response has no answer".to_owned()));
+    };
+    let mut splices = Splices::default();
+    changes::of(&items, old, new, &before.id).write(source, &root, &items, &mut splices);
+    Ok(splices.apply(body))
 }
 
 /// Token counts of a `usage` object.

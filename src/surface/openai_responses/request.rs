@@ -2,7 +2,6 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -13,7 +12,7 @@ use crate::surface::{
     splice::{Member, Node, decode_string, member},
 };
 
-const EXPECTED: &str = "a responses request";
+pub(super) const EXPECTED: &str = "a responses request";
 
 /// Members that make a request without `input` whole.
 const STANDS_IN: &[&str] = &["previous_response_id", "conversation", "prompt"];
@@ -82,10 +81,6 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         quotes: items.iter().flat_map(item::ids).cloned().collect(),
         vectors: None,
     })
-}
-
-pub(super) fn write(_: &[u8], _: &Conversation, _: &Conversation) -> Result<Bytes, SurfaceError> {
-    Err(SurfaceError::NoPlace("a responses request is only read".to_owned()))
 }
 
 /// The messages: the instructions, then what the input says.
