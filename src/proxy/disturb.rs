@@ -43,7 +43,7 @@ impl Breach {
             Disturbance::Reset(moment) => (*moment, false, false, true, None),
             Disturbance::Cut { at, clean, end_marker } => (*at, *clean, *end_marker, false, None),
             Disturbance::Hang { at, at_most } => (*at, false, false, true, Some(*at_most)),
-            Disturbance::Delay(_) | Disturbance::Answer { .. } => return None,
+            _ => return None,
         };
         Some(Self {
             moment,

@@ -131,13 +131,7 @@ impl OpenStep {
 
     /// Whether a reply that ends without its end marker says that the model had finished.
     pub(super) fn has_finish(&self) -> bool {
-        let says = |chunk: &Bytes| {
-            memchr::memmem::find_iter(chunk, b"\"finish_reason\"").any(|at| {
-                let value = chunk.get(at + 15..).unwrap_or_default().trim_ascii_start();
-                value.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"\""))
-            })
-        };
-        self.surface.is_none() || self.tape.iter().rev().any(|(chunk, _)| says(chunk))
+        self.surface.is_none_or(|surface| self.tape.iter().rev().any(|(chunk, _)| surface.is_finished(chunk)))
     }
 
     /// A fault let only a part of the reply through, and added an end to it.

@@ -15,6 +15,7 @@ mod problem;
 mod reading;
 mod reply;
 mod stated;
+mod stored;
 mod upstream;
 mod vectors;
 

@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
+
 use super::{
     Part, Role, SurfaceError,
     splice::{Member, Node, Splices, encode_string, member},
+    sse,
 };
 
 /// The error for a body that is no `expected`.
@@ -157,4 +160,35 @@ pub(super) fn edit_parts(
             set(node, members, key, &whole, splices);
         }
     }
+}
+
+/// Whether a chunk of a stream has this member with a text as its value.
+pub(super) fn says_string(chunk: &[u8], key: &[u8]) -> bool {
+    let quoted = [b"\"", key, b"\""].concat();
+    memchr::memmem::find_iter(chunk, &quoted).any(|at| {
+        let value = chunk.get(at + quoted.len()..).unwrap_or_default().trim_ascii_start();
+        value.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"\""))
+    })
+}
+
+/// Names another model wherever a reply names one: in the body or the frames themselves, or in what they hold.
+pub(super) fn write_model(body: &[u8], streamed: bool, model: &str) -> Result<Bytes, SurfaceError> {
+    const EXPECTED: &str = "a reply";
+    let source = source(body, EXPECTED)?;
+    let whole = 0..source.len();
+    let spans: Vec<_> =
+        if streamed { sse::events(body).into_iter().flat_map(|event| event.data).collect() } else { vec![whole] };
+    let mut splices = Splices::default();
+    for span in spans {
+        let Ok(root) = Node::parse_at(source, span) else { continue };
+        for holder in [Some(root), root.get("response"), root.get("message")].into_iter().flatten() {
+            if let Some(place) = holder.get("model").filter(|place| place.string().is_some()) {
+                splices.replace(place.span(), encode_string(model));
+            }
+        }
+    }
+    if splices.is_empty() {
+        return Err(SurfaceError::NoPlace("the reply names no model".to_owned()));
+    }
+    Ok(splices.apply(body))
 }

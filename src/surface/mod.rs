@@ -16,6 +16,8 @@ mod pieces;
 pub mod splice;
 pub mod sse;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use crate::trajectory::Usage;
@@ -124,6 +126,32 @@ pub trait Surface: Sync + std::fmt::Debug {
 
     /// The error body of this API.
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes;
+
+    /// The error as an event of a stream under way.
+    fn error_frame(&self, error: &ErrorBody<'_>) -> Bytes {
+        Bytes::from([b"data: ", &self.error_body(error)[..], b"\n\n"].concat())
+    }
+
+    /// What the provider says with an error status, and with a code of it.
+    fn refusal(&self, status: u16, code: Option<&str>) -> ErrorBody<'static> {
+        openai_chat::refusal(status, code)
+    }
+
+    /// The provider's headers about a limit on requests: how many, how many are left, and when they are back.
+    fn limit_headers(&self, limit: u32, left: u32, reset: Duration) -> Vec<(&'static str, String)> {
+        openai_chat::limit_headers(limit, left, reset)
+    }
+
+    /// Whether this chunk of a stream says that the model had finished, whatever is missing after it.
+    fn is_finished(&self, chunk: &[u8]) -> bool;
+
+    /// The same reply, whole or streamed, as another model's.
+    ///
+    /// # Errors
+    /// [`SurfaceError`] when it cannot be read, or names no model.
+    fn write_model(&self, body: &[u8], streamed: bool, model: &str) -> Result<Bytes, SurfaceError> {
+        fields::write_model(body, streamed, model)
+    }
 }
 
 /// Model calls that are recorded and forwarded, but not read: (path suffix, name in records). Servers that speak the
@@ -156,5 +184,7 @@ pub fn unread_call(method: &str, path: &str) -> Option<&'static str> {
     known.map(|(_, name)| *name)
 }
 
+#[cfg(test)]
+mod provider_tests;
 #[cfg(test)]
 mod tests;

@@ -124,6 +124,10 @@ impl Surface for OpenaiEmbeddings {
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
         openai_chat::error_body(error)
     }
+
+    fn is_finished(&self, chunk: &[u8]) -> bool {
+        chunk.is_empty()
+    }
 }
 
 /// One text, or the token numbers of one.

@@ -1,5 +1,7 @@
 //! What holds for every surface of the list, checked over all of them.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn call(number: usize, name: &str, arguments: &str) -> ToolCall {
@@ -249,5 +251,53 @@ fn a_text_edit_moves_no_frame_and_leaves_most_of_them() {
         let same = |(a, b): &(&sse::Event, &sse::Event)| stream[a.span.clone()] == edited[b.span.clone()];
         let changed = old.iter().zip(&new).filter(|pair| !same(pair)).count();
         assert!(changed <= 5, "{surface:?}: {changed} frames changed");
+    }
+}
+
+/// Bodies of every surface, to be damaged.
+fn bodies() -> Vec<Vec<u8>> {
+    let said = reply(Some("The total is 12."), &[call(0, "add", r#"{"a": 1}"#)], "tool_calls");
+    let of = |surface: &&dyn Surface| {
+        [
+            surface.blank_request().to_vec(),
+            surface.compose(&said, 7).to_vec(),
+            surface.compose_stream(&said, 7, true).concat(),
+        ]
+    };
+    ALL.iter().flat_map(of).collect()
+}
+
+proptest! {
+    /// Whatever comes, every reader answers, and what it reads it can write back unchanged.
+    #[test]
+    fn damaged_bodies_never_panic(
+        which in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4)
+    ) {
+        let bodies = bodies();
+        let mut body = which.get(&bodies).clone();
+        for (at, byte) in damage {
+            let at = at.index(body.len());
+            body[at] = byte;
+        }
+        body.truncate(body.len() - cut.index(body.len()) / 3);
+        for surface in ALL {
+            let _ = surface.outline(&body);
+            if let Ok(read) = surface.read_request(&body) {
+                let _ = surface.write_request(&body, &read, &read.clone());
+            }
+            if let Ok(read) = surface.read_reply(&body) {
+                let mut after = read.clone();
+                after.answers.iter_mut().for_each(|answer| answer.message.set_text("x"));
+                let _ = surface.write_reply(&body, &read, &after);
+            }
+            if let Ok(read) = surface.read_stream(&body) {
+                prop_assert_eq!(surface.write_stream(&body, &read, &read.clone()).ok(), Some(Bytes::from(body.clone())));
+                let mut after = read.clone();
+                after.answers.iter_mut().for_each(|answer| answer.message.set_text("x"));
+                let _ = surface.write_stream(&body, &read, &after);
+            }
+            let _ = (surface.usage(&body, true), surface.usage(&body, false), surface.is_finished(&body));
+            let _ = (surface.write_model(&body, true, "m"), surface.write_model(&body, false, "m"));
+        }
     }
 }

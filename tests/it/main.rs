@@ -15,6 +15,7 @@ mod clients;
 mod durability;
 mod echo;
 mod examples;
+mod fault_transcripts;
 mod faults;
 mod framing;
 mod identity;

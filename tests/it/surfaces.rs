@@ -86,3 +86,30 @@ async fn embeddings_pass_and_are_recorded() {
     let steps = &recording.trajectory.steps;
     assert!(steps.iter().all(|step| step.surface == "openai_embeddings" && step.attempts[0].usage.is_some()));
 }
+
+/// What the upstream keeps is what the model said: a call that goes on from an edited reply says so in the record.
+#[tokio::test(flavor = "multi_thread")]
+async fn state_divergence_is_labelled() {
+    let mut lab = Lab::over(Arc::new(Simulator::new(0)), Setup::planned(PLAN)).await;
+    let ask =
+        async |body: serde_json::Value| lab.post("/a/solver/v1/responses", body.to_string().as_bytes()).await.json();
+    let first = ask(serde_json::json!({"input": "What is 12 + 30?"})).await;
+    assert!(first.to_string().contains("52"), "{first}");
+    let second = ask(serde_json::json!({"input": "What is 1 + 1?", "previous_response_id": first["id"]})).await;
+    assert_eq!(second["status"], "completed");
+    ask(serde_json::json!({"input": "What is 1 + 1?", "previous_response_id": second["id"]})).await;
+    let notes = lab.sealed("r0").await.notes;
+    assert_eq!(notes.iter().filter(|note| note.contains("keeps unedited")).count(), 1, "{notes:?}");
+    assert!(notes.iter().any(|note| note.starts_with("step 1 goes on from `resp_")), "{notes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_errors_have_the_shape_of_the_api() {
+    let lab = Lab::over(Arc::new(Simulator::new(0)), Setup::planned(PLAN)).await;
+    for (path, own) in [("/v1/messages", true), ("/v1/responses", false), ("/v1/chat/completions", false)] {
+        let reply = lab.post(&format!("/a/solver{path}"), b"{").await;
+        let body = reply.json();
+        assert_eq!((reply.status, body["type"] == "error"), (400, own), "{path}: {body}");
+        assert!(body["error"]["message"].is_string() && reply.header("x-aegis-error").is_some(), "{path}: {body}");
+    }
+}

@@ -30,15 +30,7 @@ pub(super) fn stream(reply: &Reply) -> Vec<Bytes> {
 }
 
 pub(super) fn error(error: &ErrorBody<'_>) -> Bytes {
-    let kind = match (error.kind, error.code) {
-        (_, Some("invalid_api_key")) => "authentication_error",
-        (_, Some("model_not_found")) => "not_found_error",
-        (_, Some("rate_limit_exceeded" | "insufficient_quota")) => "rate_limit_error",
-        ("server_error", Some("timeout")) => "timeout_error",
-        ("server_error", _) => "api_error",
-        (kind, _) => kind,
-    };
-    Bytes::from(json!({"type": "error", "error": {"type": kind, "message": error.message}}).to_string())
+    Bytes::from(json!({"type": "error", "error": {"type": error.kind, "message": error.message}}).to_string())
 }
 
 /// An event as it is sent.

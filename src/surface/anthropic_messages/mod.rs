@@ -8,6 +8,7 @@ mod block;
 mod changes;
 mod compose;
 mod edit;
+mod refusal;
 mod reply;
 mod request;
 mod rewrite;
@@ -15,9 +16,11 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError};
+use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields};
 use crate::trajectory::Usage;
 
 /// The messages API.
@@ -93,5 +96,21 @@ impl Surface for AnthropicMessages {
 
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
         compose::error(error)
+    }
+
+    fn error_frame(&self, error: &ErrorBody<'_>) -> Bytes {
+        Bytes::from([b"event: error\ndata: ", &self.error_body(error)[..], b"\n\n"].concat())
+    }
+
+    fn refusal(&self, status: u16, code: Option<&str>) -> ErrorBody<'static> {
+        refusal::refusal(status, code)
+    }
+
+    fn limit_headers(&self, limit: u32, left: u32, reset: Duration) -> Vec<(&'static str, String)> {
+        refusal::limit_headers(limit, left, reset)
+    }
+
+    fn is_finished(&self, chunk: &[u8]) -> bool {
+        fields::says_string(chunk, b"stop_reason")
     }
 }

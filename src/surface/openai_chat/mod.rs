@@ -5,6 +5,7 @@
 
 mod compose;
 mod message;
+mod refusal;
 mod reply;
 mod request;
 mod stream;
@@ -12,11 +13,12 @@ mod stream;
 mod tests;
 
 pub(super) use compose::{error as error_body, usage as usage_object};
+pub(super) use refusal::{limit_headers, refusal};
 pub(super) use reply::{drop_fields, usage, usage_of};
 
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError};
+use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields};
 use crate::trajectory::Usage;
 
 /// The chat completions API.
@@ -90,5 +92,9 @@ impl Surface for OpenaiChat {
 
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
         compose::error(error)
+    }
+
+    fn is_finished(&self, chunk: &[u8]) -> bool {
+        fields::says_string(chunk, b"finish_reason")
     }
 }

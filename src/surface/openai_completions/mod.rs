@@ -10,7 +10,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, openai_chat};
+use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields, openai_chat};
 use crate::trajectory::Usage;
 
 /// The completions API.
@@ -85,5 +85,9 @@ impl Surface for OpenaiCompletions {
 
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
         openai_chat::error_body(error)
+    }
+
+    fn is_finished(&self, chunk: &[u8]) -> bool {
+        fields::says_string(chunk, b"finish_reason")
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::surface::{Answer, Reply, ToolCall, fields};
+use crate::surface::{Answer, ErrorBody, Reply, ToolCall, fields};
 
 pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
     Bytes::from(response(reply, created, Some(output(reply))).to_string())
@@ -32,6 +32,12 @@ pub(super) fn frame(mut event: Value, number: Option<u64>) -> String {
     }
     let kind = event.get("type").and_then(Value::as_str).unwrap_or_default();
     format!("event: {kind}\ndata: {event}\n\n")
+}
+
+/// The event of an error. It has no number: it stands for a server that broke.
+pub(super) fn error_frame(error: &ErrorBody<'_>) -> Bytes {
+    let event = json!({"type": "error", "code": error.code, "message": error.message, "param": error.param});
+    Bytes::from(frame(event, None))
 }
 
 /// The events of one item, without their numbers.

@@ -88,4 +88,14 @@ impl Surface for OpenaiResponses {
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
         openai_chat::error_body(error)
     }
+
+    fn error_frame(&self, error: &ErrorBody<'_>) -> Bytes {
+        compose::error_frame(error)
+    }
+
+    fn is_finished(&self, chunk: &[u8]) -> bool {
+        ["response.completed", "response.incomplete", "response.failed"]
+            .iter()
+            .any(|kind| memchr::memmem::find(chunk, format!("\"{kind}\"").as_bytes()).is_some())
+    }
 }
