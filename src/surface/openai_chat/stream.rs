@@ -116,9 +116,12 @@ impl<'a> Track<'a> {
             if let Some(id) = member(&fields, "id").and_then(|node| piece(&node)) {
                 track.id.get_or_insert(id);
             }
-            let function = member(&fields, "function").map(|f| f.members()).unwrap_or_default();
+            // Custom tools carry `custom.input` where functions carry `function.arguments`.
+            let function = member(&fields, "function").or_else(|| member(&fields, "custom"));
+            let function = function.map(|f| f.members()).unwrap_or_default();
             track.name.extend(member(&function, "name").and_then(|node| piece(&node)));
-            track.arguments.extend(member(&function, "arguments").and_then(|node| piece(&node)));
+            let arguments = member(&function, "arguments").or_else(|| member(&function, "input"));
+            track.arguments.extend(arguments.and_then(|node| piece(&node)));
         }
         self.deltas.push(Delta { choice, delta });
     }

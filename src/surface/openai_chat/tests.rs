@@ -125,3 +125,19 @@ proptest! {
         prop_assert_eq!(&written[..], body.as_bytes());
     }
 }
+
+#[test]
+fn a_custom_tools_input_is_read_and_edited_in_a_stream() {
+    let stream = concat!(
+        "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"tool_calls\":[{\"index\":0,\"id\":\"call_1\",\"type\":\"custom\",\"custom\":{\"name\":\"shell\",\"input\":\"\"}}]}}]}\n\n",
+        "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"custom\":{\"input\":\"ls -l\"}}]}}]}\n\n",
+        "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n",
+    );
+    let before = OpenaiChat.read_stream(stream.as_bytes()).expect("a stream");
+    let call = &before.answers[0].message.tool_calls[0];
+    assert_eq!((call.name.as_str(), call.arguments.as_str()), ("shell", "ls -l"));
+    let mut after = before.clone();
+    after.answers[0].message.tool_calls[0].arguments = "ls -a".to_owned();
+    let edited = OpenaiChat.write_stream(stream.as_bytes(), &before, &after).expect("a place");
+    assert_eq!(std::str::from_utf8(&edited), Ok(stream.replace("ls -l", "ls -a").as_str()));
+}

@@ -40,13 +40,20 @@ class Responses:
         return self.sdk.responses.create(**self.options(tools))
 
     def streamed(self, tools=False):
-        """The final object, and what was said on the way."""
-        said = []
+        """The final object, and what was said on the way. The helper takes a response that was cut for none at all, and
+        hands an error on as an event: both are the SDK's own way, so they are read off the events here."""
+        said, final = [], None
         with self.sdk.responses.stream(**self.options(tools)) as stream:
             for event in stream:
                 if event.type in ("response.output_text.delta", "response.function_call_arguments.delta"):
                     said.append(event.delta)
-            return stream.get_final_response(), "".join(said)
+                elif event.type == "error":
+                    raise openai.APIError(event.message, request=None, body=event.model_dump())
+                elif event.type in ("response.completed", "response.incomplete"):
+                    final = event.response
+            if final.status == "completed":
+                final = stream.get_final_response()
+            return final, "".join(said)
 
     def said(self, response):
         calls = [item.arguments for item in response.output if item.type == "function_call"]
