@@ -8,23 +8,47 @@
 #[macro_use]
 mod list;
 
+mod answered;
 mod attempts;
 mod header;
+#[cfg(test)]
+mod testing;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use answered::Answered;
 pub use attempts::Attempts;
+use bytes::Bytes;
 pub use header::{HeaderName, HeaderValue};
+pub use rate_limit::Level;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 faults! {
     latency::Latency,
-    status::Status,
+    slow_stream::SlowStream,
+    hang::Hang,
+    refuse::Refuse,
     reset::Reset,
     cut::Cut,
-    hang::Hang,
+    status::Status,
+    rate_limit::RateLimit,
+    html_page::HtmlPage,
+    empty_body::EmptyBody,
+    wrong_content_type::WrongContentType,
+    malformed_chunk::MalformedChunk,
+    bad_utf8::BadUtf8,
+    repeat_frames::RepeatFrames,
+    reorder_frames::ReorderFrames,
+    drop_frames::DropFrames,
+    error_event::ErrorEvent,
+    wrong_model::WrongModel,
+    wrong_finish::WrongFinish,
+    stale_answer::StaleAnswer,
+    spoil_answer::SpoilAnswer,
+    spoil_tool_call::SpoilToolCall,
 }
 
 /// Longest wait of any fault, in seconds: an hour outlasts every client's time limit.
@@ -35,7 +59,7 @@ const WAIT_LIMIT_S: f64 = 3600.0;
 pub enum Disturbance {
     /// Wait before the request is sent on.
     Delay(Duration),
-    /// Answer instead of the upstream, in the surface's own error shape.
+    /// Answer instead of the upstream.
     Answer {
         /// HTTP status.
         status: u16,
@@ -43,13 +67,17 @@ pub enum Disturbance {
         headers: Vec<(String, String)>,
         /// If set, a `retry-after` header names the date this long from now. The proxy has the clock.
         retry_after_date: Option<Duration>,
-        /// Error message.
-        message: String,
-        /// The API's error type.
-        kind: String,
-        /// The API's error code.
-        code: Option<String>,
+        /// What it says.
+        body: AnswerBody,
     },
+    /// Answer 429 instead of the upstream while a window of requests is used up. The proxy has the clock.
+    Limit(Window),
+    /// Pass the reply on slowly.
+    Pace(Pace),
+    /// Pass the reply on under another content type.
+    ContentType(String),
+    /// Collect the reply and change its bytes by [`Fault::reshape`].
+    Reshape,
     /// Close the connection with a reset.
     Reset(Moment),
     /// End the reply early.
@@ -69,6 +97,58 @@ pub enum Disturbance {
         /// How long at most.
         at_most: Duration,
     },
+}
+
+impl Disturbance {
+    /// Whether it ends the exchange, or breaks off its reply: only one of these can act.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Answer { .. } | Self::Reset(_) | Self::Cut { .. } | Self::Hang { .. })
+    }
+}
+
+/// The body of an answer that stands in for the upstream's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnswerBody {
+    /// An error in the API's own shape; what is not said is the provider's own.
+    Error {
+        /// Error message.
+        message: Option<String>,
+        /// The API's error type.
+        kind: Option<String>,
+        /// The API's error code.
+        code: Option<String>,
+    },
+    /// These bytes.
+    Raw {
+        /// Their content type.
+        content_type: String,
+        /// Themselves.
+        bytes: Bytes,
+    },
+}
+
+/// A window of requests: a bucket that holds this many and is refilled evenly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// How many requests it holds.
+    pub requests: u32,
+    /// In which time an empty one is full again.
+    pub refill: Duration,
+    /// Whether each agent has its own, not the run as a whole.
+    pub per_agent: bool,
+    /// Whether the answer says when to try again.
+    pub retry_after: bool,
+}
+
+/// How slowly a reply is passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pace {
+    /// Wait before the first byte.
+    pub first: Duration,
+    /// Wait before each frame of an event stream after the first.
+    pub frame: Duration,
+    /// Most bytes in a second.
+    pub bytes_per_s: Option<u32>,
 }
 
 /// A point of the exchange. In a plan: `"before_request"`, `"before_body"`, `{ after_bytes = 100 }`,
@@ -104,6 +184,15 @@ impl std::fmt::Display for Moment {
 pub trait Fault: Send + Sync + std::fmt::Debug {
     /// What happens to this attempt (0 for the first) of a step; `None` when it passes.
     fn disturb(&self, draw: u64, attempt: u32) -> Option<Disturbance>;
+
+    /// The reply, changed. Called only after [`Disturbance::Reshape`].
+    ///
+    /// # Errors
+    /// Why this reply cannot be changed in this way; it then passes as it came.
+    fn reshape(&self, reply: &Answered<'_>, draw: u64) -> Result<Bytes, String> {
+        let _ = (reply, draw);
+        Err("it changes no reply".to_owned())
+    }
 
     /// Whether the parameters make sense together; what each allows alone is the business of its type.
     ///

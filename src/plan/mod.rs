@@ -153,4 +153,6 @@ pub fn require_resolved(plan: &Plan, file: &str) -> Result<(), PlanError> {
 mod tests;
 
 #[cfg(test)]
+mod matrix_tests;
+#[cfg(test)]
 mod shipped_tests;

@@ -42,7 +42,9 @@ fn every_plan_passes_its_own_checks() {
 
 #[test]
 fn the_catalogue_page_has_one_true_row_for_each_plan() {
-    let page = std::fs::read_to_string(folder().join("README.md")).expect("the page");
+    let page = |name: &str| std::fs::read_to_string(folder().join(name)).expect("the page");
+    let named = page("faults/agentchaos/README.md").replace("](", "](faults/agentchaos/");
+    let page = page("README.md") + &named;
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| [")).collect();
     let plans = shipped();
     assert_eq!(rows.len(), plans.len(), "one row for each plan");
@@ -76,4 +78,27 @@ fn the_schema_beside_the_plans_is_current() {
     let written = std::fs::read_to_string(folder().join("plan.schema.json")).unwrap_or_default();
     let current = serde_json::to_string_pretty(&schema()).expect("serialises") + "\n";
     assert!(written == current, "write it anew: `aegis plan schema > plans/plan.schema.json`");
+}
+
+/// AgentChaos' names: fault × target × strategy, eight compound ones, nine at a position.
+#[test]
+fn every_fault_of_agentchaos_has_a_plan_of_its_name() {
+    let mut names: Vec<String> = Vec::new();
+    for target in ["llm", "tool"] {
+        for fault in ["error", "timeout", "empty", "truncate", "corrupt", "schema"] {
+            names.extend(["single", "persistent", "intermittent", "burst"].map(|s| format!("{target}_{fault}_{s}")));
+        }
+    }
+    let compound =
+        "api_degradation content_filter max_tokens proxy_html stale_cache stale_data wrong_entity slow_response";
+    names.extend(compound.split(' ').map(str::to_owned));
+    for fault in ["error", "timeout", "schema"] {
+        names.extend(["early", "mid", "late"].map(|position| format!("llm_{fault}_{position}")));
+    }
+    assert_eq!(names.len(), 65);
+    let found: Vec<String> = shipped().into_iter().map(|(name, _)| name).collect();
+    for name in &names {
+        assert!(found.contains(&format!("faults/agentchaos/{name}.toml")), "{name}");
+    }
+    assert_eq!(found.iter().filter(|name| name.starts_with("faults/agentchaos/")).count(), 65);
 }

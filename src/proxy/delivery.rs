@@ -109,14 +109,14 @@ impl Delivery {
         limit: Duration,
     ) -> Result<Self, RecordingError> {
         let streamed = headers::is_event_stream(head);
-        let marker = streamed.then(|| step.end_of_stream());
+        let markers = streamed.then(|| step.ends_of_stream());
         if source.is_end_stream() && breach.is_none() {
             step.close(CloseCause::Complete)?;
         }
         // An event stream has no length, whatever is known of it.
         let size = if streamed || breach.is_some() { SizeHint::default() } else { source.size_hint() };
         Ok(Self {
-            splitter: marker.map(Splitter::new),
+            splitter: markers.map(Splitter::new),
             remaining: source.size_hint().exact().filter(|_| !streamed),
             step: Some(step),
             breach,
@@ -194,8 +194,8 @@ impl Delivery {
             return Ok(false);
         }
         self.held.clear();
-        let marker = self.step.as_ref().map(|step| step.end_of_stream()).filter(|_| self.splitter.is_some());
-        let added = marker.map(|marker| breach.end_marker(marker)).unwrap_or_default();
+        let end = self.step.as_ref().filter(|_| self.splitter.is_some()).and_then(|step| step.last_frame());
+        let added = end.map(|end| breach.end_marker(end)).unwrap_or_default();
         push(&mut self.ready, added.clone());
         if let Some(step) = &mut self.step {
             step.breach(breach, &added);

@@ -43,7 +43,7 @@ impl Breach {
             Disturbance::Reset(moment) => (*moment, false, false, true, None),
             Disturbance::Cut { at, clean, end_marker } => (*at, *clean, *end_marker, false, None),
             Disturbance::Hang { at, at_most } => (*at, false, false, true, Some(*at_most)),
-            Disturbance::Delay(_) | Disturbance::Answer { .. } => return None,
+            _ => return None,
         };
         Some(Self {
             moment,
@@ -123,15 +123,15 @@ impl Breach {
         chunk.len()
     }
 
-    /// The end marker that a stream still gets after what was let through; empty if it gets none. `line` is the
+    /// The last frame that a stream still gets after what was let through; empty if it gets none. `frame` is the
     /// surface's.
-    pub(super) fn end_marker(&self, line: &[u8]) -> Bytes {
-        if !(self.clean && self.end_marker) {
+    pub(super) fn end_marker(&self, frame: &[u8]) -> Bytes {
+        if !(self.clean && self.end_marker) || frame.is_empty() {
             return Bytes::new();
         }
         // A frame that was cut in its middle is ended, so that the marker is a frame of its own.
         let before: &[u8] = if self.passed == 0 || self.frame_ended { b"" } else { b"\n\n" };
-        [before, line, b"\n\n"].concat().into()
+        [before, frame].concat().into()
     }
 
     pub(super) fn has_acted(&self) -> bool {

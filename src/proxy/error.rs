@@ -138,12 +138,11 @@ impl ProxyError {
         }
     }
 
-    /// The answer, in the shape that `OpenAI`'s SDKs read.
-    pub(super) fn response(&self) -> Response<Bytes> {
+    /// The answer, in the shape that SDKs of this API read.
+    pub(super) fn response(&self, surface: &dyn Surface) -> Response<Bytes> {
         let (status, code) = self.status();
         let kind = if status.is_client_error() { "aegis_invalid_request" } else { "aegis_error" };
-        let body =
-            OpenaiChat.error_body(&ErrorBody { message: &self.to_string(), kind, code: Some(code), param: None });
+        let body = surface.error_body(&ErrorBody { message: &self.to_string(), kind, code: Some(code), param: None });
         let mut response = Response::new(body);
         *response.status_mut() = status;
         let headers = response.headers_mut();
@@ -162,7 +161,7 @@ impl ProxyError {
 
     /// The answer as bytes, for a socket that hyper has not read from.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let response = self.response();
+        let response = self.response(&OpenaiChat);
         let mut bytes = format!("HTTP/1.1 {}\r\nconnection: close\r\n", response.status()).into_bytes();
         for (name, value) in response.headers() {
             bytes.extend_from_slice(name.as_str().as_bytes());

@@ -12,8 +12,9 @@ use super::{
     delivery::Delivery,
     disturb::Breach,
     error::ProxyError,
-    headers, inject,
+    faults, headers, inject,
     open_step::OpenStep,
+    reshape,
     socket::Link,
     upstream::{ReceivedBody, Route, SentBody},
 };
@@ -82,7 +83,7 @@ impl Proxy {
         };
         let (mut head, body) = response.into_parts();
         let length = hyper::body::Body::size_hint(&body).exact().filter(|_| !headers::is_event_stream(&head.headers));
-        let breach = decision.fault.as_ref().and_then(|fault| Breach::of(&fault.disturbance, length));
+        let breach = decision.faults.iter().find_map(|fault| Breach::of(&fault.disturbance, length));
         if breach.as_ref().is_some_and(Breach::is_clean) {
             // The shorter reply is framed as a whole one.
             head.headers.remove(hyper::header::CONTENT_LENGTH);
@@ -99,7 +100,7 @@ impl Proxy {
         conversation: Option<Conversation>,
         decision: &inject::Decided,
     ) -> Result<Response<ReceivedBody>, Interrupted> {
-        if let Some(made) = inject::disturb_request(step, decision).await? {
+        if let Some(made) = faults::disturb_request(step, decision).await? {
             return Ok(made);
         }
         let body = inject::edit_request(step, decision, conversation.as_ref(), &call.body)?;
@@ -112,7 +113,8 @@ impl Proxy {
         let mut received = own.as_ref().unwrap_or(&self.upstream).send(sent).await?;
         headers::strip_hop_by_hop(received.headers_mut());
         step.answered(received.status(), received.headers());
-        inject::edit_response(step, decision, conversation.as_ref(), received, &self.limits).await
+        let edited = inject::edit_response(step, decision, conversation.as_ref(), received, &self.limits).await?;
+        reshape::reshape(step, decision, edited, &self.limits).await
     }
 
     /// Fixes run, agent and numbers, and writes the opening record.

@@ -4,36 +4,33 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use hyper::{
-    Response, StatusCode,
-    header::{self, HeaderName, HeaderValue},
-};
+use hyper::{Response, header};
 
 use super::{
     Limits, decode, error::ProxyError, exchange::Interrupted, headers, open_step::OpenStep, runs::Run,
     upstream::ReceivedBody,
 };
 use crate::{
-    fault::{Disturbance, Moment},
+    fault::Disturbance,
     manipulator::Context,
     plan::{self, Decision, Facts, Hit, Injection, Operator},
     recording::{Inject, ManipulatorFailed},
-    surface::{Conversation, ErrorBody, OpenaiChat, Reply, Surface, SurfaceError, sse},
+    surface::{Conversation, Reply, Surface, SurfaceError, sse},
     trajectory::{Attribution, Side},
 };
 
-/// What the plan wants of a step, with the fault of this attempt worked out.
+/// What the plan wants of a step, with the faults of this attempt worked out.
 #[derive(Debug, Default)]
 pub(super) struct Decided {
     edits: Arc<Decision>,
-    pub(super) fault: Option<Planned>,
+    pub(super) faults: Vec<Planned>,
 }
 
 /// A fault that this attempt meets.
 #[derive(Debug)]
 pub(super) struct Planned {
-    injection: u32,
-    draw: u64,
+    pub(super) injection: u32,
+    pub(super) draw: u64,
     pub(super) disturbance: Disturbance,
 }
 
@@ -58,6 +55,7 @@ pub(super) fn conversation(
 /// What the plan wants of a step. A retry meets the decision of its first attempt.
 pub(super) fn decide(step: &OpenStep, conversation: Option<&Conversation>, earlier: Option<Arc<Decision>>) -> Decided {
     let Some(plan) = &step.run.plan else { return Decided::default() };
+    note_divergence(step, conversation);
     let edits = earlier.unwrap_or_else(|| {
         let delivered = |injection| step.run.delivered(&step.attribution, injection);
         let facts = Facts {
@@ -73,41 +71,26 @@ pub(super) fn decide(step: &OpenStep, conversation: Option<&Conversation>, earli
         step.run.decided(&step.attribution, step.body_hash, &decision);
         decision
     });
-    let fault = edits.faults.iter().find_map(|hit| {
+    let planned = edits.faults.iter().filter_map(|hit| {
         let Operator::Fault(fault) = &injection(step, hit)?.operator else { return None };
         let disturbance = fault.disturb(hit.draw, step.numbers.attempt)?;
         Some(Planned { injection: hit.injection, draw: hit.draw, disturbance })
     });
-    Decided { edits, fault }
+    let mut faults: Vec<Planned> = planned.collect();
+    // Of those that end the exchange or break its reply, the first one does.
+    let mut ended = false;
+    faults.retain(|fault| !fault.disturbance.is_final() || !std::mem::replace(&mut ended, true));
+    Decided { edits, faults }
 }
 
-/// Does to an exchange what a fault wants before the upstream is asked. `Some` is the reply instead of the upstream's.
-pub(super) async fn disturb_request(
-    step: &mut OpenStep,
-    decided: &Decided,
-) -> Result<Option<Response<ReceivedBody>>, Interrupted> {
-    let Some(fault) = &decided.fault else { return Ok(None) };
-    record(step, fault.injection, fault.draw, Side::Response, None)?;
-    match &fault.disturbance {
-        Disturbance::Delay(wait) => tokio::time::sleep(*wait).await,
-        Disturbance::Reset(Moment::BeforeRequest) => {
-            step.reset_connection();
-            return Err(Interrupted::Hushed);
-        }
-        Disturbance::Cut { at: Moment::BeforeRequest, .. } => return Err(Interrupted::Hushed),
-        Disturbance::Hang { at: Moment::BeforeRequest, at_most } => {
-            tokio::time::sleep(*at_most).await;
-            step.reset_connection();
-            return Err(Interrupted::Hushed);
-        }
-        Disturbance::Answer { .. } => {
-            let made = answer(step.surface.unwrap_or(&OpenaiChat), &fault.disturbance);
-            step.answered(made.status(), made.headers());
-            return Ok(Some(made));
-        }
-        Disturbance::Reset(_) | Disturbance::Cut { .. } | Disturbance::Hang { .. } => {}
+/// Says so in the record when a request goes on from what the upstream keeps and an injection had changed on its way:
+/// the model then goes on from what it said, not from what the program was told.
+fn note_divergence(step: &OpenStep, conversation: Option<&Conversation>) {
+    let kept = conversation.into_iter().flat_map(|asked| [&asked.continues, &asked.thread]).flatten();
+    for id in kept.filter(|id| step.run.has_diverged(id)) {
+        let number = step.numbers.step;
+        step.run.recorder.note(&format!("step {number} goes on from `{id}`, which the upstream keeps unedited"));
     }
-    Ok(None)
 }
 
 /// The body that goes upstream: the client's own, or the edited one.
@@ -199,6 +182,7 @@ pub(super) async fn edit_response(
     if current.0 == untouched {
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
+    step.run.diverge([current.1.id.clone()].into_iter().chain(conversation.thread.clone()));
     step.delivered = Some(current.0.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
@@ -253,35 +237,11 @@ fn write(
 }
 
 /// A body of ours: event streams go out frame by frame, as they came.
-fn made(body: Bytes, streamed: bool) -> ReceivedBody {
+pub(super) fn made(body: Bytes, streamed: bool) -> ReceivedBody {
     if !streamed {
         return ReceivedBody::Made(VecDeque::from([body]));
     }
     ReceivedBody::Made(sse::events(&body).into_iter().map(|event| body.slice(event.span)).collect())
-}
-
-/// The reply that a fault gives instead of the upstream's: nothing in it tells it from a provider's own.
-fn answer(surface: &dyn Surface, disturbance: &Disturbance) -> Response<ReceivedBody> {
-    let Disturbance::Answer { status, headers, retry_after_date, message, kind, code } = disturbance else {
-        return Response::new(made(Bytes::new(), false));
-    };
-    let body = surface.error_body(&ErrorBody { message, kind, code: code.as_deref(), param: None });
-    let mut response = Response::new(made(body, false));
-    *response.status_mut() = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in headers {
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_str()), HeaderValue::from_str(value)) {
-            response.headers_mut().insert(name, value);
-        }
-    }
-    if let Some(wait) = retry_after_date {
-        let date = jiff::Timestamp::now() + *wait;
-        let date = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&date);
-        if let Ok(value) = date.map_err(drop).and_then(|date| HeaderValue::from_str(&date).map_err(drop)) {
-            response.headers_mut().insert(header::RETRY_AFTER, value);
-        }
-    }
-    response
 }
 
 fn injection<'a>(step: &'a OpenStep, hit: &Hit) -> Option<&'a Injection> {
@@ -298,7 +258,7 @@ fn context<'a>(
 }
 
 /// Writes down what is about to be done, and counts it.
-fn record(
+pub(super) fn record(
     step: &OpenStep,
     injection: u32,
     draw: u64,

@@ -8,12 +8,14 @@ mod delivery;
 mod disturb;
 mod error;
 mod exchange;
+mod faults;
 mod framing;
 mod headers;
 mod http_upstream;
 mod inject;
 mod open_step;
 mod pool;
+mod reshape;
 mod runs;
 mod socket;
 mod tls;
@@ -50,7 +52,11 @@ use self::{
     socket::{Link, Socket},
     upstream::Upstream,
 };
-use crate::{identity::Identity, trajectory::RunId};
+use crate::{
+    identity::Identity,
+    surface::{self, OpenaiChat, Surface},
+    trajectory::RunId,
+};
 
 /// What the system holds for a client that does not read, in bytes; Linux takes twice as much.
 const SEND_BUFFER: usize = 256 << 10;
@@ -214,24 +220,25 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<Delivery>, Hushed> {
     let limit = proxy.limits.max_streams;
-    let Ok(permit) = streams.try_acquire_owned() else { return Ok(refuse(&ProxyError::Busy { limit })) };
+    let surface = surface::for_path(request.method().as_str(), request.uri().path()).unwrap_or(&OpenaiChat);
+    let Ok(permit) = streams.try_acquire_owned() else { return Ok(refuse(&ProxyError::Busy { limit }, surface)) };
     match contained(proxy.exchange(request, &link)).await {
         Ok(Ok(response)) => Ok(response.map(|delivery| delivery.over(link, permit))),
-        Ok(Err(Interrupted::Error(error))) => Ok(refuse(&error)),
+        Ok(Err(Interrupted::Error(error))) => Ok(refuse(&error, surface)),
         Ok(Err(Interrupted::Hushed)) => Err(Hushed),
-        Err(Panicked) => Ok(refuse(&ProxyError::Internal)),
+        Err(Panicked) => Ok(refuse(&ProxyError::Internal, surface)),
     }
 }
 
-/// The answer for an error of our own.
-fn refuse(error: &ProxyError) -> Response<Delivery> {
+/// The answer for an error of our own, in the shape of the API that was asked.
+fn refuse(error: &ProxyError, surface: &dyn Surface) -> Response<Delivery> {
     if let ProxyError::Id(_) = error {
         // A malformed hint may be a key that was put in the wrong place: only its sender is told what it was.
         tracing::warn!("answered by the proxy: a run or agent hint is malformed");
     } else {
         tracing::warn!(%error, "answered by the proxy");
     }
-    error.response().map(|body: Bytes| Delivery::made(body))
+    error.response(surface).map(|body: Bytes| Delivery::made(body))
 }
 
 /// The connection ends without an answer.

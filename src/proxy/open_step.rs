@@ -14,7 +14,7 @@ use super::{
 use crate::{
     recording::{Captured, Close, RecordingError},
     surface::Surface,
-    trajectory::{Attribution, CloseCause},
+    trajectory::{Attribution, CloseCause, Usage},
 };
 
 /// Bytes of a reply that are kept for the record; what comes after passes and is marked as cut.
@@ -90,9 +90,14 @@ impl OpenStep {
         self.head = Some((status, headers.clone()));
     }
 
-    /// The line that starts the last frame of a stream.
-    pub(super) fn end_of_stream(&self) -> &'static [u8] {
-        self.surface.map_or(b"data: [DONE]", |surface| surface.end_of_stream())
+    /// The lines that may start the last frame of a stream.
+    pub(super) fn ends_of_stream(&self) -> &'static [&'static [u8]] {
+        self.surface.map_or(&[b"data: [DONE]"], |surface| surface.ends_of_stream())
+    }
+
+    /// The last frame of a stream, where it says nothing but that.
+    pub(super) fn last_frame(&self) -> Option<&'static [u8]> {
+        self.surface.map(Surface::last_frame)
     }
 
     /// Keeps a chunk of the upstream's reply.
@@ -130,13 +135,7 @@ impl OpenStep {
 
     /// Whether a reply that ends without its end marker says that the model had finished.
     pub(super) fn has_finish(&self) -> bool {
-        let says = |chunk: &Bytes| {
-            memchr::memmem::find_iter(chunk, b"\"finish_reason\"").any(|at| {
-                let value = chunk.get(at + 15..).unwrap_or_default().trim_ascii_start();
-                value.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"\""))
-            })
-        };
-        self.surface.is_none() || self.tape.iter().rev().any(|(chunk, _)| says(chunk))
+        self.surface.is_none_or(|surface| self.tape.iter().rev().any(|(chunk, _)| surface.is_finished(chunk)))
     }
 
     /// A fault let only a part of the reply through, and added an end to it.
@@ -180,7 +179,13 @@ impl OpenStep {
         let first_byte_us = tape.first().map(|(_, at)| *at);
         let usage = self.surface.filter(|_| cause == CloseCause::Complete && !failed).and_then(|surface| {
             match tape.as_slice() {
-                [.., (last, _)] if self.streamed => surface.usage(last, true),
+                [(first, _), ..] if self.streamed => {
+                    // The frame that counts comes last, or shortly before the end marker.
+                    let counted = tape.iter().rev().take(3).find_map(|(chunk, _)| surface.usage(chunk, true))?;
+                    // Some APIs count the input where the stream starts, the output where it ends.
+                    let input = || surface.usage(first, true).map_or(0, |counted| counted.input);
+                    Some(Usage { input: if counted.input == 0 { input() } else { counted.input }, ..counted })
+                }
                 [(whole, _)] => surface.usage(whole, false),
                 _ => None,
             }

@@ -12,6 +12,7 @@ use std::{
 
 use super::{error::ProxyError, upstream::Upstream};
 use crate::{
+    fault::{Level, Window},
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError, Settings},
     trajectory::{AgentName, Attribution, Call, RunId, StepIndex},
@@ -77,6 +78,10 @@ struct State {
     requests: HashMap<Asked, Remembered>,
     request_order: VecDeque<Asked>,
     answers: VecDeque<(String, String)>,
+    /// Replies, and conversations that the upstream keeps, of which the program got another version than the upstream.
+    diverged: HashSet<String>,
+    /// Windows of requests, by injection and, where each agent has its own, by agent.
+    windows: HashMap<(u32, Option<AgentName>), Level>,
 }
 
 /// Who asked what: agent, instance, hash of the body. Different agents may say the same words.
@@ -272,6 +277,27 @@ impl Run {
         let mut state = locked(&self.state);
         let agent = state.agents.entry((attribution.agent.clone(), attribution.instance)).or_default();
         *agent.delivered.entry(injection).or_default() += 1;
+    }
+
+    /// Remembers what the upstream keeps otherwise than the program got it: the ids of replies and conversations.
+    pub fn diverge(&self, ids: impl Iterator<Item = String>) {
+        locked(&self.state).diverged.extend(ids.filter(|id| !id.is_empty()));
+    }
+
+    /// Whether the upstream keeps the reply or conversation of this id otherwise than the program got it.
+    pub fn has_diverged(&self, id: &str) -> bool {
+        locked(&self.state).diverged.contains(id)
+    }
+
+    /// Takes a request out of an injection's window; says how many are left.
+    ///
+    /// # Errors
+    /// The window is used up: how long to wait for the next request.
+    pub fn admit(&self, injection: u32, window: &Window, agent: &AgentName) -> Result<u32, Duration> {
+        let now = self.elapsed_us();
+        let whose = window.per_agent.then(|| agent.clone());
+        let mut state = locked(&self.state);
+        state.windows.entry((injection, whose)).or_insert_with(|| Level::full(window, now)).take(window, now)
     }
 
     /// Remembers an answer for manipulators that need an earlier one.

@@ -77,6 +77,8 @@ pub enum ReceivedBody {
     Made(std::collections::VecDeque<Bytes>),
     /// Frames that were read before, and what still follows them.
     Resumed(std::collections::VecDeque<Bytes>, Box<ReceivedBody>),
+    /// Another, passed on slowly.
+    Paced(Box<super::reshape::Paced>),
 }
 
 impl Body for ReceivedBody {
@@ -91,6 +93,7 @@ impl Body for ReceivedBody {
                 Some(frame) => Poll::Ready(Some(Ok(Frame::data(frame)))),
                 None => Pin::new(rest.as_mut()).poll_frame(context),
             },
+            ReceivedBody::Paced(paced) => paced.poll_piece(context),
         }
     }
 
@@ -99,6 +102,7 @@ impl Body for ReceivedBody {
             ReceivedBody::Live(body) => body.is_end_stream(),
             ReceivedBody::Made(frames) => frames.is_empty(),
             ReceivedBody::Resumed(frames, rest) => frames.is_empty() && rest.is_end_stream(),
+            ReceivedBody::Paced(paced) => paced.is_over(),
         }
     }
 
@@ -115,6 +119,7 @@ impl Body for ReceivedBody {
                 size.set_lower(size.lower() + read);
                 size
             }
+            ReceivedBody::Paced(paced) => paced.hint(),
         }
     }
 }

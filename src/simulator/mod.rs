@@ -15,7 +15,9 @@ mod problem;
 mod reading;
 mod reply;
 mod stated;
+mod stored;
 mod upstream;
+mod vectors;
 
 pub use upstream::Simulator;
 

@@ -4,9 +4,10 @@
 use super::{
     ability::{self, Said},
     reading::Reading,
+    vectors,
 };
 use crate::{
-    surface::{Answer, Conversation, Message, Part, Reply, Role, ToolCall},
+    surface::{Answer, Conversation, Message, Part, Reply, Role, ToolCall, Vectors},
     trajectory::Usage,
 };
 
@@ -15,6 +16,9 @@ pub(super) const UNREAD: &str = "I cannot find a task in this that I can work on
 
 /// A reply, and which ability gave it; `None` where nothing could be read.
 pub(super) fn give(conversation: &Conversation, seed: u64) -> (Reply, Option<&'static str>) {
+    if let Some(asked) = conversation.vectors {
+        return (embedded(conversation, asked), Some("vectors"));
+    }
     let reading = Reading::of(conversation, seed);
     let found = ability::ALL.iter().find_map(|ability| Some((ability.name, (ability.run)(&reading)?)));
     let (name, said) = match found {
@@ -31,8 +35,21 @@ pub(super) fn give(conversation: &Conversation, seed: u64) -> (Reply, Option<&'s
         model: conversation.model.clone(),
         answers,
         usage: Some(Usage { input, output }),
+        ..Reply::default()
     };
     (reply, name)
+}
+
+/// The reply to texts that are to become vectors.
+fn embedded(conversation: &Conversation, asked: Vectors) -> Reply {
+    let usage = Usage { input: conversation.messages.iter().map(message_tokens).sum(), output: 0 };
+    Reply {
+        model: conversation.model.clone(),
+        usage: Some(usage),
+        vectors: vectors::of(conversation, asked),
+        base64: asked.base64,
+        ..Reply::default()
+    }
 }
 
 fn answer(conversation: &Conversation, said: &Said, index: u32, id: &str) -> Answer {

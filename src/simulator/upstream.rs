@@ -2,14 +2,17 @@
 
 use std::{
     collections::VecDeque,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, StatusCode, header};
 
-use super::reply;
+use super::{reply, stored::Stored};
 use crate::{
     proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream},
     surface::{self, ErrorBody, OpenaiChat, Surface},
@@ -26,17 +29,23 @@ const JSON: &str = "application/json";
 pub struct Simulator {
     seed: u64,
     unread: AtomicU64,
+    stored: Mutex<Stored>,
 }
 
 impl Simulator {
     /// A simulator whose draws depend on this seed.
     pub fn new(seed: u64) -> Self {
-        Self { seed, unread: AtomicU64::new(0) }
+        Self { seed, ..Self::default() }
     }
 
     /// How many requests got the fixed short answer because nothing in them could be read.
     pub fn unread(&self) -> u64 {
         self.unread.load(Ordering::Relaxed)
+    }
+
+    /// A panic while the lock was held leaves at worst one reply unkept.
+    fn stored(&self) -> MutexGuard<'_, Stored> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn respond(&self, request: Request<SentBody>) -> Response<ReceivedBody> {
@@ -61,15 +70,26 @@ impl Simulator {
             Ok(conversation) => conversation,
             Err(error) => return refused(surface, StatusCode::BAD_REQUEST, &error.to_string()),
         };
+        let conversation = match self.stored().complete(conversation) {
+            Ok(conversation) => conversation,
+            Err(id) => {
+                let message = format!("Previous response with id '{id}' not found.");
+                return refused(surface, StatusCode::BAD_REQUEST, &message);
+            }
+        };
         let (reply, ability) = reply::give(&conversation, self.seed);
         if ability.is_none() {
             self.unread.fetch_add(1, Ordering::Relaxed);
+        }
+        let whole = surface.compose(&reply, CREATED);
+        if let Ok(served) = surface.read_reply(&whole) {
+            self.stored().keep(&conversation, &served);
         }
         if conversation.stream {
             let frames = surface.compose_stream(&reply, CREATED, conversation.stream_usage);
             return made(StatusCode::OK, "text/event-stream; charset=utf-8", frames);
         }
-        made(StatusCode::OK, JSON, [surface.compose(&reply, CREATED)])
+        made(StatusCode::OK, JSON, [whole])
     }
 }
 

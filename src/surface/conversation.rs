@@ -37,6 +37,23 @@ pub struct Conversation {
     pub metadata: Vec<(String, String)>,
     /// The `user` field.
     pub user: Option<String>,
+    /// The reply, kept by the upstream, that this request goes on from.
+    pub continues: Option<String>,
+    /// The conversation, kept by the upstream, that this request belongs to.
+    pub thread: Option<String>,
+    /// Ids that earlier replies served and this request names: of tool calls and of items.
+    pub quotes: Vec<String>,
+    /// Set where vectors are asked for instead of words.
+    pub vectors: Option<Vectors>,
+}
+
+/// Vectors that are asked for: one for each message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vectors {
+    /// Whether as base64 of little-endian 32-bit floats, not as a list of numbers.
+    pub base64: bool,
+    /// How many numbers each has.
+    pub dimensions: usize,
 }
 
 /// What identity needs of a request, read in one pass without building the whole view.
@@ -56,6 +73,12 @@ pub struct Outline<'a> {
     pub metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     /// The `user` field.
     pub user: Option<Cow<'a, str>>,
+    /// The reply, kept by the upstream, that this request goes on from.
+    pub continues: Option<Cow<'a, str>>,
+    /// The conversation, kept by the upstream, that this request belongs to.
+    pub thread: Option<Cow<'a, str>>,
+    /// Ids that earlier replies served and this request names: of tool calls and of items.
+    pub quotes: Vec<Cow<'a, str>>,
 }
 
 /// The shape that an answer must have.
@@ -169,6 +192,12 @@ pub struct Reply {
     pub answers: Vec<Answer>,
     /// Token counts, if said.
     pub usage: Option<Usage>,
+    /// Ids of the items that it is made of, where the API numbers them; ids of tool calls stand with the calls.
+    pub items: Vec<String>,
+    /// The vectors that a reply without words is made of. Composed, never read.
+    pub vectors: Vec<Vec<f32>>,
+    /// Whether they are written as base64.
+    pub base64: bool,
 }
 
 /// One alternative of a reply.
@@ -193,6 +222,11 @@ impl Message {
             answers_call: None,
             origin: None,
         }
+    }
+
+    /// The ids of the tool calls that it makes or answers.
+    pub fn call_ids(&self) -> impl Iterator<Item = &String> {
+        self.tool_calls.iter().map(|call| &call.id).chain(&self.answers_call)
     }
 
     /// All text parts, joined by line breaks.
@@ -279,6 +313,9 @@ impl From<&Conversation> for Outline<'static> {
             tools: conversation.tools.iter().map(|tool| owned(&tool.name)).collect(),
             metadata: conversation.metadata.iter().map(|(key, value)| (owned(key), owned(value))).collect(),
             user: conversation.user.as_ref().map(owned),
+            continues: conversation.continues.as_ref().map(owned),
+            thread: conversation.thread.as_ref().map(owned),
+            quotes: conversation.quotes.iter().map(owned).collect(),
         }
     }
 }

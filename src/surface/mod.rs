@@ -4,21 +4,37 @@
 //! byte-exact splices of the original. It never knows which manipulator ran, and never re-serialises a body.
 //! To add one: a file here, and one line in [`ALL`].
 
+mod anthropic_messages;
 pub mod conversation;
-mod escape;
+mod elements;
+mod fields;
 mod openai_chat;
+mod openai_completions;
+mod openai_embeddings;
+mod openai_responses;
+mod pieces;
+mod escape;
 pub mod scan;
 pub mod splice;
 pub mod sse;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use crate::trajectory::Usage;
-pub use conversation::{Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Tool, ToolCall, ToolChoice};
+pub use anthropic_messages::AnthropicMessages;
+pub use conversation::{
+    Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Tool, ToolCall, ToolChoice, Vectors,
+};
 pub use openai_chat::OpenaiChat;
+pub use openai_completions::OpenaiCompletions;
+pub use openai_embeddings::OpenaiEmbeddings;
+pub use openai_responses::OpenaiResponses;
 
 /// Every surface that can be read and edited.
-pub const ALL: &[&dyn Surface] = &[&OpenaiChat];
+pub const ALL: &[&dyn Surface] =
+    &[&OpenaiChat, &OpenaiResponses, &OpenaiCompletions, &AnthropicMessages, &OpenaiEmbeddings];
 
 /// Why a body could not be read or an edit could not be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +57,9 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// Its name in records, for example `openai_chat`.
     fn name(&self) -> &'static str;
 
+    /// The path that its clients usually post to.
+    fn path(&self) -> &'static str;
+
     /// Whether a request to this path (query and our own prefix taken off) speaks this surface.
     fn matches(&self, method: &str, path: &str) -> bool;
 
@@ -61,6 +80,9 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// # Errors
     /// [`SurfaceError::NoPlace`] when the edit cannot be expressed.
     fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError>;
+
+    /// A request that asks nothing yet: what a new one is written into.
+    fn blank_request(&self) -> &'static [u8];
 
     /// Reads a whole reply.
     ///
@@ -89,9 +111,14 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// Token counts of a whole reply, or of the last chunk of a streamed one, read without building the view.
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage>;
 
-    /// The line that starts the last frame of a stream (for example `data: [DONE]`), without its line end. A client
-    /// may leave as soon as it has read it.
-    fn end_of_stream(&self) -> &'static [u8];
+    /// The lines that may start the last frame of a stream (for example `data: [DONE]`), without their line end; at
+    /// most [`sse::MARKERS_MAX`]. A client may leave as soon as it has read one of them.
+    fn ends_of_stream(&self) -> &'static [&'static [u8]];
+
+    /// The last frame of a stream, where it says nothing but that; empty where it repeats what was said.
+    fn last_frame(&self) -> &'static [u8] {
+        b""
+    }
 
     /// Composes a whole reply, as the simulator gives it. `created` is in seconds since 1970.
     fn compose(&self, reply: &Reply, created: u64) -> Bytes;
@@ -101,15 +128,38 @@ pub trait Surface: Sync + std::fmt::Debug {
 
     /// The error body of this API.
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes;
+
+    /// The error as an event of a stream under way.
+    fn error_frame(&self, error: &ErrorBody<'_>) -> Bytes {
+        Bytes::from([b"data: ", &self.error_body(error)[..], b"\n\n"].concat())
+    }
+
+    /// What the provider says with an error status, and with a code of it.
+    fn refusal(&self, status: u16, code: Option<&str>) -> ErrorBody<'static> {
+        openai_chat::refusal(status, code)
+    }
+
+    /// The provider's headers about a limit on requests: how many, how many are left, and when they are back.
+    fn limit_headers(&self, limit: u32, left: u32, reset: Duration) -> Vec<(&'static str, String)> {
+        openai_chat::limit_headers(limit, left, reset)
+    }
+
+    /// Whether this chunk of a stream says that the model had finished, whatever is missing after it.
+    fn is_finished(&self, chunk: &[u8]) -> bool;
+
+    /// The same reply, whole or streamed, as another model's.
+    ///
+    /// # Errors
+    /// [`SurfaceError`] when it cannot be read, or names no model.
+    fn write_model(&self, body: &[u8], streamed: bool, model: &str) -> Result<Bytes, SurfaceError> {
+        fields::write_model(body, streamed, model)
+    }
 }
 
-/// Model calls that are recorded and forwarded, but not yet read: (path suffix, name in records).
-const UNREAD: &[(&str, &str)] = &[
-    ("/responses", "openai_responses"),
-    ("/completions", "openai_completions"),
-    ("/embeddings", "openai_embeddings"),
-    ("/messages", "anthropic_messages"),
-];
+/// Model calls that are recorded and forwarded, but not read: (path suffix, name in records). Servers that speak the
+/// surfaces above have these of their own beside them.
+const UNREAD: &[(&str, &str)] =
+    &[("/api/chat", "ollama_chat"), ("/api/generate", "ollama_generate"), ("/api/embed", "ollama_embed")];
 
 /// What an error body says.
 #[derive(Debug, Clone, Copy)]
@@ -135,3 +185,8 @@ pub fn unread_call(method: &str, path: &str) -> Option<&'static str> {
     let known = UNREAD.iter().find(|(suffix, _)| method == "POST" && path.ends_with(suffix));
     known.map(|(_, name)| *name)
 }
+
+#[cfg(test)]
+mod provider_tests;
+#[cfg(test)]
+mod tests;

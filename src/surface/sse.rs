@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 
+/// Most end markers that one stream is watched for.
+pub const MARKERS_MAX: usize = 4;
+
 /// Longest line that is looked at; a stream with a longer one is passed on unread.
 pub const LINE_MAX: usize = 4 << 20;
 
@@ -65,9 +68,11 @@ pub struct Seen {
 /// any other event.
 #[derive(Debug)]
 pub struct Splitter {
-    marker: &'static [u8],
-    /// How much of the marker the current line has matched; `None` once it cannot match.
-    matched: Option<usize>,
+    markers: &'static [&'static [u8]],
+    /// How much of each marker the current line has matched; `None` once it cannot match.
+    matched: [Option<usize>; MARKERS_MAX],
+    /// Whether the line can still become a marker.
+    open: bool,
     /// Whether the current line is empty so far.
     line_empty: bool,
     /// Whether the last byte was CR, so that a following LF belongs to it.
@@ -79,9 +84,11 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// A watcher for streams that end with this line (given with one space after the colon; none is accepted too).
-    pub fn new(marker: &'static [u8]) -> Self {
-        Self { marker, matched: Some(0), line_empty: true, after_cr: false, marked: false, holding: false }
+    /// A watcher for streams that end with one of these lines (given with one space after the colon; none is accepted
+    /// too). Those after the first [`MARKERS_MAX`] are not watched for.
+    pub fn new(markers: &'static [&'static [u8]]) -> Self {
+        let matched = [Some(0); MARKERS_MAX];
+        Self { markers, matched, open: true, line_empty: true, after_cr: false, marked: false, holding: false }
     }
 
     /// Looks at the next chunk.
@@ -92,7 +99,7 @@ impl Splitter {
         let mut at = 0;
         while at < chunk.len() {
             let rest = chunk.get(at..).unwrap_or_default();
-            if self.matched.is_none() && !self.marked {
+            if !self.open && !self.marked {
                 // Only a line end matters now.
                 let Some(skip) = memchr::memchr2(b'\r', b'\n', rest) else { break };
                 at += skip;
@@ -128,16 +135,19 @@ impl Splitter {
         seen
     }
 
-    /// Matches one byte of the marker; a missing space after the colon is forgiven.
+    /// Matches one byte of the markers; a missing space after the colon is forgiven.
     fn advance(&mut self, byte: u8) -> bool {
-        let Some(matched) = self.matched else { return false };
-        let steps = match self.marker.get(matched) {
-            Some(expected) if *expected == byte => Some(1),
-            Some(b' ') if self.marker.get(matched + 1) == Some(&byte) => Some(2),
-            _ => None,
-        };
-        self.matched = steps.map(|steps| matched + steps);
-        self.matched.is_some()
+        self.open = false;
+        for (marker, matched) in self.markers.iter().zip(&mut self.matched) {
+            let Some(at) = *matched else { continue };
+            *matched = match marker.get(at) {
+                Some(expected) if *expected == byte => Some(at + 1),
+                Some(b' ') if marker.get(at + 1) == Some(&byte) => Some(at + 2),
+                _ => None,
+            };
+            self.open |= matched.is_some();
+        }
+        self.open
     }
 
     fn end_line(&mut self, seen: &mut Seen) {
@@ -146,11 +156,13 @@ impl Splitter {
             if self.marked {
                 seen.ended = true;
             }
-        } else if self.matched == Some(self.marker.len()) && !self.marker.is_empty() {
-            self.marked = true;
+        } else if self.open {
+            let mut lines = self.markers.iter().zip(&self.matched);
+            self.marked |= lines.any(|(marker, matched)| *matched == Some(marker.len()) && !marker.is_empty());
         }
         self.line_empty = true;
-        self.matched = Some(0);
+        self.open = true;
+        self.matched = [Some(0); MARKERS_MAX];
     }
 }
 
@@ -183,7 +195,7 @@ mod tests {
 
     /// Feeds chunks as the proxy does; returns (passed before the end, held at the end, whether it ended).
     fn feed(chunks: &[&[u8]]) -> (Vec<u8>, Vec<u8>, bool, u32) {
-        let mut splitter = Splitter::new(b"data: [DONE]");
+        let mut splitter = Splitter::new(&[b"data: [DONE]"]);
         let (mut passed, mut held, mut ended, mut count) = (Vec::new(), Vec::new(), false, 0);
         for chunk in chunks {
             if ended {

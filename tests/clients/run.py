@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent
 def main():
     options = arguments()
     suites = {name: (sdks.test, name, ROOT) for name in sdks.names()}
+    suites["surfaces"] = (sdks.surfaces, "surfaces", ROOT)
     suites |= {folder.name: (programs.test, folder) for folder in programs.folders(ROOT)}
     if options.list:
         print("\n".join(suites))

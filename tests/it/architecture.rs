@@ -50,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("plan", &["manipulator", "fault", "surface", "trajectory"]),
     ("identity", &["surface", "trajectory"]),
     ("manipulator", &["surface", "trajectory"]),
-    ("fault", &["trajectory"]),
+    ("fault", &["surface", "trajectory"]),
     ("surface", &["trajectory"]),
     ("trajectory", &[]),
 ];

@@ -68,10 +68,40 @@ async fn what_cannot_be_read_is_refused_or_counted() {
     };
     check("POST", "/v1/chat/completions", "{\"messages\":", 400).await;
     check("POST", "/v1/chat/completions", "[]", 400).await;
-    check("POST", "/v1/embeddings", "{}", 404).await;
+    check("POST", "/v1/embeddings", "{}", 400).await;
+    check("POST", "/v1/images/generations", "{}", 404).await;
     check("GET", "/v1/chat/completions", "", 404).await;
     check("GET", "/v1/models", "", 200).await;
     assert_eq!(simulator.unread(), 0);
     check("POST", "/v1/chat/completions", r#"{"messages":[{"role":"user","content":"Hello"}]}"#, 200).await;
     assert_eq!(simulator.unread(), 1);
+}
+
+#[tokio::test]
+async fn a_response_goes_on_from_the_one_before() {
+    let simulator = Simulator::new(0);
+    let ask = async |body: Value| {
+        let (status, _, reply, _) = send(&simulator, "POST", "/v1/responses", &body.to_string()).await;
+        (status.as_u16(), serde_json::from_slice::<Value>(&reply).expect("JSON"))
+    };
+    let tools = json!([{"type": "function", "name": "calculator", "description": "Evaluate an arithmetic expression such as 3 * (4 + 5).",
+        "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}}]);
+    let (_, first) = ask(json!({"instructions": "You solve.", "input": PENCILS, "tools": tools})).await;
+    let call = &first["output"][0];
+    assert_eq!(call["type"], "function_call", "{first}");
+    let result = json!({"type": "function_call_output", "call_id": call["call_id"], "output": "75"});
+    // By the id of the response, or by those of its items.
+    for body in [
+        json!({"instructions": "You solve.", "input": [result], "tools": tools, "previous_response_id": first["id"]}),
+        json!({"instructions": "You solve.", "tools": tools, "input": [{"role": "user", "content": PENCILS}, {"type": "item_reference", "id": call["id"]}, result]}),
+    ] {
+        let (status, second) = ask(body).await;
+        assert_eq!(status, 200, "{second}");
+        assert!(second["output"][0]["content"][0]["text"].as_str().is_some_and(|text| text.contains("75")), "{second}");
+    }
+    let (status, refused) = ask(json!({"input": "x", "previous_response_id": "resp_none"})).await;
+    assert_eq!(
+        (status, refused["error"]["message"].as_str()),
+        (400, Some("Previous response with id 'resp_none' not found."))
+    );
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::message;
-use crate::surface::{Answer, ErrorBody, Reply};
+use crate::surface::{Answer, ErrorBody, Reply, fields};
 
 pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
     let choice = |answer: &Answer| json!({"index": answer.index, "message": assistant(answer), "logprobs": null, "finish_reason": answer.finish_reason});
@@ -43,7 +43,8 @@ pub(super) fn stream(reply: &Reply, created: u64, with_usage: bool) -> Vec<Bytes
     frames
 }
 
-pub(super) fn error(error: &ErrorBody<'_>) -> Bytes {
+/// The error body of this and the other APIs of the same provider.
+pub(in crate::surface) fn error(error: &ErrorBody<'_>) -> Bytes {
     let body =
         json!({"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}});
     Bytes::from(body.to_string())
@@ -55,7 +56,7 @@ fn deltas(answer: &Answer) -> Vec<(Value, Option<&str>)> {
     let silent = answer.message.parts.is_empty() && !calls.is_empty();
     let opening = if silent { Value::Null } else { "".into() };
     let mut deltas = vec![(json!({"role": "assistant", "content": opening, "refusal": null}), None)];
-    deltas.extend(pieces(&answer.message.text()).map(|piece| (json!({"content": piece}), None)));
+    deltas.extend(fields::words(&answer.message.text()).map(|piece| (json!({"content": piece}), None)));
     for (index, call) in calls.iter().enumerate() {
         let mut opening = message::make_call(call);
         if let Some(arguments) = opening.pointer_mut("/function/arguments") {
@@ -66,22 +67,10 @@ fn deltas(answer: &Answer) -> Vec<(Value, Option<&str>)> {
         }
         deltas.push((json!({"tool_calls": [opening]}), None));
         let more = |piece: &str| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]});
-        deltas.extend(pieces(&call.arguments).map(|piece| (more(piece), None)));
+        deltas.extend(fields::words(&call.arguments).map(|piece| (more(piece), None)));
     }
     deltas.push((json!({}), answer.finish_reason.as_deref()));
     deltas
-}
-
-/// Word-wise pieces of a text, as models stream it: each word with the blanks before it.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let word = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
-        let end = rest.get(word..)?.find(char::is_whitespace).map_or(rest.len(), |length| word + length);
-        let (piece, tail) = rest.split_at_checked(end)?;
-        rest = tail;
-        (!piece.is_empty()).then_some(piece)
-    })
 }
 
 fn assistant(answer: &Answer) -> Value {
@@ -92,7 +81,8 @@ fn assistant(answer: &Answer) -> Value {
     message
 }
 
-fn usage(reply: &Reply) -> Value {
+/// The `usage` object.
+pub(in crate::surface) fn usage(reply: &Reply) -> Value {
     let usage = reply.usage.unwrap_or_default();
     json!({"prompt_tokens": usage.input, "completion_tokens": usage.output, "total_tokens": usage.input + usage.output})
 }

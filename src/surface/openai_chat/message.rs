@@ -1,7 +1,8 @@
 //! One message: reading it, and splicing an edited one into its place.
 
 use crate::surface::{
-    Message, Part, Role, ToolCall,
+    Message, ToolCall,
+    fields::{edit_parts, parts, role, role_name, set},
     splice::{Member, Node, Splices, encode_string, member},
 };
 
@@ -23,7 +24,7 @@ pub(super) fn read(node: &Node<'_>, origin: usize) -> Message {
 pub(super) fn edit(source: &str, node: &Node<'_>, before: &Message, after: &Message, splices: &mut Splices) {
     let members = node.members();
     if before.parts != after.parts {
-        edit_parts(node, &members, &before.parts, &after.parts, splices);
+        edit_parts(node, &members, "content", (&before.parts, &after.parts), "null", splices);
     }
     if before.role != after.role {
         set(node, &members, "role", &encode_string(role_name(after.role)), splices);
@@ -61,42 +62,6 @@ pub(super) fn make_call(call: &ToolCall) -> serde_json::Value {
     serde_json::json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
 }
 
-/// The content of a message: a string, a list of parts, or nothing.
-pub(super) fn parts(content: &Node<'_>) -> Vec<Part> {
-    if let Some(text) = content.string() {
-        return vec![Part::Text(text.into_owned())];
-    }
-    let part = |element: Node<'_>| {
-        let members = element.members();
-        match member(&members, "text").and_then(|text| text.string()) {
-            Some(text) => Part::Text(text.into_owned()),
-            None => Part::Opaque(member(&members, "type").and_then(|t| t.string()).unwrap_or_default().into_owned()),
-        }
-    };
-    content.elements().into_iter().map(part).collect()
-}
-
-fn role(name: Option<&str>) -> Role {
-    match name {
-        Some("system") => Role::System,
-        Some("developer") => Role::Developer,
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
-        Some("tool" | "function") => Role::Tool,
-        _ => Role::Other,
-    }
-}
-
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::Developer => "developer",
-        Role::User | Role::Other => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
-}
-
 fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
     let call = |(origin, element): (usize, Node<'_>)| {
         let members = element.members();
@@ -114,25 +79,6 @@ fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
         }
     };
     calls.elements().into_iter().enumerate().map(call).collect()
-}
-
-fn edit_parts(node: &Node<'_>, members: &[Member<'_>], before: &[Part], after: &[Part], splices: &mut Splices) {
-    let content = member(members, "content");
-    let whole = || match after {
-        [] => "null".to_owned(),
-        parts => encode_string(&Message { parts: parts.to_vec(), ..Message::text_of(Role::Assistant, "") }.text()),
-    };
-    let list = content.filter(Node::is_array).map(|content| content.elements());
-    match list {
-        Some(elements) if before.len() == after.len() => {
-            for (element, (old, new)) in elements.iter().zip(before.iter().zip(after)) {
-                if let (true, Part::Text(text), Some(place)) = (old != new, new, element.get("text")) {
-                    splices.replace(place.span(), encode_string(text));
-                }
-            }
-        }
-        _ => set(node, members, "content", &whole(), splices),
-    }
 }
 
 fn edit_tool_calls(
@@ -175,13 +121,5 @@ fn edit_call(element: &Node<'_>, old: &ToolCall, new: &ToolCall, splices: &mut S
         if let (true, Some(place)) = (changed, place) {
             splices.replace(place.span(), encode_string(text));
         }
-    }
-}
-
-/// Replaces a member's value, or adds the member.
-pub(super) fn set(object: &Node<'_>, members: &[Member<'_>], key: &str, value: &str, splices: &mut Splices) {
-    match member(members, key) {
-        Some(old) => splices.replace(old.span(), value),
-        None => splices.insert_member(object, key, value),
     }
 }

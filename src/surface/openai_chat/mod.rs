@@ -5,15 +5,20 @@
 
 mod compose;
 mod message;
+mod refusal;
 mod reply;
 mod request;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+pub(super) use compose::{error as error_body, usage as usage_object};
+pub(super) use refusal::{limit_headers, refusal};
+pub(super) use reply::{drop_fields, usage, usage_of};
+
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError};
+use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields};
 use crate::trajectory::Usage;
 
 /// The chat completions API.
@@ -23,6 +28,10 @@ pub struct OpenaiChat;
 impl Surface for OpenaiChat {
     fn name(&self) -> &'static str {
         "openai_chat"
+    }
+
+    fn path(&self) -> &'static str {
+        "/v1/chat/completions"
     }
 
     fn matches(&self, method: &str, path: &str) -> bool {
@@ -39,6 +48,10 @@ impl Surface for OpenaiChat {
 
     fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
         request::write(body, before, after)
+    }
+
+    fn blank_request(&self) -> &'static [u8] {
+        br#"{"model":"m","messages":[]}"#
     }
 
     fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
@@ -61,8 +74,12 @@ impl Surface for OpenaiChat {
         reply::usage_of(body, streamed)
     }
 
-    fn end_of_stream(&self) -> &'static [u8] {
-        b"data: [DONE]"
+    fn ends_of_stream(&self) -> &'static [&'static [u8]] {
+        &[b"data: [DONE]"]
+    }
+
+    fn last_frame(&self) -> &'static [u8] {
+        b"data: [DONE]\n\n"
     }
 
     fn compose(&self, reply: &Reply, created: u64) -> Bytes {
@@ -76,9 +93,8 @@ impl Surface for OpenaiChat {
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
         compose::error(error)
     }
-}
 
-/// The error for a body that is no `expected`.
-fn unreadable(expected: &'static str, detail: impl Into<String>) -> SurfaceError {
-    SurfaceError::Unreadable { expected, detail: detail.into() }
+    fn is_finished(&self, chunk: &[u8]) -> bool {
+        fields::says_string(chunk, b"finish_reason")
+    }
 }

@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 
-use super::{message, unreadable};
+use super::message;
 use crate::{
     surface::{
-        Answer, Message, Reply, Role, SurfaceError, scan,
+        Answer, Message, Reply, Role, SurfaceError,
+        fields::{self, text, unreadable},
+        scan,
         splice::{Member, Node, Splices, encode_string, member},
     },
     trajectory::Usage,
@@ -26,6 +28,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
         model: text(&members, "model"),
         answers: choices.elements().iter().enumerate().map(|(position, choice)| answer(position, choice)).collect(),
         usage: member(&members, "usage").and_then(|node| usage(&node)),
+        ..Reply::default()
     })
 }
 
@@ -51,7 +54,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
 }
 
 /// Token counts of a `usage` object.
-pub(super) fn usage(node: &Node<'_>) -> Option<Usage> {
+pub(in crate::surface) fn usage(node: &Node<'_>) -> Option<Usage> {
     let members = node.members();
     let count = |key: &str| member(&members, key).and_then(|count| count.value::<u64>());
     let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
@@ -60,7 +63,7 @@ pub(super) fn usage(node: &Node<'_>) -> Option<Usage> {
 }
 
 /// Token counts without the rest: of a whole reply, or of the frames in the last chunk of a streamed one.
-pub(super) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage> {
+pub(in crate::surface) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage> {
     let read = |json: &[u8]| {
         let (_, counts) = scan::members(json).filter(|(key, _)| key == "usage").last()?;
         let (mut input, mut output) = (None, None);
@@ -82,14 +85,14 @@ pub(super) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage> {
     frames.iter().rev().find_map(|frame| read(body.get(frame.data.first()?.clone())?))
 }
 
-/// A string member, or nothing.
-pub(super) fn text(members: &[Member<'_>], key: &str) -> String {
-    member(members, key).and_then(|value| value.string()).unwrap_or_default().into_owned()
-}
-
 /// Sets token-by-token fields that described the old text to `null`.
 pub(super) fn drop_token_fields(members: &[Member<'_>], splices: &mut Splices) {
-    for field in TOKEN_FIELDS {
+    drop_fields(members, TOKEN_FIELDS, splices);
+}
+
+/// Sets fields to `null`, where they are there.
+pub(in crate::surface) fn drop_fields(members: &[Member<'_>], fields: &[&str], splices: &mut Splices) {
+    for field in fields {
         if let Some(node) = member(members, field).filter(|node| !node.is_null()) {
             splices.replace(node.span(), "null");
         }
@@ -106,7 +109,7 @@ pub(super) fn edit_finish(
 ) {
     if old.finish_reason != new.finish_reason {
         let reason = new.finish_reason.as_deref().map_or("null".to_owned(), encode_string);
-        message::set(choice, members, "finish_reason", &reason, splices);
+        fields::set(choice, members, "finish_reason", &reason, splices);
     }
 }
 

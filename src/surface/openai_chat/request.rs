@@ -3,49 +3,39 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use super::{message, unreadable};
+use super::message;
 use crate::surface::{
-    Conversation, Format, Message, Outline, SurfaceError, Tool, ToolChoice, scan,
-    splice::{Member, Node, Splices, encode_string, member},
+    Conversation, Format, Message, Outline, SurfaceError, Tool, ToolChoice,
+    fields::{self, entries, owned, unreadable},
+    splice::{Member, Node, Splices, decode_string, encode_string, member},
 };
 
 const EXPECTED: &str = "a chat completion request";
 
-/// Reads what identity needs, skipping what it does not. Only the last of equal keys counts.
+/// Reads what identity needs. A body with duplicate keys is read whole instead.
 pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
-    let mut outline = Outline::default();
-    let mut messages = None;
-    for (key, value) in scan::members(body) {
-        match key.as_ref() {
-            "model" => outline.model = scan::string(value).unwrap_or_default(),
-            "user" => outline.user = scan::string(value),
-            "tools" => outline.tools = scan::elements(value).filter_map(tool_name).collect(),
-            "metadata" => outline.metadata = metadata(value),
-            "messages" if value.starts_with(b"[") => messages = Some(value),
-            _ => {}
-        }
-    }
-    if !body.trim_ascii_end().ends_with(b"}") {
-        return Err(unreadable(EXPECTED, "the object does not end"));
-    }
-    let messages = messages.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
-    for message in scan::elements(messages) {
-        let (mut role, mut name, mut content) = (None, None, None);
-        for (key, value) in scan::members(message) {
-            match key.as_ref() {
-                "role" => role = scan::string(value),
-                "name" => name = scan::string(value),
-                "content" => content = Some(value),
-                _ => {}
-            }
-        }
-        match role.as_deref() {
+    let Ok(raw) = serde_json::from_slice::<RawRequest<'_>>(body) else {
+        return read(body).map(|conversation| Outline::from(&conversation));
+    };
+    let mut outline = Outline {
+        model: raw.model.and_then(string).unwrap_or_default(),
+        user: raw.user.and_then(string),
+        tools: raw.tools.map(tool_names).unwrap_or_default(),
+        metadata: raw.metadata.map(|raw| entries(&at_zero(raw))).unwrap_or_default(),
+        ..Outline::default()
+    };
+    for raw in &raw.messages {
+        outline.quotes.extend(raw.tool_calls.map(call_ids).unwrap_or_default());
+        outline.quotes.extend(raw.tool_call_id.and_then(string));
+        match raw.role.and_then(string).as_deref() {
             Some("system" | "developer") => {
-                outline.prompts.push(content.map(text_of).unwrap_or_default());
-                outline.names.extend(name);
+                outline.prompts.push(raw.content.map(text_of).unwrap_or_default());
+                outline.names.extend(raw.name.and_then(string));
             }
-            Some("user") if outline.first_user.is_none() => outline.first_user = content.map(text_of),
+            Some("user") if outline.first_user.is_none() => outline.first_user = raw.content.map(text_of),
             _ => {}
         }
     }
@@ -60,9 +50,11 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
     let messages = messages.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
     let text = |key: &str| member(&members, key).and_then(|v| v.string()).map(Cow::into_owned);
     let number = |key: &str| member(&members, key).and_then(|v| v.value::<u64>());
+    let messages: Vec<_> = messages.elements().iter().enumerate().map(|(i, node)| message::read(node, i)).collect();
     Ok(Conversation {
         model: text("model").unwrap_or_default(),
-        messages: messages.elements().iter().enumerate().map(|(i, node)| message::read(node, i)).collect(),
+        quotes: messages.iter().flat_map(Message::call_ids).cloned().collect(),
+        messages,
         tools: member(&members, "tools").map(|tools| read_tools(&tools)).unwrap_or_default(),
         stream: member(&members, "stream").is_some_and(|v| v.raw() == "true"),
         stream_usage: member(&members, "stream_options")
@@ -72,9 +64,10 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         format: member(&members, "response_format").map(|v| format(&v)).unwrap_or_default(),
         tool_choice: member(&members, "tool_choice").map(|v| tool_choice(&v)).unwrap_or_default(),
         max_tokens: number("max_completion_tokens").or_else(|| number("max_tokens")),
-        stop: member(&members, "stop").map(|v| stop(&v)).unwrap_or_default(),
-        metadata: member(&members, "metadata").map(|v| owned(metadata(v.raw().as_bytes()))).unwrap_or_default(),
+        stop: member(&members, "stop").map(|v| fields::strings(&v)).unwrap_or_default(),
+        metadata: member(&members, "metadata").map(|v| owned(entries(&v))).unwrap_or_default(),
         user: text("user"),
+        ..Conversation::default()
     })
 }
 
@@ -93,7 +86,7 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
         write_tools(source, &root, &members, before, after, &mut splices);
     }
     if before.model != after.model {
-        message::set(&root, &members, "model", &encode_string(&after.model), &mut splices);
+        fields::set(&root, &members, "model", &encode_string(&after.model), &mut splices);
     }
     Ok(splices.apply(body))
 }
@@ -125,7 +118,7 @@ fn write_tools(
     };
     let Some(array) = member(members, "tools").filter(Node::is_array) else {
         let tools: serde_json::Value = after.tools.iter().map(make).collect();
-        return message::set(root, members, "tools", &tools.to_string(), splices);
+        return fields::set(root, members, "tools", &tools.to_string(), splices);
     };
     let elements = array.elements();
     let origins: Vec<_> = after.tools.iter().map(|tool| tool.origin).collect();
@@ -182,32 +175,73 @@ fn tool_choice(node: &Node<'_>) -> ToolChoice {
     }
 }
 
-fn stop(node: &Node<'_>) -> Vec<String> {
-    match node.string() {
-        Some(one) => vec![one.into_owned()],
-        None => node.elements().iter().filter_map(super::super::splice::Node::string).map(Cow::into_owned).collect(),
-    }
+/// The members that the outline looks at; all others are skipped.
+#[derive(Deserialize)]
+struct RawRequest<'a> {
+    #[serde(borrow, default)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    messages: Vec<RawMessage<'a>>,
+    #[serde(borrow, default)]
+    tools: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    user: Option<&'a RawValue>,
 }
 
-fn owned(entries: Vec<(Cow<'_, str>, Cow<'_, str>)>) -> Vec<(String, String)> {
-    entries.into_iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
+#[derive(Deserialize)]
+struct RawMessage<'a> {
+    #[serde(borrow, default)]
+    role: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_call_id: Option<&'a RawValue>,
 }
 
-/// The text of a message's content, whole or in parts.
-fn text_of(content: &[u8]) -> Cow<'_, str> {
-    scan::string(content).unwrap_or_else(|| {
-        let parts = Node::parse(content).map(|node| message::parts(&node)).unwrap_or_default();
+fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    decode_string(raw.get())
+}
+
+/// A raw value as a node whose spans nobody uses.
+fn at_zero(raw: &RawValue) -> Node<'_> {
+    Node::detached(raw)
+}
+
+fn text_of(content: &RawValue) -> Cow<'_, str> {
+    string(content).unwrap_or_else(|| {
+        let parts = fields::parts(&at_zero(content));
         let texts: Vec<_> = parts.iter().filter_map(crate::surface::Part::as_text).collect();
         Cow::Owned(texts.join("\n"))
     })
 }
 
-fn tool_name(tool: &[u8]) -> Option<Cow<'_, str>> {
-    let (_, function) = scan::members(tool).filter(|(key, _)| key == "function").last()?;
-    let (_, name) = scan::members(function).filter(|(key, _)| key == "name").last()?;
-    scan::string(name)
+fn tool_names(tools: &RawValue) -> Vec<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct RawTool<'a> {
+        #[serde(borrow, default)]
+        function: Option<RawFunction<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct RawFunction<'a> {
+        #[serde(borrow, default)]
+        name: Option<&'a RawValue>,
+    }
+    let tools = serde_json::from_str::<Vec<RawTool<'_>>>(tools.get()).unwrap_or_default();
+    tools.into_iter().filter_map(|tool| tool.function?.name.and_then(string)).collect()
 }
 
-fn metadata(object: &[u8]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
-    scan::members(object).filter_map(|(key, value)| Some((key, scan::string(value)?))).collect()
+fn call_ids(calls: &RawValue) -> Vec<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct RawCall<'a> {
+        #[serde(borrow, default)]
+        id: Option<&'a RawValue>,
+    }
+    let calls = serde_json::from_str::<Vec<RawCall<'_>>>(calls.get()).unwrap_or_default();
+    calls.into_iter().filter_map(|call| call.id.and_then(string)).collect()
 }

@@ -3,25 +3,20 @@
 //! No frame is added, dropped or moved, so ids, order, usage and end marker stay as the upstream sent them. Edited
 //! text goes where the old text differed: frames that carry only unchanged text keep their bytes.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{message, reply, unreadable};
+use super::{message, reply};
 use crate::surface::{
     Answer, Message, Part, Reply, Role, SurfaceError, ToolCall,
+    fields::{self, unreadable},
+    pieces::{Piece, joined, piece, spread},
     splice::{Node, Splices, encode_string, member},
     sse,
 };
 
 const EXPECTED: &str = "a chat completion stream";
-
-/// A string literal in some frame, and what it says.
-#[derive(Debug, Clone)]
-struct Piece {
-    span: Range<usize>,
-    text: String,
-}
 
 /// One choice of one frame.
 #[derive(Debug)]
@@ -55,14 +50,14 @@ struct Frames<'a> {
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
-    let frames = take_apart(source(body)?)?;
+    let frames = take_apart(fields::source(body, EXPECTED)?)?;
     let mut reply = frames.reply;
     reply.answers = frames.tracks.iter().map(|(index, track)| track.answer(*index)).collect();
     Ok(reply)
 }
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-    let source = source(body)?;
+    let source = fields::source(body, EXPECTED)?;
     let frames = take_apart(source)?;
     let mut splices = Splices::default();
     for (old, new) in before.answers.iter().zip(&after.answers) {
@@ -74,11 +69,6 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
         track.write(source, old, new, &mut splices)?;
     }
     Ok(splices.apply(body))
-}
-
-fn source(body: &[u8]) -> Result<&str, SurfaceError> {
-    std::str::from_utf8(body)
-        .map_err(|error| unreadable(EXPECTED, format!("not UTF-8 at byte {}", error.valid_up_to())))
 }
 
 fn take_apart(source: &str) -> Result<Frames<'_>, SurfaceError> {
@@ -94,8 +84,8 @@ fn take_apart(source: &str) -> Result<Frames<'_>, SurfaceError> {
         let Some(choices) = member(&members, "choices") else { continue };
         seen = true;
         if frames.reply.id.is_empty() {
-            frames.reply.id = reply::text(&members, "id");
-            frames.reply.model = reply::text(&members, "model");
+            frames.reply.id = fields::text(&members, "id");
+            frames.reply.model = fields::text(&members, "model");
         }
         if let Some(usage) = member(&members, "usage").and_then(|node| reply::usage(&node)) {
             frames.reply.usage = Some(usage);
@@ -107,14 +97,6 @@ fn take_apart(source: &str) -> Result<Frames<'_>, SurfaceError> {
         }
     }
     if seen { Ok(frames) } else { Err(unreadable(EXPECTED, "no frame has `choices`")) }
-}
-
-fn piece(node: &Node<'_>) -> Option<Piece> {
-    node.string().map(|text| Piece { span: node.span(), text: text.into_owned() })
-}
-
-fn joined(pieces: &[Piece]) -> String {
-    pieces.iter().map(|piece| piece.text.as_str()).collect()
 }
 
 impl<'a> Track<'a> {
@@ -134,9 +116,12 @@ impl<'a> Track<'a> {
             if let Some(id) = member(&fields, "id").and_then(|node| piece(&node)) {
                 track.id.get_or_insert(id);
             }
-            let function = member(&fields, "function").map(|f| f.members()).unwrap_or_default();
+            // Custom tools carry `custom.input` where functions carry `function.arguments`.
+            let function = member(&fields, "function").or_else(|| member(&fields, "custom"));
+            let function = function.map(|f| f.members()).unwrap_or_default();
             track.name.extend(member(&function, "name").and_then(|node| piece(&node)));
-            track.arguments.extend(member(&function, "arguments").and_then(|node| piece(&node)));
+            let arguments = member(&function, "arguments").or_else(|| member(&function, "input"));
+            track.arguments.extend(arguments.and_then(|node| piece(&node)));
         }
         self.deltas.push(Delta { choice, delta });
     }
@@ -184,7 +169,7 @@ impl<'a> Track<'a> {
             return Ok(());
         }
         let opening = self.deltas.first().ok_or_else(|| SurfaceError::NoPlace("the choice has no delta".to_owned()))?;
-        message::set(&opening.delta, &opening.delta.members(), "content", &encode_string(after), splices);
+        fields::set(&opening.delta, &opening.delta.members(), "content", &encode_string(after), splices);
         Ok(())
     }
 
@@ -236,7 +221,7 @@ impl<'a> Track<'a> {
                 self.deltas.first().ok_or_else(|| SurfaceError::NoPlace("the choice has no delta".to_owned()))?;
             let calls: Vec<_> = added.iter().map(|(i, call)| whole_call(*i, call)).collect();
             let members = opening.delta.members();
-            message::set(&opening.delta, &members, "tool_calls", &format!("[{}]", calls.join(",")), splices);
+            fields::set(&opening.delta, &members, "tool_calls", &format!("[{}]", calls.join(",")), splices);
         }
         Ok(())
     }
@@ -267,50 +252,4 @@ fn whole_call(index: usize, call: &ToolCall) -> String {
         object.insert("index".to_owned(), index.into());
     }
     value.to_string()
-}
-
-/// Spreads a new text over the pieces of the old one: what both texts begin and end with stays where it is, the rest
-/// goes into the first piece that differs.
-fn spread(pieces: &[Piece], after: &str, splices: &mut Splices) {
-    let before = joined(pieces);
-    let front = shared(before.chars(), after.chars());
-    let room = before.len().min(after.len()) - front;
-    let back = shared_within(before.chars().rev(), after.chars().rev(), room);
-    let middle = after.get(front..after.len() - back).unwrap_or_default();
-    let tail = before.len() - back;
-    let mut at = 0;
-    let mut ends = pieces.iter().map(|piece| {
-        at += piece.text.len();
-        at
-    });
-    let home = ends.position(|end| end > front).unwrap_or(pieces.len().saturating_sub(1));
-    let mut start = 0;
-    for (number, piece) in pieces.iter().enumerate() {
-        let end = start + piece.text.len();
-        let mut text = before.get(start..end.min(front)).unwrap_or_default().to_owned();
-        if number == home {
-            text.push_str(middle);
-        }
-        text.push_str(before.get(start.max(tail)..end).unwrap_or_default());
-        if text != piece.text {
-            splices.replace(piece.span.clone(), encode_string(&text));
-        }
-        start = end;
-    }
-}
-
-/// Bytes of the characters that two texts share from where they start.
-fn shared(left: impl Iterator<Item = char>, right: impl Iterator<Item = char>) -> usize {
-    shared_within(left, right, usize::MAX)
-}
-
-fn shared_within(left: impl Iterator<Item = char>, right: impl Iterator<Item = char>, room: usize) -> usize {
-    let mut bytes = 0;
-    for (a, b) in left.zip(right) {
-        if a != b || bytes + a.len_utf8() > room {
-            break;
-        }
-        bytes += a.len_utf8();
-    }
-    bytes
 }

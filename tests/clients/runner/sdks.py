@@ -95,6 +95,26 @@ def faulty(what, directory, aegis, report):
     report.equal(f"{what}: how the exchanges ended", causes, CAUSES)
 
 
+def surfaces(name, root, aegis, cache, report):
+    """Responses and Messages by their own SDKs, under one plan, whole and streamed."""
+    report.heading(name)
+    plan = root / "plans" / "surfaces.toml"
+    with ExitStack() as servers:
+        served = {
+            "clean": servers.enter_context(aegis.serve(name="surfaces-clean")),
+            "whole": servers.enter_context(aegis.serve(plan=plan, name="surfaces-whole")),
+            "streamed": servers.enter_context(aegis.serve(plan=plan, name="surfaces-streamed")),
+        }
+        proxies = {proxy: address for proxy, (address, _) in served.items()}
+        argument = json.dumps(proxies | {"run": "surfaces"})
+        command = [str(environments.python("surfaces", cache)), str(root / "sdk_python" / "surfaces.py"), argument]
+        done = subprocess.run(command, env=aegis.environment, capture_output=True, text=True, timeout=300)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    report.check(f"{name}: the program ends", not done.returncode and lines, done.stderr[-3000:])
+    for line in lines:
+        report.check(f"{name}: {line['check']}", line["ok"], line.get("why", ""))
+
+
 def nobody():
     """An address at which nothing listens: a port that was just free."""
     with socket.socket() as probe:

@@ -1,0 +1,102 @@
+//! A reply as a fault changes it.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::surface::{Answer, Reply, Surface, sse};
+
+/// A whole reply of the upstream.
+#[derive(Debug)]
+pub struct Answered<'a> {
+    /// Its bytes.
+    pub body: &'a [u8],
+    /// Whether it is an event stream.
+    pub streamed: bool,
+    /// The API that it speaks.
+    pub surface: &'a dyn Surface,
+    /// The agent that asked.
+    pub agent: &'a str,
+    /// Earlier answers of the run, oldest first: (agent, text). Bounded.
+    pub earlier: &'a [(String, String)],
+}
+
+impl Answered<'_> {
+    /// The frames of an event stream.
+    ///
+    /// # Errors
+    /// It is none, or has fewer than `least`.
+    pub fn frames(&self, least: usize) -> Result<Vec<Range<usize>>, String> {
+        if !self.streamed {
+            return Err("the reply is no event stream".to_owned());
+        }
+        let events = sse::events(self.body).into_iter().filter(|event| !event.data.is_empty());
+        let frames: Vec<_> = events.map(|event| event.span).collect();
+        let count = frames.len();
+        if count < least { Err(format!("the stream has only {count} frames")) } else { Ok(frames) }
+    }
+
+    /// The JSON of a frame, 0-based.
+    ///
+    /// # Errors
+    /// There is no such frame.
+    pub fn json_of_frame(&self, frame: u32) -> Result<Range<usize>, String> {
+        let span = self.span_of_frames(frame, 1)?;
+        let data = sse::events(self.slice(&span)).into_iter().flat_map(|event| event.data).next();
+        data.map(|data| span.start + data.start..span.start + data.end).ok_or_else(|| "the frame is empty".to_owned())
+    }
+
+    /// The bytes of frames that follow each other; the last frame, which ends the stream, is never among them.
+    ///
+    /// # Errors
+    /// There are no such frames.
+    pub fn span_of_frames(&self, first: u32, count: u32) -> Result<Range<usize>, String> {
+        let (first, count) = (usize::try_from(first).unwrap_or(usize::MAX), usize::try_from(count.max(1)).unwrap_or(1));
+        let past = first.saturating_add(count);
+        let frames = self.frames(past.saturating_add(1))?;
+        match (frames.get(first), frames.get(past - 1)) {
+            (Some(from), Some(to)) => Ok(from.start..to.end),
+            _ => Err(format!("the stream has only {} frames", frames.len())),
+        }
+    }
+
+    /// The bytes of a span.
+    pub fn slice(&self, span: &Range<usize>) -> &[u8] {
+        self.body.get(span.clone()).unwrap_or_default()
+    }
+
+    /// The reply with this span replaced.
+    pub fn replaced(&self, span: &Range<usize>, with: &[u8]) -> Bytes {
+        let (before, after) = (self.slice(&(0..span.start)), self.slice(&(span.end..self.body.len())));
+        Bytes::from([before, with, after].concat())
+    }
+
+    /// The reply with every answer edited.
+    ///
+    /// # Errors
+    /// It cannot be read, the edit says why not, it has no place, or it changes nothing.
+    pub fn edited(&self, mut edit: impl FnMut(&mut Answer) -> Result<(), String>) -> Result<Bytes, String> {
+        let before = self.read()?;
+        let mut after = before.clone();
+        for answer in &mut after.answers {
+            edit(answer)?;
+        }
+        if after == before {
+            return Err("the reply is already so".to_owned());
+        }
+        let written = if self.streamed {
+            self.surface.write_stream(self.body, &before, &after)
+        } else {
+            self.surface.write_reply(self.body, &before, &after)
+        };
+        match written {
+            Ok(written) if written == self.body => Err("the reply has no place for it".to_owned()),
+            written => written.map_err(|error| error.to_string()),
+        }
+    }
+
+    fn read(&self) -> Result<Reply, String> {
+        let read = if self.streamed { self.surface.read_stream(self.body) } else { self.surface.read_reply(self.body) };
+        read.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,87 @@
+//! `wrong_finish`: the reply ended for another reason than it says.
+
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Answered, Attempts, Disturbance, Fault};
+
+/// Says that the answer ended for another reason; its text stays.
+///
+/// ```toml
+/// [[injection]]
+/// agent = "solver"
+/// when.call = 0
+/// fault.wrong_finish = { reason = "length" }
+///
+/// [[check]]
+/// agent = "solver"
+/// messages = ["user: What is 12 + 30?"]
+/// expect_fault = "wrong_finish"
+/// ```
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WrongFinish {
+    /// The reason that is said.
+    pub reason: Reason,
+    /// Which tries of a call are met.
+    #[serde(default)]
+    pub attempts: Attempts,
+}
+
+/// Why an answer ended, in the words of chat completions; other APIs say it in their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// By itself.
+    Stop,
+    /// At its longest.
+    Length,
+    /// To wait for tools.
+    ToolCalls,
+    /// It was filtered.
+    ContentFilter,
+}
+
+impl Reason {
+    fn word(self) -> &'static str {
+        match self {
+            Reason::Stop => "stop",
+            Reason::Length => "length",
+            Reason::ToolCalls => "tool_calls",
+            Reason::ContentFilter => "content_filter",
+        }
+    }
+}
+
+impl Fault for WrongFinish {
+    fn disturb(&self, _: u64, attempt: u32) -> Option<Disturbance> {
+        self.attempts.include(attempt).then_some(Disturbance::Reshape)
+    }
+
+    fn reshape(&self, reply: &Answered<'_>, _: u64) -> Result<Bytes, String> {
+        reply.edited(|answer| {
+            answer.finish_reason = Some(self.reason.word().to_owned());
+            Ok(())
+        })
+    }
+
+    fn explain(&self) -> String {
+        format!("says that the answer ended for `{}`, {}", self.reason.word(), self.attempts.words())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::testing::{reshaped, said};
+
+    #[test]
+    fn the_reason_changes_and_the_text_stays() {
+        let fault = WrongFinish { reason: Reason::Length, attempts: Attempts::All };
+        for (surface, streamed, _, changed) in reshaped(&fault, Some("It is 42."), None) {
+            let (text, _, finish) = said(surface, streamed, &changed.expect("changed"));
+            assert_eq!((text.as_str(), finish.as_deref()), ("It is 42.", Some("length")), "{surface:?} {streamed}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What the API shapes have in common: reading their members, and naming roles.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use super::{
+    Part, Role, SurfaceError,
+    splice::{Member, Node, Splices, encode_string, member},
+    sse,
+};
+
+/// The error for a body that is no `expected`.
+pub(super) fn unreadable(expected: &'static str, detail: impl Into<String>) -> SurfaceError {
+    SurfaceError::Unreadable { expected, detail: detail.into() }
+}
+
+/// A body as text.
+pub(super) fn source<'a>(body: &'a [u8], expected: &'static str) -> Result<&'a str, SurfaceError> {
+    std::str::from_utf8(body)
+        .map_err(|error| unreadable(expected, format!("not UTF-8 at byte {}", error.valid_up_to())))
+}
+
+/// A string member, or nothing.
+pub(super) fn text(members: &[Member<'_>], key: &str) -> String {
+    string(members, key).unwrap_or_default()
+}
+
+/// A string member, if there is one.
+pub(super) fn string(members: &[Member<'_>], key: &str) -> Option<String> {
+    member(members, key).and_then(|value| value.string()).map(Cow::into_owned)
+}
+
+/// A number member, if there is one.
+pub(super) fn number(members: &[Member<'_>], key: &str) -> Option<u64> {
+    member(members, key).and_then(|value| value.value())
+}
+
+/// Whether a member is `true`.
+pub(super) fn is_true(members: &[Member<'_>], key: &str) -> bool {
+    member(members, key).is_some_and(|value| value.raw() == "true")
+}
+
+/// A string, or a list of strings.
+pub(super) fn strings(node: &Node<'_>) -> Vec<String> {
+    match node.string() {
+        Some(one) => vec![one.into_owned()],
+        None => node.elements().iter().filter_map(Node::string).map(Cow::into_owned).collect(),
+    }
+}
+
+/// The string entries of an object.
+pub(super) fn entries<'a>(node: &Node<'a>) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
+    node.members().into_iter().filter_map(|m| Some((m.key, m.value.string()?))).collect()
+}
+
+/// The same, owned.
+pub(super) fn owned(entries: Vec<(Cow<'_, str>, Cow<'_, str>)>) -> Vec<(String, String)> {
+    entries.into_iter().map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
+}
+
+/// The content of a message: a string, a list of parts, or nothing.
+pub(super) fn parts(content: &Node<'_>) -> Vec<Part> {
+    if let Some(text) = content.string() {
+        return vec![Part::Text(text.into_owned())];
+    }
+    content.elements().iter().map(part).collect()
+}
+
+/// One part of a list: text where it has a `text`, otherwise its type.
+pub(super) fn part(element: &Node<'_>) -> Part {
+    let members = element.members();
+    match string(&members, "text") {
+        Some(text) => Part::Text(text),
+        None => Part::Opaque(text(&members, "type")),
+    }
+}
+
+/// The role of that name.
+pub(super) fn role(name: Option<&str>) -> Role {
+    match name {
+        Some("system") => Role::System,
+        Some("developer") => Role::Developer,
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        Some("tool" | "function") => Role::Tool,
+        _ => Role::Other,
+    }
+}
+
+/// The name of a role.
+pub(super) fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User | Role::Other => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+/// Replaces a member's value, or adds the member.
+pub(super) fn set(object: &Node<'_>, members: &[Member<'_>], key: &str, value: &str, splices: &mut Splices) {
+    match member(members, key) {
+        Some(old) => splices.replace(old.span(), value),
+        None => splices.insert_member(object, key, value),
+    }
+}
+
+/// Word-wise pieces of a text, as models stream it: each word with the blanks before it.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let word = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
+        let end = rest.get(word..)?.find(char::is_whitespace).map_or(rest.len(), |length| word + length);
+        let (piece, tail) = rest.split_at_checked(end)?;
+        rest = tail;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// For each part before an edit, its new text where that is another.
+pub(super) fn new_texts(old: &[Part], new: &[Part]) -> Vec<Option<String>> {
+    if old.len() == new.len() {
+        let pair = |(old, new): (&Part, &Part)| new.as_text().filter(|_| old != new).map(str::to_owned);
+        return old.iter().zip(new).map(pair).collect();
+    }
+    // Parts came or went: all text goes where the first text was.
+    let mut all = Some(new.iter().filter_map(Part::as_text).collect::<String>());
+    let fresh = |part: &Part| {
+        let text = part.as_text()?;
+        let fresh = all.take().unwrap_or_default();
+        (fresh != text).then_some(fresh)
+    };
+    old.iter().map(fresh).collect()
+}
+
+/// Edits the content of a message: text by text where the parts stay, otherwise as one text. `empty` stands for no
+/// part at all.
+pub(super) fn edit_parts(
+    node: &Node<'_>,
+    members: &[Member<'_>],
+    key: &str,
+    (before, after): (&[Part], &[Part]),
+    empty: &str,
+    splices: &mut Splices,
+) {
+    let content = member(members, key);
+    match content.filter(Node::is_array).map(|content| content.elements()) {
+        Some(elements) if before.len() == after.len() => {
+            for (element, (old, new)) in elements.iter().zip(before.iter().zip(after)) {
+                if let (true, Part::Text(text), Some(place)) = (old != new, new, element.get("text")) {
+                    splices.replace(place.span(), encode_string(text));
+                }
+            }
+        }
+        _ => {
+            let texts: Vec<_> = after.iter().filter_map(Part::as_text).collect();
+            let whole = if after.is_empty() { empty.to_owned() } else { encode_string(&texts.join("\n")) };
+            set(node, members, key, &whole, splices);
+        }
+    }
+}
+
+/// Whether a chunk of a stream has this member with a text as its value.
+pub(super) fn says_string(chunk: &[u8], key: &[u8]) -> bool {
+    let quoted = [b"\"", key, b"\""].concat();
+    memchr::memmem::find_iter(chunk, &quoted).any(|at| {
+        let value = chunk.get(at + quoted.len()..).unwrap_or_default().trim_ascii_start();
+        value.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"\""))
+    })
+}
+
+/// Names another model wherever a reply names one: in the body or the frames themselves, or in what they hold.
+pub(super) fn write_model(body: &[u8], streamed: bool, model: &str) -> Result<Bytes, SurfaceError> {
+    const EXPECTED: &str = "a reply";
+    let source = source(body, EXPECTED)?;
+    let whole = 0..source.len();
+    let spans: Vec<_> =
+        if streamed { sse::events(body).into_iter().flat_map(|event| event.data).collect() } else { vec![whole] };
+    let mut splices = Splices::default();
+    for span in spans {
+        let Ok(root) = Node::parse_at(source, span) else { continue };
+        for holder in [Some(root), root.get("response"), root.get("message")].into_iter().flatten() {
+            if let Some(place) = holder.get("model").filter(|place| place.string().is_some()) {
+                splices.replace(place.span(), encode_string(model));
+            }
+        }
+    }
+    if splices.is_empty() {
+        return Err(SurfaceError::NoPlace("the reply names no model".to_owned()));
+    }
+    Ok(splices.apply(body))
+}

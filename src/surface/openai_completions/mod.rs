@@ -1,0 +1,93 @@
+//! Completions, the older API: `POST …/completions` (<https://platform.openai.com/docs/api-reference/completions>).
+//!
+//! It has one prompt and no roles: each prompt is read as a message of a user, each choice as an answer without tool
+//! calls. A whole reply and a stream are the same objects, so both are read by `reply`.
+
+mod reply;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields, openai_chat};
+use crate::trajectory::Usage;
+
+/// The completions API.
+#[derive(Debug)]
+pub struct OpenaiCompletions;
+
+impl Surface for OpenaiCompletions {
+    fn name(&self) -> &'static str {
+        "openai_completions"
+    }
+
+    fn path(&self) -> &'static str {
+        "/v1/completions"
+    }
+
+    fn matches(&self, method: &str, path: &str) -> bool {
+        let path = path.strip_suffix('/').unwrap_or(path);
+        method == "POST" && path.ends_with("/completions") && !path.ends_with("/chat/completions")
+    }
+
+    fn outline<'a>(&self, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError> {
+        request::read(body).map(|conversation| Outline::from(&conversation))
+    }
+
+    fn read_request(&self, body: &[u8]) -> Result<Conversation, SurfaceError> {
+        request::read(body)
+    }
+
+    fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
+        request::write(body, before, after)
+    }
+
+    fn blank_request(&self) -> &'static [u8] {
+        br#"{"model":"m","prompt":""}"#
+    }
+
+    fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
+        reply::read(body)
+    }
+
+    fn write_reply(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+        reply::write(body, before, after)
+    }
+
+    fn read_stream(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
+        reply::read_stream(body)
+    }
+
+    fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+        reply::write_stream(body, before, after)
+    }
+
+    fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {
+        openai_chat::usage_of(body, streamed)
+    }
+
+    fn ends_of_stream(&self) -> &'static [&'static [u8]] {
+        &[b"data: [DONE]"]
+    }
+
+    fn last_frame(&self) -> &'static [u8] {
+        b"data: [DONE]\n\n"
+    }
+
+    fn compose(&self, reply: &Reply, created: u64) -> Bytes {
+        reply::compose(reply, created)
+    }
+
+    fn compose_stream(&self, reply: &Reply, created: u64, with_usage: bool) -> Vec<Bytes> {
+        reply::compose_stream(reply, created, with_usage)
+    }
+
+    fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
+        openai_chat::error_body(error)
+    }
+
+    fn is_finished(&self, chunk: &[u8]) -> bool {
+        fields::says_string(chunk, b"finish_reason")
+    }
+}

@@ -1,0 +1,152 @@
+//! What an edited answer changes of the items of a response, and the same written into a response object.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    compose,
+    item::{self, Item, ItemEdit, Kind},
+};
+use crate::surface::{
+    Answer, Part,
+    elements::{self, Element},
+    fields,
+    splice::{Node, Splices, encode_string, member},
+};
+
+/// What becomes of a response.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// For each item: its edit, or nothing where it goes.
+    pub(super) items: Vec<Option<ItemEdit>>,
+    /// New items, after the others.
+    pub(super) added: Vec<Value>,
+    /// How it ends now, if otherwise than before.
+    pub(super) end: Option<End>,
+    /// All text that it says now.
+    text: String,
+}
+
+/// How a response ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// By itself.
+    Completed,
+    /// Early, for this reason.
+    Incomplete(String),
+}
+
+impl End {
+    fn of(finish: Option<&str>) -> Self {
+        match finish {
+            Some(Answer::CUT) => End::Incomplete("max_output_tokens".to_owned()),
+            Some(reason @ "content_filter") => End::Incomplete(reason.to_owned()),
+            _ => End::Completed,
+        }
+    }
+
+    /// The `status` of the response; with `response.` before it, the type of the event that ends the stream.
+    pub(super) fn status(&self) -> &'static str {
+        match self {
+            End::Completed => "completed",
+            End::Incomplete(_) => "incomplete",
+        }
+    }
+}
+
+/// Compares two views of the answer that these items make. `id` is the response's: new ids are made from it.
+pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, id: &str) -> Changes {
+    let mut texts = fields::new_texts(&old.message.parts, &new.message.parts).into_iter();
+    let mut calls = 0;
+    let mut changes = Changes { text: joined(&new.message.parts), ..Changes::default() };
+    for item in items {
+        let mut edit = ItemEdit::default();
+        let mut stays = true;
+        match &item.kind {
+            Kind::Message { parts, .. } | Kind::Result { parts, .. } => {
+                let fresh = texts.by_ref().take(parts.len()).enumerate();
+                edit.texts = fresh.filter_map(|(at, text)| Some((at, text?))).collect::<BTreeMap<_, _>>();
+            }
+            Kind::Call { .. } => {
+                let call = new.message.tool_calls.iter().find(|call| call.origin == Some(calls));
+                edit.call = call.filter(|call| old.message.tool_calls.get(calls) != Some(call)).cloned();
+                stays = call.is_some();
+                calls += 1;
+            }
+            Kind::Reasoning | Kind::Other(_) => drop(texts.next()),
+        }
+        changes.items.push(stays.then_some(edit));
+    }
+    let speechless = !old.message.parts.iter().any(|part| part.as_text().is_some());
+    if speechless && !changes.text.is_empty() {
+        changes.added.push(compose::said(&made_id(id), &changes.text, "completed"));
+    }
+    let fresh = new.message.tool_calls.iter().filter(|call| call.origin.is_none_or(|origin| origin >= calls));
+    changes.added.extend(fresh.map(compose::called));
+    changes.end_as(items, old, new);
+    changes
+}
+
+fn joined(parts: &[Part]) -> String {
+    parts.iter().filter_map(Part::as_text).collect()
+}
+
+/// An id of our own, as long as the upstream's and always the same.
+fn made_id(response: &str) -> String {
+    let length = response.split_once('_').map_or(24, |(_, serial)| serial.len()).clamp(8, 64);
+    let digits: String = blake3::hash(response.as_bytes()).to_hex().chars().take(length).collect();
+    format!("msg_{digits}")
+}
+
+impl Changes {
+    fn end_as(&mut self, items: &[Item], old: &Answer, new: &Answer) {
+        let end = End::of(new.finish_reason.as_deref());
+        if new.finish_reason.is_none() || end == End::of(old.finish_reason.as_deref()) {
+            return;
+        }
+        let last = items.iter().rposition(|item| matches!(item.kind, Kind::Message { .. }));
+        if let Some(Some(edit)) = last.and_then(|last| self.items.get_mut(last)) {
+            edit.status = Some(end.status());
+        }
+        self.end = Some(end);
+    }
+
+    /// Whether items come or go.
+    pub(super) fn is_structural(&self) -> bool {
+        !self.added.is_empty() || self.items.iter().any(Option::is_none)
+    }
+
+    /// Writes everything into a response object. `items` are those that the changes are about.
+    pub(super) fn write(&self, source: &str, response: &Node<'_>, items: &[Item], splices: &mut Splices) {
+        let members = response.members();
+        if let Some(output) = member(&members, "output").filter(Node::is_array) {
+            let nodes = output.elements();
+            // Some servers end a stream without repeating its items.
+            if nodes.len() == items.len() {
+                elements::write(source, &output, &self.elements(&nodes), splices);
+            }
+        }
+        let repeated = member(&members, "output_text").and_then(|place| Some((place, place.string()?)));
+        if let Some((place, _)) = repeated.filter(|(_, text)| *text != self.text) {
+            splices.replace(place.span(), encode_string(&self.text));
+        }
+        if let Some(end) = &self.end {
+            let details = match end {
+                End::Completed => "null".to_owned(),
+                End::Incomplete(reason) => serde_json::json!({"reason": reason}).to_string(),
+            };
+            fields::set(response, &members, "status", &encode_string(end.status()), splices);
+            fields::set(response, &members, "incomplete_details", &details, splices);
+        }
+    }
+
+    fn elements(&self, nodes: &[Node<'_>]) -> Vec<Element> {
+        let kept = nodes.iter().zip(&self.items).enumerate().filter_map(|(at, (node, edit))| {
+            let mut splices = Splices::default();
+            item::edit(node, edit.as_ref()?, &mut splices);
+            Some(Element::kept(at, splices))
+        });
+        kept.chain(self.added.iter().map(|item| Element::made(item.to_string()))).collect()
+    }
+}

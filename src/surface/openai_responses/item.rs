@@ -1,0 +1,218 @@
+//! One item of a request's `input` or of a response's `output`.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use crate::surface::{
+    Answer, Message, Part, Role, ToolCall,
+    fields::{self, string, text},
+    splice::{Node, Splices, encode_string, member},
+};
+
+/// An item, read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Item {
+    /// Its id, where it has one.
+    pub(super) id: Option<String>,
+    /// What it is.
+    pub(super) kind: Kind,
+}
+
+/// What an item is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    /// Somebody says something.
+    Message {
+        /// Who.
+        role: Role,
+        /// What.
+        parts: Vec<Part>,
+    },
+    /// A call of a tool that the caller runs.
+    Call {
+        /// The id that the result will name.
+        call_id: String,
+        /// The tool.
+        name: String,
+        /// JSON text, or free text for a custom tool.
+        arguments: String,
+    },
+    /// The result of one.
+    Result {
+        /// The call.
+        call_id: String,
+        /// What the tool said.
+        parts: Vec<Part>,
+    },
+    /// The model's reasoning: opaque, and bound to the item that follows.
+    Reasoning,
+    /// Any other item, by its type.
+    Other(String),
+}
+
+pub(super) const REASONING: &str = "reasoning";
+
+/// Reads an item object.
+pub(super) fn read(node: &Node<'_>) -> Item {
+    let members = node.members();
+    let content = |key: &str| member(&members, key).map(|content| fields::parts(&content)).unwrap_or_default();
+    let kind = match member(&members, "type").and_then(|kind| kind.string()).as_deref() {
+        Some("message") | None => {
+            Kind::Message { role: fields::role(string(&members, "role").as_deref()), parts: content("content") }
+        }
+        Some(kind) if is_call(kind) => Kind::Call {
+            call_id: text(&members, "call_id"),
+            name: text(&members, "name"),
+            arguments: text(&members, arguments_key(kind)),
+        },
+        Some("function_call_output" | "custom_tool_call_output") => {
+            Kind::Result { call_id: text(&members, "call_id"), parts: content("output") }
+        }
+        Some(REASONING) => Kind::Reasoning,
+        Some(other) => Kind::Other(other.to_owned()),
+    };
+    Item { id: string(&members, "id"), kind }
+}
+
+/// Whether a type is that of a call which the caller answers by an output item.
+pub(super) fn is_call(kind: &str) -> bool {
+    matches!(kind, "function_call" | "custom_tool_call")
+}
+
+/// Where a call of this type holds what it calls the tool with.
+pub(super) fn arguments_key(kind: &str) -> &'static str {
+    if kind == "custom_tool_call" { "input" } else { "arguments" }
+}
+
+/// The ids that an item carries: its own, and that of the tool call that it makes or answers.
+pub(super) fn ids(item: &Item) -> impl Iterator<Item = &String> {
+    let call = match &item.kind {
+        Kind::Call { call_id, .. } | Kind::Result { call_id, .. } => Some(call_id),
+        _ => None,
+    };
+    call.into_iter().chain(&item.id)
+}
+
+/// What consecutive items say as one message. `origin` is the message's.
+pub(super) fn message<'i>(items: impl Iterator<Item = &'i Item>, origin: usize) -> Message {
+    let mut message =
+        Message { parts: Vec::new(), origin: Some(origin), ..Message::text_of(Role::Assistant, String::new()) };
+    for item in items {
+        match &item.kind {
+            Kind::Message { role, parts } => {
+                message.role = *role;
+                message.parts.extend(parts.iter().cloned());
+            }
+            Kind::Call { call_id, name, arguments } => message.tool_calls.push(ToolCall {
+                id: call_id.clone(),
+                name: name.clone(),
+                arguments: arguments.clone(),
+                origin: Some(message.tool_calls.len()),
+            }),
+            Kind::Result { call_id, parts } => {
+                message.role = Role::Tool;
+                message.answers_call = Some(call_id.clone());
+                message.parts.extend(parts.iter().cloned());
+            }
+            Kind::Reasoning => message.parts.push(Part::Opaque(REASONING.to_owned())),
+            Kind::Other(kind) => {
+                message.role = Role::Other;
+                message.parts.push(Part::Opaque(kind.clone()));
+            }
+        }
+    }
+    message
+}
+
+/// The one answer that the items of a response are.
+pub(super) fn answer(items: &[Item], finish: Option<Cow<'_, str>>) -> Answer {
+    let mut message = message(items.iter(), 0);
+    message.role = Role::Assistant;
+    let finish_reason = finish.map(|finish| match finish {
+        // A response that ended by itself says nothing of its calls.
+        Cow::Borrowed(Answer::STOPPED) if !message.tool_calls.is_empty() => Answer::CALLS.to_owned(),
+        other => other.into_owned(),
+    });
+    Answer { index: 0, message, finish_reason }
+}
+
+/// Why a response ended, in the words of chat completions; nothing while it has not.
+pub(super) fn finish(response: &Node<'_>) -> Option<Cow<'static, str>> {
+    let members = response.members();
+    match member(&members, "status").and_then(|status| status.string())?.as_ref() {
+        "completed" => Some(Cow::Borrowed(Answer::STOPPED)),
+        "incomplete" => {
+            let details = member(&members, "incomplete_details").map(|details| details.members()).unwrap_or_default();
+            Some(match string(&details, "reason") {
+                Some(reason) if reason != "max_output_tokens" => Cow::Owned(reason),
+                _ => Cow::Borrowed(Answer::CUT),
+            })
+        }
+        "failed" => Some(Cow::Borrowed("error")),
+        "in_progress" | "queued" => None,
+        other => Some(Cow::Owned(other.to_owned())),
+    }
+}
+
+/// What becomes of an item's text, call and status.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ItemEdit {
+    /// New texts, by place in the content.
+    pub(super) texts: BTreeMap<usize, String>,
+    /// The call that it becomes.
+    pub(super) call: Option<ToolCall>,
+    /// Its new status.
+    pub(super) status: Option<&'static str>,
+}
+
+impl ItemEdit {
+    /// A call that becomes this one.
+    pub(super) fn of_call(call: &ToolCall) -> Self {
+        Self { call: Some(call.clone()), ..Self::default() }
+    }
+
+    /// Whether nothing changes.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Edits an item object. An item that has only just been added says neither its text nor its arguments yet: what is
+/// empty stays so.
+pub(super) fn edit(node: &Node<'_>, edit: &ItemEdit, splices: &mut Splices) {
+    let members = node.members();
+    let content = member(&members, "content").map(|content| content.elements()).unwrap_or_default();
+    for (at, text) in &edit.texts {
+        if let Some(part) = content.get(*at) {
+            edit_part(part, text, splices);
+        }
+    }
+    if let Some(call) = &edit.call {
+        let arguments = arguments_key(&text(&members, "type"));
+        for (key, new) in [("call_id", &call.id), ("name", &call.name), (arguments, &call.arguments)] {
+            let old = member(&members, key).and_then(|old| Some((old, old.string()?)));
+            if let Some((place, old)) = old
+                && old != new.as_str()
+                && !(key == arguments && old.is_empty() && text(&members, "status") == "in_progress")
+            {
+                splices.replace(place.span(), encode_string(new));
+            }
+        }
+    }
+    // What is under way says how it ends when it does.
+    let ended = member(&members, "status").filter(|place| place.raw() != "\"in_progress\"");
+    if let (Some(status), Some(place)) = (edit.status, ended) {
+        splices.replace(place.span(), encode_string(status));
+    }
+}
+
+/// Edits the text of a content part. What points into the old text goes.
+pub(super) fn edit_part(part: &Node<'_>, text: &str, splices: &mut Splices) {
+    let members = part.members();
+    let Some(place) = member(&members, "text") else { return };
+    splices.replace(place.span(), encode_string(text));
+    for key in ["annotations", "logprobs"] {
+        if let Some(list) = member(&members, key).filter(|list| list.is_array() && !list.elements().is_empty()) {
+            splices.replace(list.span(), "[]");
+        }
+    }
+}

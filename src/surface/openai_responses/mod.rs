@@ -1,0 +1,101 @@
+//! Responses: `POST …/responses` (<https://platform.openai.com/docs/api-reference/responses>).
+//!
+//! A response is a list of items: messages, tool calls, reasoning. `item` reads and edits one; `request` and `edit`
+//! read and edit a request, `reply` and `changes` a whole response, `stream` and `rewrite` the same sent as events;
+//! `compose` makes responses of our own.
+
+mod changes;
+mod compose;
+mod edit;
+mod item;
+mod reply;
+mod request;
+mod rewrite;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, openai_chat};
+use crate::trajectory::Usage;
+
+/// The responses API.
+#[derive(Debug)]
+pub struct OpenaiResponses;
+
+impl Surface for OpenaiResponses {
+    fn name(&self) -> &'static str {
+        "openai_responses"
+    }
+
+    fn path(&self) -> &'static str {
+        "/v1/responses"
+    }
+
+    fn matches(&self, method: &str, path: &str) -> bool {
+        method == "POST" && path.strip_suffix('/').unwrap_or(path).ends_with("/responses")
+    }
+
+    fn outline<'a>(&self, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError> {
+        request::outline(body)
+    }
+
+    fn read_request(&self, body: &[u8]) -> Result<Conversation, SurfaceError> {
+        request::read(body)
+    }
+
+    fn write_request(&self, body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
+        edit::write(body, before, after)
+    }
+
+    fn blank_request(&self) -> &'static [u8] {
+        br#"{"model":"m","input":[]}"#
+    }
+
+    fn read_reply(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
+        reply::read(body)
+    }
+
+    fn write_reply(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+        reply::write(body, before, after)
+    }
+
+    fn read_stream(&self, body: &[u8]) -> Result<Reply, SurfaceError> {
+        stream::read(body)
+    }
+
+    fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+        rewrite::write(body, before, after)
+    }
+
+    fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {
+        reply::usage_of(body, streamed)
+    }
+
+    fn ends_of_stream(&self) -> &'static [&'static [u8]] {
+        &[b"event: response.completed", b"event: response.incomplete", b"event: response.failed", b"event: error"]
+    }
+
+    fn compose(&self, reply: &Reply, created: u64) -> Bytes {
+        compose::whole(reply, created)
+    }
+
+    fn compose_stream(&self, reply: &Reply, created: u64, _: bool) -> Vec<Bytes> {
+        compose::stream(reply, created)
+    }
+
+    fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
+        openai_chat::error_body(error)
+    }
+
+    fn error_frame(&self, error: &ErrorBody<'_>) -> Bytes {
+        compose::error_frame(error)
+    }
+
+    fn is_finished(&self, chunk: &[u8]) -> bool {
+        ["response.completed", "response.incomplete", "response.failed"]
+            .iter()
+            .any(|kind| memchr::memmem::find(chunk, format!("\"{kind}\"").as_bytes()).is_some())
+    }
+}

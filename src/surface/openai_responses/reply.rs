@@ -1,0 +1,70 @@
+//! A whole response: reading it, and splicing an edited view into it.
+
+use bytes::Bytes;
+
+use super::{changes, item};
+use crate::{
+    surface::{
+        Reply, SurfaceError,
+        fields::{self, number, text, unreadable},
+        splice::{Node, Splices, member},
+        sse,
+    },
+    trajectory::Usage,
+};
+
+const EXPECTED: &str = "a response";
+
+pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
+    let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
+    of(&root).ok_or_else(|| unreadable(EXPECTED, "`output` is missing or is no list"))
+}
+
+/// Reads a response object.
+pub(super) fn of(root: &Node<'_>) -> Option<Reply> {
+    let members = root.members();
+    let output = member(&members, "output").filter(Node::is_array)?;
+    let items: Vec<_> = output.elements().iter().map(item::read).collect();
+    Some(Reply {
+        id: text(&members, "id"),
+        model: text(&members, "model"),
+        items: items.iter().filter_map(|item| item.id.clone()).collect(),
+        answers: vec![item::answer(&items, item::finish(root))],
+        usage: member(&members, "usage").and_then(|node| usage(&node)),
+        ..Reply::default()
+    })
+}
+
+pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
+    let source = fields::source(body, EXPECTED)?;
+    let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
+    let output = root.get("output").map(|output| output.elements()).unwrap_or_default();
+    let items: Vec<_> = output.iter().map(item::read).collect();
+    let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
+        return Err(SurfaceError::NoPlace("the response has no answer".to_owned()));
+    };
+    let mut splices = Splices::default();
+    changes::of(&items, old, new, &before.id).write(source, &root, &items, &mut splices);
+    Ok(splices.apply(body))
+}
+
+/// Token counts of a `usage` object.
+pub(super) fn usage(node: &Node<'_>) -> Option<Usage> {
+    let members = node.members();
+    let (input, output) = (number(&members, "input_tokens"), number(&members, "output_tokens"));
+    (input.is_some() || output.is_some())
+        .then(|| Usage { input: input.unwrap_or_default(), output: output.unwrap_or_default() })
+}
+
+/// Token counts without the rest: of a whole response, or of the event that ends a streamed one.
+pub(super) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage> {
+    let of = |json: &[u8]| {
+        let root = Node::parse(json).ok()?;
+        let response = root.get("response").unwrap_or(root);
+        usage(&response.get("usage")?)
+    };
+    if !streamed {
+        return of(body);
+    }
+    sse::events(body).iter().rev().find_map(|event| of(body.get(event.data.first()?.clone())?))
+}

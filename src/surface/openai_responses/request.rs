@@ -1,0 +1,233 @@
+//! A request body: reading it in one pass or whole.
+
+use std::{borrow::Cow, ops::Range};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::item::{self, Item, Kind};
+use crate::surface::{
+    Conversation, Format, Message, Outline, Part, Role, SurfaceError, Tool, ToolChoice,
+    fields::{self, entries, number, owned, string, text, unreadable},
+    splice::{Member, Node, decode_string, member},
+};
+
+pub(super) const EXPECTED: &str = "a responses request";
+
+/// Members that make a request without `input` whole.
+const STANDS_IN: &[&str] = &["previous_response_id", "conversation", "prompt"];
+
+/// Reads what identity needs. A body with duplicate keys is read whole instead.
+pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
+    let raw = serde_json::from_slice::<RawRequest<'_>>(body).ok();
+    let Some((raw, items)) = raw.and_then(|raw| Some((items(raw.input?)?, raw))).map(|(items, raw)| (raw, items))
+    else {
+        return read(body).map(|conversation| Outline::from(&conversation));
+    };
+    let mut outline = Outline {
+        model: raw.model.and_then(decoded).unwrap_or_default(),
+        user: raw.user.and_then(decoded),
+        prompts: raw.instructions.and_then(decoded).into_iter().collect(),
+        first_user: raw.input.and_then(decoded),
+        tools: raw.tools.map(tool_names).unwrap_or_default(),
+        metadata: raw.metadata.map(|raw| entries(&Node::detached(raw))).unwrap_or_default(),
+        continues: raw.previous_response_id.and_then(decoded),
+        thread: raw.conversation.and_then(thread),
+        ..Outline::default()
+    };
+    for raw in &items {
+        outline.quotes.extend([raw.call_id, raw.id].into_iter().flatten().filter_map(decoded));
+        if !matches!(raw.kind.and_then(decoded).as_deref(), None | Some("message")) {
+            continue;
+        }
+        match raw.role.and_then(decoded).as_deref() {
+            Some("system" | "developer") => outline.prompts.push(raw.content.map(said).unwrap_or_default()),
+            Some("user") if outline.first_user.is_none() => outline.first_user = raw.content.map(said),
+            _ => {}
+        }
+    }
+    Ok(outline)
+}
+
+/// Reads the whole view.
+pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
+    let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
+    let members = root.members();
+    let input = member(&members, "input").filter(|input| !input.is_null());
+    match &input {
+        Some(input) if input.is_array() || input.string().is_some() => {}
+        None if STANDS_IN.iter().any(|key| member(&members, key).is_some_and(|v| !v.is_null())) => {}
+        _ => return Err(unreadable(EXPECTED, "`input` is missing or is neither a text nor a list")),
+    }
+    let items: Vec<Item> = input.map(|input| input.elements()).unwrap_or_default().iter().map(item::read).collect();
+    Ok(Conversation {
+        model: text(&members, "model"),
+        messages: messages(&members, &items),
+        tools: member(&members, "tools").map(|tools| read_tools(&tools)).unwrap_or_default(),
+        stream: fields::is_true(&members, "stream"),
+        // The event that ends a stream always says it.
+        stream_usage: true,
+        choices: 1,
+        format: member(&members, "text").and_then(|text| text.get("format")).map(|v| format(&v)).unwrap_or_default(),
+        tool_choice: member(&members, "tool_choice").map(|v| tool_choice(&v)).unwrap_or_default(),
+        max_tokens: number(&members, "max_output_tokens"),
+        stop: Vec::new(),
+        metadata: member(&members, "metadata").map(|v| owned(entries(&v))).unwrap_or_default(),
+        user: string(&members, "user"),
+        continues: string(&members, "previous_response_id"),
+        thread: member(&members, "conversation")
+            .and_then(|v| v.string().or_else(|| v.get("id")?.string()))
+            .map(Cow::into_owned),
+        quotes: items.iter().flat_map(item::ids).cloned().collect(),
+        vectors: None,
+    })
+}
+
+/// The messages: the instructions, then what the input says.
+fn messages(members: &[Member<'_>], items: &[Item]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let mut push = |message: Message| {
+        let origin = Some(messages.len());
+        messages.push(Message { origin, ..message });
+    };
+    if let Some(instructions) = string(members, "instructions") {
+        push(Message::text_of(Role::System, instructions));
+    }
+    if let Some(input) = string(members, "input") {
+        push(Message::text_of(Role::User, input));
+    }
+    for group in groups(items) {
+        push(item::message(items.get(group).unwrap_or_default().iter(), 0));
+    }
+    messages
+}
+
+/// Runs of items that are one message: a model's words with the calls that follow them and the reasoning before
+/// either, anything else by itself.
+pub(super) fn groups(items: &[Item]) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    // Whether the last group is a model's and still open for calls.
+    let mut open = false;
+    // Reasoning that waits for the item it belongs to.
+    let mut waiting = 0;
+    for (at, item) in items.iter().enumerate() {
+        match (&item.kind, groups.last_mut()) {
+            (Kind::Reasoning, _) => {
+                waiting += 1;
+                continue;
+            }
+            (Kind::Call { .. }, Some(last)) if open => last.end = at + 1,
+            _ => groups.push(at - waiting..at + 1),
+        }
+        waiting = 0;
+        open = matches!(item.kind, Kind::Call { .. } | Kind::Message { role: Role::Assistant, .. });
+    }
+    if waiting > 0 {
+        groups.push(items.len() - waiting..items.len());
+    }
+    groups
+}
+
+fn read_tools(tools: &Node<'_>) -> Vec<Tool> {
+    let read = |(origin, node): (usize, Node<'_>)| {
+        let members = node.members();
+        // The upstream's own tools have no name, only a type.
+        let name = string(&members, "name").unwrap_or_else(|| text(&members, "type"));
+        Tool {
+            name,
+            description: text(&members, "description"),
+            parameters: member(&members, "parameters").and_then(|p| p.value()).unwrap_or_default(),
+            origin: Some(origin),
+        }
+    };
+    tools.elements().into_iter().enumerate().map(read).collect()
+}
+
+fn format(node: &Node<'_>) -> Format {
+    let members = node.members();
+    match string(&members, "type").as_deref() {
+        Some("json_object") => Format::JsonObject,
+        Some("json_schema") => Format::JsonSchema {
+            name: text(&members, "name"),
+            schema: member(&members, "schema").and_then(|schema| schema.value()).unwrap_or_default(),
+        },
+        _ => Format::Text,
+    }
+}
+
+fn tool_choice(node: &Node<'_>) -> ToolChoice {
+    match node.string().as_deref() {
+        Some("none") => ToolChoice::None,
+        Some("required") => ToolChoice::Required,
+        Some(_) => ToolChoice::Auto,
+        None => string(&node.members(), "name").map_or(ToolChoice::Auto, ToolChoice::Named),
+    }
+}
+
+/// The members that the outline looks at; all others are skipped.
+#[derive(Deserialize)]
+struct RawRequest<'a> {
+    #[serde(borrow, default)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    instructions: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tools: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    user: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    previous_response_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    conversation: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct RawItem<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    role: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    call_id: Option<&'a RawValue>,
+}
+
+/// The items of a list; none for a text; nothing for what is neither.
+fn items(input: &RawValue) -> Option<Vec<RawItem<'_>>> {
+    if input.get().starts_with('"') { Some(Vec::new()) } else { serde_json::from_str(input.get()).ok() }
+}
+
+fn decoded(raw: &RawValue) -> Option<Cow<'_, str>> {
+    decode_string(raw.get())
+}
+
+fn thread(raw: &RawValue) -> Option<Cow<'_, str>> {
+    decoded(raw).or_else(|| Node::detached(raw).get("id")?.string())
+}
+
+fn said(content: &RawValue) -> Cow<'_, str> {
+    decoded(content).unwrap_or_else(|| {
+        let parts = fields::parts(&Node::detached(content));
+        let texts: Vec<_> = parts.iter().filter_map(Part::as_text).collect();
+        Cow::Owned(texts.join("\n"))
+    })
+}
+
+fn tool_names(tools: &RawValue) -> Vec<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct RawTool<'a> {
+        #[serde(borrow, default)]
+        name: Option<&'a RawValue>,
+        #[serde(borrow, default, rename = "type")]
+        kind: Option<&'a RawValue>,
+    }
+    let tools = serde_json::from_str::<Vec<RawTool<'_>>>(tools.get()).unwrap_or_default();
+    tools.into_iter().filter_map(|tool| tool.name.or(tool.kind).and_then(decoded)).collect()
+}

@@ -1,0 +1,210 @@
+//! A streamed response: assembling it from its events.
+//!
+//! An event says the same text up to five times: in deltas, when the text, the part and the item are done, and in the
+//! response that ends the stream.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use super::{
+    item::{self, Item, Kind},
+    reply,
+};
+use crate::surface::{
+    Part, Reply, Role, SurfaceError,
+    fields::{self, number, string, text, unreadable},
+    pieces::{Piece, joined, piece},
+    splice::{Member, Node, member},
+    sse,
+};
+
+pub(super) const EXPECTED: &str = "a response stream";
+
+/// One event.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    /// All its bytes.
+    pub(super) span: Range<usize>,
+    /// Its data.
+    pub(super) root: Node<'a>,
+    /// Its type.
+    pub(super) kind: String,
+    /// The item that it is about, and where it says so.
+    pub(super) index: Option<(u64, Node<'a>)>,
+    /// Its number.
+    pub(super) sequence: Option<Node<'a>>,
+}
+
+/// All that the events say of one text: of a content part, or of a call's arguments.
+#[derive(Debug, Default)]
+pub(super) struct Spoken {
+    /// Piece by piece.
+    pub(super) deltas: Vec<Piece>,
+    /// The whole, as the event of that number that ends it says it.
+    pub(super) done: Option<(usize, Piece)>,
+    /// The type of the content part, or of the deltas of arguments.
+    pub(super) kind: Option<String>,
+}
+
+/// All that the events say of one item.
+#[derive(Debug, Default)]
+pub(super) struct Track<'a> {
+    /// As it came.
+    pub(super) added: Option<Node<'a>>,
+    /// As it ended.
+    pub(super) done: Option<Node<'a>>,
+    /// Its content parts, by `content_index`.
+    pub(super) parts: BTreeMap<u64, Spoken>,
+    /// Its arguments.
+    pub(super) arguments: Spoken,
+}
+
+/// The events of a stream, taken apart.
+#[derive(Debug, Default)]
+pub(super) struct Events<'a> {
+    /// All of them.
+    pub(super) frames: Vec<Frame<'a>>,
+    /// Items by `output_index`.
+    pub(super) tracks: BTreeMap<u64, Track<'a>>,
+    began: Option<Node<'a>>,
+    /// The response as the stream ended, and the number of the event that says it.
+    pub(super) ended: Option<(usize, Node<'a>)>,
+    failed: bool,
+}
+
+pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
+    let events = take_apart(fields::source(body, EXPECTED)?)?;
+    let ended = events.ended.as_ref().map(|(_, response)| response);
+    let finish = ended.and_then(item::finish).or_else(|| events.failed.then(|| "error".into()));
+    let head = ended.and_then(reply::of).or_else(|| events.began.as_ref().and_then(reply::of));
+    let items = events.items();
+    Ok(Reply {
+        items: items.iter().filter_map(|item| item.id.clone()).collect(),
+        answers: vec![item::answer(&items, finish)],
+        ..head.unwrap_or_default()
+    })
+}
+
+/// Takes a stream apart.
+pub(super) fn take_apart(source: &str) -> Result<Events<'_>, SurfaceError> {
+    let mut events = Events::default();
+    let mut seen = false;
+    for event in sse::events(source.as_bytes()) {
+        let [span] = event.data.as_slice() else { continue };
+        if source.get(span.clone()) == Some("[DONE]") {
+            continue;
+        }
+        let root = Node::parse_at(source, span.clone()).map_err(|detail| unreadable(EXPECTED, detail))?;
+        let members = root.members();
+        let Some(kind) = string(&members, "type") else { continue };
+        seen |= kind.starts_with("response.") || kind == "error";
+        let index = member(&members, "output_index").and_then(|node| Some((node.value()?, node)));
+        let sequence = member(&members, "sequence_number");
+        events.take(&kind, index.map(|(index, _)| index), &members);
+        events.frames.push(Frame { span: event.span, root, kind, index, sequence });
+    }
+    if seen { Ok(events) } else { Err(unreadable(EXPECTED, "no event has a `type` of this API")) }
+}
+
+impl<'a> Events<'a> {
+    fn take(&mut self, kind: &str, index: Option<u64>, members: &[Member<'a>]) {
+        let response = || member(members, "response");
+        let number = self.frames.len();
+        match kind {
+            "response.created" => self.began = response(),
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                self.ended = response().map(|response| (number, response));
+            }
+            "error" => self.failed = true,
+            _ => {
+                if let Some(index) = index {
+                    self.tracks.entry(index).or_default().take(kind, number, members);
+                }
+            }
+        }
+    }
+
+    /// The items, in order. A stream that says none on its way may do so when it ends.
+    pub(super) fn items(&self) -> Vec<Item> {
+        if !self.tracks.is_empty() {
+            return self.tracks.values().map(Track::item).collect();
+        }
+        let output = self.ended.as_ref().and_then(|(_, response)| response.get("output"));
+        output.map(|output| output.elements()).unwrap_or_default().iter().map(item::read).collect()
+    }
+
+    /// The numbers of the events about an item.
+    pub(super) fn frames_of(&self, index: u64) -> impl Iterator<Item = usize> {
+        let about = move |frame: &Frame<'_>| frame.index.is_some_and(|(of, _)| of == index);
+        self.frames.iter().enumerate().filter(move |(_, frame)| about(frame)).map(|(number, _)| number)
+    }
+}
+
+impl<'a> Track<'a> {
+    fn take(&mut self, kind: &str, frame: usize, members: &[Member<'a>]) {
+        let part = number(members, "content_index").unwrap_or_default();
+        let literal = |key: &str| member(members, key).and_then(|node| piece(&node));
+        let whole = |key: &str| literal(key).map(|piece| (frame, piece));
+        match kind {
+            "response.output_item.added" => self.added = member(members, "item"),
+            "response.output_item.done" => self.done = member(members, "item"),
+            "response.content_part.added" => {
+                let kind = member(members, "part").map(|part| text(&part.members(), "type"));
+                self.parts.entry(part).or_default().kind = kind;
+            }
+            "response.output_text.delta" => self.parts.entry(part).or_default().deltas.extend(literal("delta")),
+            "response.output_text.done" => self.parts.entry(part).or_default().done = whole("text"),
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                self.arguments.kind = Some(kind.to_owned());
+                self.arguments.deltas.extend(literal("delta"));
+            }
+            "response.function_call_arguments.done" => self.arguments.done = whole("arguments"),
+            "response.custom_tool_call_input.done" => self.arguments.done = whole("input"),
+            _ => {}
+        }
+    }
+
+    /// The id of the item.
+    pub(super) fn id(&self) -> String {
+        self.added.or(self.done).and_then(|item| item.get("id")?.string()).unwrap_or_default().into_owned()
+    }
+
+    /// The item that the events make.
+    fn item(&self) -> Item {
+        let unsaid = || Item { id: None, kind: Kind::Message { role: Role::Assistant, parts: Vec::new() } };
+        let mut item = self.done.or(self.added).as_ref().map_or_else(unsaid, item::read);
+        match &mut item.kind {
+            Kind::Message { parts, .. } => {
+                for (index, spoken) in &self.parts {
+                    let at = usize::try_from(*index).unwrap_or(usize::MAX).min(parts.len());
+                    match parts.get_mut(at) {
+                        Some(part @ Part::Text(_)) => *part = spoken.part(),
+                        None => parts.push(spoken.part()),
+                        Some(Part::Opaque(_)) => {}
+                    }
+                }
+            }
+            Kind::Call { arguments, .. } => {
+                if let Some(said) = self.arguments.text() {
+                    *arguments = said;
+                }
+            }
+            _ => {}
+        }
+        item
+    }
+}
+
+impl Spoken {
+    /// What was said, if anything was.
+    pub(super) fn text(&self) -> Option<String> {
+        let done = || self.done.as_ref().map(|(_, done)| done.text.clone());
+        if self.deltas.is_empty() { done() } else { Some(joined(&self.deltas)) }
+    }
+
+    fn part(&self) -> Part {
+        match self.kind.as_deref() {
+            None | Some("output_text" | "text") => Part::Text(self.text().unwrap_or_default()),
+            Some(other) => Part::Opaque(other.to_owned()),
+        }
+    }
+}
