@@ -12,6 +12,7 @@ mod list;
 mod json_text;
 mod number;
 mod pattern;
+mod question;
 mod schema;
 mod shape;
 #[cfg(test)]
@@ -21,6 +22,8 @@ use std::sync::Arc;
 
 pub use number::{How, Which};
 pub use pattern::Pattern;
+pub use question::{ANSWER_SCHEMA, Adaptive, Question};
+pub use rewrite_with_model::{Kind, Template, TemplateError, Templates};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -39,10 +42,11 @@ manipulators! {
     repeat_step::RepeatStep (Response),
     end_early::EndEarly (Response),
     edit_tool_call::EditToolCall (Response),
+    rewrite_with_model::RewriteWithModel (Request, Response),
 }
 
 /// What a manipulator may know besides the text it edits.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The agent's name.
     pub agent: &'a str,
@@ -52,6 +56,8 @@ pub struct Context<'a> {
     pub earlier: &'a [(String, String)],
     /// A draw that depends only on seed, run, agent, call and injection.
     pub draw: u64,
+    /// What an edit by a model rests on.
+    pub adaptive: Adaptive<'a>,
 }
 
 /// Why an edit was not made. The step then passes untouched and the run is marked, never labelled.
@@ -66,6 +72,17 @@ pub enum ManipulatorError {
     /// It edits the other side only.
     #[error("edits the other side only")]
     WrongSide,
+    /// No failure yet: a model must be asked first, and the edit be made again with its answer.
+    #[error("a model must be asked first")]
+    Ask(Box<Question>),
+    /// The model was asked, and nothing that it said could be used.
+    #[error("no answer of the model could be used (asked {tries} times): {why}")]
+    Unusable {
+        /// How often it was asked.
+        tries: usize,
+        /// What was wrong with the last answer.
+        why: String,
+    },
 }
 
 /// A content edit.
@@ -87,6 +104,11 @@ pub trait Manipulator: Send + Sync + std::fmt::Debug {
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
         let _ = (answer, context);
         Err(ManipulatorError::WrongSide)
+    }
+
+    /// Whether it may return [`ManipulatorError::Ask`].
+    fn asks_model(&self) -> bool {
+        false
     }
 
     /// Whether the parameters make sense together; what each allows alone is the business of its type.

@@ -2,6 +2,7 @@
 //! manipulator does, or whether the upstream is real.
 
 mod arrival;
+mod ask;
 mod control;
 mod decode;
 mod delivery;
@@ -30,6 +31,7 @@ use std::{
     time::Duration,
 };
 
+pub use ask::{AnswerFormat, Asking, AskingSettings, Budget, Price, Spent};
 use bytes::Bytes;
 pub use control::serve_control;
 pub use error::ProxyError;
