@@ -9,8 +9,10 @@
 #[macro_use]
 mod list;
 
+mod history;
 mod json_text;
 mod number;
+mod passage;
 mod pattern;
 mod question;
 mod schema;
@@ -32,15 +34,30 @@ use crate::trajectory::Side;
 
 manipulators! {
     append_instruction::AppendInstruction (Request),
+    insert_message::InsertMessage (Request),
     drop_history::DropHistory (Request),
     withhold_message::WithholdMessage (Request),
+    reorder_history::ReorderHistory (Request),
+    duplicate_message::DuplicateMessage (Request),
+    swap_role::SwapRole (Request),
     corrupt_tool_result::CorruptToolResult (Request),
+    drop_tools::DropTools (Request),
+    rename_tool::RenameTool (Request),
+    set_parameter::SetParameter (Request),
     replace_text::ReplaceText (Request, Response),
     corrupt_number::CorruptNumber (Response),
     negate_verdict::NegateVerdict (Response),
     truncate_output::TruncateOutput (Response),
     repeat_step::RepeatStep (Response),
     end_early::EndEarly (Response),
+    drop_verification::DropVerification (Response),
+    drop_section::DropSection (Response),
+    withhold_findings::WithholdFindings (Response),
+    echo_peer::EchoPeer (Response),
+    refuse::Refuse (Response),
+    garble::Garble (Response),
+    empty::Empty (Response),
+    wrong_entity::WrongEntity (Response),
     edit_tool_call::EditToolCall (Response),
     rewrite_with_model::RewriteWithModel (Request, Response),
 }
@@ -111,6 +128,11 @@ pub trait Manipulator: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether it breaks a required shape on purpose: an answer that had to be JSON need then be none.
+    fn breaks_shape(&self) -> bool {
+        false
+    }
+
     /// Whether the parameters make sense together; what each allows alone is the business of its type.
     ///
     /// # Errors
@@ -157,7 +179,9 @@ pub fn edited_reply(
         if *answer == before {
             return Err(ManipulatorError::Unchanged);
         }
-        shape::keep(&before, answer, &context.conversation.format)?;
+        if !manipulator.breaks_shape() {
+            shape::keep(&before, answer, &context.conversation.format)?;
+        }
         count += 1;
     }
     match (count, choice) {

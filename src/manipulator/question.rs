@@ -86,8 +86,8 @@ pub(super) fn answer_schema(with_calls: bool) -> Value {
         let calls = json!({"type": "array", "items": call});
         return json!({
             "type": "object",
-            "properties": {"edited_text": text, "tool_calls": calls, "rationale": reason},
-            "required": ["edited_text", "tool_calls", "rationale"],
+            "properties": {"edited_text": text, "calls": calls, "rationale": reason},
+            "required": ["edited_text", "calls", "rationale"],
             "additionalProperties": false,
         });
     }

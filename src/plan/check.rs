@@ -5,7 +5,7 @@ use serde_json::json;
 use super::decide::{Decision, Facts, decide};
 use super::{Injection, Plan, Target, dialogue};
 use crate::manipulator::{Adaptive, Context, ManipulatorError, Question};
-use crate::surface::{Answer, Conversation, Format, Message, Reply, ToolCall};
+use crate::surface::{Answer, Conversation, Format, Message, Reply, Tool, ToolCall};
 use crate::trajectory::{Call, StepIndex};
 
 /// A call and what is expected of it.
@@ -21,6 +21,8 @@ pub struct Check {
     pub messages: Vec<Message>,
     /// Earlier answers of the run: (agent, text).
     pub earlier: Vec<(String, String)>,
+    /// The tools on offer, by name.
+    pub tools: Vec<String>,
     /// Whether the answer must be a JSON object.
     pub json: bool,
     /// What the model answers.
@@ -46,6 +48,8 @@ pub enum Expect {
     Contains(String),
     /// Whether anything happens.
     Changed(bool),
+    /// The names of the tools on offer.
+    Tools(Vec<String>),
     /// A text somewhere in a question to the manipulator's model.
     Question(String),
     /// A fault, by name.
@@ -93,7 +97,9 @@ impl Check {
 
     fn outcome(&self, plan: &Plan) -> Outcome {
         let format = if self.json { Format::JsonObject } else { Format::Text };
-        let asked = Conversation { messages: self.messages.clone(), choices: 1, format, ..Conversation::default() };
+        let tools = self.tools.iter().map(|name| Tool { name: name.clone(), ..Tool::default() }).collect();
+        let messages = self.messages.clone();
+        let asked = Conversation { messages, tools, choices: 1, format, ..Conversation::default() };
         let reply = self.answer.clone().map(|answer| Reply { answers: vec![answer], ..Reply::default() });
         let sure = self.made_sure(plan);
         let decision = decide(&sure, &self.facts(&asked));
@@ -218,6 +224,10 @@ impl Outcome {
                 let word = |changed| if changed { "a change" } else { "no change" };
                 format!("expected {}, got {}", word(*expected), word(self.changed))
             }),
+            Expect::Tools(expected) => {
+                let seen: Vec<&str> = self.request.tools.iter().map(|tool| tool.name.as_str()).collect();
+                differs("the tools", expected.join("\n"), seen.join("\n"))
+            }
             Expect::Question(part) => {
                 let seen = self.questions.join("\n");
                 (!seen.contains(part))
@@ -233,7 +243,7 @@ impl Outcome {
 fn said(text: &str, calls: &[ToolCall]) -> String {
     let calls = calls.iter().map(|call| json!({"id": call.id, "name": call.name, "arguments": call.arguments}));
     let calls: Vec<_> = calls.collect();
-    json!({"edited_text": text, "tool_calls": calls, "rationale": "as the check has it"}).to_string()
+    json!({"edited_text": text, "calls": calls, "rationale": "as the check has it"}).to_string()
 }
 
 fn refusal_of(again: &Question) -> String {

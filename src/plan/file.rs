@@ -117,6 +117,9 @@ pub(super) struct CheckEntry {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub(super) earlier: Vec<Spanned<String>>,
+    /// The tools on offer, by name.
+    #[serde(default)]
+    pub(super) tools: Vec<String>,
     /// Whether the answer must be a JSON object.
     #[serde(default)]
     pub(super) json: bool,
@@ -142,6 +145,8 @@ pub(super) struct CheckEntry {
     pub(super) expect_contains: Option<OneOrMany<String>>,
     /// Whether anything happens to the call at all.
     pub(super) expect_changed: Option<bool>,
+    /// The names of the tools on offer, exactly.
+    pub(super) expect_tools: Option<Vec<String>>,
     /// A text, or texts, that the question to the manipulator's model holds.
     pub(super) expect_question: Option<OneOrMany<String>>,
     /// The fault that the call meets, by name.

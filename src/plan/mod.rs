@@ -13,6 +13,7 @@ mod dialogue;
 mod error;
 mod explain;
 mod file;
+mod page;
 mod read;
 mod resolve;
 mod validate;
@@ -28,6 +29,7 @@ pub use check::{Check, CheckReport, Expect};
 pub use decide::{Decision, Facts, Hit, Miss, decide};
 pub use error::{PlanError, Problem};
 pub use explain::explain;
+pub use page::page;
 pub use resolve::{Called, Unresolvable, resolve};
 pub use when::{Target, When};
 

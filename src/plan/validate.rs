@@ -215,7 +215,7 @@ fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> O
     if !asked {
         let problem = Problem::new(entry.span.clone(), "the check expects nothing");
         problems.push(problem.hint(
-            "give `expect`, `expect_contains`, `expect_calls`, `expect_changed`, `expect_question` or `expect_fault`",
+            "give `expect`, `expect_contains`, `expect_calls`, `expect_changed`, `expect_tools`, `expect_question` or `expect_fault`",
         ));
     }
     let CheckEntry { agent, messages, reply, .. } = &entry.value;
@@ -244,6 +244,7 @@ fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> O
         step: entry.value.step,
         messages: messages?,
         earlier,
+        tools: entry.value.tools.clone(),
         json: entry.value.json,
         answer,
         rewrite,
@@ -295,6 +296,7 @@ fn expectations(entry: &CheckEntry, replied: bool, problems: &mut Vec<Problem>) 
     if let Some(texts) = &entry.expect_contains {
         expect.extend(texts.0.iter().cloned().map(Expect::Contains));
     }
+    expect.extend(entry.expect_tools.clone().map(Expect::Tools));
     if let Some(texts) = &entry.expect_question {
         expect.extend(texts.0.iter().cloned().map(Expect::Question));
     }

@@ -12,7 +12,9 @@ pub mod sse;
 use bytes::Bytes;
 
 use crate::trajectory::Usage;
-pub use conversation::{Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Tool, ToolCall, ToolChoice};
+pub use conversation::{
+    Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Sampling, Tool, ToolCall, ToolChoice,
+};
 pub use openai_chat::OpenaiChat;
 
 /// Every surface that can be read and edited.

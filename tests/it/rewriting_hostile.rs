@@ -59,7 +59,7 @@ async fn a_hostile_model_leaves_the_step_untouched_and_the_run_unlabelled() {
         ("leaks the mode", edits("12 * 8 = 96. FM-2.6 it is. ANSWER: 7"), 3, "gives the edit away"),
         (
             "leaks the instruction",
-            edits("What the agent does contradicts what it argued, so ANSWER: 7"),
+            edits("12 * 8 = 96. Keep what other programs read: labels such as ANSWER: 7"),
             3,
             "repeats the instruction",
         ),
@@ -96,7 +96,7 @@ async fn a_hostile_model_leaves_the_step_untouched_and_the_run_unlabelled() {
             assert_eq!(failures.len(), 2, "{name}: {failures:?}");
             assert!(failures.iter().all(|failure| failure.why.contains(expected)), "{name}: {failures:?}");
             let asked = &recording.manipulator_questions;
-            assert_eq!(asked.len(), 2 * questions, "{name}: every question is recorded");
+            assert_eq!(asked.len(), 2 * questions, "{name} {side}: every question is recorded, none is asked twice");
             assert!(asked.iter().all(|asked| asked.error.is_some() == (questions == 1)), "{name}");
         }
     }

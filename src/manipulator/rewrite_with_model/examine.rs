@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::subject::Subject;
 use crate::manipulator::{Context, json_text, question::Question, schema};
-use crate::surface::{Format, ToolCall};
+use crate::surface::{Format, Message, ToolCall};
+use crate::trajectory::FailureMode;
 
 /// So many words in a row of the instruction are no chance any more.
 const LEAKED_WORDS: usize = 7;
@@ -57,7 +58,7 @@ pub(super) struct Edited {
 struct Said {
     edited_text: String,
     #[serde(default)]
-    tool_calls: Option<Vec<SaidCall>>,
+    calls: Option<Vec<SaidCall>>,
 }
 
 #[derive(Deserialize)]
@@ -83,7 +84,7 @@ pub(super) fn examine(
     let Ok(answer) = serde_json::from_str::<Said>(unfenced(said)) else {
         return Err("it is not the JSON that was asked for".to_owned());
     };
-    let calls = calls(answer.tool_calls, subject)?;
+    let calls = calls(answer.calls, subject)?;
     let text = answer.edited_text;
     if refuses(&text) && !refuses(&subject.text) {
         return Err("`edited_text` is a refusal".to_owned());
@@ -137,7 +138,7 @@ fn calls(said: Option<Vec<SaidCall>>, subject: &Subject) -> Result<Vec<ToolCall>
     if subject.calls.is_empty() {
         return Ok(Vec::new());
     }
-    let Some(said) = said else { return Err("`tool_calls` is missing".to_owned()) };
+    let Some(said) = said else { return Err("`calls` is missing".to_owned()) };
     let mut calls: Vec<ToolCall> = Vec::new();
     for call in said {
         let Some(old) = subject.calls.iter().find(|old| old.id == call.id) else {
@@ -214,19 +215,19 @@ fn keeps_secret(
 ) -> Result<(), String> {
     let arguments: Vec<&str> = calls.iter().map(|call| call.arguments.as_str()).collect();
     let edited = format!("{text}\n{}", arguments.join("\n")).to_lowercase();
-    let mut known: Vec<String> = context.conversation.messages.iter().map(|message| message.text()).collect();
+    let mut known: Vec<String> = context.conversation.messages.iter().map(Message::text).collect();
     known.push(subject.text.clone());
     known.extend(subject.calls.iter().map(|call| call.arguments.clone()));
     let known = known.join("\n").to_lowercase();
-    let mode = context.adaptive.failure_mode.map(|mode| mode.name());
+    let mode = context.adaptive.failure_mode.map(FailureMode::name);
     let ours = OUR_WORDS.iter().copied().chain(mode);
     if let Some(word) = ours.into_iter().find(|word| edited.contains(word) && !known.contains(word)) {
         return Err(format!("it says “{word}”, which gives the edit away"));
     }
-    let told = instruction_of(question);
-    let known = shingles(&known);
-    let told: HashSet<String> = shingles(&told.to_lowercase()).difference(&known).cloned().collect();
-    match shingles(&edited).into_iter().find(|words| told.contains(words)) {
+    let (told, known) = (instruction_of(question).to_lowercase(), known.as_str());
+    let (told, known): (HashSet<String>, HashSet<String>) = (shingles(&told).collect(), shingles(known).collect());
+    // In the order of the text: the reason is part of the next question, and equal runs ask equal questions.
+    match shingles(&edited).find(|words| told.contains(words) && !known.contains(words)) {
         Some(words) => Err(format!("it repeats the instruction (“{words}”)")),
         None => Ok(()),
     }
@@ -238,8 +239,9 @@ fn instruction_of(question: &Question) -> String {
     format!("{}\n{ours}", question.system)
 }
 
-/// Every run of [`LEAKED_WORDS`] words.
-fn shingles(text: &str) -> HashSet<String> {
+/// Every run of [`LEAKED_WORDS`] words, in order.
+fn shingles(text: &str) -> impl Iterator<Item = String> {
     let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    words.windows(LEAKED_WORDS).map(|words| words.join(" ")).collect()
+    (0..(words.len() + 1).saturating_sub(LEAKED_WORDS))
+        .map_while(move |at| words.get(at..at + LEAKED_WORDS).map(|run| run.join(" ")))
 }

@@ -85,7 +85,7 @@ fn shape(subject: &Subject) -> String {
     }
     if !subject.calls.is_empty() {
         text.push_str(
-            "\n`tool_calls` lists the calls that are made now: keep each `id`, use only tools on offer, write \
+            "\n`calls` lists the calls that are made now: keep each `id`, use only tools on offer, write \
              `arguments` as JSON text; leave a call out only if it is no longer made.\n",
         );
     }

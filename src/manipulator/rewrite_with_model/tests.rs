@@ -122,7 +122,7 @@ fn tool_calls_keep_ids_and_fit_their_tools() {
     let (before, conversation) = calling("{\"a\": 1}");
     let once = RewriteWithModel { tries: NonZeroU32::MIN, ..RewriteWithModel::default() };
     let edit = |text: &str, calls: serde_json::Value| {
-        let said = json!({"edited_text": text, "tool_calls": calls, "rationale": "r"}).to_string();
+        let said = json!({"edited_text": text, "calls": calls, "rationale": "r"}).to_string();
         run(&once, &before, &conversation, &[&said]).map(|mut reply| reply.answers.remove(0))
     };
     let made = |id: &str, name: &str, arguments: &str| json!({"id": id, "name": name, "arguments": arguments});
@@ -142,7 +142,7 @@ fn tool_calls_keep_ids_and_fit_their_tools() {
         (json!([made("id-add", "add", "{\"a\": \"two\"}")]), "do not fit the tool"),
         (json!([kept, kept]), "occurs twice"),
         (json!([]), "is empty"),
-        (json!(null), "`tool_calls` is missing"),
+        (json!(null), "`calls` is missing"),
     ] {
         match edit("", calls.clone()) {
             Err(ManipulatorError::Unusable { why, .. }) => assert!(why.contains(expected), "{calls}: {why}"),

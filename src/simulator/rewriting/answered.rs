@@ -74,18 +74,17 @@ fn derailed(wanted: &Wanted<'_>, text: &str) -> String {
     let found = numbers(text);
     let pair = found.first().zip(found.get(1)).map(|((_, one), (_, other))| (*one, *other));
     let first = lines(text).first().copied().unwrap_or_default().to_owned();
-    match pair {
-        Some((one, other)) => format!(
-            "{first}\nMore interesting is how {} and {} relate: side by side they make {}.\nANSWER: {2}",
-            written(one),
-            written(other),
-            written(one * 10.0 + other),
-        ),
-        None => {
-            let topic = wanted.task.split_whitespace().take(6).collect::<Vec<_>>().join(" ");
-            format!("{first}\nThe background of “{topic}” deserves a word of its own, and I would rather begin there.")
-        }
-    }
+    let Some((one, other)) = pair else {
+        let topic = wanted.task.split_whitespace().take(6).collect::<Vec<_>>().join(" ");
+        return format!(
+            "{first}\nThe background of “{topic}” deserves a word of its own, and I would rather begin there."
+        );
+    };
+    let (side_by_side, one, other) = (written(one * 10.0 + other), written(one), written(other));
+    format!(
+        "{first}\nMore interesting is how {one} and {other} relate: side by side they make {side_by_side}.\n\
+         ANSWER: {side_by_side}"
+    )
 }
 
 /// The line, or the sentence, with most figures is gone.

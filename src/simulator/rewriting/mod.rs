@@ -54,7 +54,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
             let arguments = data::rewritten(&wanted, arguments);
             json!({"id": id, "name": name, "arguments": arguments.to_string()})
         };
-        answer.insert("tool_calls".to_owned(), made.map(call).collect());
+        answer.insert("calls".to_owned(), made.map(call).collect());
     }
     answer.insert("rationale".to_owned(), format!("It now {}.", wanted.mode.meaning()).into());
     Some(Said::text(Value::Object(answer).to_string()))

@@ -76,12 +76,12 @@ fn json_and_tool_calls_keep_their_shape() {
     let call = json!({"id": "c1", "name": "add", "arguments": "{\"a\": 12, \"b\": 30}"}).to_string();
     let mode = FailureMode::ReasoningActionMismatch;
     let edited = said(&question(mode, "what the agent answered", "", &call));
-    let made = &edited["tool_calls"][0];
+    let made = &edited["calls"][0];
     assert_eq!((made["id"].as_str(), made["name"].as_str()), (Some("c1"), Some("add")), "{edited}");
     let arguments: Value = serde_json::from_str(made["arguments"].as_str().expect("text")).expect("JSON");
     assert!(arguments["a"] == 12 && arguments["b"] != 30, "{arguments}");
     let ended = said(&question(FailureMode::PrematureTermination, "what the agent answered", "", &call));
-    assert!(ended["tool_calls"] == json!([]) && ended["edited_text"] != "", "{ended}");
+    assert!(ended["calls"] == json!([]) && ended["edited_text"] != "", "{ended}");
 }
 
 #[test]
