@@ -85,7 +85,8 @@ fn names(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for sentence in passage::sentences(text) {
         let mut name: Vec<&str> = Vec::new();
-        for (at, word) in sentence.split_whitespace().enumerate() {
+        let words = sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
+        for (at, word) in words.enumerate() {
             let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
             let capital = bare.chars().next().is_some_and(char::is_uppercase)
                 && bare.chars().any(char::is_lowercase)

@@ -133,8 +133,8 @@ enum AskError {
     Budget(&'static str),
     #[error("cannot reach the manipulator's model: {0}")]
     Upstream(String),
-    #[error("the manipulator's model answered {0}: {1}")]
-    Status(StatusCode, String),
+    #[error("the manipulator's model answered {status}: {said}")]
+    Status { status: StatusCode, said: String, wait: Option<Duration> },
     #[error("the manipulator's model did not answer in its API: {0}")]
     Unreadable(String),
 }
@@ -207,17 +207,15 @@ impl Asking {
                 Err(_) => Usage::default(),
             };
             reserved.settle(usage);
-            let busy = match &sent {
-                Err(AskError::Status(status, _)) => {
-                    *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
-                }
-                Err(AskError::Upstream(_)) => true,
-                _ => false,
+            let wait = match &sent {
+                Err(AskError::Status { status, wait, .. }) if is_busy(*status) => wait.unwrap_or_default(),
+                Err(AskError::Upstream(_)) => Duration::ZERO,
+                _ => return sent,
             };
-            if !busy || resends == RESENDS {
+            if resends == RESENDS {
                 return sent;
             }
-            tokio::time::sleep(RESEND_WAIT * 2_u32.pow(resends)).await;
+            tokio::time::sleep(wait.max(RESEND_WAIT * 2_u32.pow(resends))).await;
             resends += 1;
         }
     }
@@ -228,14 +226,14 @@ impl Asking {
         let request = Request::post(PATH).header(header::CONTENT_TYPE, "application/json").body(sent);
         let request = request.map_err(|error| unreachable(&error))?;
         let response = self.upstream.send(request).await.map_err(|error| unreachable(&error))?;
-        let status = response.status();
-        let read = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+        let (head, body) = response.into_parts();
+        let read = Limited::new(body, ANSWER_MAX).collect().await;
         let answer = read.map_err(|error| unreachable(error.as_ref()))?.to_bytes();
-        if status.is_success() {
+        if head.status.is_success() {
             return Ok(answer);
         }
-        let text: String = String::from_utf8_lossy(&answer).chars().take(200).collect();
-        Err(AskError::Status(status, text))
+        let said: String = String::from_utf8_lossy(&answer).chars().take(200).collect();
+        Err(AskError::Status { status: head.status, said, wait: seconds(&head.headers, "retry-after") })
     }
 
     /// Takes the most that a call may cost from the budget, so that calls at the same time cannot exceed it.
@@ -255,7 +253,7 @@ impl Asking {
         spent.calls += 1;
         spent.tokens += wanted;
         spent.cost += price;
-        Ok(Reserved { asking: self, most, settled: false })
+        Ok(Reserved { asking: self, most })
     }
 
     #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
@@ -273,13 +271,11 @@ impl Asking {
 struct Reserved<'a> {
     asking: &'a Asking,
     most: Usage,
-    settled: bool,
 }
 
 impl Reserved<'_> {
     /// Gives back what was not used.
-    fn settle(mut self, usage: Usage) {
-        self.settled = true;
+    fn settle(self, usage: Usage) {
         let mut spent = self.asking.ledger();
         let reserved = self.most.input + self.most.output;
         spent.tokens = (spent.tokens + usage.input + usage.output).saturating_sub(reserved);
@@ -357,11 +353,19 @@ fn record(
 
 /// How long a client says that it waits for a reply, as the SDKs announce it, in seconds.
 pub(super) fn patience(headers: &HeaderMap) -> Option<Duration> {
-    let announced = ["x-stainless-read-timeout", "x-stainless-timeout"].into_iter().filter_map(|name| {
-        let seconds: f64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
-        Duration::try_from_secs_f64(seconds).ok().filter(|patience| !patience.is_zero())
-    });
-    announced.min()
+    let announced = ["x-stainless-read-timeout", "x-stainless-timeout"];
+    announced.into_iter().filter_map(|name| seconds(headers, name)).filter(|patience| !patience.is_zero()).min()
+}
+
+/// A header that holds seconds.
+fn seconds(headers: &HeaderMap, name: &str) -> Option<Duration> {
+    let seconds: f64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Whether a backend may answer the same question a little later.
+fn is_busy(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
 }
 
 /// An error with its causes, in one line.

@@ -14,6 +14,7 @@ mod headers;
 mod http_upstream;
 mod inject;
 mod open_step;
+mod recorded_answers;
 mod runs;
 mod socket;
 mod tls;
@@ -42,6 +43,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
+pub use recorded_answers::RecordedAnswers;
 pub use runs::{Run, RunSetup, RunTemplate, Runs};
 use tokio::{net::TcpListener, sync::Semaphore};
 

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use aegis::{
     manipulator::Templates,
     plan,
-    proxy::{Asking, AskingSettings, Price, RunSetup},
+    proxy::{Asking, AskingSettings, Price, RecordedAnswers, RunSetup},
     recording::Recording,
     simulator::Simulator,
     trajectory::{FailureMode, LabelStatus, RunId, Side},
@@ -176,6 +176,29 @@ async fn tool_calls_and_structured_output_keep_their_shape() {
             assert_eq!(lab.recorded(run).label.expect("a label").errors.len(), 1);
         }
     }
+}
+
+/// A replay asks nothing: what the model said stands in the recording, and makes the same edit again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recorded_answer_makes_the_same_edit_again() {
+    let plan = injection(FailureMode::IncompleteVerification, Side::Response);
+    let upstream = Scripted::always(both(&[(SOLUTION, &[])]).0).await;
+    let settings = AskingSettings { model: "rewriter".to_owned(), ..AskingSettings::default() };
+    let once = |asking: Asking| Setup { asking: Some(Arc::new(asking)), ..Setup::default() };
+    let mut first =
+        Lab::before(upstream.address, once(Asking::new(Arc::new(Simulator::new(7)), settings.clone()))).await;
+    let got = call(&first, "same", &plan, &asked(false)).await;
+    let recorded = Arc::new(RecordedAnswers::of(&first.sealed("same").await));
+    let mut second =
+        Lab::before(upstream.address, once(Asking::new(Arc::clone(&recorded) as _, settings.clone()))).await;
+    assert_eq!(call(&second, "same", &plan, &asked(false)).await, got);
+    let recording = second.sealed("same").await;
+    assert_eq!(recording.manipulator_questions[0].upstream, "recording");
+    assert!(recording.label.is_some());
+    // Another run has another draw, so its question is another, and nobody is asked in its place.
+    let mut other = Lab::before(upstream.address, once(Asking::new(recorded, settings))).await;
+    assert!(call(&other, "other", &plan, &asked(false)).await.contains("I checked it"));
+    assert!(other.sealed("other").await.manipulator_failures[0].why.contains("holds no answer to this question"));
 }
 
 /// Each alternative of a reply is a question of its own.
