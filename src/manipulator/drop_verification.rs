@@ -34,7 +34,7 @@ pub struct DropVerification {
 }
 
 static USUAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(double-?)?(check(s|ed|ing)?|verif(y|ies|ied|ying|ication)|confirm(s|ed|ing|ation)?|re-?(comput|calculat|check|examin|test)\w*|test(s|ed|ing)?|validat\w+|sanity|proofread\w*|cross-?check\w*)\b").ok()
+    Regex::new(r"(?i)\b(double-?)?(check(s|ed|ing)?|verif(y|ies|ied|ying|ication)|confirm(s|ed|ing|ation)?|re-?(comput|calculat|check|examin|test)\w*|test(s|ed|ing)?|validat\w+|sanity|proofread\w*|cross-?check\w*|(go|goes|went|going) (through|over))\b").ok()
 });
 
 impl Manipulator for DropVerification {

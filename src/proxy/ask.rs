@@ -127,8 +127,8 @@ pub struct Asking {
 /// Why there is no answer. The edit is then not made, and the step passes untouched.
 #[derive(Debug, thiserror::Error)]
 enum AskError {
-    #[error("the manipulator's model did not answer in time")]
-    Late,
+    #[error("the manipulator's model did not answer within {0:.1?} (`deadline_s`, or half of the client's patience)")]
+    Late(Duration),
     #[error("the budget of the manipulator's model is spent: {0}")]
     Budget(&'static str),
     #[error("cannot reach the manipulator's model: {0}")]
@@ -180,9 +180,10 @@ impl Asking {
         let body = OpenaiChat::compose_request(&conversation, self.settings.temperature);
         // A token has a byte at least.
         let most = Usage { input: body.len() as u64, output: question.max_tokens };
+        let started = Instant::now();
         let answered = match timeout_at(until, self.paid(&body, most)).await {
             Ok(answered) => answered,
-            Err(_) => Err(AskError::Late),
+            Err(_) => Err(AskError::Late(until.saturating_duration_since(started))),
         };
         let (answer, usage) = match &answered {
             Ok(answer) => (Some(answer.clone()), OpenaiChat.usage(answer, false)),

@@ -69,7 +69,7 @@ async fn a_hostile_model_leaves_the_step_untouched_and_the_run_unlabelled() {
         ("rambles", edits(&"so it goes ".repeat(600)), 3, "expected at most"),
         ("is no API", vec![http("200 OK", "text/html", "<html>")], 1, "did not answer in its API"),
         ("is misconfigured", unavailable, 1, "no such model"),
-        ("hangs", vec![Act::Hang], 1, "did not answer in time"),
+        ("hangs", vec![Act::Hang], 1, "did not answer within"),
     ] {
         for side in ["response", "request"] {
             if name.starts_with("echoes") && (name == "echoes") != (side == "response") {
@@ -131,7 +131,7 @@ async fn a_clients_patience_bounds_the_edit() {
     let started = std::time::Instant::now();
     let got = lab.post_with("/a/solver/v1/chat/completions", &chat("x"), "x-stainless-read-timeout: 0.6\r\n").await;
     assert!(got.status == 200 && started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
-    assert!(lab.sealed("r0").await.manipulator_failures[0].why.contains("in time"));
+    assert!(lab.sealed("r0").await.manipulator_failures[0].why.contains("did not answer within"));
 }
 
 /// What may be spent is never exceeded, and what is over it is no edit.
@@ -158,6 +158,38 @@ async fn a_budget_is_kept() {
         assert_eq!((asking.spent().calls, asking.spent().tokens), (calls, 5 * calls), "{budget:?}");
         assert!(budget.calls.is_none_or(|most| calls <= most));
     }
+}
+
+/// Calls at the same time cannot spend more than there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_holds_for_calls_at_the_same_time() {
+    let scripted = Scripted::always([vec![Act::Gate], usable()].concat()).await;
+    let upstream = Scripted::always(both(&[(SOLUTION, &[])]).0).await;
+    let budget = Budget { calls: Some(3), ..Budget::default() };
+    let asking = model(&scripted, AskingSettings { budget, ..AskingSettings::default() });
+    let setup = Setup { asking: Some(Arc::clone(&asking)), ..Setup::planned(&plan("response")) };
+    let mut lab = Lab::before(upstream.address, setup).await;
+    let mut clients = Vec::new();
+    for number in 0..10 {
+        let mut client = lab.client().await;
+        let text = format!("x{number}");
+        client.send(&request("POST", "/a/solver/v1/chat/completions", &chat(&text), "Connection: close\r\n")).await;
+        clients.push(client);
+    }
+    let refused = || {
+        // Until the first call has come there is no recording to read.
+        lab.proxy.runs.template().log_dir.join("r0/log.jsonl").exists()
+            && lab.recorded("r0").manipulator_failures.len() == 7
+    };
+    until("seven are told that nothing is left", refused).await;
+    scripted.open_gate();
+    let mut edited = 0;
+    for client in &mut clients {
+        edited += usize::from(client.reply().await.text().contains("ANSWER: 48"));
+    }
+    assert_eq!((edited, scripted.count(), asking.spent().calls), (3, 3, 3));
+    let failures = lab.sealed("r0").await.manipulator_failures;
+    assert!(failures.iter().all(|failure| failure.why.contains("calls")), "{failures:?}");
 }
 
 /// Without a model the step passes, and the reason is recorded.

@@ -211,6 +211,23 @@ fn the_question_holds_the_real_agent() {
 }
 
 #[test]
+fn content_that_is_no_text_stays() {
+    let mut conversation = request("user: What is 12 + 30, as in the picture?");
+    let message = conversation.messages.first_mut().expect("one");
+    message.parts.push(crate::surface::Part::Opaque("image_url".to_owned()));
+    let edit = RewriteWithModel::default();
+    let run = |answers: &[(Question, String)]| {
+        let adaptive = Adaptive { failure_mode: Some(MODE), answers, ..Adaptive::default() };
+        edited_request(&edit, &conversation, &Context { adaptive, ..context(&conversation) })
+    };
+    let Err(ManipulatorError::Ask(question)) = run(&[]) else { panic!("a model must be asked") };
+    let edited = run(&[(*question, says("What is 12 + 31, as in the picture?"))]).expect("usable");
+    let parts = &edited.messages.first().expect("one").parts;
+    assert_eq!(parts.len(), 2);
+    assert_eq!(parts.first().and_then(crate::surface::Part::as_text), Some("What is 12 + 31, as in the picture?"));
+}
+
+#[test]
 fn templates_can_be_replaced_and_a_mode_is_needed() {
     let shipped = include_str!("../../../plans/mast/templates/fm-2.6.toml");
     let own = Templates::parse(&shipped.replace("version = 1", "version = 9")).expect("reads");

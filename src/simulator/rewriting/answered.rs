@@ -2,25 +2,25 @@
 
 use super::{
     Wanted,
-    wording::{closes, lines, numbers, sentences, stating, with_last_number, written},
+    wording::{closes, lines, numbers, sentences, stating, with_first_number, with_last_number, written},
 };
 use crate::{simulator::stated, trajectory::FailureMode};
 
 /// The answer with the weakness.
 pub(super) fn rewritten(wanted: &Wanted<'_>, text: &str) -> String {
     match wanted.mode {
-        FailureMode::DisobeyTaskSpecification => other_quantity(text),
+        FailureMode::DisobeyTaskSpecification => other_quantity(wanted, text),
         FailureMode::DisobeyRoleSpecification => {
             format!("I settle this for all of us; nobody else has to look at it.\n{text}")
         }
         FailureMode::StepRepetition => repeated(text),
         FailureMode::LossOfConversationHistory => {
-            format!("So far there is only the statement to go by.\n{}", from_the_first_line(text))
+            format!("So far there is only the statement to go by.\n{}", from_the_first_line(wanted, text))
         }
         FailureMode::UnawareOfTermination => open_ended(text),
         FailureMode::ConversationReset => started_over(wanted.task),
         FailureMode::FailToAskForClarification => {
-            format!("I take the amounts as they first appear, each as a total.\n{}", from_the_first_line(text))
+            format!("I take the amounts as they first appear, each as a total.\n{}", from_the_first_line(wanted, text))
         }
         FailureMode::TaskDerailment => derailed(wanted, text),
         FailureMode::InformationWithholding => withheld(text),
@@ -32,12 +32,22 @@ pub(super) fn rewritten(wanted: &Wanted<'_>, text: &str) -> String {
     }
 }
 
-/// An intermediate value takes the place of the one that was asked for.
-fn other_quantity(text: &str) -> String {
+/// An intermediate value takes the place of the one that was asked for; where nothing is stated, another quantity is
+/// worked with.
+fn other_quantity(wanted: &Wanted<'_>, text: &str) -> String {
+    if !lines(text).iter().any(|line| closes(line)) {
+        return with_first_number(text, |value| written(value + by(wanted, text))).unwrap_or_else(|| text.to_owned());
+    }
     let found = numbers(text);
     let last = found.last().map(|(_, value)| *value);
     let other = found.iter().rev().map(|(_, value)| *value).find(|value| Some(*value) != last);
     other.map_or_else(|| text.to_owned(), |other| stating(text, other))
+}
+
+/// How far off a number is, 1 to 9.
+#[expect(clippy::cast_precision_loss, reason = "a draw below ten")]
+fn by(wanted: &Wanted<'_>, text: &str) -> f64 {
+    wanted.draw(text, 9) as f64
 }
 
 fn repeated(text: &str) -> String {
@@ -47,12 +57,12 @@ fn repeated(text: &str) -> String {
 }
 
 /// The result of the first line stands as the result of all.
-fn from_the_first_line(text: &str) -> String {
+fn from_the_first_line(wanted: &Wanted<'_>, text: &str) -> String {
     let all = lines(text);
     let first = all.first().copied().unwrap_or_default();
     match numbers(first).pop() {
-        Some((_, value)) if all.len() > 1 => stating(first, value),
-        Some(_) | None => other_quantity(text),
+        Some((_, value)) if all.iter().skip(1).any(|line| closes(line)) => stating(first, value),
+        _ => other_quantity(wanted, text),
     }
 }
 
@@ -106,15 +116,13 @@ fn own_view(wanted: &Wanted<'_>, text: &str) -> String {
     let now = stated::answer(text).and_then(|answer| answer.parse::<f64>().ok());
     match by_task.filter(|value| Some(*value) != now) {
         Some(value) => format!("By my own reckoning the amounts simply add up.\n{}", stating("", value).trim_start()),
-        None => other_quantity(text),
+        None => other_quantity(wanted, text),
     }
 }
 
 /// All of the reasoning stays; only the last number is another.
 fn mismatched(wanted: &Wanted<'_>, text: &str) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a draw below ten")]
-    let by = wanted.draw(text, 9) as f64;
-    with_last_number(text, |value| value + by).unwrap_or_else(|| opposite(wanted, text))
+    with_last_number(text, |value| value + by(wanted, text)).unwrap_or_else(|| opposite(wanted, text))
 }
 
 fn ended(text: &str) -> String {
@@ -153,8 +161,6 @@ fn unchecked(text: &str) -> String {
 /// The opposite verdict, with particulars.
 fn opposite(wanted: &Wanted<'_>, text: &str) -> String {
     let result = numbers(text).pop().or_else(|| numbers(wanted.task).pop()).map(|(_, value)| value);
-    #[expect(clippy::cast_precision_loss, reason = "a draw below ten")]
-    let by = wanted.draw(text, 9) as f64;
     if stated::objects(text) {
         let held = result.map(|value| format!(" It comes to {} by another way, too.", written(value)));
         return format!("APPROVE\nI went through each step again and all of them hold.{}", held.unwrap_or_default());
@@ -162,7 +168,7 @@ fn opposite(wanted: &Wanted<'_>, text: &str) -> String {
     match result {
         Some(value) => format!(
             "REVISE: I recomputed the last step and it comes to {}, not {}.",
-            written(value + by),
+            written(value + by(wanted, text)),
             written(value)
         ),
         None => "REVISE: the first step does not follow from what is given.".to_owned(),
