@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Exit, Failure};
+use super::{Exit, Failure, asking::ManipulatorConfig};
 use crate::{
     identity::{Hints, Identity, Roster, RosterRule},
     plan::{PlanError, Problem},
@@ -33,6 +33,8 @@ pub struct Config {
     pub log_dir: Option<PathBuf>,
     /// The upstream.
     pub upstream: UpstreamConfig,
+    /// The model that manipulators may ask.
+    pub manipulator: ManipulatorConfig,
     /// Further upstreams, chosen by model.
     pub route: Vec<RouteConfig>,
     /// Names of headers and fields that carry hints.

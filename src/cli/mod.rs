@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "this is the room that talks to people")]
 
 mod agents;
+mod asking;
 mod config;
 mod demo;
 pub mod example;

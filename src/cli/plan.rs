@@ -40,6 +40,12 @@ enum Action {
         /// Only those whose name contains this.
         name: Option<String>,
     },
+    /// Print the catalogue page of a folder of plans.
+    Catalogue {
+        /// The folder; those inside it too, but for `templates`.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
     /// Print the JSON schema of plans, for editors.
     Schema,
 }
@@ -60,6 +66,11 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Resu
             let mut entries = plan::catalogue();
             entries.retain(|entry| name.as_ref().is_none_or(|name| entry.name.contains(name)));
             (Exit::Ok, if json { pretty(&entries) } else { listed(&entries) })
+        }
+        Action::Catalogue { dir } => {
+            let plans = folder(dir)?;
+            let page = plan::page(&plans).map_err(|errors| Failure::new(Exit::Usage, errors))?;
+            (Exit::Ok, page)
         }
         Action::Schema => (Exit::Ok, pretty(&plan::schema())),
     };
@@ -87,6 +98,29 @@ pub(super) fn read(file: &Path) -> Result<Plan, Failure> {
         Err(error) => return Err(cannot(&error)),
     };
     plan::parse(&text, &name.to_string()).map_err(|errors| Failure::new(Exit::Usage, errors))
+}
+
+/// Every plan in a folder and those inside it, with its path there, in order. Templates are no plans.
+fn folder(dir: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let cannot = |path: &Path, error: &dyn std::error::Error| {
+        Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", path.display()))
+    };
+    let mut plans = Vec::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).map_err(|error| cannot(&next, &error))? {
+            let path = entry.map_err(|error| cannot(&next, &error))?.path();
+            if path.is_dir() {
+                folders.extend((!path.ends_with("templates")).then_some(path));
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                let text = std::fs::read_to_string(&path).map_err(|error| cannot(&path, &error))?;
+                let name = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+                plans.push((name, text));
+            }
+        }
+    }
+    plans.sort();
+    Ok(plans)
 }
 
 /// What was found about one plan file.

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 
-use super::{Exit, Failure, config::Config};
+use super::{Exit, Failure, asking::AskingArgs, config::Config};
 use crate::{
     plan::{self, Plan},
     proxy::{HttpUpstream, Origin, Proxy, RunTemplate, Runs, upstream::Upstream},
@@ -41,6 +41,8 @@ pub(super) struct ProxyArgs {
     /// PEM file of certificates to trust beside the system's.
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub asking: AskingArgs,
 }
 
 impl ProxyArgs {
@@ -52,16 +54,26 @@ impl ProxyArgs {
         let config = Config::load(self.config.as_deref())?;
         let plan = self.plan.as_deref().map(read_plan).transpose()?.map(Arc::new);
         let upstream = self.upstream(&config)?;
+        let asking = self.asking.asking(&config.manipulator, self.simulator_seed)?;
+        if asking.is_none() && plan.as_ref().is_some_and(|plan| plan.asks_model()) {
+            let error = "the plan lets a model rewrite messages (`rewrite_with_model`), and no model is named";
+            return Err(Failure::new(Exit::Usage, error)
+                .hint("--manipulator-upstream URL --manipulator-model NAME, or `--manipulator-upstream simulator`"));
+        }
         let template = RunTemplate {
             log_dir: self.log_dir(&config),
             recording: Settings { durability: config.durability(), ..Settings::default() },
             plan,
             upstream: upstream.name().to_owned(),
         };
+        let runs = Runs::new(template);
         let proxy = Proxy {
             identity: config.identity()?,
             upstream,
-            runs: Runs::new(template),
+            runs: match asking {
+                Some(asking) => runs.asking(asking),
+                None => runs,
+            },
             default_run: run,
             routes: config.route.iter().map(|route| model_pattern(&route.model)).collect::<Result<_, _>>()?,
             allowed_hosts: config.allowed_hosts.clone(),
@@ -98,7 +110,7 @@ impl ProxyArgs {
 }
 
 /// An upstream whose key, if it has one of its own, is in an environment variable.
-fn origin(url: &str, key_env: Option<&str>) -> Result<Origin, crate::proxy::OriginError> {
+pub(super) fn origin(url: &str, key_env: Option<&str>) -> Result<Origin, crate::proxy::OriginError> {
     let key = key_env.map(|name| {
         let key = std::env::var(name).ok().filter(|key| !key.is_empty());
         key.map(|key| (name, key)).ok_or_else(|| crate::proxy::OriginError::KeyMissing(name.to_owned()))

@@ -97,6 +97,16 @@ fn write_head(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         }
         _ => line("plan", "none")?,
     }
+    for asked in &recording.manipulator_questions {
+        let tokens = asked.usage.map(|usage| format!("  tokens {}>{}", usage.input, usage.output)).unwrap_or_default();
+        let cost = asked.cost.map(|cost| format!("  cost {cost:.6}")).unwrap_or_default();
+        let error = asked.error.as_ref().map(|error| format!("  {error}")).unwrap_or_default();
+        let took = millis(asked.took_us);
+        line(
+            "asked",
+            &format!("{} at step {}: {}  {took} ms{tokens}{cost}{error}", asked.model, asked.step, asked.template),
+        )?;
+    }
     for failure in &recording.manipulator_failures {
         let text = format!("`{}` failed at step {}: {}", failure.operator, failure.step, failure.why);
         line("failed", &text)?;

@@ -5,10 +5,11 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Manipulator, ManipulatorError, not_applicable};
-use crate::surface::{Conversation, Message, Role};
+use super::{Context, Manipulator, ManipulatorError, history, not_applicable};
+use crate::surface::{Conversation, Message};
+use crate::trajectory::Side;
 
-/// Keeps only the last messages of a request.
+/// Keeps only the last messages of a request, or only the first: as if the conversation had just begun.
 ///
 /// A tool call and its results are never parted: where the cut would fall between them, it moves before the call.
 ///
@@ -28,8 +29,10 @@ use crate::surface::{Conversation, Message, Role};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropHistory {
-    /// How many messages are kept, system prompts not counted; at least 1.
-    pub keep_last: NonZeroU32,
+    /// How many of the latest messages are kept, system prompts not counted.
+    pub keep_last: Option<NonZeroU32>,
+    /// How many of the earliest messages are kept, system prompts not counted.
+    pub keep_first: Option<NonZeroU32>,
     /// Whether system prompts stay.
     #[serde(default = "stay")]
     pub keep_system: bool,
@@ -41,30 +44,44 @@ fn stay() -> bool {
 
 impl Manipulator for DropHistory {
     fn edit_request(&self, conversation: &mut Conversation, _: &Context<'_>) -> Result<(), ManipulatorError> {
-        let keep = usize::try_from(self.keep_last.get()).unwrap_or(usize::MAX);
-        let (system, mut rest): (Vec<Message>, Vec<Message>) =
-            std::mem::take(&mut conversation.messages).into_iter().partition(is_system);
-        let mut cut = rest.len().saturating_sub(keep);
-        while cut > 0 && rest.get(cut).is_some_and(|message| message.role == Role::Tool) {
-            cut -= 1;
+        let (system, pieces) = history::pieces(std::mem::take(&mut conversation.messages));
+        let count: usize = pieces.iter().map(Vec::len).sum();
+        let (first, last) = (size(self.keep_first), size(self.keep_last));
+        let mut at = 0;
+        let kept = pieces.into_iter().filter(|piece| {
+            let (from, to) = (at, at + piece.len());
+            at = to;
+            from < first || to > count.saturating_sub(last)
+        });
+        let kept: Vec<Message> = kept.flatten().collect();
+        if kept.len() == count && (self.keep_system || system.is_empty()) {
+            return not_applicable(format!("the request has only {count} messages that could be dropped"));
         }
-        if cut == 0 && (self.keep_system || system.is_empty()) {
-            return not_applicable(format!("the request has only {} messages that could be dropped", rest.len()));
-        }
-        let kept = rest.split_off(cut);
         conversation.messages = if self.keep_system { system } else { Vec::new() };
         conversation.messages.extend(kept);
         Ok(())
     }
 
+    fn check(&self, _: Side) -> Result<(), String> {
+        if self.keep_last.is_none() && self.keep_first.is_none() {
+            return Err("expected `keep_last` or `keep_first`: at least one message is kept".to_owned());
+        }
+        Ok(())
+    }
+
     fn explain(&self) -> String {
         let system = if self.keep_system { " and the system prompt" } else { "" };
-        format!("drops all but the last {} message(s){system}", self.keep_last)
+        let kept = match (self.keep_first, self.keep_last) {
+            (None, last) => format!("the last {}", size(last)),
+            (Some(first), None) => format!("the first {first}"),
+            (Some(first), Some(last)) => format!("the first {first} and the last {last}"),
+        };
+        format!("drops all but {kept} message(s){system}")
     }
 }
 
-fn is_system(message: &Message) -> bool {
-    matches!(message.role, Role::System | Role::Developer)
+fn size(count: Option<NonZeroU32>) -> usize {
+    count.map_or(0, |count| usize::try_from(count.get()).unwrap_or(usize::MAX))
 }
 
 #[cfg(test)]
@@ -85,9 +102,23 @@ mod tests {
             (1, true, "system: s|assistant: calls f|tool: f= 1", None),
             (1, true, "", None),
         ] {
-            let keep_last = NonZeroU32::new(keep_last).expect("not zero");
-            let edited = edit(&DropHistory { keep_last, keep_system }, messages, &[]).ok();
+            let edited = edit(&DropHistory { keep_last: NonZeroU32::new(keep_last), keep_first: None, keep_system }, messages, &[]).ok();
             assert_eq!(edited.as_deref(), expected, "{messages}");
         }
+        for (keep_first, keep_last, messages, expected) in [
+            (1, 0, "system: s|user: A|assistant: B|user: C", Some("system: s|user: A")),
+            (1, 1, "user: A|assistant: B|user: C", Some("user: A|user: C")),
+            (2, 0, two_results, Some(two_results)),
+            (1, 0, "user: A", None),
+        ] {
+            let drop = DropHistory {
+                keep_last: NonZeroU32::new(keep_last),
+                keep_first: NonZeroU32::new(keep_first),
+                keep_system: true,
+            };
+            let edited = edit(&drop, messages, &[]).ok();
+            assert_eq!(edited.as_deref(), expected.filter(|expected| *expected != messages), "{messages}");
+        }
+        assert!(DropHistory { keep_last: None, keep_first: None, keep_system: true }.check(Side::Request).is_err());
     }
 }

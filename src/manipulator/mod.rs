@@ -9,9 +9,12 @@
 #[macro_use]
 mod list;
 
+mod history;
 mod json_text;
 mod number;
+mod passage;
 mod pattern;
+mod question;
 mod schema;
 mod shape;
 #[cfg(test)]
@@ -21,6 +24,8 @@ use std::sync::Arc;
 
 pub use number::{How, Which};
 pub use pattern::Pattern;
+pub use question::{ANSWER_SCHEMA, Adaptive, Question};
+pub use rewrite_with_model::{Kind, Template, TemplateError, Templates};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -29,20 +34,36 @@ use crate::trajectory::Side;
 
 manipulators! {
     append_instruction::AppendInstruction (Request),
+    insert_message::InsertMessage (Request),
     drop_history::DropHistory (Request),
     withhold_message::WithholdMessage (Request),
+    reorder_history::ReorderHistory (Request),
+    duplicate_message::DuplicateMessage (Request),
+    swap_role::SwapRole (Request),
     corrupt_tool_result::CorruptToolResult (Request),
+    drop_tools::DropTools (Request),
+    rename_tool::RenameTool (Request),
+    set_parameter::SetParameter (Request),
     replace_text::ReplaceText (Request, Response),
     corrupt_number::CorruptNumber (Response),
     negate_verdict::NegateVerdict (Response),
     truncate_output::TruncateOutput (Response),
     repeat_step::RepeatStep (Response),
     end_early::EndEarly (Response),
+    drop_verification::DropVerification (Response),
+    drop_section::DropSection (Response),
+    withhold_findings::WithholdFindings (Response),
+    echo_peer::EchoPeer (Response),
+    refuse::Refuse (Response),
+    garble::Garble (Response),
+    empty::Empty (Response),
+    wrong_entity::WrongEntity (Response),
     edit_tool_call::EditToolCall (Response),
+    rewrite_with_model::RewriteWithModel (Request, Response),
 }
 
 /// What a manipulator may know besides the text it edits.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The agent's name.
     pub agent: &'a str,
@@ -52,6 +73,8 @@ pub struct Context<'a> {
     pub earlier: &'a [(String, String)],
     /// A draw that depends only on seed, run, agent, call and injection.
     pub draw: u64,
+    /// What an edit by a model rests on.
+    pub adaptive: Adaptive<'a>,
 }
 
 /// Why an edit was not made. The step then passes untouched and the run is marked, never labelled.
@@ -66,6 +89,17 @@ pub enum ManipulatorError {
     /// It edits the other side only.
     #[error("edits the other side only")]
     WrongSide,
+    /// No failure yet: a model must be asked first, and the edit be made again with its answer.
+    #[error("a model must be asked first")]
+    Ask(Box<Question>),
+    /// The model was asked, and nothing that it said could be used.
+    #[error("no answer of the model could be used (asked {tries} times): {why}")]
+    Unusable {
+        /// How often it was asked.
+        tries: usize,
+        /// What was wrong with the last answer.
+        why: String,
+    },
 }
 
 /// A content edit.
@@ -87,6 +121,16 @@ pub trait Manipulator: Send + Sync + std::fmt::Debug {
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
         let _ = (answer, context);
         Err(ManipulatorError::WrongSide)
+    }
+
+    /// Whether it may return [`ManipulatorError::Ask`].
+    fn asks_model(&self) -> bool {
+        false
+    }
+
+    /// Whether it breaks a required shape on purpose: an answer that had to be JSON need then be none.
+    fn breaks_shape(&self) -> bool {
+        false
     }
 
     /// Whether the parameters make sense together; what each allows alone is the business of its type.
@@ -135,7 +179,9 @@ pub fn edited_reply(
         if *answer == before {
             return Err(ManipulatorError::Unchanged);
         }
-        shape::keep(&before, answer, &context.conversation.format)?;
+        if !manipulator.breaks_shape() {
+            shape::keep(&before, answer, &context.conversation.format)?;
+        }
         count += 1;
     }
     match (count, choice) {

@@ -1,6 +1,6 @@
 //! What the tables of this room's tests are written in.
 
-use super::{Context, Manipulator, ManipulatorError, edited_reply, edited_request};
+use super::{Adaptive, Context, Manipulator, ManipulatorError, edited_reply, edited_request};
 use crate::surface::{Answer, Conversation, Format, Message, Reply, Role, ToolCall};
 
 /// A request from `role: text` lines separated by `|`. An assistant line `calls name` makes a tool call with the id
@@ -63,7 +63,7 @@ pub(crate) fn reply(text: &str) -> Reply {
 
 /// A context without history, with a draw of 0.
 pub(crate) fn context(conversation: &Conversation) -> Context<'_> {
-    Context { agent: "solver", conversation, earlier: &[], draw: 0 }
+    Context { agent: "solver", conversation, earlier: &[], draw: 0, adaptive: Adaptive::default() }
 }
 
 /// Edits a request of `|`-separated lines, with these earlier answers.

@@ -37,7 +37,7 @@ pub struct TruncateOutput {
 }
 
 /// A number from 0 to less than 1.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(try_from = "f64", into = "f64")]
 #[schemars(with = "f64")]
 pub struct Fraction(f64);

@@ -1,9 +1,11 @@
 //! A plan's own tests: a call as the plan writes it, run through the plan without any model.
 
+use serde_json::json;
+
 use super::decide::{Decision, Facts, decide};
 use super::{Injection, Plan, Target, dialogue};
-use crate::manipulator::{Context, ManipulatorError};
-use crate::surface::{Answer, Conversation, Format, Message, Reply};
+use crate::manipulator::{Adaptive, Context, ManipulatorError, Question};
+use crate::surface::{Answer, Conversation, Format, Message, Reply, Tool, ToolCall};
 use crate::trajectory::{Call, StepIndex};
 
 /// A call and what is expected of it.
@@ -19,10 +21,14 @@ pub struct Check {
     pub messages: Vec<Message>,
     /// Earlier answers of the run: (agent, text).
     pub earlier: Vec<(String, String)>,
+    /// The tools on offer, by name.
+    pub tools: Vec<String>,
     /// Whether the answer must be a JSON object.
     pub json: bool,
     /// What the model answers.
     pub answer: Option<Answer>,
+    /// What the manipulator's model answers, if it is asked: the text and the tool calls as it rewrites them.
+    pub rewrite: Option<(String, Vec<ToolCall>)>,
     /// What is expected; all of it.
     pub expect: Vec<Expect>,
     /// Where the check stands in its file, from 1.
@@ -42,6 +48,10 @@ pub enum Expect {
     Contains(String),
     /// Whether anything happens.
     Changed(bool),
+    /// The names of the tools on offer.
+    Tools(Vec<String>),
+    /// A text somewhere in a question to the manipulator's model.
+    Question(String),
     /// A fault, by name.
     Fault(String),
 }
@@ -68,6 +78,8 @@ struct Outcome {
     reply: Option<Reply>,
     faults: Vec<String>,
     changed: bool,
+    /// What the manipulator's model was asked.
+    questions: Vec<String>,
     errors: Vec<String>,
 }
 
@@ -85,7 +97,9 @@ impl Check {
 
     fn outcome(&self, plan: &Plan) -> Outcome {
         let format = if self.json { Format::JsonObject } else { Format::Text };
-        let asked = Conversation { messages: self.messages.clone(), choices: 1, format, ..Conversation::default() };
+        let tools = self.tools.iter().map(|name| Tool { name: name.clone(), ..Tool::default() }).collect();
+        let messages = self.messages.clone();
+        let asked = Conversation { messages, tools, choices: 1, format, ..Conversation::default() };
         let reply = self.answer.clone().map(|answer| Reply { answers: vec![answer], ..Reply::default() });
         let sure = self.made_sure(plan);
         let decision = decide(&sure, &self.facts(&asked));
@@ -94,6 +108,7 @@ impl Check {
             changed: !decision.faults.is_empty(),
             request: asked,
             reply,
+            questions: Vec::new(),
             errors: Vec::new(),
         };
         self.edit(&sure, &decision, &mut outcome);
@@ -103,19 +118,56 @@ impl Check {
     fn edit(&self, plan: &Plan, decision: &Decision, outcome: &mut Outcome) {
         for hit in decision.request.iter().chain(&decision.response) {
             let Some(injection) = injection(plan, hit.injection) else { continue };
-            let before = outcome.request.clone();
-            let context = Context { agent: &self.agent, conversation: &before, earlier: &self.earlier, draw: hit.draw };
-            let edited: Result<(), ManipulatorError> = if decision.request.contains(hit) {
-                injection.edit_request(&before, &context).map(|edited| outcome.request = edited)
-            } else if let Some(reply) = &outcome.reply {
-                injection.edit_reply(reply, &context).map(|edited| outcome.reply = Some(edited))
-            } else {
+            let asked = outcome.request.clone();
+            let reply = outcome.reply.clone();
+            let is_request = decision.request.contains(hit);
+            if !is_request && reply.is_none() {
                 continue;
-            };
+            }
+            let edited = self.told(outcome, |adaptive| {
+                let context = Context {
+                    agent: &self.agent,
+                    conversation: &asked,
+                    earlier: &self.earlier,
+                    draw: hit.draw,
+                    adaptive,
+                };
+                match &reply {
+                    Some(reply) if !is_request => {
+                        injection.edit_reply(reply, &context).map(|reply| (None, Some(reply)))
+                    }
+                    _ => injection.edit_request(&asked, &context).map(|request| (Some(request), None)),
+                }
+            });
+            let edited = edited.map(|(request, reply)| {
+                outcome.request = request.unwrap_or(asked);
+                outcome.reply = reply.or(outcome.reply.take());
+            });
             match edited {
                 Ok(()) => outcome.changed = true,
                 Err(error) => outcome.errors.push(format!("`{}` could not edit: {error}", injection.name)),
             }
+        }
+    }
+
+    /// Makes an edit; where it asks a model, the check's own answer is handed back, once.
+    fn told<T>(
+        &self,
+        outcome: &mut Outcome,
+        edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError>,
+    ) -> Result<T, String> {
+        let question = match edit(Adaptive::default()) {
+            Err(ManipulatorError::Ask(question)) => *question,
+            other => return other.map_err(|error| error.to_string()),
+        };
+        outcome.questions.push(format!("{}\n{}", question.system, question.user));
+        let Some((text, calls)) = &self.rewrite else {
+            return Err("it asks a model: give what the model answers in `rewrite`".to_owned());
+        };
+        let answers = [(question, said(text, calls))];
+        match edit(Adaptive { answers: &answers, ..Adaptive::default() }) {
+            Err(ManipulatorError::Ask(again)) => Err(refusal_of(&again)),
+            other => other.map_err(|error| error.to_string()),
         }
     }
 
@@ -172,10 +224,31 @@ impl Outcome {
                 let word = |changed| if changed { "a change" } else { "no change" };
                 format!("expected {}, got {}", word(*expected), word(self.changed))
             }),
+            Expect::Tools(expected) => {
+                let seen: Vec<&str> = self.request.tools.iter().map(|tool| tool.name.as_str()).collect();
+                differs("the tools", expected.join("\n"), seen.join("\n"))
+            }
+            Expect::Question(part) => {
+                let seen = self.questions.join("\n");
+                (!seen.contains(part))
+                    .then(|| format!("expected `{part}` somewhere in the question\n  {}", indented(&seen)))
+            }
             Expect::Fault(name) => (!self.faults.contains(name))
                 .then(|| format!("expected the fault `{name}`, got {}", listed(&self.faults))),
         }
     }
+}
+
+/// An answer of the manipulator's model, in the form that it is asked for.
+fn said(text: &str, calls: &[ToolCall]) -> String {
+    let calls = calls.iter().map(|call| json!({"id": call.id, "name": call.name, "arguments": call.arguments}));
+    let calls: Vec<_> = calls.collect();
+    json!({"edited_text": text, "calls": calls, "rationale": "as the check has it"}).to_string()
+}
+
+fn refusal_of(again: &Question) -> String {
+    let why = again.refused.last().map(|(_, why)| why.as_str()).unwrap_or_default();
+    format!("the model's answer could not be used: {why}")
 }
 
 fn injection(plan: &Plan, index: u32) -> Option<&Injection> {

@@ -117,6 +117,9 @@ pub(super) struct CheckEntry {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub(super) earlier: Vec<Spanned<String>>,
+    /// The tools on offer, by name.
+    #[serde(default)]
+    pub(super) tools: Vec<String>,
     /// Whether the answer must be a JSON object.
     #[serde(default)]
     pub(super) json: bool,
@@ -126,6 +129,12 @@ pub(super) struct CheckEntry {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub(super) reply_calls: Vec<Spanned<String>>,
+    /// What the manipulator's model answers: the text as it rewrites it. No model is asked.
+    pub(super) rewrite: Option<String>,
+    /// The tool calls as the manipulator's model rewrites them, in the order of `reply_calls`.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub(super) rewrite_calls: Vec<Spanned<String>>,
     /// The exact request (a list, written as `messages`), or the exact answer (a text).
     #[schemars(with = "Option<OneOrMany<String>>")]
     pub(super) expect: Option<Spanned<Lines>>,
@@ -136,6 +145,10 @@ pub(super) struct CheckEntry {
     pub(super) expect_contains: Option<OneOrMany<String>>,
     /// Whether anything happens to the call at all.
     pub(super) expect_changed: Option<bool>,
+    /// The names of the tools on offer, exactly.
+    pub(super) expect_tools: Option<Vec<String>>,
+    /// A text, or texts, that the question to the manipulator's model holds.
+    pub(super) expect_question: Option<OneOrMany<String>>,
     /// The fault that the call meets, by name.
     #[schemars(with = "Option<String>")]
     pub(super) expect_fault: Option<Spanned<String>>,

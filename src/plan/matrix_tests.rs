@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Check, Injection, Operator, parse};
 use crate::{
-    manipulator::Context,
+    manipulator::{Adaptive, Context},
     plan::{Operation, catalogue},
     surface::{self, Answer, Conversation, Reply, Surface, SurfaceError, ToolCall},
     trajectory::{Side, Usage},
@@ -23,7 +23,13 @@ fn play(surface: &dyn Surface, injection: &Injection, check: &Check) -> Result<(
     // Who carries a name has spoken before: a surface without names knows agents by their earlier answers.
     let spoken = check.messages.iter().filter_map(|message| Some((message.name.clone()?, message.text())));
     let earlier: Vec<_> = check.earlier.iter().cloned().chain(spoken).collect();
-    let context = Context { agent: &check.agent, conversation: &asked, earlier: &earlier, draw: 7 };
+    let context = Context {
+        agent: &check.agent,
+        conversation: &asked,
+        earlier: &earlier,
+        draw: 7,
+        adaptive: Adaptive::default(),
+    };
     match (&injection.operator, &check.answer) {
         (Operator::Manipulator { side: Side::Request, .. }, _) => {
             let after = injection.edit_request(&asked, &context).map_err(|error| error.to_string())?;

@@ -13,6 +13,7 @@ mod dialogue;
 mod error;
 mod explain;
 mod file;
+mod page;
 mod read;
 mod resolve;
 mod validate;
@@ -28,11 +29,12 @@ pub use check::{Check, CheckReport, Expect};
 pub use decide::{Decision, Facts, Hit, Miss, decide};
 pub use error::{PlanError, Problem};
 pub use explain::explain;
+pub use page::page;
 pub use resolve::{Called, Unresolvable, resolve};
 pub use when::{Target, When};
 
 use crate::fault::Fault;
-use crate::manipulator::{self, Context, Manipulator, ManipulatorError};
+use crate::manipulator::{self, Adaptive, Context, Manipulator, ManipulatorError};
 use crate::surface::{Conversation, Reply};
 use crate::trajectory::{FailureMode, Side};
 
@@ -103,7 +105,7 @@ impl Injection {
     ) -> Result<Conversation, ManipulatorError> {
         match &self.operator {
             Operator::Manipulator { side: Side::Request, manipulator } => {
-                manipulator::edited_request(manipulator.as_ref(), request, context)
+                manipulator::edited_request(manipulator.as_ref(), request, &self.seen_in(context))
             }
             _ => Err(ManipulatorError::WrongSide),
         }
@@ -116,10 +118,28 @@ impl Injection {
     pub fn edit_reply(&self, reply: &Reply, context: &Context<'_>) -> Result<Reply, ManipulatorError> {
         match &self.operator {
             Operator::Manipulator { side: Side::Response, manipulator } => {
-                manipulator::edited_reply(manipulator.as_ref(), reply, self.choice, context)
+                manipulator::edited_reply(manipulator.as_ref(), reply, self.choice, &self.seen_in(context))
             }
             _ => Err(ManipulatorError::WrongSide),
         }
+    }
+
+    /// Whether its edit may need a model's answer.
+    pub fn asks_model(&self) -> bool {
+        matches!(&self.operator, Operator::Manipulator { manipulator, .. } if manipulator.asks_model())
+    }
+
+    /// The context, with what this injection plants.
+    fn seen_in<'a>(&self, context: &Context<'a>) -> Context<'a> {
+        let adaptive = Adaptive { failure_mode: self.failure_mode, ..context.adaptive };
+        Context { adaptive, ..*context }
+    }
+}
+
+impl Plan {
+    /// Whether an edit of it may need a model's answer.
+    pub fn asks_model(&self) -> bool {
+        self.injections.iter().any(Injection::asks_model)
     }
 }
 

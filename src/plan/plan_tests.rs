@@ -115,11 +115,15 @@ fn parameters() {
         &injection("manipulator.negate_verdict = { x = 1 }"),
         &["5:32: unknown parameter `x` of `negate_verdict` (it has none)"],
     );
-    check(&injection("manipulator.drop_history = {}"), &["5:28: missing parameter `keep_last` of `drop_history`"]);
+    check(
+        &injection("manipulator.drop_history = {}"),
+        &["5:1: `drop_history`: expected `keep_last` or `keep_first`: at least one message is kept"],
+    );
     check(
         &injection("manipulator.drop_history = { keep_last = \"1\" }"),
         &["5:42: invalid type: string \"1\": expected a whole number from 1"],
     );
+    check(&injection("manipulator.rename_tool = {}"), &["5:27: missing parameter `tool` of `rename_tool`"]);
     check(
         &injection("manipulator.drop_history.keep_last = 0"),
         &["5:38: invalid value: integer `0`: expected a whole number from 1"],
@@ -247,7 +251,7 @@ fn checks() {
     check(
         &with(""),
         &[
-            "1:1: the check expects nothing (give `expect`, `expect_contains`, `expect_calls`, `expect_changed` or `expect_fault`)",
+            "1:1: the check expects nothing (give `expect`, `expect_contains`, `expect_calls`, `expect_changed`, `expect_tools`, `expect_question` or `expect_fault`)",
         ],
     );
     check(

@@ -17,7 +17,8 @@ fn shipped() -> Vec<(String, String)> {
         for entry in std::fs::read_dir(next).expect("the folder of plans") {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
-                folders.push(path);
+                // Templates have a format of their own, and tests beside it.
+                folders.extend((!path.ends_with("templates")).then_some(path));
             } else if path.extension().is_some_and(|extension| extension == "toml") {
                 let name = path.strip_prefix(folder()).expect("inside").to_string_lossy().replace('\\', "/");
                 found.push((name, std::fs::read_to_string(&path).expect("a text")));
@@ -25,7 +26,7 @@ fn shipped() -> Vec<(String, String)> {
         }
     }
     found.sort();
-    assert!(found.len() >= 14, "the plans are where they were");
+    assert!(found.len() >= 14 + 28, "the plans are where they were");
     found
 }
 
@@ -62,6 +63,41 @@ fn the_catalogue_page_has_one_true_row_for_each_plan() {
             }
         }
     }
+}
+
+#[test]
+fn the_catalogue_page_is_what_its_command_writes() {
+    let written = std::fs::read_to_string(folder().join("README.md")).unwrap_or_default();
+    let current = super::page(&shipped()).unwrap_or_else(|error| panic!("error: {error}"));
+    assert!(written == current, "write it anew: `aegis plan catalogue plans > plans/README.md`");
+}
+
+/// Every mode, on each side, by a model; each plan says code, name and taxonomy version.
+#[test]
+fn mast_is_whole() {
+    use crate::trajectory::{FailureMode, Side, TAXONOMY};
+    let plans = shipped();
+    for (mode, side) in FailureMode::ALL.iter().flat_map(|mode| [(*mode, "request"), (*mode, "response")]) {
+        let code = mode.code().to_lowercase();
+        let (name, text) = plans
+            .iter()
+            .find(|(name, _)| *name == format!("mast/{code}-{side}.toml"))
+            .unwrap_or_else(|| panic!("no plan of {code}, {side} side, by a model"));
+        let plan = parse(text, name).expect("reads");
+        let [injection] = plan.injections.as_slice() else { panic!("{name} plants one error") };
+        assert!(injection.asks_model() && injection.failure_mode == Some(mode), "{name}");
+        let expected = if side == "request" { Side::Request } else { Side::Response };
+        assert!(matches!(&injection.operator, Operator::Manipulator { side, .. } if *side == expected), "{name}");
+    }
+    for (name, text) in plans.iter().filter(|(name, _)| name.starts_with("mast/")) {
+        let plan = parse(text, name).expect("reads");
+        let mode = plan.injections.first().and_then(|injection| injection.failure_mode).expect("a mode");
+        let head = format!("# {} {} ({TAXONOMY}), ", mode.code(), mode.name());
+        assert!(text.starts_with(&head), "{name}: expected {head}");
+        assert!(name.starts_with(&format!("mast/{}-", mode.code().to_lowercase())), "{name}");
+    }
+    let rules = plans.iter().filter(|(name, _)| name.ends_with("-rule.toml")).count();
+    assert!(rules >= 12, "rule-based variants: {rules}");
 }
 
 /// The page's own example is a plan, too.

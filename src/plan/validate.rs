@@ -214,8 +214,9 @@ fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> O
     let asked = entry.present.iter().any(|key| key.starts_with("expect"));
     if !asked {
         let problem = Problem::new(entry.span.clone(), "the check expects nothing");
-        problems
-            .push(problem.hint("give `expect`, `expect_contains`, `expect_calls`, `expect_changed` or `expect_fault`"));
+        problems.push(problem.hint(
+            "give `expect`, `expect_contains`, `expect_calls`, `expect_changed`, `expect_tools`, `expect_question` or `expect_fault`",
+        ));
     }
     let CheckEntry { agent, messages, reply, .. } = &entry.value;
     let messages = messages.as_ref().and_then(|list| conversation(list.get_ref(), problems));
@@ -234,14 +235,19 @@ fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> O
         }
     }
     let expect = expectations(&entry.value, answer.is_some(), problems);
+    let rewrite_calls = self::calls(&entry.value.rewrite_calls, problems);
+    let rewrites = entry.value.rewrite.is_some() || !rewrite_calls.is_empty();
+    let rewrite = rewrites.then(|| (entry.value.rewrite.clone().unwrap_or_default(), rewrite_calls));
     Some(Check {
         agent: agent.as_ref()?.get_ref().clone(),
         call: entry.value.call,
         step: entry.value.step,
         messages: messages?,
         earlier,
+        tools: entry.value.tools.clone(),
         json: entry.value.json,
         answer,
+        rewrite,
         expect,
         line: line_of(text, entry.span.start),
     })
@@ -289,6 +295,10 @@ fn expectations(entry: &CheckEntry, replied: bool, problems: &mut Vec<Problem>) 
     }
     if let Some(texts) = &entry.expect_contains {
         expect.extend(texts.0.iter().cloned().map(Expect::Contains));
+    }
+    expect.extend(entry.expect_tools.clone().map(Expect::Tools));
+    if let Some(texts) = &entry.expect_question {
+        expect.extend(texts.0.iter().cloned().map(Expect::Question));
     }
     expect.extend(entry.expect_changed.map(Expect::Changed));
     if let Some(name) = &entry.expect_fault {

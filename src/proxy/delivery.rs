@@ -2,7 +2,8 @@
 //! stands.
 //!
 //! Held are only the end marker of an event stream, the last chunk of a body of known length, or the end of the body;
-//! every other frame is passed at once. Dropping a delivery cancels the upstream call and records that the client left.
+//! every other frame is passed at once. Where a model must be asked before anything can pass, comments keep the stream
+//! alive; they are no part of what was delivered, and stand in no record. Dropping a delivery cancels the upstream call and records that the client left.
 
 use std::{
     collections::VecDeque,
@@ -14,12 +15,14 @@ use std::{
 
 use bytes::Bytes;
 use hyper::{
-    HeaderMap,
+    HeaderMap, Response,
     body::{Body, Frame, SizeHint},
 };
 use tokio::time::Sleep;
 
-use super::{disturb::Breach, headers, open_step::OpenStep, socket::Link, upstream::ReceivedBody};
+use super::{
+    disturb::Breach, exchange::Interrupted, headers, open_step::OpenStep, socket::Link, upstream::ReceivedBody,
+};
 use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
 
 /// Why a reply ends without its end. The client sees its connection close.
@@ -37,12 +40,36 @@ pub(super) enum DeliveryError {
     /// A planned fault.
     #[error("the connection was closed")]
     Breached,
+    /// The exchange was interrupted after its head had gone out.
+    #[error("the reply could not be delivered")]
+    Interrupted,
+}
+
+/// What keeps a held stream alive: a comment, which readers of event streams pass over.
+const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+
+/// An edit under way; its step is recorded by it, however it ends.
+pub(super) type Edit = Pin<Box<dyn Future<Output = Result<Response<Delivery>, Interrupted>> + Send>>;
+
+/// A reply that waits for its edit.
+struct Held {
+    edit: Edit,
+    every: Duration,
+    next: Pin<Box<Sleep>>,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Held").field("every", &self.every).finish_non_exhaustive()
+    }
 }
 
 /// A reply body.
 #[derive(Debug)]
 pub(super) struct Delivery {
     source: ReceivedBody,
+    /// What makes the reply, as long as it is under way.
+    edit: Option<Held>,
     step: Option<Box<OpenStep>>,
     /// Watches an event stream for its end marker.
     splitter: Option<Splitter>,
@@ -76,6 +103,7 @@ impl Delivery {
         let size = source.size_hint();
         Self {
             source,
+            edit: None,
             step: None,
             splitter: None,
             remaining: None,
@@ -90,6 +118,12 @@ impl Delivery {
             handed_at: 0,
             failure: None,
         }
+    }
+
+    /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.
+    pub(super) fn held(edit: Edit, every: Duration) -> Self {
+        let next = Box::pin(tokio::time::sleep(every));
+        Self { edit: Some(Held { edit, every, next }), size: SizeHint::default(), ..Self::made(Bytes::new()) }
     }
 
     /// A body of the proxy's own.
@@ -131,6 +165,23 @@ impl Delivery {
         self.link = Some(link);
         self.permit = Some(permit);
         self
+    }
+
+    /// Waits for the edit of a held reply, and goes on as its delivery. `Some` is a comment for the meantime.
+    fn poll_edit(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, DeliveryError>> {
+        let Some(held) = &mut self.edit else { return Poll::Ready(Ok(None)) };
+        if let Poll::Ready(edited) = held.edit.as_mut().poll(context) {
+            self.edit = None;
+            let Ok(response) = edited else { return Poll::Ready(Err(DeliveryError::Interrupted)) };
+            let delivery = response.into_body();
+            let (permit, link, handed_at) = (self.permit.take(), self.link.take(), self.handed_at);
+            *self = Self { permit, link, handed_at, ..delivery };
+            return Poll::Ready(Ok(None));
+        }
+        ready!(held.next.as_mut().poll(context));
+        let next = tokio::time::Instant::now() + held.every;
+        held.next.as_mut().reset(next);
+        Poll::Ready(Ok(Some(Bytes::from_static(KEEP_ALIVE))))
     }
 
     /// Takes a chunk from the upstream.
@@ -284,6 +335,14 @@ impl Body for Delivery {
             if self.over {
                 return Poll::Ready(None);
             }
+            match ready!(self.poll_edit(context)) {
+                Ok(None) => {}
+                Ok(Some(comment)) => self.ready.push_back(comment),
+                Err(error) => self.failure = Some(error),
+            }
+            if self.failure.is_some() || !self.ready.is_empty() {
+                continue;
+            }
             if let Err(error) = ready!(self.poll_breach(context)) {
                 self.failure = Some(error);
                 continue;
@@ -312,7 +371,11 @@ impl Body for Delivery {
 
     fn is_end_stream(&self) -> bool {
         let closed = self.step.as_ref().is_none_or(|step| step.is_closed());
-        self.ready.is_empty() && self.held.is_empty() && closed && (self.over || self.source.is_end_stream())
+        self.edit.is_none()
+            && self.ready.is_empty()
+            && self.held.is_empty()
+            && closed
+            && (self.over || self.source.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {

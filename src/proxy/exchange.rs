@@ -7,8 +7,9 @@ use http_body_util::{Either, Full};
 use hyper::{Request, Response, body::Incoming, http::request::Parts};
 
 use super::{
-    Proxy, arrival,
+    Limits, Proxy, arrival,
     arrival::{Hinted, Kind},
+    ask,
     delivery::Delivery,
     disturb::Breach,
     error::ProxyError,
@@ -69,41 +70,44 @@ impl Proxy {
 
         let (mut step, conversation, earlier) = self.open(&call, &hinted, link)?;
         let decision = inject::decide(&step, conversation.as_ref(), earlier);
-        let answered = self.answer(&mut step, call, conversation, &decision).await;
-        let response = match answered {
-            Ok(response) => response,
-            Err(Interrupted::Error(error)) => {
-                step.close(error.cause())?;
-                return Err(Interrupted::Error(error));
+        match self.answer(&mut step, call, conversation.as_ref(), &decision).await {
+            Ok(received) if inject::is_held(&step, &decision, &received) => {
+                Ok(self.hold(step, decision, conversation, received))
             }
-            Err(Interrupted::Hushed) => {
-                step.close(CloseCause::Injected)?;
-                return Err(Interrupted::Hushed);
-            }
-        };
-        let (mut head, body) = response.into_parts();
-        let length = hyper::body::Body::size_hint(&body).exact().filter(|_| !headers::is_event_stream(&head.headers));
-        let breach = decision.faults.iter().find_map(|fault| Breach::of(&fault.disturbance, length));
-        if breach.as_ref().is_some_and(Breach::is_clean) {
-            // The shorter reply is framed as a whole one.
-            head.headers.remove(hyper::header::CONTENT_LENGTH);
+            Ok(received) => deliver(step, decision, conversation, received, &self.limits).await,
+            Err(interrupted) => Err(closed(&mut step, interrupted)?),
         }
-        let delivery = Delivery::of_step(body, &head.headers, Box::new(step), breach, self.limits.silence_timeout)?;
-        Ok(Response::from_parts(head, delivery))
     }
 
-    /// From the open step to the reply that is to be delivered.
+    /// A streamed reply whose edit takes a while: its head goes out now, its frames when the edit is made.
+    fn hold(
+        &self,
+        step: OpenStep,
+        decision: inject::Decided,
+        conversation: Option<Conversation>,
+        received: Response<ReceivedBody>,
+    ) -> Response<Delivery> {
+        let (mut head, body) = received.into_parts();
+        let received = Response::from_parts(head.clone(), body);
+        headers::body_changed(&mut head.headers);
+        let limits = self.limits.clone();
+        let every = step.run.asking.as_ref().map(|asking| asking.settings().keep_alive).unwrap_or_default();
+        let edit = async move { deliver(step, decision, conversation, received, &limits).await };
+        Response::from_parts(head, Delivery::held(Box::pin(edit), every))
+    }
+
+    /// From the open step to the upstream's reply.
     async fn answer(
         &self,
         step: &mut OpenStep,
         call: ModelCall,
-        conversation: Option<Conversation>,
+        conversation: Option<&Conversation>,
         decision: &inject::Decided,
     ) -> Result<Response<ReceivedBody>, Interrupted> {
         if let Some(made) = faults::disturb_request(step, decision).await? {
             return Ok(made);
         }
-        let body = inject::edit_request(step, decision, conversation.as_ref(), &call.body)?;
+        let body = inject::edit_request(step, decision, conversation, &call.body).await?;
         let own = step.run.upstream.clone();
         let asker = own.is_some().then(|| step.asker(&call.body));
         let mut sent = self.to_upstream(call, body);
@@ -113,8 +117,7 @@ impl Proxy {
         let mut received = own.as_ref().unwrap_or(&self.upstream).send(sent).await?;
         headers::strip_hop_by_hop(received.headers_mut());
         step.answered(received.status(), received.headers());
-        let edited = inject::edit_response(step, decision, conversation.as_ref(), received, &self.limits).await?;
-        reshape::reshape(step, decision, edited, &self.limits).await
+        Ok(received)
     }
 
     /// Fixes run, agent and numbers, and writes the opening record.
@@ -141,6 +144,7 @@ impl Proxy {
         let opening = opening_run.opening();
         let (numbers, earlier) = run.arrive(&attribution, body_hash, hinted.retry);
         let mut step = OpenStep::new(run, numbers, attribution, surface, (body_hash, call.received), Arc::clone(link));
+        step.patience = ask::patience(&call.parts.headers);
         link.enter();
         let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
         let opened = step.run.recorder.open(Open {
@@ -211,4 +215,40 @@ impl Proxy {
     fn hint_headers(&self) -> [&str; 2] {
         [&self.identity.hints.run_header, &self.identity.hints.agent_header]
     }
+}
+
+/// Edits the reply where an edit is due, and sends it on its way to the client, with what a fault does to it.
+async fn deliver(
+    mut step: OpenStep,
+    decision: inject::Decided,
+    conversation: Option<Conversation>,
+    received: Response<ReceivedBody>,
+    limits: &Limits,
+) -> Result<Response<Delivery>, Interrupted> {
+    let edited = inject::edit_response(&mut step, &decision, conversation.as_ref(), received, limits).await;
+    let reshaped = match edited {
+        Ok(edited) => reshape::reshape(&mut step, &decision, edited, limits).await,
+        Err(interrupted) => Err(interrupted),
+    };
+    let (mut head, body) = match reshaped {
+        Ok(response) => response.into_parts(),
+        Err(interrupted) => return Err(closed(&mut step, interrupted)?),
+    };
+    let length = hyper::body::Body::size_hint(&body).exact().filter(|_| !headers::is_event_stream(&head.headers));
+    let breach = decision.faults.iter().find_map(|fault| Breach::of(&fault.disturbance, length));
+    if breach.as_ref().is_some_and(Breach::is_clean) {
+        // The shorter reply is framed as a whole one.
+        head.headers.remove(hyper::header::CONTENT_LENGTH);
+    }
+    let delivery = Delivery::of_step(body, &head.headers, Box::new(step), breach, limits.silence_timeout)?;
+    Ok(Response::from_parts(head, delivery))
+}
+
+/// Closes the step of an exchange that has no reply.
+fn closed(step: &mut OpenStep, interrupted: Interrupted) -> Result<Interrupted, ProxyError> {
+    step.close(match &interrupted {
+        Interrupted::Error(error) => error.cause(),
+        Interrupted::Hushed => CloseCause::Injected,
+    })?;
+    Ok(interrupted)
 }

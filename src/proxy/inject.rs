@@ -7,12 +7,12 @@ use bytes::Bytes;
 use hyper::{Response, header};
 
 use super::{
-    Limits, decode, error::ProxyError, exchange::Interrupted, headers, open_step::OpenStep, runs::Run,
+    Limits, ask, decode, error::ProxyError, exchange::Interrupted, headers, open_step::OpenStep, runs::Run,
     upstream::ReceivedBody,
 };
 use crate::{
     fault::Disturbance,
-    manipulator::Context,
+    manipulator::{Adaptive, Context},
     plan::{self, Decision, Facts, Hit, Injection, Operator},
     recording::{Inject, ManipulatorFailed},
     surface::{Conversation, Reply, Surface, SurfaceError, sse},
@@ -45,6 +45,9 @@ pub(super) fn conversation(
     body: &[u8],
 ) -> Result<Option<Conversation>, ProxyError> {
     let (Some(plan), Some(surface)) = (&run.plan, surface) else { return Ok(None) };
+    if plan.asks_model() {
+        run.learn_task(|| Some(surface.outline(body).ok()?.first_user?.into_owned()));
+    }
     let aimed = |injection: &Injection| injection.agents.matches(attribution.agent.as_str());
     if !plan.injections.iter().any(aimed) {
         return Ok(None);
@@ -94,20 +97,22 @@ fn note_divergence(step: &OpenStep, conversation: Option<&Conversation>) {
 }
 
 /// The body that goes upstream: the client's own, or the edited one.
-pub(super) fn edit_request(
+pub(super) async fn edit_request(
     step: &mut OpenStep,
     decided: &Decided,
     conversation: Option<&Conversation>,
     body: &Bytes,
 ) -> Result<Bytes, Interrupted> {
     let mut current = (body.clone(), None::<Conversation>);
+    let until = step.deadline();
     for hit in &decided.edits.request {
         let (Some(surface), Some(original)) = (step.surface, conversation) else { break };
         let Some(injection) = injection(step, hit).cloned() else { continue };
         let before = current.1.as_ref().unwrap_or(original);
         let answers = step.run.answers();
-        let context = context(step, before, &answers, hit);
-        let edited = injection.edit_request(before, &context).map_err(|error| error.to_string()).and_then(|after| {
+        let edit =
+            |adaptive: Adaptive<'_>| injection.edit_request(before, &context(step, before, &answers, hit, adaptive));
+        let edited = ask::told(step, hit, &injection, until, edit).await?.and_then(|after| {
             let written = surface.write_request(&current.0, before, &after).map_err(|error| error.to_string())?;
             let read = surface.read_request(&written).map_err(|error| error.to_string())?;
             Ok((written, read))
@@ -164,13 +169,16 @@ pub(super) async fn edit_response(
         }
     };
     let untouched = current.0.clone();
+    let until = step.deadline();
     for hit in &decided.edits.response {
         let Some(injection) = injection(step, hit).cloned() else { continue };
         let answers = step.run.answers();
-        let context = context(step, conversation, &answers, hit);
-        let edited = injection.edit_reply(&current.1, &context).map_err(|error| error.to_string());
-        let written =
-            edited.and_then(|after| write(surface, streamed, &current, &after).map_err(|error| error.to_string()));
+        let edit = |adaptive: Adaptive<'_>| {
+            injection.edit_reply(&current.1, &context(step, conversation, &answers, hit, adaptive))
+        };
+        let written = ask::told(step, hit, &injection, until, edit)
+            .await?
+            .and_then(|after| write(surface, streamed, &current, &after).map_err(|error| error.to_string()));
         match written {
             Ok(written) => {
                 record(step, hit.injection, hit.draw, Side::Response, Some((&current.0, &written.0)))?;
@@ -187,6 +195,17 @@ pub(super) async fn edit_response(
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
     Ok(Response::from_parts(head, made(current.0, streamed)))
+}
+
+/// Whether the reply is held until a model has answered while its client waits for a stream. Such a client is shown
+/// that the stream is alive; one that waits for a whole reply, or for packed bytes, just waits.
+pub(super) fn is_held(step: &OpenStep, decided: &Decided, received: &Response<ReceivedBody>) -> bool {
+    let asks = |hit: &Hit| injection(step, hit).is_some_and(Injection::asks_model);
+    received.status().is_success()
+        && headers::is_event_stream(received.headers())
+        && !received.headers().contains_key(header::CONTENT_ENCODING)
+        && step.surface.is_some()
+        && decided.edits.response.iter().any(asks)
 }
 
 /// A reply that was to be read whole.
@@ -253,8 +272,9 @@ fn context<'a>(
     conversation: &'a Conversation,
     earlier: &'a [(String, String)],
     hit: &Hit,
+    adaptive: Adaptive<'a>,
 ) -> Context<'a> {
-    Context { agent: step.attribution.agent.as_str(), conversation, earlier, draw: hit.draw }
+    Context { agent: step.attribution.agent.as_str(), conversation, earlier, draw: hit.draw, adaptive }
 }
 
 /// Writes down what is about to be done, and counts it.

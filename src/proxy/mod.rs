@@ -2,6 +2,7 @@
 //! manipulator does, or whether the upstream is real.
 
 mod arrival;
+mod ask;
 mod control;
 mod decode;
 mod delivery;
@@ -16,6 +17,7 @@ mod inject;
 mod open_step;
 mod pool;
 mod reshape;
+mod recorded_answers;
 mod runs;
 mod socket;
 mod tls;
@@ -33,6 +35,7 @@ use std::{
     time::Duration,
 };
 
+pub use ask::{AnswerFormat, Asking, AskingSettings, Budget, Price, Spent};
 use bytes::Bytes;
 pub use control::serve_control;
 pub use error::ProxyError;
@@ -43,6 +46,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
+pub use recorded_answers::RecordedAnswers;
 pub use runs::{Run, RunSetup, RunTemplate, Runs};
 use tokio::{net::TcpListener, sync::Semaphore};
 

@@ -1,6 +1,10 @@
 //! A step between its first record and its last: dropped early, it still closes its record.
 
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
@@ -34,6 +38,8 @@ pub(super) struct OpenStep {
     pub(super) body_hash: u128,
     pub(super) link: Arc<Link>,
     pub(super) delivered: Option<Bytes>,
+    /// How long the client says that it waits.
+    pub(super) patience: Option<Duration>,
     head: Option<(StatusCode, HeaderMap)>,
     streamed: bool,
     tape: Vec<(Bytes, u64)>,
@@ -62,6 +68,7 @@ impl OpenStep {
             body_hash,
             link,
             delivered: None,
+            patience: None,
             head: None,
             streamed: false,
             tape: Vec::new(),
@@ -82,6 +89,11 @@ impl OpenStep {
             attribution: self.attribution.clone(),
             asked: asked.clone(),
         }
+    }
+
+    /// When an edit by a model that begins now must be done; `None` where there is no such model.
+    pub(super) fn deadline(&self) -> Option<tokio::time::Instant> {
+        Some(self.run.asking.as_ref()?.deadline(self.patience, self.received.elapsed()))
     }
 
     /// The head of the reply is there.

@@ -4,13 +4,13 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use super::{error::ProxyError, upstream::Upstream};
+use super::{ask::Asking, error::ProxyError, upstream::Upstream};
 use crate::{
     fault::{Level, Window},
     plan::{Decision, Plan},
@@ -51,6 +51,7 @@ pub struct RunSetup {
 #[derive(Debug)]
 pub struct Runs {
     template: RunTemplate,
+    asking: Option<Arc<Asking>>,
     open: Mutex<HashMap<RunId, Arc<Run>>>,
     sealed: Mutex<HashSet<RunId>>,
 }
@@ -66,6 +67,9 @@ pub struct Run {
     pub plan: Option<Arc<Plan>>,
     /// Its upstream, if it has one of its own.
     pub upstream: Option<Arc<dyn Upstream>>,
+    /// The model that its manipulators may ask.
+    pub asking: Option<Arc<Asking>>,
+    task: OnceLock<String>,
     last_seen_us: AtomicU64,
     state: Mutex<State>,
     opening: Mutex<()>,
@@ -119,7 +123,13 @@ pub struct Numbers {
 impl Runs {
     /// No run yet.
     pub fn new(template: RunTemplate) -> Self {
-        Self { template, open: Mutex::default(), sealed: Mutex::default() }
+        Self { template, asking: None, open: Mutex::default(), sealed: Mutex::default() }
+    }
+
+    /// With a model that the manipulators of all runs may ask.
+    #[must_use]
+    pub fn asking(self, model: Arc<Asking>) -> Self {
+        Self { asking: Some(model), ..self }
     }
 
     /// What runs start from.
@@ -147,7 +157,7 @@ impl Runs {
         if locked(&self.sealed).contains(id) {
             return Err(ProxyError::Sealed(id.clone()));
         }
-        let run = Arc::new(Run::create(id.clone(), setup, &self.template).map_err(|error| match error {
+        let run = Arc::new(Run::create(id.clone(), setup, self).map_err(|error| match error {
             RecordingError::Sealed { .. } => ProxyError::Sealed(id.clone()),
             other => ProxyError::Recording(other),
         })?);
@@ -186,7 +196,8 @@ impl Runs {
 }
 
 impl Run {
-    fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
+    fn create(id: RunId, setup: RunSetup, runs: &Runs) -> Result<Self, RecordingError> {
+        let template = &runs.template;
         let RunSetup { plan, upstream } = setup;
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
@@ -201,6 +212,8 @@ impl Run {
             recorder,
             plan,
             upstream,
+            asking: runs.asking.clone(),
+            task: OnceLock::new(),
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
             opening: Mutex::default(),
@@ -210,6 +223,20 @@ impl Run {
     /// The run's directory.
     pub fn dir(&self) -> &Path {
         self.recorder.dir()
+    }
+
+    /// The run's task as far as it is known: what its first call was about.
+    pub fn task(&self) -> Option<&str> {
+        self.task.get().map(String::as_str)
+    }
+
+    /// Keeps the run's task; only the first one counts.
+    pub fn learn_task(&self, task: impl FnOnce() -> Option<String>) {
+        if self.task.get().is_none()
+            && let Some(task) = task()
+        {
+            let _ = self.task.set(task);
+        }
     }
 
     /// Held from the fixing of a step's numbers to its opening record, so that a killed proxy leaves no hole in the

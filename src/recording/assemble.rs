@@ -7,10 +7,10 @@ use bytes::Bytes;
 use super::{
     Manifest,
     decode::{Body, Library},
-    record::{CloseRecord, InjectRecord, OpenRecord, Record},
+    record::{CloseRecord, InjectRecord, ManipulatorRecord, OpenRecord, Record},
     turns,
 };
-use crate::trajectory::{Attempt, CloseCause, InjectedError, Label, Side, Step, StepIndex, Trajectory};
+use crate::trajectory::{Attempt, CloseCause, InjectedError, Label, Side, Step, StepIndex, Trajectory, Usage};
 
 /// A run as it was recorded.
 #[derive(Debug, Clone)]
@@ -25,6 +25,8 @@ pub struct Recording {
     pub notes: Vec<String>,
     /// Edits that could not be made.
     pub manipulator_failures: Vec<ManipulatorFailure>,
+    /// What manipulators asked their model, in order.
+    pub manipulator_questions: Vec<ManipulatorQuestion>,
     /// `label.json`.
     pub label: Option<Label>,
     /// Whether the run was sealed; its log was then checked against the seal.
@@ -71,6 +73,37 @@ pub struct ManipulatorFailure {
     pub why: String,
 }
 
+/// What a manipulator asked its model, and what that said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ManipulatorQuestion {
+    /// Step of the run.
+    pub step: StepIndex,
+    /// Attempt of the step.
+    pub attempt: u32,
+    /// Index of the injection in its plan.
+    pub injection: u32,
+    /// The manipulator, by name.
+    pub operator: String,
+    /// Whom it asked.
+    pub upstream: String,
+    /// The model that was asked for.
+    pub model: String,
+    /// What the question was made from, with its version.
+    pub template: String,
+    /// The question's body.
+    pub question: Bytes,
+    /// The answer's body; empty when none came.
+    pub answer: Bytes,
+    /// Why there is no answer that could be read.
+    pub error: Option<String>,
+    /// Token counts as the backend said them.
+    pub usage: Option<Usage>,
+    /// What it cost, in the unit of the configured prices.
+    pub cost: Option<f64>,
+    /// How long it took, in microseconds.
+    pub took_us: u64,
+}
+
 /// Gathers records, in the order of the log.
 #[derive(Debug)]
 pub(super) struct Assembly {
@@ -81,6 +114,7 @@ pub(super) struct Assembly {
     injected: BTreeMap<(StepIndex, u32), (u32, InjectedError)>,
     notes: Vec<String>,
     failures: Vec<ManipulatorFailure>,
+    questions: Vec<ManipulatorQuestion>,
 }
 
 impl Assembly {
@@ -93,6 +127,7 @@ impl Assembly {
             injected: BTreeMap::new(),
             notes: Vec::new(),
             failures: Vec::new(),
+            questions: Vec::new(),
         }
     }
 
@@ -103,13 +138,7 @@ impl Assembly {
             Record::Open(open) => self.open(open)?,
             Record::Inject(inject) => self.inject(&inject)?,
             Record::Close(close) => self.close(*close)?,
-            Record::Manipulator(failed) => self.failures.push(ManipulatorFailure {
-                step: failed.step,
-                attempt: failed.attempt,
-                injection: failed.injection,
-                operator: failed.operator.into_owned(),
-                why: failed.why.into_owned(),
-            }),
+            Record::Manipulator(record) => self.manipulator(record)?,
             Record::Note(note) => self.notes.push(note.text.into_owned()),
             Record::Gap(gap) => self.notes.push(format!("gap: {}", gap.text)),
             Record::Stop(_) | Record::Unknown => {}
@@ -144,6 +173,7 @@ impl Assembly {
             exchanges: self.exchanges,
             notes: self.notes,
             manipulator_failures: self.failures,
+            manipulator_questions: self.questions,
             label: None,
             sealed: false,
             open_exchanges,
@@ -214,6 +244,35 @@ impl Assembly {
             delivered: false,
         };
         self.injected.insert((inject.step, inject.injection), (inject.attempt, error));
+        Ok(())
+    }
+
+    fn manipulator(&mut self, record: ManipulatorRecord<'_>) -> Result<(), String> {
+        let ManipulatorRecord { step, attempt, injection, operator, why, asked } = record;
+        let operator = operator.into_owned();
+        if let Some(asked) = asked {
+            let question = self.library.body(&asked.question)?.bytes;
+            let answer = asked.answer.as_ref().map(|body| self.library.body(body)).transpose()?;
+            self.questions.push(ManipulatorQuestion {
+                step,
+                attempt,
+                injection,
+                operator: operator.clone(),
+                upstream: asked.upstream.into_owned(),
+                model: asked.model.into_owned(),
+                template: asked.template.into_owned(),
+                question,
+                answer: answer.map(|body| body.bytes).unwrap_or_default(),
+                error: asked.error.map(std::borrow::Cow::into_owned),
+                usage: asked.usage,
+                cost: asked.cost,
+                took_us: asked.took_us,
+            });
+        }
+        if let Some(why) = why {
+            let why = why.into_owned();
+            self.failures.push(ManipulatorFailure { step, attempt, injection, operator, why });
+        }
         Ok(())
     }
 

@@ -88,6 +88,37 @@ pub struct ManipulatorFailed<'a> {
     pub why: &'a str,
 }
 
+/// A manipulator asked its model.
+#[derive(Debug, Clone, Copy)]
+pub struct ManipulatorAsked<'a> {
+    /// Step of the run.
+    pub step: StepIndex,
+    /// Attempt of the step.
+    pub attempt: u32,
+    /// Index of the injection in its plan.
+    pub injection: u32,
+    /// The manipulator, by name.
+    pub operator: &'a str,
+    /// Whom it asked.
+    pub upstream: &'a str,
+    /// The model that was asked for.
+    pub model: &'a str,
+    /// What the question was made from, with its version.
+    pub template: &'a str,
+    /// The question's body.
+    pub question: &'a Bytes,
+    /// The answer's body; `None` when none came.
+    pub answer: Option<&'a Bytes>,
+    /// Why there is no answer that could be read.
+    pub error: Option<&'a str>,
+    /// Token counts as the backend said them.
+    pub usage: Option<Usage>,
+    /// What it cost, in the unit of the configured prices.
+    pub cost: Option<f64>,
+    /// How long it took, in microseconds.
+    pub took_us: u64,
+}
+
 /// The reply as the upstream sent it.
 #[derive(Debug, Clone, Copy)]
 pub enum Captured<'a> {

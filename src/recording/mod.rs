@@ -36,9 +36,9 @@ mod turns;
 #[cfg(test)]
 mod tests;
 
-pub use assemble::{ExchangeDetail, ManipulatorFailure, Recording};
+pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording};
 pub use error::RecordingError;
-pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorFailed, Open};
+pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open};
 pub use label::label_run;
 pub use manifest::{Manifest, Seal, Versions, read_label, write_label};
 pub use read::read;

@@ -85,14 +85,36 @@ pub(super) struct InjectRecord<'a> {
     pub(super) body: Option<BodyRecord<'a>>,
 }
 
-/// A manipulator could not make its edit; the step passed untouched.
+/// A manipulator asked its model (`asked`), or could not make its edit (`why`): the step passed untouched.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ManipulatorRecord<'a> {
     pub(super) step: StepIndex,
     pub(super) attempt: u32,
     pub(super) injection: u32,
     pub(super) operator: Text<'a>,
-    pub(super) why: Text<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<Text<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<Box<AskedRecord<'a>>>,
+}
+
+/// A question to the manipulator's model, and its answer, as they went over the wire.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct AskedRecord<'a> {
+    pub(super) upstream: Text<'a>,
+    pub(super) model: Text<'a>,
+    pub(super) template: Text<'a>,
+    pub(super) question: BodyRecord<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<BodyRecord<'a>>,
+    /// Why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<Text<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cost: Option<f64>,
+    pub(super) took_us: u64,
 }
 
 /// An exchange has ended; written before the end of the reply is released.

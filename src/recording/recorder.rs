@@ -12,13 +12,16 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Captured, Close, Durability, Inject, Manifest, ManipulatorFailed, Open, RecordingError, Seal, Settings,
+    Captured, Close, Durability, Inject, Manifest, ManipulatorAsked, ManipulatorFailed, Open, RecordingError, Seal,
+    Settings,
     content_hash::ContentHash,
     disk::Disk,
     encode::{Encoder, Prepared},
     log::{Log, Ready, error_text},
     manifest::{read_json, write_json},
-    record::{CloseRecord, Headers, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord},
+    record::{
+        AskedRecord, CloseRecord, Headers, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord,
+    },
     recover::recover,
     redact::Redactor,
     seal,
@@ -180,9 +183,39 @@ impl Recorder {
             attempt: failed.attempt,
             injection: failed.injection,
             operator: failed.operator.into(),
-            why: self.encoder.redactor.text(failed.why),
+            why: Some(self.encoder.redactor.text(failed.why)),
+            asked: None,
         });
         self.write(&record, &[])
+    }
+
+    /// Records what a manipulator asked its model and what that said. To be called before the answer is used.
+    ///
+    /// # Errors
+    /// As [`Recorder::open`].
+    pub fn manipulator_asked(&self, asked: ManipulatorAsked<'_>) -> Result<(), RecordingError> {
+        let redactor = &self.encoder.redactor;
+        let question = self.encoder.prepare(asked.question, None, None);
+        let answer = asked.answer.map(|body| self.encoder.prepare(body, None, None));
+        let record = Record::Manipulator(ManipulatorRecord {
+            step: asked.step,
+            attempt: asked.attempt,
+            injection: asked.injection,
+            operator: asked.operator.into(),
+            why: None,
+            asked: Some(Box::new(AskedRecord {
+                upstream: asked.upstream.into(),
+                model: asked.model.into(),
+                template: asked.template.into(),
+                question: question.record(),
+                answer: answer.as_ref().map(Prepared::record),
+                error: asked.error.map(|error| redactor.text(error)),
+                usage: asked.usage,
+                cost: asked.cost,
+                took_us: asked.took_us,
+            })),
+        });
+        self.write(&record, &[(Some(&question), false), (answer.as_ref(), false)])
     }
 
     /// Records words about the run. A failure shows in [`Recorder::is_stopped`].

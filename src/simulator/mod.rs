@@ -14,6 +14,7 @@ mod plan;
 mod problem;
 mod reading;
 mod reply;
+mod rewriting;
 mod stated;
 mod stored;
 mod upstream;

@@ -33,6 +33,8 @@ pub struct Conversation {
     pub max_tokens: Option<u64>,
     /// Strings at which the answer stops.
     pub stop: Vec<String>,
+    /// How answers are drawn.
+    pub sampling: Sampling,
     /// Caller-defined `metadata` entries.
     pub metadata: Vec<(String, String)>,
     /// The `user` field.
@@ -54,6 +56,17 @@ pub struct Vectors {
     pub base64: bool,
     /// How many numbers each has.
     pub dimensions: usize,
+}
+
+/// How answers are drawn, as far as a request says it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sampling {
+    /// The temperature.
+    pub temperature: Option<f64>,
+    /// The part of the probability mass that is sampled from.
+    pub top_p: Option<f64>,
+    /// The backend's seed.
+    pub seed: Option<i64>,
 }
 
 /// What identity needs of a request, read in one pass without building the whole view.

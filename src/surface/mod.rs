@@ -25,7 +25,7 @@ use bytes::Bytes;
 use crate::trajectory::Usage;
 pub use anthropic_messages::AnthropicMessages;
 pub use conversation::{
-    Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Tool, ToolCall, ToolChoice, Vectors,
+    Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Sampling, Tool, ToolCall, ToolChoice, Vectors,
 };
 pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;

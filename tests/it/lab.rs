@@ -11,7 +11,7 @@ use std::{
 use aegis::{
     identity::Identity,
     plan::{self, Plan},
-    proxy::{HttpUpstream, Limits, Origin, Proxy, RunTemplate, Runs, serve, upstream::Upstream},
+    proxy::{Asking, HttpUpstream, Limits, Origin, Proxy, RunTemplate, Runs, serve, upstream::Upstream},
     recording::{self, Recording, Settings},
     trajectory::{CloseCause, RunId, Step},
 };
@@ -38,6 +38,8 @@ pub struct Setup {
     /// The default upstream's own key.
     pub key: Option<&'static str>,
     pub ca_file: Option<PathBuf>,
+    /// The manipulators' model.
+    pub asking: Option<Arc<Asking>>,
 }
 
 impl Default for Setup {
@@ -53,6 +55,7 @@ impl Default for Setup {
             routes: Vec::new(),
             key: None,
             ca_file: None,
+            asking: None,
         }
     }
 }
@@ -103,10 +106,14 @@ impl Lab {
             plan: setup.plan,
             upstream: upstream.name().to_owned(),
         };
+        let runs = Runs::new(template);
         let proxy = Arc::new(Proxy {
             identity: identity(setup.config),
             upstream,
-            runs: Runs::new(template),
+            runs: match setup.asking {
+                Some(asking) => runs.asking(asking),
+                None => runs,
+            },
             default_run: setup.default_run.map(|run| RunId::parse(run).expect("an id")),
             routes: setup.routes.iter().map(|(model, ..)| regex::Regex::new(model).expect("a pattern")).collect(),
             allowed_hosts: Vec::new(),

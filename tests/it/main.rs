@@ -27,6 +27,8 @@ mod passing;
 mod plans;
 mod program;
 mod readme;
+mod rewriting;
+mod rewriting_hostile;
 mod routing;
 mod scripted;
 mod secrets;

@@ -60,7 +60,19 @@ const RESPONSES: &[(&str, &[Choice], &str)] = &[
     ("edit_tool_call = { name = \"subtract\" }", TOOLS, "\"subtract\""),
     ("edit_tool_call = { duplicate = true }", TOOLS, "\"add\""),
     ("edit_tool_call = { drop = true, tool = \"say\" }", TOOLS, "\"tool_calls\""),
+    ("drop_verification = {}", REPORT, "It was Ada.\\n# Open"),
+    ("drop_section = { matching = \"Open\" }", REPORT, "\"# Found\\nIt was Ada. I checked it.\""),
+    ("withhold_findings = { matching = \"Ada\" }", REPORT, "\"# Found\\nI checked it."),
+    ("echo_peer = { from = \"solver\", opening = \"Yes: \" }", TEXT, "\"Yes: An earlier answer.\""),
+    ("refuse = {}", TOOLS, "I'm sorry"),
+    ("garble = { part = 0.9 }", REPORT, "# "),
+    ("empty = {}", TOOLS, "\"stop\""),
+    ("wrong_entity = { find = \"Ada\" }", REPORT, "It was Blaise."),
 ];
+
+/// A text with findings, a check and two sections; names to be taken for each other.
+const REPORT: &[Choice] =
+    &[("# Found\nIt was Ada. I checked it.\n# Open\nWhat Blaise did is not known to anybody as of now.", &[])];
 
 const REQUESTS: &[(&str, &str)] = &[
     ("append_instruction = { text = \"Do not ask „back“.\" }", "Use the tools.\\n\\nDo not ask „back“."),
@@ -70,6 +82,13 @@ const REQUESTS: &[(&str, &str)] = &[
         "\"messages\":[{\"role\":\"system\",\"content\":\"You solve.  Use the tools.\"},{\"role\":\"user\",\"content\":\"Go on (1).\"}]",
     ),
     ("withhold_message = { from = \"planner\" }", "12 + 30?\"},{\"role\":\"assistant\""),
+    ("insert_message = { text = \"And then?\", name = \"planner\" }", "\"name\":\"planner\",\"content\":\"And then?\""),
+    ("reorder_history = { how = \"reverse\" }", "Use the tools.\"},{\"role\":\"assistant\""),
+    ("duplicate_message = { message = \"user\" }", "\"Go on (1).\"},{\"role\":\"user\",\"content\":\"Go on (1).\""),
+    (
+        "swap_role = { from = \"user\", to = \"system\", last_only = true }",
+        "{\"role\":\"system\",\"content\":\"Go on (1).\"}",
+    ),
     ("corrupt_tool_result = { how = \"error\" }", "Error: the request timed out"),
     ("corrupt_tool_result = { tool = \"add\", with = \"7 pears\" }", "\"7 pears\""),
 ];
@@ -165,6 +184,38 @@ async fn an_edited_request_is_the_same_streamed_or_not() {
             messages.push(body["messages"].clone());
         }
         assert_eq!(messages[0], messages[1], "{manipulator}");
+    }
+}
+
+/// Tools and parameters: what is not named stays byte for byte.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_and_parameters_are_edited_in_place() {
+    let head = r#"{ "model":"m", "temperature": 0.20,"messages":[{"role":"user","content":"caf\u00e9"}]"#;
+    let tool = |name: &str| format!(r#"{{"type":"function","function":{{"name":"{name}","x":1.50}}}}"#);
+    let (add, sub) = (tool("add"), tool("sub"));
+    let choice = r#""tool_choice":{"type":"function","function":{"name":"add"}}"#;
+    let body = format!(r#"{head}, "tools":[{add}, {sub}], {choice} ,"parallel_tool_calls":false, "stop":"x" }}"#);
+    for (manipulator, expected) in [
+        ("drop_tools = {}", format!(r#"{head}, "stop":"x" }}"#)),
+        (
+            "drop_tools = { tools = [\"add\"] }",
+            body.replace(&format!("{add}, "), "").replace(choice, "\"tool_choice\":\"auto\""),
+        ),
+        ("rename_tool = { tool = \"add\", to = \"plus\" }", body.replace("\"add\"", "\"plus\"")),
+        ("set_parameter = { temperature = 1.5 }", body.replace("0.20", "1.5")),
+        (
+            "set_parameter = { model = \"n\", stop = [\"y\"] }",
+            body.replace("\"m\"", "\"n\"").replace("\"x\" }", "[\"y\"] }"),
+        ),
+        ("set_parameter = { max_tokens = 5 }", body.replacen('{', "{\"max_completion_tokens\":5,", 1)),
+    ] {
+        let (reply, _) = both(TEXT);
+        let upstream = Scripted::always(reply).await;
+        let plan = plan(manipulator, "").replace("call = 1", "call = 0");
+        let mut lab = Lab::before(upstream.address, Setup::planned(&plan)).await;
+        assert_eq!(lab.post("/a/solver/v1/chat/completions", body.as_bytes()).await.status, 200);
+        assert_eq!(String::from_utf8_lossy(&upstream.bodies()[0]), expected, "{manipulator}");
+        assert_eq!(lab.sealed("r0").await.label.expect("a label").errors.len(), 1, "{manipulator}");
     }
 }
 

@@ -16,6 +16,12 @@ pub(super) fn of(recording: &Recording, steps: &[&Step], with_changes: bool) -> 
         json!({"step": failure.step, "attempt": failure.attempt, "injection": failure.injection,
             "operator": failure.operator, "why": failure.why})
     });
+    let questions = recording.manipulator_questions.iter().map(|asked| {
+        json!({"step": asked.step, "attempt": asked.attempt, "injection": asked.injection,
+            "operator": asked.operator, "upstream": asked.upstream, "model": asked.model, "template": asked.template,
+            "question": body(&asked.question), "answer": body(&asked.answer), "error": asked.error,
+            "usage": asked.usage, "cost": asked.cost, "took_us": asked.took_us})
+    });
     json!({
         "run": manifest.run,
         "task": manifest.task,
@@ -30,6 +36,7 @@ pub(super) fn of(recording: &Recording, steps: &[&Step], with_changes: bool) -> 
         "label": recording.label,
         "notes": recording.notes,
         "manipulator_failures": failures.collect::<Vec<_>>(),
+        "manipulator_questions": questions.collect::<Vec<_>>(),
         "steps": steps.iter().map(|step| step_of(step, with_changes)).collect::<Vec<_>>(),
     })
 }

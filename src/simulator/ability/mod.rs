@@ -9,7 +9,7 @@ mod structured;
 mod text;
 mod tool;
 
-use super::reading::Reading;
+use super::{reading::Reading, rewriting};
 
 /// What an ability says.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,7 @@ pub(super) struct Ability {
 
 /// All abilities, in the order in which they are tried.
 pub(super) const ALL: &[Ability] = &[
+    Ability { name: "rewrite", run: rewriting::run },
     Ability { name: "select", run: select::run },
     Ability { name: "calculator", run: calculator::run },
     Ability { name: "delegate", run: delegate::run },

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::message;
 use crate::surface::{
-    Conversation, Format, Message, Outline, SurfaceError, Tool, ToolChoice,
+    Conversation, Format, Message, Outline, Sampling, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, owned, unreadable},
     splice::{Member, Node, Splices, decode_string, encode_string, member},
 };
@@ -65,6 +65,11 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         tool_choice: member(&members, "tool_choice").map(|v| tool_choice(&v)).unwrap_or_default(),
         max_tokens: number("max_completion_tokens").or_else(|| number("max_tokens")),
         stop: member(&members, "stop").map(|v| fields::strings(&v)).unwrap_or_default(),
+        sampling: Sampling {
+            temperature: member(&members, "temperature").and_then(|v| v.value()),
+            top_p: member(&members, "top_p").and_then(|v| v.value()),
+            seed: member(&members, "seed").and_then(|v| v.value()),
+        },
         metadata: member(&members, "metadata").map(|v| owned(entries(&v))).unwrap_or_default(),
         user: text("user"),
         ..Conversation::default()
@@ -82,13 +87,75 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
             member(&members, "messages").ok_or_else(|| SurfaceError::NoPlace("`messages` is missing".to_owned()))?;
         write_messages(source, &array, &before.messages, &after.messages, &mut splices);
     }
-    if before.tools != after.tools {
+    if before.tools != after.tools && !after.tools.is_empty() {
         write_tools(source, &root, &members, before, after, &mut splices);
     }
-    if before.model != after.model {
-        fields::set(&root, &members, "model", &encode_string(&after.model), &mut splices);
+    parameters(&root, &members, before, after, &mut splices);
+    if after.tools.is_empty() && !before.tools.is_empty() {
+        // An empty offer is refused by backends, and so is a choice without one.
+        remove_members(source, &root, &members, &["tools", "tool_choice", "parallel_tool_calls"], &mut splices);
+    } else if before.tool_choice != after.tool_choice {
+        fields::set(&root, &members, "tool_choice", &choice_text(&after.tool_choice), &mut splices);
     }
     Ok(splices.apply(body))
+}
+
+/// Takes members out of an object, each with the comma that parts it from its neighbour.
+fn remove_members(source: &str, object: &Node<'_>, members: &[Member<'_>], keys: &[&str], splices: &mut Splices) {
+    let mut from = object.span().start + 1;
+    let mut kept_before = false;
+    let mut run: Option<std::ops::Range<usize>> = None;
+    for member in members {
+        let end = member.value.span().end;
+        if keys.contains(&member.key.as_ref()) {
+            run = Some(run.map_or(from, |run| run.start)..end);
+        } else {
+            if let Some(run) = run.take() {
+                // Before the first member that stays, the comma behind the run goes; else the one before it.
+                let comma =
+                    source.get(run.end..).and_then(|rest| rest.find(',')).map_or(run.end, |at| run.end + at + 1);
+                splices.replace(run.start..if kept_before { run.end } else { comma }, "");
+            }
+            kept_before = true;
+        }
+        from = end;
+    }
+    if let Some(run) = run {
+        splices.replace(run, "");
+    }
+}
+
+/// Writes the parameters that differ.
+fn parameters(
+    root: &Node<'_>,
+    members: &[Member<'_>],
+    before: &Conversation,
+    after: &Conversation,
+    splices: &mut Splices,
+) {
+    let mut set = |differs: bool, key: &str, value: serde_json::Value| {
+        if differs {
+            fields::set(root, members, key, &value.to_string(), splices);
+        }
+    };
+    // The newer name where the request uses it, or neither.
+    let longest = if member(members, "max_tokens").is_some() { "max_tokens" } else { "max_completion_tokens" };
+    let (old, new) = (before.sampling, after.sampling);
+    set(before.model != after.model, "model", after.model.as_str().into());
+    set(before.max_tokens != after.max_tokens, longest, after.max_tokens.into());
+    set(before.stop != after.stop, "stop", after.stop.clone().into());
+    set(old.temperature != new.temperature, "temperature", new.temperature.into());
+    set(old.top_p != new.top_p, "top_p", new.top_p.into());
+    set(old.seed != new.seed, "seed", new.seed.into());
+}
+
+fn choice_text(choice: &ToolChoice) -> String {
+    match choice {
+        ToolChoice::Auto => "\"auto\"".to_owned(),
+        ToolChoice::None => "\"none\"".to_owned(),
+        ToolChoice::Required => "\"required\"".to_owned(),
+        ToolChoice::Named(name) => serde_json::json!({"type": "function", "function": {"name": name}}).to_string(),
+    }
 }
 
 fn write_messages(source: &str, array: &Node<'_>, before: &[Message], after: &[Message], splices: &mut Splices) {

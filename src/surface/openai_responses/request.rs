@@ -75,6 +75,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         metadata: member(&members, "metadata").map(|v| owned(entries(&v))).unwrap_or_default(),
         user: string(&members, "user"),
         continues: string(&members, "previous_response_id"),
+        sampling: crate::surface::Sampling::default(),
         thread: member(&members, "conversation")
             .and_then(|v| v.string().or_else(|| v.get("id")?.string()))
             .map(Cow::into_owned),

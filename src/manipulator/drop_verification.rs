@@ -1,0 +1,77 @@
+//! `drop_verification`: the agent does not check.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Context, Manipulator, ManipulatorError, Pattern, not_applicable, passage};
+use crate::surface::Answer;
+
+/// Takes the sentences out of the answer that speak of checking.
+///
+/// In a JSON answer only string values are looked at. An answer that is nothing but a check is left alone.
+///
+/// ```toml
+/// [[injection]]
+/// agent = "solver"
+/// failure_mode = "FM-3.2"
+/// when.call = 0
+/// manipulator.drop_verification = {}
+///
+/// [[check]]
+/// agent = "solver"
+/// messages = ["user: What is 12 + 30?"]
+/// reply = "12 + 30 = 42. To verify: 42 - 30 = 12. The answer is 42."
+/// expect = "12 + 30 = 42. The answer is 42."
+/// ```
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DropVerification {
+    /// Which sentences speak of checking, where the usual words are not enough.
+    pub matching: Option<Pattern>,
+}
+
+static USUAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(double-?)?(check(s|ed|ing)?|verif(y|ies|ied|ying|ication)|confirm(s|ed|ing|ation)?|re-?(comput|calculat|check|examin|test)\w*|test(s|ed|ing)?|validat\w+|sanity|proofread\w*|cross-?check\w*|(go|goes|went|going) (through|over))\b").ok()
+});
+
+impl Manipulator for DropVerification {
+    fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
+        let pattern = self.matching.as_ref().map(Pattern::regex).or(USUAL.as_ref());
+        let checks = |sentence: &str| pattern.is_some_and(|pattern| pattern.is_match(sentence));
+        let edited = passage::edit(answer, &context.conversation.format, |text| {
+            passage::without(&passage::sentences(text), checks).filter(|rest| !rest.trim().is_empty())
+        })?;
+        if edited { Ok(()) } else { not_applicable("no sentence of the answer could go that speaks of checking") }
+    }
+
+    fn explain(&self) -> String {
+        "takes out the sentences of the answer that speak of checking".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manipulator::testing::answer;
+    use crate::surface::Format;
+
+    #[test]
+    fn only_checks_go() {
+        for (matching, text, format, expected) in [
+            (None, "It is 42.\nI double-checked it.\nDone.", Format::Text, Some("It is 42.\nDone.")),
+            (None, "I checked it.", Format::Text, None),
+            (None, "The greatest of all.", Format::Text, None),
+            (None, "", Format::Text, None),
+            (Some("(?i)probe"), "It is 42. Probe: 12 + 30.", Format::Text, Some("It is 42.")),
+            (None, r#"{"a": "It is é. Tests pass.", "n": 1}"#, Format::JsonObject, Some(r#"{"a": "It is é.", "n": 1}"#)),
+        ] {
+            let matching = matching.map(|text: &str| Pattern::try_from(text.to_owned()).expect("a pattern"));
+            let edited = answer(&DropVerification { matching }, text, format, 0).ok();
+            assert_eq!(edited.map(|answer| answer.message.text()).as_deref(), expected, "{text}");
+        }
+        assert!(USUAL.is_some(), "the pattern of this file compiles");
+    }
+}

@@ -1,0 +1,100 @@
+//! What a manipulator may have to ask a model before it can edit.
+//!
+//! It asks by returning a [`Question`]; whoever runs it asks the model, keeps the answer, and runs it again with all
+//! answers so far. Nothing is asked here: equal questions get equal answers, so that a run again goes one step further.
+
+use serde_json::{Value, json};
+
+use super::rewrite_with_model::Templates;
+use crate::surface::{Conversation, Format, Message, Role};
+use crate::trajectory::FailureMode;
+
+/// Name of the schema that answers must fit.
+pub const ANSWER_SCHEMA: &str = "edited_message";
+
+/// A question to the manipulator's own model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Which template it was made from, with its version, for the record.
+    pub template: String,
+    /// What the model is there for.
+    pub system: String,
+    /// What it is to do now.
+    pub user: String,
+    /// Answers to this question that could not be used, oldest first, each with the reason.
+    pub refused: Vec<(String, String)>,
+    /// The JSON schema of the answer.
+    pub schema: Value,
+    /// Longest answer, in tokens.
+    pub max_tokens: u64,
+}
+
+impl Question {
+    /// The question as a model is asked it; the model's name is the asker's to add.
+    pub fn conversation(&self) -> Conversation {
+        let mut messages = vec![Message::text_of(Role::System, &self.system), Message::text_of(Role::User, &self.user)];
+        for (said, why) in &self.refused {
+            messages.push(Message::text_of(Role::Assistant, said));
+            let again = format!("That answer cannot be used: {why}. Answer again, with JSON of the schema only.");
+            messages.push(Message::text_of(Role::User, again));
+        }
+        Conversation {
+            messages,
+            choices: 1,
+            format: Format::JsonSchema { name: ANSWER_SCHEMA.to_owned(), schema: self.schema.clone() },
+            max_tokens: Some(self.max_tokens),
+            ..Conversation::default()
+        }
+    }
+}
+
+/// What an edit by a model rests on beside the text. All of it is empty where no model is asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Adaptive<'a> {
+    /// The failure mode that is planted.
+    pub failure_mode: Option<FailureMode>,
+    /// The run's task; the agent's own first message stands in where it is not known.
+    pub task: Option<&'a str>,
+    /// Questions that were asked for this edit, and what the model said.
+    pub answers: &'a [(Question, String)],
+    /// Templates that take the place of the shipped ones.
+    pub templates: Option<&'a Templates>,
+}
+
+impl Adaptive<'_> {
+    /// What the model said to this question, if it was asked.
+    pub fn answer_to(&self, question: &Question) -> Option<&str> {
+        self.answers.iter().find(|(asked, _)| asked == question).map(|(_, said)| said.as_str())
+    }
+}
+
+/// The schema of an answer: an edited text, tool calls where there were some, and a reason in one line.
+pub(super) fn answer_schema(with_calls: bool) -> Value {
+    let text = json!({"type": "string", "description": "the whole message as it is to read"});
+    let call = json!({
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "the id of the call that this one replaces"},
+            "name": {"type": "string"},
+            "arguments": {"type": "string", "description": "a JSON object as text"},
+        },
+        "required": ["id", "name", "arguments"],
+        "additionalProperties": false,
+    });
+    let reason = json!({"type": "string", "description": "one line: how the message now shows the behaviour"});
+    if with_calls {
+        let calls = json!({"type": "array", "items": call});
+        return json!({
+            "type": "object",
+            "properties": {"edited_text": text, "calls": calls, "rationale": reason},
+            "required": ["edited_text", "calls", "rationale"],
+            "additionalProperties": false,
+        });
+    }
+    json!({
+        "type": "object",
+        "properties": {"edited_text": text, "rationale": reason},
+        "required": ["edited_text", "rationale"],
+        "additionalProperties": false,
+    })
+}

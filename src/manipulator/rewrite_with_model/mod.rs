@@ -1,0 +1,229 @@
+//! `rewrite_with_model`: a model of our own rewrites the text so that it shows the failure mode.
+//!
+//! Pure like every other manipulator: it asks by [`ManipulatorError::Ask`] and is run again with the answer. An answer
+//! that cannot be used is refused with its reason, and asked for again; after `tries` the step passes untouched.
+
+mod examine;
+mod kind;
+mod prompt;
+mod subject;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroU32;
+
+pub use kind::Kind;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use subject::Subject;
+pub use template::{Template, TemplateError, Templates};
+
+use super::append_instruction::Target;
+use super::question::{Question, answer_schema};
+use super::{Context, Manipulator, ManipulatorError, not_applicable, quoted};
+use crate::surface::{Answer, Conversation, Message, Role};
+use crate::trajectory::Side;
+
+/// How often a model is asked at most, whatever a plan says.
+const TRIES_LIMIT: u32 = 10;
+
+/// Lets a model rewrite the message so that it shows the failure mode, true to the agent and its task.
+///
+/// On the response side it rewrites the answer: text, tool calls, structured output. On the request side it rewrites
+/// one message. The model is the one of `[manipulator]` in aegis.toml or `--manipulator-upstream`. Its answer must differ,
+/// keep the required shape and a similar length, and give nothing away; else it is asked again.
+///
+/// ```toml
+/// [[injection]]
+/// agent = "solver"
+/// failure_mode = "FM-2.6"
+/// when.call = 0
+/// side = "response"
+/// manipulator.rewrite_with_model = { instruction = "mast" }
+///
+/// [[check]]
+/// agent = "solver"
+/// messages = ["system: You solve.", "user: What is 12 + 30?"]
+/// reply = "12 + 30 = 42. ANSWER: 42"
+/// rewrite = "12 + 30 = 42. ANSWER: 24"
+/// expect = "12 + 30 = 42. ANSWER: 24"
+/// expect_question = ["reasoning-action mismatch", "You solve.", "12 + 30 = 42. ANSWER: 42"]
+/// ```
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RewriteWithModel {
+    /// `mast`: the template of the injection's failure mode and side; or an instruction of your own.
+    #[serde(default = "mast")]
+    pub instruction: String,
+    /// The kind of task that the template is specialised for; read off the task when left out.
+    pub kind: Option<Kind>,
+    /// On the request side: which message is rewritten.
+    #[serde(default = "last")]
+    pub message: Target,
+    /// How often the model is asked at most, 1 to 10.
+    #[serde(default = "thrice")]
+    pub tries: NonZeroU32,
+    /// Also ask for a wrong final answer. Without it the edit is true to the failure mode alone.
+    #[serde(default)]
+    pub wrong_answer: bool,
+}
+
+fn mast() -> String {
+    "mast".to_owned()
+}
+
+fn last() -> Target {
+    Target::Last
+}
+
+fn thrice() -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(2)
+}
+
+impl Default for RewriteWithModel {
+    fn default() -> Self {
+        Self { instruction: mast(), kind: None, message: last(), tries: thrice(), wrong_answer: false }
+    }
+}
+
+impl Manipulator for RewriteWithModel {
+    fn edit_request(&self, conversation: &mut Conversation, context: &Context<'_>) -> Result<(), ManipulatorError> {
+        let Some(message) = self.target(conversation) else {
+            return not_applicable(format!("the request has no {} with text", word(self.message)));
+        };
+        let subject = Subject::of_message(message);
+        let edited = self.rewritten(&subject, Side::Request, context)?;
+        message.set_text(edited.text);
+        Ok(())
+    }
+
+    fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
+        let subject = Subject::of_answer(answer, context.conversation);
+        if subject.is_empty() {
+            return not_applicable("the answer has no text and calls no tool");
+        }
+        let edited = self.rewritten(&subject, Side::Response, context)?;
+        if edited.text != subject.text {
+            answer.message.set_text(edited.text);
+        }
+        answer.message.tool_calls = edited.calls;
+        if answer.message.tool_calls.is_empty() && !subject.calls.is_empty() && answer.finish_reason.is_some() {
+            answer.finish_reason = Some(Answer::STOPPED.to_owned());
+        }
+        Ok(())
+    }
+
+    fn asks_model(&self) -> bool {
+        true
+    }
+
+    fn check(&self, side: Side) -> Result<(), String> {
+        if self.instruction.trim().is_empty() {
+            return Err("`instruction` is empty: expected `mast` or an instruction".to_owned());
+        }
+        if self.tries.get() > TRIES_LIMIT {
+            return Err(format!("`tries` is {}: expected 1 to {TRIES_LIMIT}", self.tries));
+        }
+        if side == Side::Response && self.message != Target::Last {
+            return Err("`message` chooses among the messages of a request: leave it out on the response side".to_owned());
+        }
+        Ok(())
+    }
+
+    fn explain(&self) -> String {
+        let how = if self.is_mast() {
+            "so that it shows the failure mode".to_owned()
+        } else {
+            format!("by the instruction {}", quoted(&self.instruction))
+        };
+        let wrong = if self.wrong_answer { ", with a wrong final answer" } else { "" };
+        format!("lets a model rewrite it {how}{wrong} (asked at most {} times)", self.tries)
+    }
+}
+
+impl RewriteWithModel {
+    fn is_mast(&self) -> bool {
+        self.instruction == "mast"
+    }
+
+    /// The message that is rewritten.
+    fn target<'a>(&self, conversation: &'a mut Conversation) -> Option<&'a mut Message> {
+        let wanted = |message: &Message| match self.message {
+            Target::System => matches!(message.role, Role::System | Role::Developer),
+            Target::User => message.role == Role::User,
+            Target::Last => true,
+        };
+        let has_text = |message: &Message| !message.text().trim().is_empty();
+        conversation.messages.iter_mut().rev().find(|message| wanted(message) && has_text(message))
+    }
+
+    /// The first usable answer of the model; asks until there is one, or too many were of no use.
+    fn rewritten(
+        &self,
+        subject: &Subject,
+        side: Side,
+        context: &Context<'_>,
+    ) -> Result<examine::Edited, ManipulatorError> {
+        let mut question = self.question(subject, side, context)?;
+        loop {
+            let Some(said) = context.adaptive.answer_to(&question) else {
+                return Err(ManipulatorError::Ask(Box::new(question)));
+            };
+            let why = match examine::examine(said, subject, &question, context) {
+                Ok(edited) => return Ok(edited),
+                Err(why) => why,
+            };
+            let said = said.to_owned();
+            question.refused.push((said, why.clone()));
+            if question.refused.len() >= self.tries.get().min(TRIES_LIMIT) as usize {
+                return Err(ManipulatorError::Unusable { tries: question.refused.len(), why });
+            }
+        }
+    }
+
+    fn question(&self, subject: &Subject, side: Side, context: &Context<'_>) -> Result<Question, ManipulatorError> {
+        let task = context.adaptive.task.map(str::to_owned);
+        let task = task.or_else(|| context.conversation.first_user().map(Message::text)).unwrap_or_default();
+        let kind = self.kind.unwrap_or_else(|| Kind::of(&task));
+        let order = self.order(kind, side, context)?;
+        Ok(Question {
+            template: order.template,
+            system: prompt::SYSTEM.to_owned(),
+            user: prompt::user(&prompt::Brief { order: &order.text, kind, side, task: &task, subject, context }),
+            refused: Vec::new(),
+            schema: answer_schema(!subject.calls.is_empty()),
+            max_tokens: subject.max_tokens(),
+        })
+    }
+
+    /// What the model is to do, and what that was made from.
+    fn order(&self, kind: Kind, side: Side, context: &Context<'_>) -> Result<Order, ManipulatorError> {
+        let wrong = if self.wrong_answer { "\nThe final answer that results is to be wrong." } else { "" };
+        if !self.is_mast() {
+            return Ok(Order { template: "own".to_owned(), text: format!("{}{wrong}", self.instruction) });
+        }
+        let Some(mode) = context.adaptive.failure_mode else {
+            return not_applicable("`instruction = \"mast\"` needs the injection's failure mode");
+        };
+        let own = context.adaptive.templates.and_then(|templates| templates.find(mode, side));
+        let Some(template) = own.or_else(|| Templates::shipped().find(mode, side)) else {
+            return not_applicable(format!("there is no template of {} for this side", mode.code()));
+        };
+        Ok(Order { template: template.name(kind), text: format!("{}{wrong}", template.order(kind)) })
+    }
+}
+
+/// What the model is to do.
+struct Order {
+    template: String,
+    text: String,
+}
+
+fn word(target: Target) -> &'static str {
+    match target {
+        Target::System => "system prompt",
+        Target::User => "user message",
+        Target::Last => "message",
+    }
+}
