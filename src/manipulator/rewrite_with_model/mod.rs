@@ -190,7 +190,7 @@ impl RewriteWithModel {
         Ok(Question {
             template: order.template,
             system: prompt::SYSTEM.to_owned(),
-            user: prompt::user(&prompt::Brief { order: &order.text, kind, side, task: &task, subject, context }),
+            user: prompt::user(&prompt::Case { order: &order.text, kind, side, task: &task, subject, context }),
             refused: Vec::new(),
             schema: answer_schema(!subject.calls.is_empty()),
             max_tokens: subject.max_tokens(),

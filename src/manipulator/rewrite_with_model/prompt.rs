@@ -32,7 +32,7 @@ const MESSAGE_SHOWN: usize = 1500;
 const MESSAGES_SHOWN: usize = 8;
 
 /// What a question is made of.
-pub(super) struct Brief<'a> {
+pub(super) struct Case<'a> {
     pub(super) order: &'a str,
     pub(super) kind: Kind,
     pub(super) side: Side,
@@ -42,8 +42,8 @@ pub(super) struct Brief<'a> {
 }
 
 /// The question itself, in sections; texts of others stand between fences that they cannot hold by chance.
-pub(super) fn user(brief: &Brief<'_>) -> String {
-    let Brief { order, kind, side, task, subject, context } = brief;
+pub(super) fn user(case: &Case<'_>) -> String {
+    let Case { order, kind, side, task, subject, context } = case;
     let fence = format!("=== {:016x} ===", context.draw);
     let mut text = String::new();
     if let Some(mode) = context.adaptive.failure_mode {
