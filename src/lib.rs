@@ -17,5 +17,6 @@ pub mod proxy;
 pub mod simulator;
 pub mod launch;
 pub mod example;
+pub mod campaign;
 pub mod demo;
 pub mod cli;

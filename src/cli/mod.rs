@@ -4,10 +4,12 @@
 #![expect(clippy::print_stderr, reason = "this is the room that talks to people")]
 
 mod agents;
+mod campaign;
 mod config;
 mod demo;
 pub mod example;
 mod plan;
+mod progress;
 mod repair;
 mod run;
 mod serve;
@@ -66,6 +68,8 @@ enum Verb {
     Serve(serve::ServeArgs),
     /// Run a command behind the proxy as one recorded run.
     Run(run::RunArgs),
+    /// Run a campaign: tasks × plans, with clean runs and controls; proven failures become a dataset.
+    Campaign(campaign::CampaignArgs),
     /// Show a recorded run.
     Show(show::ShowArgs),
     /// Audit which agent made which call, and how that is known.
@@ -89,6 +93,8 @@ pub enum Exit {
     Usage,
     /// The upstream cannot be reached, or the child made no call.
     Infrastructure,
+    /// The budget did not hold.
+    Budget,
     /// The recording failed or is corrupt.
     Recording,
     /// Ended by this signal.
@@ -103,6 +109,7 @@ impl Exit {
             Exit::Finding => 1,
             Exit::Usage => 2,
             Exit::Infrastructure => 3,
+            Exit::Budget => 4,
             Exit::Recording => 5,
             Exit::Signal(signal) => 128 + signal,
         }
@@ -114,6 +121,7 @@ impl Exit {
             Exit::Finding => "finding",
             Exit::Usage => "usage",
             Exit::Infrastructure => "infrastructure",
+            Exit::Budget => "budget",
             Exit::Recording => "recording",
             Exit::Signal(_) => "stopped",
         }
@@ -204,6 +212,10 @@ impl Cli {
             Verb::Run(arguments) => {
                 drop(out);
                 run::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Campaign(arguments) => {
+                drop(out);
+                campaign::run(arguments, global).map(|finished| finished.say(global))
             }
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),

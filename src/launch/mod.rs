@@ -44,6 +44,8 @@ pub struct Launch {
     pub echo: Echo,
     /// Whether the child's standard error is thrown away.
     pub hush: bool,
+    /// The file that takes the child's standard error, whatever `hush` says.
+    pub errors: Option<PathBuf>,
 }
 
 /// Whether a child's standard output is also shown.
@@ -93,6 +95,14 @@ pub enum LaunchError {
         /// What is wrong.
         source: io::Error,
     },
+    /// The file for the program's standard error cannot be made.
+    #[error("cannot write `{}`", path.display())]
+    Errors {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
     /// Waiting or reading failed.
     #[error("lost track of the child process")]
     Wait(#[source] io::Error),
@@ -109,6 +119,7 @@ impl Launch {
             input: None,
             echo: Echo::Silent,
             hush: false,
+            errors: None,
         }
     }
 
@@ -156,6 +167,11 @@ impl Launch {
         command.stdin(if self.input.is_some() { Stdio::piped() } else { Stdio::inherit() });
         if self.hush {
             command.stderr(Stdio::null());
+        }
+        if let Some(path) = &self.errors {
+            let file =
+                std::fs::File::create(path).map_err(|source| LaunchError::Errors { path: path.clone(), source })?;
+            command.stderr(file);
         }
         if let Some(directory) = &self.directory {
             command.current_dir(directory);

@@ -90,7 +90,7 @@ pub fn decide(plan: &Plan, facts: &Facts<'_>) -> Decision {
         if meets(injection, index, facts).is_err() {
             continue;
         }
-        let (chance, draw) = draws(plan.seed, facts, index);
+        let (chance, draw) = draws(plan, facts, index);
         if injection.when.probability.is_some_and(|probability| chance >= probability) {
             continue;
         }
@@ -126,10 +126,11 @@ pub(super) fn meets(injection: &Injection, index: u32, facts: &Facts<'_>) -> Res
 }
 
 /// Two independent draws of an injection for a step: one from 0 to less than 1, and one of 64 bits.
-fn draws(seed: u64, facts: &Facts<'_>, injection: u32) -> (f64, u64) {
-    let key = blake3::derive_key("aegis plan draw 1", &seed.to_le_bytes());
+fn draws(plan: &Plan, facts: &Facts<'_>, injection: u32) -> (f64, u64) {
+    let key = blake3::derive_key("aegis plan draw 1", &plan.seed.to_le_bytes());
+    let run = plan.draws_of.as_deref().unwrap_or(facts.run);
     let mut hasher = blake3::Hasher::new_keyed(&key);
-    for text in [facts.run, facts.agent] {
+    for text in [run, facts.agent] {
         // Lengths keep `ab` + `c` apart from `a` + `bc`.
         hasher.update(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
         hasher.update(text.as_bytes());

@@ -76,6 +76,17 @@ pub enum ReceivedBody {
     Made(std::collections::VecDeque<Bytes>),
     /// Frames that were read before, and what still follows them.
     Resumed(std::collections::VecDeque<Bytes>, Box<ReceivedBody>),
+    /// With somebody who hears it pass.
+    Heard(Box<ReceivedBody>, Box<dyn Listener>),
+}
+
+/// Hears a reply pass. One that is dropped before its end was told hears no more of it.
+pub trait Listener: Send + Sync + std::fmt::Debug {
+    /// A frame passes.
+    fn frame(&mut self, frame: &Bytes);
+
+    /// The reply is whole. It may be told more than once.
+    fn end(&mut self);
 }
 
 impl Body for ReceivedBody {
@@ -90,6 +101,19 @@ impl Body for ReceivedBody {
                 Some(frame) => Poll::Ready(Some(Ok(Frame::data(frame)))),
                 None => Pin::new(rest.as_mut()).poll_frame(context),
             },
+            ReceivedBody::Heard(body, listener) => {
+                let polled = Pin::new(body.as_mut()).poll_frame(context);
+                if let Poll::Ready(Some(Ok(frame))) = &polled
+                    && let Some(data) = frame.data_ref()
+                {
+                    listener.frame(data);
+                }
+                // A reader that knows the length does not ask for what follows the last frame.
+                if matches!(polled, Poll::Ready(None)) || body.is_end_stream() {
+                    listener.end();
+                }
+                polled
+            }
         }
     }
 
@@ -98,6 +122,7 @@ impl Body for ReceivedBody {
             ReceivedBody::Live(body) => body.is_end_stream(),
             ReceivedBody::Made(frames) => frames.is_empty(),
             ReceivedBody::Resumed(frames, rest) => frames.is_empty() && rest.is_end_stream(),
+            ReceivedBody::Heard(body, _) => body.is_end_stream(),
         }
     }
 
@@ -114,6 +139,7 @@ impl Body for ReceivedBody {
                 size.set_lower(size.lower() + read);
                 size
             }
+            ReceivedBody::Heard(body, _) => body.size_hint(),
         }
     }
 }

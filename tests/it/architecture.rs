@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "demo",
+            "campaign",
             "example",
             "simulator",
             "launch",
@@ -27,8 +28,27 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "campaign",
+        &[
+            "dataset",
+            "verify",
+            "replay",
+            "simulator",
+            "launch",
+            "proxy",
+            "recording",
+            "plan",
+            "identity",
+            "manipulator",
+            "fault",
+            "surface",
+            "trajectory",
+        ],
+    ),
+    (
         "demo",
         &[
+            "campaign",
             "example",
             "simulator",
             "launch",

@@ -1,0 +1,231 @@
+//! One cell, from its opening to the file that says that it is finished.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    bench::{Bench, Served},
+    cell::{Cell, Kind},
+    command::Setting,
+    definition::System,
+    ended::{Ended, FORMAT, How, Ran},
+    error::CampaignError,
+    judge,
+    metered::{Halt, Meter, Metered},
+    prefix::Arm,
+    task::Task,
+};
+use crate::{
+    launch::{self, Ending, Launch, environment},
+    proxy::{Run, RunSetup, upstream::Upstream},
+    recording::{self, Recording},
+    trajectory::{CloseCause, Outcome, Reason, Step, Verdict},
+};
+
+/// The longest part of what a program said last that an error shows, in characters.
+const SAID_MAX: usize = 300;
+
+impl Bench {
+    /// Runs a cell; `None` if it could not be finished: stopped, or beyond the budget.
+    ///
+    /// # Errors
+    /// What ends the whole campaign.
+    pub(super) async fn conduct(&self, cell: &Cell) -> Result<Option<Ended>, CampaignError> {
+        if let Some(ended) = self.state.ended(&cell.run)?.filter(|ended| !ended.upstream_failed) {
+            return Ok(Some(ended));
+        }
+        let (Some(served), Some(system), Some(task)) = (
+            self.systems.get(cell.system),
+            self.house.campaign.systems.get(cell.system),
+            self.house.campaign.tasks.get(cell.task),
+        ) else {
+            return Err(CampaignError::Lost);
+        };
+        let began = Instant::now();
+        let meter = Arc::new(Meter::default());
+        let arm = Arm::of(self, cell, self.metered(cell, served, system, &meter)?)?;
+        let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
+        let setup = RunSetup { plan, upstream: Some(arm.upstream()) };
+        let run = served.proxy.runs.open(&cell.run, setup)?;
+        let launch = self.launch(cell, served, system, task)?;
+        let errors = launch.errors.clone();
+        let ended = launch.run(self.until_stopped(&meter)).await.map_err(|source| {
+            served.proxy.runs.retire_run(&cell.run);
+            CampaignError::Launch { system: system.name.clone(), source }
+        })?;
+        served.proxy.runs.retire_run(&cell.run);
+        let how = match (ended.ending, meter.halt()) {
+            (_, Some(Halt::Budget | Halt::Price)) | (Ending::Interrupted, None) => return Ok(None),
+            (_, Some(Halt::Calls)) => How::TooManyCalls,
+            (Ending::Exited(code), None) => How::Exited(code),
+            (Ending::Signalled(signal), None) => How::Signalled(signal),
+            (Ending::TimedOut, None) => How::TimedOut,
+        };
+        let judged = self.judge(how, &ended, task, &run).await?;
+        let ended = self.close(cell, how, judged, &run, &meter, &arm, began.elapsed())?;
+        if let (How::Exited(0), Some(errors)) = (how, errors) {
+            let _ = std::fs::remove_file(errors);
+        }
+        self.house.gate_after(&ended);
+        Ok(Some(ended))
+    }
+
+    /// The live upstream of a cell; what an unfinished run of it left is laid aside.
+    fn metered(
+        &self,
+        cell: &Cell,
+        served: &Served,
+        system: &System,
+        meter: &Arc<Meter>,
+    ) -> Result<Arc<dyn Upstream>, CampaignError> {
+        Ok(Arc::new(Metered {
+            inner: Arc::clone(&served.proxy.upstream),
+            house: Arc::clone(&self.house),
+            meter: Arc::clone(meter),
+            salvage: self.state.salvage(&cell.run)?,
+            max_calls: system.max_calls,
+        }))
+    }
+
+    fn launch(&self, cell: &Cell, served: &Served, system: &System, task: &Task) -> Result<Launch, CampaignError> {
+        let words = || system.command.iter().chain(system.environment.values());
+        let scratch = if words().any(super::command::Template::wants_scratch) {
+            self.state.scratch(&cell.run)?
+        } else {
+            PathBuf::new()
+        };
+        let setting = Setting { aegis: &self.program, scratch: &scratch };
+        let command = system.command.iter().map(|word| word.fill(task, setting).into()).collect();
+        let header = &served.proxy.identity.hints.run_header;
+        let mut variables = environment(&served.origin, &cell.run, header);
+        variables.extend(system.environment.iter().map(|(name, value)| (name.clone(), value.fill(task, setting))));
+        let directory = system.directory.as_ref().map_or(self.directory.clone(), |name| self.directory.join(name));
+        Ok(Launch {
+            environment: variables,
+            directory: Some(directory),
+            limit: Some(system.timeout),
+            input: Some(Vec::new()),
+            errors: Some(self.state.errors_of(&cell.run)?),
+            ..Launch::of(command)
+        })
+    }
+
+    /// Resolves when the program is to be ended: we were asked to stop, or the cell may spend no more.
+    async fn until_stopped(&self, meter: &Meter) {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            _ = stop.wait_for(|stopped| *stopped) => {}
+            () = meter.halted() => {}
+        }
+    }
+
+    async fn judge(
+        &self,
+        how: How,
+        ended: &launch::Ended,
+        task: &Task,
+        run: &Run,
+    ) -> Result<(Outcome, String), CampaignError> {
+        let by_itself = |reason, evidence: &str| {
+            (Outcome { verdict: Verdict::Failure, reason: Some(reason), evidence: evidence.to_owned() }, String::new())
+        };
+        Ok(match how {
+            How::TimedOut => by_itself(Reason::Timeout, "the program ran out of time"),
+            How::TooManyCalls => by_itself(Reason::Timeout, "the program made more model calls than it may"),
+            How::Exited(0) => judge::judge(&self.house.campaign, &ended.output, task, run.dir()).await,
+            How::Exited(code) => by_itself(Reason::Exit, &format!("the program exited with {code}")),
+            How::Signalled(signal) => by_itself(Reason::Exit, &format!("the program was ended by signal {signal}")),
+        })
+    }
+
+    /// Seals the run, derives its label and writes what came of it.
+    #[expect(clippy::too_many_arguments, reason = "each is a fact of the run that has just ended")]
+    fn close(
+        &self,
+        cell: &Cell,
+        ending: How,
+        (outcome, answer): (Outcome, String),
+        run: &Run,
+        meter: &Meter,
+        arm: &Arm,
+        took: Duration,
+    ) -> Result<Ended, CampaignError> {
+        run.recorder.set_outcome(outcome.clone())?;
+        run.recorder.seal()?;
+        let labelled = if cell.plan().is_some() { Some(recording::label_run(run.dir())?) } else { None };
+        let recording = recording::read(run.dir())?;
+        let (label, no_label) = match labelled {
+            Some(Ok(label)) => (Some(label), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let (system, task) = self.names(cell)?;
+        let ended = Ended {
+            format: FORMAT,
+            run: cell.run.clone(),
+            system,
+            task,
+            kind: ran(cell),
+            ending,
+            outcome,
+            answer,
+            label,
+            no_label,
+            steps: run.steps(),
+            upstream_failed: upstream_failed(&recording),
+            diverged: arm.diverged(),
+            spent: meter.spent(),
+            prefix: arm.served(),
+            salvaged: meter.salvaged(),
+            limited: meter.limited(),
+            seconds: took.as_secs_f64(),
+        };
+        self.state.finish(&ended)?;
+        Ok(ended)
+    }
+
+    /// The end of what a cell's program said on its standard error.
+    pub(super) fn said(&self, cell: &Cell) -> String {
+        let text = self.state.errors_of(&cell.run).ok().and_then(|path| std::fs::read_to_string(path).ok());
+        let text = text.unwrap_or_default();
+        let skipped = text.trim().chars().count().saturating_sub(SAID_MAX);
+        let said: String = text.trim().chars().skip(skipped).collect();
+        if said.is_empty() { "it said nothing on its standard error".to_owned() } else { said }
+    }
+}
+
+/// Whether the upstream's own failure ended a step. One healed by a retry does not count, nor does a planted one.
+fn upstream_failed(recording: &Recording) -> bool {
+    let ended = |step: &Step| {
+        let Some(last) = step.last_attempt() else { return false };
+        let planted = step.injected.iter().any(|error| error.failure_mode.is_none());
+        let broken = matches!(
+            last.cause,
+            Some(
+                CloseCause::UpstreamUnreachable
+                    | CloseCause::UpstreamReset
+                    | CloseCause::UpstreamTimeout
+                    | CloseCause::UpstreamTruncated
+            )
+        );
+        let refused = last.status.is_some_and(|status| status == 429 || status >= 500);
+        !planted && (broken || (refused && last.cause == Some(CloseCause::Complete)))
+    };
+    recording.trajectory.steps.iter().any(ended)
+}
+
+fn ran(cell: &Cell) -> Ran {
+    match &cell.kind {
+        Kind::Clean { repeat } => Ran::Clean { repeat: *repeat },
+        Kind::Injected { aimed, repeat, reference } => {
+            Ran::Injected { plan: aimed.name.clone(), repeat: *repeat, reference: reference.clone() }
+        }
+        Kind::Control { fork, index } => {
+            Ran::Control { reference: fork.reference.clone(), step: fork.step, replied: fork.replied, index: *index }
+        }
+        Kind::Without { of, injection, .. } => Ran::Without { of: of.clone(), injection: *injection },
+    }
+}
