@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "demo",
             "example",
+            "replay",
             "simulator",
             "launch",
             "verify",
@@ -43,6 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("example", &["surface"]),
+    ("replay", &["proxy", "recording", "plan", "surface", "trajectory"]),
     ("simulator", &["proxy", "surface", "trajectory"]),
     ("launch", &["trajectory"]),
     ("proxy", &["recording", "plan", "identity", "manipulator", "fault", "surface", "trajectory"]),
