@@ -14,6 +14,7 @@ pub mod plan;
 // IO.
 pub mod recording;
 pub mod proxy;
+pub mod replay;
 pub mod simulator;
 pub mod launch;
 pub mod example;

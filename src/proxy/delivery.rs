@@ -19,7 +19,13 @@ use hyper::{
 };
 use tokio::time::Sleep;
 
-use super::{disturb::Breach, headers, open_step::OpenStep, socket::Link, upstream::ReceivedBody};
+use super::{
+    disturb::Breach,
+    headers,
+    open_step::OpenStep,
+    socket::Link,
+    upstream::{BodyError, ReceivedBody},
+};
 use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
 
 /// Why a reply ends without its end. The client sees its connection close.
@@ -27,7 +33,7 @@ use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::Close
 pub(super) enum DeliveryError {
     /// The upstream broke off.
     #[error("the upstream broke off its reply")]
-    Upstream(#[from] hyper::Error),
+    Upstream(#[from] BodyError),
     /// The upstream fell silent.
     #[error("the upstream sent nothing for {0:?}")]
     Silent(Duration),

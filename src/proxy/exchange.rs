@@ -15,7 +15,7 @@ use super::{
     headers, inject,
     open_step::OpenStep,
     socket::Link,
-    upstream::{ReceivedBody, Route, SentBody},
+    upstream::{ReceivedBody, Route, SentBody, UpstreamError},
 };
 use crate::{
     identity::RunSource,
@@ -36,7 +36,10 @@ pub(super) enum Interrupted {
 
 impl<E: Into<ProxyError>> From<E> for Interrupted {
     fn from(error: E) -> Self {
-        Interrupted::Error(error.into())
+        match error.into() {
+            ProxyError::Upstream { error: UpstreamError::Hushed } => Interrupted::Hushed,
+            error => Interrupted::Error(error),
+        }
     }
 }
 

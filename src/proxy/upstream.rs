@@ -65,6 +65,26 @@ pub enum UpstreamError {
     /// Nothing came in time.
     #[error("the upstream did not answer within {0:?}")]
     Timeout(std::time::Duration),
+    /// A replay does not hold an answer to this request: what was asked, and what comes nearest.
+    #[error("{0}; nothing is sent anywhere in a strict replay")]
+    NotRecorded(String),
+    /// The run left the recorded prefix that it was to repeat: where.
+    #[error("the run has diverged from its recorded prefix: {0}")]
+    Diverged(String),
+    /// There is to be no answer: the connection closes, as it did when the run was recorded.
+    #[error("the connection was closed, as it was when the run was recorded")]
+    Hushed,
+}
+
+/// Why a reply's body broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// The connection broke.
+    #[error(transparent)]
+    Connection(#[from] hyper::Error),
+    /// It broke off here when it was recorded.
+    #[error("the reply broke off here when it was recorded")]
+    AsRecorded,
 }
 
 /// The body of a reply.
@@ -74,6 +94,8 @@ pub enum ReceivedBody {
     Live(Incoming),
     /// Made in this process: frames in order.
     Made(std::collections::VecDeque<Bytes>),
+    /// Made in this process, with a pace or an end of its own.
+    Streamed(http_body_util::combinators::UnsyncBoxBody<Bytes, BodyError>),
     /// Frames that were read before, and what still follows them.
     Resumed(std::collections::VecDeque<Bytes>, Box<ReceivedBody>),
     /// With somebody who hears it pass.
@@ -91,11 +113,12 @@ pub trait Listener: Send + Sync + std::fmt::Debug {
 
 impl Body for ReceivedBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            ReceivedBody::Live(body) => Pin::new(body).poll_frame(context),
+            ReceivedBody::Live(body) => Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| Ok(frame?))),
+            ReceivedBody::Streamed(body) => Pin::new(body).poll_frame(context),
             ReceivedBody::Made(frames) => Poll::Ready(frames.pop_front().map(|frame| Ok(Frame::data(frame)))),
             ReceivedBody::Resumed(frames, rest) => match frames.pop_front() {
                 Some(frame) => Poll::Ready(Some(Ok(Frame::data(frame)))),
@@ -120,6 +143,7 @@ impl Body for ReceivedBody {
     fn is_end_stream(&self) -> bool {
         match self {
             ReceivedBody::Live(body) => body.is_end_stream(),
+            ReceivedBody::Streamed(body) => body.is_end_stream(),
             ReceivedBody::Made(frames) => frames.is_empty(),
             ReceivedBody::Resumed(frames, rest) => frames.is_empty() && rest.is_end_stream(),
             ReceivedBody::Heard(body, _) => body.is_end_stream(),
@@ -129,6 +153,7 @@ impl Body for ReceivedBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             ReceivedBody::Live(body) => body.size_hint(),
+            ReceivedBody::Streamed(body) => body.size_hint(),
             ReceivedBody::Made(frames) => SizeHint::with_exact(length(frames)),
             ReceivedBody::Resumed(frames, rest) => {
                 let mut size = rest.size_hint();

@@ -26,6 +26,7 @@ mod passing;
 mod plans;
 mod program;
 mod readme;
+mod replay;
 mod routing;
 mod scripted;
 mod secrets;
