@@ -8,7 +8,9 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{Progress, cell::Cell, ended::Ended, error::CampaignError, metered::House, state::State};
+use super::{
+    Progress, cell::Cell, ended::Ended, error::CampaignError, metered::House, prefix::References, state::State,
+};
 use crate::proxy::{Proxy, serve};
 
 /// Everything that a cell needs.
@@ -17,6 +19,7 @@ pub(super) struct Bench {
     pub(super) house: Arc<House>,
     pub(super) systems: Vec<Served>,
     pub(super) state: State,
+    pub(super) references: References,
     /// This program, for `{aegis}`.
     pub(super) program: PathBuf,
     /// What paths of the campaign file are relative to.

@@ -119,8 +119,6 @@ pub enum Class {
     Benign,
     /// No altered byte was delivered.
     NotInjected,
-    /// The plan aims at no call of the reference run: nothing was run.
-    NotApplicable,
     /// A manipulator failed and its step passed untouched.
     ManipulatorFailed,
     /// The wire cannot tell which agent or call was hit.
@@ -143,11 +141,10 @@ pub enum Class {
 
 impl Class {
     /// Every class, as reports list them.
-    pub const ALL: [Class; 13] = [
+    pub const ALL: [Class; 12] = [
         Class::Verified,
         Class::Benign,
         Class::NotInjected,
-        Class::NotApplicable,
         Class::ManipulatorFailed,
         Class::AmbiguousAgent,
         Class::InfraError,
@@ -165,7 +162,6 @@ impl Class {
             Class::Verified => "verified",
             Class::Benign => "benign",
             Class::NotInjected => "not_injected",
-            Class::NotApplicable => "not_applicable",
             Class::ManipulatorFailed => "manipulator_failed",
             Class::AmbiguousAgent => "ambiguous_agent",
             Class::InfraError => "infra_error",

@@ -16,6 +16,7 @@ use super::{
     funnel::{Aim, Attempt, Concluded, LeftOut, TaskState},
     gate::Gate,
     metered::House,
+    prefix::References,
     sample,
     state::{Earlier, State},
     transcript::Transcript,
@@ -24,8 +25,12 @@ use crate::{
     plan::{self, Operator, Plan},
     proxy::Proxy,
     recording,
+    replay::ForkPoint,
     trajectory::{Side, Step, Verdict},
 };
+
+/// Why a plan that no call of the reference meets is not run: the run would be the reference.
+const NO_CALL: &str = "it meets no call of the reference run";
 
 /// How a campaign is run.
 #[derive(Debug)]
@@ -65,7 +70,7 @@ pub async fn run(
         systems.push(Served::start(proxy).await?);
     }
     let Options { only, program, directory, stop, .. } = options;
-    let bench = Arc::new(Bench { house, systems, state, program, directory, stop });
+    let bench = Arc::new(Bench { house, systems, state, references: References::default(), program, directory, stop });
     let mut concluded = Concluded::default();
     let references = bench.clean(&only, &mut concluded, progress).await?;
     let cells = bench.inject(&references, &mut concluded, progress).await?;
@@ -192,8 +197,8 @@ impl Bench {
         let mut cells: Vec<Option<Cell>> = Vec::new();
         for reference in references {
             let (system, task) = self.names(&reference.cell)?;
-            let recording = recording::read(&self.state.run_dir(&reference.cell.run))?;
-            for (planned, repeats) in self.plans(reference, &recording.trajectory.steps) {
+            let cassette = self.references.open(self, &reference.cell.run)?;
+            for (planned, repeats) in self.plans(reference, &cassette.recording().trajectory.steps) {
                 let (aimed, why) = match planned {
                     Ok(aimed) => (aimed, None),
                     Err((aimed, why)) => (aimed, Some(why)),
@@ -201,13 +206,15 @@ impl Bench {
                 let aimed = Arc::new(aimed);
                 for repeat in 0..repeats {
                     let cell = Cell::injected(&self.house.campaign, &reference.cell, &aimed, repeat);
+                    let fork = ForkPoint::of_plan(&cassette, &aimed.plan, &cell.run);
+                    let why = why.clone().or_else(|| fork.is_none().then(|| NO_CALL.to_owned()));
                     concluded.attempts.push(Attempt {
                         system: system.clone(),
                         task: task.clone(),
                         plan: aimed.name.clone(),
                         position: aimed.position,
                         aims: aims(&aimed.plan),
-                        class: why.is_some().then_some(Class::NotApplicable),
+                        class: why.is_some().then_some(Class::NotInjected),
                         delivered: false,
                         flipped: false,
                         run: why.is_none().then(|| cell.run.clone()),
