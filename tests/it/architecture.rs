@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "demo",
             "example",
+            "dataset",
             "simulator",
             "launch",
             "verify",
@@ -30,6 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "demo",
         &[
             "example",
+            "dataset",
+            "verify",
             "simulator",
             "launch",
             "proxy",
@@ -42,6 +45,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
+    ("dataset", &["verify", "recording", "surface", "trajectory"]),
+    ("verify", &["launch", "proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
     ("simulator", &["proxy", "surface", "trajectory"]),
     ("launch", &["trajectory"]),
