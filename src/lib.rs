@@ -17,6 +17,8 @@ pub mod proxy;
 pub mod replay;
 pub mod simulator;
 pub mod launch;
+pub mod verify;
+pub mod dataset;
 pub mod example;
 pub mod campaign;
 pub mod demo;
