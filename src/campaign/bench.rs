@@ -9,9 +9,19 @@ use tokio::{
 };
 
 use super::{
-    Progress, cell::Cell, ended::Ended, error::CampaignError, metered::House, prefix::References, state::State,
+    Progress,
+    cell::Cell,
+    ended::Ended,
+    error::CampaignError,
+    metered::{House, Meter, Metered},
+    prefix::References,
+    salvage::Salvage,
+    state::State,
 };
-use crate::proxy::{Proxy, serve};
+use crate::{
+    proxy::{Proxy, serve, upstream::Upstream},
+    verify::Transcript,
+};
 
 /// Everything that a cell needs.
 #[derive(Debug)]
@@ -20,12 +30,35 @@ pub(super) struct Bench {
     pub(super) systems: Vec<Served>,
     pub(super) state: State,
     pub(super) references: References,
+    /// The model that judges, where one does.
+    pub(super) judge: Option<Judge>,
     /// This program, for `{aegis}`.
     pub(super) program: PathBuf,
     /// What paths of the campaign file are relative to.
     pub(super) directory: PathBuf,
     /// Set when we are asked to stop.
     pub(super) stop: watch::Receiver<bool>,
+}
+
+/// The model that judges outcomes. It is asked once a question, however often that is put.
+#[derive(Debug)]
+pub(super) struct Judge {
+    pub(super) transcript: Arc<Transcript>,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl Judge {
+    /// A judge at an upstream, within the campaign's budget.
+    pub(super) fn at(upstream: Arc<dyn Upstream>, house: &Arc<House>, state: &State) -> Result<Self, CampaignError> {
+        let meter = Arc::new(Meter::default());
+        let salvage = Salvage::default();
+        let (house, counted) = (Arc::clone(house), Arc::clone(&meter));
+        let metered = Metered { inner: upstream, house, meter: counted, salvage, max_calls: u64::MAX };
+        let path = state.root().join("judge.jsonl");
+        let transcript = Transcript::open(&path, Some(Arc::new(metered)));
+        let transcript = transcript.map_err(|source| CampaignError::Directory { path, source })?;
+        Ok(Self { transcript: Arc::new(transcript), meter })
+    }
 }
 
 /// A system's proxy; each system has its own roster.

@@ -133,15 +133,12 @@ fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunI
             add(name);
             add(&value.text);
         }
-        add(&format!("{:?} {}", system.timeout, system.max_calls));
+        add(&format!("{:?} {} {:?}", system.timeout, system.max_calls, system.exit_codes));
     }
     if let Some(task) = campaign.tasks.get(task) {
-        add(&task.id);
-        add(&task.question);
-        add(&task.answer);
-        add(&serde_json::Value::Object(task.extra.clone()).to_string());
+        add(&serde_json::to_string(task).unwrap_or_default());
     }
-    add(&campaign.verify.to_string());
+    add(&serde_json::to_string(&campaign.verify).unwrap_or_default());
     words.iter().for_each(|word| add(word));
     RunId::hashed("c", text.as_bytes())
 }

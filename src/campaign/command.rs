@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::task::Task;
-use crate::trajectory::nearest;
+use serde_json::Value;
+
+use crate::{dataset::Task, trajectory::nearest};
 
 /// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl Template {
             Part::Id => task.id.clone(),
             Part::Aegis => setting.aegis.display().to_string(),
             Part::Scratch => setting.scratch.display().to_string(),
-            Part::Extra(key) => task.extra(key),
+            Part::Extra(key) => extra(task, key),
         });
         filled.collect()
     }
@@ -98,6 +99,16 @@ impl Part {
     }
 }
 
+/// What else a task says, as text: an entry of its own, or of a table `extra`.
+fn extra(task: &Task, key: &str) -> String {
+    let nested = || task.extra.get("extra").and_then(|table| table.get(key));
+    match task.extra.get(key).or_else(nested) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
@@ -116,11 +127,12 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_and_unknown_ones_named() {
-        let task = Task::of("t1", "What is 2 {+} 2?", "4").with_extra("unit", "m");
+        let task = r#"{"id": "t1", "question": "What is 2 {+} 2?", "unit": "m", "extra": {"n": 3}}"#;
+        let task: Task = serde_json::from_str(task).expect("a task");
         let setting = Setting { aegis: Path::new("aegis"), scratch: Path::new("s") };
         for (text, expected) in [
             ("--task={question}", Ok("--task=What is 2 {+} 2?")),
-            ("{id}/{extra.unit}{extra.none}/{scratch}", Ok("t1/m/s")),
+            ("{id}/{extra.unit}{extra.n}{extra.none}/{scratch}", Ok("t1/m3/s")),
             ("{\"a\": {}}", Ok("{\"a\": {}}")),
             ("{aegis", Ok("{aegis")),
             ("{qestion}", Err("did you mean `{question}`?")),

@@ -13,20 +13,36 @@ use super::{
     definition::System,
     ended::{Ended, FORMAT, How, Ran},
     error::CampaignError,
-    judge,
+    judge::{self, Left},
     metered::{Halt, Meter, Metered},
     prefix::Arm,
-    task::Task,
 };
 use crate::{
-    launch::{self, Ending, Launch, environment},
+    dataset::Task,
+    launch::{Ending, Launch, environment},
     proxy::{Run, RunSetup, upstream::Upstream},
     recording::{self, Recording},
-    trajectory::{CloseCause, Outcome, Reason, Step, Verdict},
+    trajectory::{self, CloseCause, Outcome, Reason, Step, Verdict},
 };
 
 /// The longest part of what a program said last that an error shows, in characters.
 const SAID_MAX: usize = 300;
+
+/// What is known of a run when its program has ended.
+struct Closing<'a> {
+    how: How,
+    judged: (Outcome, String),
+    meter: &'a Meter,
+    arm: &'a Arm,
+    took: Duration,
+}
+
+impl System {
+    /// Whether the program ended as it does when nothing is wrong with it.
+    fn in_order(&self, how: How) -> bool {
+        matches!(how, How::Exited(code) if self.exit_codes.contains(&code))
+    }
+}
 
 impl Bench {
     /// Runs a cell; `None` if it could not be finished: stopped, or beyond the budget.
@@ -51,7 +67,7 @@ impl Bench {
         let setup = RunSetup { plan, upstream: Some(arm.upstream()) };
         let run = served.proxy.runs.open(&cell.run, setup)?;
         let launch = self.launch(cell, served, system, task)?;
-        let errors = launch.errors.clone();
+        let (errors, directory) = (launch.errors.clone(), launch.directory.clone().unwrap_or_default());
         let ended = launch.run(self.until_stopped(&meter)).await.map_err(|source| {
             served.proxy.runs.retire_run(&cell.run);
             CampaignError::Launch { system: system.name.clone(), source }
@@ -64,9 +80,20 @@ impl Bench {
             (Ending::Signalled(signal), None) => How::Signalled(signal),
             (Ending::TimedOut, None) => How::TimedOut,
         };
-        let judged = self.judge(how, &ended, task, &run).await?;
-        let ended = self.close(cell, how, judged, &run, &meter, &arm, began.elapsed())?;
-        if let (How::Exited(0), Some(errors)) = (how, errors) {
+        let recording = recording::read(run.dir())?;
+        let left = Left {
+            stdout: &ended.output,
+            directory: &directory,
+            trajectory: &recording.trajectory,
+            run_dir: run.dir(),
+        };
+        let judged = self.verdict(how, system, task, left).await;
+        if self.judge_is_out_of_money() {
+            return Ok(None);
+        }
+        let arm = Closing { how, judged, meter: &meter, arm: &arm, took: began.elapsed() };
+        let ended = self.close(cell, arm, &run, recording)?;
+        if let (true, Some(errors)) = (system.in_order(how), errors) {
             let _ = std::fs::remove_file(errors);
         }
         self.house.gate_after(&ended);
@@ -122,46 +149,48 @@ impl Bench {
         }
     }
 
-    async fn judge(
-        &self,
-        how: How,
-        ended: &launch::Ended,
-        task: &Task,
-        run: &Run,
-    ) -> Result<(Outcome, String), CampaignError> {
+    async fn verdict(&self, how: How, system: &System, task: &Task, left: Left<'_>) -> (Outcome, String) {
         let by_itself = |reason, evidence: &str| {
             (Outcome { verdict: Verdict::Failure, reason: Some(reason), evidence: evidence.to_owned() }, String::new())
         };
-        Ok(match how {
+        match how {
             How::TimedOut => by_itself(Reason::Timeout, "the program ran out of time"),
             How::TooManyCalls => by_itself(Reason::Timeout, "the program made more model calls than it may"),
-            How::Exited(0) => judge::judge(&self.house.campaign, &ended.output, task, run.dir()).await,
+            How::Exited(_) if system.in_order(how) => {
+                judge::judge(&self.house.campaign, task, left, self.judge.as_ref().map(|judge| &judge.transcript)).await
+            }
             How::Exited(code) => by_itself(Reason::Exit, &format!("the program exited with {code}")),
             How::Signalled(signal) => by_itself(Reason::Exit, &format!("the program was ended by signal {signal}")),
-        })
+        }
+    }
+
+    /// A verdict that could not be paid for is none.
+    fn judge_is_out_of_money(&self) -> bool {
+        self.judge.as_ref().is_some_and(|judge| judge.meter.halt().is_some())
     }
 
     /// Seals the run, derives its label and writes what came of it.
-    #[expect(clippy::too_many_arguments, reason = "each is a fact of the run that has just ended")]
     fn close(
         &self,
         cell: &Cell,
-        ending: How,
-        (outcome, answer): (Outcome, String),
+        closing: Closing<'_>,
         run: &Run,
-        meter: &Meter,
-        arm: &Arm,
-        took: Duration,
+        mut recording: Recording,
     ) -> Result<Ended, CampaignError> {
+        let Closing { how, judged: (outcome, answer), meter, arm, took } = closing;
         run.recorder.set_outcome(outcome.clone())?;
         run.recorder.seal()?;
-        let labelled = if cell.plan().is_some() { Some(recording::label_run(run.dir())?) } else { None };
-        let recording = recording::read(run.dir())?;
+        recording.trajectory.outcome = outcome.clone();
+        let failed = !recording.manipulator_failures.is_empty();
+        let labelled = cell.plan().map(|_| trajectory::derive(&recording.trajectory, failed));
         let (label, no_label) = match labelled {
             Some(Ok(label)) => (Some(label), None),
             Some(Err(why)) => (None, Some(why)),
             None => (None, None),
         };
+        if let Some(label) = &label {
+            recording::write_label(run.dir(), label)?;
+        }
         let (system, task) = self.names(cell)?;
         let ended = Ended {
             format: FORMAT,
@@ -169,7 +198,8 @@ impl Bench {
             system,
             task,
             kind: ran(cell),
-            ending,
+            ending: how,
+            in_order: self.house.campaign.systems.get(cell.system).is_some_and(|system| system.in_order(how)),
             outcome,
             answer,
             label,

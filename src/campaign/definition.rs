@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 use super::{
     command::Template,
     file::{Position, Repeatable},
-    task::Task,
 };
 use crate::{
+    dataset::{Splits, Task},
     plan::{AgentPattern, Plan},
     trajectory::{FailureMode, Side},
+    verify::{Check, Verify},
 };
 
 /// Where the files that a campaign names are.
@@ -59,8 +60,10 @@ pub struct Campaign {
     pub tasks: Vec<Task>,
     /// The programs under test.
     pub systems: Vec<System>,
-    /// How an outcome is judged, as it was written.
-    pub verify: toml::Table,
+    /// How an outcome is judged; a task may say so itself.
+    pub verify: Verify,
+    /// Where a model judge is asked; the upstream of the first system if none.
+    pub judge: Option<String>,
     /// How many clean runs of a task must all pass; at least 1.
     pub clean: u32,
     /// What becomes of a task whose clean runs ask different questions.
@@ -77,8 +80,8 @@ pub struct Campaign {
     pub budget: Budget,
     /// What models cost; the first that matches counts.
     pub prices: Vec<Price>,
-    /// Shares of the splits, in the order of their names; they need not add up to one.
-    pub splits: BTreeMap<String, f64>,
+    /// The parts of the dataset.
+    pub splits: Splits,
 }
 
 /// A program under test.
@@ -100,6 +103,8 @@ pub struct System {
     pub timeout: Duration,
     /// Most model calls of one run.
     pub max_calls: u64,
+    /// Exit codes with which the program ends in order; any other is a crash.
+    pub exit_codes: Vec<i32>,
 }
 
 /// A plan that is applied as it stands.
@@ -172,6 +177,12 @@ pub struct Price {
 }
 
 impl Campaign {
+    /// Whether a model is to judge any outcome.
+    pub fn asks_a_judge(&self) -> bool {
+        let of_tasks = self.tasks.iter().filter_map(|task| task.check.as_ref());
+        self.verify.checks.iter().chain(of_tasks).any(|check| matches!(check, Check::ModelJudge(_)))
+    }
+
     /// The price of a model, if one is given.
     pub fn price(&self, model: &str) -> Option<&Price> {
         self.prices.iter().find(|price| price.model.is_match(model))

@@ -23,6 +23,8 @@ pub struct Ended {
     pub kind: Ran,
     /// How the program ended.
     pub ending: How,
+    /// Whether it does so when nothing is wrong with it.
+    pub in_order: bool,
     /// What the run achieved.
     pub outcome: Outcome,
     /// What the checker read as the answer.
@@ -187,7 +189,7 @@ impl Ended {
         }
         match self.ending {
             How::TimedOut | How::TooManyCalls => Some(Class::Timeout),
-            How::Exited(0) => None,
+            How::Exited(_) if self.in_order => None,
             How::Exited(_) | How::Signalled(_) => Some(Class::Crashed),
         }
     }
@@ -230,7 +232,7 @@ mod tests {
         let status = LabelStatus::Delivered;
         let definition = "injected".to_owned();
         let errors = Vec::new();
-        let delivered = Label { format: 1, status, definition, seed: 0, outcome: verdict, errors };
+        let delivered = Label { format: 1, status, definition, seed: 0, outcome: verdict, errors, evidence: None };
         Ended {
             format: FORMAT,
             run: RunId::parse("c-0").expect("an id"),
@@ -238,6 +240,7 @@ mod tests {
             task: "t".to_owned(),
             kind: Ran::Clean { repeat: 0 },
             ending,
+            in_order: ending == How::Exited(0),
             outcome,
             answer: String::new(),
             label: label.is_ok().then_some(delivered),

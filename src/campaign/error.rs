@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{launch::LaunchError, proxy::ProxyError, recording::RecordingError};
+use crate::{dataset::DatasetError, launch::LaunchError, proxy::ProxyError, recording::RecordingError};
 
 /// Why a campaign cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,9 @@ pub enum CampaignError {
     /// A run cannot be recorded or read.
     #[error(transparent)]
     Recording(#[from] RecordingError),
+    /// The dataset cannot be built or written.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
     /// A run cannot be opened.
     #[error(transparent)]
     Proxy(#[from] ProxyError),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::trajectory::Side;
+use crate::{dataset::Splits, trajectory::Side, verify::Verify};
 
 /// The head of a campaign file; its lists of tables are read one by one.
 #[derive(Debug, Default, Deserialize)]
@@ -22,7 +22,9 @@ pub(super) struct CampaignFile {
     /// What the systems are asked.
     pub(super) tasks: Option<Spanned<TasksEntry>>,
     /// How an outcome is judged.
-    pub(super) verify: Option<Spanned<toml::Table>>,
+    pub(super) verify: Option<Spanned<Verify>>,
+    /// Where a model judge is asked; the upstream of the first system if none.
+    pub(super) judge: Option<String>,
     /// Clean runs.
     pub(super) clean: Option<RepeatsEntry>,
     /// Controls of a flipped run.
@@ -31,8 +33,8 @@ pub(super) struct CampaignFile {
     pub(super) sample: Option<Spanned<SampleEntry>>,
     /// What may be spent.
     pub(super) budget: Option<Spanned<BudgetEntry>>,
-    /// The data set.
-    pub(super) dataset: Option<Spanned<DatasetEntry>>,
+    /// The dataset.
+    pub(super) dataset: Option<DatasetEntry>,
 }
 
 /// `[tasks]`.
@@ -66,6 +68,8 @@ pub(super) struct SystemEntry {
     pub(super) timeout_s: Option<Spanned<f64>>,
     /// Most model calls of one run.
     pub(super) max_calls: Option<Spanned<u64>>,
+    /// Exit codes with which the program ends in order; 0 if none are given.
+    pub(super) exit_codes: Option<Spanned<Vec<i32>>>,
 }
 
 /// `[clean]`.
@@ -175,6 +179,6 @@ pub(super) struct PriceEntry {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DatasetEntry {
-    /// Shares of the splits, by name; each task lies in one.
-    pub(super) splits: Option<BTreeMap<String, Spanned<f64>>>,
+    /// Shares of its parts; each task lies in one.
+    pub(super) splits: Option<Spanned<Splits>>,
 }

@@ -1,16 +1,40 @@
-//! Whether a program solved its task.
+//! Whether a program solved its task: the campaign's checkers, or the task's own.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use super::{definition::Campaign, task::Task};
-use crate::trajectory::{Outcome, Reason, Verdict};
+use super::definition::Campaign;
+use crate::{
+    dataset::Task,
+    proxy::upstream::Upstream,
+    trajectory::{Outcome, Trajectory},
+    verify::{Sources, Surroundings, Transcript},
+};
 
-/// The verdict on a program's output, and what was read as its answer.
-pub(super) async fn judge(_campaign: &Campaign, output: &[u8], task: &Task, _run: &Path) -> (Outcome, String) {
-    let output = String::from_utf8_lossy(output);
-    let said = output.lines().rev().find_map(|line| line.trim().strip_prefix("ANSWER:"));
-    let answer = said.unwrap_or_default().trim().to_owned();
-    let verdict = if answer == task.answer { Verdict::Success } else { Verdict::Failure };
-    let evidence = format!("expected `{}`, got `{answer}`", task.answer);
-    (Outcome { verdict, reason: Some(Reason::Verifier), evidence }, answer)
+/// The verdict on what a program left behind, and what was read as its answer.
+pub(super) async fn judge(
+    campaign: &Campaign,
+    task: &Task,
+    left: Left<'_>,
+    judge: Option<&Arc<Transcript>>,
+) -> (Outcome, String) {
+    let Left { stdout, directory, trajectory, run_dir } = left;
+    let answer = campaign.verify.answer(&Sources { stdout, directory, trajectory });
+    let judge = judge.map(|transcript| Arc::<Transcript>::clone(transcript) as Arc<dyn Upstream>);
+    let surroundings = Surroundings { run_dir: Some(run_dir.to_owned()), judge };
+    let own = task.check.as_ref();
+    let verified = campaign.verify.check(&task.question, &task.answer, own, answer, &surroundings).await;
+    (verified.outcome, verified.answer)
+}
+
+/// What a program left behind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Left<'a> {
+    /// Its standard output.
+    pub(super) stdout: &'a [u8],
+    /// Where it ran.
+    pub(super) directory: &'a Path,
+    /// What was recorded of it.
+    pub(super) trajectory: &'a Trajectory,
+    /// Where that is.
+    pub(super) run_dir: &'a Path,
 }

@@ -12,6 +12,7 @@ mod command;
 mod conduct;
 mod definition;
 mod ended;
+mod emit;
 mod error;
 mod file;
 mod funnel;
@@ -22,13 +23,13 @@ mod metered;
 mod prefix;
 mod proof;
 mod read;
+mod read_system;
 mod read_sample;
 mod salvage;
 mod sample;
 mod stages;
 mod state;
 mod talk;
-mod task;
 mod transcript;
 
 pub use budget::Cost;
@@ -41,7 +42,6 @@ pub use funnel::{Attempt, Concluded, TaskState};
 pub use read::parse;
 pub use stages::{Options, run};
 pub use state::Earlier;
-pub use task::Task;
 
 /// Hears how far a campaign is.
 pub trait Progress: Sync {

@@ -11,10 +11,7 @@ use super::{
     funnel::{Attempt, Concluded},
     stages::count,
 };
-use crate::{
-    recording,
-    trajectory::{Label, LabelStatus, RunId, Verdict},
-};
+use crate::trajectory::{RunId, Verdict};
 
 impl Bench {
     /// Runs the controls of what flipped, each once for all cells that share it, and writes the labels that they prove.
@@ -43,10 +40,11 @@ impl Bench {
         }
         let ended = self.stage("verify", &controls, progress).await?;
         concluded.unfinished += ended.iter().filter(|ended| ended.is_none()).count();
-        let mut proven = self.verdicts(&forks, &controls, &ended, concluded);
+        let proven = self.verdicts(&forks, &controls, &ended, concluded);
         for (attempt, fork) in concluded.attempts.iter_mut().zip(&of) {
-            if let Some(verdict) = fork.as_ref().and_then(|fork| proven.get_mut(fork)) {
-                self.conclude(attempt, verdict)?;
+            if let Some(controls) = fork.as_ref().and_then(|fork| proven.get(fork)) {
+                attempt.controls = Some((controls.passed, controls.runs));
+                attempt.class = Some(controls.class(campaign.controls));
             }
         }
         progress.done(&concluded.verify_line());
@@ -79,24 +77,6 @@ impl Bench {
             verdicts.entry(fork.clone()).or_insert_with(clean);
         }
         verdicts
-    }
-
-    fn conclude(&self, attempt: &mut Attempt, controls: &Controls) -> Result<(), CampaignError> {
-        attempt.controls = Some((controls.passed, controls.runs));
-        let Some(ended) = &attempt.ended else { return Ok(()) };
-        let class = controls.class(self.house.campaign.controls);
-        attempt.class = Some(class);
-        if let (Class::Verified, Some(label)) = (class, &ended.label) {
-            self.write_label(ended, label)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the label that is proven beside its run.
-    fn write_label(&self, ended: &Ended, label: &Label) -> Result<(), CampaignError> {
-        let proven = Label { status: LabelStatus::Verified, ..label.clone() };
-        recording::write_label(&self.state.run_dir(&ended.run), &proven)?;
-        Ok(())
     }
 
     /// Runs proven plans of several injections again, less one each: which of them did the failure need?

@@ -1,7 +1,7 @@
 //! A campaign file's text, and the files that it names, into a [`Campaign`]. Every problem is collected, each with its
 //! place, before any call is paid for.
 
-use std::{ops::Range, path::Path, time::Duration};
+use std::{ops::Range, path::Path};
 
 use toml::{
     Spanned,
@@ -9,23 +9,19 @@ use toml::{
 };
 
 use super::{
-    command::Template,
     definition::{Budget, Campaign, Files, Fixed, Price, System},
     file::{BudgetEntry, CampaignFile, PlanEntry, PriceEntry, SystemEntry},
-    read_sample, task,
-    task::Task,
+    read_sample, read_system::system,
 };
 use crate::{
+    dataset::{self, Splits, Task},
     plan::{self, PlanError, Problem, Read, read_entry, syntax_problem, take_entries},
     trajectory::nearest,
+    verify::Verify,
 };
 
 /// The newest format that this build reads.
 const FORMAT: i64 = 1;
-/// Longest run of a cell where the file says nothing.
-const TIMEOUT: Duration = Duration::from_mins(10);
-/// Most model calls of a run where the file says nothing.
-const MAX_CALLS: u64 = 200;
 /// Tokens of an answer whose request names no limit, where the file says nothing.
 const MAX_OUTPUT_TOKENS: u64 = 4096;
 
@@ -86,6 +82,7 @@ impl Document {
         let planned = !plans.is_empty() || has("sample");
         problems.extend(missing("[[plan]]` or `[sample]", planned, "say what is to be planted"));
         let tasks = head.tasks.as_ref().and_then(|entry| tasks(entry, files, problems));
+        let verify = verify(head.verify.as_ref(), tasks.as_deref(), problems);
         let systems = named(systems.iter().filter_map(|entry| system(entry, files, problems)).collect(), problems);
         let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
         let plans = plans.iter().filter_map(|entry| fixed(entry, &names, files, problems)).collect();
@@ -106,7 +103,8 @@ impl Document {
             upstream: head.upstream,
             tasks: tasks?,
             systems,
-            verify: head.verify.map(Spanned::into_inner).unwrap_or_default(),
+            verify: verify?,
+            judge: head.judge,
             clean: at_least_one(clean.and_then(|entry| entry.repeats.as_ref()), 2, "repeats", problems),
             repeatable: clean.and_then(|entry| entry.repeatable).unwrap_or_default(),
             controls: repeats,
@@ -115,7 +113,7 @@ impl Document {
             sample,
             budget: budget(head.budget.as_ref(), !prices.is_empty(), problems),
             prices,
-            splits: splits(head.dataset.and_then(|entry| entry.into_inner().splits), problems),
+            splits: splits(head.dataset.and_then(|entry| entry.splits), problems),
         })
     }
 }
@@ -136,7 +134,11 @@ fn tasks(
     let entry = entry.get_ref();
     let (file, span) = (entry.file.get_ref(), entry.file.span());
     let text = read_file(files, file, span.clone(), problems)?;
-    let mut tasks = task::read(&text, file).map_err(|error| problems.push(Problem::new(span, error))).ok()?;
+    let read = dataset::parse_tasks(&text, Path::new(file));
+    let mut tasks = read.map_err(|error| problems.push(Problem::new(span.clone(), error.to_string()))).ok()?;
+    if tasks.is_empty() {
+        problems.push(Problem::new(span, format!("`{file}` holds no task")));
+    }
     if let Some(ids) = &entry.ids {
         for id in ids.iter().filter(|id| !tasks.iter().any(|task| task.id == *id.get_ref())) {
             problems.push(unknown("task", id, tasks.iter().map(|task| task.id.as_str())));
@@ -150,40 +152,6 @@ fn tasks(
         tasks.truncate(*first.get_ref());
     }
     Some(tasks)
-}
-
-fn system(entry: &Read<SystemEntry>, files: &dyn Files, problems: &mut Vec<Problem>) -> Option<System> {
-    for key in ["name", "command"].into_iter().filter(|key| !entry.has(key)) {
-        problems.push(Problem::new(entry.span.clone(), format!("the system has no `{key}`")));
-    }
-    let SystemEntry { name, command, config, directory, environment, timeout_s, max_calls } = &entry.value;
-    let mut template = |text: &Spanned<String>| {
-        let read = Template::parse(text.get_ref());
-        read.map_err(|message| problems.push(Problem::new(text.span(), message))).ok()
-    };
-    let templates: Option<Vec<Template>> = command.as_ref().map(|command| {
-        let words = command.get_ref().iter();
-        words.filter_map(&mut template).collect()
-    });
-    let environment = environment.iter().filter_map(|(name, text)| Some((name.clone(), template(text)?))).collect();
-    if let Some(empty) = command.as_ref().filter(|command| command.get_ref().is_empty()) {
-        problems.push(Problem::new(empty.span(), "`command` is empty: expected a program and its arguments"));
-    }
-    let config_text = config.as_ref().and_then(|file| read_file(files, file.get_ref(), file.span(), problems));
-    let timeout = timeout_s.as_ref().map(|seconds| (seconds, Duration::try_from_secs_f64(*seconds.get_ref())));
-    if let Some((seconds, Err(_) | Ok(Duration::ZERO))) = &timeout {
-        problems.push(Problem::new(seconds.span(), "`timeout_s` is not a time: expected seconds above 0"));
-    }
-    Some(System {
-        name: name.as_ref()?.get_ref().clone(),
-        command: templates?,
-        config: config.as_ref().map(|file| file.get_ref().clone()),
-        config_text: config_text.unwrap_or_default(),
-        directory: directory.clone(),
-        environment,
-        timeout: timeout.and_then(|(_, read)| read.ok()).unwrap_or(TIMEOUT),
-        max_calls: max_calls.as_ref().map_or(MAX_CALLS, |count| *count.get_ref()),
-    })
 }
 
 /// Systems with names of their own.
@@ -300,17 +268,33 @@ fn is_amount(amount: f64) -> bool {
     (0.0..=1e6).contains(&amount)
 }
 
-fn splits(
-    entry: Option<std::collections::BTreeMap<String, Spanned<f64>>>,
-    problems: &mut Vec<Problem>,
-) -> std::collections::BTreeMap<String, f64> {
-    let Some(entry) = entry else {
-        return [("test", 0.1), ("train", 0.8), ("validation", 0.1)].map(|(k, v)| (k.to_owned(), v)).into();
-    };
-    for share in entry.values().filter(|share| !(0.0..=1e9).contains(share.get_ref())) {
-        problems.push(Problem::new(share.span(), "a share is a number from 0"));
+fn splits(entry: Option<Spanned<Splits>>, problems: &mut Vec<Problem>) -> Splits {
+    let Some(entry) = entry else { return Splits::default() };
+    let Splits { validation, test, .. } = *entry.get_ref();
+    if !(0.0..=1.0).contains(&validation) || !(0.0..=1.0).contains(&test) || validation + test > 1.0 {
+        let message = format!("`validation` {validation} and `test` {test} are no shares of one whole");
+        problems.push(Problem::new(entry.span(), message));
     }
-    entry.into_iter().map(|(name, share)| (name, share.into_inner())).collect()
+    entry.into_inner()
+}
+
+/// How an outcome is judged: by the campaign's checkers, unless each task brings its own.
+fn verify(
+    entry: Option<&Spanned<Verify>>,
+    tasks: Option<&[Task]>,
+    problems: &mut Vec<Problem>,
+) -> Option<Verify> {
+    let own = tasks.is_none_or(|tasks| tasks.iter().all(|task| task.check.is_some()));
+    let Some(entry) = entry else {
+        if !own {
+            let problem = Problem::new(0..0, "the campaign has no `[verify]`");
+            problems.push(problem.hint("say how an answer is checked: `verify.checks = [{ numeric = {} }]`"));
+        }
+        return own.then(Verify::default);
+    };
+    let checked = entry.get_ref().validate(own);
+    checked.map_err(|error| problems.push(Problem::new(entry.span(), error.to_string()))).ok()?;
+    Some(entry.get_ref().clone())
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ fn files() -> Held {
     ]))
 }
 
-const GOOD: &str = "tasks.file = \"t.jsonl\"\n[[system]]\nname = \"s\"\ncommand = [\"run\", \"{question}\"]\n[[plan]]\nfile = \"p/end.toml\"\n";
+const GOOD: &str = "tasks.file = \"t.jsonl\"\nverify.checks = [{ exact = {} }]\n[[system]]\nname = \"s\"\ncommand = [\"run\", \"{question}\"]\n[[plan]]\nfile = \"p/end.toml\"\n";
 
 #[test]
 fn a_small_file_means_what_it_says() {
@@ -45,7 +45,7 @@ fn a_small_file_means_what_it_says() {
 
 #[test]
 fn templates_are_found_and_narrowed() {
-    let text = "tasks.file = \"t.jsonl\"\n[[system]]\nname = \"s\"\ncommand = [\"run\"]\n\
+    let text = "tasks.file = \"t.jsonl\"\nverify.checks = [{ exact = {} }]\n[[system]]\nname = \"s\"\ncommand = [\"run\"]\n\
                 [sample]\ntemplates = [\"p/[a-z]*.toml\", \"p/*n*.toml\", \"p/cut.toml\"]\nmodes = [\"FM-2.6\"]\nper_task = 3\n";
     let error = parse(text, "c.toml", &files()).expect_err("a bad pattern").to_string();
     assert!(error.contains("no file of `p` is named `[a-z]*.toml`"), "{error}");
@@ -61,15 +61,19 @@ fn each_problem_has_its_place() {
     for (from, to, said) in [
         ("tasks.file", "task.file", "c.toml:1:1: unknown key `task`"),
         ("t.jsonl", "u.jsonl", "c.toml:1:14: cannot read `u.jsonl`"),
-        ("{question}", "{qestion}", "c.toml:4:19: unknown placeholder `{qestion}`: did you mean `{question}`?"),
+        ("{question}", "{qestion}", "c.toml:5:19: unknown placeholder `{qestion}`: did you mean `{question}`?"),
         ("{question}", "{answer}", "would tell the system what is right"),
         ("name = \"s\"\n", "", "the system has no `name`"),
         ("p/end.toml", "p/bad.toml", "p/bad.toml:1:1: the injection has no `agent`"),
-        ("[[plan]]\nfile", "[[plan]]\nsystems = [\"t\"]\nfile", "c.toml:6:12: no system is called `t`"),
+        ("[[plan]]\nfile", "[[plan]]\nsystems = [\"t\"]\nfile", "c.toml:7:12: no system is called `t`"),
         ("[[system]]", "[system]", "write `[[system]]`, with two brackets"),
         ("[[plan]]", "[clean]\nrepeats = 0\n[[plan]]", "`repeats` is 0"),
         ("[[plan]]", "[controls]\nrepeats = 2\npass = 3\n[[plan]]", "`pass` is 3 of 2 controls"),
         ("[[plan]]", "[budget]\nmoney = 1.0\n[[plan]]", "no `[[price]]` is given"),
+        ("verify.checks = [{ exact = {} }]\n", "", "the campaign has no `[verify]`"),
+        ("{ exact = {} }", "{ exat = {} }", "did you mean `exact`?"),
+        ("[{ exact = {} }]", "[]", "`checks` is empty"),
+        ("[[plan]]", "[dataset]\nsplits = { test = 2.0 }\n[[plan]]", "no shares of one whole"),
         ("[[plan]]", "[budget]\nmony = 1.0\n[[plan]]", "did you mean `money`?"),
         ("[[plan]]", "[[price]]\nmodel = \"*\"\ninput = -1.0\noutput = 1.0\n[[plan]]", "a price is an amount"),
         ("name = \"s\"", "name = \"s\"\ntimeout_s = -3.0", "expected seconds above 0"),

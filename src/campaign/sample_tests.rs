@@ -66,7 +66,7 @@ impl Files for Plans {
 
 fn sample(keys: &str) -> Sample {
     let text = format!(
-        "tasks.file = \"t\"\n[[system]]\nname = \"s\"\ncommand = [\"x\"]\n[sample]\ntemplates = [\"end\", \"num\", \"add\", \"neg\"]\n{keys}"
+        "tasks.file = \"t\"\nverify.checks = [{{ exact = {{}} }}]\n[[system]]\nname = \"s\"\ncommand = [\"x\"]\n[sample]\ntemplates = [\"end\", \"num\", \"add\", \"neg\"]\n{keys}"
     );
     read::parse(&text, "c.toml", &Plans).unwrap_or_else(|error| panic!("{error}")).sample.expect("a sample")
 }

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::{
     Progress,
-    bench::{Bench, Served},
+    bench::{Bench, Judge, Served},
     budget::Ledger,
     cell::{Aimed, Cell},
     definition::Campaign,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     plan::{self, Operator, Plan},
-    proxy::Proxy,
+    proxy::{Proxy, upstream::Upstream},
     recording,
     replay::ForkPoint,
     trajectory::{Side, Step, Verdict},
@@ -43,6 +43,8 @@ pub struct Options {
     pub jobs: usize,
     /// Only these tasks: `TASK`, or `SYSTEM/TASK`, with `*` for any text; all if none.
     pub only: Vec<regex::Regex>,
+    /// Where a model judge is asked; the first system's upstream if none.
+    pub judge: Option<Arc<dyn Upstream>>,
     /// This program, for `{aegis}`.
     pub program: PathBuf,
     /// What paths of the campaign file are relative to.
@@ -69,14 +71,23 @@ pub async fn run(
     for proxy in proxies {
         systems.push(Served::start(proxy).await?);
     }
+    let judge = match systems.first().filter(|_| campaign.asks_a_judge()) {
+        Some(first) => {
+            let upstream = options.judge.unwrap_or_else(|| Arc::clone(&first.proxy.upstream));
+            Some(Judge::at(upstream, &house, &state)?)
+        }
+        None => None,
+    };
     let Options { only, program, directory, stop, .. } = options;
-    let bench = Arc::new(Bench { house, systems, state, references: References::default(), program, directory, stop });
+    let bench = Arc::new(Bench { house, systems, state, references: References::default(), judge, program, directory, stop });
     let mut concluded = Concluded::default();
     let references = bench.clean(&only, &mut concluded, progress).await?;
     let cells = bench.inject(&references, &mut concluded, progress).await?;
     bench.prove(&cells, &mut concluded, progress).await?;
     bench.leave_one_out(&cells, &mut concluded, progress).await?;
     bench.sum_up(&mut concluded);
+    bench.write_labels(&concluded)?;
+    progress.done(&bench.write_dataset(&concluded)?);
     Ok(concluded)
 }
 

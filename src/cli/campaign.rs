@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     campaign::{self, Beside, Campaign, CampaignError, Concluded, Earlier, Options},
-    proxy::Proxy,
+    proxy::{Proxy, upstream::Upstream},
 };
 
 /// Options of `campaign`.
@@ -76,6 +76,7 @@ pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Resu
         earlier: begun.earlier,
         jobs: begun.jobs.map_or_else(cores, std::num::NonZero::get),
         only: begun.only,
+        judge: judge(&campaign, begun.ca_file.as_ref())?,
         program,
         directory: begun.directory,
         stop,
@@ -126,6 +127,18 @@ fn proxies(campaign: &Campaign, begun: &Begun) -> Result<Vec<Proxy>, Failure> {
     campaign.systems.iter().map(proxy).collect()
 }
 
+/// Where a model judge is asked, if the file says so.
+fn judge(campaign: &Campaign, ca_file: Option<&PathBuf>) -> Result<Option<Arc<dyn Upstream>>, Failure> {
+    let Some(url) = campaign.judge.clone().filter(|_| campaign.asks_a_judge()) else { return Ok(None) };
+    let arguments = ProxyArgs {
+        upstream: Some(url),
+        simulator_seed: campaign.seed,
+        ca_file: ca_file.cloned(),
+        ..ProxyArgs::default()
+    };
+    Ok(Some(arguments.proxy_of(Config::default(), None)?.0.upstream))
+}
+
 fn failure(error: CampaignError, out: &Path) -> Failure {
     let out = out.display();
     match error {
@@ -133,6 +146,7 @@ fn failure(error: CampaignError, out: &Path) -> Failure {
         CampaignError::Damaged { .. } => Failure::new(Exit::Recording, error),
         CampaignError::Exists(_) => Failure::new(Exit::Usage, error)
             .hint(format!("go on with `--resume`, or choose another `--out` than `{out}`")),
+        CampaignError::Dataset(_) => Failure::new(Exit::Recording, error),
         CampaignError::Directory { .. } | CampaignError::Locked(_) | CampaignError::Launch { .. } => {
             Failure::new(Exit::Usage, error)
         }
