@@ -163,6 +163,8 @@ pub struct Budget {
     pub money: Option<f64>,
     /// Tokens that a request which names no limit is taken to answer at most.
     pub max_output_tokens: u64,
+    /// Tokens that a request is taken to have at most, where cost is foretold.
+    pub max_input_tokens: Option<u64>,
 }
 
 /// What a model costs.

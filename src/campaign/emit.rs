@@ -5,6 +5,8 @@ use super::{
     ended::{Class, Ended},
     error::CampaignError,
     funnel::{Attempt, Concluded, TaskState},
+    html, markdown,
+    report::Report,
 };
 use crate::{
     dataset::{About, Kind, Sample, Writer},
@@ -58,6 +60,15 @@ impl Bench {
             "dataset   {}   {failures} failures, {rows} rows with their clean twins{benign}",
             path.display()
         ))
+    }
+
+    /// Writes the report: data, and two pages to read.
+    pub(super) fn write_report(&self, report: &Report) -> Result<(), CampaignError> {
+        let mut data = serde_json::to_vec_pretty(report).unwrap_or_default();
+        data.push(b'\n');
+        self.state.replace("report.json", &data)?;
+        self.state.replace("report.md", markdown::page(report).as_bytes())?;
+        self.state.replace("report.html", html::page(report).as_bytes())
     }
 
     fn sample(&self, ended: &Ended, kind: Kind, clean_twin: Option<String>) -> Result<Sample, CampaignError> {

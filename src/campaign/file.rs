@@ -161,6 +161,8 @@ pub(super) struct BudgetEntry {
     pub(super) money: Option<Spanned<f64>>,
     /// Tokens that a request which names no limit is taken to answer at most.
     pub(super) max_output_tokens: Option<Spanned<u64>>,
+    /// Tokens that a request is taken to have at most, where cost is foretold.
+    pub(super) max_input_tokens: Option<u64>,
 }
 
 /// `[[price]]`: what a model costs, per million tokens.

@@ -260,7 +260,8 @@ fn budget(entry: Option<&Spanned<BudgetEntry>>, priced: bool, problems: &mut Vec
     }
     let max_output_tokens = entry.max_output_tokens.as_ref().map_or(MAX_OUTPUT_TOKENS, |count| *count.get_ref());
     let money = entry.money.as_ref().map(|money| *money.get_ref());
-    Budget { calls: entry.calls, tokens: entry.tokens, money, max_output_tokens }
+    let max_input_tokens = entry.max_input_tokens;
+    Budget { calls: entry.calls, tokens: entry.tokens, money, max_output_tokens, max_input_tokens }
 }
 
 /// Money is counted in units of a millionth of a millionth; above this a count would not be exact.

@@ -1,6 +1,6 @@
 //! The campaign's way: clean runs, injected runs, controls, runs less one injection, labels.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use tokio::sync::watch;
 
@@ -17,6 +17,7 @@ use super::{
     gate::Gate,
     metered::House,
     prefix::References,
+    report::Report,
     sample,
     state::{Earlier, State},
     transcript::Transcript,
@@ -62,12 +63,14 @@ pub async fn run(
     proxies: Vec<Proxy>,
     options: Options,
     progress: &dyn Progress,
-) -> Result<Concluded, CampaignError> {
+) -> Result<(Concluded, Report), CampaignError> {
+    let began = Instant::now();
     let state = State::open(&options.out, options.earlier)?;
     let ledger = Arc::new(Ledger::new(&campaign.budget, Some(state.journal()?)));
     let gate = Arc::new(Gate::new(options.jobs));
     let house = Arc::new(House { campaign: Arc::clone(&campaign), ledger, gate });
     let mut systems = Vec::new();
+    let backend = proxies.first().map(|proxy| proxy.upstream.name().to_owned()).unwrap_or_default();
     for proxy in proxies {
         systems.push(Served::start(proxy).await?);
     }
@@ -88,7 +91,9 @@ pub async fn run(
     bench.sum_up(&mut concluded);
     bench.write_labels(&concluded)?;
     progress.done(&bench.write_dataset(&concluded)?);
-    Ok(concluded)
+    let report = Report::of(&campaign, &concluded, &backend, began.elapsed().as_secs_f64());
+    bench.write_report(&report)?;
+    Ok((concluded, report))
 }
 
 /// The reference run of a task.

@@ -65,6 +65,11 @@ impl Concluded {
 }
 
 impl LeftOut {
+    /// Its name in files.
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(why, _)| *why == self).map_or("", |(_, name)| name)
+    }
+
     pub(super) const ALL: [(LeftOut, &'static str); 8] = [
         (LeftOut::Unsolved, "unsolved"),
         (LeftOut::FlakyTask, "flaky_task"),

@@ -1,6 +1,7 @@
 //! `aegis campaign FILE`: clean runs, injected runs, controls, labels, dataset, report.
 
 use std::{
+    io::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -9,10 +10,10 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::{
-    Config, Exit, Failure, Finished, Global, progress::Shown, run::interrupted, settings, settings::ProxyArgs,
+    Config, Exit, Failure, Finished, Format, Global, progress::Shown, run::interrupted, settings, settings::ProxyArgs,
 };
 use crate::{
-    campaign::{self, Beside, Campaign, CampaignError, Concluded, Earlier, Options},
+    campaign::{self, Beside, Budget, Campaign, CampaignError, Concluded, Earlier, Options, Report},
     proxy::{Proxy, upstream::Upstream},
 };
 
@@ -37,6 +38,15 @@ pub(super) struct CampaignArgs {
     /// Where requests go, instead of what the file says.
     #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
     upstream: Option<String>,
+    /// Say what would be run and what it could cost at most, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Bounds instead of the file's: `calls=N`, `tokens=N`, `money=X`, separated by commas. Never exceeded.
+    #[arg(long, value_name = "BOUNDS")]
+    budget: Option<String>,
+    /// Write a JUnit file: a case a cell.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
     /// PEM file of certificates to trust beside the system's.
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
@@ -44,13 +54,59 @@ pub(super) struct CampaignArgs {
 
 pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished, Failure> {
     let campaign = read(arguments)?;
+    if arguments.dry_run {
+        return dry(&campaign, global);
+    }
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
     let earlier = if arguments.resume { Earlier::Resume } else { Earlier::Refuse };
     let directory = beside(&arguments.file);
     let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<_, _>>()?;
     let begun = Begun { out, earlier, directory, only, jobs: arguments.jobs, ca_file: arguments.ca_file.clone() };
-    let (concluded, signal) = conduct(campaign, begun, global)?;
-    Ok(finished(&concluded, signal))
+    let out = begun.out.clone();
+    let done = conduct(campaign, begun, global)?;
+    let finished = done.finish();
+    if let Some(path) = &arguments.junit {
+        let failed = (finished.exit != Exit::Ok).then(|| format!("{}: {}", finished.exit.word(), finished.summary));
+        let text = campaign::junit(&done.report, failed.as_deref());
+        std::fs::write(path, text)
+            .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))?;
+    }
+    if !global.quiet {
+        eprintln!("report    {}   report.md, report.json beside it", out.join("report.html").display());
+    }
+    Ok(finished)
+}
+
+/// Foretells, on standard output.
+fn dry(campaign: &Campaign, global: &Global) -> Result<Finished, Failure> {
+    let extent = campaign.extent();
+    if global.format != Format::Json {
+        let mut out = std::io::stdout().lock();
+        out.write_all(extent.text().as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let runs = extent.clean + extent.injected + extent.controls + extent.narrow;
+    let summary = format!("nothing was run: at most {runs} runs and {} model calls", extent.calls);
+    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "dry_run": extent }) })
+}
+
+/// Reads `calls=N,tokens=N,money=X` into a budget.
+fn bounds(text: &str, budget: &mut Budget) -> Result<(), Failure> {
+    for bound in text.split(',') {
+        let (name, figure) = bound.split_once('=').unwrap_or((bound, ""));
+        let (name, figure) = (name.trim(), figure.trim());
+        let count = || figure.parse::<u64>().ok();
+        let read = match name {
+            "calls" => count().map(|count| budget.calls = Some(count)),
+            "tokens" => count().map(|count| budget.tokens = Some(count)),
+            "money" => figure.parse().ok().filter(|money| (0.0..=1e6).contains(money)).map(|money: f64| {
+                budget.money = Some(money);
+            }),
+            _ => None,
+        };
+        let error = format!("`--budget {bound}` is no bound: expected calls=N, tokens=N or money=X");
+        read.ok_or_else(|| Failure::new(Exit::Usage, error))?;
+    }
+    Ok(())
 }
 
 /// What a campaign is run with, from the command line.
@@ -64,7 +120,7 @@ pub(super) struct Begun {
 }
 
 /// Runs a campaign to its end, or until a signal.
-pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Result<(Concluded, Option<u8>), Failure> {
+pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Result<Done, Failure> {
     settings::raise_file_limit();
     let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     let cores = || std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
@@ -81,7 +137,7 @@ pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Resu
         directory: begun.directory,
         stop,
     };
-    let (concluded, signal) = settings::block_on(async move {
+    let (done, signal) = settings::block_on(async move {
         let running = campaign::run(Arc::new(campaign), proxies, options, &shown);
         let mut running = std::pin::pin!(running);
         tokio::select! {
@@ -92,7 +148,15 @@ pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Resu
             }
         }
     })?;
-    Ok((concluded.map_err(|error| failure(error, &begun.out))?, signal))
+    let (concluded, report) = done.map_err(|error| failure(error, &begun.out))?;
+    Ok(Done { concluded, report, signal })
+}
+
+/// What a campaign came to, and the signal that ended it.
+pub(super) struct Done {
+    pub(super) concluded: Concluded,
+    pub(super) report: Report,
+    pub(super) signal: Option<u8>,
 }
 
 /// The directory that paths of a campaign file are relative to.
@@ -107,6 +171,13 @@ fn read(arguments: &CampaignArgs) -> Result<Campaign, Failure> {
         .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))?;
     let campaign = campaign::parse(&text, &file.display().to_string(), &Beside(beside(file)));
     let mut campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;
+    if let Some(text) = &arguments.budget {
+        bounds(text, &mut campaign.budget)?;
+        if campaign.budget.money.is_some() && campaign.prices.is_empty() {
+            let error = "`--budget money` bounds what calls cost, and the campaign has no `[[price]]`";
+            return Err(Failure::new(Exit::Usage, error));
+        }
+    }
     campaign.upstream = arguments.upstream.clone().or(campaign.upstream);
     Ok(campaign)
 }
@@ -159,14 +230,17 @@ fn failure(error: CampaignError, out: &Path) -> Failure {
     }
 }
 
-/// The exit code and the last line, from one value.
-pub(super) fn finished(concluded: &Concluded, signal: Option<u8>) -> Finished {
-    let exit = match signal {
-        Some(signal) => Exit::Signal(signal),
-        None if concluded.exhausted => Exit::Budget,
-        None if concluded.is_unreachable() => Exit::Infrastructure,
-        None if concluded.delivered() == 0 => Exit::Finding,
-        None => Exit::Ok,
-    };
-    Finished { exit, summary: concluded.line(), data: concluded.data() }
+impl Done {
+    /// The exit code and the last line, from one value.
+    pub(super) fn finish(&self) -> Finished {
+        let concluded = &self.concluded;
+        let exit = match self.signal {
+            Some(signal) => Exit::Signal(signal),
+            None if concluded.exhausted => Exit::Budget,
+            None if concluded.is_unreachable() => Exit::Infrastructure,
+            None if concluded.delivered() == 0 => Exit::Finding,
+            None => Exit::Ok,
+        };
+        Finished { exit, summary: concluded.line(), data: concluded.data() }
+    }
 }

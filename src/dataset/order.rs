@@ -8,7 +8,7 @@ use crate::{
     trajectory::{Step, StepIndex},
 };
 
-/// When a step was under way, in microseconds of its recording.
+/// When a step was under way, by the places of its first and last record in the log.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     from: u64,
@@ -51,17 +51,12 @@ fn key(step: &Step) -> (&str, u32, [u8; 32], u32) {
 }
 
 fn spans(recording: &Recording) -> BTreeMap<StepIndex, Span> {
-    let attempts = recording.trajectory.steps.iter().flat_map(|step| {
-        step.attempts.iter().map(|attempt| ((step.step, attempt.attempt), attempt.last_byte_us.unwrap_or_default()))
-    });
-    let took: BTreeMap<(StepIndex, u32), u64> = attempts.collect();
     let mut spans: BTreeMap<StepIndex, Span> = BTreeMap::new();
     for exchange in &recording.exchanges {
-        let took = took.get(&(exchange.step, exchange.attempt)).copied().unwrap_or_default();
-        let ended = exchange.at_us.saturating_add(took);
-        let span = spans.entry(exchange.step).or_insert(Span { from: exchange.at_us, to: ended });
-        span.from = span.from.min(exchange.at_us);
-        span.to = span.to.max(ended);
+        let (from, to) = (exchange.opened, exchange.closed.unwrap_or(u64::MAX));
+        let span = spans.entry(exchange.step).or_insert(Span { from, to });
+        span.from = span.from.min(from);
+        span.to = span.to.max(to);
     }
     spans
 }

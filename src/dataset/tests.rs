@@ -41,7 +41,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn record(&self, recorder: &Recorder, step: StepIndex) {
+    fn open(&self, recorder: &Recorder, step: StepIndex) {
         let attribution = Attribution {
             agent: AgentName::parse(self.agent).expect("a name"),
             instance: 0,
@@ -84,6 +84,9 @@ impl Call<'_> {
             };
             recorder.inject(inject).expect("records");
         }
+    }
+
+    fn close(&self, recorder: &Recorder, step: StepIndex) {
         let close = Close {
             step,
             attempt: 0,
@@ -111,8 +114,14 @@ fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdict) -> Reco
     let run = RunId::parse(name).expect("an id");
     let manifest = RunManifest::new(run, "simulator", Timestamp::UNIX_EPOCH).with_plan("format = 1", 7);
     let recorder = Recorder::create(logs, manifest, &Settings::default()).expect("creates");
+    // What happened first stands first in a log; at the same moment, an end before a beginning.
+    let mut events: Vec<(u64, bool, StepIndex, &Call<'_>)> = Vec::new();
     for (step, call) in (0..).zip(calls) {
-        call.record(&recorder, step);
+        events.extend([(call.from, true, step, call), (call.to, false, step, call)]);
+    }
+    events.sort_by_key(|(at, opens, step, _)| (*at, *opens, *step));
+    for (_, opens, step, call) in events {
+        if opens { call.open(&recorder, step) } else { call.close(&recorder, step) }
     }
     let outcome = Outcome { verdict, reason: None, evidence: "expected `4`, got `5`".to_owned() };
     recorder.set_outcome(outcome).expect("sets");

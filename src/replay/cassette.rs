@@ -98,16 +98,13 @@ impl Cassette {
         key(surface, asker, Form::of(body, &self.rules).text().as_bytes())
     }
 
-    /// When a step was opened and when its last attempt ended, in µs of the recording; a step that never ended ends
-    /// when it began, so that nothing after it counts as opened before its end.
+    /// Where in the log a step was opened and where its last attempt ended; a step that never ended ends where it
+    /// began, so that nothing after it counts as opened before its end.
     pub(super) fn span(&self, step: &Step) -> (u64, u64) {
-        let at = |attempt: Option<&Attempt>| {
-            let attempt = attempt?;
-            Some((self.detail(step, attempt)?.at_us, attempt.last_byte_us.unwrap_or_default()))
-        };
-        let (opened, _) = at(step.attempts.first()).unwrap_or_default();
-        let (began, lasted) = at(step.last_attempt()).unwrap_or_default();
-        (opened, began.saturating_add(lasted))
+        let detail = |attempt: Option<&Attempt>| self.detail(step, attempt?);
+        let opened = detail(step.attempts.first()).map(|detail| detail.opened).unwrap_or_default();
+        let last = detail(step.last_attempt());
+        (opened, last.map(|detail| detail.closed.unwrap_or(detail.opened)).unwrap_or_default())
     }
 }
 
