@@ -1,5 +1,7 @@
 //! What a campaign leaves for others: verified labels beside their runs, and the dataset.
 
+use std::collections::BTreeSet;
+
 use super::{
     bench::Bench,
     ended::{Class, Ended},
@@ -11,7 +13,7 @@ use super::{
 use crate::{
     dataset::{About, Kind, Sample, Writer},
     recording,
-    trajectory::{Evidence, Label, LabelStatus, Tally},
+    trajectory::{Evidence, Label, LabelStatus, StepIndex, Tally},
 };
 
 impl Bench {
@@ -43,7 +45,9 @@ impl Bench {
             if let Some(twin) = self.state.ended(reference)? {
                 writer.push(&self.sample(&twin, Kind::Clean, None)?)?;
             }
-            for (ended, kind) in kept {
+            // Two plans that came to the same edit of the same run are one sample.
+            let mut known = BTreeSet::new();
+            for (ended, kind) in kept.into_iter().filter(|(ended, _)| known.insert(edits(ended))) {
                 writer.push(&self.sample(ended, kind, Some(reference.to_string()))?)?;
             }
         }
@@ -94,6 +98,12 @@ fn kept(attempt: &Attempt) -> Option<(&Ended, Kind)> {
         _ => return None,
     };
     Some((attempt.ended.as_ref()?, kind))
+}
+
+/// What was really altered, by the hashes of what it was and became.
+fn edits(ended: &Ended) -> Vec<(StepIndex, String, String)> {
+    let errors = ended.label.iter().flat_map(|label| &label.errors);
+    errors.map(|entry| (entry.error.step, entry.error.before.clone(), entry.error.after.clone())).collect()
 }
 
 /// What proves a label.

@@ -45,7 +45,12 @@ impl State {
         }
         let state = Self { root: root.to_owned(), _lock: lock };
         let held = [state.cells(), state.logs(), state.partial(), state.output()];
+        let ours = ["cells", "spent.jsonl", "report.json"].iter().any(|name| root.join(name).exists());
         match earlier {
+            // What is not a campaign's is not deleted.
+            Earlier::Replace if !ours && held.iter().any(|dir| dir.exists()) => {
+                return Err(CampaignError::NotOurs(root.to_owned()));
+            }
             Earlier::Refuse if held.iter().any(|dir| dir.exists()) => {
                 return Err(CampaignError::Exists(root.to_owned()));
             }
@@ -53,7 +58,9 @@ impl State {
                 for dir in held.iter().filter(|dir| dir.exists()) {
                     fs::remove_dir_all(dir).map_err(cannot)?;
                 }
-                let _ = fs::remove_file(state.root.join("spent.jsonl"));
+                for file in ["spent.jsonl", "judge.jsonl"] {
+                    let _ = fs::remove_file(state.root.join(file));
+                }
             }
             Earlier::Refuse | Earlier::Resume => {}
         }

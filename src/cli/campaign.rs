@@ -218,9 +218,10 @@ fn failure(error: CampaignError, out: &Path) -> Failure {
         CampaignError::Exists(_) => Failure::new(Exit::Usage, error)
             .hint(format!("go on with `--resume`, or choose another `--out` than `{out}`")),
         CampaignError::Dataset(_) => Failure::new(Exit::Recording, error),
-        CampaignError::Directory { .. } | CampaignError::Locked(_) | CampaignError::Launch { .. } => {
-            Failure::new(Exit::Usage, error)
-        }
+        CampaignError::Directory { .. }
+        | CampaignError::Locked(_)
+        | CampaignError::NotOurs(_)
+        | CampaignError::Launch { .. } => Failure::new(Exit::Usage, error),
         CampaignError::NoCall { .. } => Failure::new(Exit::Infrastructure, error).hint(
             "point the program at OPENAI_BASE_URL (or ANTHROPIC_BASE_URL): a URL in its own code wins over these",
         ),
