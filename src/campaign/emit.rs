@@ -60,10 +60,7 @@ impl Bench {
             benign => format!(", {benign} benign apart"),
         };
         let rows = failures + twins;
-        Ok(format!(
-            "dataset   {}   {failures} failures, {rows} rows with their clean twins{benign}",
-            path.display()
-        ))
+        Ok(format!("dataset   {}   {failures} failures, {rows} rows with their clean twins{benign}", path.display()))
     }
 
     /// Writes the report: data, and two pages to read.

@@ -33,7 +33,10 @@ fn write(page: &mut String, report: &Report) -> fmt::Result {
     write!(page, "<h1>Campaign {name}</h1><p class=\"muted\">Backend: {}. ", escape(&named(&report.backend)))?;
     write!(page, "Seed {}. Taxonomy {}. {:.1} s.</p>", report.seed, report.taxonomy, report.seconds)?;
     if !report.complete {
-        write!(page, "<p class=\"warn\">Not complete: some cells are not finished. Go on with <code>--resume</code>.</p>")?;
+        write!(
+            page,
+            "<p class=\"warn\">Not complete: some cells are not finished. Go on with <code>--resume</code>.</p>"
+        )?;
     }
     funnel(page, report)?;
     heading(page, "What each injected run was counted as", "Each is in one class; only verified ones are labelled.")?;
@@ -80,7 +83,11 @@ fn funnel(page: &mut String, report: &Report) -> fmt::Result {
 }
 
 fn strata(page: &mut String, report: &Report) -> fmt::Result {
-    heading(page, "Yield", "Verified of attempts per system, agent, mode, side and manipulator; Wilson's 95 % interval.")?;
+    heading(
+        page,
+        "Yield",
+        "Verified of attempts per system, agent, mode, side and manipulator; Wilson's 95 % interval.",
+    )?;
     let rows: Vec<(String, Share)> = report
         .strata
         .iter()
@@ -91,7 +98,21 @@ fn strata(page: &mut String, report: &Report) -> fmt::Result {
         .collect();
     page.push_str(&intervals(&rows));
     page.push_str("<details><summary>As a table</summary>");
-    head(page, &["system", "agent", "mode", "side", "manipulator", "#attempts", "#delivered", "#flipped", "#verified", "#yield"]);
+    head(
+        page,
+        &[
+            "system",
+            "agent",
+            "mode",
+            "side",
+            "manipulator",
+            "#attempts",
+            "#delivered",
+            "#flipped",
+            "#verified",
+            "#yield",
+        ],
+    );
     for one in &report.strata {
         let words = [&one.system, &one.agent, one.mode.unwrap_or("fault"), one.side.unwrap_or("–"), &one.manipulator];
         let funnel = &one.funnel;

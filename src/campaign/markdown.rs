@@ -22,7 +22,10 @@ fn write(page: &mut String, report: &Report) -> std::fmt::Result {
     if !report.complete {
         writeln!(page, "\n**Not complete**: some cells are not finished; go on with `--resume`.")?;
     }
-    writeln!(page, "\n## Funnel\n\n| clean tasks kept | attempts | delivered | flipped | verified |\n|--:|--:|--:|--:|--:|")?;
+    writeln!(
+        page,
+        "\n## Funnel\n\n| clean tasks kept | attempts | delivered | flipped | verified |\n|--:|--:|--:|--:|--:|"
+    )?;
     writeln!(
         page,
         "| {} of {} | {} | {} | {} | {} |",
@@ -34,7 +37,10 @@ fn write(page: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(page, "| {class} | {count} |")?;
     }
     writeln!(page, "\n## Yield\n\nVerified of attempts, with Wilson's 95 % interval.\n")?;
-    writeln!(page, "| system | agent | mode | side | manipulator | attempts | delivered | flipped | verified | yield |")?;
+    writeln!(
+        page,
+        "| system | agent | mode | side | manipulator | attempts | delivered | flipped | verified | yield |"
+    )?;
     writeln!(page, "|---|---|---|---|---|--:|--:|--:|--:|--:|")?;
     for stratum in &report.strata {
         row(page, stratum)?;
@@ -101,7 +107,10 @@ fn tasks(page: &mut String, report: &Report) -> std::fmt::Result {
     if report.tasks.is_empty() {
         return Ok(());
     }
-    writeln!(page, "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | repeatable |\n|---|---|--:|---|---|")?;
+    writeln!(
+        page,
+        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | repeatable |\n|---|---|--:|---|---|"
+    )?;
     for task in &report.tasks {
         let why = task.left_out.map_or("–", super::funnel::LeftOut::name);
         let repeatable = if task.repeatable { "yes" } else { "no" };
@@ -112,7 +121,10 @@ fn tasks(page: &mut String, report: &Report) -> std::fmt::Result {
 }
 
 fn cells(page: &mut String, report: &Report) -> std::fmt::Result {
-    writeln!(page, "\n## Injected runs\n\n| run | system | task | plan | class | controls | evidence |\n|---|---|---|---|---|--:|---|")?;
+    writeln!(
+        page,
+        "\n## Injected runs\n\n| run | system | task | plan | class | controls | evidence |\n|---|---|---|---|---|--:|---|"
+    )?;
     for row in report.cells.iter().take(LISTED) {
         let run = row.run.as_ref().map(ToString::to_string).unwrap_or_default();
         let controls = row.controls.map(|tally| format!("{}/{}", tally.passed, tally.of)).unwrap_or_default();

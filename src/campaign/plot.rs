@@ -54,7 +54,8 @@ pub(super) fn intervals(rows: &[(String, Share)]) -> String {
     let mut plot = open(rows.len());
     for mark in [0.0, 0.25, 0.5, 0.75, 1.0] {
         let bottom = rows.len() as f64 * ROW;
-        let _ = write!(plot, "<line class=\"grid\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{bottom:.1}\"/>", at(mark));
+        let _ =
+            write!(plot, "<line class=\"grid\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{bottom:.1}\"/>", at(mark));
     }
     for (number, (name, Share { value, low, high })) in rows.iter().enumerate() {
         let top = number as f64 * ROW;

@@ -11,7 +11,8 @@ use toml::{
 use super::{
     definition::{Budget, Campaign, Files, Fixed, Price, System},
     file::{BudgetEntry, CampaignFile, PlanEntry, PriceEntry, SystemEntry},
-    read_sample, read_system::system,
+    read_sample,
+    read_system::system,
 };
 use crate::{
     dataset::{self, Splits, Task},
@@ -280,11 +281,7 @@ fn splits(entry: Option<Spanned<Splits>>, problems: &mut Vec<Problem>) -> Splits
 }
 
 /// How an outcome is judged: by the campaign's checkers, unless each task brings its own.
-fn verify(
-    entry: Option<&Spanned<Verify>>,
-    tasks: Option<&[Task]>,
-    problems: &mut Vec<Problem>,
-) -> Option<Verify> {
+fn verify(entry: Option<&Spanned<Verify>>, tasks: Option<&[Task]>, problems: &mut Vec<Problem>) -> Option<Verify> {
     let own = tasks.is_none_or(|tasks| tasks.iter().all(|task| task.check.is_some()));
     let Some(entry) = entry else {
         if !own {

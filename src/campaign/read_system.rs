@@ -52,4 +52,3 @@ pub(super) fn system(entry: &Read<SystemEntry>, files: &dyn Files, problems: &mu
         max_calls: max_calls.as_ref().map_or(MAX_CALLS, |count| *count.get_ref()),
     })
 }
-

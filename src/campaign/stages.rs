@@ -82,7 +82,8 @@ pub async fn run(
         None => None,
     };
     let Options { only, program, directory, stop, .. } = options;
-    let bench = Arc::new(Bench { house, systems, state, references: References::default(), judge, program, directory, stop });
+    let bench =
+        Arc::new(Bench { house, systems, state, references: References::default(), judge, program, directory, stop });
     let mut concluded = Concluded::default();
     let references = bench.clean(&only, &mut concluded, progress).await?;
     let cells = bench.inject(&references, &mut concluded, progress).await?;

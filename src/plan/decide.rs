@@ -85,12 +85,13 @@ impl Decision {
 
 /// Which injections this step meets.
 pub fn decide(plan: &Plan, facts: &Facts<'_>) -> Decision {
+    let drawing = Facts { run: plan.draws_of.as_deref().unwrap_or(facts.run), ..*facts };
     let mut decision = Decision::default();
     for (index, injection) in (0..).zip(&plan.injections) {
         if meets(injection, index, facts).is_err() {
             continue;
         }
-        let (chance, draw) = draws(plan, facts, index);
+        let (chance, draw) = draws(plan.seed, &drawing, index);
         if injection.when.probability.is_some_and(|probability| chance >= probability) {
             continue;
         }
@@ -126,11 +127,10 @@ pub(super) fn meets(injection: &Injection, index: u32, facts: &Facts<'_>) -> Res
 }
 
 /// Two independent draws of an injection for a step: one from 0 to less than 1, and one of 64 bits.
-fn draws(plan: &Plan, facts: &Facts<'_>, injection: u32) -> (f64, u64) {
-    let key = blake3::derive_key("aegis plan draw 1", &plan.seed.to_le_bytes());
-    let run = plan.draws_of.as_deref().unwrap_or(facts.run);
+fn draws(seed: u64, facts: &Facts<'_>, injection: u32) -> (f64, u64) {
+    let key = blake3::derive_key("aegis plan draw 1", &seed.to_le_bytes());
     let mut hasher = blake3::Hasher::new_keyed(&key);
-    for text in [run, facts.agent] {
+    for text in [facts.run, facts.agent] {
         // Lengths keep `ab` + `c` apart from `a` + `bc`.
         hasher.update(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
         hasher.update(text.as_bytes());

@@ -11,6 +11,7 @@
 mod architecture;
 mod assembled;
 mod bodies;
+mod campaign;
 mod clients;
 mod durability;
 mod echo;
