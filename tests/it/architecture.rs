@@ -45,7 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
-    ("dataset", &["verify", "recording", "surface", "trajectory"]),
+    ("dataset", &["verify", "recording", "manipulator", "surface", "trajectory"]),
     ("verify", &["launch", "proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
     ("simulator", &["proxy", "surface", "trajectory"]),
