@@ -8,6 +8,7 @@ mod campaign;
 mod config;
 mod demo;
 pub mod example;
+mod lint;
 mod plan;
 mod progress;
 mod repair;
@@ -15,6 +16,7 @@ mod run;
 mod serve;
 mod settings;
 mod show;
+mod stats;
 mod terminal;
 
 use std::{error::Error, fmt, io::Write};
@@ -76,6 +78,10 @@ enum Verb {
     Agents(agents::AgentsArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
+    /// Find what makes a dataset unfit to learn from or to measure with.
+    Lint(lint::LintArgs),
+    /// Count a dataset: balance, lengths, positions, twins, and whether injections give themselves away.
+    Stats(stats::StatsArgs),
     /// Salvage a damaged recording into a new one.
     Repair(repair::RepairArgs),
     /// Run one of the example multi-agent systems.
@@ -220,6 +226,14 @@ impl Cli {
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
             Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
+            Verb::Lint(arguments) => {
+                drop(out);
+                lint::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Stats(arguments) => {
+                drop(out);
+                stats::run(arguments, global).map(|finished| finished.say(global))
+            }
             Verb::Repair(arguments) => repair::run(arguments, json, &mut out),
             Verb::Example(arguments) => {
                 drop(out);

@@ -106,6 +106,12 @@ impl Said {
     }
 }
 
+/// Whether a text says the expected answer word for word, as [`Normalised`] reads it.
+pub fn same_words(expected: &str, got: &str) -> bool {
+    let expected = normalised::words(expected);
+    !expected.is_empty() && expected == normalised::words(got)
+}
+
 /// A text in back quotes, cut to a readable length, in one line.
 fn quoted(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -48,7 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("demo", &["campaign", "plan"]),
-    ("dataset", &["verify", "recording", "surface", "trajectory"]),
+    ("dataset", &["verify", "recording", "manipulator", "surface", "trajectory"]),
     ("verify", &["launch", "proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
     ("replay", &["proxy", "recording", "plan", "surface", "trajectory"]),
