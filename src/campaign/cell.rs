@@ -120,7 +120,12 @@ pub(super) fn keeps_reply(sides: impl IntoIterator<Item = Side>) -> bool {
 /// Everything that a run depends on, hashed: program, task, seed, and which of the task's cells it is.
 fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunId {
     let mut text = String::new();
-    let mut add = |part: &str| text.push_str(&format!("{}:{part}", part.len()));
+    let mut add = |part: &str| {
+        // Lengths keep `ab` + `c` apart from `a` + `bc`.
+        text.push_str(&part.len().to_string());
+        text.push(':');
+        text.push_str(part);
+    };
     add("aegis cell 1");
     add(&campaign.seed.to_string());
     add(campaign.upstream.as_deref().unwrap_or_default());
@@ -128,7 +133,9 @@ fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunI
         add(&system.name);
         add(&system.config_text);
         add(system.directory.as_deref().unwrap_or_default());
-        system.command.iter().for_each(|word| add(&word.text));
+        for word in &system.command {
+            add(&word.text);
+        }
         for (name, value) in &system.environment {
             add(name);
             add(&value.text);
@@ -139,6 +146,8 @@ fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunI
         add(&serde_json::to_string(task).unwrap_or_default());
     }
     add(&serde_json::to_string(&campaign.verify).unwrap_or_default());
-    words.iter().for_each(|word| add(word));
+    for word in words {
+        add(word);
+    }
     RunId::hashed("c", text.as_bytes())
 }

@@ -43,16 +43,13 @@ impl Template {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             push(&mut parts, before);
-            match after.split_once('}').filter(|(name, _)| is_name(name)) {
-                Some((name, after)) => {
-                    parts.push(Part::named(name)?);
-                    rest = after;
-                }
-                None => {
-                    push(&mut parts, "{");
-                    rest = after;
-                }
-            }
+            rest = if let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_name(name)) {
+                parts.push(Part::named(name)?);
+                after
+            } else {
+                push(&mut parts, "{");
+                after
+            };
         }
         push(&mut parts, rest);
         Ok(Self { text: text.to_owned(), parts })
@@ -87,14 +84,14 @@ impl Part {
             "aegis" => Ok(Part::Aegis),
             "scratch" => Ok(Part::Scratch),
             "answer" => Err("`{answer}` would tell the system what is right: leave it out".to_owned()),
-            other => match other.strip_prefix("extra.").filter(|key| !key.is_empty()) {
-                Some(key) => Ok(Part::Extra(key.to_owned())),
-                None => {
-                    let near = nearest(other, Self::NAMES).map(|near| format!(": did you mean `{{{near}}}`?"));
-                    let known = ": expected {question}, {id}, {extra.KEY}, {aegis} or {scratch}".to_owned();
-                    Err(format!("unknown placeholder `{{{other}}}`{}", near.unwrap_or(known)))
+            other => {
+                if let Some(key) = other.strip_prefix("extra.").filter(|key| !key.is_empty()) {
+                    return Ok(Part::Extra(key.to_owned()));
                 }
-            },
+                let near = nearest(other, Self::NAMES).map(|near| format!(": did you mean `{{{near}}}`?"));
+                let known = ": expected {question}, {id}, {extra.KEY}, {aegis} or {scratch}".to_owned();
+                Err(format!("unknown placeholder `{{{other}}}`{}", near.unwrap_or(known)))
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use super::{
     markdown::named,
     plot::{Bar, bars, escape, intervals},
-    report::{Money, Report, Share},
+    report::{Expense, Report, Share},
 };
 
 /// Most injected runs that are listed; `report.json` has all.
@@ -130,7 +130,7 @@ fn cost(page: &mut String, report: &Report) -> fmt::Result {
     let said = format!("Records of clean runs answered {:.0} % of all tokens.", 100.0 * cost.saved_share);
     heading(page, "Cost", &said)?;
     head(page, &["", "#calls", "#input tokens", "#output tokens", "#money"]);
-    let mut line = |what: &str, Money { calls, input_tokens, output_tokens, money }: &Money| {
+    let mut line = |what: &str, Expense { calls, input_tokens, output_tokens, money }: &Expense| {
         let numbers = [calls, input_tokens, output_tokens].map(|n| format!("{n:.1}"));
         row(page, &[what], &[&numbers[..], &[format!("{money:.6}")]].concat());
     };
@@ -179,17 +179,19 @@ fn cells(page: &mut String, report: &Report) -> fmt::Result {
 fn head(page: &mut String, titles: &[&str]) {
     page.push_str("<table><tr>");
     for title in titles {
-        match title.strip_prefix('#') {
-            Some(title) => page.push_str(&format!("<th class=\"n\">{}</th>", escape(title))),
-            None => page.push_str(&format!("<th>{}</th>", escape(title))),
-        }
+        let (kind, title) = title.strip_prefix('#').map_or(("", *title), |title| (" class=\"n\"", title));
+        page.extend(["<th", kind, ">", &escape(title), "</th>"]);
     }
     page.push_str("</tr>");
 }
 
 fn row(page: &mut String, words: &[&str], numbers: &[String]) {
     page.push_str("<tr>");
-    words.iter().for_each(|word| page.push_str(&format!("<td>{}</td>", escape(word))));
-    numbers.iter().for_each(|number| page.push_str(&format!("<td class=\"n\">{}</td>", escape(number))));
+    for word in words {
+        page.extend(["<td>", &escape(word), "</td>"]);
+    }
+    for number in numbers {
+        page.extend(["<td class=\"n\">", &escape(number), "</td>"]);
+    }
     page.push_str("</tr>");
 }

@@ -46,7 +46,9 @@ impl Journal {
             file.write_all(b"\n")?;
         }
         let mut before = Cost::default();
-        calls.values().for_each(|cost| before.add(cost));
+        for cost in calls.values() {
+            before.add(cost);
+        }
         let next = calls.last_key_value().map_or(0, |(last, _)| last + 1);
         Ok(Self { file, next: AtomicU64::new(next), before })
     }

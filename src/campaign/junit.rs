@@ -1,4 +1,4 @@
-//! The campaign as a JUnit file: what CI servers show. The one test case that can fail says what the exit code says.
+//! The campaign as a `JUnit` file: what CI servers show. The one test case that can fail says what the exit code says.
 
 use std::fmt::{self, Write as _};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::{Money, Report, Stratum};
+use super::report::{Expense, Report, Stratum};
 
 /// Most injected runs that are listed; `report.json` has all.
 const LISTED: usize = 200;
@@ -84,7 +84,7 @@ fn row(page: &mut String, stratum: &Stratum) -> std::fmt::Result {
 fn cost(page: &mut String, report: &Report) -> std::fmt::Result {
     let cost = &report.cost;
     writeln!(page, "\n## Cost\n\n| | calls | input tokens | output tokens | money |\n|---|--:|--:|--:|--:|")?;
-    let mut line = |what: &str, Money { calls, input_tokens, output_tokens, money }: &Money| {
+    let mut line = |what: &str, Expense { calls, input_tokens, output_tokens, money }: &Expense| {
         writeln!(page, "| {what} | {calls:.1} | {input_tokens:.1} | {output_tokens:.1} | {money:.6} |")
     };
     line("spent", &cost.spent)?;

@@ -124,7 +124,7 @@ impl Metered {
         let (parts, body) = request.into_parts();
         let body = match body.collect().await {
             Ok(body) => body.to_bytes(),
-            Err(error) => return Err(UpstreamError::Closed(error.into())),
+            Err(error) => return Err(UpstreamError::Closed(error)),
         };
         let surface = surface::for_path(parts.method.as_str(), parts.uri.path());
         let nth = self.meter.calls.fetch_add(1, Ordering::Relaxed);

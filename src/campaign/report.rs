@@ -122,13 +122,13 @@ pub struct ModeBalance {
 #[derive(Debug, Serialize)]
 pub struct Costs {
     /// Charged in all, unfinished runs and earlier starts included.
-    pub spent: Money,
+    pub spent: Expense,
     /// Of it, by finished cells.
-    pub by_cells: Money,
+    pub by_cells: Expense,
     /// For each proven failure; `null` without one.
-    pub per_verified: Option<Money>,
+    pub per_verified: Option<Expense>,
     /// What records answered instead of an upstream.
-    pub saved_by_prefix: Money,
+    pub saved_by_prefix: Expense,
     /// The share of all tokens of finished cells that records answered.
     pub saved_share: f64,
     /// Calls that an unfinished run had paid for and its repetition did not pay again.
@@ -141,7 +141,7 @@ pub struct Costs {
 
 /// Calls, tokens, money.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Money {
+pub struct Expense {
     /// Model calls.
     pub calls: f64,
     /// Tokens of requests.
@@ -228,7 +228,9 @@ impl Report {
 impl Funnel {
     fn of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Self {
         let mut funnel = Self::default();
-        attempts.for_each(|attempt| funnel.add(attempt));
+        for attempt in attempts {
+            funnel.add(attempt);
+        }
         funnel
     }
 
@@ -247,7 +249,7 @@ impl Funnel {
     }
 }
 
-impl Money {
+impl Expense {
     #[expect(clippy::cast_precision_loss, reason = "shown to people, and divided; sums are kept whole")]
     fn of(cost: &Cost, by: usize) -> Self {
         let by = by.max(1) as f64;
@@ -294,10 +296,10 @@ fn costs(concluded: &Concluded) -> Costs {
     let verified = concluded.verified();
     let (paid, saved) = (concluded.spent_by_cells.tokens(), concluded.prefix.tokens());
     Costs {
-        spent: Money::of(&concluded.spent, 1),
-        by_cells: Money::of(&concluded.spent_by_cells, 1),
-        per_verified: (verified > 0).then(|| Money::of(&concluded.spent, verified)),
-        saved_by_prefix: Money::of(&concluded.prefix, 1),
+        spent: Expense::of(&concluded.spent, 1),
+        by_cells: Expense::of(&concluded.spent_by_cells, 1),
+        per_verified: (verified > 0).then(|| Expense::of(&concluded.spent, verified)),
+        saved_by_prefix: Expense::of(&concluded.prefix, 1),
         saved_share: if saved == 0 { 0.0 } else { saved as f64 / (paid + saved) as f64 },
         salvaged_calls: concluded.salvaged,
         unreported: concluded.spent.unreported,

@@ -97,6 +97,9 @@ pub async fn run(
     Ok((concluded, report))
 }
 
+/// A plan for a task, or why it cannot be one, and how often it is run.
+type Planned = (Result<Aimed, (Aimed, String)>, u32);
+
 /// The reference run of a task.
 pub(super) struct Reference {
     /// Its cell.
@@ -254,13 +257,15 @@ impl Bench {
             }
         }
         let finished: Vec<Ended> = concluded.attempts.iter().filter_map(|attempt| attempt.ended.clone()).collect();
-        finished.iter().for_each(|ended| count(concluded, ended));
+        for ended in &finished {
+            count(concluded, ended);
+        }
         progress.done(&concluded.injected_line());
         Ok(cells)
     }
 
     /// The plans that a task is tried with, and how often; with why one cannot be.
-    fn plans(&self, reference: &Reference, steps: &[Step]) -> Vec<(Result<Aimed, (Aimed, String)>, u32)> {
+    fn plans(&self, reference: &Reference, steps: &[Step]) -> Vec<Planned> {
         let campaign = &self.house.campaign;
         let called = sample::called(steps);
         let mut plans = Vec::new();

@@ -13,7 +13,7 @@ impl Concluded {
         for (why, name) in LeftOut::ALL {
             let count = self.tasks.iter().filter(|task| task.left_out == Some(why)).count();
             if count > 0 {
-                line.push_str(&format!("   {name} {count}"));
+                line.extend(["   ", name, " ", &count.to_string()]);
             }
         }
         line
@@ -25,7 +25,7 @@ impl Concluded {
         for class in Class::ALL {
             let count = self.count(class);
             if count > 0 && !matches!(class, Class::Verified | Class::Unproven) {
-                line.push_str(&format!("   {} {count}", class.name()));
+                line.extend(["   ", class.name(), " ", &count.to_string()]);
             }
         }
         line

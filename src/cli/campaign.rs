@@ -44,7 +44,7 @@ pub(super) struct CampaignArgs {
     /// Bounds instead of the file's: `calls=N`, `tokens=N`, `money=X`, separated by commas. Never exceeded.
     #[arg(long, value_name = "BOUNDS")]
     budget: Option<String>,
-    /// Write a JUnit file: a case a cell.
+    /// Write a `JUnit` file: a case a cell.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// PEM file of certificates to trust beside the system's.
@@ -214,10 +214,9 @@ fn failure(error: CampaignError, out: &Path) -> Failure {
     let out = out.display();
     match error {
         CampaignError::Recording(error) => error.into(),
-        CampaignError::Damaged { .. } => Failure::new(Exit::Recording, error),
+        CampaignError::Damaged { .. } | CampaignError::Dataset(_) => Failure::new(Exit::Recording, error),
         CampaignError::Exists(_) => Failure::new(Exit::Usage, error)
             .hint(format!("go on with `--resume`, or choose another `--out` than `{out}`")),
-        CampaignError::Dataset(_) => Failure::new(Exit::Recording, error),
         CampaignError::Directory { .. }
         | CampaignError::Locked(_)
         | CampaignError::NotOurs(_)
