@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     proxy::{Proxy, serve, upstream::Upstream},
+    trajectory::RunId,
     verify::Transcript,
 };
 
@@ -99,7 +100,10 @@ impl Bench {
         for (number, cell) in cells.iter().enumerate() {
             let place = self.house.gate.enter().await;
             if self.is_over() {
-                break;
+                // What was finished before counts all the same.
+                ended.insert(number, self.finished(&cell.run)?);
+                progress.advance();
+                continue;
             }
             let (bench, cell) = (Arc::clone(self), cell.clone());
             running.spawn(async move {
@@ -115,6 +119,11 @@ impl Bench {
             keep(done, &mut ended, progress)?;
         }
         Ok((0..cells.len()).map(|number| ended.remove(&number).flatten()).collect())
+    }
+
+    /// What came of a cell that need not be run again. One that an upstream's failure ended is tried anew.
+    pub(super) fn finished(&self, run: &RunId) -> Result<Option<Ended>, CampaignError> {
+        Ok(self.state.ended(run)?.filter(|ended| ended.diverged.is_some() || !ended.upstream_failed))
     }
 
     /// Whether no further cell is to be begun.

@@ -50,7 +50,7 @@ impl Bench {
     /// # Errors
     /// What ends the whole campaign.
     pub(super) async fn conduct(&self, cell: &Cell) -> Result<Option<Ended>, CampaignError> {
-        if let Some(ended) = self.state.ended(&cell.run)?.filter(|ended| !ended.upstream_failed) {
+        if let Some(ended) = self.finished(&cell.run)? {
             return Ok(Some(ended));
         }
         let (Some(served), Some(system), Some(task)) = (
@@ -62,7 +62,7 @@ impl Bench {
         };
         let began = Instant::now();
         let meter = Arc::new(Meter::default());
-        let arm = Arm::of(self, cell, self.metered(cell, served, system, &meter)?)?;
+        let arm = Arm::of(self, cell, self.metered(cell, served, system, &meter)?, &meter)?;
         let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
         let setup = RunSetup { plan, upstream: Some(arm.upstream()) };
         let run = served.proxy.runs.open(&cell.run, setup)?;
@@ -76,6 +76,7 @@ impl Bench {
         let how = match (ended.ending, meter.halt()) {
             (_, Some(Halt::Budget | Halt::Price)) | (Ending::Interrupted, None) => return Ok(None),
             (_, Some(Halt::Calls)) => How::TooManyCalls,
+            (_, Some(Halt::Diverged)) => How::Diverged,
             (Ending::Exited(code), None) => How::Exited(code),
             (Ending::Signalled(signal), None) => How::Signalled(signal),
             (Ending::TimedOut, None) => How::TimedOut,
@@ -156,6 +157,7 @@ impl Bench {
         match how {
             How::TimedOut => by_itself(Reason::Timeout, "the program ran out of time"),
             How::TooManyCalls => by_itself(Reason::Timeout, "the program made more model calls than it may"),
+            How::Diverged => by_itself(Reason::Exit, "the program left the beginning that it was to share"),
             How::Exited(_) if system.in_order(how) => {
                 judge::judge(&self.house.campaign, task, left, self.judge.as_ref().map(|judge| &judge.transcript)).await
             }
@@ -206,6 +208,7 @@ impl Bench {
             no_label,
             steps: run.steps(),
             upstream_failed: upstream_failed(&recording),
+            faults: faults(&recording),
             diverged: arm.diverged(),
             spent: meter.spent(),
             prefix: arm.served(),
@@ -245,6 +248,12 @@ fn upstream_failed(recording: &Recording) -> bool {
         !planted && (broken || (refused && last.cause == Some(CloseCause::Complete)))
     };
     recording.trajectory.steps.iter().any(ended)
+}
+
+/// Whether a planted fault, which never makes a label, was delivered.
+fn faults(recording: &Recording) -> bool {
+    let planted = recording.trajectory.steps.iter().flat_map(|step| &step.injected);
+    planted.into_iter().any(|error| error.delivered && error.failure_mode.is_none())
 }
 
 fn ran(cell: &Cell) -> Ran {

@@ -94,7 +94,8 @@ fn kept(attempt: &Attempt) -> Option<(&Ended, Kind)> {
         Some(Class::Benign) => Kind::Benign,
         _ => return None,
     };
-    Some((attempt.ended.as_ref()?, kind))
+    // A fault that changed nothing has no label.
+    Some((attempt.ended.as_ref().filter(|ended| ended.label.is_some())?, kind))
 }
 
 /// What was really altered, by the hashes of what it was and became.

@@ -41,6 +41,9 @@ pub struct Ended {
     /// Whether the upstream's own failure ended a step.
     #[serde(default)]
     pub upstream_failed: bool,
+    /// Whether a planted fault was delivered.
+    #[serde(default)]
+    pub faults: bool,
     /// Where a run left the prefix that it should have shared, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diverged: Option<String>,
@@ -109,6 +112,8 @@ pub enum How {
     TimedOut,
     /// It made more model calls than it may and was ended with its group.
     TooManyCalls,
+    /// It left the beginning that it should have shared and was ended with its group.
+    Diverged,
 }
 
 /// What an injected run is counted as: each in one class, never mixed (design §7).
@@ -135,6 +140,8 @@ pub enum Class {
     Diverged,
     /// The outcome flipped, and the controls do not pass without the injection either.
     FlakyTask,
+    /// A planted fault was delivered, and the outcome flipped: no agent's error, so no label.
+    Fault,
     /// The check could not tell.
     Unchecked,
     /// The outcome flipped, and its controls are not (all) run.
@@ -143,7 +150,7 @@ pub enum Class {
 
 impl Class {
     /// Every class, as reports list them.
-    pub const ALL: [Class; 12] = [
+    pub const ALL: [Class; 13] = [
         Class::Verified,
         Class::Benign,
         Class::NotInjected,
@@ -154,6 +161,7 @@ impl Class {
         Class::Crashed,
         Class::Diverged,
         Class::FlakyTask,
+        Class::Fault,
         Class::Unchecked,
         Class::Unproven,
     ];
@@ -171,6 +179,7 @@ impl Class {
             Class::Crashed => "crashed",
             Class::Diverged => "diverged",
             Class::FlakyTask => "flaky_task",
+            Class::Fault => "fault",
             Class::Unchecked => "unchecked",
             Class::Unproven => "unproven",
         }
@@ -189,6 +198,7 @@ impl Ended {
         }
         match self.ending {
             How::TimedOut | How::TooManyCalls => Some(Class::Timeout),
+            How::Diverged => Some(Class::Diverged),
             How::Exited(_) if self.in_order => None,
             How::Exited(_) | How::Signalled(_) => Some(Class::Crashed),
         }
@@ -204,10 +214,12 @@ impl Ended {
             None if self.label.is_none() => Some(Class::NotInjected),
             None => None,
         };
+        let only_faults = unlabelled == Some(Class::NotInjected) && self.faults;
+        let unlabelled = unlabelled.filter(|_| !only_faults);
         self.defect().or(unlabelled).or(match self.outcome.verdict {
             Verdict::Success => Some(Class::Benign),
             Verdict::Unknown => Some(Class::Unchecked),
-            Verdict::Failure => None,
+            Verdict::Failure => only_faults.then_some(Class::Fault),
         })
     }
 
@@ -218,7 +230,7 @@ impl Ended {
 
     /// Whether altered bytes were delivered, whatever came of the run.
     pub(super) fn was_delivered(&self) -> bool {
-        self.label.as_ref().is_some_and(|label| !label.errors.is_empty())
+        self.faults || self.label.as_ref().is_some_and(|label| !label.errors.is_empty())
     }
 }
 
@@ -247,6 +259,7 @@ mod tests {
             no_label: label.err(),
             steps: 1,
             upstream_failed: false,
+            faults: false,
             diverged: None,
             spent: Cost::default(),
             prefix: Cost::default(),
@@ -274,6 +287,11 @@ mod tests {
             (How::TimedOut, Failure, Err(InfraError), Some(Class::InfraError)),
         ] {
             assert_eq!(ended(ending, verdict, label).class(), class, "{ending:?} {verdict:?} {label:?}");
+        }
+        for (verdict, class) in [(Success, Class::Benign), (Failure, Class::Fault), (Unknown, Class::Unchecked)] {
+            let mut faulted = ended(How::Exited(0), verdict, Err(NotInjected));
+            faulted.faults = true;
+            assert_eq!(faulted.class(), Some(class));
         }
         let mut astray = ended(How::Exited(0), Failure, Ok(()));
         astray.diverged = Some("step 0".to_owned());

@@ -55,6 +55,8 @@ pub(super) enum Halt {
     Calls,
     /// The price of a model is not known, and money is bounded.
     Price,
+    /// The program left the record that it was to begin like.
+    Diverged,
 }
 
 /// The upstream of one cell.
@@ -99,7 +101,8 @@ impl Meter {
         }
     }
 
-    fn stop(&self, why: Halt) {
+    /// Has the cell ended.
+    pub(super) fn stop(&self, why: Halt) {
         self.halted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
         self.halting.notify_waiters();
     }

@@ -7,14 +7,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
+use hyper::Request;
+
 use super::{
     bench::Bench,
     budget::Cost,
     cell::{Cell, Kind},
     error::CampaignError,
+    metered::{Halt, Meter},
 };
 use crate::{
-    proxy::upstream::Upstream,
+    proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
     replay::{AtFork, Cassette, ForkPoint, Prefixed},
     trajectory::{RunId, Step},
 };
@@ -29,7 +32,30 @@ pub(super) enum Arm {
     /// Live from the beginning.
     Live(Arc<dyn Upstream>),
     /// From a record, then live.
-    Forked(Arc<Prefixed>),
+    Forked(Arc<Forked>),
+}
+
+/// A record, then live; a program that leaves the record is ended.
+#[derive(Debug)]
+pub(super) struct Forked {
+    prefixed: Prefixed,
+    meter: Arc<Meter>,
+}
+
+impl Upstream for Forked {
+    fn name(&self) -> &str {
+        self.prefixed.name()
+    }
+
+    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        Box::pin(async move {
+            let answer = self.prefixed.send(request).await;
+            if matches!(answer, Err(UpstreamError::Diverged(_))) {
+                self.meter.stop(Halt::Diverged);
+            }
+            answer
+        })
+    }
 }
 
 impl References {
@@ -50,20 +76,25 @@ impl References {
 
 impl Arm {
     /// The upstream of a cell over the live one.
-    pub(super) fn of(bench: &Bench, cell: &Cell, live: Arc<dyn Upstream>) -> Result<Self, CampaignError> {
+    pub(super) fn of(
+        bench: &Bench,
+        cell: &Cell,
+        live: Arc<dyn Upstream>,
+        meter: &Arc<Meter>,
+    ) -> Result<Self, CampaignError> {
         let Some(reference) = cell.reference() else { return Ok(Self::Live(live)) };
         let cassette = bench.references.open(bench, reference)?;
         let fork = fork(cell, &cassette);
         let Some(fork) = fork else { return Ok(Self::Live(live)) };
         let prefixed = Prefixed::new(cassette, fork, live).map_err(|_| CampaignError::Lost)?;
-        Ok(Self::Forked(Arc::new(prefixed)))
+        Ok(Self::Forked(Arc::new(Forked { prefixed, meter: Arc::clone(meter) })))
     }
 
     /// The upstream.
     pub(super) fn upstream(&self) -> Arc<dyn Upstream> {
         match self {
             Arm::Live(live) => Arc::clone(live),
-            Arm::Forked(prefixed) => Arc::<Prefixed>::clone(prefixed),
+            Arm::Forked(forked) => Arc::<Forked>::clone(forked),
         }
     }
 
@@ -71,14 +102,14 @@ impl Arm {
     pub(super) fn diverged(&self) -> Option<String> {
         match self {
             Arm::Live(_) => None,
-            Arm::Forked(prefixed) => prefixed.report().diverged.map(|departure| departure.to_string()),
+            Arm::Forked(forked) => forked.prefixed.report().diverged.map(|departure| departure.to_string()),
         }
     }
 
     /// What the record answered.
     pub(super) fn served(&self) -> Cost {
-        let Arm::Forked(prefixed) = self else { return Cost::default() };
-        let report = prefixed.report();
+        let Arm::Forked(forked) = self else { return Cost::default() };
+        let report = forked.prefixed.report();
         Cost {
             calls: report.served.len() as u64,
             input: report.saved.input,

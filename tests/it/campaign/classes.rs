@@ -53,7 +53,7 @@ async fn tasks_whose_clean_runs_do_not_pass_are_left_out() {
         let bench = Bench::new(&format!(
             "upstream = \"simulator\"\n{}{}{}",
             tasks(1),
-            around(script, "timeout_s = 1.5\nmax_calls = 5"),
+            around(script, "timeout_s = 4\nmax_calls = 5"),
             end_early()
         ));
         let (code, _, said) = bench.run(&["--jobs", "1"]).await;
@@ -69,7 +69,7 @@ async fn a_hung_program_is_ended_with_its_group() {
     let bench = Bench::new(&format!(
         "upstream = \"simulator\"\nclean.repeats = 1\n{}{}{}",
         tasks(1),
-        around(script, "timeout_s = 1.5"),
+        around(script, "timeout_s = 4"),
         end_early()
     ));
     let (_, _, said) = bench.run(&[]).await;
@@ -91,7 +91,7 @@ async fn injected_runs_that_crash_or_hang_are_no_failures() {
         let bench = Bench::new(&format!(
             "upstream = \"simulator\"\n{}{}{}",
             tasks(1),
-            around(&script.replace("WRONG", wrong), "timeout_s = 1.5"),
+            around(&script.replace("WRONG", wrong), "timeout_s = 4"),
             end_early()
         ));
         let (code, _, said) = bench.run(&[]).await;

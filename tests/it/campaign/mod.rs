@@ -30,7 +30,7 @@ const PIPELINE: &str = r#"
 name = "pipeline"
 command = ["{aegis}", "example", "pipeline", "--task", "{question}"]
 config = "ROOT/examples/pipeline/aegis.toml"
-timeout_s = 15
+timeout_s = 60
 exit_codes = [0, 1]
 "#;
 const DEBATE: &str = r#"
@@ -38,7 +38,7 @@ const DEBATE: &str = r#"
 name = "debate"
 command = ["{aegis}", "example", "debate", "--task", "{question}"]
 config = "ROOT/examples/debate/aegis.toml"
-timeout_s = 15
+timeout_s = 60
 exit_codes = [0, 1]
 "#;
 
