@@ -90,6 +90,11 @@ pub fn json(path: &Path) -> Value {
     serde_json::from_slice(&text).expect("JSON")
 }
 
+/// A count as reports write it.
+pub fn figure(count: usize) -> f64 {
+    f64::from(u32::try_from(count).expect("a small count"))
+}
+
 /// The example tasks, the first so many.
 pub fn tasks(first: usize) -> String {
     format!("tasks = {{ file = \"ROOT/examples/tasks.jsonl\", first = {first} }}\n")

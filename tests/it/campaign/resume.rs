@@ -2,7 +2,7 @@
 
 use std::{process::Stdio, time::Duration};
 
-use super::{Bench, DEBATE, PIPELINE, backend::Backend, plans, tasks};
+use super::{Bench, DEBATE, PIPELINE, backend::Backend, figure, plans, tasks};
 use crate::{
     lab::{until, within},
     program::aegis,
@@ -52,12 +52,11 @@ async fn killed_at_twenty_points_it_pays_for_nothing_twice() {
     // What was asked is what is asked without kills, and nothing else.
     let mut left = calm.paid();
     for body in &paid {
-        match left.iter().position(|known| known == body) {
-            Some(at) => drop(left.remove(at)),
-            None => {
-                assert!(calm.paid().contains(body), "{}", String::from_utf8_lossy(body));
-                twice = twice.checked_sub(1).expect("no more repetitions than were counted");
-            }
+        if let Some(at) = left.iter().position(|known| known == body) {
+            left.remove(at);
+        } else {
+            assert!(calm.paid().contains(body), "{}", String::from_utf8_lossy(body));
+            twice = twice.checked_sub(1).expect("no more repetitions than were counted");
         }
     }
     assert!(left.is_empty(), "{} calls were never made", left.len());
@@ -66,7 +65,7 @@ async fn killed_at_twenty_points_it_pays_for_nothing_twice() {
     let (code, _, _) = bench.run(&["--resume", "--upstream", &backend.url]).await;
     assert_eq!((code, backend.calls()), (Some(0), before));
     let spent = bench.report()["cost"]["spent"]["calls"].as_f64().expect("a figure");
-    assert!(spent >= before as f64 && spent <= (before + KILLS * JOBS) as f64, "{spent} of {before}");
+    assert!(spent >= figure(before) && spent <= figure(before + KILLS * JOBS), "{spent} of {before}");
     let rows = |bench: &Bench, url: &str| {
         let text = std::fs::read_to_string(bench.out().join("dataset.jsonl")).expect("a dataset");
         text.replace(url.trim_end_matches("/v1"), "URL").lines().count()
