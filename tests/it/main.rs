@@ -12,6 +12,7 @@ mod architecture;
 mod assembled;
 mod bodies;
 mod clients;
+mod dataset;
 mod durability;
 mod echo;
 mod examples;
