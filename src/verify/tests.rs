@@ -74,7 +74,8 @@ const RIGHT: &str = r#"{"verdict": "correct", "reason": "four is 4"}"#;
 
 #[tokio::test]
 async fn a_judge_is_read_and_asked_again() {
-    let table: &[(&[(u16, &'static str)], Verdict, usize)] = &[
+    type Row = (&'static [(u16, &'static str)], Verdict, usize);
+    let table: &[Row] = &[
         (&[(200, RIGHT)], Verdict::Success, 1),
         (&[(200, "```json\n{\"verdict\": \"incorrect\", \"reason\": \"no\"}\n```")], Verdict::Failure, 1),
         (&[(200, r#"{"verdict": "cannot_tell", "reason": "?"}"#)], Verdict::Unknown, 1),

@@ -8,7 +8,7 @@ use crate::{
         BENIGN_FILE, FILE, Input, Mode, OfferedTool, Split, Writer,
         samples::{clean, corrupted, said, set, step},
     },
-    trajectory::{AgentName, LabelStatus, Side, Tally, Verdict},
+    trajectory::{AgentName, LabelStatus, Side, Source, Tally, Verdict},
 };
 
 type Samples = Vec<Sample>;
@@ -57,6 +57,17 @@ const DEFECTS: &[Defect] = &[
         again.iter_mut().for_each(|step| step.step += 2);
         set[1].steps.extend(again);
     }),
+    (Rule::ReplicatedBlock, "an imported entry twice", |set| {
+        let words = "A whole sentence of a log, long enough not to be said twice by chance.";
+        for step in &mut set[4].steps {
+            step.input = None;
+        }
+        answer(&mut set[4], 1, words);
+        set[4].steps[2].agent = name("solver");
+        answer(&mut set[4], 2, words);
+        set.truncate(5);
+    }),
+    (Rule::GuessedAgent, "a fallback", |set| set[1].steps[1].source = Some(Source::Fallback)),
     (Rule::LabelMissing, "no label", |set| set[1].label = None),
     (Rule::LabelMissing, "no error", |set| {
         truth(&mut set[1]).errors.clear();
