@@ -127,13 +127,16 @@ fn probed(manipulator: &str, replies: &[Reply], words: &BTreeMap<u32, String>) -
         });
         area(scored.collect())
     });
-    let tells = auc.filter(|auc| *auc > 0.5).map(|_| Model::train(&replies.iter().collect::<Vec<_>>()).tells(words));
+    let interval = auc.map(|auc| interval(auc, injected, clean));
+    // Where chance explains the figure, no word tells anything.
+    let told = interval.filter(|(low, _)| *low > 0.5);
+    let tells = told.map(|_| Model::train(&replies.iter().collect::<Vec<_>>()).tells(words));
     Probed {
         manipulator: manipulator.to_owned(),
         injected: injected as u64,
         clean: clean as u64,
         auc,
-        interval: auc.map(|auc| interval(auc, injected, clean)),
+        interval,
         tells: tells.unwrap_or_default(),
     }
 }
