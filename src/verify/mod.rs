@@ -15,6 +15,9 @@ mod quantity;
 mod transcript;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 use std::{path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;

@@ -13,6 +13,7 @@ mod assembled;
 mod bodies;
 mod campaign;
 mod clients;
+mod dataset;
 mod durability;
 mod echo;
 mod examples;
