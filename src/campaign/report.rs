@@ -167,6 +167,10 @@ pub struct CellRow {
     pub run: Option<RunId>,
     /// Its class; `unfinished` where it is not finished.
     pub class: &'static str,
+    /// What is right.
+    pub expected: String,
+    /// What the checker read as the program's answer.
+    pub answer: String,
     /// What was judged.
     pub evidence: String,
     /// Controls that passed, and how many there are.
@@ -218,7 +222,7 @@ impl Report {
             strata: strata(concluded),
             modes: FailureMode::ALL.iter().map(|mode| balance(*mode, concluded)).collect(),
             cost: costs(concluded),
-            cells: concluded.attempts.iter().map(cell).collect(),
+            cells: concluded.attempts.iter().map(|attempt| cell(attempt, campaign)).collect(),
             tasks: concluded.tasks.iter().filter(odd).map(task).collect(),
             seconds,
         }
@@ -307,7 +311,8 @@ fn costs(concluded: &Concluded) -> Costs {
     }
 }
 
-fn cell(attempt: &Attempt) -> CellRow {
+fn cell(attempt: &Attempt, campaign: &Campaign) -> CellRow {
+    let expected = campaign.tasks.iter().find(|task| task.id == attempt.task).map(|task| task.answer.clone());
     let ended: Option<&Ended> = attempt.ended.as_ref();
     CellRow {
         system: attempt.system.clone(),
@@ -316,6 +321,8 @@ fn cell(attempt: &Attempt) -> CellRow {
         position: attempt.position,
         run: attempt.run.clone(),
         class: class_name(attempt),
+        expected: expected.unwrap_or_default(),
+        answer: ended.map(|ended| ended.answer.clone()).unwrap_or_default(),
         evidence: ended.map(|ended| ended.outcome.evidence.clone()).unwrap_or_default(),
         controls: attempt.controls.map(|(passed, of)| Tally { passed, of }),
         needed: attempt.needed.clone(),
