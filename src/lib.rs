@@ -14,8 +14,12 @@ pub mod plan;
 // IO.
 pub mod recording;
 pub mod proxy;
+pub mod replay;
 pub mod simulator;
 pub mod launch;
+pub mod verify;
+pub mod dataset;
 pub mod example;
+pub mod campaign;
 pub mod demo;
 pub mod cli;

@@ -5,15 +5,19 @@
 
 mod agents;
 mod asking;
+mod campaign;
 mod config;
 mod demo;
 pub mod example;
+mod lint;
 mod plan;
+mod progress;
 mod repair;
 mod run;
 mod serve;
 mod settings;
 mod show;
+mod stats;
 mod terminal;
 
 use std::{error::Error, fmt, io::Write};
@@ -67,12 +71,18 @@ enum Verb {
     Serve(serve::ServeArgs),
     /// Run a command behind the proxy as one recorded run.
     Run(run::RunArgs),
+    /// Run a campaign: tasks × plans, with clean runs and controls; proven failures become a dataset.
+    Campaign(campaign::CampaignArgs),
     /// Show a recorded run.
     Show(show::ShowArgs),
     /// Audit which agent made which call, and how that is known.
     Agents(agents::AgentsArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
+    /// Find what makes a dataset unfit to learn from or to measure with.
+    Lint(lint::LintArgs),
+    /// Count a dataset: balance, lengths, positions, twins, and whether injections give themselves away.
+    Stats(stats::StatsArgs),
     /// Salvage a damaged recording into a new one.
     Repair(repair::RepairArgs),
     /// Run one of the example multi-agent systems.
@@ -90,6 +100,8 @@ pub enum Exit {
     Usage,
     /// The upstream cannot be reached, or the child made no call.
     Infrastructure,
+    /// The budget did not hold.
+    Budget,
     /// The recording failed or is corrupt.
     Recording,
     /// Ended by this signal.
@@ -104,6 +116,7 @@ impl Exit {
             Exit::Finding => 1,
             Exit::Usage => 2,
             Exit::Infrastructure => 3,
+            Exit::Budget => 4,
             Exit::Recording => 5,
             Exit::Signal(signal) => 128 + signal,
         }
@@ -115,6 +128,7 @@ impl Exit {
             Exit::Finding => "finding",
             Exit::Usage => "usage",
             Exit::Infrastructure => "infrastructure",
+            Exit::Budget => "budget",
             Exit::Recording => "recording",
             Exit::Signal(_) => "stopped",
         }
@@ -206,9 +220,21 @@ impl Cli {
                 drop(out);
                 run::run(arguments, global).map(|finished| finished.say(global))
             }
+            Verb::Campaign(arguments) => {
+                drop(out);
+                campaign::run(arguments, global).map(|finished| finished.say(global))
+            }
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
             Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
+            Verb::Lint(arguments) => {
+                drop(out);
+                lint::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Stats(arguments) => {
+                drop(out);
+                stats::run(arguments, global).map(|finished| finished.say(global))
+            }
             Verb::Repair(arguments) => repair::run(arguments, json, &mut out),
             Verb::Example(arguments) => {
                 drop(out);

@@ -86,7 +86,12 @@ async fn conduct(
         echo,
         ..Launch::of(arguments.command.clone())
     };
-    let ended = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
+    let ended = launch
+        .run(async {
+            let _ = interrupted().await;
+        })
+        .await
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
     drop(stop);
     let _ = server.await;
     let outcome = judge(&ended, arguments.check.as_deref(), run.dir()).await?;
@@ -107,13 +112,13 @@ pub(super) fn recording_exit(error: &crate::proxy::ProxyError) -> Exit {
     }
 }
 
-/// Resolves when we are asked to stop.
-async fn interrupted() {
+/// Resolves when we are asked to stop; the number of the signal.
+pub(super) async fn interrupted() -> u8 {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => 2,
+        _ = terminate.recv() => 15,
     }
 }
 
@@ -132,7 +137,12 @@ async fn judge(ended: &Ended, check: Option<&str>, dir: &Path) -> Result<Outcome
                 input: Some(ended.output.clone()),
                 ..Launch::shell(check)
             };
-            let checked = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
+            let checked = launch
+                .run(async {
+                    let _ = interrupted().await;
+                })
+                .await
+                .map_err(|error| Failure::new(Exit::Usage, error))?;
             let said: String = String::from_utf8_lossy(&checked.output).trim().chars().take(EVIDENCE_MAX).collect();
             let verdict = match checked.ending {
                 Ending::Exited(0) => Verdict::Success,

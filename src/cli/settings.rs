@@ -20,7 +20,7 @@ use crate::{
 const PUBLIC_API: &str = "https://api.openai.com/v1";
 
 /// Options of every verb that runs a proxy.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct ProxyArgs {
     /// Where requests go: http://…, https://… or `simulator` (the embedded scripted model).
     /// Without it: [upstream] of aegis.toml, else `OPENAI_BASE_URL`, else the public API.
@@ -51,7 +51,14 @@ impl ProxyArgs {
     /// # Errors
     /// Whatever cannot be used, with the place and what was expected.
     pub(super) fn proxy(&self, run: Option<RunId>) -> Result<(Proxy, Config), Failure> {
-        let config = Config::load(self.config.as_deref())?;
+        self.proxy_of(Config::load(self.config.as_deref())?, run)
+    }
+
+    /// The same with a configuration that was read already.
+    ///
+    /// # Errors
+    /// Whatever cannot be used, with the place and what was expected.
+    pub(super) fn proxy_of(&self, config: Config, run: Option<RunId>) -> Result<(Proxy, Config), Failure> {
         let plan = self.plan.as_deref().map(read_plan).transpose()?.map(Arc::new);
         let upstream = self.upstream(&config)?;
         let asking = self.asking.asking(&config.manipulator, self.simulator_seed)?;
@@ -75,7 +82,7 @@ impl ProxyArgs {
                 None => runs,
             },
             default_run: run,
-            routes: config.route.iter().map(|route| model_pattern(&route.model)).collect::<Result<_, _>>()?,
+            routes: config.route.iter().map(|route| pattern(&route.model)).collect::<Result<_, _>>()?,
             allowed_hosts: config.allowed_hosts.clone(),
             limits: config.limits()?,
         };
@@ -119,8 +126,8 @@ pub(super) fn origin(url: &str, key_env: Option<&str>) -> Result<Origin, crate::
     Origin::parse(url, key.as_ref().map(|(name, key)| (*name, key.as_str())))
 }
 
-/// A model pattern: `*` stands for any text.
-fn model_pattern(pattern: &str) -> Result<regex::Regex, Failure> {
+/// A pattern in which `*` stands for any text.
+pub(super) fn pattern(pattern: &str) -> Result<regex::Regex, Failure> {
     let expression = pattern.split('*').map(regex::escape).collect::<Vec<_>>().join(".*");
     regex::Regex::new(&format!("^{expression}$")).map_err(|error| Failure::new(Exit::Usage, error))
 }

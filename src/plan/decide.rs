@@ -85,12 +85,13 @@ impl Decision {
 
 /// Which injections this step meets.
 pub fn decide(plan: &Plan, facts: &Facts<'_>) -> Decision {
+    let drawing = Facts { run: plan.draws_of.as_deref().unwrap_or(facts.run), ..*facts };
     let mut decision = Decision::default();
     for (index, injection) in (0..).zip(&plan.injections) {
         if meets(injection, index, facts).is_err() {
             continue;
         }
-        let (chance, draw) = draws(plan.seed, facts, index);
+        let (chance, draw) = draws(plan.seed, &drawing, index);
         if injection.when.probability.is_some_and(|probability| chance >= probability) {
             continue;
         }

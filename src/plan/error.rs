@@ -21,12 +21,12 @@ pub struct Problem {
 
 impl Problem {
     /// A problem without a hint.
-    pub(super) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), hint: None }
     }
 
     /// The same with a hint.
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }

@@ -30,6 +30,7 @@ pub use decide::{Decision, Facts, Hit, Miss, decide};
 pub use error::{PlanError, Problem};
 pub use explain::explain;
 pub use page::page;
+pub(crate) use read::{Read, read_entry, syntax_problem, take_entries};
 pub use resolve::{Called, Unresolvable, resolve};
 pub use when::{Target, When};
 
@@ -50,6 +51,8 @@ pub const INJECTION_LIMIT: usize = 1000;
 pub struct Plan {
     /// What every draw depends on.
     pub seed: u64,
+    /// The run whose draws are to be repeated, if it is not the one that the plan is applied to.
+    pub draws_of: Option<String>,
     /// The injections in the order in which they apply.
     pub injections: Vec<Injection>,
     /// The plan's own tests.

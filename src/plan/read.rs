@@ -28,18 +28,18 @@ pub(super) struct Document {
 }
 
 /// An entry, less what could not be read of it.
-pub(super) struct Read<T> {
-    pub(super) value: T,
+pub(crate) struct Read<T> {
+    pub(crate) value: T,
     /// Where its header stands.
-    pub(super) span: Range<usize>,
+    pub(crate) span: Range<usize>,
     /// The keys that it was written with, readable or not.
-    pub(super) present: Vec<String>,
+    pub(crate) present: Vec<String>,
     /// The paths of the keys that could not be read.
     broken: Vec<Vec<String>>,
 }
 
 impl<T> Read<T> {
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.present.iter().any(|present| present == key)
     }
 
@@ -84,12 +84,18 @@ pub(super) fn read(text: &str) -> Result<Document, Vec<Problem>> {
     Ok(Document { text: text.to_owned(), head, injections, checks, problems })
 }
 
-fn syntax_problem(error: &toml::de::Error) -> Problem {
+/// A syntax error with its place.
+pub(crate) fn syntax_problem(error: &toml::de::Error) -> Problem {
     let message: Vec<&str> = error.message().lines().collect();
     Problem::new(error.span().unwrap_or(0..0), message.join(", "))
 }
 
-fn take_entries<'a>(root: &mut DeTable<'a>, key: &str, problems: &mut Vec<Problem>) -> Vec<Spanned<DeValue<'a>>> {
+/// Takes a list of tables out of a document.
+pub(crate) fn take_entries<'a>(
+    root: &mut DeTable<'a>,
+    key: &str,
+    problems: &mut Vec<Problem>,
+) -> Vec<Spanned<DeValue<'a>>> {
     let Some(entries) = root.remove(key) else { return Vec::new() };
     let span = entries.span();
     let DeValue::Array(entries) = entries.into_inner() else {
@@ -101,7 +107,10 @@ fn take_entries<'a>(root: &mut DeTable<'a>, key: &str, problems: &mut Vec<Proble
 }
 
 /// Reads one entry. What is wrong in it is reported and taken out, and the rest read again, until it reads.
-fn read_entry<T: DeserializeOwned>(mut entry: Spanned<DeValue<'_>>, problems: &mut Vec<Problem>) -> Option<Read<T>> {
+pub(crate) fn read_entry<T: DeserializeOwned>(
+    mut entry: Spanned<DeValue<'_>>,
+    problems: &mut Vec<Problem>,
+) -> Option<Read<T>> {
     let span = entry.span();
     let Some(table) = entry.get_ref().as_table() else {
         problems.push(Problem::new(span, "expected a table"));

@@ -27,7 +27,7 @@ pub(super) fn validate(document: Document) -> Result<Plan, Vec<Problem>> {
     }
     let seed = head.seed.map(Spanned::into_inner).unwrap_or_default();
     let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-    Ok(Plan { seed, injections, checks, text, digest })
+    Ok(Plan { seed, draws_of: None, injections, checks, text, digest })
 }
 
 fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option<Injection> {

@@ -21,7 +21,12 @@ use hyper::{
 use tokio::time::Sleep;
 
 use super::{
-    disturb::Breach, exchange::Interrupted, headers, open_step::OpenStep, socket::Link, upstream::ReceivedBody,
+    disturb::Breach,
+    exchange::Interrupted,
+    headers,
+    open_step::OpenStep,
+    socket::Link,
+    upstream::{BodyError, ReceivedBody},
 };
 use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
 
@@ -30,7 +35,7 @@ use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::Close
 pub(super) enum DeliveryError {
     /// The upstream broke off.
     #[error("the upstream broke off its reply")]
-    Upstream(#[from] hyper::Error),
+    Upstream(#[from] BodyError),
     /// The upstream fell silent.
     #[error("the upstream sent nothing for {0:?}")]
     Silent(Duration),

@@ -123,6 +123,9 @@ impl ProxyError {
                 (StatusCode::BAD_GATEWAY, "upstream_unreachable")
             }
             ProxyError::Upstream { error: UpstreamError::Closed(_) } => (StatusCode::BAD_GATEWAY, "upstream_closed"),
+            ProxyError::Upstream { error: UpstreamError::Hushed } => (StatusCode::BAD_GATEWAY, "closed"),
+            ProxyError::Upstream { error: UpstreamError::NotRecorded(_) } => (StatusCode::CONFLICT, "not_recorded"),
+            ProxyError::Upstream { error: UpstreamError::Diverged(_) } => (StatusCode::CONFLICT, "diverged"),
             ProxyError::Internal => (StatusCode::BAD_GATEWAY, "internal"),
         }
     }
@@ -151,7 +154,10 @@ impl ProxyError {
         match self {
             ProxyError::Busy { .. } => drop(headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"))),
             // A retry would meet the same refusal, and must not count as the agent's patience.
-            ProxyError::Stopping | ProxyError::Recording(_) | ProxyError::Sealed(_) => {
+            ProxyError::Stopping
+            | ProxyError::Recording(_)
+            | ProxyError::Sealed(_)
+            | ProxyError::Upstream { error: UpstreamError::NotRecorded(_) | UpstreamError::Diverged(_) } => {
                 headers.insert("x-should-retry", header::HeaderValue::from_static("false"));
             }
             _ => {}

@@ -17,7 +17,7 @@ use super::{
     open_step::OpenStep,
     reshape,
     socket::Link,
-    upstream::{ReceivedBody, Route, SentBody},
+    upstream::{ReceivedBody, Route, SentBody, UpstreamError},
 };
 use crate::{
     identity::RunSource,
@@ -38,7 +38,10 @@ pub(super) enum Interrupted {
 
 impl<E: Into<ProxyError>> From<E> for Interrupted {
     fn from(error: E) -> Self {
-        Interrupted::Error(error.into())
+        match error.into() {
+            ProxyError::Upstream { error: UpstreamError::Hushed } => Interrupted::Hushed,
+            error => Interrupted::Error(error),
+        }
     }
 }
 

@@ -177,7 +177,7 @@ impl Paced {
         bytes + if self.started { self.pace.frame } else { self.pace.first }
     }
 
-    pub(super) fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    pub(super) fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         loop {
             if let Some(piece) = self.pieces.front() {
                 let wait = self.wait(piece);

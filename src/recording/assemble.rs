@@ -48,6 +48,11 @@ pub struct ExchangeDetail {
     pub run_source: String,
     /// Microseconds from the beginning of the recording to the request's arrival.
     pub at_us: u64,
+    /// The place of its opening in the log. Times of two exchanges are taken at different moments of each and may
+    /// cross; the log has them in the order in which they happened.
+    pub opened: u64,
+    /// The place of its end in the log; `None` where the recording ends before it.
+    pub closed: Option<u64>,
     /// Stored headers of the request.
     pub request_headers: Vec<(String, String)>,
     /// Stored headers of the reply.
@@ -115,6 +120,8 @@ pub(super) struct Assembly {
     notes: Vec<String>,
     failures: Vec<ManipulatorFailure>,
     questions: Vec<ManipulatorQuestion>,
+    /// Records taken in so far.
+    position: u64,
 }
 
 impl Assembly {
@@ -128,11 +135,13 @@ impl Assembly {
             notes: Vec::new(),
             failures: Vec::new(),
             questions: Vec::new(),
+            position: 0,
         }
     }
 
     /// Takes a record in.
     pub(super) fn add(&mut self, record: Record<'_>) -> Result<(), String> {
+        self.position += 1;
         match record {
             Record::Text(text) => self.library.add_text(text)?,
             Record::Open(open) => self.open(open)?,
@@ -188,6 +197,7 @@ impl Assembly {
             attempt: open.attempt,
             run_source: open.run_source.into_owned(),
             at_us: open.t_us,
+            opened: self.position,
             request_headers: owned(open.headers),
             ..ExchangeDetail::default()
         });
@@ -302,6 +312,7 @@ impl Assembly {
             detail.reply_headers = owned(close.headers);
             detail.finish_reason = close.finish_reason.map(std::borrow::Cow::into_owned);
             detail.frames = frames;
+            detail.closed = Some(self.position);
         }
         Ok(())
     }

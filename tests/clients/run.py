@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import environments, programs, sdks
+from runner import campaigns, environments, programs, sdks
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -20,6 +20,11 @@ def main():
     suites = {name: (sdks.test, name, ROOT) for name in sdks.names()}
     suites["surfaces"] = (sdks.surfaces, "surfaces", ROOT)
     suites |= {folder.name: (programs.test, folder) for folder in programs.folders(ROOT)}
+    suites |= {
+        f"{folder.name}_campaign": (campaigns.test, folder)
+        for folder in programs.folders(ROOT)
+        if (folder / "campaign.toml").is_file()
+    }
     if options.list:
         print("\n".join(suites))
         return 0

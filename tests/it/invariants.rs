@@ -2,7 +2,7 @@
 //!
 //! 1 `passing` (untouched bytes) and `plans::an_edit_leaves_every_other_byte`; 2 `architecture` (arrows, pure rooms,
 //! field names); 6 `bodies` (edits that cannot be made) and `durability` (a full disk); 8 `durability` (kill) and
-//! `passing` (end marker); 10 `routing`. 9, strict replay, has nothing to hold until a recording can be an upstream.
+//! `passing` (end marker); 9 `replay`; 10 `routing`.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -11,7 +11,9 @@
 mod architecture;
 mod assembled;
 mod bodies;
+mod campaign;
 mod clients;
+mod dataset;
 mod durability;
 mod echo;
 mod examples;
@@ -29,6 +31,7 @@ mod program;
 mod readme;
 mod rewriting;
 mod rewriting_hostile;
+mod replay;
 mod routing;
 mod scripted;
 mod secrets;

@@ -1,0 +1,160 @@
+//! The bench: one proxy a system, and cells run side by side.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+    task::JoinSet,
+};
+
+use super::{
+    Progress,
+    cell::Cell,
+    ended::Ended,
+    error::CampaignError,
+    metered::{House, Meter, Metered},
+    prefix::References,
+    salvage::Salvage,
+    state::State,
+};
+use crate::{
+    proxy::{Proxy, serve, upstream::Upstream},
+    trajectory::RunId,
+    verify::Transcript,
+};
+
+/// Everything that a cell needs.
+#[derive(Debug)]
+pub(super) struct Bench {
+    pub(super) house: Arc<House>,
+    pub(super) systems: Vec<Served>,
+    pub(super) state: State,
+    pub(super) references: References,
+    /// The model that judges, where one does.
+    pub(super) judge: Option<Judge>,
+    /// This program, for `{aegis}`.
+    pub(super) program: PathBuf,
+    /// What paths of the campaign file are relative to.
+    pub(super) directory: PathBuf,
+    /// Set when we are asked to stop.
+    pub(super) stop: watch::Receiver<bool>,
+}
+
+/// The model that judges outcomes. It is asked once a question, however often that is put.
+#[derive(Debug)]
+pub(super) struct Judge {
+    pub(super) transcript: Arc<Transcript>,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl Judge {
+    /// A judge at an upstream, within the campaign's budget.
+    pub(super) fn at(upstream: Arc<dyn Upstream>, house: &Arc<House>, state: &State) -> Result<Self, CampaignError> {
+        let meter = Arc::new(Meter::default());
+        let salvage = Salvage::default();
+        let (house, counted) = (Arc::clone(house), Arc::clone(&meter));
+        let metered = Metered { inner: upstream, house, meter: counted, salvage, max_calls: u64::MAX };
+        let path = state.root().join("judge.jsonl");
+        let transcript = Transcript::open(&path, Some(Arc::new(metered)));
+        let transcript = transcript.map_err(|source| CampaignError::Directory { path, source })?;
+        Ok(Self { transcript: Arc::new(transcript), meter })
+    }
+}
+
+/// A system's proxy; each system has its own roster.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) proxy: Arc<Proxy>,
+    pub(super) origin: String,
+    /// The proxy serves as long as this lives.
+    _serving: oneshot::Sender<()>,
+}
+
+impl Served {
+    /// Starts a proxy on a free port.
+    pub(super) async fn start(proxy: Proxy) -> Result<Self, CampaignError> {
+        let proxy = Arc::new(proxy);
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(CampaignError::Listen)?;
+        let origin = format!("http://{}", listener.local_addr().map_err(CampaignError::Listen)?);
+        let (serving, stopped) = oneshot::channel::<()>();
+        tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
+            let _ = stopped.await;
+        }));
+        Ok(Self { proxy, origin, _serving: serving })
+    }
+}
+
+impl Bench {
+    /// Runs cells side by side and returns what came of them in their own order, whatever order they ended in. Cells
+    /// that could not be finished are `None`.
+    pub(super) async fn stage(
+        self: &Arc<Self>,
+        name: &str,
+        cells: &[Cell],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Option<Ended>>, CampaignError> {
+        progress.stage(name, cells.len());
+        let mut running = JoinSet::new();
+        let mut ended = BTreeMap::new();
+        for (number, cell) in cells.iter().enumerate() {
+            let place = self.house.gate.enter().await;
+            if self.is_over() {
+                // What was finished before counts all the same.
+                ended.insert(number, self.finished(&cell.run)?);
+                progress.advance();
+                continue;
+            }
+            let (bench, cell) = (Arc::clone(self), cell.clone());
+            running.spawn(async move {
+                let conducted = bench.conduct(&cell).await;
+                drop(place);
+                (number, conducted)
+            });
+            while let Some(done) = running.try_join_next() {
+                keep(done, &mut ended, progress)?;
+            }
+        }
+        while let Some(done) = running.join_next().await {
+            keep(done, &mut ended, progress)?;
+        }
+        Ok((0..cells.len()).map(|number| ended.remove(&number).flatten()).collect())
+    }
+
+    /// What came of a cell that need not be run again. One that an upstream's failure ended is tried anew.
+    pub(super) fn finished(&self, run: &RunId) -> Result<Option<Ended>, CampaignError> {
+        Ok(self.state.ended(run)?.filter(|ended| ended.diverged.is_some() || !ended.upstream_failed))
+    }
+
+    /// Whether no further cell is to be begun.
+    pub(super) fn is_over(&self) -> bool {
+        *self.stop.borrow() || self.house.ledger.is_exhausted()
+    }
+
+    /// The names of a cell's system and task.
+    pub(super) fn names(&self, cell: &Cell) -> Result<(String, String), CampaignError> {
+        let campaign = &self.house.campaign;
+        match (campaign.systems.get(cell.system), campaign.tasks.get(cell.task)) {
+            (Some(system), Some(task)) => Ok((system.name.clone(), task.id.clone())),
+            _ => Err(CampaignError::Lost),
+        }
+    }
+}
+
+type Done = Result<(usize, Result<Option<Ended>, CampaignError>), tokio::task::JoinError>;
+
+fn keep(done: Done, ended: &mut BTreeMap<usize, Option<Ended>>, progress: &dyn Progress) -> Result<(), CampaignError> {
+    let (number, conducted) = done.map_err(|_| CampaignError::Lost)?;
+    ended.insert(number, conducted?);
+    progress.advance();
+    Ok(())
+}
+
+impl House {
+    /// Lets more cells in after one that the upstream took without a refusal.
+    pub(super) fn gate_after(&self, ended: &Ended) {
+        if ended.limited == 0 {
+            self.gate.raise();
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Cells: what is run once. A cell is named by what it is, so that it is the same cell in every process that sees the
+//! campaign, and its name tells an agent nothing.
+
+use std::sync::Arc;
+
+use super::{definition::Campaign, file::Position};
+use crate::{
+    plan::Plan,
+    trajectory::{RunId, Side, StepIndex},
+};
+
+/// One run to be made.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    /// The run's id.
+    pub(super) run: RunId,
+    /// The system, by index.
+    pub(super) system: usize,
+    /// The task, by index.
+    pub(super) task: usize,
+    /// What is run.
+    pub(super) kind: Kind,
+}
+
+/// What a cell runs.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// The system as it is.
+    Clean { repeat: u32 },
+    /// The system with a plan, after the prefix of a clean run.
+    Injected { aimed: Arc<Aimed>, repeat: u32, reference: RunId },
+    /// The same prefix without the plan.
+    Control { fork: Fork, index: u32 },
+    /// An injected cell less one of its injections.
+    Without { of: RunId, injection: u32, aimed: Arc<Aimed>, reference: RunId },
+}
+
+/// Where a run leaves its reference: what a control shares with all cells that leave it there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Fork {
+    /// The clean run.
+    pub(super) reference: RunId,
+    /// The first step that differs, or whose reply does.
+    pub(super) step: StepIndex,
+    /// Whether the step's own reply is the recorded one: only the reply was altered.
+    pub(super) replied: bool,
+}
+
+/// A plan that knows which calls of the reference it aims at.
+#[derive(Debug, Clone)]
+pub(super) struct Aimed {
+    /// What it is called: its file, or the templates that it was drawn from.
+    pub(super) name: String,
+    /// The plan, resolved.
+    pub(super) plan: Plan,
+    /// Where a drawn one hits; `None` for a plan as it stands.
+    pub(super) position: Option<Position>,
+}
+
+impl Cell {
+    /// A clean run.
+    pub(super) fn clean(campaign: &Campaign, system: usize, task: usize, repeat: u32) -> Self {
+        let run = name(campaign, system, task, &["clean", &repeat.to_string()]);
+        Self { run, system, task, kind: Kind::Clean { repeat } }
+    }
+
+    /// A run of a plan.
+    pub(super) fn injected(campaign: &Campaign, of: &Cell, aimed: &Arc<Aimed>, repeat: u32) -> Self {
+        let (plan, times) = (&aimed.plan, repeat.to_string());
+        let seed = plan.seed.to_string();
+        let run = name(campaign, of.system, of.task, &["injected", &aimed.name, &plan.digest, &seed, &times]);
+        let kind = Kind::Injected { aimed: Arc::clone(aimed), repeat, reference: of.run.clone() };
+        Self { run, kind, ..of.clone() }
+    }
+
+    /// A control.
+    pub(super) fn control(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32) -> Self {
+        let (step, number) = (fork.step.to_string(), index.to_string());
+        let own = if fork.replied { "after the reply" } else { "before the reply" };
+        let words = ["control", fork.reference.as_str(), &step, own, &number];
+        let run = name(campaign, of.system, of.task, &words);
+        Self { run, kind: Kind::Control { fork: fork.clone(), index }, ..of.clone() }
+    }
+
+    /// An injected cell less one injection.
+    pub(super) fn without(campaign: &Campaign, of: &Cell, injection: u32) -> Option<Self> {
+        let Kind::Injected { aimed, reference, .. } = &of.kind else { return None };
+        let run = name(campaign, of.system, of.task, &["without", of.run.as_str(), &injection.to_string()]);
+        let mut less = Aimed::clone(aimed);
+        // The others keep their numbers and their draws.
+        less.plan.draws_of = Some(of.run.as_str().to_owned());
+        less.plan.injections.get_mut(usize::try_from(injection).ok()?)?.when.targets = Some(Vec::new());
+        let kind = Kind::Without { of: of.run.clone(), injection, aimed: Arc::new(less), reference: reference.clone() };
+        Some(Self { run, kind, ..of.clone() })
+    }
+
+    /// The plan that is applied.
+    pub(super) fn plan(&self) -> Option<&Arc<Aimed>> {
+        match &self.kind {
+            Kind::Injected { aimed, .. } | Kind::Without { aimed, .. } => Some(aimed),
+            Kind::Clean { .. } | Kind::Control { .. } => None,
+        }
+    }
+
+    /// The clean run whose beginning it shares.
+    pub(super) fn reference(&self) -> Option<&RunId> {
+        match &self.kind {
+            Kind::Clean { .. } => None,
+            Kind::Injected { reference, .. } | Kind::Without { reference, .. } => Some(reference),
+            Kind::Control { fork, .. } => Some(&fork.reference),
+        }
+    }
+}
+
+/// Which side of the reference's step a plan alters first.
+pub(super) fn keeps_reply(sides: impl IntoIterator<Item = Side>) -> bool {
+    sides.into_iter().all(|side| side == Side::Response)
+}
+
+/// Everything that a run depends on, hashed: program, task, seed, and which of the task's cells it is.
+fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunId {
+    let mut text = String::new();
+    let mut add = |part: &str| {
+        // Lengths keep `ab` + `c` apart from `a` + `bc`.
+        text.push_str(&part.len().to_string());
+        text.push(':');
+        text.push_str(part);
+    };
+    add("aegis cell 1");
+    add(&campaign.seed.to_string());
+    add(campaign.upstream.as_deref().unwrap_or_default());
+    if let Some(system) = campaign.systems.get(system) {
+        add(&system.name);
+        add(&system.config_text);
+        add(system.directory.as_deref().unwrap_or_default());
+        for word in &system.command {
+            add(&word.text);
+        }
+        for (name, value) in &system.environment {
+            add(name);
+            add(&value.text);
+        }
+        add(&format!("{:?} {} {:?}", system.timeout, system.max_calls, system.exit_codes));
+    }
+    if let Some(task) = campaign.tasks.get(task) {
+        add(&serde_json::to_string(task).unwrap_or_default());
+    }
+    add(&serde_json::to_string(&campaign.verify).unwrap_or_default());
+    for word in words {
+        add(word);
+    }
+    RunId::hashed("c", text.as_bytes())
+}

@@ -1,0 +1,270 @@
+//! One cell, from its opening to the file that says that it is finished.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    bench::{Bench, Served},
+    cell::{Cell, Kind},
+    command::Setting,
+    definition::System,
+    ended::{Ended, FORMAT, How, Ran},
+    error::CampaignError,
+    judge::{self, Left},
+    metered::{Halt, Meter, Metered},
+    prefix::Arm,
+};
+use crate::{
+    dataset::Task,
+    launch::{Ending, Launch, environment},
+    proxy::{Run, RunSetup, upstream::Upstream},
+    recording::{self, Recording},
+    trajectory::{self, CloseCause, Outcome, Reason, Step, Verdict},
+};
+
+/// The longest part of what a program said last that an error shows, in characters.
+const SAID_MAX: usize = 300;
+
+/// What is known of a run when its program has ended.
+struct Closing<'a> {
+    how: How,
+    judged: (Outcome, String),
+    meter: &'a Meter,
+    arm: &'a Arm,
+    took: Duration,
+}
+
+impl System {
+    /// Whether the program ended as it does when nothing is wrong with it.
+    fn in_order(&self, how: How) -> bool {
+        matches!(how, How::Exited(code) if self.exit_codes.contains(&code))
+    }
+}
+
+impl Bench {
+    /// Runs a cell; `None` if it could not be finished: stopped, or beyond the budget.
+    ///
+    /// # Errors
+    /// What ends the whole campaign.
+    pub(super) async fn conduct(&self, cell: &Cell) -> Result<Option<Ended>, CampaignError> {
+        if let Some(ended) = self.finished(&cell.run)? {
+            return Ok(Some(ended));
+        }
+        let (Some(served), Some(system), Some(task)) = (
+            self.systems.get(cell.system),
+            self.house.campaign.systems.get(cell.system),
+            self.house.campaign.tasks.get(cell.task),
+        ) else {
+            return Err(CampaignError::Lost);
+        };
+        let began = Instant::now();
+        let meter = Arc::new(Meter::default());
+        let arm = Arm::of(self, cell, self.metered(cell, served, system, &meter)?, &meter)?;
+        let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
+        let setup = RunSetup { plan, upstream: Some(arm.upstream()) };
+        let run = served.proxy.runs.open(&cell.run, setup)?;
+        let launch = self.launch(cell, served, system, task)?;
+        let (errors, directory) = (launch.errors.clone(), launch.directory.clone().unwrap_or_default());
+        let ended = launch.run(self.until_stopped(&meter)).await.map_err(|source| {
+            served.proxy.runs.retire_run(&cell.run);
+            CampaignError::Launch { system: system.name.clone(), source }
+        })?;
+        served.proxy.runs.retire_run(&cell.run);
+        let how = match (ended.ending, meter.halt()) {
+            (_, Some(Halt::Budget | Halt::Price)) | (Ending::Interrupted, None) => return Ok(None),
+            (_, Some(Halt::Calls)) => How::TooManyCalls,
+            (_, Some(Halt::Diverged)) => How::Diverged,
+            (Ending::Exited(code), None) => How::Exited(code),
+            (Ending::Signalled(signal), None) => How::Signalled(signal),
+            (Ending::TimedOut, None) => How::TimedOut,
+        };
+        let recording = recording::read(run.dir())?;
+        let left = Left {
+            stdout: &ended.output,
+            directory: &directory,
+            trajectory: &recording.trajectory,
+            run_dir: run.dir(),
+        };
+        let judged = self.verdict(how, system, task, left).await;
+        if self.judge_is_out_of_money() {
+            return Ok(None);
+        }
+        let arm = Closing { how, judged, meter: &meter, arm: &arm, took: began.elapsed() };
+        let ended = self.close(cell, arm, &run, recording)?;
+        if let (true, Some(errors)) = (system.in_order(how), errors) {
+            let _ = std::fs::remove_file(errors);
+        }
+        self.house.gate_after(&ended);
+        Ok(Some(ended))
+    }
+
+    /// The live upstream of a cell; what an unfinished run of it left is laid aside.
+    fn metered(
+        &self,
+        cell: &Cell,
+        served: &Served,
+        system: &System,
+        meter: &Arc<Meter>,
+    ) -> Result<Arc<dyn Upstream>, CampaignError> {
+        Ok(Arc::new(Metered {
+            inner: Arc::clone(&served.proxy.upstream),
+            house: Arc::clone(&self.house),
+            meter: Arc::clone(meter),
+            salvage: self.state.salvage(&cell.run)?,
+            max_calls: system.max_calls,
+        }))
+    }
+
+    fn launch(&self, cell: &Cell, served: &Served, system: &System, task: &Task) -> Result<Launch, CampaignError> {
+        let words = || system.command.iter().chain(system.environment.values());
+        let scratch = if words().any(super::command::Template::wants_scratch) {
+            self.state.scratch(&cell.run)?
+        } else {
+            PathBuf::new()
+        };
+        let setting = Setting { aegis: &self.program, scratch: &scratch };
+        let command = system.command.iter().map(|word| word.fill(task, setting).into()).collect();
+        let header = &served.proxy.identity.hints.run_header;
+        let mut variables = environment(&served.origin, &cell.run, header);
+        variables.extend(system.environment.iter().map(|(name, value)| (name.clone(), value.fill(task, setting))));
+        let directory = system.directory.as_ref().map_or(self.directory.clone(), |name| self.directory.join(name));
+        Ok(Launch {
+            environment: variables,
+            directory: Some(directory),
+            limit: Some(system.timeout),
+            input: Some(Vec::new()),
+            errors: Some(self.state.errors_of(&cell.run)?),
+            ..Launch::of(command)
+        })
+    }
+
+    /// Resolves when the program is to be ended: we were asked to stop, or the cell may spend no more.
+    async fn until_stopped(&self, meter: &Meter) {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            _ = stop.wait_for(|stopped| *stopped) => {}
+            () = meter.halted() => {}
+        }
+    }
+
+    async fn verdict(&self, how: How, system: &System, task: &Task, left: Left<'_>) -> (Outcome, String) {
+        let by_itself = |reason, evidence: &str| {
+            (Outcome { verdict: Verdict::Failure, reason: Some(reason), evidence: evidence.to_owned() }, String::new())
+        };
+        match how {
+            How::TimedOut => by_itself(Reason::Timeout, "the program ran out of time"),
+            How::TooManyCalls => by_itself(Reason::Timeout, "the program made more model calls than it may"),
+            How::Diverged => by_itself(Reason::Exit, "the program left the beginning that it was to share"),
+            How::Exited(_) if system.in_order(how) => {
+                judge::judge(&self.house.campaign, task, left, self.judge.as_ref().map(|judge| &judge.transcript)).await
+            }
+            How::Exited(code) => by_itself(Reason::Exit, &format!("the program exited with {code}")),
+            How::Signalled(signal) => by_itself(Reason::Exit, &format!("the program was ended by signal {signal}")),
+        }
+    }
+
+    /// A verdict that could not be paid for is none.
+    fn judge_is_out_of_money(&self) -> bool {
+        self.judge.as_ref().is_some_and(|judge| judge.meter.halt().is_some())
+    }
+
+    /// Seals the run, derives its label and writes what came of it.
+    fn close(
+        &self,
+        cell: &Cell,
+        closing: Closing<'_>,
+        run: &Run,
+        mut recording: Recording,
+    ) -> Result<Ended, CampaignError> {
+        let Closing { how, judged: (outcome, answer), meter, arm, took } = closing;
+        run.recorder.set_outcome(outcome.clone())?;
+        run.recorder.seal()?;
+        recording.trajectory.outcome = outcome.clone();
+        let failed = !recording.manipulator_failures.is_empty();
+        let labelled = cell.plan().map(|_| trajectory::derive(&recording.trajectory, failed));
+        let (label, no_label) = match labelled {
+            Some(Ok(label)) => (Some(label), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        if let Some(label) = &label {
+            recording::write_label(run.dir(), label)?;
+        }
+        let (system, task) = self.names(cell)?;
+        let ended = Ended {
+            format: FORMAT,
+            run: cell.run.clone(),
+            system,
+            task,
+            kind: ran(cell),
+            ending: how,
+            in_order: self.house.campaign.systems.get(cell.system).is_some_and(|system| system.in_order(how)),
+            outcome,
+            answer,
+            label,
+            no_label,
+            steps: run.steps(),
+            upstream_failed: upstream_failed(&recording),
+            faults: faults(&recording),
+            diverged: arm.diverged(),
+            spent: meter.spent(),
+            prefix: arm.served(),
+            salvaged: meter.salvaged(),
+            limited: meter.limited(),
+            seconds: took.as_secs_f64(),
+        };
+        self.state.finish(&ended)?;
+        Ok(ended)
+    }
+
+    /// The end of what a cell's program said on its standard error.
+    pub(super) fn said(&self, cell: &Cell) -> String {
+        let text = self.state.errors_of(&cell.run).ok().and_then(|path| std::fs::read_to_string(path).ok());
+        let text = text.unwrap_or_default();
+        let skipped = text.trim().chars().count().saturating_sub(SAID_MAX);
+        let said: String = text.trim().chars().skip(skipped).collect();
+        if said.is_empty() { "it said nothing on its standard error".to_owned() } else { said }
+    }
+}
+
+/// Whether the upstream's own failure ended a step. One healed by a retry does not count, nor does a planted one.
+fn upstream_failed(recording: &Recording) -> bool {
+    let ended = |step: &Step| {
+        let Some(last) = step.last_attempt() else { return false };
+        let planted = step.injected.iter().any(|error| error.failure_mode.is_none());
+        let broken = matches!(
+            last.cause,
+            Some(
+                CloseCause::UpstreamUnreachable
+                    | CloseCause::UpstreamReset
+                    | CloseCause::UpstreamTimeout
+                    | CloseCause::UpstreamTruncated
+            )
+        );
+        let refused = last.status.is_some_and(|status| status == 429 || status >= 500);
+        !planted && (broken || (refused && last.cause == Some(CloseCause::Complete)))
+    };
+    recording.trajectory.steps.iter().any(ended)
+}
+
+/// Whether a planted fault, which never makes a label, was delivered.
+fn faults(recording: &Recording) -> bool {
+    let planted = recording.trajectory.steps.iter().flat_map(|step| &step.injected);
+    planted.into_iter().any(|error| error.delivered && error.failure_mode.is_none())
+}
+
+fn ran(cell: &Cell) -> Ran {
+    match &cell.kind {
+        Kind::Clean { repeat } => Ran::Clean { repeat: *repeat },
+        Kind::Injected { aimed, repeat, reference } => {
+            Ran::Injected { plan: aimed.name.clone(), repeat: *repeat, reference: reference.clone() }
+        }
+        Kind::Control { fork, index } => {
+            Ran::Control { reference: fork.reference.clone(), step: fork.step, replied: fork.replied, index: *index }
+        }
+        Kind::Without { of, injection, .. } => Ran::Without { of: of.clone(), injection: *injection },
+    }
+}

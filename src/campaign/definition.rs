@@ -1,0 +1,192 @@
+//! A campaign as it was read and checked: everything that its runs depend on, in memory.
+
+use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
+
+use super::{
+    command::Template,
+    file::{Position, Repeatable},
+};
+use crate::{
+    dataset::{Splits, Task},
+    plan::{AgentPattern, Plan},
+    trajectory::{FailureMode, Side},
+    verify::{Check, Verify},
+};
+
+/// Where the files that a campaign names are.
+pub trait Files {
+    /// Reads a text file.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read(&self, path: &str) -> io::Result<String>;
+
+    /// The names of the files in a directory, in order.
+    ///
+    /// # Errors
+    /// Why it cannot be listed.
+    fn list(&self, directory: &str) -> io::Result<Vec<String>>;
+}
+
+/// Files beside the campaign file.
+#[derive(Debug)]
+pub struct Beside(pub PathBuf);
+
+impl Files for Beside {
+    fn read(&self, path: &str) -> io::Result<String> {
+        std::fs::read_to_string(self.0.join(path))
+    }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.0.join(directory))? {
+            names.extend(entry?.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub struct Campaign {
+    /// What it is called in reports.
+    pub name: String,
+    /// What every draw depends on.
+    pub seed: u64,
+    /// Where the model calls go; as everywhere else if none.
+    pub upstream: Option<String>,
+    /// What the systems are asked, in the order of the file.
+    pub tasks: Vec<Task>,
+    /// The programs under test.
+    pub systems: Vec<System>,
+    /// How an outcome is judged; a task may say so itself.
+    pub verify: Verify,
+    /// Where a model judge is asked; the upstream of the first system if none.
+    pub judge: Option<String>,
+    /// How many clean runs of a task must all pass; at least 1.
+    pub clean: u32,
+    /// What becomes of a task whose clean runs ask different questions.
+    pub repeatable: Repeatable,
+    /// How many controls a flipped run has; at least 1.
+    pub controls: u32,
+    /// How many of them must pass; at least 1, at most all.
+    pub controls_pass: u32,
+    /// The plans that are applied as they stand.
+    pub plans: Vec<Fixed>,
+    /// The injections that are drawn.
+    pub sample: Option<Sample>,
+    /// What may be spent.
+    pub budget: Budget,
+    /// What models cost; the first that matches counts.
+    pub prices: Vec<Price>,
+    /// The parts of the dataset.
+    pub splits: Splits,
+}
+
+/// A program under test.
+#[derive(Debug, Clone)]
+pub struct System {
+    /// What it is called in the data.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<Template>,
+    /// The path of its `aegis.toml`, as written.
+    pub config: Option<String>,
+    /// The text of its `aegis.toml`.
+    pub config_text: String,
+    /// Where it runs, as written.
+    pub directory: Option<String>,
+    /// Variables beside the inherited ones.
+    pub environment: BTreeMap<String, Template>,
+    /// Longest run of one cell.
+    pub timeout: Duration,
+    /// Most model calls of one run.
+    pub max_calls: u64,
+    /// Exit codes with which the program ends in order; any other is a crash.
+    pub exit_codes: Vec<i32>,
+}
+
+/// A plan that is applied as it stands.
+#[derive(Debug, Clone)]
+pub struct Fixed {
+    /// Its file's name without ending.
+    pub name: String,
+    /// The plan.
+    pub plan: Plan,
+    /// The systems that it is tried on, by index.
+    pub systems: Vec<usize>,
+    /// How many runs of it a task gets.
+    pub repeats: u32,
+}
+
+/// What injections are drawn from.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// What may be planted.
+    pub templates: Vec<Planting>,
+    /// Agents to hit; every agent if none.
+    pub agents: Vec<AgentPattern>,
+    /// How many agents a plan hits, each number in turn.
+    pub targets: Vec<u32>,
+    /// Which of an agent's calls, each in turn.
+    pub positions: Vec<Position>,
+    /// How many plans a task gets.
+    pub per_task: u32,
+    /// The systems, by index.
+    pub systems: Vec<usize>,
+}
+
+/// One injection of a template, to be aimed.
+#[derive(Debug, Clone)]
+pub struct Planting {
+    /// The template file's name without ending.
+    pub name: String,
+    /// The injection as written, less agent and condition.
+    pub injection: toml::Table,
+    /// What it plants.
+    pub mode: FailureMode,
+    /// The side that it edits.
+    pub side: Side,
+    /// The manipulator, by name.
+    pub manipulator: String,
+}
+
+/// What may be spent; nothing given, no bound.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Budget {
+    /// Model calls.
+    pub calls: Option<u64>,
+    /// Tokens, both ways.
+    pub tokens: Option<u64>,
+    /// Money, in the currency of the prices.
+    pub money: Option<f64>,
+    /// Tokens that a request which names no limit is taken to answer at most.
+    pub max_output_tokens: u64,
+    /// Tokens that a request is taken to have at most, where cost is foretold.
+    pub max_input_tokens: Option<u64>,
+}
+
+/// What a model costs.
+#[derive(Debug, Clone)]
+pub struct Price {
+    /// The model.
+    pub model: regex::Regex,
+    /// A million tokens of requests.
+    pub input: f64,
+    /// A million tokens of replies.
+    pub output: f64,
+}
+
+impl Campaign {
+    /// Whether a model is to judge any outcome.
+    pub fn asks_a_judge(&self) -> bool {
+        let of_tasks = self.tasks.iter().filter_map(|task| task.check.as_ref());
+        self.verify.checks.iter().chain(of_tasks).any(|check| matches!(check, Check::ModelJudge(_)))
+    }
+
+    /// The price of a model, if one is given.
+    pub fn price(&self, model: &str) -> Option<&Price> {
+        self.prices.iter().find(|price| price.model.is_match(model))
+    }
+}

@@ -1,0 +1,304 @@
+//! What came of a cell: the file that says that it is finished, and all that reports and labels are made of.
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Cost;
+use crate::trajectory::{Label, NoLabel, Outcome, RunId, StepIndex, Verdict};
+
+/// The format of these files.
+pub(super) const FORMAT: u32 = 1;
+
+/// A finished cell. It holds times and so differs between two runs of a campaign; data sets are made of what does not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Format of this file.
+    pub format: u32,
+    /// The run.
+    pub run: RunId,
+    /// The system.
+    pub system: String,
+    /// The task.
+    pub task: String,
+    /// What was run.
+    pub kind: Ran,
+    /// How the program ended.
+    pub ending: How,
+    /// Whether it does so when nothing is wrong with it.
+    pub in_order: bool,
+    /// What the run achieved.
+    pub outcome: Outcome,
+    /// What the checker read as the answer.
+    #[serde(default)]
+    pub answer: String,
+    /// What was really planted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+    /// Why there is no label; of a run with a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_label: Option<NoLabel>,
+    /// Model calls.
+    pub steps: u32,
+    /// Whether the upstream's own failure ended a step.
+    #[serde(default)]
+    pub upstream_failed: bool,
+    /// Whether a planted fault was delivered.
+    #[serde(default)]
+    pub faults: bool,
+    /// Where a run left the prefix that it should have shared, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diverged: Option<String>,
+    /// What was charged.
+    pub spent: Cost,
+    /// Calls and tokens that the reference's record answered: not paid for again.
+    #[serde(default)]
+    pub prefix: Cost,
+    /// Calls that an interrupted run of the same cell had paid for.
+    #[serde(default)]
+    pub salvaged: u64,
+    /// Replies of the upstream that said 429.
+    #[serde(default)]
+    pub limited: u64,
+    /// Wall time, in seconds.
+    pub seconds: f64,
+}
+
+/// What a cell ran, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "cell")]
+pub enum Ran {
+    /// The system as it is.
+    Clean {
+        /// Which of the clean runs, 0-based; 0 is the reference.
+        repeat: u32,
+    },
+    /// A plan.
+    Injected {
+        /// The plan's name.
+        plan: String,
+        /// Which of its runs, 0-based.
+        repeat: u32,
+        /// The clean run that it begins like.
+        reference: RunId,
+    },
+    /// A control.
+    Control {
+        /// The clean run that it begins like.
+        reference: RunId,
+        /// The step at which injected runs leave it.
+        step: StepIndex,
+        /// Whether that step's reply is the recorded one.
+        replied: bool,
+        /// Which of the controls, 0-based.
+        index: u32,
+    },
+    /// An injected run less one injection.
+    Without {
+        /// That run.
+        of: RunId,
+        /// The injection that is left out, by its index in the plan.
+        injection: u32,
+    },
+}
+
+/// How a cell's program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By a signal.
+    Signalled(i32),
+    /// It ran out of time and was ended with its group.
+    TimedOut,
+    /// It made more model calls than it may and was ended with its group.
+    TooManyCalls,
+    /// It left the beginning that it should have shared and was ended with its group.
+    Diverged,
+}
+
+/// What an injected run is counted as: each in one class, never mixed (design §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// The injection, and nothing else, turned success into failure.
+    Verified,
+    /// Delivered, and still a success.
+    Benign,
+    /// No altered byte was delivered.
+    NotInjected,
+    /// A manipulator failed and its step passed untouched.
+    ManipulatorFailed,
+    /// The wire cannot tell which agent or call was hit.
+    AmbiguousAgent,
+    /// The upstream failed for its own reasons.
+    InfraError,
+    /// The program ran out of time or of calls.
+    Timeout,
+    /// The program ended by an error of its own.
+    Crashed,
+    /// The run left the prefix that it should have shared.
+    Diverged,
+    /// The outcome flipped, and the controls do not pass without the injection either.
+    FlakyTask,
+    /// A planted fault was delivered, and the outcome flipped: no agent's error, so no label.
+    Fault,
+    /// The check could not tell.
+    Unchecked,
+    /// The outcome flipped, and its controls are not (all) run.
+    Unproven,
+}
+
+impl Class {
+    /// Every class, as reports list them.
+    pub const ALL: [Class; 13] = [
+        Class::Verified,
+        Class::Benign,
+        Class::NotInjected,
+        Class::ManipulatorFailed,
+        Class::AmbiguousAgent,
+        Class::InfraError,
+        Class::Timeout,
+        Class::Crashed,
+        Class::Diverged,
+        Class::FlakyTask,
+        Class::Fault,
+        Class::Unchecked,
+        Class::Unproven,
+    ];
+
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Verified => "verified",
+            Class::Benign => "benign",
+            Class::NotInjected => "not_injected",
+            Class::ManipulatorFailed => "manipulator_failed",
+            Class::AmbiguousAgent => "ambiguous_agent",
+            Class::InfraError => "infra_error",
+            Class::Timeout => "timeout",
+            Class::Crashed => "crashed",
+            Class::Diverged => "diverged",
+            Class::FlakyTask => "flaky_task",
+            Class::Fault => "fault",
+            Class::Unchecked => "unchecked",
+            Class::Unproven => "unproven",
+        }
+    }
+}
+
+impl Ended {
+    /// What keeps the run, whatever it achieved, from being evidence of anything.
+    pub(super) fn defect(&self) -> Option<Class> {
+        // A run that has left its prefix is refused all further calls, which looks like a failing upstream.
+        if self.diverged.is_some() {
+            return Some(Class::Diverged);
+        }
+        if self.upstream_failed || self.no_label == Some(NoLabel::InfraError) {
+            return Some(Class::InfraError);
+        }
+        match self.ending {
+            How::TimedOut | How::TooManyCalls => Some(Class::Timeout),
+            How::Diverged => Some(Class::Diverged),
+            How::Exited(_) if self.in_order => None,
+            How::Exited(_) | How::Signalled(_) => Some(Class::Crashed),
+        }
+    }
+
+    /// The class of an injected run as far as it can be told without controls; `None` where the outcome flipped.
+    pub(super) fn class(&self) -> Option<Class> {
+        let unlabelled = match self.no_label {
+            Some(NoLabel::ManipulatorFailed) => Some(Class::ManipulatorFailed),
+            Some(NoLabel::AmbiguousAgent) => Some(Class::AmbiguousAgent),
+            Some(NoLabel::NotInjected) => Some(Class::NotInjected),
+            Some(NoLabel::InfraError) => Some(Class::InfraError),
+            None if self.label.is_none() => Some(Class::NotInjected),
+            None => None,
+        };
+        let only_faults = unlabelled == Some(Class::NotInjected) && self.faults;
+        let unlabelled = unlabelled.filter(|_| !only_faults);
+        self.defect().or(unlabelled).or(match self.outcome.verdict {
+            Verdict::Success => Some(Class::Benign),
+            Verdict::Unknown => Some(Class::Unchecked),
+            Verdict::Failure => only_faults.then_some(Class::Fault),
+        })
+    }
+
+    /// Whether it is a clean run or a control that passed.
+    pub(super) fn passed(&self) -> bool {
+        self.defect().is_none() && self.outcome.verdict == Verdict::Success
+    }
+
+    /// Whether altered bytes were delivered, whatever came of the run.
+    pub(super) fn was_delivered(&self) -> bool {
+        self.faults || self.label.as_ref().is_some_and(|label| !label.errors.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trajectory::LabelStatus;
+
+    pub(in crate::campaign) fn ended(ending: How, verdict: Verdict, label: Result<(), NoLabel>) -> Ended {
+        let outcome = Outcome { verdict, ..Outcome::default() };
+        let status = LabelStatus::Delivered;
+        let definition = "injected".to_owned();
+        let errors = Vec::new();
+        let delivered = Label { format: 1, status, definition, seed: 0, outcome: verdict, errors, evidence: None };
+        Ended {
+            format: FORMAT,
+            run: RunId::parse("c-0").expect("an id"),
+            system: "s".to_owned(),
+            task: "t".to_owned(),
+            kind: Ran::Clean { repeat: 0 },
+            ending,
+            in_order: ending == How::Exited(0),
+            outcome,
+            answer: String::new(),
+            label: label.is_ok().then_some(delivered),
+            no_label: label.err(),
+            steps: 1,
+            upstream_failed: false,
+            faults: false,
+            diverged: None,
+            spent: Cost::default(),
+            prefix: Cost::default(),
+            salvaged: 0,
+            limited: 0,
+            seconds: 0.0,
+        }
+    }
+
+    #[test]
+    fn each_run_is_in_one_class() {
+        use NoLabel::{AmbiguousAgent, InfraError, ManipulatorFailed, NotInjected};
+        use Verdict::{Failure, Success, Unknown};
+        for (ending, verdict, label, class) in [
+            (How::Exited(0), Failure, Ok(()), None),
+            (How::Exited(0), Success, Ok(()), Some(Class::Benign)),
+            (How::Exited(0), Unknown, Ok(()), Some(Class::Unchecked)),
+            (How::Exited(1), Failure, Ok(()), Some(Class::Crashed)),
+            (How::Signalled(9), Failure, Ok(()), Some(Class::Crashed)),
+            (How::TimedOut, Failure, Ok(()), Some(Class::Timeout)),
+            (How::TooManyCalls, Failure, Err(NotInjected), Some(Class::Timeout)),
+            (How::Exited(0), Failure, Err(NotInjected), Some(Class::NotInjected)),
+            (How::Exited(0), Failure, Err(ManipulatorFailed), Some(Class::ManipulatorFailed)),
+            (How::Exited(0), Success, Err(AmbiguousAgent), Some(Class::AmbiguousAgent)),
+            (How::TimedOut, Failure, Err(InfraError), Some(Class::InfraError)),
+        ] {
+            assert_eq!(ended(ending, verdict, label).class(), class, "{ending:?} {verdict:?} {label:?}");
+        }
+        for (verdict, class) in [(Success, Class::Benign), (Failure, Class::Fault), (Unknown, Class::Unchecked)] {
+            let mut faulted = ended(How::Exited(0), verdict, Err(NotInjected));
+            faulted.faults = true;
+            assert_eq!(faulted.class(), Some(class));
+        }
+        let mut astray = ended(How::Exited(0), Failure, Ok(()));
+        astray.diverged = Some("step 0".to_owned());
+        assert_eq!(astray.class(), Some(Class::Diverged));
+        astray.upstream_failed = true;
+        assert_eq!(astray.class(), Some(Class::Diverged));
+        astray.diverged = None;
+        assert_eq!(astray.class(), Some(Class::InfraError));
+    }
+}

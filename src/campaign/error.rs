@@ -1,0 +1,66 @@
+//! Why a campaign cannot go on. What a cell comes to is no error.
+
+use std::{io, path::PathBuf};
+
+use crate::{dataset::DatasetError, launch::LaunchError, proxy::ProxyError, recording::RecordingError};
+
+/// Why a campaign cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// A file or directory cannot be used.
+    #[error("cannot use `{}`", path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process works there.
+    #[error("another campaign is at work in `{}`", .0.display())]
+    Locked(PathBuf),
+    /// A campaign was run there before.
+    #[error("`{}` holds a campaign already", .0.display())]
+    Exists(PathBuf),
+    /// There is something there that no campaign made.
+    #[error("`{}` holds logs of something else: choose another directory", .0.display())]
+    NotOurs(PathBuf),
+    /// A state file is damaged.
+    #[error("`{}` is damaged: {why}; delete it, and its cell is run again", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The proxy cannot listen.
+    #[error("cannot listen on a loopback port")]
+    Listen(#[source] io::Error),
+    /// A program cannot be started.
+    #[error("system `{system}`")]
+    Launch {
+        /// The system.
+        system: String,
+        /// Why.
+        source: LaunchError,
+    },
+    /// A run cannot be recorded or read.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The dataset cannot be built or written.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    /// A run cannot be opened.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    /// The programs of a system made no model call through the proxy.
+    #[error("the program of system `{system}` made no model call through the proxy: {said}")]
+    NoCall {
+        /// The system.
+        system: String,
+        /// What it last said on its standard error.
+        said: String,
+    },
+    /// A cell's task ended by a defect of this program.
+    #[error("a cell ended without a result")]
+    Lost,
+}

@@ -1,0 +1,186 @@
+//! The campaign file as it is written: what serde reads. What a check beyond types may refuse carries its place.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::{dataset::Splits, trajectory::Side, verify::Verify};
+
+/// The head of a campaign file; its lists of tables are read one by one.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CampaignFile {
+    /// The format of this file; 1.
+    pub(super) format: Option<Spanned<i64>>,
+    /// What the campaign is called in reports; the file's name if none.
+    pub(super) name: Option<Spanned<String>>,
+    /// What every draw depends on.
+    pub(super) seed: Option<u64>,
+    /// Where the model calls go: `simulator`, `http://…` or `https://…`.
+    pub(super) upstream: Option<String>,
+    /// What the systems are asked.
+    pub(super) tasks: Option<Spanned<TasksEntry>>,
+    /// How an outcome is judged.
+    pub(super) verify: Option<Spanned<Verify>>,
+    /// Where a model judge is asked; the upstream of the first system if none.
+    pub(super) judge: Option<String>,
+    /// Clean runs.
+    pub(super) clean: Option<RepeatsEntry>,
+    /// Controls of a flipped run.
+    pub(super) controls: Option<ControlsEntry>,
+    /// Injections that are drawn.
+    pub(super) sample: Option<Spanned<SampleEntry>>,
+    /// What may be spent.
+    pub(super) budget: Option<Spanned<BudgetEntry>>,
+    /// The dataset.
+    pub(super) dataset: Option<DatasetEntry>,
+}
+
+/// `[tasks]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TasksEntry {
+    /// JSON lines: id, question, answer, extra.
+    pub(super) file: Spanned<String>,
+    /// Only the first so many.
+    pub(super) first: Option<Spanned<usize>>,
+    /// Only these.
+    pub(super) ids: Option<Vec<Spanned<String>>>,
+}
+
+/// `[[system]]`: a program under test.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SystemEntry {
+    /// What it is called in the data.
+    pub(super) name: Option<Spanned<String>>,
+    /// Program and arguments, with placeholders.
+    pub(super) command: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Its `aegis.toml`: who is who, bounds.
+    pub(super) config: Option<Spanned<String>>,
+    /// Where it runs; the campaign file's directory if none.
+    pub(super) directory: Option<String>,
+    /// Variables, with placeholders.
+    #[serde(default)]
+    pub(super) environment: BTreeMap<String, Spanned<String>>,
+    /// Longest run of one cell, in seconds.
+    pub(super) timeout_s: Option<Spanned<f64>>,
+    /// Most model calls of one run.
+    pub(super) max_calls: Option<Spanned<u64>>,
+    /// Exit codes with which the program ends in order; 0 if none are given.
+    pub(super) exit_codes: Option<Spanned<Vec<i32>>>,
+}
+
+/// `[clean]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RepeatsEntry {
+    /// How many clean runs of a task must all pass.
+    pub(super) repeats: Option<Spanned<u32>>,
+    /// Whether a task whose clean runs ask different questions is left out.
+    pub(super) repeatable: Option<Repeatable>,
+}
+
+/// What becomes of a task whose clean runs differ in what they ask.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Repeatable {
+    /// The report names it.
+    #[default]
+    Report,
+    /// It is left out, too.
+    Require,
+}
+
+/// `[controls]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ControlsEntry {
+    /// How many runs of the same prefix without the injection.
+    pub(super) repeats: Option<Spanned<u32>>,
+    /// How many of them must pass; all if none.
+    pub(super) pass: Option<Spanned<u32>>,
+}
+
+/// `[[plan]]`: a plan as it stands.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlanEntry {
+    /// The plan file.
+    pub(super) file: Option<Spanned<String>>,
+    /// Only on these systems.
+    pub(super) systems: Option<Vec<Spanned<String>>>,
+    /// How many runs of it a task gets.
+    pub(super) repeats: Option<Spanned<u32>>,
+}
+
+/// `[sample]`: injections drawn from templates, stratified.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SampleEntry {
+    /// Plan files whose injections are aimed anew; `*` in a file's name stands for any text.
+    pub(super) templates: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Agents to hit, or globs; every agent of the reference run if none.
+    pub(super) agents: Option<Vec<Spanned<String>>>,
+    /// Failure modes, by code; those of the templates if none.
+    pub(super) modes: Option<Vec<Spanned<String>>>,
+    /// Sides; both if none.
+    pub(super) sides: Option<Vec<Side>>,
+    /// How many agents a plan hits; each number in turn.
+    pub(super) targets: Option<Vec<Spanned<u32>>>,
+    /// Which of the agent's calls; each in turn.
+    pub(super) positions: Option<Vec<Position>>,
+    /// How many plans a task gets.
+    pub(super) per_task: Option<Spanned<u32>>,
+    /// Only on these systems.
+    pub(super) systems: Option<Vec<Spanned<String>>>,
+}
+
+/// Which of an agent's calls a drawn injection hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Position {
+    /// Each call.
+    Every,
+    /// The agent's first.
+    First,
+    /// One call, drawn uniformly from those of the reference run.
+    Uniform,
+}
+
+/// `[budget]`: what the campaign may spend at most, calls served from a recording not counted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BudgetEntry {
+    /// Model calls.
+    pub(super) calls: Option<u64>,
+    /// Tokens, both ways.
+    pub(super) tokens: Option<u64>,
+    /// Money, in the currency of the prices.
+    pub(super) money: Option<Spanned<f64>>,
+    /// Tokens that a request which names no limit is taken to answer at most.
+    pub(super) max_output_tokens: Option<Spanned<u64>>,
+    /// Tokens that a request is taken to have at most, where cost is foretold.
+    pub(super) max_input_tokens: Option<u64>,
+}
+
+/// `[[price]]`: what a model costs, per million tokens.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PriceEntry {
+    /// The model; `*` stands for any text.
+    pub(super) model: Option<Spanned<String>>,
+    /// A million tokens of requests.
+    pub(super) input: Option<Spanned<f64>>,
+    /// A million tokens of replies.
+    pub(super) output: Option<Spanned<f64>>,
+}
+
+/// `[dataset]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DatasetEntry {
+    /// Shares of its parts; each task lies in one.
+    pub(super) splits: Option<Spanned<Splits>>,
+}

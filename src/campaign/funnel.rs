@@ -1,0 +1,172 @@
+//! What came of a campaign, as reports and datasets are made of it.
+
+use std::collections::BTreeMap;
+
+use super::{
+    budget::Cost,
+    ended::{Class, Ended},
+    file::Position,
+};
+use crate::trajectory::{FailureMode, RunId};
+
+/// What came of a campaign.
+#[derive(Debug, Default)]
+pub struct Concluded {
+    /// Each system and task, in the order of the file.
+    pub tasks: Vec<TaskState>,
+    /// Each injected run, in the order of systems, tasks and plans.
+    pub attempts: Vec<Attempt>,
+    /// Controls that were run, by where they leave the reference.
+    pub controls: usize,
+    /// How many of them passed.
+    pub controls_passed: usize,
+    /// Runs less one injection.
+    pub without: usize,
+    /// What was charged in all, unfinished cells and earlier starts of the campaign included.
+    pub spent: Cost,
+    /// What the cells of this campaign were charged, the finished ones.
+    pub spent_by_cells: Cost,
+    /// What records answered instead of an upstream.
+    pub prefix: Cost,
+    /// Calls that unfinished runs had paid for and finished ones did not pay again.
+    pub salvaged: u64,
+    /// Cells that were not finished.
+    pub unfinished: usize,
+    /// Whether the budget ended it.
+    pub exhausted: bool,
+    /// Whether somebody ended it.
+    pub stopped: bool,
+    /// The fewest cells at once that the upstream's refusals left room for.
+    pub lowest_jobs: usize,
+}
+
+/// What came of the clean runs of a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskState {
+    /// The system.
+    pub system: String,
+    /// The task.
+    pub task: String,
+    /// The clean run that all others of the task begin like; `None` where the task is left out.
+    pub reference: Option<RunId>,
+    /// Clean runs that passed.
+    pub passed: u32,
+    /// Clean runs that were finished.
+    pub runs: u32,
+    /// Why the task is left out.
+    pub left_out: Option<LeftOut>,
+    /// Whether its clean runs asked the same questions where they had got the same replies.
+    pub repeatable: bool,
+}
+
+/// Why a task is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOut {
+    /// No clean run solves it.
+    Unsolved,
+    /// Some clean runs solve it, some do not.
+    FlakyTask,
+    /// A clean run ended by an error of the upstream.
+    InfraError,
+    /// A clean run ran out of time or of calls.
+    Timeout,
+    /// A clean run ended by an error of the program.
+    Crashed,
+    /// The check could not tell.
+    Unchecked,
+    /// Its clean runs ask different questions.
+    Unrepeatable,
+    /// Its clean runs are not all finished.
+    Unfinished,
+}
+
+/// One injected run.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// The system.
+    pub system: String,
+    /// The task.
+    pub task: String,
+    /// The plan's name.
+    pub plan: String,
+    /// Where a drawn plan aims; `None` for a plan as it stands.
+    pub position: Option<Position>,
+    /// What the plan aims at: agents as written, mode, side and operator of each injection.
+    pub aims: Vec<Aim>,
+    /// The class; `None` where the cell was not finished.
+    pub class: Option<Class>,
+    /// Whether altered bytes were delivered.
+    pub delivered: bool,
+    /// Whether they were, and the outcome flipped.
+    pub flipped: bool,
+    /// The run; `None` where nothing was run.
+    pub run: Option<RunId>,
+    /// What came of it.
+    pub ended: Option<Ended>,
+    /// The control runs that it shares, and how many passed.
+    pub controls: Option<(u32, u32)>,
+    /// Of a plan with several injections: whether the failure needs each.
+    pub needed: BTreeMap<u32, bool>,
+    /// Why nothing was run.
+    pub why: Option<String>,
+}
+
+/// What an injection aims at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Aim {
+    /// The agents, as the plan writes them.
+    pub agent: String,
+    /// The failure mode; none for a fault.
+    pub mode: Option<FailureMode>,
+    /// The side; none for a fault.
+    pub side: Option<&'static str>,
+    /// The manipulator or fault.
+    pub operator: String,
+}
+
+impl Concluded {
+    /// How many attempts are of a class.
+    pub fn count(&self, class: Class) -> usize {
+        self.attempts.iter().filter(|attempt| attempt.class == Some(class)).count()
+    }
+
+    /// How many attempts were delivered.
+    pub fn delivered(&self) -> usize {
+        self.attempts.iter().filter(|attempt| attempt.delivered).count()
+    }
+
+    /// How many attempts turned the outcome, proven or not.
+    pub fn flipped(&self) -> usize {
+        self.attempts.iter().filter(|attempt| attempt.flipped).count()
+    }
+
+    /// How many are proven.
+    pub fn verified(&self) -> usize {
+        self.count(Class::Verified)
+    }
+
+    /// Whether the upstream's failures left no task to go on with.
+    pub fn is_unreachable(&self) -> bool {
+        !self.tasks.is_empty() && self.tasks.iter().all(|task| task.left_out == Some(LeftOut::InfraError))
+    }
+
+    /// The sums as data.
+    pub fn data(&self) -> serde_json::Value {
+        serde_json::json!({
+            "tasks": self.tasks.len(),
+            "kept_tasks": self.tasks.iter().filter(|task| task.reference.is_some()).count(),
+            "attempts": self.attempts.len(),
+            "delivered": self.delivered(),
+            "flipped": self.flipped(),
+            "verified": self.verified(),
+            "spent": self.spent,
+            "complete": self.is_complete(),
+        })
+    }
+
+    /// Whether every cell is finished.
+    pub fn is_complete(&self) -> bool {
+        self.unfinished == 0 && !self.exhausted && !self.stopped
+    }
+}

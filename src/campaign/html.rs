@@ -1,0 +1,197 @@
+//! The report as one page of HTML that needs nothing else: no script, no font, no network.
+
+use std::fmt::{self, Write as _};
+
+use super::{
+    markdown::named,
+    plot::{Bar, bars, escape, intervals},
+    report::{Expense, Report, Share},
+};
+
+/// Most injected runs that are listed; `report.json` has all.
+const LISTED: usize = 1000;
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:#1c2733}\
+h1{font-size:1.6rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px solid #dde3e8}\
+table{border-collapse:collapse;font-size:.85rem;width:100%}td,th{padding:.2rem .5rem;text-align:left;border-bottom:1px \
+solid #eef1f4}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.muted{color:#66727e}.warn{background:#fff3d6;\
+padding:.5rem .8rem}svg text{font:12px system-ui,sans-serif;fill:#1c2733}svg .muted{fill:#66727e}svg .bar{fill:#3b76b8}\
+svg .line{stroke:#3b76b8;stroke-width:2}svg .grid{stroke:#e3e8ec}details summary{cursor:pointer}";
+
+/// The report's page. All text of tasks, plans and programs is escaped.
+pub(super) fn page(report: &Report) -> String {
+    let mut page = String::new();
+    // Writing to a string cannot fail.
+    let _ = write(&mut page, report);
+    page
+}
+
+fn write(page: &mut String, report: &Report) -> fmt::Result {
+    let name = escape(&report.campaign);
+    write!(page, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Campaign {name}</title>")?;
+    write!(page, "<meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>")?;
+    write!(page, "<h1>Campaign {name}</h1><p class=\"muted\">Backend: {}. ", escape(&named(&report.backend)))?;
+    write!(page, "Seed {}. Taxonomy {}. {:.1} s.</p>", report.seed, report.taxonomy, report.seconds)?;
+    if !report.complete {
+        write!(
+            page,
+            "<p class=\"warn\">Not complete: some cells are not finished. Go on with <code>--resume</code>.</p>"
+        )?;
+    }
+    funnel(page, report)?;
+    heading(page, "What each injected run was counted as", "Each is in one class; only verified ones are labelled.")?;
+    let classes: Vec<Bar> = report.classes.iter().map(|(class, count)| Bar::of(class, *count)).collect();
+    page.push_str(&bars(&classes));
+    strata(page, report)?;
+    heading(page, "Balance of failure modes", "Verified failures of each of the 14 modes; beside it the attempts.")?;
+    let modes: Vec<Bar> = report
+        .modes
+        .iter()
+        .map(|mode| Bar {
+            label: format!("{} {}", mode.mode, mode.name),
+            value: mode.funnel.verified,
+            note: format!("{} of {}", mode.funnel.verified, mode.funnel.attempts),
+        })
+        .collect();
+    page.push_str(&bars(&modes));
+    cost(page, report)?;
+    tasks(page, report)?;
+    cells(page, report)?;
+    page.push_str("</body></html>\n");
+    Ok(())
+}
+
+fn heading(page: &mut String, title: &str, said: &str) -> fmt::Result {
+    write!(page, "<h2>{title}</h2><p class=\"muted\">{said}</p>")
+}
+
+fn funnel(page: &mut String, report: &Report) -> fmt::Result {
+    let (clean, funnel) = (&report.clean, &report.funnel);
+    let said = format!(
+        "Clean runs: {} of {} passed; {} of {} tasks were gone on with.",
+        clean.passed, clean.runs, clean.kept, clean.tasks
+    );
+    heading(page, "From attempts to proof", &said)?;
+    let steps = [
+        ("attempts", funnel.attempts),
+        ("delivered", funnel.delivered),
+        ("outcome flipped", funnel.flipped),
+        ("verified", funnel.verified),
+    ];
+    page.push_str(&bars(&steps.map(|(label, count)| Bar::of(label, count))));
+    Ok(())
+}
+
+fn strata(page: &mut String, report: &Report) -> fmt::Result {
+    heading(
+        page,
+        "Yield",
+        "Verified of attempts per system, agent, mode, side and manipulator; Wilson's 95 % interval.",
+    )?;
+    let rows: Vec<(String, Share)> = report
+        .strata
+        .iter()
+        .map(|one| {
+            let (mode, side) = (one.mode.unwrap_or("fault"), one.side.unwrap_or("–"));
+            (format!("{}: {} · {mode} · {side} · {}", one.system, one.agent, one.manipulator), one.share)
+        })
+        .collect();
+    page.push_str(&intervals(&rows));
+    page.push_str("<details><summary>As a table</summary>");
+    head(
+        page,
+        &[
+            "system",
+            "agent",
+            "mode",
+            "side",
+            "manipulator",
+            "#attempts",
+            "#delivered",
+            "#flipped",
+            "#verified",
+            "#yield",
+        ],
+    );
+    for one in &report.strata {
+        let words = [&one.system, &one.agent, one.mode.unwrap_or("fault"), one.side.unwrap_or("–"), &one.manipulator];
+        let funnel = &one.funnel;
+        let numbers = [funnel.attempts, funnel.delivered, funnel.flipped, funnel.verified].map(|n| n.to_string());
+        let Share { value, low, high } = one.share;
+        let share = format!("{:.0} % ({:.0} to {:.0})", 100.0 * value, 100.0 * low, 100.0 * high);
+        row(page, &words, &[&numbers[..], &[share]].concat());
+    }
+    page.push_str("</table></details>");
+    Ok(())
+}
+
+fn cost(page: &mut String, report: &Report) -> fmt::Result {
+    let cost = &report.cost;
+    let said = format!("Records of clean runs answered {:.0} % of all tokens.", 100.0 * cost.saved_share);
+    heading(page, "Cost", &said)?;
+    head(page, &["", "#calls", "#input tokens", "#output tokens", "#money"]);
+    let mut line = |what: &str, Expense { calls, input_tokens, output_tokens, money }: &Expense| {
+        let numbers = [calls, input_tokens, output_tokens].map(|n| format!("{n:.1}"));
+        row(page, &[what], &[&numbers[..], &[format!("{money:.6}")]].concat());
+    };
+    line("spent", &cost.spent);
+    line("of it by finished cells", &cost.by_cells);
+    if let Some(each) = &cost.per_verified {
+        line("for each verified failure", each);
+    }
+    line("answered by the prefix", &cost.saved_by_prefix);
+    page.push_str("</table>");
+    Ok(())
+}
+
+fn tasks(page: &mut String, report: &Report) -> fmt::Result {
+    if report.tasks.is_empty() {
+        return Ok(());
+    }
+    heading(page, "Tasks out of the ordinary", "Left out, or asked something else after the same replies.")?;
+    head(page, &["system", "task", "left out", "repeatable", "#clean"]);
+    for task in &report.tasks {
+        let why = task.left_out.map_or("–", super::funnel::LeftOut::name);
+        let words = [task.system.as_str(), &task.task, why, if task.repeatable { "yes" } else { "no" }];
+        row(page, &words, &[format!("{} of {}", task.clean.passed, task.clean.of)]);
+    }
+    page.push_str("</table>");
+    Ok(())
+}
+
+fn cells(page: &mut String, report: &Report) -> fmt::Result {
+    let more = report.cells.len().saturating_sub(LISTED);
+    let said = if more > 0 { format!("{more} more are in report.json.") } else { String::new() };
+    heading(page, "Injected runs", &said)?;
+    page.push_str("<details><summary>List</summary>");
+    head(page, &["run", "system", "task", "plan", "class", "evidence", "#controls"]);
+    for one in report.cells.iter().take(LISTED) {
+        let run = one.run.as_ref().map(ToString::to_string).unwrap_or_default();
+        let controls = one.controls.map(|tally| format!("{} of {}", tally.passed, tally.of)).unwrap_or_default();
+        let evidence = one.why.as_deref().unwrap_or(&one.evidence);
+        row(page, &[&run, &one.system, &one.task, &one.plan, one.class, evidence], &[controls]);
+    }
+    page.push_str("</table></details>");
+    Ok(())
+}
+
+/// The head of a table; a title that starts with `#` is that of a column of numbers.
+fn head(page: &mut String, titles: &[&str]) {
+    page.push_str("<table><tr>");
+    for title in titles {
+        let (kind, title) = title.strip_prefix('#').map_or(("", *title), |title| (" class=\"n\"", title));
+        page.extend(["<th", kind, ">", &escape(title), "</th>"]);
+    }
+    page.push_str("</tr>");
+}
+
+fn row(page: &mut String, words: &[&str], numbers: &[String]) {
+    page.push_str("<tr>");
+    for word in words {
+        page.extend(["<td>", &escape(word), "</td>"]);
+    }
+    for number in numbers {
+        page.extend(["<td class=\"n\">", &escape(number), "</td>"]);
+    }
+    page.push_str("</tr>");
+}

@@ -1,0 +1,145 @@
+//! The report as Markdown.
+
+use std::fmt::Write as _;
+
+use super::report::{Expense, Report, Stratum};
+
+/// Most injected runs that are listed; `report.json` has all.
+const LISTED: usize = 200;
+
+/// The report's page. Text of tasks and programs is escaped.
+pub(super) fn page(report: &Report) -> String {
+    let mut page = String::new();
+    // Writing to a string cannot fail.
+    let _ = write(&mut page, report);
+    page
+}
+
+fn write(page: &mut String, report: &Report) -> std::fmt::Result {
+    let Report { campaign, backend, seed, clean, funnel, .. } = report;
+    writeln!(page, "# Campaign {}\n", cell(campaign))?;
+    writeln!(page, "Backend: {}. Seed: {seed}. Taxonomy: {}.", cell(&named(backend)), report.taxonomy)?;
+    if !report.complete {
+        writeln!(page, "\n**Not complete**: some cells are not finished; go on with `--resume`.")?;
+    }
+    writeln!(
+        page,
+        "\n## Funnel\n\n| clean tasks kept | attempts | delivered | flipped | verified |\n|--:|--:|--:|--:|--:|"
+    )?;
+    writeln!(
+        page,
+        "| {} of {} | {} | {} | {} | {} |",
+        clean.kept, clean.tasks, funnel.attempts, funnel.delivered, funnel.flipped, funnel.verified
+    )?;
+    writeln!(page, "\nClean runs: {} of {} passed.", clean.passed, clean.runs)?;
+    writeln!(page, "\n## Classes\n\nEvery injected run is in one.\n\n| class | runs |\n|---|--:|")?;
+    for (class, count) in &report.classes {
+        writeln!(page, "| {class} | {count} |")?;
+    }
+    writeln!(page, "\n## Yield\n\nVerified of attempts, with Wilson's 95 % interval.\n")?;
+    writeln!(
+        page,
+        "| system | agent | mode | side | manipulator | attempts | delivered | flipped | verified | yield |"
+    )?;
+    writeln!(page, "|---|---|---|---|---|--:|--:|--:|--:|--:|")?;
+    for stratum in &report.strata {
+        row(page, stratum)?;
+    }
+    writeln!(page, "\n## Failure modes\n\n| mode | name | attempts | verified |\n|---|---|--:|--:|")?;
+    for mode in &report.modes {
+        writeln!(page, "| {} | {} | {} | {} |", mode.mode, mode.name, mode.funnel.attempts, mode.funnel.verified)?;
+    }
+    cost(page, report)?;
+    tasks(page, report)?;
+    cells(page, report)
+}
+
+/// The simulator is always named as one.
+pub(super) fn named(backend: &str) -> String {
+    match backend {
+        "simulator" => "simulator (a scripted model, not a language model)".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn row(page: &mut String, stratum: &Stratum) -> std::fmt::Result {
+    let Stratum { system, agent, mode, side, manipulator, funnel, share } = stratum;
+    writeln!(
+        page,
+        "| {} | {} | {} | {} | {manipulator} | {} | {} | {} | {} | {:.0} % ({:.0} to {:.0}) |",
+        cell(system),
+        cell(agent),
+        mode.unwrap_or("fault"),
+        side.unwrap_or("–"),
+        funnel.attempts,
+        funnel.delivered,
+        funnel.flipped,
+        funnel.verified,
+        100.0 * share.value,
+        100.0 * share.low,
+        100.0 * share.high
+    )
+}
+
+fn cost(page: &mut String, report: &Report) -> std::fmt::Result {
+    let cost = &report.cost;
+    writeln!(page, "\n## Cost\n\n| | calls | input tokens | output tokens | money |\n|---|--:|--:|--:|--:|")?;
+    let mut line = |what: &str, Expense { calls, input_tokens, output_tokens, money }: &Expense| {
+        writeln!(page, "| {what} | {calls:.1} | {input_tokens:.1} | {output_tokens:.1} | {money:.6} |")
+    };
+    line("spent", &cost.spent)?;
+    line("of it by finished cells", &cost.by_cells)?;
+    if let Some(each) = &cost.per_verified {
+        line("for each verified failure", each)?;
+    }
+    line("answered by the prefix", &cost.saved_by_prefix)?;
+    writeln!(page, "\nThe prefix answered {:.0} % of all tokens.", 100.0 * cost.saved_share)?;
+    if cost.salvaged_calls > 0 {
+        writeln!(page, "{} calls of interrupted runs were not paid for again.", cost.salvaged_calls)?;
+    }
+    if cost.unreported > 0 {
+        writeln!(page, "{} replies told no tokens: they are counted at their bound.", cost.unreported)?;
+    }
+    Ok(())
+}
+
+fn tasks(page: &mut String, report: &Report) -> std::fmt::Result {
+    if report.tasks.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        page,
+        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | repeatable |\n|---|---|--:|---|---|"
+    )?;
+    for task in &report.tasks {
+        let why = task.left_out.map_or("–", super::funnel::LeftOut::name);
+        let repeatable = if task.repeatable { "yes" } else { "no" };
+        let clean = format!("{} of {}", task.clean.passed, task.clean.of);
+        writeln!(page, "| {} | {} | {clean} | {why} | {repeatable} |", cell(&task.system), cell(&task.task))?;
+    }
+    Ok(())
+}
+
+fn cells(page: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(
+        page,
+        "\n## Injected runs\n\n| run | system | task | plan | class | controls | evidence |\n|---|---|---|---|---|--:|---|"
+    )?;
+    for row in report.cells.iter().take(LISTED) {
+        let run = row.run.as_ref().map(ToString::to_string).unwrap_or_default();
+        let controls = row.controls.map(|tally| format!("{}/{}", tally.passed, tally.of)).unwrap_or_default();
+        let evidence = row.why.as_deref().unwrap_or(&row.evidence);
+        let [system, task, plan, evidence] = [row.system.as_str(), &row.task, &row.plan, evidence].map(cell);
+        writeln!(page, "| {run} | {system} | {task} | {plan} | {} | {controls} | {evidence} |", row.class)?;
+    }
+    if report.cells.len() > LISTED {
+        writeln!(page, "\n{} more are in `report.json`.", report.cells.len() - LISTED)?;
+    }
+    Ok(())
+}
+
+/// A text as it may stand in a table.
+fn cell(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    line.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('`', "\\`")
+}

@@ -1,0 +1,63 @@
+//! Campaigns: tasks × plans × repeats as cells, each a child process under a run of its own behind one proxy.
+//!
+//! A campaign makes clean runs first (n of n must pass; the first is the reference), then injected ones that begin
+//! like the reference, then, for each that flipped, controls: the same beginning without the injection. What is proven
+//! becomes a dataset; all else is counted, each in one class. State is files: a campaign that was killed anywhere goes
+//! on and pays for nothing twice. Cells are named by what they are, so that no process need see all of them.
+
+mod bench;
+mod budget;
+mod cell;
+mod command;
+mod conduct;
+mod definition;
+mod ended;
+mod dry;
+mod emit;
+mod error;
+mod file;
+mod funnel;
+mod html;
+mod gate;
+mod journal;
+mod judge;
+mod junit;
+mod markdown;
+mod metered;
+mod plot;
+mod prefix;
+mod proof;
+mod read;
+mod read_system;
+mod report;
+mod read_sample;
+mod salvage;
+mod sample;
+mod stages;
+mod state;
+mod talk;
+mod transcript;
+
+pub use budget::Cost;
+pub use command::Template;
+pub use definition::{Beside, Budget, Campaign, Files, Fixed, Planting, Price, Sample, System};
+pub use dry::Extent;
+pub use ended::{Class, Ended, How, Ran};
+pub use error::CampaignError;
+pub use file::{Position, Repeatable};
+pub use funnel::{Attempt, Concluded, TaskState};
+pub use junit::junit;
+pub use read::parse;
+pub use report::Report;
+pub use stages::{Options, run};
+pub use state::Earlier;
+
+/// Hears how far a campaign is.
+pub trait Progress: Sync {
+    /// A stage begins, with this many cells.
+    fn stage(&self, name: &str, cells: usize);
+    /// A cell is done.
+    fn advance(&self);
+    /// The stage is over; the line says what came of it.
+    fn done(&self, line: &str);
+}

@@ -1,0 +1,136 @@
+//! What a cell's model calls are answered by: a clean run by the live upstream alone, any other by the record of its
+//! reference up to where it leaves it. So all arms of a task begin alike by construction, and the beginning is paid
+//! for once.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use hyper::Request;
+
+use super::{
+    bench::Bench,
+    budget::Cost,
+    cell::{Cell, Kind},
+    error::CampaignError,
+    metered::{Halt, Meter},
+};
+use crate::{
+    proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
+    replay::{AtFork, Cassette, ForkPoint, Prefixed},
+    trajectory::{RunId, Step},
+};
+
+/// The records of references in use, each held once.
+#[derive(Debug, Default)]
+pub(super) struct References(Mutex<HashMap<RunId, Weak<Cassette>>>);
+
+/// The upstream of one cell, with what is to be asked of it afterwards.
+#[derive(Debug)]
+pub(super) enum Arm {
+    /// Live from the beginning.
+    Live(Arc<dyn Upstream>),
+    /// From a record, then live.
+    Forked(Arc<Forked>),
+}
+
+/// A record, then live; a program that leaves the record is ended.
+#[derive(Debug)]
+pub(super) struct Forked {
+    prefixed: Prefixed,
+    meter: Arc<Meter>,
+}
+
+impl Upstream for Forked {
+    fn name(&self) -> &str {
+        self.prefixed.name()
+    }
+
+    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        Box::pin(async move {
+            let answer = self.prefixed.send(request).await;
+            if matches!(answer, Err(UpstreamError::Diverged(_))) {
+                self.meter.stop(Halt::Diverged);
+            }
+            answer
+        })
+    }
+}
+
+impl References {
+    /// The record of a run.
+    pub(super) fn open(&self, bench: &Bench, run: &RunId) -> Result<Arc<Cassette>, CampaignError> {
+        let held = |known: &HashMap<RunId, Weak<Cassette>>| known.get(run).and_then(Weak::upgrade);
+        if let Some(cassette) = held(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(cassette);
+        }
+        // Read outside the lock: two cells may read the same record, and one of them is kept.
+        let cassette = Arc::new(Cassette::open(&bench.state.run_dir(run))?);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, cassette| cassette.strong_count() > 0);
+        known.insert(run.clone(), Arc::downgrade(&cassette));
+        Ok(cassette)
+    }
+}
+
+impl Arm {
+    /// The upstream of a cell over the live one.
+    pub(super) fn of(
+        bench: &Bench,
+        cell: &Cell,
+        live: Arc<dyn Upstream>,
+        meter: &Arc<Meter>,
+    ) -> Result<Self, CampaignError> {
+        let Some(reference) = cell.reference() else { return Ok(Self::Live(live)) };
+        let cassette = bench.references.open(bench, reference)?;
+        let fork = fork(cell, &cassette);
+        let Some(fork) = fork else { return Ok(Self::Live(live)) };
+        let prefixed = Prefixed::new(cassette, fork, live).map_err(|_| CampaignError::Lost)?;
+        Ok(Self::Forked(Arc::new(Forked { prefixed, meter: Arc::clone(meter) })))
+    }
+
+    /// The upstream.
+    pub(super) fn upstream(&self) -> Arc<dyn Upstream> {
+        match self {
+            Arm::Live(live) => Arc::clone(live),
+            Arm::Forked(forked) => Arc::<Forked>::clone(forked),
+        }
+    }
+
+    /// Where the run left the record before it was to, in words.
+    pub(super) fn diverged(&self) -> Option<String> {
+        match self {
+            Arm::Live(_) => None,
+            Arm::Forked(forked) => forked.prefixed.report().diverged.map(|departure| departure.to_string()),
+        }
+    }
+
+    /// What the record answered.
+    pub(super) fn served(&self) -> Cost {
+        let Arm::Forked(forked) = self else { return Cost::default() };
+        let report = forked.prefixed.report();
+        Cost {
+            calls: report.served.len() as u64,
+            input: report.saved.input,
+            output: report.saved.output,
+            ..Cost::default()
+        }
+    }
+}
+
+/// Where a cell leaves the record of its reference.
+fn fork(cell: &Cell, cassette: &Cassette) -> Option<ForkPoint> {
+    let last = || cassette.recording().trajectory.steps.last().map(|step: &Step| step.step);
+    match &cell.kind {
+        Kind::Clean { .. } => None,
+        Kind::Injected { aimed, .. } => ForkPoint::of_plan(cassette, &aimed.plan, &cell.run),
+        Kind::Control { fork, .. } => {
+            let at = if fork.replied { AtFork::Recorded } else { AtFork::Live };
+            Some(ForkPoint { step: fork.step, at })
+        }
+        // What is left of the plan may aim at no call of the reference: then all of it is the reference.
+        Kind::Without { aimed, .. } => ForkPoint::of_plan(cassette, &aimed.plan, &cell.run)
+            .or_else(|| Some(ForkPoint { step: last()?, at: AtFork::Recorded })),
+    }
+}

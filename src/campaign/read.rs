@@ -1,0 +1,300 @@
+//! A campaign file's text, and the files that it names, into a [`Campaign`]. Every problem is collected, each with its
+//! place, before any call is paid for.
+
+use std::{ops::Range, path::Path};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    definition::{Budget, Campaign, Files, Fixed, Price, System},
+    file::{BudgetEntry, CampaignFile, PlanEntry, PriceEntry, SystemEntry},
+    read_sample,
+    read_system::system,
+};
+use crate::{
+    dataset::{self, Splits, Task},
+    plan::{self, PlanError, Problem, Read, read_entry, syntax_problem, take_entries},
+    trajectory::nearest,
+    verify::Verify,
+};
+
+/// The newest format that this build reads.
+const FORMAT: i64 = 1;
+/// Tokens of an answer whose request names no limit, where the file says nothing.
+const MAX_OUTPUT_TOKENS: u64 = 4096;
+
+/// Reads a campaign. `name` is what messages call the file; the files that it names come from `files`.
+///
+/// # Errors
+/// [`PlanError`] with every problem of the file and of the plans that it names.
+pub fn parse(text: &str, name: &str, files: &dyn Files) -> Result<Campaign, PlanError> {
+    let mut problems = Vec::new();
+    let campaign = document(text, &mut problems).and_then(|document| {
+        let campaign = document.check(name, files, &mut problems);
+        campaign.filter(|_| problems.is_empty())
+    });
+    campaign.ok_or_else(|| PlanError::new(name, text, problems))
+}
+
+/// A campaign file read as far as its types go.
+struct Document {
+    head: CampaignFile,
+    present: Vec<String>,
+    systems: Vec<Read<SystemEntry>>,
+    plans: Vec<Read<PlanEntry>>,
+    prices: Vec<Read<PriceEntry>>,
+}
+
+fn document(text: &str, problems: &mut Vec<Problem>) -> Option<Document> {
+    let root = DeTable::parse(text).map_err(|error| problems.push(syntax_problem(&error))).ok()?;
+    let mut root = root.into_inner();
+    let systems = take_entries(&mut root, "system", problems);
+    let plans = take_entries(&mut root, "plan", problems);
+    let prices = take_entries(&mut root, "price", problems);
+    let head = read_entry::<CampaignFile>(Spanned::new(0..0, DeValue::Table(root)), problems)?;
+    let present = head.present.clone();
+    Some(Document {
+        head: head.value,
+        present,
+        systems: systems.into_iter().filter_map(|entry| read_entry(entry, problems)).collect(),
+        plans: plans.into_iter().filter_map(|entry| read_entry(entry, problems)).collect(),
+        prices: prices.into_iter().filter_map(|entry| read_entry(entry, problems)).collect(),
+    })
+}
+
+impl Document {
+    fn check(self, file: &str, files: &dyn Files, problems: &mut Vec<Problem>) -> Option<Campaign> {
+        let Self { head, present, systems, plans, prices } = self;
+        if let Some(format) = head.format.as_ref().filter(|format| *format.get_ref() != FORMAT) {
+            let message = format!("campaign format {} is not one that this build reads", format.get_ref());
+            problems.push(Problem::new(format.span(), message).hint(format!("this build reads format {FORMAT}")));
+            return None;
+        }
+        let has = |key: &str| present.iter().any(|present| present == key);
+        let missing = |key: &str, is_there: bool, hint: &str| {
+            let problem = Problem::new(0..0, format!("the campaign has no `{key}`"));
+            (!is_there).then(|| problem.hint(hint))
+        };
+        problems.extend(missing("[tasks]", has("tasks"), "name the tasks: `tasks.file = \"tasks.jsonl\"`"));
+        problems.extend(missing("[[system]]", !systems.is_empty(), "name the program: `[[system]]` with `command`"));
+        let planned = !plans.is_empty() || has("sample");
+        problems.extend(missing("[[plan]]` or `[sample]", planned, "say what is to be planted"));
+        let tasks = head.tasks.as_ref().and_then(|entry| tasks(entry, files, problems));
+        let verify = verify(head.verify.as_ref(), tasks.as_deref(), problems);
+        let systems = named(systems.iter().filter_map(|entry| system(entry, files, problems)).collect(), problems);
+        let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
+        let plans = plans.iter().filter_map(|entry| fixed(entry, &names, files, problems)).collect();
+        let sample = head.sample.as_ref().and_then(|entry| read_sample::check(entry, &names, files, problems));
+        let clean = head.clean.as_ref();
+        let controls = head.controls.as_ref();
+        let repeats = at_least_one(controls.and_then(|entry| entry.repeats.as_ref()), 1, "repeats", problems);
+        let pass = controls.and_then(|entry| entry.pass.as_ref());
+        if let Some(pass) = pass.filter(|pass| *pass.get_ref() > repeats) {
+            let message = format!("`pass` is {} of {repeats} controls", pass.get_ref());
+            problems.push(Problem::new(pass.span(), message));
+        }
+        let prices: Vec<Price> = prices.iter().filter_map(|entry| price(entry, problems)).collect();
+        let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or("campaign");
+        Some(Campaign {
+            name: head.name.map_or_else(|| stem.to_owned(), Spanned::into_inner),
+            seed: head.seed.unwrap_or_default(),
+            upstream: head.upstream,
+            tasks: tasks?,
+            systems,
+            verify: verify?,
+            judge: head.judge,
+            clean: at_least_one(clean.and_then(|entry| entry.repeats.as_ref()), 2, "repeats", problems),
+            repeatable: clean.and_then(|entry| entry.repeatable).unwrap_or_default(),
+            controls: repeats,
+            controls_pass: at_least_one(pass, repeats, "pass", problems),
+            plans,
+            sample,
+            budget: budget(head.budget.as_ref(), !prices.is_empty(), problems),
+            prices,
+            splits: splits(head.dataset.and_then(|entry| entry.splits), problems),
+        })
+    }
+}
+
+/// A count that must not be 0.
+pub(super) fn at_least_one(entry: Option<&Spanned<u32>>, default: u32, name: &str, problems: &mut Vec<Problem>) -> u32 {
+    if let Some(zero) = entry.filter(|count| *count.get_ref() == 0) {
+        problems.push(Problem::new(zero.span(), format!("`{name}` is 0: expected a whole number from 1")));
+    }
+    entry.map_or(default, |count| *count.get_ref())
+}
+
+fn tasks(
+    entry: &Spanned<super::file::TasksEntry>,
+    files: &dyn Files,
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<Task>> {
+    let entry = entry.get_ref();
+    let (file, span) = (entry.file.get_ref(), entry.file.span());
+    let text = read_file(files, file, span.clone(), problems)?;
+    let read = dataset::parse_tasks(&text, Path::new(file));
+    let mut tasks = read.map_err(|error| problems.push(Problem::new(span.clone(), error.to_string()))).ok()?;
+    if tasks.is_empty() {
+        problems.push(Problem::new(span, format!("`{file}` holds no task")));
+    }
+    if let Some(ids) = &entry.ids {
+        for id in ids.iter().filter(|id| !tasks.iter().any(|task| task.id == *id.get_ref())) {
+            problems.push(unknown("task", id, tasks.iter().map(|task| task.id.as_str())));
+        }
+        tasks.retain(|task| ids.iter().any(|id| *id.get_ref() == task.id));
+    }
+    if let Some(first) = &entry.first {
+        if *first.get_ref() == 0 {
+            problems.push(Problem::new(first.span(), "`first` is 0: expected a whole number from 1"));
+        }
+        tasks.truncate(*first.get_ref());
+    }
+    Some(tasks)
+}
+
+/// Systems with names of their own.
+fn named(systems: Vec<System>, problems: &mut Vec<Problem>) -> Vec<System> {
+    let mut seen = std::collections::BTreeSet::new();
+    for system in &systems {
+        if !seen.insert(system.name.as_str()) {
+            problems.push(Problem::new(0..0, format!("two systems are called `{}`", system.name)));
+        }
+    }
+    systems
+}
+
+fn fixed(entry: &Read<PlanEntry>, systems: &[String], files: &dyn Files, problems: &mut Vec<Problem>) -> Option<Fixed> {
+    if !entry.has("file") {
+        problems.push(Problem::new(entry.span.clone(), "the plan has no `file`"));
+    }
+    let PlanEntry { file, systems: only, repeats } = &entry.value;
+    let repeats = at_least_one(repeats.as_ref(), 1, "repeats", problems);
+    let only = indices(only.as_deref(), systems, problems);
+    let file = file.as_ref()?;
+    let plan = read_plan(files, file.get_ref(), file.span(), problems)?;
+    if plan.injections.is_empty() {
+        problems.push(Problem::new(file.span(), format!("`{}` plants nothing", file.get_ref())));
+    }
+    Some(Fixed { name: stem(file.get_ref()), plan, systems: only, repeats })
+}
+
+/// A plan that the campaign names; what is wrong in it is told with its own place.
+pub(super) fn read_plan(
+    files: &dyn Files,
+    file: &str,
+    span: Range<usize>,
+    problems: &mut Vec<Problem>,
+) -> Option<plan::Plan> {
+    let text = read_file(files, file, span.clone(), problems)?;
+    plan::parse(&text, file).map_err(|error| problems.push(Problem::new(span, one_line(&error.to_string())))).ok()
+}
+
+/// The message of a nested error on one line: its first.
+fn one_line(message: &str) -> String {
+    message.lines().next().unwrap_or_default().to_owned()
+}
+
+pub(super) fn read_file(
+    files: &dyn Files,
+    file: &str,
+    span: Range<usize>,
+    problems: &mut Vec<Problem>,
+) -> Option<String> {
+    let refused = |error: std::io::Error| problems.push(Problem::new(span, format!("cannot read `{file}`: {error}")));
+    files.read(file).map_err(refused).ok()
+}
+
+/// The systems of these names by index; all if none are given.
+pub(super) fn indices(only: Option<&[Spanned<String>]>, systems: &[String], problems: &mut Vec<Problem>) -> Vec<usize> {
+    let Some(only) = only else { return (0..systems.len()).collect() };
+    let mut found = Vec::new();
+    for name in only {
+        match systems.iter().position(|system| system == name.get_ref()) {
+            Some(index) => found.push(index),
+            None => problems.push(unknown("system", name, systems.iter().map(String::as_str))),
+        }
+    }
+    found
+}
+
+/// A name that nothing has.
+pub(super) fn unknown<'a>(what: &str, name: &Spanned<String>, known: impl Iterator<Item = &'a str>) -> Problem {
+    let problem = Problem::new(name.span(), format!("no {what} is called `{}`", name.get_ref()));
+    match nearest(name.get_ref(), known) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem,
+    }
+}
+
+/// A file's name without directory and ending.
+pub(super) fn stem(file: &str) -> String {
+    Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or(file).to_owned()
+}
+
+fn price(entry: &Read<PriceEntry>, problems: &mut Vec<Problem>) -> Option<Price> {
+    let PriceEntry { model, input, output } = &entry.value;
+    for key in ["model", "input", "output"].into_iter().filter(|key| !entry.has(key)) {
+        problems.push(Problem::new(entry.span.clone(), format!("the price has no `{key}`")));
+    }
+    for figure in [input, output].into_iter().flatten().filter(|figure| !is_amount(*figure.get_ref())) {
+        problems.push(Problem::new(figure.span(), "a price is an amount of money from 0, for a million tokens"));
+    }
+    let pattern = model.as_ref()?.get_ref().split('*').map(regex::escape).collect::<Vec<_>>().join(".*");
+    let model = regex::Regex::new(&format!("^{pattern}$")).ok()?;
+    Some(Price { model, input: *input.as_ref()?.get_ref(), output: *output.as_ref()?.get_ref() })
+}
+
+fn budget(entry: Option<&Spanned<BudgetEntry>>, priced: bool, problems: &mut Vec<Problem>) -> Budget {
+    let Some(entry) = entry.map(Spanned::get_ref) else {
+        return Budget { max_output_tokens: MAX_OUTPUT_TOKENS, ..Budget::default() };
+    };
+    if let Some(money) = &entry.money {
+        if !is_amount(*money.get_ref()) {
+            problems.push(Problem::new(money.span(), "`money` is no amount: expected a number from 0"));
+        } else if !priced {
+            let problem = Problem::new(money.span(), "`money` bounds what calls cost, and no `[[price]]` is given");
+            problems.push(problem.hint("add `[[price]]` with `model`, `input` and `output`, per million tokens"));
+        }
+    }
+    let max_output_tokens = entry.max_output_tokens.as_ref().map_or(MAX_OUTPUT_TOKENS, |count| *count.get_ref());
+    let money = entry.money.as_ref().map(|money| *money.get_ref());
+    let max_input_tokens = entry.max_input_tokens;
+    Budget { calls: entry.calls, tokens: entry.tokens, money, max_output_tokens, max_input_tokens }
+}
+
+/// Money is counted in units of a millionth of a millionth; above this a count would not be exact.
+fn is_amount(amount: f64) -> bool {
+    (0.0..=1e6).contains(&amount)
+}
+
+fn splits(entry: Option<Spanned<Splits>>, problems: &mut Vec<Problem>) -> Splits {
+    let Some(entry) = entry else { return Splits::default() };
+    let Splits { validation, test, .. } = *entry.get_ref();
+    if !(0.0..=1.0).contains(&validation) || !(0.0..=1.0).contains(&test) || validation + test > 1.0 {
+        let message = format!("`validation` {validation} and `test` {test} are no shares of one whole");
+        problems.push(Problem::new(entry.span(), message));
+    }
+    entry.into_inner()
+}
+
+/// How an outcome is judged: by the campaign's checkers, unless each task brings its own.
+fn verify(entry: Option<&Spanned<Verify>>, tasks: Option<&[Task]>, problems: &mut Vec<Problem>) -> Option<Verify> {
+    let own = tasks.is_none_or(|tasks| tasks.iter().all(|task| task.check.is_some()));
+    let Some(entry) = entry else {
+        if !own {
+            let problem = Problem::new(0..0, "the campaign has no `[verify]`");
+            problems.push(problem.hint("say how an answer is checked: `verify.checks = [{ numeric = {} }]`"));
+        }
+        return own.then(Verify::default);
+    };
+    let checked = entry.get_ref().validate(own);
+    checked.map_err(|error| problems.push(Problem::new(entry.span(), error.to_string()))).ok()?;
+    Some(entry.get_ref().clone())
+}
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

@@ -1,0 +1,341 @@
+//! The report as data: what `report.json` holds and the pages show.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    budget::Cost,
+    definition::Campaign,
+    ended::{Class, Ended},
+    file::Position,
+    funnel::{Aim, Attempt, Concluded, TaskState},
+};
+use crate::trajectory::{FailureMode, RunId, TAXONOMY, Tally};
+
+/// What a campaign reports.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Format of the report; 1.
+    pub format: u32,
+    /// The campaign.
+    pub campaign: String,
+    /// What answered the model calls.
+    pub backend: String,
+    /// The campaign's seed.
+    pub seed: u64,
+    /// The taxonomy of the failure modes.
+    pub taxonomy: &'static str,
+    /// Whether every cell is finished.
+    pub complete: bool,
+    /// What came of the clean runs.
+    pub clean: Clean,
+    /// From attempts to proof.
+    pub funnel: Funnel,
+    /// Every injected run by its class, each in one.
+    pub classes: BTreeMap<&'static str, usize>,
+    /// Yield per system, agent, mode, side and manipulator.
+    pub strata: Vec<Stratum>,
+    /// Yield per failure mode, all 14, hit or not.
+    pub modes: Vec<ModeBalance>,
+    /// What it cost.
+    pub cost: Costs,
+    /// The injected runs.
+    pub cells: Vec<CellRow>,
+    /// The tasks that were left out or are not repeatable.
+    pub tasks: Vec<TaskRow>,
+    /// Wall time of this start of the campaign, in seconds.
+    pub seconds: f64,
+}
+
+/// Clean runs.
+#[derive(Debug, Serialize)]
+pub struct Clean {
+    /// Tasks, each counted for each system.
+    pub tasks: usize,
+    /// Those that were gone on with.
+    pub kept: usize,
+    /// Finished runs.
+    pub runs: u32,
+    /// Those that passed.
+    pub passed: u32,
+}
+
+/// From attempts to proof.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Funnel {
+    /// Injected runs that were planned.
+    pub attempts: usize,
+    /// Those in which altered bytes were delivered.
+    pub delivered: usize,
+    /// Those that failed for it, proven or not.
+    pub flipped: usize,
+    /// Those that are proven.
+    pub verified: usize,
+}
+
+/// A share with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Share {
+    /// The share, 0 to 1; 0 of nothing.
+    pub value: f64,
+    /// The lower end of Wilson's 95 % interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// One combination of system, agent, mode, side and manipulator. An attempt with several injections counts in each.
+#[derive(Debug, Serialize)]
+pub struct Stratum {
+    /// The system.
+    pub system: String,
+    /// The agent, as plans write it.
+    pub agent: String,
+    /// The failure mode's code; `null` for a fault.
+    pub mode: Option<&'static str>,
+    /// The side; `null` for a fault.
+    pub side: Option<&'static str>,
+    /// The manipulator or fault.
+    pub manipulator: String,
+    /// From attempts to proof.
+    #[serde(flatten)]
+    pub funnel: Funnel,
+    /// Verified of attempts.
+    #[serde(rename = "yield")]
+    pub share: Share,
+}
+
+/// How often a failure mode is among what is proven.
+#[derive(Debug, Serialize)]
+pub struct ModeBalance {
+    /// Its code.
+    pub mode: &'static str,
+    /// MAST's name of it.
+    pub name: &'static str,
+    /// From attempts to proof.
+    #[serde(flatten)]
+    pub funnel: Funnel,
+}
+
+/// What a campaign cost.
+#[derive(Debug, Serialize)]
+pub struct Costs {
+    /// Charged in all, unfinished runs and earlier starts included.
+    pub spent: Expense,
+    /// Of it, by finished cells.
+    pub by_cells: Expense,
+    /// For each proven failure; `null` without one.
+    pub per_verified: Option<Expense>,
+    /// What records answered instead of an upstream.
+    pub saved_by_prefix: Expense,
+    /// The share of all tokens of finished cells that records answered.
+    pub saved_share: f64,
+    /// Calls that an unfinished run had paid for and its repetition did not pay again.
+    pub salvaged_calls: u64,
+    /// Replies whose upstream said nothing of tokens: charged at their bound.
+    pub unreported: u64,
+    /// The fewest cells at once that the upstream's refusals left room for.
+    pub lowest_jobs: usize,
+}
+
+/// Calls, tokens, money.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Expense {
+    /// Model calls.
+    pub calls: f64,
+    /// Tokens of requests.
+    pub input_tokens: f64,
+    /// Tokens of replies.
+    pub output_tokens: f64,
+    /// In the currency of the prices.
+    pub money: f64,
+}
+
+/// An injected run.
+#[derive(Debug, Serialize)]
+pub struct CellRow {
+    /// The system.
+    pub system: String,
+    /// The task.
+    pub task: String,
+    /// The plan.
+    pub plan: String,
+    /// Where a drawn plan aims.
+    pub position: Option<Position>,
+    /// The run; `null` where nothing was run.
+    pub run: Option<RunId>,
+    /// Its class; `unfinished` where it is not finished.
+    pub class: &'static str,
+    /// What is right.
+    pub expected: String,
+    /// What the checker read as the program's answer.
+    pub answer: String,
+    /// What was judged.
+    pub evidence: String,
+    /// Controls that passed, and how many there are.
+    pub controls: Option<Tally>,
+    /// Of a plan with several injections: whether the failure needs each.
+    pub needed: BTreeMap<u32, bool>,
+    /// Why nothing was run, or where the run left its prefix.
+    pub why: Option<String>,
+}
+
+/// A task that is out of the ordinary.
+#[derive(Debug, Serialize)]
+pub struct TaskRow {
+    /// The system.
+    pub system: String,
+    /// The task.
+    pub task: String,
+    /// Why it is left out; `null` where it is not.
+    pub left_out: Option<super::funnel::LeftOut>,
+    /// Clean runs that passed, and how many there are.
+    pub clean: Tally,
+    /// Whether its clean runs asked the same questions after the same replies.
+    pub repeatable: bool,
+}
+
+impl Report {
+    /// The report of what a campaign came to.
+    pub fn of(campaign: &Campaign, concluded: &Concluded, backend: &str, seconds: f64) -> Self {
+        let mut classes: BTreeMap<&'static str, usize> = BTreeMap::new();
+        for attempt in &concluded.attempts {
+            *classes.entry(class_name(attempt)).or_default() += 1;
+        }
+        let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable;
+        Self {
+            format: 1,
+            campaign: campaign.name.clone(),
+            backend: backend.to_owned(),
+            seed: campaign.seed,
+            taxonomy: TAXONOMY,
+            complete: concluded.is_complete(),
+            clean: Clean {
+                tasks: concluded.tasks.len(),
+                kept: concluded.tasks.iter().filter(|task| task.reference.is_some()).count(),
+                runs: concluded.tasks.iter().map(|task| task.runs).sum(),
+                passed: concluded.tasks.iter().map(|task| task.passed).sum(),
+            },
+            funnel: Funnel::of(concluded.attempts.iter()),
+            classes,
+            strata: strata(concluded),
+            modes: FailureMode::ALL.iter().map(|mode| balance(*mode, concluded)).collect(),
+            cost: costs(concluded),
+            cells: concluded.attempts.iter().map(|attempt| cell(attempt, campaign)).collect(),
+            tasks: concluded.tasks.iter().filter(odd).map(task).collect(),
+            seconds,
+        }
+    }
+}
+
+impl Funnel {
+    fn of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Self {
+        let mut funnel = Self::default();
+        for attempt in attempts {
+            funnel.add(attempt);
+        }
+        funnel
+    }
+
+    fn add(&mut self, attempt: &Attempt) {
+        self.attempts += 1;
+        self.delivered += usize::from(attempt.delivered);
+        self.flipped += usize::from(attempt.flipped);
+        self.verified += usize::from(attempt.class == Some(Class::Verified));
+    }
+
+    fn share(&self) -> Share {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let tally = Tally::of(number(self.verified), number(self.attempts));
+        let (low, high) = tally.interval();
+        Share { value: tally.share().unwrap_or_default(), low, high }
+    }
+}
+
+impl Expense {
+    #[expect(clippy::cast_precision_loss, reason = "shown to people, and divided; sums are kept whole")]
+    fn of(cost: &Cost, by: usize) -> Self {
+        let by = by.max(1) as f64;
+        Self {
+            calls: cost.calls as f64 / by,
+            input_tokens: cost.input as f64 / by,
+            output_tokens: cost.output as f64 / by,
+            money: cost.money() / by,
+        }
+    }
+}
+
+fn class_name(attempt: &Attempt) -> &'static str {
+    attempt.class.map_or("unfinished", Class::name)
+}
+
+fn strata(concluded: &Concluded) -> Vec<Stratum> {
+    let mut strata: BTreeMap<(&str, &Aim), Funnel> = BTreeMap::new();
+    for attempt in &concluded.attempts {
+        for aim in &attempt.aims {
+            strata.entry((&attempt.system, aim)).or_default().add(attempt);
+        }
+    }
+    let row = |((system, aim), funnel): ((&str, &Aim), Funnel)| Stratum {
+        system: system.to_owned(),
+        agent: aim.agent.clone(),
+        mode: aim.mode.map(FailureMode::code),
+        side: aim.side,
+        manipulator: aim.operator.clone(),
+        share: funnel.share(),
+        funnel,
+    };
+    strata.into_iter().map(row).collect()
+}
+
+fn balance(mode: FailureMode, concluded: &Concluded) -> ModeBalance {
+    let of_mode = |attempt: &&Attempt| attempt.aims.iter().any(|aim| aim.mode == Some(mode));
+    let funnel = Funnel::of(concluded.attempts.iter().filter(of_mode));
+    ModeBalance { mode: mode.code(), name: mode.name(), funnel }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share that is shown to people")]
+fn costs(concluded: &Concluded) -> Costs {
+    let verified = concluded.verified();
+    let (paid, saved) = (concluded.spent_by_cells.tokens(), concluded.prefix.tokens());
+    Costs {
+        spent: Expense::of(&concluded.spent, 1),
+        by_cells: Expense::of(&concluded.spent_by_cells, 1),
+        per_verified: (verified > 0).then(|| Expense::of(&concluded.spent, verified)),
+        saved_by_prefix: Expense::of(&concluded.prefix, 1),
+        saved_share: if saved == 0 { 0.0 } else { saved as f64 / (paid + saved) as f64 },
+        salvaged_calls: concluded.salvaged,
+        unreported: concluded.spent.unreported,
+        lowest_jobs: concluded.lowest_jobs,
+    }
+}
+
+fn cell(attempt: &Attempt, campaign: &Campaign) -> CellRow {
+    let expected = campaign.tasks.iter().find(|task| task.id == attempt.task).map(|task| task.answer.clone());
+    let ended: Option<&Ended> = attempt.ended.as_ref();
+    CellRow {
+        system: attempt.system.clone(),
+        task: attempt.task.clone(),
+        plan: attempt.plan.clone(),
+        position: attempt.position,
+        run: attempt.run.clone(),
+        class: class_name(attempt),
+        expected: expected.unwrap_or_default(),
+        answer: ended.map(|ended| ended.answer.clone()).unwrap_or_default(),
+        evidence: ended.map(|ended| ended.outcome.evidence.clone()).unwrap_or_default(),
+        controls: attempt.controls.map(|(passed, of)| Tally { passed, of }),
+        needed: attempt.needed.clone(),
+        why: attempt.why.clone().or_else(|| ended?.diverged.clone()),
+    }
+}
+
+fn task(state: &TaskState) -> TaskRow {
+    TaskRow {
+        system: state.system.clone(),
+        task: state.task.clone(),
+        left_out: state.left_out,
+        clean: Tally { passed: state.passed, of: state.runs },
+        repeatable: state.repeatable,
+    }
+}

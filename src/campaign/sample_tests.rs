@@ -1,0 +1,135 @@
+//! Draws: stratified, seeded, the same in every process.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{
+    campaign::{definition::Files, read},
+    trajectory::{AgentName, Attribution, Source},
+};
+
+fn step(number: u32, agent: &str, instance: u32, call: u32) -> Step {
+    Step {
+        step: number,
+        call,
+        turn: number,
+        attribution: Attribution {
+            agent: AgentName::parse(agent).expect("a name"),
+            instance,
+            source: Source::Path,
+            evidence: String::new(),
+            confidence: 1.0,
+            ambiguous: false,
+        },
+        surface: "opaque".to_owned(),
+        method: "POST".to_owned(),
+        path: "/v1/other".to_owned(),
+        request: bytes::Bytes::new(),
+        request_sent: None,
+        attempts: Vec::new(),
+        injected: Vec::new(),
+        overlapping: false,
+    }
+}
+
+fn reference() -> Vec<Step> {
+    vec![
+        step(0, "planner", 0, 0),
+        step(1, "solver", 0, 0),
+        step(2, "critic", 0, 0),
+        step(3, "solver", 0, 1),
+        step(4, "critic", 0, 1),
+        step(5, "planner/selector", 0, 0),
+    ]
+}
+
+struct Plans;
+
+impl Files for Plans {
+    fn read(&self, path: &str) -> std::io::Result<String> {
+        let plan = |mode: &str, edit: &str| {
+            format!("[[injection]]\nagent = \"x\"\nfailure_mode = \"{mode}\"\nwhen.call = 0\n{edit}\n")
+        };
+        Ok(match path {
+            "t" => "{\"id\":\"a\",\"question\":\"q\"}".to_owned(),
+            "end" => plan("FM-3.1", "manipulator.end_early = {}"),
+            "num" => plan("FM-2.6", "manipulator.corrupt_number = {}"),
+            "add" => plan("FM-1.2", "manipulator.append_instruction.text = \"go\""),
+            _ => plan("FM-3.3", "manipulator.negate_verdict = {}"),
+        })
+    }
+
+    fn list(&self, _: &str) -> std::io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+}
+
+fn sample(keys: &str) -> Sample {
+    let text = format!(
+        "tasks.file = \"t\"\nverify.checks = [{{ exact = {{}} }}]\n[[system]]\nname = \"s\"\ncommand = [\"x\"]\n[sample]\ntemplates = [\"end\", \"num\", \"add\", \"neg\"]\n{keys}"
+    );
+    read::parse(&text, "c.toml", &Plans).unwrap_or_else(|error| panic!("{error}")).sample.expect("a sample")
+}
+
+fn drawn(sample: &Sample, seed: u64, tasks: usize) -> Vec<Aimed> {
+    (0..tasks).flat_map(|nth| draw(sample, seed, nth, &reference())).map(|drawn| drawn.expect("drawn")).collect()
+}
+
+fn counts<K: Ord>(plans: &[Aimed], key: impl Fn(&Aimed) -> K) -> Vec<usize> {
+    let mut counts: BTreeMap<K, usize> = BTreeMap::new();
+    for plan in plans {
+        *counts.entry(key(plan)).or_default() += 1;
+    }
+    counts.into_values().collect()
+}
+
+#[test]
+fn each_stratum_comes_as_often_as_any_other() {
+    let sample = sample("positions = [\"first\", \"uniform\"]\nper_task = 2\n");
+    let plans = drawn(&sample, 7, 60);
+    let agent = |plan: &Aimed| plan.plan.injections[0].agents.to_string();
+    let mode = |plan: &Aimed| plan.plan.injections[0].failure_mode;
+    assert_eq!(counts(&plans, mode), [30; 4]);
+    assert_eq!(counts(&plans, agent), [40; 3], "a helper is hit only where it is named");
+    assert_eq!(counts(&plans, |plan| plan.position), [60; 2]);
+    assert_eq!(counts(&plans, |plan| (agent(plan), mode(plan), plan.position)), [5; 24]);
+}
+
+#[test]
+fn the_seed_and_the_place_decide_and_nothing_else() {
+    let sample = sample("positions = [\"uniform\"]\nper_task = 3\n");
+    let texts = |seed, tasks| drawn(&sample, seed, tasks).into_iter().map(|aimed| aimed.plan.text).collect::<Vec<_>>();
+    assert_eq!(texts(7, 5), texts(7, 9)[..15], "other tasks change nothing");
+    assert_ne!(texts(7, 5), texts(8, 5));
+}
+
+#[test]
+fn positions_are_calls_of_the_reference() {
+    let sample = sample("positions = [\"uniform\"]\nagents = [\"solver\"]\nper_task = 1\n");
+    let calls = counts(&drawn(&sample, 1, 200), |plan| plan.plan.injections[0].when.call.clone());
+    assert!(calls.len() == 2 && calls.iter().all(|count| (60..140).contains(count)), "{calls:?}");
+    let mut twins = reference();
+    twins.push(step(6, "solver", 1, 0));
+    let plan = draw(&sample, 1, 0, &twins).remove(0).expect("drawn").plan;
+    let targets = plan.injections[0].when.targets.clone().expect("counted in the reference");
+    assert_eq!(targets.len(), 1, "equal agents are told apart by the step");
+}
+
+#[test]
+fn several_targets_are_different_agents() {
+    let sample = sample("targets = [1, 2, 9]\nper_task = 3\n");
+    for (number, plan) in drawn(&sample, 3, 20).iter().enumerate() {
+        let agents: Vec<_> = plan.plan.injections.iter().map(|one| one.agents.to_string()).collect();
+        let mut distinct = agents.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!((distinct.len(), agents.len()), ([1, 2, 3][number % 3], [1, 2, 3][number % 3]), "{agents:?}");
+    }
+}
+
+#[test]
+fn nobody_to_hit_is_said() {
+    let sample = sample("agents = [\"writer\"]\n");
+    let said = draw(&sample, 3, 0, &reference());
+    assert!(said[0].as_ref().is_err_and(|why| why.contains("no agent")));
+}

@@ -1,0 +1,171 @@
+//! The campaign's directory: what is finished, what was interrupted. State is files, written whole; a campaign that was
+//! killed anywhere goes on from them.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use super::{ended::Ended, error::CampaignError, journal::Journal, salvage::Salvage};
+use crate::trajectory::RunId;
+
+/// The directory of a campaign, locked.
+#[derive(Debug)]
+pub(super) struct State {
+    root: PathBuf,
+    /// Held as long as this program works in the directory.
+    _lock: fs::File,
+}
+
+/// What is to become of what the directory holds already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Earlier {
+    /// Nothing may be there.
+    Refuse,
+    /// It is gone on with.
+    Resume,
+    /// It is deleted.
+    Replace,
+}
+
+impl State {
+    /// Opens the directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be written, another process works in it, or it holds a campaign and `earlier` refuses that.
+    pub(super) fn open(root: &Path, earlier: Earlier) -> Result<Self, CampaignError> {
+        let cannot = |source| CampaignError::Directory { path: root.to_owned(), source };
+        fs::create_dir_all(root).map_err(cannot)?;
+        let lock = fs::File::options().create(true).append(true).open(root.join("lock")).map_err(cannot)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(CampaignError::Locked(root.to_owned())),
+            Err(fs::TryLockError::Error(source)) => return Err(cannot(source)),
+        }
+        let state = Self { root: root.to_owned(), _lock: lock };
+        let held = [state.cells(), state.logs(), state.partial(), state.output()];
+        let ours = ["cells", "spent.jsonl", "report.json"].iter().any(|name| root.join(name).exists());
+        match earlier {
+            // What is not a campaign's is not deleted.
+            Earlier::Replace if !ours && held.iter().any(|dir| dir.exists()) => {
+                return Err(CampaignError::NotOurs(root.to_owned()));
+            }
+            Earlier::Refuse if held.iter().any(|dir| dir.exists()) => {
+                return Err(CampaignError::Exists(root.to_owned()));
+            }
+            Earlier::Replace => {
+                for dir in held.iter().filter(|dir| dir.exists()) {
+                    fs::remove_dir_all(dir).map_err(cannot)?;
+                }
+                for file in ["spent.jsonl", "judge.jsonl"] {
+                    let _ = fs::remove_file(state.root.join(file));
+                }
+            }
+            Earlier::Refuse | Earlier::Resume => {}
+        }
+        for dir in [state.cells(), state.logs()] {
+            fs::create_dir_all(dir).map_err(cannot)?;
+        }
+        Ok(state)
+    }
+
+    /// Where the files lie that users read.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the recordings are.
+    pub(super) fn logs(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    /// The recording of a run.
+    pub(super) fn run_dir(&self, run: &RunId) -> PathBuf {
+        self.logs().join(run.as_str())
+    }
+
+    fn cells(&self) -> PathBuf {
+        self.root.join("cells")
+    }
+
+    fn partial(&self) -> PathBuf {
+        self.root.join("partial")
+    }
+
+    fn output(&self) -> PathBuf {
+        self.root.join("output")
+    }
+
+    /// Where what a program says on its standard error goes.
+    pub(super) fn errors_of(&self, run: &RunId) -> Result<PathBuf, CampaignError> {
+        let dir = self.output();
+        fs::create_dir_all(&dir).map_err(|source| CampaignError::Directory { path: dir.clone(), source })?;
+        Ok(dir.join(format!("{run}.stderr")))
+    }
+
+    /// A directory of a cell's own, empty.
+    pub(super) fn scratch(&self, run: &RunId) -> Result<PathBuf, CampaignError> {
+        let dir = std::path::absolute(self.root.join("scratch").join(run.as_str()));
+        let dir = dir.map_err(|source| CampaignError::Directory { path: self.root.clone(), source })?;
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).map_err(|source| CampaignError::Directory { path: dir.clone(), source })?;
+        Ok(dir)
+    }
+
+    /// What came of a cell; `None` where it is not finished.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub(super) fn ended(&self, run: &RunId) -> Result<Option<Ended>, CampaignError> {
+        let path = self.cells().join(format!("{run}.json"));
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| CampaignError::Damaged { path, why: error.to_string() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(CampaignError::Directory { path, source }),
+        }
+    }
+
+    /// Says that a cell is finished.
+    pub(super) fn finish(&self, ended: &Ended) -> Result<(), CampaignError> {
+        let text = serde_json::to_vec(ended).unwrap_or_default();
+        self.replace(&format!("cells/{}.json", ended.run), &text)
+    }
+
+    /// Lays aside what an unfinished run left, and says what of it is paid for.
+    pub(super) fn salvage(&self, run: &RunId) -> Result<Salvage, CampaignError> {
+        let (dir, aside) = (self.run_dir(run), self.partial().join(run.as_str()));
+        let cannot = |source| CampaignError::Directory { path: aside.clone(), source };
+        if dir.exists() {
+            fs::create_dir_all(&aside).map_err(cannot)?;
+            let next = fs::read_dir(&aside).map_err(cannot)?.count();
+            fs::rename(&dir, aside.join(format!("{next:04}"))).map_err(cannot)?;
+        }
+        let mut laid: Vec<PathBuf> = match fs::read_dir(&aside) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+            Err(_) => Vec::new(),
+        };
+        laid.sort_unstable();
+        Ok(Salvage::read(&laid))
+    }
+
+    /// What was spent, line by line.
+    pub(super) fn journal(&self) -> Result<Journal, CampaignError> {
+        let path = self.root.join("spent.jsonl");
+        Journal::open(&path).map_err(|source| CampaignError::Directory { path, source })
+    }
+
+    /// Replaces a file whole: a reader, and a campaign that was killed, sees the old one or the new one.
+    pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), CampaignError> {
+        let path = self.root.join(name);
+        let temporary = path.with_extension("tmp");
+        let write = || {
+            let mut file = fs::File::create(&temporary)?;
+            file.write_all(bytes)?;
+            fs::rename(&temporary, &path)
+        };
+        write().map_err(|source| CampaignError::Directory { path: path.clone(), source })
+    }
+}

@@ -1,0 +1,246 @@
+//! `aegis campaign FILE`: clean runs, injected runs, controls, labels, dataset, report.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::Args;
+use tokio::sync::watch;
+
+use super::{
+    Config, Exit, Failure, Finished, Format, Global, progress::Shown, run::interrupted, settings, settings::ProxyArgs,
+};
+use crate::{
+    campaign::{self, Beside, Budget, Campaign, CampaignError, Concluded, Earlier, Options, Report},
+    proxy::{Proxy, upstream::Upstream},
+};
+
+/// Options of `campaign`.
+#[derive(Debug, Args)]
+pub(super) struct CampaignArgs {
+    /// The campaign: tasks, systems, plans, verification, budget.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where logs, dataset and report go; the campaign's name with `-run` if not said.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with what the directory holds: finished cells are not run again, and nothing is paid for twice.
+    #[arg(long)]
+    resume: bool,
+    /// Cells at once; one a core if not said.
+    #[arg(long, value_name = "N")]
+    jobs: Option<std::num::NonZeroUsize>,
+    /// Only these tasks: TASK or SYSTEM/TASK, `*` for any text; may be repeated.
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// Where requests go, instead of what the file says.
+    #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
+    upstream: Option<String>,
+    /// Say what would be run and what it could cost at most, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Bounds instead of the file's: `calls=N`, `tokens=N`, `money=X`, separated by commas. Never exceeded.
+    #[arg(long, value_name = "BOUNDS")]
+    budget: Option<String>,
+    /// Write a `JUnit` file: a case a cell.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// PEM file of certificates to trust beside the system's.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished, Failure> {
+    let campaign = read(arguments)?;
+    if arguments.dry_run {
+        return dry(&campaign, global);
+    }
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
+    let earlier = if arguments.resume { Earlier::Resume } else { Earlier::Refuse };
+    let directory = beside(&arguments.file);
+    let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<_, _>>()?;
+    let begun = Begun { out, earlier, directory, only, jobs: arguments.jobs, ca_file: arguments.ca_file.clone() };
+    let out = begun.out.clone();
+    let done = conduct(campaign, begun, global)?;
+    let finished = done.finish();
+    if let Some(path) = &arguments.junit {
+        let failed = (finished.exit != Exit::Ok).then(|| format!("{}: {}", finished.exit.word(), finished.summary));
+        let text = campaign::junit(&done.report, failed.as_deref());
+        std::fs::write(path, text)
+            .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))?;
+    }
+    if !global.quiet {
+        eprintln!("report    {}   report.md, report.json beside it", out.join("report.html").display());
+    }
+    Ok(finished)
+}
+
+/// Foretells, on standard output.
+fn dry(campaign: &Campaign, global: &Global) -> Result<Finished, Failure> {
+    let extent = campaign.extent();
+    if global.format != Format::Json {
+        let mut out = std::io::stdout().lock();
+        out.write_all(extent.text().as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let runs = extent.clean + extent.injected + extent.controls + extent.narrow;
+    let summary = format!("nothing was run: at most {runs} runs and {} model calls", extent.calls);
+    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "dry_run": extent }) })
+}
+
+/// Reads `calls=N,tokens=N,money=X` into a budget.
+fn bounds(text: &str, budget: &mut Budget) -> Result<(), Failure> {
+    for bound in text.split(',') {
+        let (name, figure) = bound.split_once('=').unwrap_or((bound, ""));
+        let (name, figure) = (name.trim(), figure.trim());
+        let count = || figure.parse::<u64>().ok();
+        let read = match name {
+            "calls" => count().map(|count| budget.calls = Some(count)),
+            "tokens" => count().map(|count| budget.tokens = Some(count)),
+            "money" => figure.parse().ok().filter(|money| (0.0..=1e6).contains(money)).map(|money: f64| {
+                budget.money = Some(money);
+            }),
+            _ => None,
+        };
+        let error = format!("`--budget {bound}` is no bound: expected calls=N, tokens=N or money=X");
+        read.ok_or_else(|| Failure::new(Exit::Usage, error))?;
+    }
+    Ok(())
+}
+
+/// What a campaign is run with, from the command line.
+pub(super) struct Begun {
+    pub(super) out: PathBuf,
+    pub(super) earlier: Earlier,
+    pub(super) directory: PathBuf,
+    pub(super) only: Vec<regex::Regex>,
+    pub(super) jobs: Option<std::num::NonZeroUsize>,
+    pub(super) ca_file: Option<PathBuf>,
+}
+
+/// Runs a campaign to its end, or until a signal.
+pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Result<Done, Failure> {
+    settings::raise_file_limit();
+    let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    let cores = || std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let proxies = proxies(&campaign, &begun)?;
+    let shown = Shown::new(global);
+    let (stopping, stop) = watch::channel(false);
+    let options = Options {
+        out: begun.out.clone(),
+        earlier: begun.earlier,
+        jobs: begun.jobs.map_or_else(cores, std::num::NonZero::get),
+        only: begun.only,
+        judge: judge(&campaign, begun.ca_file.as_ref())?,
+        program,
+        directory: begun.directory,
+        stop,
+    };
+    let (done, signal) = settings::block_on(async move {
+        let running = campaign::run(Arc::new(campaign), proxies, options, &shown);
+        let mut running = std::pin::pin!(running);
+        tokio::select! {
+            done = &mut running => (done, None),
+            signal = interrupted() => {
+                let _ = stopping.send(true);
+                (running.await, Some(signal))
+            }
+        }
+    })?;
+    let (concluded, report) = done.map_err(|error| failure(error, &begun.out))?;
+    Ok(Done { concluded, report, signal })
+}
+
+/// What a campaign came to, and the signal that ended it.
+pub(super) struct Done {
+    pub(super) concluded: Concluded,
+    pub(super) report: Report,
+    pub(super) signal: Option<u8>,
+}
+
+/// The directory that paths of a campaign file are relative to.
+fn beside(file: &Path) -> PathBuf {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
+}
+
+fn read(arguments: &CampaignArgs) -> Result<Campaign, Failure> {
+    let file = &arguments.file;
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))?;
+    let campaign = campaign::parse(&text, &file.display().to_string(), &Beside(beside(file)));
+    let mut campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;
+    if let Some(text) = &arguments.budget {
+        bounds(text, &mut campaign.budget)?;
+        if campaign.budget.money.is_some() && campaign.prices.is_empty() {
+            let error = "`--budget money` bounds what calls cost, and the campaign has no `[[price]]`";
+            return Err(Failure::new(Exit::Usage, error));
+        }
+    }
+    campaign.upstream = arguments.upstream.clone().or(campaign.upstream);
+    Ok(campaign)
+}
+
+/// A proxy a system, each with the system's own configuration.
+fn proxies(campaign: &Campaign, begun: &Begun) -> Result<Vec<Proxy>, Failure> {
+    let proxy = |system: &campaign::System| {
+        let config = Config::parse(&system.config_text, system.config.as_deref().unwrap_or("aegis.toml"))?;
+        let arguments = ProxyArgs {
+            upstream: campaign.upstream.clone(),
+            log_dir: Some(begun.out.join("logs")),
+            simulator_seed: campaign.seed,
+            ca_file: begun.ca_file.clone(),
+            ..ProxyArgs::default()
+        };
+        Ok(arguments.proxy_of(config, None)?.0)
+    };
+    campaign.systems.iter().map(proxy).collect()
+}
+
+/// Where a model judge is asked, if the file says so.
+fn judge(campaign: &Campaign, ca_file: Option<&PathBuf>) -> Result<Option<Arc<dyn Upstream>>, Failure> {
+    let Some(url) = campaign.judge.clone().filter(|_| campaign.asks_a_judge()) else { return Ok(None) };
+    let arguments = ProxyArgs {
+        upstream: Some(url),
+        simulator_seed: campaign.seed,
+        ca_file: ca_file.cloned(),
+        ..ProxyArgs::default()
+    };
+    Ok(Some(arguments.proxy_of(Config::default(), None)?.0.upstream))
+}
+
+fn failure(error: CampaignError, out: &Path) -> Failure {
+    let out = out.display();
+    match error {
+        CampaignError::Recording(error) => error.into(),
+        CampaignError::Damaged { .. } | CampaignError::Dataset(_) => Failure::new(Exit::Recording, error),
+        CampaignError::Exists(_) => Failure::new(Exit::Usage, error)
+            .hint(format!("go on with `--resume`, or choose another `--out` than `{out}`")),
+        CampaignError::Directory { .. }
+        | CampaignError::Locked(_)
+        | CampaignError::NotOurs(_)
+        | CampaignError::Launch { .. } => Failure::new(Exit::Usage, error),
+        CampaignError::NoCall { .. } => Failure::new(Exit::Infrastructure, error).hint(
+            "point the program at OPENAI_BASE_URL (or ANTHROPIC_BASE_URL): a URL in its own code wins over these",
+        ),
+        CampaignError::Listen(_) | CampaignError::Proxy(_) | CampaignError::Lost => {
+            Failure::new(Exit::Infrastructure, error)
+        }
+    }
+}
+
+impl Done {
+    /// The exit code and the last line, from one value.
+    pub(super) fn finish(&self) -> Finished {
+        let concluded = &self.concluded;
+        let exit = match self.signal {
+            Some(signal) => Exit::Signal(signal),
+            None if concluded.exhausted => Exit::Budget,
+            None if concluded.is_unreachable() => Exit::Infrastructure,
+            None if concluded.delivered() == 0 => Exit::Finding,
+            None => Exit::Ok,
+        };
+        Finished { exit, summary: concluded.line(), data: concluded.data() }
+    }
+}

@@ -1,0 +1,58 @@
+//! How far a campaign is: a bar on a terminal, plain lines elsewhere.
+
+use std::{io::IsTerminal, sync::Mutex};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::Global;
+use crate::campaign::Progress;
+
+/// Shows progress on standard error.
+pub(super) struct Shown {
+    bar: Mutex<Option<ProgressBar>>,
+    terminal: bool,
+    quiet: bool,
+}
+
+impl Shown {
+    pub(super) fn new(global: &Global) -> Self {
+        let terminal = std::io::stderr().is_terminal() && !global.quiet;
+        Self { bar: Mutex::new(None), terminal, quiet: global.quiet }
+    }
+
+    fn replace(&self, next: Option<ProgressBar>) {
+        if let Ok(mut bar) = self.bar.lock()
+            && let Some(old) = std::mem::replace(&mut *bar, next)
+        {
+            old.finish_and_clear();
+        }
+    }
+}
+
+impl Progress for Shown {
+    fn stage(&self, name: &str, cells: usize) {
+        if !self.terminal {
+            return;
+        }
+        let bar = ProgressBar::new(cells as u64).with_message(name.to_owned());
+        if let Ok(style) = ProgressStyle::with_template("{msg:9} {wide_bar} {pos}/{len}  {elapsed} left {eta}") {
+            bar.set_style(style);
+        }
+        self.replace(Some(bar));
+    }
+
+    fn advance(&self) {
+        if let Ok(bar) = self.bar.lock()
+            && let Some(bar) = bar.as_ref()
+        {
+            bar.inc(1);
+        }
+    }
+
+    fn done(&self, line: &str) {
+        self.replace(None);
+        if !self.quiet {
+            eprintln!("{line}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! A recording as the upstream: the whole of it ([`Replayed`]), or up to a fork point with a live rest ([`Prefixed`]).
+//!
+//! A [`Cassette`] is an index over a recording. A request finds its record by surface, explicit agent and body: first
+//! byte for byte, then by its canonical form under declared [`Rules`]; the inferred agent, its call number and the
+//! order of the record only break ties. Never by position alone. A strict replay owns no socket; a miss says what the
+//! nearest record was and where it first differs. Verbs, campaigns and traces are built on this; it runs no program.
+
+mod canonical;
+mod cassette;
+mod difference;
+mod fork;
+mod play;
+mod prefixed;
+mod replayed;
+mod reply;
+mod report;
+mod rules;
+
+pub use cassette::Cassette;
+pub use difference::Difference;
+pub use fork::{AtFork, ForkPoint};
+pub use prefixed::Prefixed;
+pub use replayed::Replayed;
+pub use reply::Timing;
+pub use report::{Departure, Fit, Nearest, Report, Served};
+pub use rules::{Rules, RulesError};

@@ -1,0 +1,155 @@
+//! Recorded up to a fork point, live from there: the same prefix in every arm, by construction.
+
+use std::{collections::HashSet, sync::Arc};
+
+use http_body_util::{BodyExt, Either};
+use hyper::Request;
+
+use super::{
+    AtFork, Cassette, ForkPoint, Report, Timing,
+    play::{Play, Question, Taken},
+    reply::Given,
+};
+use crate::{
+    proxy::upstream::{Answering, Asker, SentBody, Upstream, UpstreamError},
+    trajectory::StepIndex,
+};
+
+/// Answers one run from a recording up to a fork point, and from a live upstream after it. A request before the fork
+/// point that the record does not hold ends the run as diverged: every further call is refused.
+#[derive(Debug)]
+pub struct Prefixed {
+    play: Play,
+    fork: ForkPoint,
+    /// Positions of the recorded steps that may be served.
+    prefix: HashSet<usize>,
+    live: Arc<dyn Upstream>,
+}
+
+/// The fork point is not in the record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("step {step} is not in the record: {}", match last { Some(last) => format!("expected 0 to {last}"), None => "it has no step at all".to_owned() })]
+pub struct NoSuchStep {
+    /// The step that was asked for.
+    pub step: StepIndex,
+    /// The last recorded step.
+    pub last: Option<StepIndex>,
+}
+
+/// What becomes of a request.
+enum Course {
+    Recorded(Taken, Given),
+    Live,
+    Refused(UpstreamError),
+}
+
+impl Prefixed {
+    /// An upstream for one run.
+    ///
+    /// # Errors
+    /// [`NoSuchStep`] when the record has no such step.
+    pub fn new(cassette: Arc<Cassette>, fork: ForkPoint, live: Arc<dyn Upstream>) -> Result<Self, NoSuchStep> {
+        let steps = cassette.steps();
+        let no_such_step = NoSuchStep { step: fork.step, last: steps.last().map(|step| step.step) };
+        let at = steps.iter().find(|step| step.step == fork.step).ok_or(no_such_step)?;
+        let (_, closed) = cassette.span(at);
+        let opened_before =
+            |(_, step): &(usize, &crate::trajectory::Step)| step.step <= fork.step || cassette.span(step).0 < closed;
+        let prefix = steps.iter().enumerate().filter(opened_before).map(|(position, _)| position).collect();
+        Ok(Self { play: Play::new(cassette), fork, prefix, live })
+    }
+
+    /// The same with this timing.
+    #[must_use]
+    pub fn with_timing(mut self, timing: Timing) -> Self {
+        self.play.set_timing(timing);
+        self
+    }
+
+    /// The same for tools that run again and may give other results: the recorded replies are served all the same.
+    #[must_use]
+    pub fn with_any_tool_results(mut self) -> Self {
+        self.play.allow_any_tool_results();
+        self
+    }
+
+    /// What came of it so far.
+    pub fn report(&self) -> Report {
+        self.play.report(|position| self.prefix.contains(&position))
+    }
+
+    /// Decides on a request, and writes it down. `edited`: an injection changed it on its way here.
+    fn course(&self, question: &Question, edited: bool) -> Course {
+        let mut state = self.play.state();
+        let step = question.asker.step;
+        if let Some(departure) = &state.report.diverged {
+            return Course::Refused(UpstreamError::Diverged(departure.to_string()));
+        }
+        if state.live.contains(&step) {
+            return Course::Live;
+        }
+        let taken = self.play.take(&mut state, question, |position| self.prefix.contains(&position));
+        let at_fork = taken.as_ref().is_some_and(|taken| {
+            self.play.cassette.steps().get(taken.position).is_some_and(|step| step.step == self.fork.step)
+        });
+        state.passed |= at_fork || edited;
+        match taken {
+            // An edited request is another request, whatever the client asked: the record has no answer to it.
+            Some(_) if edited => {}
+            Some(taken) if !at_fork => return Course::Recorded(taken, Given::Delivered),
+            Some(mut taken) => {
+                // Attempts before the last one were the upstream's failures of that day.
+                let recorded = self.play.cassette.steps().get(taken.position);
+                if let Some(last) = recorded.and_then(crate::trajectory::Step::last_attempt) {
+                    taken.attempt = last.clone();
+                }
+                match &self.fork.at {
+                    AtFork::Recorded => return Course::Recorded(taken, Given::Upstream),
+                    AtFork::Delivered => return Course::Recorded(taken, Given::Delivered),
+                    AtFork::Instead(body) => return Course::Recorded(taken, Given::Instead(body.clone())),
+                    AtFork::Live => {}
+                }
+            }
+            // A branch that runs ahead of the fork point makes a call that the record has later: that call is live.
+            // What such a branch asks next cannot be told from a divergence, and is taken for its own.
+            None if state.passed || !state.live.is_empty() || self.play.knows(question) => {}
+            None => {
+                let departure = self.play.departure(&state, question);
+                let said = departure.to_string();
+                state.report.diverged = Some(departure);
+                return Course::Refused(UpstreamError::Diverged(said));
+            }
+        }
+        if state.live.insert(step) {
+            state.report.live.push(step);
+        }
+        Course::Live
+    }
+}
+
+impl Upstream for Prefixed {
+    fn name(&self) -> &str {
+        self.live.name()
+    }
+
+    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        Box::pin(async move {
+            let Some(question) = Question::of(&request) else { return self.live.send(request).await };
+            let edited = is_edited(&request, &question.asker).await;
+            match self.course(&question, edited) {
+                Course::Recorded(taken, given) => self.play.give(&question, taken, given).await,
+                Course::Live => self.live.send(request).await,
+                Course::Refused(error) => Err(error),
+            }
+        })
+    }
+}
+
+/// Whether what is sent is not what the client asked.
+async fn is_edited(request: &Request<SentBody>, asker: &Asker) -> bool {
+    let Either::Left(whole) = request.body() else { return false };
+    match whole.clone().collect().await {
+        Ok(sent) => sent.to_bytes() != asker.asked,
+        Err(never) => match never {},
+    }
+}

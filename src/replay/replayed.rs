@@ -1,0 +1,70 @@
+//! Strict replay: the record is the whole upstream. No socket exists here, so none can be used.
+
+use std::sync::Arc;
+
+use hyper::Request;
+
+use super::{
+    Cassette, Report, Timing,
+    play::{Play, Question},
+    reply::Given,
+};
+use crate::proxy::upstream::{Answering, SentBody, Upstream, UpstreamError};
+
+/// Answers one run from a recording, and from nothing else.
+#[derive(Debug)]
+pub struct Replayed {
+    play: Play,
+}
+
+impl Replayed {
+    /// An upstream for one run.
+    pub fn new(cassette: Arc<Cassette>) -> Self {
+        Self { play: Play::new(cassette) }
+    }
+
+    /// The same with this timing.
+    #[must_use]
+    pub fn with_timing(mut self, timing: Timing) -> Self {
+        self.play.set_timing(timing);
+        self
+    }
+
+    /// The same for tools that run again and may give other results: the recorded replies are served all the same.
+    #[must_use]
+    pub fn with_any_tool_results(mut self) -> Self {
+        self.play.allow_any_tool_results();
+        self
+    }
+
+    /// What came of it so far.
+    pub fn report(&self) -> Report {
+        self.play.report(|_| true)
+    }
+}
+
+impl Upstream for Replayed {
+    fn name(&self) -> &'static str {
+        "replay"
+    }
+
+    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        Box::pin(async move {
+            let Some(question) = Question::of(&request) else {
+                let what = format!("{} {} is no recorded model call", request.method(), request.uri().path());
+                return Err(UpstreamError::NotRecorded(what));
+            };
+            let taken = {
+                let mut state = self.play.state();
+                let taken = self.play.take(&mut state, &question, |_| true);
+                taken.ok_or_else(|| {
+                    let departure = self.play.departure(&state, &question);
+                    let said = departure.to_string();
+                    state.report.missed.push(departure);
+                    UpstreamError::NotRecorded(said)
+                })
+            };
+            self.play.give(&question, taken?, Given::Delivered).await
+        })
+    }
+}

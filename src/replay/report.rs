@@ -1,0 +1,103 @@
+//! What came of a replay: which records were served, which calls went live, where the program left the record.
+
+use serde::Serialize;
+
+use super::Difference;
+use crate::trajectory::{AgentName, Call, StepIndex, Usage};
+
+/// What came of a replay or of a prefix.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Report {
+    /// Replies that came from the record, in the order in which they were asked for.
+    pub served: Vec<Served>,
+    /// Steps of this run that a live upstream answered.
+    pub live: Vec<StepIndex>,
+    /// Tokens of the served replies: they were paid for when the record was made.
+    pub saved: Usage,
+    /// Requests that the record could not answer.
+    pub missed: Vec<Departure>,
+    /// Where the run left the record before its fork point; such a run proves nothing.
+    pub diverged: Option<Departure>,
+    /// Steps of the record that were to be served and were not asked for.
+    pub unused: Vec<StepIndex>,
+}
+
+/// A reply that came from the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Served {
+    /// Step of this run.
+    pub step: StepIndex,
+    /// Step of the record.
+    pub recorded: StepIndex,
+    /// Attempt of the recorded step.
+    pub attempt: u32,
+    /// How the request fits the recorded one.
+    pub fit: Fit,
+    /// Whether the reply is what once passed, byte for byte; not so where secrets were masked or a body was cut.
+    pub exact: bool,
+}
+
+/// How a request fits the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fit {
+    /// The same bytes.
+    Bytes,
+    /// The same canonical form: order of keys and declared volatile parts may differ.
+    Canonical,
+    /// The same bytes but for secrets that the record masks.
+    Masked,
+    /// The same but for results of tools, where these were allowed to differ.
+    ToolResults,
+}
+
+/// A request that left the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Departure {
+    /// Step of this run.
+    pub step: StepIndex,
+    /// The agent, as far as it is known.
+    pub agent: AgentName,
+    /// Its call.
+    pub call: Call,
+    /// How often the record answers this request; more than 0 when all of its answers were used up.
+    pub answers: usize,
+    /// The record that comes nearest.
+    pub nearest: Option<Nearest>,
+    /// Whether nothing but results of tools differs from the nearest record.
+    pub tool_results_only: bool,
+}
+
+/// The record that comes nearest to a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Nearest {
+    /// Step of the record.
+    pub step: StepIndex,
+    /// Its agent.
+    pub agent: AgentName,
+    /// The agent's call.
+    pub call: Call,
+    /// The first difference; `None` when it is the same request.
+    pub difference: Option<Difference>,
+}
+
+impl std::fmt::Display for Departure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { step, agent, call, answers, nearest, tool_results_only } = self;
+        write!(formatter, "step {step} (call {call} of `{agent}`) is not in the record")?;
+        if *answers > 0 {
+            return write!(formatter, ": the same request is there {answers} time(s), and each was used");
+        }
+        let Some(Nearest { step, agent, call, difference }) = nearest else {
+            return write!(formatter, ", which holds no such call at all");
+        };
+        write!(formatter, ": nearest is step {step} (call {call} of `{agent}`)")?;
+        if let Some(difference) = difference {
+            write!(formatter, ", where {difference}")?;
+        }
+        if *tool_results_only {
+            write!(formatter, "; only results of tools differ: the tools ran again")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! What in a request may differ from run to run without being another request: declared rules, built in or in TOML.
+//!
+//! A rule replaces what its pattern finds by its name and a number: equal values get equal numbers within one request,
+//! so that a request that mixes two ids up still differs. Rules are only tried where no record is equal byte for byte.
+
+use std::collections::HashMap;
+
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The newest format of a rules file.
+const FORMAT: u32 = 1;
+
+/// Rules that hold unless a file switches them off: (name, pattern). Digits that a task may be about are not touched.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("uuid", r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"),
+    ("instant", r"\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:Z|UTC|GMT|[+-]\d{2}:?\d{2})\b)?"),
+    ("date", r"\b\d{4}-\d{2}-\d{2}\b"),
+    (
+        "day",
+        r"\b(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )?(?:\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}),? \d{4}\b",
+    ),
+    ("clock", r"\b\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\b"),
+    ("id", r"\b(?:call|chatcmpl|cmpl|msg|resp|toolu|run|thread|item|fc|rs)[_-][A-Za-z0-9]{8,}\b"),
+    ("address", r"\b0x[0-9a-fA-F]{6,16}\b"),
+    ("path", r#"(?:/private)?(?:/tmp|/var/tmp|/var/folders)/[^\s"'`,;:)\]}>]+"#),
+];
+
+/// Normalisation rules.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    rules: Vec<(String, Regex)>,
+    ignored: Vec<Vec<String>>,
+}
+
+/// Why a rules file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// It is no TOML of the expected form; the parser's words hold line and column.
+    #[error("{file}: {error}")]
+    Form {
+        /// The file.
+        file: String,
+        /// What is wrong, with the place.
+        error: Box<toml::de::Error>,
+    },
+    /// A pattern is no regular expression.
+    #[error("{file}: the pattern of rule `{rule}` cannot be used: {error}")]
+    Pattern {
+        /// The file.
+        file: String,
+        /// The rule.
+        rule: String,
+        /// What is wrong.
+        error: Box<regex::Error>,
+    },
+    /// A built-in rule is named that does not exist.
+    #[error("{file}: no built-in rule is called `{name}`{}: expected one of {}", hint(name), names())]
+    Unknown {
+        /// The file.
+        file: String,
+        /// What was named.
+        name: String,
+    },
+    /// A pointer does not begin with `/`.
+    #[error("{file}: `{pointer}` is not a JSON pointer: expected `/key/…`, `*` for any key or index")]
+    Pointer {
+        /// The file.
+        file: String,
+        /// What was given.
+        pointer: String,
+    },
+    /// A newer version of this program wrote the file.
+    #[error("{file}: format {found} is not known: expected at most {FORMAT}")]
+    Future {
+        /// The file.
+        file: String,
+        /// The format found.
+        found: u32,
+    },
+}
+
+/// `…, did you mean …?` for a misspelt built-in rule.
+fn hint(name: &str) -> String {
+    let near = crate::trajectory::nearest(name, BUILT_IN.iter().map(|(name, _)| *name));
+    near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
+}
+
+fn names() -> String {
+    BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// A rules file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: u32,
+    /// Names of built-in rules that are to hold; all without it.
+    built_in: Option<Vec<String>>,
+    #[serde(default)]
+    rule: Vec<FileRule>,
+    /// JSON pointers into the body that are left out of the comparison.
+    #[serde(default)]
+    ignore: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileRule {
+    name: String,
+    pattern: String,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let rules = BUILT_IN.iter().filter_map(|(name, pattern)| Some(((*name).to_owned(), Regex::new(pattern).ok()?)));
+        Self { rules: rules.collect(), ignored: Vec::new() }
+    }
+}
+
+impl Rules {
+    /// No rule: only the order of keys and blanks between tokens may differ.
+    pub fn none() -> Self {
+        Self { rules: Vec::new(), ignored: Vec::new() }
+    }
+
+    /// Reads a rules file. `file` is only named in errors. Own rules come before the built-in ones.
+    ///
+    /// # Errors
+    /// [`RulesError`] with the place and what was expected.
+    pub fn parse(text: &str, file: &str) -> Result<Self, RulesError> {
+        let named = || file.to_owned();
+        let read: File =
+            toml::from_str(text).map_err(|error| RulesError::Form { file: named(), error: Box::new(error) })?;
+        if read.format == 0 || read.format > FORMAT {
+            return Err(RulesError::Future { file: named(), found: read.format });
+        }
+        let built_in = read.built_in.unwrap_or_else(|| BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect());
+        let mut rules = Vec::new();
+        for rule in read.rule {
+            let pattern = Regex::new(&rule.pattern).map_err(|error| RulesError::Pattern {
+                file: named(),
+                rule: rule.name.clone(),
+                error: Box::new(error),
+            })?;
+            rules.push((rule.name, pattern));
+        }
+        let Rules { rules: known, .. } = Rules::default();
+        for name in built_in {
+            let found = known.iter().find(|(known, _)| *known == name);
+            rules.push(found.cloned().ok_or(RulesError::Unknown { file: named(), name })?);
+        }
+        let pointer = |pointer: String| match pointer.strip_prefix('/') {
+            Some(rest) => Ok(rest.split('/').map(|key| key.replace("~1", "/").replace("~0", "~")).collect()),
+            None => Err(RulesError::Pointer { file: named(), pointer }),
+        };
+        let ignored = read.ignore.into_iter().map(pointer).collect::<Result<_, _>>()?;
+        Ok(Self { rules, ignored })
+    }
+
+    /// Normalises a body's value: ignored places go, strings are masked.
+    pub(super) fn apply(&self, value: &mut Value) {
+        for pointer in &self.ignored {
+            remove(value, pointer);
+        }
+        self.mask_strings(value, &mut HashMap::new());
+    }
+
+    /// Normalises a body that is no JSON.
+    pub(super) fn apply_text(&self, text: &str) -> String {
+        let mut masked = text.to_owned();
+        self.mask(&mut masked, &mut HashMap::new());
+        masked
+    }
+
+    fn mask_strings(&self, value: &mut Value, seen: &mut HashMap<String, usize>) {
+        match value {
+            Value::String(text) => self.mask(text, seen),
+            Value::Array(list) => list.iter_mut().for_each(|value| self.mask_strings(value, seen)),
+            Value::Object(map) => map.values_mut().for_each(|value| self.mask_strings(value, seen)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn mask(&self, text: &mut String, seen: &mut HashMap<String, usize>) {
+        for (name, pattern) in &self.rules {
+            if !pattern.is_match(text) {
+                continue;
+            }
+            let numbered = pattern.replace_all(text, |found: &regex::Captures<'_>| {
+                let value = found.get(0).map(|found| found.as_str()).unwrap_or_default();
+                let next = seen.len();
+                let number = *seen.entry(value.to_owned()).or_insert(next);
+                format!("<{name}:{number}>")
+            });
+            *text = numbered.into_owned();
+        }
+    }
+}
+
+/// Removes what a pointer names; `*` stands for any key or index.
+fn remove(value: &mut Value, pointer: &[String]) {
+    let Some((key, rest)) = pointer.split_first() else { return };
+    let any = key == "*";
+    match value {
+        Value::Object(map) if rest.is_empty() => map.retain(|name, _| !(any || name == key)),
+        Value::Object(map) => {
+            map.iter_mut().filter(|(name, _)| any || *name == key).for_each(|(_, value)| remove(value, rest));
+        }
+        Value::Array(list) => {
+            let named = |index: usize| any || key.parse() == Ok(index);
+            for (index, value) in list.iter_mut().enumerate().filter(|(index, _)| named(*index)) {
+                if rest.is_empty() {
+                    let _ = index;
+                    *value = Value::Null;
+                } else {
+                    remove(value, rest);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn masked(text: &str) -> String {
+        Rules::default().apply_text(text)
+    }
+
+    #[test]
+    fn built_in_rules_mask_what_is_volatile_and_nothing_else() {
+        for (name, a, b) in [
+            ("uuid", "id 3f2b8c1e-1111-4222-8333-abcdefabcdef", "id 00000000-1111-4222-8333-abcdefabcdef"),
+            ("instant", "at 2026-11-21T10:00:00.123Z!", "at 2025-01-02 11:22:33+00:00!"),
+            ("date", "on 2026-11-21.", "on 2024-02-29."),
+            ("day", "Saturday, November 21, 2026", "Monday, May 4, 2025"),
+            ("day", "21 November 2026", "4 May 2025"),
+            ("clock", "it is 10:11:12", "it is 23:59:59.5"),
+            ("id", "call_abcdef123456", "call_ZZZZZZ999999"),
+            ("address", "<object at 0x7f10aabbccdd>", "<object at 0x7fffffffffff>"),
+            ("path", "see /tmp/pytest-1/x.txt", "see /tmp/other/y.txt"),
+        ] {
+            assert!(masked(a).contains(&format!("<{name}:0>")), "{name}: {}", masked(a));
+            assert_eq!(masked(a), masked(b), "{name}");
+        }
+        for plain in ["She has 1234567890 apples and 12:30", "v1.2.3", "call me", "3-4-5", "step 2026"] {
+            assert_eq!(masked(plain), plain);
+        }
+    }
+
+    #[test]
+    fn equal_values_stay_equal_and_different_ones_different() {
+        let text = |first: &str, second: &str| masked(&format!("call_{first} then call_{second}"));
+        assert_eq!(text("aaaaaaaa", "aaaaaaaa"), text("bbbbbbbb", "bbbbbbbb"));
+        assert_eq!(text("aaaaaaaa", "bbbbbbbb"), text("cccccccc", "dddddddd"));
+        assert_ne!(text("aaaaaaaa", "aaaaaaaa"), text("aaaaaaaa", "bbbbbbbb"));
+    }
+
+    #[test]
+    fn a_file_adds_switches_off_and_ignores() {
+        let text = "format = 1\nbuilt_in = [\"uuid\"]\nignore = [\"/user\", \"/messages/*/id\"]\n\
+                    [[rule]]\nname = \"ticket\"\npattern = 'T-\\d+'\n";
+        let rules = Rules::parse(text, "r.toml").expect("reads");
+        let mut value = json!({"user": "u", "messages": [{"id": 1, "text": "T-17 on 2026-01-01"}]});
+        rules.apply(&mut value);
+        assert_eq!(value, json!({"messages": [{"text": "<ticket:0> on 2026-01-01"}]}));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said() {
+        for (text, expected) in [
+            ("format = 2", "r.toml: format 2 is not known: expected at most 1"),
+            ("format = 1\nbuilt_in = [\"uid\"]", "did you mean `uuid`?"),
+            ("format = 1\nignore = [\"user\"]", "`user` is not a JSON pointer"),
+            ("format = 1\n[[rule]]\nname = \"x\"\npattern = \"(\"", "the pattern of rule `x` cannot be used"),
+            ("format = 1\nrules = 1", "line 2, column 1"),
+        ] {
+            let error = Rules::parse(text, "r.toml").expect_err("wrong").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

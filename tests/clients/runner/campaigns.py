@@ -1,0 +1,40 @@
+"""Whole campaigns over the multi-agent programs: clean runs, injected runs, controls, labels, dataset.
+
+A program's folder that holds `campaign.toml` is run as one; its `python3` is that of the program's environment.
+"""
+
+import json
+import tomllib
+
+from . import environments
+from .aegis import Aegis
+
+
+def test(folder, aegis, cache, report):
+    """Run the folder's campaign, and check that what it says of itself agrees."""
+    expected = tomllib.loads((folder / "expect.toml").read_text())
+    interpreter = environments.python(expected["environment"], cache)
+    report.heading(f"{folder.name}: campaign")
+    path = f"{interpreter.parent}:{aegis.environment['PATH']}"
+    inside = Aegis(aegis.binary, aegis.scratch, aegis.environment | {"PATH": path})
+    out = inside.logs(f"{folder.name}-campaign") / "out"
+    done = inside.call("campaign", folder / "campaign.toml", "--out", out, folder=folder, seconds=900)
+    name = f"{folder.name}/campaign"
+    last = done.stderr.strip().splitlines()[-1:]
+    talk = done.stderr[-2500:]
+    if not report.check(f"{name}: it comes to its end", done.code == 0 and last and last[0].startswith("RESULT"), talk):
+        return
+    said = json.loads((out / "report.json").read_text())
+    funnel = said["funnel"]
+    print(f"   {json.dumps(funnel)} {json.dumps(said['classes'])}")
+    report.equal(f"{name}: every clean run passes", said["clean"]["passed"], said["clean"]["runs"])
+    report.equal(f"{name}: each injected run is in one class", sum(said["classes"].values()), funnel["attempts"])
+    report.check(f"{name}: something is proven", funnel["verified"] > 0, talk)
+    report.equal(f"{name}: no run leaves its prefix", said["classes"].get("diverged", 0), 0)
+    rows = [json.loads(line) for line in (out / "dataset.jsonl").read_text().splitlines()]
+    failures = [row for row in rows if row["kind"] == "failure"]
+    report.check(f"{name}: failures are data", 0 < len(failures) <= funnel["verified"], len(failures))
+    for row in failures:
+        agents = {step["agent"] for step in row["steps"]}
+        strange = [error["agent"] for error in row["label"]["errors"] if error["agent"] not in agents]
+        report.equal(f"{name}: the label's agents speak in {row['id']}", strange, [])

@@ -1,0 +1,94 @@
+//! The simulator behind a socket, with a count of what it was asked, and refusals on request.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use aegis::{proxy::upstream::Upstream as _, simulator::Simulator};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Either, Full};
+use hyper::{Request, Response, StatusCode, body::Incoming, service::service_fn};
+use hyper_util::rt::TokioIo;
+
+/// What becomes of a request, by its number.
+pub type Refuses = dyn Fn(usize) -> Option<(StatusCode, &'static str)> + Send + Sync;
+
+/// A backend that counts.
+pub struct Backend {
+    pub url: String,
+    pub calls: Arc<AtomicUsize>,
+    /// The bodies that were answered.
+    pub answered: Arc<Mutex<Vec<Bytes>>>,
+}
+
+impl Backend {
+    /// One that answers all.
+    pub async fn start() -> Self {
+        Self::refusing(|_| None, Duration::ZERO).await
+    }
+
+    /// One that refuses some (status and `Retry-After`), and takes its time.
+    pub async fn refusing(
+        refuses: impl Fn(usize) -> Option<(StatusCode, &'static str)> + Send + Sync + 'static,
+        takes: Duration,
+    ) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let calls = Arc::new(AtomicUsize::new(0));
+        let answered: Arc<Mutex<Vec<Bytes>>> = Arc::default();
+        let (simulator, refuses): (_, Arc<Refuses>) = (Arc::new(Simulator::new(7)), Arc::new(refuses));
+        let (counted, kept) = (Arc::clone(&calls), Arc::clone(&answered));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (simulator, refuses) = (Arc::clone(&simulator), Arc::clone(&refuses));
+                let (counted, kept) = (Arc::clone(&counted), Arc::clone(&kept));
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (simulator, kept) = (Arc::clone(&simulator), Arc::clone(&kept));
+                    let call = counted.fetch_add(1, Ordering::SeqCst);
+                    let refusal = refuses(call);
+                    async move {
+                        tokio::time::sleep(takes).await;
+                        Ok::<_, Infallible>(match refusal {
+                            Some((status, after)) => {
+                                let response = Response::builder().status(status).header("retry-after", after);
+                                response.body(Full::default()).expect("a response")
+                            }
+                            None => reply(&simulator, request, &kept).await,
+                        })
+                    }
+                });
+                tokio::spawn(
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service),
+                );
+            }
+        });
+        Self { url, calls, answered }
+    }
+
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// The answered bodies, sorted: what was paid for.
+    pub fn paid(&self) -> Vec<Bytes> {
+        let mut paid = self.answered.lock().expect("the lock").clone();
+        paid.sort();
+        paid
+    }
+}
+
+async fn reply(simulator: &Simulator, request: Request<Incoming>, kept: &Mutex<Vec<Bytes>>) -> Response<Full<Bytes>> {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = body.collect().await else { return Response::new(Full::default()) };
+    let body = body.to_bytes();
+    kept.lock().expect("the lock").push(body.clone());
+    let request = Request::from_parts(parts, Either::Left(Full::new(body)));
+    let (head, body) = simulator.send(request).await.expect("a reply").into_parts();
+    let body = body.collect().await.expect("a body").to_bytes();
+    Response::from_parts(head, Full::new(body))
+}

@@ -1,0 +1,78 @@
+//! What may be spent is never exceeded, and what was spent is known to the call.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+
+use super::{Bench, DEBATE, PIPELINE, backend::Backend, figure, plans, tasks};
+
+fn text() -> String {
+    let plans = plans(&["corrupt-number"], "\"pipeline\"") + &plans(&["corrupt-two-debaters"], "\"debate\"");
+    let prices = "[[price]]\nmodel = \"*\"\ninput = 1.0\noutput = 2.0\n";
+    format!("{}{PIPELINE}{DEBATE}{plans}{prices}[budget]\nmax_output_tokens = 200\n", tasks(1))
+}
+
+#[tokio::test]
+async fn bounds_hold_and_a_larger_budget_goes_on_where_it_ended() {
+    let all = Backend::start().await;
+    let whole = Bench::new(&text());
+    let (code, _, said) = whole.run(&["--upstream", &all.url]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let spent = whole.report()["cost"]["spent"].clone();
+    assert_eq!(spent["calls"].as_f64(), Some(figure(all.calls())), "each call is accounted for");
+    let tokens = |spent: &serde_json::Value| {
+        spent["input_tokens"].as_f64().expect("a figure") + spent["output_tokens"].as_f64().expect("a figure")
+    };
+    for (bound, most) in [("calls=17", 17.0), ("tokens=2500", 2500.0), ("money=0.0025", 0.0025)] {
+        let backend = Backend::start().await;
+        let bench = Bench::new(&text());
+        let first = bench.run(&["--upstream", &backend.url, "--jobs", "8", "--budget", bound]).await;
+        assert_eq!(first.0, Some(4), "{bound}: {}", first.2);
+        assert!(first.2.lines().last().is_some_and(|line| line.starts_with("RESULT  budget")), "{}", first.2);
+        let spent = bench.report()["cost"]["spent"].clone();
+        let figure = match bound.split('=').next() {
+            Some("calls") => spent["calls"].as_f64().expect("a figure"),
+            Some("tokens") => tokens(&spent),
+            _ => spent["money"].as_f64().expect("a figure"),
+        };
+        assert!(figure > 0.0 && figure <= most, "{bound}: {figure}");
+        assert!(bench.report()["complete"] == false && backend.calls() < all.calls(), "{bound}");
+        let then = bench.run(&["--upstream", &backend.url, "--resume"]).await;
+        assert_eq!(then.0, Some(0), "{bound}: {}", then.2);
+        // A call that was under way when the budget ended may be made again: one a job at most.
+        assert!(backend.calls() <= all.calls() + 8, "{} {}", backend.calls(), all.calls());
+        let [a, b] = [&whole, &bench].map(|bench| std::fs::read(bench.out().join("dataset.jsonl")).expect("a file"));
+        // The two differ in the upstream's port alone, which is in no row but as the backend's name.
+        assert_eq!(a.len(), b.len(), "{bound}");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_says_429_is_asked_less() {
+    let refuses = |call: usize| (call == 5).then_some((StatusCode::TOO_MANY_REQUESTS, "0"));
+    let backend = Backend::refusing(refuses, Duration::from_millis(5)).await;
+    let bench = Bench::new(&text());
+    let (code, _, said) = bench.run(&["--upstream", &backend.url, "--jobs", "4"]).await;
+    assert_eq!(code, Some(0), "the program's own retry heals it: {said}");
+    assert_eq!(bench.report()["cost"]["lowest_jobs"], 2);
+    assert!(!bench.classes().contains(&"infra_error".to_owned()));
+}
+
+#[tokio::test]
+async fn a_dry_run_does_nothing_and_says_the_most_it_could_cost() {
+    let bench = Bench::new(&text());
+    let (code, out, said) = bench.run(&["--dry-run", "--format", "json"]).await;
+    assert_eq!((code, bench.out().exists()), (Some(0), false), "{said}");
+    let extent: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let extent = &extent["dry_run"];
+    // 2 systems × 1 task × 2 clean runs; a plan each; a control each; 200 calls a run.
+    assert_eq!(
+        (extent["clean"].as_u64(), extent["injected"].as_u64(), extent["controls"].as_u64()),
+        (Some(4), Some(2), Some(2))
+    );
+    assert_eq!(extent["calls"], 8 * 200);
+    assert!(extent["money"].as_f64() > Some(0.0));
+    let (_, out, _) = bench.run(&["--dry-run", "--budget", "calls=10,money=0.5"]).await;
+    assert!(out.contains("model calls    at most 10\n"), "{out}");
+    assert_eq!(bench.run(&["--budget", "calls=x"]).await.0, Some(2));
+}
