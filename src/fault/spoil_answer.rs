@@ -70,7 +70,7 @@ impl SpoilAnswer {
             Spoiling::TimeoutText => (words::TIMED_OUT.to_owned(), Answer::STOPPED),
             Spoiling::HtmlPage => (words::BAD_GATEWAY.to_owned(), Answer::STOPPED),
             Spoiling::Policy => (words::POLICY.to_owned(), Answer::STOPPED),
-            Spoiling::Filtered => (words::FILTERED.to_owned(), "content_filter"),
+            Spoiling::Filtered => (words::FILTERED.to_owned(), Answer::FILTERED),
             _ if text.is_empty() => return Err("the answer has no text".to_owned()),
             Spoiling::Empty | Spoiling::Mojibake | Spoiling::Truncated => {
                 self.alter(answer, &text);

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Answered, Attempts, Disturbance, Fault};
+use crate::surface::Answer;
 
 /// Says that the answer ended for another reason; its text stays.
 ///
@@ -46,10 +47,10 @@ pub enum Reason {
 impl Reason {
     fn word(self) -> &'static str {
         match self {
-            Reason::Stop => "stop",
-            Reason::Length => "length",
-            Reason::ToolCalls => "tool_calls",
-            Reason::ContentFilter => "content_filter",
+            Reason::Stop => Answer::STOPPED,
+            Reason::Length => Answer::CUT,
+            Reason::ToolCalls => Answer::CALLS,
+            Reason::ContentFilter => Answer::FILTERED,
         }
     }
 }

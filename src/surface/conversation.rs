@@ -289,6 +289,8 @@ impl Answer {
     pub const CUT: &str = "length";
     /// The model waits for its tools.
     pub const CALLS: &str = "tool_calls";
+    /// The answer was filtered.
+    pub const FILTERED: &str = "content_filter";
 }
 
 impl Conversation {
