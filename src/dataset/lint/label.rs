@@ -3,7 +3,7 @@
 use super::{Noted, Rule, is_injected, quoted};
 use crate::{
     dataset::{Change, Kind, LabelledError, Sample, SampleStep, Truth},
-    trajectory::{LabelStatus, Side, Source, nearest},
+    trajectory::{AgentName, LabelStatus, Side, Source, nearest},
 };
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
@@ -83,8 +83,13 @@ fn points(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
         let before = (number as usize).checked_sub(1).and_then(|before| sample.steps.get(before));
         let off = before.is_some_and(|before| made(before) && error.call.is_none_or(|call| call == before.call));
         let hint = if off { "; the step before is: the label looks counted from 1" } else { "" };
-        let what = format!("step {number} is call {} of `{}`, not of `{}`{hint}", step.call, step.agent, error.agent);
-        noted.note(Rule::AgentAtStep, what);
+        let whose = |call: Option<u32>, agent: &AgentName, instance: u32| {
+            let call = call.map(|call| format!("call {call} of ")).unwrap_or_default();
+            if instance == 0 { format!("{call}`{agent}`") } else { format!("{call}`{agent}`, instance {instance}") }
+        };
+        let is = whose(error.call.map(|_| step.call), &step.agent, step.instance);
+        let said = whose(error.call, &error.agent, error.instance);
+        noted.note(Rule::AgentAtStep, format!("step {number} is by {is}, the label says {said}{hint}"));
     }
     if step.ambiguous {
         noted.note(Rule::AmbiguousStep, format!("step {number} may belong to another agent than `{}`", step.agent));
