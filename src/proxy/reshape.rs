@@ -22,7 +22,7 @@ use super::{
     faults, headers, inject,
     inject::{Decided, Planned},
     open_step::OpenStep,
-    upstream::{ReceivedBody, UpstreamError},
+    upstream::{BodyError, ReceivedBody, UpstreamError},
 };
 use crate::{
     fault::{Answered, Disturbance, Fault, Pace},
