@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "demo",
+            "score",
             "example",
             "simulator",
             "launch",
@@ -50,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("plan", &["manipulator", "fault", "surface", "trajectory"]),
     ("identity", &["surface", "trajectory"]),
     ("manipulator", &["surface", "trajectory"]),
+    ("score", &["trajectory"]),
     ("fault", &["trajectory"]),
     ("surface", &["trajectory"]),
     ("trajectory", &[]),
@@ -70,7 +72,7 @@ const IMPURE: &[&str] = &[
 ];
 
 /// The pure rooms.
-const PURE: &[&str] = &["trajectory", "surface", "identity", "manipulator", "fault", "plan"];
+const PURE: &[&str] = &["trajectory", "surface", "identity", "manipulator", "fault", "plan", "score"];
 
 fn sources() -> Vec<(String, PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
