@@ -1,7 +1,7 @@
 //! Scores of predictions: who failed, at which step, in which mode, measured against labels, beside what a rule
 //! without a model gets on the same data.
 //!
-//! [`evaluate`] is the strict measure. The public scorers are reproduced figure by figure in [`public`], with their
+//! [`score`] takes a prediction file and labels; [`evaluate`] is its strict measure. The public scorers are reproduced figure by figure in [`public`], with their
 //! quirks named; [`reward`] holds the two published rewards for training. Text is read into predictions by [`read`].
 //! Nothing here knows files: a [`Gold`] comes from whoever holds the data.
 
@@ -17,6 +17,7 @@ mod names;
 mod prediction;
 mod profile;
 mod report;
+mod scored;
 mod sets;
 mod table;
 
@@ -28,6 +29,7 @@ pub use names::{agent_key, mode_key};
 pub use prediction::{Answer, Guess, Prediction};
 pub use profile::{Profile, UnknownProfile};
 pub use report::{Coverage, Report, ScoreError, evaluate};
+pub use scored::{RewardKind, Rewarded, Scored, ScoringError, rewards, score};
 pub use sets::{Classes, Counts, Figures, SetScore};
 pub use table::{Row, Table};
 

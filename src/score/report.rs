@@ -11,7 +11,6 @@ use super::{
     interval::Share,
     names::{agent_key, mode_key},
     prediction::{Answer, Prediction},
-    public::Public,
     sets::{Classes, SetScore, Tally},
     table::{Table, tables},
 };
@@ -80,9 +79,6 @@ pub struct Report {
     pub tables: Vec<Table>,
     /// What rules without a model score here.
     pub baselines: Vec<Baseline>,
-    /// What a public scorer says about the same file, under its profile.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub public: Option<Public>,
     /// What a reader of the figures should know.
     pub warnings: Vec<String>,
 }
@@ -140,13 +136,12 @@ pub fn evaluate(golds: &[Gold], predictions: &[Prediction], base: i64) -> Result
         mode: modes.map(|tally| tally.with_intervals(SEED)),
         tables: tables(&rows, &per_mode),
         baselines: baselines(golds),
-        public: None,
         warnings,
     })
 }
 
 /// Gold rows by id, and by the name of the file they came from where only one has it.
-fn index(golds: &[Gold]) -> Result<BTreeMap<&str, usize>, ScoreError> {
+pub(super) fn index(golds: &[Gold]) -> Result<BTreeMap<&str, usize>, ScoreError> {
     if golds.is_empty() {
         return Err(ScoreError::NoGold);
     }

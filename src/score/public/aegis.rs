@@ -283,3 +283,7 @@ fn five(level: &str, score: &SetScore) -> Vec<PublicFigure> {
     .map(|(name, value)| shown(&format!("{level} {name}"), value))
     .into()
 }
+
+#[cfg(test)]
+#[path = "aegis_tests.rs"]
+mod tests;

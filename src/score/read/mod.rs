@@ -38,35 +38,91 @@ pub enum ReadError {
     },
 }
 
+/// What a model wrote about one run, before anything is read from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// Which run it is about.
+    pub id: String,
+    /// Where it stands in the file, 1-based.
+    pub line: usize,
+    /// The text; where a row holds fields and no text, their JSON.
+    pub text: String,
+}
+
 /// Reads a prediction file.
 ///
 /// # Errors
 /// [`ReadError`] for a file of another kind, or a broken row. An answer that cannot be read is no error: it is an
 /// [`Answer::Unparsed`].
 pub fn predictions(text: &str) -> Result<Vec<Prediction>, ReadError> {
+    Ok(match items(text)? {
+        Items::Rows(rows) => {
+            let read = |(line, id, row): (usize, String, Value)| Prediction { id, line, answer: answer_of(&row) };
+            rows.into_iter().map(read).collect()
+        }
+        Items::Blocks(blocks) => blocks
+            .into_iter()
+            .map(|block| Prediction { answer: answer(&block.text), id: block.id, line: block.line })
+            .collect(),
+    })
+}
+
+/// Reads the raw texts of a prediction file, for rewards that look at their form.
+///
+/// # Errors
+/// As [`predictions`].
+pub fn completions(text: &str) -> Result<Vec<Completion>, ReadError> {
+    Ok(match items(text)? {
+        Items::Rows(rows) => {
+            let read = |(line, id, row): (usize, String, Value)| Completion { id, line, text: text_of(&row) };
+            rows.into_iter().map(read).collect()
+        }
+        Items::Blocks(blocks) => blocks,
+    })
+}
+
+/// The rows of a JSON prediction file, each with its line and the run that it names; none of a log.
+///
+/// # Errors
+/// As [`predictions`].
+pub(super) fn json_rows(text: &str) -> Result<Option<Vec<(usize, String, Value)>>, ReadError> {
+    Ok(match items(text)? {
+        Items::Rows(rows) => Some(rows),
+        Items::Blocks(_) => None,
+    })
+}
+
+enum Items {
+    Rows(Vec<(usize, String, Value)>),
+    Blocks(Vec<Completion>),
+}
+
+fn items(text: &str) -> Result<Items, ReadError> {
     let body = text.trim_start_matches('\u{feff}');
     match body.trim_start().chars().next() {
-        Some('[') => array(body),
-        Some('{') => rows(body),
-        _ if body.contains("Prediction for ") => Ok(blocks(body)),
+        Some('[') => {
+            let rows: Vec<Value> = serde_json::from_str(body).map_err(|error| broken(&error, 1))?;
+            rows.into_iter()
+                .enumerate()
+                .map(|(index, value)| row(value, index + 1))
+                .collect::<Result<_, _>>()
+                .map(Items::Rows)
+        }
+        Some('{') => rows(body).map(Items::Rows),
+        _ if body.contains("Prediction for ") => Ok(Items::Blocks(blocks(body))),
         _ => Err(ReadError::Neither),
     }
 }
 
-fn array(text: &str) -> Result<Vec<Prediction>, ReadError> {
-    let rows: Vec<Value> = serde_json::from_str(text).map_err(|error| broken(&error, 1))?;
-    rows.iter().enumerate().map(|(index, value)| row(value, index + 1)).collect()
-}
-
-fn rows(text: &str) -> Result<Vec<Prediction>, ReadError> {
+fn rows(text: &str) -> Result<Vec<(usize, String, Value)>, ReadError> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match serde_json::from_str::<Value>(line) {
-            Ok(value) => found.push(row(&value, index + 1)?),
+            Ok(value) => found.push(row(value, index + 1)?),
             // A file that is one object over several lines.
             Err(error) if found.is_empty() && error.is_eof() => {
                 let value: Value = serde_json::from_str(text).map_err(|error| broken(&error, 1))?;
-                return Ok(vec![row(&value, 1)?]);
+                return Ok(vec![row(value, 1)?]);
             }
             Err(error) => return Err(broken(&error, index + 1)),
         }
@@ -82,7 +138,7 @@ fn broken(error: &serde_json::Error, line: usize) -> ReadError {
     }
 }
 
-fn row(value: &Value, line: usize) -> Result<Prediction, ReadError> {
+fn row(value: Value, line: usize) -> Result<(usize, String, Value), ReadError> {
     let id = ID.iter().find_map(|name| match value.get(*name)? {
         Value::String(id) => Some(id.clone()),
         Value::Number(id) => Some(id.to_string()),
@@ -93,7 +149,16 @@ fn row(value: &Value, line: usize) -> Result<Prediction, ReadError> {
         column: 1,
         why: "the row names no run: expected a field `id`".to_owned(),
     })?;
-    Ok(Prediction { id, line, answer: answer_of(value) })
+    Ok((line, id, value))
+}
+
+/// The text of a row; of a row without one, the JSON of its answer.
+fn text_of(row: &Value) -> String {
+    match TEXT.iter().find_map(|name| row.get(*name)) {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => row.get("model_detection").unwrap_or(row).to_string(),
+    }
 }
 
 /// The answer of a row: its fields, else the text in it.
@@ -118,7 +183,7 @@ fn answer_of(row: &Value) -> Answer {
 }
 
 /// The blocks of a Who&When log, read leniently: words between file name and colon, bold markers and whole names pass.
-fn blocks(text: &str) -> Vec<Prediction> {
+fn blocks(text: &str) -> Vec<Completion> {
     let mut found = Vec::new();
     let mut line = 1;
     let mut parts = text.split("Prediction for ");
@@ -132,7 +197,7 @@ fn blocks(text: &str) -> Vec<Prediction> {
         else {
             continue;
         };
-        found.push(Prediction { id: format!("{name}.json"), line, answer: answer(body) });
+        found.push(Completion { id: format!("{name}.json"), line, text: body.to_owned() });
     }
     found
 }
