@@ -17,6 +17,8 @@ pub mod recording;
 pub mod proxy;
 pub mod simulator;
 pub mod launch;
+pub mod verify;
+pub mod dataset;
 pub mod example;
 pub mod demo;
 pub mod cli;

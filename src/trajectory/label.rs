@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Call, CloseCause, FailureMode, Side, StepIndex, Trajectory, Verdict};
+use super::{AgentName, Call, CloseCause, Evidence, FailureMode, Side, StepIndex, Trajectory, Verdict};
 
 /// What was really applied to one side of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,6 +58,9 @@ pub struct Label {
     pub outcome: Verdict,
     /// One entry per injected error.
     pub errors: Vec<LabelEntry>,
+    /// The runs that prove it; only a label that is verified has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
 }
 
 /// One injected error as ground truth.
@@ -122,6 +125,7 @@ pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label
         seed: trajectory.seed.unwrap_or_default(),
         outcome: trajectory.outcome.verdict,
         errors,
+        evidence: None,
     })
 }
 

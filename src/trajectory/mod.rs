@@ -2,12 +2,14 @@
 //!
 //! Nothing here does IO or knows an API's field names. Everything is `0`-based unless it says otherwise.
 
+mod evidence;
 mod failure_mode;
 mod id;
 mod label;
 mod nearest;
 mod step;
 
+pub use evidence::{Evidence, Tally};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, RunId, StepIndex};
 pub use label::{InjectedError, Label, LabelEntry, LabelStatus, NoLabel, derive};

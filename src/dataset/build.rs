@@ -1,0 +1,248 @@
+//! From a recorded run to a sample: what its agents asked and got, and what the label says of it.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Change, DatasetError, Input, Kind, LabelledError, Mode, OfferedTool, Said, Sample, SampleStep, Split, Task, Truth,
+    order, sample::FORMAT,
+};
+use crate::{
+    recording::Recording,
+    surface::{self, Conversation, Reply, Surface},
+    trajectory::{AgentName, Attempt, Label, Side, Step, StepIndex},
+};
+
+/// What a recording does not say of its run.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// What the run is in the dataset.
+    pub kind: Kind,
+    /// The multi-agent system.
+    pub system: String,
+    /// The task.
+    pub task: Task,
+    /// The system's answer, as the checker read it.
+    pub final_answer: String,
+    /// The part of the dataset.
+    pub split: Option<Split>,
+    /// The id of the clean run of the same task and system; a clean run has none.
+    pub clean_twin: Option<String>,
+}
+
+impl Sample {
+    /// The sample of a run. Its label is the recording's; a clean run's is left out.
+    ///
+    /// # Errors
+    /// [`DatasetError::Stray`] when the label names a step that the recording does not hold.
+    pub fn of(recording: &Recording, about: About) -> Result<Self, DatasetError> {
+        let steps = order::canonical(recording);
+        let numbers: BTreeMap<StepIndex, StepIndex> = (0..).zip(&steps).map(|(new, step)| (step.step, new)).collect();
+        let mut builder = Builder::default();
+        let built = (0..).zip(&steps).map(|(number, step)| builder.step(number, step)).collect();
+        let label = recording.label.as_ref().filter(|_| about.kind != Kind::Clean);
+        let label = label.map(|label| truth(label, recording, &steps, &numbers)).transpose()?;
+        let outcome = &recording.manifest.outcome;
+        Ok(Self {
+            format: FORMAT,
+            id: recording.manifest.run.to_string(),
+            kind: about.kind,
+            system: about.system,
+            backend: recording.manifest.upstream.clone(),
+            task: about.task,
+            split: about.split,
+            outcome: outcome.verdict,
+            outcome_evidence: outcome.evidence.clone(),
+            final_answer: about.final_answer,
+            tools: builder.tools,
+            steps: built,
+            label,
+            clean_twin: about.clean_twin,
+            extra: serde_json::Map::new(),
+        })
+    }
+}
+
+/// What earlier steps leave to later ones.
+#[derive(Debug, Default)]
+struct Builder {
+    /// The last step of each agent instance, and its whole input.
+    last: BTreeMap<(AgentName, u32), (StepIndex, Vec<Said>)>,
+    tools: Vec<OfferedTool>,
+    /// Turns in order of their first steps.
+    turns: Vec<u32>,
+}
+
+impl Builder {
+    fn step(&mut self, number: StepIndex, step: &Step) -> SampleStep {
+        let asked = surface_of(step).and_then(|surface| surface.read_request(&step.request).ok());
+        let attempt = step.last_attempt();
+        let answer = attempt.and_then(|attempt| read(step, attempt, attempt.delivered()));
+        let answer = answer.and_then(|reply| reply.answers.into_iter().next());
+        let tools = asked.iter().flat_map(|asked| &asked.tools).map(|tool| self.offer(tool)).collect();
+        SampleStep {
+            step: number,
+            call: step.call,
+            turn: self.turn(step.turn),
+            agent: step.attribution.agent.clone(),
+            raw_agent: None,
+            instance: step.attribution.instance,
+            source: Some(step.attribution.source),
+            ambiguous: step.attribution.ambiguous || step.overlapping,
+            model: asked.as_ref().map(|asked| asked.model.clone()).filter(|model| !model.is_empty()),
+            input: asked.map(|asked| self.input(number, step, &asked)),
+            tools,
+            output: answer.as_ref().map(|answer| Said::from(&answer.message)),
+            finish_reason: answer.and_then(|answer| answer.finish_reason),
+            status: attempt.and_then(|attempt| attempt.status).filter(|status| *status != 200),
+            attempts: u32::try_from(step.attempts.len()).ok().filter(|attempts| *attempts > 1),
+            usage: attempt.and_then(|attempt| attempt.usage),
+            extra: serde_json::Map::new(),
+        }
+    }
+
+    fn turn(&mut self, turn: u32) -> u32 {
+        let known = self.turns.iter().rposition(|known| *known == turn);
+        let number = known.unwrap_or_else(|| {
+            self.turns.push(turn);
+            self.turns.len() - 1
+        });
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    fn offer(&mut self, tool: &surface::Tool) -> String {
+        let offered = OfferedTool {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        };
+        if !self.tools.contains(&offered) {
+            self.tools.push(offered);
+        }
+        tool.name.clone()
+    }
+
+    fn input(&mut self, number: StepIndex, step: &Step, asked: &Conversation) -> Input {
+        let whole: Vec<Said> = asked.messages.iter().map(Said::from).collect();
+        let key = (step.attribution.agent.clone(), step.attribution.instance);
+        let before = self.last.get(&key);
+        let kept = before.map_or(0, |(_, before)| before.iter().zip(&whole).take_while(|(a, b)| a == b).count());
+        let input = Input {
+            follows: before.filter(|_| kept > 0).map(|(step, _)| *step),
+            kept: u32::try_from(kept).unwrap_or(u32::MAX),
+            messages: whole.get(kept..).unwrap_or_default().to_vec(),
+        };
+        self.last.insert(key, (number, whole));
+        input
+    }
+}
+
+/// The label with the sample's step numbers, and what was changed.
+fn truth(
+    label: &Label,
+    recording: &Recording,
+    steps: &[&Step],
+    numbers: &BTreeMap<StepIndex, StepIndex>,
+) -> Result<Truth, DatasetError> {
+    let run = &recording.manifest.run;
+    let number = |step: StepIndex| numbers.get(&step).copied().ok_or(DatasetError::Stray { run: run.clone(), step });
+    let mut errors = Vec::with_capacity(label.errors.len());
+    let mut changes: Vec<Change> = Vec::new();
+    for entry in &label.errors {
+        let error = &entry.error;
+        let at = number(error.step)?;
+        let failure_mode = error.failure_mode.map(|mode| Mode { taxonomy: entry.taxonomy.clone(), ..Mode::from(mode) });
+        errors.push(LabelledError {
+            agent: error.agent.clone(),
+            raw_agent: None,
+            instance: error.instance,
+            step: Some(at),
+            call: Some(error.call),
+            failure_mode,
+            side: Some(error.side),
+            operator: Some(error.operator.clone()),
+            injection: Some(error.injection),
+            before: error.before.clone(),
+            after: error.after.clone(),
+            reason: None,
+            extra: serde_json::Map::new(),
+        });
+        let noted = changes.iter().any(|change| change.step == at && change.side == error.side);
+        if let Some(step) = steps.get(at as usize).filter(|_| !noted) {
+            changes.extend(change(step, at, error.side));
+        }
+    }
+    let evidence = label.evidence.clone().map(|mut evidence| {
+        evidence.fork_step = evidence.fork_step.and_then(|step| numbers.get(&step).copied());
+        evidence
+    });
+    Ok(Truth {
+        status: label.status,
+        definition: label.definition.clone(),
+        seed: Some(label.seed),
+        outcome: label.outcome,
+        errors,
+        changes,
+        evidence,
+    })
+}
+
+/// What one side of a step was, and became.
+fn change(step: &Step, number: StepIndex, side: Side) -> Option<Change> {
+    let surface = surface_of(step);
+    let (read, bodies): ([Option<Vec<Said>>; 2], [&[u8]; 2]) = match side {
+        Side::Request => {
+            let bodies: [&[u8]; 2] = [&step.request, step.request_sent.as_ref()?];
+            (bodies.map(|body| surface?.read_request(body).ok().map(|asked| said(&asked.messages))), bodies)
+        }
+        Side::Response => {
+            let attempt = step.last_attempt()?;
+            let bodies: [&[u8]; 2] = [&attempt.reply, attempt.reply_delivered.as_ref()?];
+            let answers = |reply: Reply| reply.answers.iter().map(|answer| Said::from(&answer.message)).collect();
+            (bodies.map(|body| read_body(step, attempt, body).map(answers)), bodies)
+        }
+    };
+    let [before, after] = match read {
+        [Some(before), Some(after)] if before != after => differing(before, after),
+        // The edit is not in the messages (a tool, a parameter), or no surface reads the body: the bodies say it.
+        _ => bodies.map(|body| vec![raw(body)]),
+    };
+    Some(Change { step: number, side, before, after })
+}
+
+/// The messages between the common beginning and the common end.
+fn differing(before: Vec<Said>, after: Vec<Said>) -> [Vec<Said>; 2] {
+    let head = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+    let (before, after) = (before.get(head..).unwrap_or_default(), after.get(head..).unwrap_or_default());
+    let tail = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
+    let middle = |all: &[Said]| all.get(..all.len() - tail).unwrap_or_default().to_vec();
+    [middle(before), middle(after)]
+}
+
+fn said(messages: &[surface::Message]) -> Vec<Said> {
+    messages.iter().map(Said::from).collect()
+}
+
+fn raw(body: &[u8]) -> Said {
+    Said {
+        role: "other".to_owned(),
+        name: None,
+        text: String::from_utf8_lossy(body).into_owned(),
+        calls: Vec::new(),
+        answers: None,
+        opaque: 0,
+    }
+}
+
+fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
+    surface::ALL.iter().copied().find(|surface| surface.name() == step.surface)
+}
+
+fn read(step: &Step, attempt: &Attempt, body: &[u8]) -> Option<Reply> {
+    // An error body is no answer.
+    read_body(step, attempt, body).filter(|_| attempt.status.is_none_or(|status| status < 400))
+}
+
+fn read_body(step: &Step, attempt: &Attempt, body: &[u8]) -> Option<Reply> {
+    let surface = surface_of(step)?;
+    if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+}

@@ -1,0 +1,36 @@
+//! Datasets: verified failures with their clean twins, and benign injections apart.
+//!
+//! A dataset is a directory: `dataset.jsonl` (failures and the clean runs of their tasks), `benign.jsonl` (injections
+//! that changed nothing about the outcome; there only if there are any) and `dataset.json` (counts and hashes). One
+//! line is one [`Sample`]: the run as its agents lived it, its task, its outcome and its [`Truth`]. Samples are built
+//! from recordings ([`Sample::of`]), read one at a time ([`Dataset`]) and written whole files at a time ([`Writer`]).
+//! The campaign writes datasets; lint, statistics, exports and scores read them.
+
+mod build;
+mod error;
+mod order;
+mod read;
+mod sample;
+mod split;
+mod tasks;
+mod truth;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use build::About;
+pub use error::DatasetError;
+pub use read::{Dataset, Entry, Index, Placed};
+pub use sample::{Called, FORMAT, Input, Kind, OfferedTool, Place, Said, Sample, SampleStep, Split, Task};
+pub use split::Splits;
+pub use tasks::{parse_tasks, read_tasks};
+pub use truth::{Change, LabelledError, Mode, Truth};
+pub use write::{FileFacts, Manifest, Writer};
+
+/// The file of failures and their clean twins.
+pub const FILE: &str = "dataset.jsonl";
+/// The file of benign injections.
+pub const BENIGN_FILE: &str = "benign.jsonl";
+/// The file of counts and hashes.
+pub const MANIFEST_FILE: &str = "dataset.json";

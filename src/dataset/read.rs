@@ -1,0 +1,215 @@
+//! Reads a dataset: one sample at a time, whatever its size, each with its place.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use super::{BENIGN_FILE, DatasetError, FILE, Kind, Sample, sample::FORMAT};
+
+/// The longest line that is read, in bytes.
+const LONGEST_LINE: u64 = 1 << 30;
+
+/// A dataset on disk: `dataset.jsonl` of a directory with `benign.jsonl` where there is one, or one JSONL file.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    files: Vec<PathBuf>,
+}
+
+/// A sample and where it stands.
+#[derive(Debug, Clone)]
+pub struct Placed {
+    /// The sample.
+    pub sample: Sample,
+    /// The file, by its number in [`Dataset::files`].
+    pub file: usize,
+    /// The line, 1-based.
+    pub line: u64,
+    /// Where the line begins, in bytes.
+    pub offset: u64,
+}
+
+/// Where each sample of a dataset stands, so that twins are found without holding them.
+#[derive(Debug, Clone, Default)]
+pub struct Index {
+    entries: HashMap<String, Entry>,
+}
+
+/// A sample's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// The file, by its number in [`Dataset::files`].
+    pub file: usize,
+    /// The line, 1-based.
+    pub line: u64,
+    /// Where the line begins, in bytes.
+    pub offset: u64,
+    /// What the sample is.
+    pub kind: Kind,
+}
+
+impl Dataset {
+    /// Finds the files of a dataset; nothing is read yet.
+    ///
+    /// # Errors
+    /// [`DatasetError::NotADataset`] when there is none.
+    pub fn open(path: &Path) -> Result<Self, DatasetError> {
+        let none = || DatasetError::NotADataset { path: path.to_owned() };
+        if path.is_file() {
+            return Ok(Self { files: vec![path.to_owned()] });
+        }
+        let main = path.join(FILE);
+        if !main.is_file() {
+            return Err(none());
+        }
+        let benign = path.join(BENIGN_FILE);
+        Ok(Self { files: std::iter::once(main).chain(Some(benign).filter(|benign| benign.is_file())).collect() })
+    }
+
+    /// The files, in the order in which they are read.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Every sample in order. A line that is none is an error, and the next line follows it.
+    pub fn samples(&self) -> impl Iterator<Item = Result<Placed, DatasetError>> {
+        self.files.iter().enumerate().flat_map(|(number, path)| {
+            let (reader, failed) = match Lines::open(path, number) {
+                Ok(lines) => (Some(lines), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            failed.into_iter().chain(reader.into_iter().flatten())
+        })
+    }
+
+    /// Where every sample stands. An id that stands twice is found at its first place.
+    ///
+    /// # Errors
+    /// The first line that is no sample.
+    pub fn index(&self) -> Result<Index, DatasetError> {
+        let mut index = Index::default();
+        for placed in self.samples() {
+            let placed = placed?;
+            index.add(&placed);
+        }
+        Ok(index)
+    }
+
+    /// Reads one sample by its place.
+    ///
+    /// # Errors
+    /// The file changed, or cannot be read.
+    pub fn at(&self, entry: &Entry) -> Result<Sample, DatasetError> {
+        let path = self.files.get(entry.file).ok_or_else(|| DatasetError::NotADataset { path: PathBuf::new() })?;
+        let mut lines = Lines::open(path, entry.file)?;
+        let sought = lines.file.seek(SeekFrom::Start(entry.offset));
+        sought.map_err(|source| DatasetError::Io { doing: "read", path: path.clone(), source })?;
+        lines.line = entry.line - 1;
+        let cut = || lines_error(path, entry.line, 0, "the file changed while it was read");
+        lines.next().unwrap_or_else(|| Err(cut())).map(|placed| placed.sample)
+    }
+}
+
+impl Index {
+    /// Notes a sample's place.
+    pub fn add(&mut self, placed: &Placed) {
+        let entry = Entry { file: placed.file, line: placed.line, offset: placed.offset, kind: placed.sample.kind };
+        self.entries.entry(placed.sample.id.clone()).or_insert(entry);
+    }
+
+    /// The place of a sample.
+    pub fn get(&self, id: &str) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+}
+
+/// The lines of a file, as samples.
+struct Lines {
+    file: BufReader<File>,
+    path: PathBuf,
+    number: usize,
+    line: u64,
+    offset: u64,
+    buffer: Vec<u8>,
+    over: bool,
+}
+
+impl Lines {
+    fn open(path: &Path, number: usize) -> Result<Self, DatasetError> {
+        let file =
+            File::open(path).map_err(|source| DatasetError::Io { doing: "open", path: path.to_owned(), source })?;
+        let file = BufReader::with_capacity(1 << 16, file);
+        Ok(Self { file, path: path.to_owned(), number, line: 0, offset: 0, buffer: Vec::new(), over: false })
+    }
+
+    /// The next line that is not empty; its bytes are in the buffer.
+    fn advance(&mut self) -> io::Result<Option<u64>> {
+        loop {
+            self.buffer.clear();
+            let read = (&mut self.file).take(LONGEST_LINE).read_until(b'\n', &mut self.buffer)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            let begins = self.offset;
+            self.line += 1;
+            self.offset += read as u64;
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(Some(begins));
+            }
+        }
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<Placed, DatasetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let offset = match self.advance() {
+            Ok(offset) => offset?,
+            Err(source) => {
+                self.over = true;
+                return Some(Err(DatasetError::Io { doing: "read", path: self.path.clone(), source }));
+            }
+        };
+        let placed = |sample| Placed { sample, file: self.number, line: self.line, offset };
+        Some(parse(&self.buffer, &self.path, self.line).map(placed))
+    }
+}
+
+/// What every format of a sample has.
+#[derive(Deserialize)]
+struct Versioned {
+    format: u64,
+}
+
+fn parse(line: &[u8], path: &Path, number: u64) -> Result<Sample, DatasetError> {
+    let future = |found| DatasetError::Future { path: path.to_owned(), line: number, found, known: FORMAT };
+    match serde_json::from_slice::<Sample>(line) {
+        Ok(sample) if sample.format > FORMAT => Err(future(sample.format.into())),
+        Ok(sample) => Ok(sample),
+        Err(error) => Err(match serde_json::from_slice::<Versioned>(line) {
+            Ok(versioned) if versioned.format > FORMAT.into() => future(versioned.format),
+            Ok(_) => lines_error(path, number, error.column(), format!("not a sample: {error}")),
+            Err(_) if error.is_eof() && !line.ends_with(b"\n") => {
+                lines_error(path, number, error.column(), "the file is cut: its last line has no end")
+            }
+            Err(_) => lines_error(
+                path,
+                number,
+                error.column(),
+                format!("not a sample: {error}; foreign formats come in by `aegis import`"),
+            ),
+        }),
+    }
+}
+
+fn lines_error(path: &Path, line: u64, column: usize, why: impl Into<String>) -> DatasetError {
+    DatasetError::Line { path: path.to_owned(), line, column, why: why.into() }
+}

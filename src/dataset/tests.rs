@@ -1,0 +1,302 @@
+//! Samples are built from real recordings, written, and read back the same.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::*;
+use crate::{
+    recording::{self, Captured, Close, Inject, Manifest as RunManifest, Open, Recorder, Recording, Settings},
+    trajectory::{
+        AgentName, Attribution, CloseCause, FailureMode, LabelStatus, Outcome, RunId, Side, Source, StepIndex, Usage,
+        Verdict,
+    },
+};
+
+pub(super) fn asked(messages: &[(&str, &str)]) -> Bytes {
+    let messages: Vec<_> =
+        messages.iter().map(|(role, text)| serde_json::json!({"role": role, "content": text})).collect();
+    Bytes::from(serde_json::json!({"model": "m", "messages": messages}).to_string())
+}
+
+pub(super) fn answered(text: &str) -> Bytes {
+    let answer =
+        serde_json::json!({"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
+    Bytes::from(
+        serde_json::json!({"id": "x", "object": "chat.completion", "model": "m", "choices": [answer]}).to_string(),
+    )
+}
+
+/// A call to be recorded: agent, its number, when it came and ended (µs), request and replies.
+struct Call<'a> {
+    agent: &'a str,
+    call: u32,
+    from: u64,
+    to: u64,
+    request: Bytes,
+    reply: Bytes,
+    /// What the agent got instead.
+    delivered: Option<Bytes>,
+}
+
+impl Call<'_> {
+    fn record(&self, recorder: &Recorder, step: StepIndex) {
+        let attribution = Attribution {
+            agent: AgentName::parse(self.agent).expect("a name"),
+            instance: 0,
+            source: Source::Header,
+            evidence: String::new(),
+            confidence: 1.0,
+            ambiguous: false,
+        };
+        let open = Open {
+            step,
+            call: self.call,
+            attempt: 0,
+            attribution: &attribution,
+            overlapping: false,
+            run_source: "path",
+            surface: "openai_chat",
+            method: "POST",
+            path: "/v1/chat/completions",
+            headers: &[],
+            body: Some(&self.request),
+            at_us: self.from,
+            wall: Timestamp::UNIX_EPOCH,
+        };
+        recorder.open(open).expect("records");
+        if let Some(delivered) = &self.delivered {
+            let inject = Inject {
+                step,
+                attempt: 0,
+                injection: 0,
+                side: Side::Response,
+                operator: "corrupt_number",
+                failure_mode: Some(FailureMode::ReasoningActionMismatch),
+                seed: 7,
+                draw: None,
+                planned: true,
+                matched: true,
+                applied: true,
+                before: Some(&self.reply),
+                after: Some(delivered),
+            };
+            recorder.inject(inject).expect("records");
+        }
+        let close = Close {
+            step,
+            attempt: 0,
+            cause: CloseCause::Complete,
+            status: Some(200),
+            headers: &[],
+            request_body: None,
+            reply: Captured::Whole(std::slice::from_ref(&self.reply)),
+            truncated: false,
+            delivered: self.delivered.as_ref(),
+            usage: Some(Usage { input: 10, output: 5 }),
+            finish_reason: Some("stop"),
+            first_byte_us: Some(self.to - self.from),
+            last_byte_us: Some(self.to - self.from),
+        };
+        recorder.close(close).expect("records");
+    }
+}
+
+fn call<'a>(agent: &'a str, call: u32, (from, to): (u64, u64), said: &[(&str, &str)], reply: &str) -> Call<'a> {
+    Call { agent, call, from, to, request: asked(said), reply: answered(reply), delivered: None }
+}
+
+fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdict) -> Recording {
+    let run = RunId::parse(name).expect("an id");
+    let manifest = RunManifest::new(run, "simulator", Timestamp::UNIX_EPOCH).with_plan("format = 1", 7);
+    let recorder = Recorder::create(logs, manifest, &Settings::default()).expect("creates");
+    for (step, call) in (0..).zip(calls) {
+        call.record(&recorder, step);
+    }
+    let outcome = Outcome { verdict, reason: None, evidence: "expected `4`, got `5`".to_owned() };
+    recorder.set_outcome(outcome).expect("sets");
+    recorder.seal().expect("seals");
+    let dir = logs.join(name);
+    let _ = recording::label_run(&dir).expect("reads");
+    recording::read(&dir).expect("reads")
+}
+
+fn about(kind: Kind, twin: Option<&str>) -> About {
+    let task = Task { id: "t1".to_owned(), question: "2 + 2?".to_owned(), answer: "4".to_owned(), ..Task::default() };
+    About {
+        kind,
+        system: "pair".to_owned(),
+        task,
+        final_answer: "5".to_owned(),
+        split: Some(Split::Train),
+        clean_twin: twin.map(str::to_owned),
+    }
+}
+
+/// A solver whose first answer is corrupted, and a critic.
+fn failed(logs: &Path, name: &str) -> Recording {
+    let opening = [("system", "You solve."), ("user", "2 + 2?")];
+    let second = [opening[0], opening[1], ("assistant", "5"), ("user", "sure?")];
+    let mut first = call("solver", 0, (0, 10), &opening, "4");
+    first.delivered = Some(answered("5"));
+    let critic = call("critic", 0, (20, 30), &[("system", "You check."), ("user", "5")], "fine");
+    record(logs, name, &[first, critic, call("solver", 1, (40, 50), &second, "5")], Verdict::Failure)
+}
+
+#[test]
+fn a_recording_becomes_a_sample() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let recording = failed(logs.path(), "r1");
+    let sample = Sample::of(&recording, about(Kind::Failure, Some("r0"))).expect("builds");
+    assert_eq!((sample.id.as_str(), sample.outcome, sample.backend.as_str()), ("r1", Verdict::Failure, "simulator"));
+    assert_eq!(sample.agents().iter().map(|agent| agent.as_str()).collect::<Vec<_>>(), ["solver", "critic"]);
+    let output = |step: usize| sample.steps[step].output.as_ref().map(|said| said.text.as_str());
+    assert_eq!((output(0), output(1)), (Some("5"), Some("fine")), "what the agent got");
+
+    let last = sample.steps[2].input.as_ref().expect("known");
+    assert_eq!((last.follows, last.kept, last.messages.len()), (Some(0), 2, 2), "only new messages are written");
+    let whole = sample.input(2).expect("known");
+    assert_eq!(whole.iter().map(|said| said.text.as_str()).collect::<Vec<_>>(), ["You solve.", "2 + 2?", "5", "sure?"]);
+
+    let truth = sample.label.expect("a label");
+    assert_eq!((truth.status, truth.steps()), (LabelStatus::Delivered, vec![0]));
+    assert_eq!(truth.errors[0].failure_mode, Some(Mode::from(FailureMode::ReasoningActionMismatch)));
+    let change = &truth.changes[0];
+    assert_eq!((change.before[0].text.as_str(), change.after[0].text.as_str()), ("4", "5"));
+    assert_ne!(truth.errors[0].before, truth.errors[0].after);
+}
+
+#[test]
+fn overlapping_steps_stand_in_one_order_and_the_label_follows() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let said = |name: &'static str| [("user", name)];
+    let opening = call("zoe", 0, (0, 10), &said("begin"), "go");
+    let closing = |at| call("ada", 1, at, &said("end"), "done");
+    // bob and ada overlap; whichever came first, ada stands first.
+    let ada = |at| call("ada", 0, at, &said("a"), "1");
+    let bob = |at| Call { delivered: Some(answered("3")), ..call("bob", 0, at, &said("b"), "2") };
+    let orders = [
+        [opening, ada((20, 40)), bob((21, 50)), closing((60, 70))],
+        [call("zoe", 0, (0, 10), &said("begin"), "go"), bob((20, 50)), ada((21, 30)), closing((60, 70))],
+    ];
+    let mut samples = Vec::new();
+    for (number, calls) in orders.iter().enumerate() {
+        let recording = record(logs.path(), &format!("r{number}"), calls, Verdict::Failure);
+        let mut sample = Sample::of(&recording, about(Kind::Failure, None)).expect("builds");
+        sample.id.clear();
+        samples.push(sample);
+    }
+    assert_eq!(samples[0], samples[1]);
+    let agents: Vec<_> = samples[0].steps.iter().map(|step| step.agent.as_str()).collect();
+    assert_eq!(agents, ["zoe", "ada", "bob", "ada"]);
+    assert_eq!(samples[0].label.as_ref().expect("a label").steps(), [2]);
+}
+
+#[test]
+fn a_step_that_waited_stays_after_what_it_waited_for() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let said = |name: &'static str| [("user", name)];
+    // One long call overlaps all; `ada` answers what `zed` said, so it stays after it.
+    let calls = [
+        call("mia", 0, (0, 100), &said("long"), "x"),
+        call("zed", 0, (10, 20), &said("z"), "1"),
+        call("ada", 0, (30, 40), &said("a"), "2"),
+    ];
+    let recording = record(logs.path(), "r", &calls, Verdict::Success);
+    let sample = Sample::of(&recording, about(Kind::Clean, None)).expect("builds");
+    let agents: Vec<_> = sample.steps.iter().map(|step| step.agent.as_str()).collect();
+    assert_eq!(agents, ["mia", "zed", "ada"]);
+}
+
+#[test]
+fn what_is_written_is_read_back_and_twice_the_same() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a directory");
+    let build = |name: &str, kind| Sample::of(&failed(logs.path(), name), about(kind, None)).expect("builds");
+    let samples = [build("a", Kind::Clean), build("b", Kind::Failure), build("c", Kind::Benign)];
+    let write = || {
+        let mut writer = Writer::create(dir.path()).expect("creates");
+        samples.iter().for_each(|sample| writer.push(sample).expect("writes"));
+        let manifest = writer.finish().expect("finishes");
+        (manifest, std::fs::read(dir.path().join(FILE)).expect("there"))
+    };
+    let (manifest, bytes) = write();
+    assert_eq!(write(), (manifest.clone(), bytes.clone()));
+    assert_eq!(manifest.files[FILE].blake3, blake3::hash(&bytes).to_hex().to_string());
+    assert_eq!(
+        (manifest.files[FILE].samples, manifest.kinds[&Kind::Benign], manifest.splits[&Split::Train]),
+        (2, 1, 3)
+    );
+
+    let dataset = Dataset::open(dir.path()).expect("a dataset");
+    let read: Vec<_> = dataset.samples().map(|placed| placed.expect("a sample").sample).collect();
+    assert_eq!(read, samples);
+    let index = dataset.index().expect("reads");
+    for sample in &samples {
+        assert_eq!(dataset.at(index.get(&sample.id).expect("known")).expect("reads"), *sample);
+    }
+    assert!(index.get("zzz").is_none());
+    let left: Vec<_> = std::fs::read_dir(dir.path()).expect("lists").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+#[test]
+fn a_writer_that_is_dropped_leaves_what_was_there() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join(FILE), "before").expect("writes");
+    drop(Writer::create(dir.path()).expect("creates"));
+    assert_eq!(std::fs::read_to_string(dir.path().join(FILE)).expect("there"), "before");
+    assert_eq!(std::fs::read_dir(dir.path()).expect("lists").count(), 1);
+}
+
+#[test]
+fn bad_lines_are_named_and_the_next_ones_are_read() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let dir = tempfile::tempdir().expect("a directory");
+    let sample = Sample::of(&failed(logs.path(), "r"), about(Kind::Failure, None)).expect("builds");
+    let good = serde_json::to_string(&sample).expect("serialises");
+    let future = good.replacen("\"format\":1", "\"format\":2", 1);
+    let path = dir.path().join("some.jsonl");
+    let text = format!("{good}\n\n{{\"history\":[]}}\n{future}\n{good}\n{}", &good[..100]);
+    std::fs::write(&path, text).expect("writes");
+    let dataset = Dataset::open(&path).expect("a file");
+    let read: Vec<_> = dataset.samples().collect();
+    let shown: Vec<_> =
+        read.iter().map(|read| read.as_ref().err().map(ToString::to_string).unwrap_or_default()).collect();
+    assert!(read[0].is_ok() && read[3].is_ok());
+    assert!(shown[1].contains("some.jsonl:3:") && shown[1].contains("aegis import"), "{}", shown[1]);
+    assert!(shown[2].contains("some.jsonl:4: the sample has format 2"), "{}", shown[2]);
+    assert!(shown[4].contains("some.jsonl:6:") && shown[4].contains("cut"), "{}", shown[4]);
+    assert!(matches!(Dataset::open(dir.path()), Err(DatasetError::NotADataset { .. })));
+}
+
+#[test]
+fn tasks_are_read_with_their_own_fields() {
+    let text = "{\"id\":\"a\",\"question\":\"?\",\"answer\":\"1\",\"check\":{\"numeric\":{}},\"topic\":\"sums\"}\n";
+    let tasks = parse_tasks(text, Path::new("t.jsonl")).expect("reads");
+    assert_eq!(tasks[0].extra["topic"], "sums");
+    assert_eq!(tasks[0].check.as_ref().map(crate::verify::Check::name), Some("numeric"));
+    for (bad, why) in [
+        ("{\"id\":\"a\"}", "t.jsonl:1:"),
+        ("{\"id\":\" \",\"question\":\"?\"}", "not empty"),
+        ("{\"id\":\"a\",\"question\":\"?\",\"check\":{\"numerc\":{}}}", "numeric"),
+    ] {
+        let error = parse_tasks(bad, Path::new("t.jsonl")).expect_err("refused").to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    assert!(
+        parse_tasks(&text.repeat(2), Path::new("t.jsonl")).expect_err("twice").to_string().contains("stands twice")
+    );
+}
+
+#[test]
+fn an_input_that_follows_nothing_is_unknown() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let mut sample = Sample::of(&failed(logs.path(), "r"), about(Kind::Failure, None)).expect("builds");
+    for (follows, kept) in [(Some(2), 1), (None, 1), (Some(9), 1)] {
+        sample.steps[2].input = Some(Input { follows, kept, messages: Vec::new() });
+        assert_eq!(sample.input(2), None, "{follows:?}");
+    }
+    assert_eq!(sample.input(99), None);
+}

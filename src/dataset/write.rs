@@ -1,0 +1,167 @@
+//! Writes a dataset: samples as they come, each file put in place whole, so that a reader sees the old or the new one.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{BENIGN_FILE, DatasetError, FILE, Kind, MANIFEST_FILE, Sample, Split, sample::FORMAT};
+use crate::trajectory::TAXONOMY;
+
+/// Writes the files of a dataset directory. What is pushed lies in temporary files until [`Writer::finish`]; a writer
+/// that is dropped before leaves what was there.
+#[derive(Debug)]
+pub struct Writer {
+    dir: PathBuf,
+    main: Part,
+    benign: Option<Part>,
+    manifest: Manifest,
+}
+
+/// What a dataset holds: `dataset.json`, beside its samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Format of samples and manifest; 1.
+    pub format: u32,
+    /// The taxonomy of its failure modes.
+    pub taxonomy: String,
+    /// Samples by kind.
+    pub kinds: BTreeMap<Kind, u64>,
+    /// Samples by part; those of no part are left out.
+    pub splits: BTreeMap<Split, u64>,
+    /// The files by name.
+    pub files: BTreeMap<String, FileFacts>,
+}
+
+/// What a file of a dataset holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileFacts {
+    /// Samples.
+    pub samples: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// blake3 of the bytes.
+    pub blake3: String,
+}
+
+impl Writer {
+    /// Begins a dataset in a directory, which is made if need be.
+    ///
+    /// # Errors
+    /// The directory cannot be made or written to.
+    pub fn create(dir: &Path) -> Result<Self, DatasetError> {
+        fs::create_dir_all(dir).map_err(|source| failed("create", dir, source))?;
+        let manifest = Manifest {
+            format: FORMAT,
+            taxonomy: TAXONOMY.to_owned(),
+            kinds: BTreeMap::new(),
+            splits: BTreeMap::new(),
+            files: BTreeMap::new(),
+        };
+        Ok(Self { dir: dir.to_owned(), main: Part::create(dir, FILE)?, benign: None, manifest })
+    }
+
+    /// Adds a sample; benign ones go into a file of their own.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn push(&mut self, sample: &Sample) -> Result<(), DatasetError> {
+        let part = match (sample.kind, &mut self.benign) {
+            (Kind::Benign, Some(benign)) => benign,
+            (Kind::Benign, none) => none.insert(Part::create(&self.dir, BENIGN_FILE)?),
+            (Kind::Clean | Kind::Failure, _) => &mut self.main,
+        };
+        part.push(sample)?;
+        *self.manifest.kinds.entry(sample.kind).or_default() += 1;
+        if let Some(split) = sample.split {
+            *self.manifest.splits.entry(split).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Puts the files in place and says what is in them.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn finish(mut self) -> Result<Manifest, DatasetError> {
+        let benign = self.dir.join(BENIGN_FILE);
+        match self.benign.take() {
+            Some(part) => part.finish(BENIGN_FILE, &mut self.manifest)?,
+            None if benign.exists() => fs::remove_file(&benign).map_err(|source| failed("remove", &benign, source))?,
+            None => {}
+        }
+        self.main.finish(FILE, &mut self.manifest)?;
+        let path = self.dir.join(MANIFEST_FILE);
+        let unwritten = |error: serde_json::Error| failed("write", &path, error.into());
+        let mut text = serde_json::to_vec_pretty(&self.manifest).map_err(unwritten)?;
+        text.push(b'\n');
+        let temporary = temporary(&self.dir, MANIFEST_FILE);
+        fs::write(&temporary, text).map_err(|source| failed("write", &temporary, source))?;
+        fs::rename(&temporary, &path).map_err(|source| failed("write", &path, source))?;
+        Ok(self.manifest)
+    }
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+struct Part {
+    temporary: PathBuf,
+    path: PathBuf,
+    file: Option<BufWriter<File>>,
+    hash: blake3::Hasher,
+    line: Vec<u8>,
+    samples: u64,
+    bytes: u64,
+}
+
+impl Part {
+    fn create(dir: &Path, name: &str) -> Result<Self, DatasetError> {
+        let temporary = temporary(dir, name);
+        let file = File::create(&temporary).map_err(|source| failed("create", &temporary, source))?;
+        let (path, file) = (dir.join(name), Some(BufWriter::with_capacity(1 << 16, file)));
+        Ok(Self { temporary, path, file, hash: blake3::Hasher::new(), line: Vec::new(), samples: 0, bytes: 0 })
+    }
+
+    fn push(&mut self, sample: &Sample) -> Result<(), DatasetError> {
+        self.line.clear();
+        let written = serde_json::to_writer(&mut self.line, sample).map_err(io::Error::from).and_then(|()| {
+            self.line.push(b'\n');
+            self.file.as_mut().map_or(Ok(()), |file| file.write_all(&self.line))
+        });
+        written.map_err(|source| failed("write", &self.temporary, source))?;
+        self.hash.update(&self.line);
+        self.samples += 1;
+        self.bytes += self.line.len() as u64;
+        Ok(())
+    }
+
+    fn finish(mut self, name: &str, manifest: &mut Manifest) -> Result<(), DatasetError> {
+        let flushed = self.file.take().map_or(Ok(()), |mut file| file.flush());
+        flushed.map_err(|source| failed("write", &self.temporary, source))?;
+        fs::rename(&self.temporary, &self.path).map_err(|source| failed("write", &self.path, source))?;
+        let blake3 = self.hash.finalize().to_hex().to_string();
+        manifest.files.insert(name.to_owned(), FileFacts { samples: self.samples, bytes: self.bytes, blake3 });
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            // What was never finished is nobody's; the file in place stays as it was.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+fn temporary(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!(".{name}.tmp"))
+}
+
+fn failed(doing: &'static str, path: &Path, source: io::Error) -> DatasetError {
+    DatasetError::Io { doing, path: path.to_owned(), source }
+}

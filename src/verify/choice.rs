@@ -1,0 +1,176 @@
+//! `choice`: the same letter of a multiple-choice question.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Case, Said, answer, latex, normalised::words};
+
+/// Compares choice letters, A to J. The output's is the one in its last `\boxed{…}`, else after its last `answer:` or
+/// `answer is`, else alone on its last line, else the only one that it names as `(C)` or `option C`; a denied letter
+/// is none, and two letters are no answer. The words of a choice do for its letter.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Choice {
+    /// The choices in order, A first; without them they are read from the question (`A) …` or `(A) …`, one a line).
+    pub choices: Vec<String>,
+}
+
+/// `A) …`, `(A) …`, `A. …` at the beginning of a line of the question.
+static LISTED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?m)^[ \t]*\(?(?P<letter>[A-J])[).:][ \t]+(?P<text>[^\n]+)$").ok());
+/// A letter that stands for itself: `C`, `(C)`, `C.`, `**C**`, `C) Paris`, `option C`.
+static ALONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?:(?:option|choice|letter|answer)\s+)?[\W_]*(?P<letter>[A-Ja-j])(?:[\W_]*$|[\W_]*[).:\]*][\W_]*(?:\s|$)|\s+(?:because|since|as|is|—|-)\b)").ok()
+});
+/// Two letters in a row: `A or B`.
+static SEVERAL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\W*[A-Ja-j]\W*(?:,|/|or|and|&)\W*[A-Ja-j]\b").ok());
+/// A letter that is named in prose: `(C)`, `option C`, `choice C`.
+static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\((?P<bracketed>[A-J])\)|\b(?i:option|choice|letter|answer)s?\s+\(?(?P<named>[A-J])\b").ok()
+});
+/// Words that deny what follows or precedes them.
+static DENIAL_BEFORE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:not|isn't|never|neither|nor|rule out|ruled out|eliminate|exclude|reject|rather than|instead of|unlike)\s+(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?$").ok()
+});
+static DENIAL_AFTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)^\)?\s*(?:is|are|was|seems|must be|can be)?\s*(?:not\b|n't\b|wrong|incorrect|false|ruled out|excluded|eliminated|impossible|out\b)").ok()
+});
+
+impl Choice {
+    pub(super) fn compare(&self, case: &Case<'_>) -> Said {
+        let listed = self.listed(case.question);
+        let stated = answer::stated(case.expected).unwrap_or(case.expected);
+        let expected = stated_letter(stated).or_else(|| by_words(stated, &listed));
+        let Some(expected) = expected else { return Said::unreadable("choice", case) };
+        match self.given(case.output, &listed) {
+            Some(got) => Said::of(got == expected, format!("expected `{expected}`, got `{got}`")),
+            None => Said::no_answer("single choice", case),
+        }
+    }
+
+    fn listed(&self, question: &str) -> Vec<(char, String)> {
+        if !self.choices.is_empty() {
+            return ('A'..='J').zip(self.choices.iter().cloned()).collect();
+        }
+        let lines = LISTED.as_ref().map(|listed| listed.captures_iter(question));
+        let choice = |found: regex::Captures<'_>| {
+            let letter = found.name("letter")?.as_str().chars().next()?;
+            Some((letter, found.name("text")?.as_str().trim().to_owned()))
+        };
+        lines.into_iter().flatten().filter_map(choice).collect()
+    }
+
+    fn given(&self, output: &str, listed: &[(char, String)]) -> Option<char> {
+        if let Some(boxed) = answer::boxed(output) {
+            let plain = latex::plain(boxed);
+            return letter_in(&plain).or_else(|| by_words(&plain, listed));
+        }
+        if let Some(stated) = answer::stated(output) {
+            return stated_letter(stated).or_else(|| by_words(stated, listed));
+        }
+        if answer::denied(output) {
+            return None;
+        }
+        let last = output.lines().rev().find(|line| !line.trim().is_empty())?;
+        letter_in(last.trim()).or_else(|| by_words(last, listed)).or_else(|| only_named(output))
+    }
+}
+
+/// The letter of a text that is a letter, perhaps with its words: `C`, `(C)`, `C) Paris`.
+fn letter_in(text: &str) -> Option<char> {
+    let found = ALONE.as_ref()?.captures(text.trim())?;
+    let letter = found.name("letter")?.as_str().chars().next()?;
+    let several = SEVERAL.as_ref().is_some_and(|several| several.is_match(text));
+    (!several).then(|| letter.to_ascii_uppercase())
+}
+
+/// The letter of what an announcement says; `C or D` is none.
+fn stated_letter(stated: &str) -> Option<char> {
+    letter_in(stated).or_else(|| only_named(stated))
+}
+
+/// The only letter that a text names and does not deny.
+fn only_named(text: &str) -> Option<char> {
+    let mut letters = Vec::new();
+    for found in NAMED.as_ref()?.captures_iter(text) {
+        let whole = found.get(0)?;
+        let letter = found.name("bracketed").or_else(|| found.name("named"))?.as_str().chars().next()?;
+        let (before, after) = (text.get(..whole.start())?, text.get(whole.end()..)?);
+        let denied = DENIAL_BEFORE.as_ref()?.is_match(before) || DENIAL_AFTER.as_ref()?.is_match(after);
+        if !denied {
+            letters.push(letter);
+        }
+    }
+    letters.sort_unstable();
+    letters.dedup();
+    match letters.as_slice() {
+        [only] => Some(*only),
+        _ => None,
+    }
+}
+
+/// The letter of the only choice whose words the text is.
+fn by_words(text: &str, listed: &[(char, String)]) -> Option<char> {
+    let said = words(text);
+    let mut same = listed.iter().filter(|(_, choice)| !said.is_empty() && words(choice) == said);
+    let first = same.next()?;
+    same.next().is_none().then_some(first.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        trajectory::Verdict::{self, Failure, Success, Unknown},
+        verify::check_table,
+    };
+
+    #[test]
+    fn hard_cases() {
+        let table: &[(&str, &str, Verdict)] = &[
+            ("C", "C", Success),
+            ("C", "(c)", Success),
+            ("(C)", "**C**", Success),
+            ("C) Paris", "C. Paris", Success),
+            ("The answer is (D) because of x", "ANSWER: D", Success),
+            ("C", "Long reasoning about A and B.\n\nC", Success),
+            ("C", "The answer is C.", Success),
+            ("C", "The correct answer is option C, not A.", Success),
+            ("C", "Final answer: (C) Paris", Success),
+            ("C", r"$\boxed{C}$", Success),
+            ("C", r"\boxed{\text{(C)}}", Success),
+            ("B", "A good choice would be hard; (B) fits best.", Success),
+            ("A", "A good start is to look at the units.", Failure),
+            ("I", "I think that I am lost.", Failure),
+            ("A", "It is not (A), so it must be (B).", Failure),
+            ("B", "It is not (A), so it must be (B).", Success),
+            ("B", "Option A is wrong, so option B.", Success),
+            ("B", "Rather than option A, take option B", Success),
+            ("A", "Answer: A or B", Failure),
+            ("A", "The answer is not A.", Failure),
+            ("B", "First I thought the answer is A. But the answer is B.", Success),
+            ("A", "(A) or (B), hard to say", Failure),
+            ("A", "", Failure),
+            ("B", "Answer: b", Success),
+            ("42", "B", Unknown),
+            ("C", "The answer is C because A is too small.", Success),
+        ];
+        check_table(|case| Choice::default().compare(case), table);
+    }
+
+    #[test]
+    fn words_do_for_letters() {
+        let capitals = Choice { choices: ["Rome", "Oslo", "Paris"].map(str::to_owned).to_vec() };
+        check_table(
+            |case| capitals.compare(case),
+            &[("C", "The answer is Paris.", Success), ("Paris", "C", Success), ("C", "Oslo", Failure)],
+        );
+        let question = "Which is a capital of France?\nA) Rome\nB) Oslo\nC) Paris";
+        let case = Case { question, expected: "C", output: "Paris" };
+        assert_eq!(Choice::default().compare(&case).verdict, Success);
+    }
+}

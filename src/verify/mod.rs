@@ -1,0 +1,130 @@
+//! Outcome checkers: did a system solve its task? Success, failure or unknown, with what was seen.
+//!
+//! One rule for all: an expected answer that cannot be read makes `unknown` (nobody can tell), an output in which no
+//! answer can be read makes `failure` (it does not solve the task). A checker is a file here and one line in the list;
+//! its doc comment's table is its test.
+
+#[macro_use]
+mod list;
+
+mod answer;
+mod config;
+mod latex;
+mod pattern;
+mod quantity;
+mod transcript;
+mod value;
+
+use std::{path::PathBuf, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{proxy::upstream::Upstream, trajectory::Verdict};
+pub use config::{Output, Sources, Verified, Verify, VerifyError};
+pub use pattern::Pattern;
+pub use transcript::Transcript;
+
+checks! {
+    compare:
+        exact::Exact,
+        normalised::Normalised,
+        numeric::Numeric,
+        choice::Choice,
+        boxed::Boxed,
+        regex::Regex,
+        json_pointer::JsonPointer;
+    run:
+        command::Command,
+        model_judge::ModelJudge;
+}
+
+/// What is to be checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// What was asked.
+    pub question: &'a str,
+    /// The task's answer, as its task set writes it.
+    pub expected: &'a str,
+    /// What the system gave: its answer, or all that it said.
+    pub output: &'a str,
+}
+
+/// What a checker may use beside the case.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The recording of the run, for commands.
+    pub run_dir: Option<PathBuf>,
+    /// Where a model judge is asked.
+    pub judge: Option<Arc<dyn Upstream>>,
+}
+
+/// What a checker says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which one.
+    pub checker: String,
+    /// Success, failure or unknown.
+    pub verdict: Verdict,
+    /// What was seen, in a line.
+    pub evidence: String,
+}
+
+/// A checker's verdict before its name is put to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Said {
+    verdict: Verdict,
+    evidence: String,
+}
+
+/// Longest excerpt of a text in evidence, in characters.
+const EXCERPT: usize = 160;
+
+impl Said {
+    fn of(solved: bool, evidence: impl Into<String>) -> Self {
+        let verdict = if solved { Verdict::Success } else { Verdict::Failure };
+        Self { verdict, evidence: evidence.into() }
+    }
+
+    /// The output holds no answer: the task is not solved.
+    fn no_answer(kind: &str, case: &Case<'_>) -> Self {
+        Self::of(false, format!("no {kind} in the output {}; expected {}", quoted(case.output), quoted(case.expected)))
+    }
+
+    /// Nobody can tell.
+    fn unknown(evidence: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Unknown, evidence: evidence.into() }
+    }
+
+    /// The expected answer is not one that the checker can read.
+    fn unreadable(kind: &str, case: &Case<'_>) -> Self {
+        Self::unknown(format!("the expected answer {} is no {kind}", quoted(case.expected)))
+    }
+
+    fn compared(solved: bool, got: &str, case: &Case<'_>) -> Self {
+        Self::of(solved, format!("expected {}, got {}", quoted(case.expected), quoted(got)))
+    }
+}
+
+/// A text in back quotes, cut to a readable length, in one line.
+fn quoted(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut shown: String = line.chars().take(EXCERPT).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    format!("`{shown}`")
+}
+
+/// Runs a table of hard cases: (expected, output, verdict).
+#[cfg(test)]
+fn check_table(check: impl Fn(&Case<'_>) -> Said, table: &[(&str, &str, Verdict)]) {
+    let mut wrong = Vec::new();
+    for (expected, output, verdict) in table {
+        let said = check(&Case { question: "", expected, output });
+        if said.verdict != *verdict {
+            wrong.push(format!("expected {expected:?}, output {output:?}: {:?}, {}", said.verdict, said.evidence));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), table.len(), wrong.join("\n"));
+}

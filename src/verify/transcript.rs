@@ -1,0 +1,141 @@
+//! What judges were asked and answered, on disk: an upstream that asks once and answers from its file afterwards.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Either, Full, Limited};
+use hyper::{Request, Response, header};
+use serde::{Deserialize, Serialize};
+
+use crate::proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream, UpstreamError};
+
+/// The largest request or reply that is kept, in bytes.
+const BODY_MAX: usize = 8 << 20;
+
+/// An upstream that keeps each question with its answer, one JSON line each, and answers an equal question from there.
+/// Without an upstream behind it, it only replays: an unknown question is an error, and no socket is there to ask.
+#[derive(Debug)]
+pub struct Transcript {
+    path: PathBuf,
+    behind: Option<Arc<dyn Upstream>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    answers: HashMap<String, String>,
+    file: Option<File>,
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    /// blake3 of path and body of the request.
+    key: String,
+    request: String,
+    reply: String,
+}
+
+impl Transcript {
+    /// Reads the file, if there is one; with an upstream behind, new answers are added to it.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or a line of it is none of ours.
+    pub fn open(path: &Path, behind: Option<Arc<dyn Upstream>>) -> io::Result<Self> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && behind.is_some() => String::new(),
+            Err(error) => return Err(error),
+        };
+        let mut answers = HashMap::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            match serde_json::from_str::<Line>(line) {
+                Ok(line) => drop(answers.insert(line.key, line.reply)),
+                // A line that a kill cut off was never answered to anybody.
+                Err(_) if !text.ends_with('\n') && number == text.lines().count() => {}
+                Err(error) => return Err(io::Error::other(format!("line {number} is no kept answer: {error}"))),
+            }
+        }
+        let file = match &behind {
+            Some(_) => {
+                let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+                if !text.is_empty() && !text.ends_with('\n') {
+                    file.write_all(b"\n")?;
+                }
+                Some(file)
+            }
+            None => None,
+        };
+        Ok(Self { path: path.to_owned(), behind, kept: Mutex::new(Kept { answers, file }) })
+    }
+
+    /// How many answers are kept.
+    pub fn len(&self) -> usize {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).answers.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    async fn answer(&self, request: Request<SentBody>) -> Result<Response<ReceivedBody>, UpstreamError> {
+        let (head, body) = request.into_parts();
+        let broken = |error: Box<dyn std::error::Error + Send + Sync>| UpstreamError::Closed(error);
+        let body = Limited::new(body, BODY_MAX).collect().await.map_err(broken)?.to_bytes();
+        let mut hash = blake3::Hasher::new();
+        let key = hash.update(head.uri.path().as_bytes()).update(b"\0").update(&body).finalize().to_hex().to_string();
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).answers.get(&key).cloned();
+        if let Some(reply) = kept {
+            return Ok(made(Bytes::from(reply)));
+        }
+        let Some(behind) = &self.behind else {
+            let why =
+                format!("`{}` holds no answer to this question, and nobody else may be asked", self.path.display());
+            return Err(UpstreamError::Unreachable(why.into()));
+        };
+        let response = behind.send(Request::from_parts(head, Either::Left(Full::new(body.clone())))).await?;
+        let (head, reply) = response.into_parts();
+        let reply = Limited::new(reply, BODY_MAX).collect().await.map_err(broken)?.to_bytes();
+        // Only whole answers are kept: an error may go away.
+        if head.status.is_success() {
+            self.keep(key, &body, &reply).map_err(|error| broken(error.into()))?;
+        }
+        Ok(Response::from_parts(head, ReceivedBody::Made(VecDeque::from([reply]))))
+    }
+
+    fn keep(&self, key: String, request: &[u8], reply: &[u8]) -> io::Result<()> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let line = Line { key, request: text(request), reply: text(reply) };
+        let mut written = serde_json::to_vec(&line)?;
+        written.push(b'\n');
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &mut kept.file {
+            file.write_all(&written)?;
+        }
+        kept.answers.insert(line.key, line.reply);
+        Ok(())
+    }
+}
+
+impl Upstream for Transcript {
+    fn name(&self) -> &str {
+        self.behind.as_ref().map_or("transcript", |behind| behind.name())
+    }
+
+    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        Box::pin(self.answer(request))
+    }
+}
+
+fn made(body: Bytes) -> Response<ReceivedBody> {
+    let mut response = Response::new(ReceivedBody::Made(VecDeque::from([body])));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}
