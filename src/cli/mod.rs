@@ -10,6 +10,7 @@ pub mod example;
 mod plan;
 mod repair;
 mod run;
+mod score;
 mod serve;
 mod settings;
 mod show;
@@ -72,6 +73,8 @@ enum Verb {
     Agents(agents::AgentsArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
+    /// Score predictions of who failed, where and how, beside rules without a model.
+    Score(score::ScoreArgs),
     /// Salvage a damaged recording into a new one.
     Repair(repair::RepairArgs),
     /// Run one of the example multi-agent systems.
@@ -208,6 +211,7 @@ impl Cli {
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
             Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
+            Verb::Score(arguments) => score::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Repair(arguments) => repair::run(arguments, json, &mut out),
             Verb::Example(arguments) => {
                 drop(out);

@@ -27,6 +27,7 @@ mod plans;
 mod program;
 mod readme;
 mod routing;
+mod score;
 mod scripted;
 mod secrets;
 mod shutdown;
