@@ -7,6 +7,8 @@ mod agents;
 mod config;
 mod demo;
 pub mod example;
+mod export;
+mod import;
 mod plan;
 mod repair;
 mod run;
@@ -73,6 +75,10 @@ enum Verb {
     Agents(agents::AgentsArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
+    /// Read Who&When, Aegis, AgenTracer or MAST files into a dataset, and report their defects.
+    Import(import::ImportArgs),
+    /// Write a dataset in the format of a trainer or benchmark.
+    Export(export::ExportArgs),
     /// Score predictions of who failed, where and how, beside rules without a model.
     Score(score::ScoreArgs),
     /// Salvage a damaged recording into a new one.
@@ -211,6 +217,8 @@ impl Cli {
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
             Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
+            Verb::Import(arguments) => import::run(arguments, json, &mut out).map(|finished| finished.say(global)),
+            Verb::Export(arguments) => export::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Score(arguments) => score::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Repair(arguments) => repair::run(arguments, json, &mut out),
             Verb::Example(arguments) => {

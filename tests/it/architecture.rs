@@ -181,7 +181,9 @@ fn field_names_of_apis_stay_in_surfaces() {
     {
         let tests = text.find("#[cfg(test)]").unwrap_or(text.len());
         for field in ["\"choices\"", "\"tool_calls\"", "\"response_format\"", "\"delta\"", "\"prompt_tokens\""] {
-            if text[..tests].contains(field) && !path.to_string_lossy().contains("tests") {
+            // Datasets of other people's formats are written in their words, which APIs share.
+            let foreign = path.parent().is_some_and(|dir| dir.ends_with("dataset/formats"));
+            if text[..tests].contains(field) && !path.to_string_lossy().contains("tests") && !foreign {
                 leaked.push(format!("{}: {room} knows {field}", path.display()));
             }
         }
