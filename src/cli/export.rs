@@ -28,7 +28,7 @@ pub(super) struct ExportArgs {
     /// Also labels that were delivered and are not proven.
     #[arg(long)]
     unverified: bool,
-    /// Your own attribution prompt: text with {question}, {conversation}, {gold_answer}, {modes}, {agents}.
+    /// Your own attribution prompt: text with `{question}`, `{conversation}`, `{gold_answer}`, `{modes}`, `{agents}`.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
     /// Tell the right answer in the prompt.

@@ -110,14 +110,11 @@ pub fn evaluate(golds: &[Gold], predictions: &[Prediction], base: i64) -> Result
     }
     let rows: Vec<Judged<'_>> =
         golds.iter().zip(&answers).map(|(gold, answer)| Judged { gold, answer: *answer, base }).collect();
-    let modes = sets(&rows, |gold| modes_of(gold), |answer| said(answer, |guess| guess.mode.as_deref().map(mode_key)));
-    let agents =
-        sets(&rows, |gold| agents_of(gold), |answer| said(answer, |guess| guess.agent.as_deref().map(agent_key)));
-    let pairs = sets(
-        &rows,
-        |gold| pairs_of(gold),
-        |answer| said(answer, |guess| Some((agent_key(guess.agent.as_deref()?), mode_key(guess.mode.as_deref()?)))),
-    );
+    let modes = sets(&rows, modes_of, |answer| said(answer, |guess| guess.mode.as_deref().map(mode_key)));
+    let agents = sets(&rows, agents_of, |answer| said(answer, |guess| guess.agent.as_deref().map(agent_key)));
+    let pairs = sets(&rows, pairs_of, |answer| {
+        said(answer, |guess| Some((agent_key(guess.agent.as_deref()?), mode_key(guess.mode.as_deref()?))))
+    });
     let per_mode = modes.as_ref().map(Tally::classes).unwrap_or_default();
     let mut warnings = warnings(&rows);
     warnings.extend(unknown.first().map(|first| {

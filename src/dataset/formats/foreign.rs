@@ -157,13 +157,11 @@ pub(super) fn spoken(step: &SampleStep) -> String {
 
 /// A text field, or a defect.
 pub(super) fn text_field(fields: &Map<String, Value>, name: &'static str, defects: &mut Defects) -> String {
-    match fields.get(name) {
-        Some(Value::String(text)) => text.clone(),
-        Some(_) | None => {
-            defects.add("missing-field", format!("`{name}` is no text"));
-            String::new()
-        }
+    if let Some(Value::String(text)) = fields.get(name) {
+        return text.clone();
     }
+    defects.add("missing-field", format!("`{name}` is no text"));
+    String::new()
 }
 
 /// Takes the fields that are not among the known ones.

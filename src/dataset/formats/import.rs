@@ -86,7 +86,7 @@ pub fn import(from: Source, path: &Path, out: &Path) -> Result<(Imported, Manife
     let mut writer = Writer::create(out)?;
     for file in &files {
         let name = file.strip_prefix(path).ok().filter(|name| !name.as_os_str().is_empty()).unwrap_or(file);
-        let name = if name == file.as_path() { file.file_name().map(Path::new).unwrap_or(file) } else { name };
+        let name = if name == file.as_path() { file.file_name().map_or(file.as_path(), Path::new) } else { name };
         let mut broken = None;
         read(file, &name.to_string_lossy(), &mut |place| match reader.row(place) {
             Some(sample) => writer.push(&sample).map_err(|error| broken = Some(error)).is_ok(),

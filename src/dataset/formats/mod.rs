@@ -3,6 +3,7 @@
 
 mod aegis;
 mod agentracer;
+mod atif;
 mod chat;
 mod contrastive;
 mod dpo;
@@ -10,9 +11,12 @@ mod export;
 mod foreign;
 mod gold;
 mod grpo;
+mod har;
 mod history;
 mod import;
+mod inspect;
 mod mast;
+mod otlp;
 mod prm;
 mod prompt;
 mod sft;
@@ -47,6 +51,10 @@ pub const ALL: &[&dyn Format] = &[
     &dpo::Dpo,
     &contrastive::Contrastive,
     &prm::Prm,
+    &inspect::Inspect,
+    &atif::Atif,
+    &otlp::Otlp,
+    &har::Har,
 ];
 
 /// JSON over several lines, indented by these bytes, with a line end.

@@ -73,12 +73,9 @@ impl Template {
     /// [`TemplateError`] when it shows no trace or names an unknown place.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         for (number, line) in text.lines().enumerate() {
-            for name in places(line).filter(|name| !PLACES.contains(name)) {
-                return Err(TemplateError::Unknown {
-                    line: number + 1,
-                    name: name.to_owned(),
-                    nearest: nearest(name, PLACES),
-                });
+            if let Some(name) = places(line).find(|name| !PLACES.contains(name)) {
+                let nearest = nearest(name, PLACES);
+                return Err(TemplateError::Unknown { line: number + 1, name: name.to_owned(), nearest });
             }
         }
         let shows = text.lines().flat_map(places).any(|name| name == "conversation");
@@ -115,15 +112,12 @@ impl Template {
         let mut rest = self.text.as_str();
         while let Some((before, after)) = rest.split_once('{') {
             text.push_str(before);
-            match after.split_once('}').filter(|(name, _)| PLACES.contains(name)) {
-                Some((name, behind)) => {
-                    text.push_str(&value(name));
-                    rest = behind;
-                }
-                None => {
-                    text.push('{');
-                    rest = after;
-                }
+            if let Some((name, behind)) = after.split_once('}').filter(|(name, _)| PLACES.contains(name)) {
+                text.push_str(&value(name));
+                rest = behind;
+            } else {
+                text.push('{');
+                rest = after;
             }
         }
         text + rest
@@ -166,7 +160,7 @@ fn joined(sample: &Sample, texts: &[Option<String>]) -> String {
             continue;
         };
         note_gone(&mut text, &mut gone);
-        text.push_str(&format!("Step {} - {}:\n{said}\n\n", step.step, step.agent));
+        text.extend(["Step ", &step.step.to_string(), " - ", step.agent.as_str(), ":\n", said, "\n\n"]);
     }
     note_gone(&mut text, &mut gone);
     text.truncate(text.trim_end().len());
@@ -175,7 +169,7 @@ fn joined(sample: &Sample, texts: &[Option<String>]) -> String {
 
 fn note_gone(text: &mut String, gone: &mut usize) {
     if *gone > 0 {
-        text.push_str(&format!("[… {gone} steps left out …]\n\n"));
+        text.extend(["[… ", &gone.to_string(), " steps left out …]\n\n"]);
         *gone = 0;
     }
 }

@@ -180,8 +180,7 @@ fn detected(row: &Map<String, Value>) -> Result<Value, &'static str> {
                 _ => Ok(said),
             }
         }
-        Some(detection @ Value::Array(_)) => Ok(detection.clone()),
-        Some(detection @ Value::Bool(_)) => Ok(detection.clone()),
+        Some(detection @ (Value::Array(_) | Value::Bool(_))) => Ok(detection.clone()),
         Some(detection @ Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(detection.clone()),
         Some(Value::Null) => match row.get("qwen_detection") {
             None => Ok(Value::Array(Vec::new())),

@@ -74,7 +74,7 @@ fn read(log: &str) -> BTreeMap<String, Said> {
         rest = after;
         // `[^:]+\.json:` takes everything up to the first colon.
         let Some((name, body)) = after.split_once(':') else { break };
-        if !name.ends_with(".json") || name == ".json" {
+        if name.strip_suffix(".json").is_none_or(str::is_empty) {
             continue;
         }
         let block = body.find("Prediction for").and_then(|end| body.get(..end)).unwrap_or(body);

@@ -38,6 +38,9 @@ pub enum ReadError {
     },
 }
 
+/// A row's line, the run that it names, and the row.
+pub(super) type Row = (usize, String, Value);
+
 /// What a model wrote about one run, before anything is read from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
@@ -57,7 +60,7 @@ pub struct Completion {
 pub fn predictions(text: &str) -> Result<Vec<Prediction>, ReadError> {
     Ok(match items(text)? {
         Items::Rows(rows) => {
-            let read = |(line, id, row): (usize, String, Value)| Prediction { id, line, answer: answer_of(&row) };
+            let read = |(line, id, row): Row| Prediction { id, line, answer: answer_of(&row) };
             rows.into_iter().map(read).collect()
         }
         Items::Blocks(blocks) => blocks
@@ -74,7 +77,7 @@ pub fn predictions(text: &str) -> Result<Vec<Prediction>, ReadError> {
 pub fn completions(text: &str) -> Result<Vec<Completion>, ReadError> {
     Ok(match items(text)? {
         Items::Rows(rows) => {
-            let read = |(line, id, row): (usize, String, Value)| Completion { id, line, text: text_of(&row) };
+            let read = |(line, id, row): Row| Completion { id, line, text: text_of(&row) };
             rows.into_iter().map(read).collect()
         }
         Items::Blocks(blocks) => blocks,
@@ -85,7 +88,7 @@ pub fn completions(text: &str) -> Result<Vec<Completion>, ReadError> {
 ///
 /// # Errors
 /// As [`predictions`].
-pub(super) fn json_rows(text: &str) -> Result<Option<Vec<(usize, String, Value)>>, ReadError> {
+pub(super) fn json_rows(text: &str) -> Result<Option<Vec<Row>>, ReadError> {
     Ok(match items(text)? {
         Items::Rows(rows) => Some(rows),
         Items::Blocks(_) => None,
@@ -93,7 +96,7 @@ pub(super) fn json_rows(text: &str) -> Result<Option<Vec<(usize, String, Value)>
 }
 
 enum Items {
-    Rows(Vec<(usize, String, Value)>),
+    Rows(Vec<Row>),
     Blocks(Vec<Completion>),
 }
 
@@ -114,7 +117,7 @@ fn items(text: &str) -> Result<Items, ReadError> {
     }
 }
 
-fn rows(text: &str) -> Result<Vec<(usize, String, Value)>, ReadError> {
+fn rows(text: &str) -> Result<Vec<Row>, ReadError> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match serde_json::from_str::<Value>(line) {
@@ -138,7 +141,7 @@ fn broken(error: &serde_json::Error, line: usize) -> ReadError {
     }
 }
 
-fn row(value: Value, line: usize) -> Result<(usize, String, Value), ReadError> {
+fn row(value: Value, line: usize) -> Result<Row, ReadError> {
     let id = ID.iter().find_map(|name| match value.get(*name)? {
         Value::String(id) => Some(id.clone()),
         Value::Number(id) => Some(id.to_string()),
