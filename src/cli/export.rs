@@ -4,10 +4,14 @@ use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::{Exit, Failure, Finished, score::dataset_failure};
-use crate::dataset::{
-    Dataset, Split,
-    formats::{self, ExportError, ExportManifest, Options, Template},
+use super::{Exit, Failure, Finished};
+use crate::{
+    dataset::{
+        Dataset, Split,
+        formats::{self, ExportError, ExportManifest, Lint, Options, Template},
+        lint::Rule,
+    },
+    trajectory::nearest,
 };
 
 /// Options of `export`.
@@ -37,6 +41,9 @@ pub(super) struct ExportArgs {
     /// Cut prompts to so many tokens (estimated); labelled steps stay, and are cut like all others.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(256..))]
     max_tokens: Option<u32>,
+    /// Export although lint found this; may be said several times.
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
     /// List the formats.
     #[arg(long)]
     list: bool,
@@ -58,7 +65,7 @@ pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Re
         return list(json, out);
     };
     let format = formats::format(to).map_err(failure)?;
-    let dataset = Dataset::open(dataset).map_err(dataset_failure)?;
+    let dataset = Dataset::open(dataset)?;
     let manifest = formats::export(&dataset, format, target, &options(arguments)?).map_err(failure)?;
     let summary = summary(&manifest);
     if !json {
@@ -80,7 +87,15 @@ fn options(arguments: &ExportArgs) -> Result<Options, Failure> {
             Template::parse(&text).map_err(|error| named(error.to_string()))?
         }
     };
+    let known = |name: &String| {
+        Rule::ALL.iter().copied().find(|rule| rule.name() == name).ok_or_else(|| {
+            let near = nearest(name, Rule::ALL.iter().map(|rule| rule.name()));
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            Failure::new(Exit::Usage, format!("unknown rule `{name}`: `aegis lint --rules` lists them{near}"))
+        })
+    };
     Ok(Options {
+        lint: Lint::RefuseBut(arguments.allow.iter().map(known).collect::<Result<_, _>>()?),
         template,
         gold_answer: arguments.gold_answer,
         tokens: arguments.max_tokens.and_then(|tokens| usize::try_from(tokens).ok()),
@@ -122,7 +137,9 @@ fn summary(manifest: &ExportManifest) -> String {
 
 fn failure(error: ExportError) -> Failure {
     match error {
-        ExportError::Dataset(error) => dataset_failure(error),
+        ExportError::Dataset(error) => error.into(),
+        error @ ExportError::Refused { .. } => Failure::new(Exit::Finding, error)
+            .hint("`aegis lint` shows all of it; `--allow RULE` accepts one rule's findings"),
         error @ (ExportError::UnknownFormat { .. } | ExportError::Occupied { .. }) => Failure::new(Exit::Usage, error),
         other => Failure::new(Exit::Recording, other),
     }

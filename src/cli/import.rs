@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::{Exit, Failure, Finished, escape, score::dataset_failure};
+use super::{Exit, Failure, Finished, escape};
 use crate::dataset::formats::{self, ImportError, Imported, Source};
 
 /// Most defects of one rule that are written out; all are in the report.
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Re
         From::Mast => Source::Mast,
     };
     let (imported, _) = formats::import(from, &arguments.path, &arguments.out).map_err(|error| match error {
-        ImportError::Dataset(error) => dataset_failure(error),
+        ImportError::Dataset(error) => error.into(),
         other => Failure::new(Exit::Usage, other),
     })?;
     if !json {

@@ -9,6 +9,7 @@ mod demo;
 pub mod example;
 mod export;
 mod import;
+mod lint;
 mod plan;
 mod repair;
 mod run;
@@ -16,6 +17,7 @@ mod score;
 mod serve;
 mod settings;
 mod show;
+mod stats;
 mod terminal;
 
 use std::{error::Error, fmt, io::Write};
@@ -81,6 +83,10 @@ enum Verb {
     Export(export::ExportArgs),
     /// Score predictions of who failed, where and how, beside rules without a model.
     Score(score::ScoreArgs),
+    /// Find what makes a dataset unfit to learn from or to measure with.
+    Lint(lint::LintArgs),
+    /// Count a dataset: balance, lengths, positions, twins, and whether injections give themselves away.
+    Stats(stats::StatsArgs),
     /// Salvage a damaged recording into a new one.
     Repair(repair::RepairArgs),
     /// Run one of the example multi-agent systems.
@@ -220,6 +226,14 @@ impl Cli {
             Verb::Import(arguments) => import::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Export(arguments) => export::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Score(arguments) => score::run(arguments, json, &mut out).map(|finished| finished.say(global)),
+            Verb::Lint(arguments) => {
+                drop(out);
+                lint::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Stats(arguments) => {
+                drop(out);
+                stats::run(arguments, global).map(|finished| finished.say(global))
+            }
             Verb::Repair(arguments) => repair::run(arguments, json, &mut out),
             Verb::Example(arguments) => {
                 drop(out);

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Exit, Failure, Finished};
 use crate::{
-    dataset::{Dataset, DatasetError, formats},
+    dataset::{Dataset, formats},
     score::{self, Gold, Profile, RewardKind, Scored, ScoringError},
 };
 
@@ -89,15 +89,10 @@ fn read(path: &Path) -> Result<String, Failure> {
 /// The labels of a dataset. Clean runs count as runs in which nobody failed.
 fn golds(path: &Path) -> Result<Vec<Gold>, Failure> {
     let mut golds = Vec::new();
-    for placed in Dataset::open(path).map_err(dataset_failure)?.samples() {
-        golds.extend(formats::gold(&placed.map_err(dataset_failure)?.sample));
+    for placed in Dataset::open(path)?.samples() {
+        golds.extend(formats::gold(&placed?.sample));
     }
     Ok(golds)
-}
-
-/// A dataset that cannot be read or written, by the exit code of its error.
-pub(super) fn dataset_failure(error: DatasetError) -> Failure {
-    Failure::new(if error.exit_code() == Exit::Usage.code() { Exit::Usage } else { Exit::Recording }, error)
 }
 
 fn rewards(

@@ -202,7 +202,7 @@ fn change(step: &Step, number: StepIndex, side: Side) -> Option<Change> {
         }
     };
     let [before, after] = match read {
-        [Some(before), Some(after)] if before != after => differing(before, after),
+        [Some(before), Some(after)] if before != after => differing(&before, &after),
         // The edit is not in the messages (a tool, a parameter), or no surface reads the body: the bodies say it.
         _ => bodies.map(|body| vec![raw(body)]),
     };
@@ -210,8 +210,8 @@ fn change(step: &Step, number: StepIndex, side: Side) -> Option<Change> {
 }
 
 /// The messages between the common beginning and the common end.
-fn differing(before: Vec<Said>, after: Vec<Said>) -> [Vec<Said>; 2] {
-    let head = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+fn differing(before: &[Said], after: &[Said]) -> [Vec<Said>; 2] {
+    let head = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     let (before, after) = (before.get(head..).unwrap_or_default(), after.get(head..).unwrap_or_default());
     let tail = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a == b).count();
     let middle = |all: &[Said]| all.get(..all.len() - tail).unwrap_or_default().to_vec();

@@ -10,14 +10,18 @@ pub mod formats;
 
 mod build;
 mod error;
+pub mod lint;
 mod order;
 mod read;
 mod sample;
 mod split;
+pub mod statistics;
 mod tasks;
 mod truth;
 mod write;
 
+#[cfg(test)]
+mod samples;
 #[cfg(test)]
 mod tests;
 

@@ -121,6 +121,11 @@ impl Index {
         self.entries.entry(placed.sample.id.clone()).or_insert(entry);
     }
 
+    /// How many samples are of a kind.
+    pub fn of_kind(&self, kind: Kind) -> usize {
+        self.entries.values().filter(|entry| entry.kind == kind).count()
+    }
+
     /// The place of a sample.
     pub fn get(&self, id: &str) -> Option<&Entry> {
         self.entries.get(id)
@@ -200,12 +205,12 @@ fn parse(line: &[u8], path: &Path, number: u64) -> Result<Sample, DatasetError> 
             Err(_) if error.is_eof() && !line.ends_with(b"\n") => {
                 lines_error(path, number, error.column(), "the file is cut: its last line has no end")
             }
-            Err(_) => lines_error(
-                path,
-                number,
-                error.column(),
-                format!("not a sample: {error}; foreign formats come in by `aegis import`"),
-            ),
+            Err(_) => {
+                let json = serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
+                let why = if json { "it has no `format`".to_owned() } else { error.to_string() };
+                let why = format!("not a sample: {why}; foreign formats come in by `aegis import`");
+                lines_error(path, number, error.column(), why)
+            }
         }),
     }
 }

@@ -23,7 +23,7 @@ const NEAR: f64 = 1e-9;
 struct Parts {
     open: char,
     close: char,
-    parts: Vec<String>,
+    members: Vec<String>,
 }
 
 impl Boxed {
@@ -49,16 +49,16 @@ fn last_line<'a>(case: &Case<'a>) -> Option<&'a str> {
 
 fn same(expected: &str, got: &str) -> bool {
     let (expected, got) = (parts(expected), parts(got));
-    if expected.parts.len() != got.parts.len() {
+    if expected.members.len() != got.members.len() {
         return false;
     }
     let bracketed = |parts: &Parts| parts.open == '(' || parts.open == '[';
     if bracketed(&expected) || bracketed(&got) {
-        let brackets = expected.parts.len() == 1 || (expected.open, expected.close) == (got.open, got.close);
-        return brackets && expected.parts.iter().zip(&got.parts).all(|(a, b)| equal(a, b));
+        let brackets = expected.members.len() == 1 || (expected.open, expected.close) == (got.open, got.close);
+        return brackets && expected.members.iter().zip(&got.members).all(|(a, b)| equal(a, b));
     }
-    let mut left = got.parts;
-    expected.parts.iter().all(|part| {
+    let mut left = got.members;
+    expected.members.iter().all(|part| {
         let place = left.iter().position(|candidate| equal(part, candidate));
         place.map(|place| left.swap_remove(place)).is_some()
     })
@@ -75,9 +75,9 @@ fn parts(text: &str) -> Parts {
     let wrapped = matches!(ends, ('(' | '[', ')' | ']')) || (set && ends == ('{', '}'));
     let split = split(if wrapped { inner } else { plain });
     if wrapped && (split.len() > 1 || set) {
-        return Parts { open: ends.0, close: ends.1, parts: split };
+        return Parts { open: ends.0, close: ends.1, members: split };
     }
-    Parts { open: ' ', close: ' ', parts: if wrapped { vec![plain.to_owned()] } else { split } }
+    Parts { open: ' ', close: ' ', members: if wrapped { vec![plain.to_owned()] } else { split } }
 }
 
 fn split(text: &str) -> Vec<String> {

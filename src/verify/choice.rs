@@ -46,7 +46,7 @@ impl Choice {
         let stated = answer::stated(case.expected).unwrap_or(case.expected);
         let expected = stated_letter(stated).or_else(|| by_words(stated, &listed));
         let Some(expected) = expected else { return Said::unreadable("choice", case) };
-        match self.given(case.output, &listed) {
+        match given(case.output, &listed) {
             Some(got) => Said::of(got == expected, format!("expected `{expected}`, got `{got}`")),
             None => Said::no_answer("single choice", case),
         }
@@ -63,21 +63,22 @@ impl Choice {
         };
         lines.into_iter().flatten().filter_map(choice).collect()
     }
+}
 
-    fn given(&self, output: &str, listed: &[(char, String)]) -> Option<char> {
-        if let Some(boxed) = answer::boxed(output) {
-            let plain = latex::plain(boxed);
-            return letter_in(&plain).or_else(|| by_words(&plain, listed));
-        }
-        if let Some(stated) = answer::stated(output) {
-            return stated_letter(stated).or_else(|| by_words(stated, listed));
-        }
-        if answer::denied(output) {
-            return None;
-        }
-        let last = output.lines().rev().find(|line| !line.trim().is_empty())?;
-        letter_in(last.trim()).or_else(|| by_words(last, listed)).or_else(|| only_named(output))
+/// The letter that the output gives.
+fn given(output: &str, listed: &[(char, String)]) -> Option<char> {
+    if let Some(boxed) = answer::boxed(output) {
+        let plain = latex::plain(boxed);
+        return letter_in(&plain).or_else(|| by_words(&plain, listed));
     }
+    if let Some(stated) = answer::stated(output) {
+        return stated_letter(stated).or_else(|| by_words(stated, listed));
+    }
+    if answer::denied(output) {
+        return None;
+    }
+    let last = output.lines().rev().find(|line| !line.trim().is_empty())?;
+    letter_in(last.trim()).or_else(|| by_words(last, listed)).or_else(|| only_named(output))
 }
 
 /// The letter of a text that is a letter, perhaps with its words: `C`, `(C)`, `C) Paris`.

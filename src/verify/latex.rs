@@ -16,13 +16,12 @@ fn convert(text: &str, out: &mut String, depth: usize) {
         let after = rest.get(c.len_utf8()..).unwrap_or_default();
         rest = match c {
             '\\' if depth < DEPTH => command(after, out, depth),
-            '$' | '~' => after,
+            '$' | '~' | '°' => after,
             '−' | '–' => push(out, "-", after),
             '×' | '·' | '⋅' => push(out, "*", after),
             '÷' => push(out, "/", after),
             '√' => push(out, "sqrt", after),
             'π' => push(out, "pi", after),
-            '°' => after,
             '{' => push(out, "(", after),
             '}' => push(out, ")", after),
             other => {

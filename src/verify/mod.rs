@@ -15,6 +15,9 @@ mod quantity;
 mod transcript;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 use std::{path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
@@ -104,6 +107,12 @@ impl Said {
     fn compared(solved: bool, got: &str, case: &Case<'_>) -> Self {
         Self::of(solved, format!("expected {}, got {}", quoted(case.expected), quoted(got)))
     }
+}
+
+/// Whether a text says the expected answer word for word, as [`Normalised`] reads it.
+pub fn same_words(expected: &str, got: &str) -> bool {
+    let expected = normalised::words(expected);
+    !expected.is_empty() && expected == normalised::words(got)
 }
 
 /// A text in back quotes, cut to a readable length, in one line.

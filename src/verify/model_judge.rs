@@ -61,7 +61,7 @@ impl ModelJudge {
         let mut last = Said::unknown("the judge was never asked");
         for attempt in 0..self.attempts.clamp(1, 10) {
             let asked = self.question(case, attempt);
-            let limit = Duration::try_from_secs_f64(self.timeout_s).unwrap_or(Duration::from_secs(60));
+            let limit = Duration::try_from_secs_f64(self.timeout_s).unwrap_or(Duration::from_mins(1));
             let said = match tokio::time::timeout(limit, ask(&**upstream, asked)).await {
                 Ok(Ok(answer)) => read(&answer),
                 Ok(Err(why)) => Err(why),

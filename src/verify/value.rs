@@ -84,7 +84,7 @@ impl Reader<'_> {
         if !self.take("^") {
             return Some(base);
         }
-        self.deeper(|reader| reader.signed()).map(|exponent| base.powf(exponent))
+        self.deeper(Self::signed).map(|exponent| base.powf(exponent))
     }
 
     fn atom(&mut self) -> Option<f64> {
@@ -92,10 +92,10 @@ impl Reader<'_> {
             return Some(std::f64::consts::PI);
         }
         if self.take("sqrt") {
-            return self.deeper(|reader| reader.atom()).map(f64::sqrt);
+            return self.deeper(Self::atom).map(f64::sqrt);
         }
         if self.take("(") {
-            let value = self.deeper(|reader| reader.sum())?;
+            let value = self.deeper(Self::sum)?;
             return self.take(")").then_some(value);
         }
         self.number()

@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import environments, programs, sdks
+from runner import environments, formats, programs, sdks
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -19,6 +19,7 @@ def main():
     options = arguments()
     suites = {name: (sdks.test, name, ROOT) for name in sdks.names()}
     suites |= {folder.name: (programs.test, folder) for folder in programs.folders(ROOT)}
+    suites[formats.NAME] = (formats.test, ROOT)
     if options.list:
         print("\n".join(suites))
         return 0

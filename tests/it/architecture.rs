@@ -46,7 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
-    ("dataset", &["verify", "score", "recording", "surface", "trajectory"]),
+    ("dataset", &["verify", "score", "recording", "manipulator", "surface", "trajectory"]),
     ("verify", &["launch", "proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
     ("simulator", &["proxy", "surface", "trajectory"]),

@@ -12,12 +12,13 @@ use serde_json::Value;
 
 use super::{
     ALL,
+    admit::{refuse, taken},
     prompt::{Cut, Prompt, Template},
     sink::{FileHash, Sink},
 };
 use crate::{
-    dataset::{Dataset, DatasetError, Entry, Index, Kind, Sample, Split},
-    trajectory::{LabelStatus, nearest},
+    dataset::{Dataset, DatasetError, Entry, Index, Kind, Sample, Split, lint::Rule},
+    trajectory::nearest,
 };
 
 /// The format of the manifest.
@@ -126,6 +127,24 @@ pub struct Options {
     pub split: Option<Split>,
     /// Also labels that were delivered and are not proven.
     pub unverified: bool,
+    /// What lint's findings lead to.
+    pub lint: Lint,
+}
+
+/// What lint's findings lead to. Samples that were imported are as their source has them: what is wrong with them was
+/// reported then, and refuses nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lint {
+    /// A finding refuses the export, but for those of these rules.
+    RefuseBut(Vec<Rule>),
+    /// Lint is not asked.
+    Ignore,
+}
+
+impl Default for Lint {
+    fn default() -> Self {
+        Lint::RefuseBut(Vec::new())
+    }
 }
 
 impl Options {
@@ -186,6 +205,18 @@ pub enum ExportError {
         /// The nearest.
         nearest: Option<&'static str>,
     },
+    /// Lint found something.
+    #[error("lint refuses the dataset: {findings} findings, the first {rule} in `{sample}`: {what}")]
+    Refused {
+        /// How many.
+        findings: usize,
+        /// The first one's rule.
+        rule: &'static str,
+        /// Its sample.
+        sample: String,
+        /// What it says.
+        what: String,
+    },
     /// The dataset cannot be read.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
@@ -240,6 +271,7 @@ pub fn export(
     out: &Path,
     options: &Options,
 ) -> Result<ExportManifest, ExportError> {
+    refuse(dataset, &options.lint)?;
     let mut sink = Sink::create(format.shape(), out)?;
     let mut manifest = ExportManifest {
         format: MANIFEST,
@@ -285,24 +317,6 @@ impl ExportManifest {
             self.cut.shortened_steps += cut.shortened_steps as u64;
             self.cut.dropped_steps += cut.dropped_steps as u64;
         }
-    }
-}
-
-/// Whether a sample is wanted. Imported labels are what their source says; ours are wanted proven.
-fn taken(sample: &Sample, format: &dyn Format, options: &Options) -> Result<(), Unfit> {
-    if options.split.is_some() && sample.split != options.split {
-        return Err(Unfit("another part of the dataset"));
-    }
-    match sample.kind {
-        Kind::Benign => return Err(Unfit("an injection without harm")),
-        Kind::Clean if !format.takes_clean() => return Err(Unfit("a clean run")),
-        Kind::Clean | Kind::Failure => {}
-    }
-    let foreign = sample.extra.contains_key("format");
-    match sample.label.as_ref().map(|truth| truth.status) {
-        Some(LabelStatus::Withdrawn) => Err(Unfit("a withdrawn label")),
-        Some(LabelStatus::Delivered) if !foreign && !options.unverified => Err(Unfit("a label that is not proven")),
-        _ => Ok(()),
     }
 }
 

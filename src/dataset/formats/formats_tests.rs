@@ -18,8 +18,13 @@ fn dataset(dir: &Path, samples: &[Sample]) -> Dataset {
     Dataset::open(dir).expect("a dataset")
 }
 
+/// The samples here are too small for lint; that it is asked has its own test.
+fn unchecked() -> Options {
+    Options { lint: Lint::Ignore, ..Options::default() }
+}
+
 fn exported(dataset: &Dataset, to: &str, out: &Path) -> ExportManifest {
-    export(dataset, format(to).expect("a format"), out, &Options::default()).expect("exported")
+    export(dataset, format(to).expect("a format"), out, &unchecked()).expect("exported")
 }
 
 fn rows(path: &Path) -> Vec<Value> {
@@ -116,13 +121,30 @@ fn what_is_not_wanted_is_left_out_and_counted() {
     assert_eq!((&file["mistake_step"], &file["mistake_agent"]), (&json!("1"), &json!("solver")));
     assert_eq!(file["system_prompt"]["critic"], json!("you are the critic"));
     assert_eq!(file["history"][0], json!({"content": "planner says 0", "role": "assistant", "name": "planner"}));
-    let options = Options { unverified: true, ..Options::default() };
+    let options = Options { unverified: true, ..unchecked() };
     assert_eq!(export(&dataset, format("whowhen").expect("a format"), &out, &options).expect("exported").written, 2);
-    let none = Options { split: Some(crate::dataset::Split::Test), ..Options::default() };
+    let none = Options { split: Some(crate::dataset::Split::Test), ..unchecked() };
     assert_eq!(
         export(&dataset, format("sft").expect("a format"), &dir.path().join("s"), &none).expect("exported").written,
         0
     );
+}
+
+#[test]
+fn lint_refuses_what_is_ours_and_not_what_was_imported() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut ours = failure("a", 4);
+    ours.label.as_mut().expect("labelled").errors[0].step = Some(9);
+    let one = dataset(&dir.path().join("d"), &[ours.clone()]);
+    let out = dir.path().join("out");
+    let write = |dataset: &Dataset, options: &Options| export(dataset, format("sft").expect("a format"), &out, options);
+    let refused = write(&one, &Options::default()).expect_err("a stray step");
+    assert!(matches!(refused, ExportError::Refused { .. }) && !out.exists(), "{refused}");
+    let all = Options { lint: Lint::RefuseBut(crate::dataset::lint::Rule::ALL.to_vec()), ..Options::default() };
+    assert_eq!(write(&one, &all).expect("allowed").written, 1);
+    ours.extra = json!({"format": "whowhen"}).as_object().cloned().expect("an object");
+    let two = dataset(&dir.path().join("e"), &[ours]);
+    assert_eq!(write(&two, &Options::default()).expect("imported").written, 1);
 }
 
 #[test]
@@ -136,22 +158,19 @@ fn an_export_that_fails_leaves_what_was_there() {
     fs::write(&path, format!("{}\n{{\"format\":1\n", serde_json::to_string(&failure("z", 3)).expect("JSON")))
         .expect("written");
     let bad = Dataset::open(&path).expect("a file");
-    let error =
-        export(&bad, format("sft").expect("a format"), &out, &Options::default()).expect_err("a cut line").to_string();
+    let error = export(&bad, format("sft").expect("a format"), &out, &unchecked()).expect_err("a cut line").to_string();
     assert!(error.contains("bad.jsonl:2"), "{error}");
     assert_eq!(fs::read(&out).expect("a file"), before);
     let error = format("sftt").expect_err("unknown").to_string();
     assert!(error.contains("did you mean `sft`?"), "{error}");
     fs::create_dir(dir.path().join("mine")).expect("made");
     fs::write(dir.path().join("mine/thesis.txt"), "x").expect("written");
-    assert!(
-        export(&good, format("whowhen").expect("a format"), &dir.path().join("mine"), &Options::default()).is_err()
-    );
+    assert!(export(&good, format("whowhen").expect("a format"), &dir.path().join("mine"), &unchecked()).is_err());
     assert!(dir.path().join("mine/thesis.txt").is_file());
     let mut stray = failure("s", 3);
     stray.extra = json!({"format": "whowhen", "file": "../evil.json"}).as_object().cloned().expect("an object");
     let stray = dataset(&dir.path().join("e"), &[stray]);
-    let error = export(&stray, format("whowhen").expect("a format"), &dir.path().join("w"), &Options::default());
+    let error = export(&stray, format("whowhen").expect("a format"), &dir.path().join("w"), &unchecked());
     assert!(matches!(error, Err(ExportError::StrayFile { .. })) && !dir.path().join("evil.json").exists());
 }
 

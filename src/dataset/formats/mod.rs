@@ -1,6 +1,7 @@
 //! Foreign formats, one file each: what they are read from and written to. [`ALL`] is the list; a format is one file and
 //! one line of it. [`import()`] reads the four that hold labels of others, [`export()`] writes all of them.
 
+mod admit;
 mod aegis;
 mod agentracer;
 mod atif;
@@ -30,7 +31,7 @@ mod formats_tests;
 mod testing;
 
 pub use export::{
-    Context, CutTotal, ExportError, ExportManifest, Format, Options, Piece, Shape, Unfit, export, format,
+    Context, CutTotal, ExportError, ExportManifest, Format, Lint, Options, Piece, Shape, Unfit, export, format,
 };
 pub use foreign::{Defect, RULES};
 pub use gold::gold;

@@ -1,0 +1,87 @@
+//! `aegis lint DATASET`: what makes a dataset unfit to learn from or to measure with.
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Exit, Failure, Finished, Format, Global, escape};
+use crate::dataset::{
+    Dataset, DatasetError,
+    lint::{self, Report, Rule},
+};
+
+/// Options of `lint`.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code 1 says that something was found. `aegis export` refuses what lint refuses.")]
+pub(super) struct LintArgs {
+    /// A directory with dataset.jsonl, or a JSONL file of samples.
+    #[arg(value_name = "DATASET", required_unless_present = "rules")]
+    dataset: Option<PathBuf>,
+    /// Show the rules and what they mean.
+    #[arg(long)]
+    rules: bool,
+    /// How many findings of each rule are shown; 0 shows all.
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    show: usize,
+}
+
+pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Failure> {
+    if arguments.rules {
+        return rules(global);
+    }
+    let path = arguments.dataset.clone().unwrap_or_default();
+    let report = Dataset::open(&path).and_then(|dataset| lint::lint(&dataset)).map_err(Failure::from)?;
+    if global.format == Format::Text {
+        write(&report, arguments.show).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let (found, counts) = (report.findings.len(), report.counts());
+    let summary = match found {
+        0 => format!("{} samples, nothing found", report.samples),
+        _ => format!("{} samples, {found} findings of {} rules", report.samples, counts.len()),
+    };
+    let exit = if report.is_clean() { Exit::Ok } else { Exit::Finding };
+    let rules: serde_json::Map<_, _> =
+        counts.iter().map(|(rule, count)| (rule.name().to_owned(), json!(count))).collect();
+    let data = json!({"samples": report.samples, "findings": report.findings, "rules": rules});
+    Ok(Finished { exit, summary, data })
+}
+
+fn write(report: &Report, show: usize) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let counts = report.counts();
+    for (rule, count) in counts {
+        writeln!(out, "{}  {count}  {}", rule.name(), rule.meaning())?;
+        let of_rule = report.findings.iter().filter(|finding| finding.rule == rule);
+        let shown = if show == 0 { usize::MAX } else { show };
+        for finding in of_rule.take(shown) {
+            let line = if finding.line > 0 { format!(":{}", finding.line) } else { String::new() };
+            let sample = if finding.sample.is_empty() { String::new() } else { format!(" {}", finding.sample) };
+            let place = format!("{}{line}{sample}", finding.file.display());
+            writeln!(out, "  {}: {}", escape(&place), escape(&finding.what))?;
+        }
+        if count > shown {
+            writeln!(out, "  … and {} more; `--show 0` shows all", count - shown)?;
+        }
+    }
+    Ok(())
+}
+
+fn rules(global: &Global) -> Result<Finished, Failure> {
+    if global.format == Format::Text {
+        let mut out = std::io::stdout().lock();
+        for rule in Rule::ALL {
+            let written = writeln!(out, "{:20}{}", rule.name(), rule.meaning());
+            written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        }
+    }
+    let all: Vec<_> = Rule::ALL.iter().map(|rule| json!({"rule": rule.name(), "meaning": rule.meaning()})).collect();
+    Ok(Finished { exit: Exit::Ok, summary: format!("{} rules", all.len()), data: json!({"rules": all}) })
+}
+
+impl From<DatasetError> for Failure {
+    fn from(error: DatasetError) -> Self {
+        let exit = if error.exit_code() == Exit::Usage.code() { Exit::Usage } else { Exit::Recording };
+        Self::new(exit, error)
+    }
+}

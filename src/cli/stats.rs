@@ -1,0 +1,99 @@
+//! `aegis stats DATASET`: what is in a dataset, how balanced it is, and whether its injections give themselves away.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::Args;
+
+use super::{Exit, Failure, Finished, Format, Global, escape};
+use crate::dataset::{
+    Dataset,
+    statistics::{self, Statistics, Summary},
+};
+
+/// Options of `stats`.
+#[derive(Debug, Args)]
+pub(super) struct StatsArgs {
+    /// A directory with dataset.jsonl, or a JSONL file of samples.
+    #[arg(value_name = "DATASET")]
+    dataset: PathBuf,
+    /// Also write a self-contained page with plots.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Failure> {
+    let dataset = Dataset::open(&arguments.dataset).map_err(Failure::from)?;
+    let counted = statistics::statistics(&dataset).map_err(Failure::from)?;
+    if let Some(path) = &arguments.html {
+        let name = arguments.dataset.file_name().unwrap_or(arguments.dataset.as_os_str()).to_string_lossy();
+        let page = statistics::page(&counted, &format!("Dataset {name}"));
+        let written = fs::write(path, page);
+        written.map_err(|error| {
+            let hint = "choose a place that can be written to: --html FILE";
+            Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())).hint(hint)
+        })?;
+    }
+    if global.format == Format::Text {
+        write(&counted, &mut io::stdout().lock()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let failures = counted.kinds.get("failure").copied().unwrap_or_default();
+    let summary = format!("{} samples of {} tasks, {failures} failures", counted.samples, counted.tasks);
+    let data = serde_json::to_value(&counted).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(Finished { exit: Exit::Ok, summary, data })
+}
+
+fn write(counted: &Statistics, out: &mut dyn Write) -> io::Result<()> {
+    let labels = &counted.labels;
+    row(out, "samples", counted.kinds.iter())?;
+    row(out, "parts", counted.splits.iter())?;
+    row(out, "systems", counted.systems.iter())?;
+    row(out, "backends", counted.backends.iter())?;
+    row(out, "modes", labels.modes.iter())?;
+    if let Some(even) = labels.mode_evenness {
+        writeln!(out, "{:14}{even:.2} of 1; {} of 14 modes missing", "evenness", labels.modes_missing.len())?;
+    }
+    row(out, "manipulators", labels.manipulators.iter())?;
+    row(out, "sides", labels.sides.iter())?;
+    for (name, summary) in [
+        ("steps", &counted.lengths.steps),
+        ("characters", &counted.lengths.characters),
+        ("tokens asked", &counted.lengths.input_tokens),
+        ("answered", &counted.lengths.output_tokens),
+    ] {
+        let Summary { min, median, mean, max, .. } = summary;
+        writeln!(out, "{name:14}min {min}  median {median}  mean {mean:.1}  max {max}")?;
+    }
+    row(out, "error at step", counted.position.step.iter())?;
+    writeln!(out, "{:14}{} of {} errors", "at first call", counted.position.first_call, labels.errors)?;
+    let twins = &counted.twins;
+    writeln!(out, "{:14}{} clean, {} failures paired, {} not", "twins", twins.clean, twins.paired, twins.unpaired)?;
+    for agent in &counted.agents {
+        let name = escape(&format!("{} · {}", agent.system, agent.agent));
+        writeln!(out, "{:14}{name}: {} steps, {} errors", "agent", agent.steps, agent.errors)?;
+    }
+    for probed in &counted.probe {
+        let figure = match (probed.auc, probed.interval) {
+            (Some(auc), Some((low, high))) => format!("AUC {auc:.2} ({low:.2} to {high:.2})"),
+            _ => "too few for a figure".to_owned(),
+        };
+        let tells: Vec<_> = probed.tells.iter().map(|tell| format!("`{tell}`")).collect();
+        let tells = if tells.is_empty() { String::new() } else { format!("; tells: {}", tells.join(" ")) };
+        let line = format!("{}: {figure}, {} replies{tells}", probed.manipulator, probed.injected);
+        writeln!(out, "{:14}{}", "detectability", escape(&line))?;
+    }
+    Ok(())
+}
+
+fn row<'a, L: std::fmt::Display + 'a>(
+    out: &mut dyn Write,
+    name: &str,
+    counts: impl Iterator<Item = (&'a L, &'a u64)>,
+) -> io::Result<()> {
+    let counts: Vec<_> = counts.map(|(label, count)| format!("{label} {count}")).collect();
+    let all = if counts.is_empty() { "none".to_owned() } else { counts.join(" · ") };
+    writeln!(out, "{name:14}{}", escape(&all))
+}

@@ -1,0 +1,142 @@
+//! Rules about several samples. What is kept of each is small: hashes, its task, its place.
+
+use std::collections::{BTreeMap, HashMap};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{Noted, Rule, quoted};
+use crate::{
+    dataset::{Entry, Placed, Sample, SampleStep, Split, split::words},
+    trajectory::StepIndex,
+};
+
+/// What earlier samples leave to later ones.
+#[derive(Debug, Default)]
+pub(super) struct Across {
+    /// Samples by id.
+    pub(super) ids: HashMap<String, Entry>,
+    /// Samples that name a twin: id, twin and place.
+    pub(super) paired: Vec<Entry>,
+    /// Runs with their labels, by hash.
+    runs: HashMap<u64, String>,
+    /// Steps by hash: the task that they were first seen in.
+    steps: HashMap<u64, u32>,
+    /// Tasks by id: number, question and answer.
+    tasks: HashMap<String, (u32, u64)>,
+    /// Parts of the dataset by the words of the question.
+    splits: HashMap<u64, Split>,
+    /// Samples in a part, and in none.
+    parted: (u64, u64),
+    taxonomies: BTreeMap<String, String>,
+}
+
+impl Across {
+    pub(super) fn add(&mut self, placed: &Placed, noted: &mut Noted<'_>) {
+        let sample = &placed.sample;
+        let place = Entry { file: placed.file, line: placed.line, offset: placed.offset, kind: sample.kind };
+        if self.ids.contains_key(&sample.id) {
+            noted.note(Rule::DuplicateId, format!("another sample has the id {}", quoted(&sample.id)));
+        }
+        self.ids.entry(sample.id.clone()).or_insert(place);
+        self.paired.push(place);
+        let task = self.task(sample, noted);
+        self.split(sample, noted);
+        self.taxonomy(sample, noted);
+        self.repeated(sample, task, noted);
+    }
+
+    fn task(&mut self, sample: &Sample, noted: &mut Noted<'_>) -> u32 {
+        let number = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
+        let said = hash_of([sample.task.question.as_str(), &sample.task.answer]);
+        let (number, first) = *self.tasks.entry(sample.task.id.clone()).or_insert((number, said));
+        if first != said {
+            let id = quoted(&sample.task.id);
+            noted.note(Rule::TaskDiffers, format!("task {id} has another question or answer than before"));
+        }
+        number
+    }
+
+    fn split(&mut self, sample: &Sample, noted: &mut Noted<'_>) {
+        let Some(split) = sample.split else {
+            self.parted.1 += 1;
+            if self.parted.0 > 0 {
+                noted.note(Rule::SplitByTask, "the sample is in no part of the dataset, others are");
+            }
+            return;
+        };
+        if self.parted.0 == 0 && self.parted.1 > 0 {
+            noted.note(Rule::SplitByTask, "the sample is in a part of the dataset, those before it are in none");
+        }
+        self.parted.0 += 1;
+        let first = *self.splits.entry(hash_of([words(&sample.task.question).as_str()])).or_insert(split);
+        if first != split {
+            let (was, is) = (format!("{first:?}").to_lowercase(), format!("{split:?}").to_lowercase());
+            let id = quoted(&sample.task.id);
+            noted.note(Rule::SplitByTask, format!("the question of task {id} is in `{was}` and in `{is}`"));
+        }
+    }
+
+    fn taxonomy(&mut self, sample: &Sample, noted: &mut Noted<'_>) {
+        let modes = sample.label.iter().flat_map(|label| &label.errors).filter_map(|error| error.failure_mode.as_ref());
+        for mode in modes {
+            let known = self.taxonomies.contains_key(&mode.taxonomy);
+            if let Some((first, id)) = self.taxonomies.iter().next().filter(|_| !known) {
+                let what = format!("{} here, {} in sample {}", quoted(&mode.taxonomy), quoted(first), quoted(id));
+                noted.note(Rule::OneTaxonomy, what);
+            }
+            self.taxonomies.entry(mode.taxonomy.clone()).or_insert_with(|| sample.id.clone());
+        }
+    }
+
+    /// Whether the run, or most of its steps, stand elsewhere too.
+    fn repeated(&mut self, sample: &Sample, task: u32, noted: &mut Noted<'_>) {
+        let mut run = Xxh3::new();
+        let (mut shared, mut speaking) = (0, 0);
+        for (index, step) in (0..).zip(&sample.steps) {
+            let (hash, said) = fingerprint(sample, index, step);
+            run.update(&hash.to_le_bytes());
+            if !said {
+                continue;
+            }
+            speaking += 1;
+            shared += u32::from(*self.steps.entry(hash).or_insert(task) != task);
+        }
+        let errors = sample.label.as_ref().map(|label| serde_json::to_string(&label.errors).unwrap_or_default());
+        run.update(errors.unwrap_or_default().as_bytes());
+        run.update(sample.system.as_bytes());
+        run.update(sample.task.id.as_bytes());
+        match self.runs.get(&run.digest()) {
+            Some(other) if !sample.steps.is_empty() && *other != sample.id => {
+                noted.note(Rule::DuplicateSample, format!("sample {} holds the same run", quoted(other)));
+            }
+            Some(_) => {}
+            None => drop(self.runs.insert(run.digest(), sample.id.clone())),
+        }
+        if shared >= 2 && 2 * shared > speaking {
+            noted.note(Rule::SharedSteps, format!("{shared} of {speaking} steps stand in runs of other tasks too"));
+        }
+    }
+}
+
+/// A step by what was asked and answered, and whether anything was.
+pub(super) fn fingerprint(sample: &Sample, index: StepIndex, step: &SampleStep) -> (u64, bool) {
+    let mut hash = Xxh3::new();
+    let mut length = 0;
+    let input = sample.input(index).unwrap_or_default();
+    let texts = input.into_iter().chain(&step.output).flat_map(super::super::Said::texts);
+    for text in std::iter::once(step.agent.as_str()).chain(texts) {
+        length += text.len();
+        hash.update(text.as_bytes());
+        hash.update(&[0]);
+    }
+    (hash.digest(), length > step.agent.as_str().len())
+}
+
+fn hash_of<const N: usize>(texts: [&str; N]) -> u64 {
+    let mut hash = Xxh3::new();
+    for text in texts {
+        hash.update(text.as_bytes());
+        hash.update(&[0]);
+    }
+    hash.digest()
+}

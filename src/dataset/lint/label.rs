@@ -1,0 +1,147 @@
+//! Rules about a label: that it points at what is there, and at what was changed.
+
+use super::{Noted, Rule, is_injected, quoted};
+use crate::{
+    dataset::{Change, Kind, LabelledError, Sample, SampleStep, Truth},
+    trajectory::{LabelStatus, Side, nearest},
+};
+
+pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
+    if sample.kind == Kind::Clean {
+        if sample.label.is_some() || sample.clean_twin.is_some() {
+            noted.note(Rule::CleanLabelled, "a clean run has neither label nor twin");
+        }
+        return;
+    }
+    let Some(label) = sample.label.as_ref().filter(|label| !label.errors.is_empty()) else {
+        noted.note(Rule::LabelMissing, "expected a label with at least one error");
+        return;
+    };
+    if label.status == LabelStatus::Withdrawn {
+        noted.note(Rule::LabelWithdrawn, "later evidence contradicts the label");
+    }
+    if is_injected(sample) && sample.kind == Kind::Failure {
+        proven(label, noted);
+    }
+    for (number, error) in label.errors.iter().enumerate() {
+        points(sample, error, noted);
+        mode(sample, error, noted);
+        if label.errors.get(..number).unwrap_or_default().iter().any(|other| same(other, error)) {
+            noted.note(Rule::DuplicateLabel, format!("`{}` at step {} stands twice", error.agent, shown(error)));
+        }
+        if is_injected(sample) {
+            changed(sample, label, error, noted);
+        }
+    }
+    for change in &label.changes {
+        let named = |error: &LabelledError| {
+            error.step == Some(change.step) && error.side.is_none_or(|side| side == change.side)
+        };
+        if !label.errors.iter().any(named) {
+            let side = side(change.side);
+            noted.note(Rule::UnlabelledChange, format!("the {side} of step {} was changed", change.step));
+        }
+    }
+}
+
+fn proven(label: &Truth, noted: &mut Noted<'_>) {
+    let Some(evidence) = label.evidence.as_ref().filter(|_| label.status == LabelStatus::Verified) else {
+        noted.note(Rule::Unproven, "expected status `verified` with the runs that prove it");
+        return;
+    };
+    for (what, tally) in [("clean runs", evidence.clean), ("controls", evidence.controls)] {
+        if !tally.all() {
+            noted.note(Rule::Unproven, format!("{} of {} {what} passed", tally.passed, tally.of));
+        }
+    }
+}
+
+/// Whether agent, step, instance and call of an error fit the steps.
+fn points(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
+    let agents = sample.agents();
+    let exists = agents.contains(&&error.agent);
+    if !exists {
+        let near = nearest(error.agent.as_str(), agents.iter().map(|agent| agent.as_str()));
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        noted.note(Rule::AgentExists, format!("no step is by {}{hint}", quoted(error.agent.as_str())));
+    }
+    let Some(number) = error.step else {
+        // A format that labels agents alone says so by having no steps in any of its labels.
+        if is_injected(sample) {
+            noted.note(Rule::StepExists, format!("the error of `{}` names no step", error.agent));
+        }
+        return;
+    };
+    let Some(step) = sample.steps.get(number as usize) else {
+        let what = format!("step {number} of {} steps, counted from 0", sample.steps.len());
+        noted.note(Rule::StepExists, what);
+        return;
+    };
+    let made = |step: &SampleStep| step.agent == error.agent && step.instance == error.instance;
+    let fits = made(step) && error.call.is_none_or(|call| call == step.call);
+    if exists && !fits {
+        let before = (number as usize).checked_sub(1).and_then(|before| sample.steps.get(before));
+        let off = before.is_some_and(|before| made(before) && error.call.is_none_or(|call| call == before.call));
+        let hint = if off { "; the step before is: the label looks counted from 1" } else { "" };
+        let what = format!("step {number} is call {} of `{}`, not of `{}`{hint}", step.call, step.agent, error.agent);
+        noted.note(Rule::AgentAtStep, what);
+    }
+    if step.ambiguous {
+        noted.note(Rule::AmbiguousStep, format!("step {number} may belong to another agent than `{}`", step.agent));
+    }
+}
+
+fn mode(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
+    let Some(mode) = &error.failure_mode else {
+        if is_injected(sample) {
+            noted.note(Rule::UnknownMode, format!("the error of `{}` has no failure mode", error.agent));
+        }
+        return;
+    };
+    match mode.known() {
+        Err(error) => noted.note(Rule::UnknownMode, error.to_string()),
+        Ok(known) if known.name() != mode.name => {
+            let what = format!("{} is {}, not {}", mode.code, quoted(known.name()), quoted(&mode.name));
+            noted.note(Rule::UnknownMode, what);
+        }
+        Ok(_) => {}
+    }
+}
+
+/// Whether bytes differ at the labelled step, and the step shows what was delivered.
+fn changed(sample: &Sample, label: &Truth, error: &LabelledError, noted: &mut Noted<'_>) {
+    let Some(number) = error.step else { return };
+    let hashed = !error.before.is_empty() && !error.after.is_empty() && error.before != error.after;
+    let its = |change: &&Change| {
+        change.step == number && error.side.is_none_or(|side| side == change.side) && change.before != change.after
+    };
+    let Some(change) = label.changes.iter().find(its).filter(|_| hashed) else {
+        noted.note(Rule::NothingChanged, format!("nothing differs at step {number}"));
+        return;
+    };
+    let Some(step) = sample.steps.get(number as usize) else { return };
+    if change.side == Side::Response {
+        let delivered = change.after.iter().any(|said| Some(said) == step.output.as_ref() || said.role == "other");
+        if !delivered {
+            noted.note(Rule::NotDelivered, format!("the output of step {number} is not what the label delivered"));
+        }
+    } else if step.output.is_none() {
+        noted.note(Rule::NotDelivered, format!("step {number} got no answer to its changed request"));
+    }
+}
+
+fn same(a: &LabelledError, b: &LabelledError) -> bool {
+    (&a.agent, a.instance, a.step, &a.failure_mode, a.side, a.injection)
+        == (&b.agent, b.instance, b.step, &b.failure_mode, b.side, b.injection)
+}
+
+fn shown(error: &LabelledError) -> String {
+    error.step.map_or_else(|| "?".to_owned(), |step| step.to_string())
+}
+
+fn side(side: Side) -> &'static str {
+    match side {
+        Side::Request => "request",
+        Side::Response => "response",
+    }
+}

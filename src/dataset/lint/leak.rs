@@ -1,0 +1,134 @@
+//! Rules about what a tracer is shown: nothing in it may tell that, where or by what an error was planted.
+
+use std::{borrow::Cow, sync::LazyLock};
+
+use regex::Regex;
+
+use super::{Noted, Rule, quoted};
+use crate::{
+    dataset::{Change, Place, Said, Sample},
+    manipulator,
+    trajectory::Side,
+};
+
+/// Shortest added text that counts as an instruction, in characters.
+const INSTRUCTION_MIN: usize = 20;
+/// Shortest id that is looked for, in bytes.
+const ID_MIN: usize = 6;
+
+/// Words that only a program which plants errors writes.
+static VOCABULARY: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let mut words = vec![
+        r"FM-[1-3]\.[1-6]".to_owned(),
+        "x-aegis-[a-z]+".to_owned(),
+        "aegis-proxy".to_owned(),
+        "prompt[ _-]injection".to_owned(),
+        "response[ _-]corruption".to_owned(),
+        "fault[ _-]injection".to_owned(),
+        "injected[ _-](?:error|fault|failure|step|agent)s?".to_owned(),
+        "injection[ _-](?:plan|strategy|target)".to_owned(),
+        "failure_mode".to_owned(),
+        r"(?:\w*_)?(?:attacked|corrupted|injected)_(?:solution|answer|output|response)".to_owned(),
+        "mistake_(?:agent|step|reason)".to_owned(),
+        "faulty_agents?".to_owned(),
+        "is_injection_successful".to_owned(),
+        "malicious_action_description".to_owned(),
+    ];
+    // Names of one word are words of the language too.
+    let names = manipulator::listed().into_iter().map(|(name, ..)| name).filter(|name| name.contains('_'));
+    words.extend(names.map(regex::escape));
+    Regex::new(&format!(r"(?i)\b(?:{})\b", words.join("|"))).ok()
+});
+
+static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?:/home/|/Users/|/root/|/var/folders/|/tmp/)[\w.-]+[^\s`'\x22)]*|[A-Za-z]:\\+Users\\+[\w.-]+").ok()
+});
+
+static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"\bsk-[A-Za-z0-9_-]{20,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{22,}",
+        r"|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAIza[0-9A-Za-z_-]{35}|\bhf_[A-Za-z0-9]{30,}|\bglpat-[A-Za-z0-9_-]{20,}",
+        r"|-----BEGIN [A-Z ]*PRIVATE KEY|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
+        r"|(?i:\bbearer\s+[a-z0-9._~+/-]{24,})"
+    ))
+    .ok()
+});
+
+pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
+    let question = sample.task.question.as_str();
+    for (rule, pattern) in [(Rule::Vocabulary, &*VOCABULARY), (Rule::MachinePath, &*PATH)] {
+        let Some(pattern) = pattern else { continue };
+        let found = sample.shown().filter(|(place, _)| *place != Place::Task).find_map(|(place, text)| {
+            // What the task itself says is no leak.
+            let leaked = pattern.find_iter(text).find(|found| !question.contains(found.as_str()))?;
+            Some((place, leaked.as_str()))
+        });
+        if let Some((place, leaked)) = found {
+            noted.note(rule, format!("{} stands in {}", quoted(leaked), name(place)));
+        }
+    }
+    ids(sample, noted);
+    instructions(sample, noted);
+    keys(sample, noted);
+}
+
+fn ids(sample: &Sample, noted: &mut Noted<'_>) {
+    let twin = sample.clean_twin.as_deref();
+    let ids = std::iter::once(sample.id.as_str()).chain(twin).filter(|id| id.len() >= ID_MIN);
+    for id in ids {
+        if let Some((place, _)) = sample.shown().find(|(_, text)| text.contains(id)) {
+            noted.note(Rule::RunId, format!("{} stands in {}", quoted(id), name(place)));
+        }
+    }
+}
+
+/// Looks for what an edit added to a request, and only added: an order that no agent of the system gave.
+fn instructions(sample: &Sample, noted: &mut Noted<'_>) {
+    let changes = sample.label.iter().flat_map(|label| &label.changes);
+    for change in changes.filter(|change| change.side == Side::Request) {
+        for added in added(change) {
+            let told = sample.task.question.contains(&*added);
+            let leaked = sample.shown().find(|(_, text)| !told && text.contains(&*added));
+            if let Some((place, _)) = leaked {
+                noted.note(Rule::LeakedInstruction, format!("{} stands in {}", quoted(&added), name(place)));
+            }
+        }
+    }
+}
+
+/// The texts that were added to messages, or as messages of their own.
+fn added(change: &Change) -> Vec<Cow<'_, str>> {
+    let long = |text: &str| text.chars().count() >= INSTRUCTION_MIN;
+    let beside = |after: &Said| change.before.iter().find(|before| before.role == after.role);
+    let added = change.after.iter().filter_map(|after| match beside(after) {
+        None => Some(after.text.trim()),
+        Some(before) if before.text.is_empty() => None,
+        Some(before) => {
+            let added = after.text.strip_prefix(&before.text).or_else(|| after.text.strip_suffix(&before.text));
+            added.map(str::trim)
+        }
+    });
+    added.filter(|added| long(added)).map(Cow::Borrowed).collect()
+}
+
+/// Keys are looked for everywhere, the label included.
+fn keys(sample: &Sample, noted: &mut Noted<'_>) {
+    let Some(pattern) = &*KEY else { return };
+    let Ok(text) = serde_json::to_string(sample) else { return };
+    if let Some(found) = pattern.find(&text) {
+        // Never the key itself.
+        let kind: String = found.as_str().chars().take(5).collect();
+        noted.note(Rule::Key, format!("something that looks like a key (`{kind}…`) stands in the sample"));
+    }
+}
+
+fn name(place: Place) -> String {
+    match place {
+        Place::Task => "the question".to_owned(),
+        Place::Answer => "the final answer".to_owned(),
+        Place::Agent(step) => format!("the agent's name of step {step}"),
+        Place::Input(step) => format!("the input of step {step}"),
+        Place::Output(step) => format!("the output of step {step}"),
+        Place::Tool => "a tool".to_owned(),
+    }
+}

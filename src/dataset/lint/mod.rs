@@ -1,0 +1,241 @@
+//! Lint: what makes a dataset unfit to learn from or to measure with, each defect under a name of its own.
+//!
+//! Rules about one sample are in [`shape`], [`label`] and [`leak`]; a failure beside its clean twin in [`twin`]; rules
+//! about several samples in [`across`]. A dataset is read once from front to back, and twins by their place; memory
+//! grows with the number of samples, not with their size.
+
+#[macro_use]
+mod list;
+
+mod across;
+mod label;
+mod leak;
+mod shape;
+mod twin;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use serde::{Serialize, Serializer};
+
+use super::{Dataset, DatasetError, MANIFEST_FILE, Manifest, Placed, Sample};
+use across::Across;
+use twin::Twins;
+
+rules! {
+    // The file.
+    NotASample "not-a-sample" "a line is no sample of a format that this version reads";
+    ManifestDiffers "manifest-differs" "`dataset.json` does not fit the files beside it";
+    BenignApart "benign-apart" "a benign injection stands among failures, or a failure among benign ones";
+    // One sample.
+    TaskMissing "task-missing" "the task has no id, no question or no answer";
+    NoSteps "no-steps" "the run has no step";
+    StepBase "step-base" "steps are not numbered 0, 1, 2, … without a gap";
+    EmptyStep "empty-step" "a step that is not labelled got no answer";
+    InputBroken "input-broken" "a step's input continues one that is not there";
+    UpstreamError "upstream-error" "the upstream's own error ended a step";
+    OutcomeDiffers "outcome-differs" "the outcome is not what this kind of sample has";
+    RightAnswer "right-answer" "the sample is a failure, but its final answer is the expected one";
+    ReplicatedBlock "replicated-block" "two or more steps stand there twice in a row, word for word";
+    // Its label.
+    LabelMissing "label-missing" "a failure or benign run has no label, or one without errors";
+    CleanLabelled "clean-labelled" "a clean run has a label or a twin";
+    LabelWithdrawn "label-withdrawn" "the label was withdrawn";
+    Unproven "unproven" "an injected failure is not verified, or its clean runs or controls are missing or failed";
+    AgentExists "agent-exists" "the label names an agent that made no step";
+    StepExists "step-exists" "the label names a step that is not there, or none";
+    AgentAtStep "agent-at-step" "another agent, instance or call made the labelled step";
+    AmbiguousStep "ambiguous-step" "the labelled step may belong to another agent";
+    DuplicateLabel "duplicate-label" "the label says the same error twice";
+    UnknownMode "unknown-mode" "the failure mode is missing, unknown, or has another mode's name";
+    NothingChanged "nothing-changed" "no bytes differ at the labelled step";
+    NotDelivered "not-delivered" "the labelled step does not show the text that was delivered";
+    UnlabelledChange "unlabelled-change" "a step was changed that the label does not name";
+    // What a tracer is shown.
+    Vocabulary "vocabulary" "words of injections, labels or this program stand in what is trained on";
+    LeakedInstruction "leaked-instruction" "an injected instruction stands in what is trained on";
+    RunId "run-id" "an id of a sample stands in what is trained on";
+    MachinePath "machine-path" "a path of the machine that made it stands in what is trained on";
+    Key "key" "a key stands in the sample";
+    // Twins.
+    TwinMissing "twin-missing" "an injected failure has no clean twin in the dataset";
+    TwinDiffers "twin-differs" "the twin is of another task or system, or is no clean run";
+    PrefixDiffers "prefix-differs" "failure and twin differ before the first injected error";
+    // Several samples.
+    DuplicateId "duplicate-id" "two samples have one id";
+    DuplicateSample "duplicate-sample" "two samples hold the same run with the same label";
+    SharedSteps "shared-steps" "most steps of the run stand in runs of other tasks too";
+    TaskDiffers "task-differs" "two samples give one task another question or answer";
+    SplitByTask "split-by-task" "one task is in two parts of the dataset, or only some samples are in a part";
+    OneTaxonomy "one-taxonomy" "failure modes are of several taxonomies or versions";
+}
+
+/// A defect and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The rule that is broken.
+    pub rule: Rule,
+    /// The file.
+    pub file: PathBuf,
+    /// The line, 1-based; 0 where the file as a whole is meant.
+    pub line: u64,
+    /// The sample; empty where none is meant.
+    pub sample: String,
+    /// What is wrong, with the values.
+    pub what: String,
+}
+
+/// What lint says of a dataset.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Report {
+    /// Samples that were read.
+    pub samples: u64,
+    /// The defects, in the order of files and lines.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether nothing was found.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// How often each rule is broken.
+    pub fn counts(&self) -> BTreeMap<Rule, usize> {
+        let mut counts = BTreeMap::new();
+        for finding in &self.findings {
+            *counts.entry(finding.rule).or_default() += 1;
+        }
+        counts
+    }
+}
+
+/// Lints a dataset.
+///
+/// # Errors
+/// A file cannot be read; a line that is no sample is a finding.
+pub fn lint(dataset: &Dataset) -> Result<Report, DatasetError> {
+    let mut report = Report::default();
+    let mut across = Across::default();
+    for placed in dataset.samples() {
+        let placed = match placed {
+            Ok(placed) => placed,
+            Err(error @ DatasetError::Io { .. }) => return Err(error),
+            Err(error) => {
+                report.findings.push(unread(&error));
+                continue;
+            }
+        };
+        report.samples += 1;
+        let file = dataset.files().get(placed.file).cloned().unwrap_or_default();
+        let mut noted = Noted::new(&mut report, file, &placed);
+        shape::check(&placed, dataset, &mut noted);
+        label::check(&placed.sample, &mut noted);
+        leak::check(&placed.sample, &mut noted);
+        across.add(&placed, &mut noted);
+    }
+    Twins::of(dataset, &across).check(&mut report)?;
+    report.findings.extend(manifest(dataset)?);
+    let number = |finding: &Finding| dataset.files().iter().position(|file| *file == finding.file);
+    report.findings.sort_by_key(|finding| (number(finding), finding.line));
+    Ok(report)
+}
+
+/// Takes findings about one sample.
+struct Noted<'a> {
+    report: &'a mut Report,
+    file: PathBuf,
+    line: u64,
+    sample: String,
+}
+
+impl<'a> Noted<'a> {
+    fn new(report: &'a mut Report, file: PathBuf, placed: &Placed) -> Self {
+        Self { report, file, line: placed.line, sample: placed.sample.id.clone() }
+    }
+
+    fn note(&mut self, rule: Rule, what: impl Into<String>) {
+        self.report.findings.push(Finding {
+            rule,
+            file: self.file.clone(),
+            line: self.line,
+            sample: self.sample.clone(),
+            what: what.into(),
+        });
+    }
+}
+
+fn unread(error: &DatasetError) -> Finding {
+    let (file, line, what) = match error {
+        DatasetError::Line { path, line, column, why } => (path.clone(), *line, format!("column {column}: {why}")),
+        DatasetError::Future { path, line, .. } => (path.clone(), *line, error.to_string()),
+        _ => (PathBuf::new(), 0, error.to_string()),
+    };
+    Finding { rule: Rule::NotASample, file, line, sample: String::new(), what }
+}
+
+/// Compares the files with the manifest beside them, where there is one.
+fn manifest(dataset: &Dataset) -> Result<Vec<Finding>, DatasetError> {
+    let Some(dir) = dataset.files().first().and_then(|file| file.parent()) else { return Ok(Vec::new()) };
+    let path = dir.join(MANIFEST_FILE);
+    let failed = |path: &Path, source| DatasetError::Io { doing: "read", path: path.to_owned(), source };
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(failed(&path, source)),
+    };
+    let finding = |file: &Path, what: String| Finding {
+        rule: Rule::ManifestDiffers,
+        file: file.to_owned(),
+        line: 0,
+        sample: String::new(),
+        what,
+    };
+    let known: Manifest = match serde_json::from_slice(&text) {
+        Ok(known) => known,
+        Err(error) => return Ok(vec![finding(&path, format!("`{MANIFEST_FILE}` is no manifest: {error}"))]),
+    };
+    let mut findings = Vec::new();
+    for file in dataset.files() {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let hash = hash_of(file).map_err(|source| failed(file, source))?;
+        match known.files.get(name.as_ref()) {
+            Some(facts) if facts.blake3 == hash => {}
+            Some(_) => findings.push(finding(file, format!("`{name}` has another hash than `{MANIFEST_FILE}` says"))),
+            None if known.files.is_empty() => {}
+            None => findings.push(finding(file, format!("`{MANIFEST_FILE}` does not know `{name}`"))),
+        }
+    }
+    Ok(findings)
+}
+
+fn hash_of(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = blake3::Hasher::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let read = file.read(&mut buffer)?;
+        let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else { break };
+        hash.update(bytes);
+    }
+    Ok(hash.finalize().to_hex().to_string())
+}
+
+/// Whether the sample's label is one of an injection, which has a control, a twin and a change.
+fn is_injected(sample: &Sample) -> bool {
+    sample.label.as_ref().is_some_and(|label| label.definition == "injected")
+}
+
+/// A text in back quotes, cut to a readable length, in one line.
+fn quoted(text: &str) -> String {
+    let shown: String = text.chars().take(80).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    format!("`{shown}{more}`")
+}

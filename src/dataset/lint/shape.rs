@@ -1,0 +1,119 @@
+//! Rules about a sample as it stands: task, steps, outcome.
+
+use super::{Noted, Rule, quoted};
+use crate::{
+    dataset::{BENIGN_FILE, Dataset, FILE, Kind, Placed, Sample, SampleStep},
+    trajectory::{StepIndex, Verdict},
+    verify::same_words,
+};
+
+pub(super) fn check(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
+    let sample = &placed.sample;
+    place(placed, dataset, noted);
+    task(sample, noted);
+    steps(sample, noted);
+    outcome(sample, noted);
+    if let Some(first) = replicated(sample) {
+        noted.note(Rule::ReplicatedBlock, format!("the steps from {first} on are those before them, word for word"));
+    }
+}
+
+fn place(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
+    let name = dataset.files().get(placed.file).and_then(|file| file.file_name()).unwrap_or_default();
+    let benign = placed.sample.kind == Kind::Benign;
+    if (benign && name == FILE) || (!benign && name == BENIGN_FILE) {
+        let kind = if benign { "a benign sample" } else { "a sample that is not benign" };
+        noted.note(Rule::BenignApart, format!("{kind} stands in `{}`", name.to_string_lossy()));
+    }
+}
+
+fn task(sample: &Sample, noted: &mut Noted<'_>) {
+    for (what, text) in [("id", &sample.task.id), ("question", &sample.task.question), ("answer", &sample.task.answer)]
+    {
+        // A task that its own checker decides may have no answer in words.
+        let needless = what == "answer" && sample.task.check.is_some();
+        if text.trim().is_empty() && !needless {
+            noted.note(Rule::TaskMissing, format!("the task has no {what}"));
+        }
+    }
+}
+
+fn steps(sample: &Sample, noted: &mut Noted<'_>) {
+    if sample.steps.is_empty() {
+        noted.note(Rule::NoSteps, "expected at least one step");
+    }
+    if let Some((index, step)) = (0..).zip(&sample.steps).find(|(index, step)| step.step != *index) {
+        let base = sample.steps.first().is_some_and(|first| first.step == 1);
+        let hint = if base { "; the steps look numbered from 1" } else { "" };
+        noted.note(Rule::StepBase, format!("step {} stands at place {index}{hint}", step.step));
+    }
+    let labelled = sample.label.as_ref().map(super::super::Truth::steps).unwrap_or_default();
+    for (index, step) in (0..).zip(&sample.steps) {
+        let lives = step
+            .output
+            .as_ref()
+            .is_some_and(|said| !said.text.trim().is_empty() || !said.calls.is_empty() || said.opaque > 0);
+        let labelled = labelled.contains(&index);
+        if step.status.is_some_and(|status| status == 429 || status >= 500) && !labelled {
+            let status = step.status.unwrap_or_default();
+            noted.note(Rule::UpstreamError, format!("step {index} ended with status {status}"));
+        } else if !lives && !labelled {
+            noted.note(Rule::EmptyStep, format!("step {index} (`{}`) got no answer", step.agent));
+        }
+        if step.input.is_some() && sample.input(index).is_none() {
+            noted.note(Rule::InputBroken, format!("the input of step {index} continues one that is not there"));
+        }
+    }
+}
+
+fn outcome(sample: &Sample, noted: &mut Noted<'_>) {
+    let expected = match sample.kind {
+        Kind::Failure => Verdict::Failure,
+        Kind::Clean | Kind::Benign => Verdict::Success,
+    };
+    if sample.outcome != expected {
+        let kind = format!("{:?}", sample.kind).to_lowercase();
+        noted.note(Rule::OutcomeDiffers, format!("a {kind} sample has the outcome {}", word(sample.outcome)));
+    } else if let Some(label) = sample.label.as_ref().filter(|label| label.outcome != sample.outcome) {
+        let (own, run) = (word(label.outcome), word(sample.outcome));
+        noted.note(Rule::OutcomeDiffers, format!("the label says {own}, the run {run}"));
+    }
+    if sample.kind == Kind::Failure && same_words(&sample.task.answer, &sample.final_answer) {
+        noted.note(Rule::RightAnswer, format!("the final answer is {}", quoted(&sample.final_answer)));
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Success => "success",
+        Verdict::Failure => "failure",
+        Verdict::Unknown => "unknown",
+    }
+}
+
+/// The first step of a block of two or more that repeats the block before it.
+fn replicated(sample: &Sample) -> Option<StepIndex> {
+    let whole: Vec<_> = (0..).zip(&sample.steps).map(|(index, step)| Entire::of(sample, index, step)).collect();
+    let longest = whole.len() / 2;
+    (2..=longest.min(64)).find_map(|length| {
+        let place = whole.windows(2 * length).position(|pair| {
+            let (first, second) = pair.split_at(length);
+            first == second && first.iter().any(|step| step.said)
+        })?;
+        StepIndex::try_from(place + length).ok()
+    })
+}
+
+/// A step by what was asked and answered.
+#[derive(Debug, PartialEq, Eq)]
+struct Entire {
+    hash: u64,
+    said: bool,
+}
+
+impl Entire {
+    fn of(sample: &Sample, index: StepIndex, step: &SampleStep) -> Self {
+        let (hash, said) = super::across::fingerprint(sample, index, step);
+        Self { hash, said }
+    }
+}

@@ -1,0 +1,253 @@
+//! The detectability probe: can a shallow classifier tell an injected reply from the clean twin's?
+//!
+//! Logistic regression over hashed words and pairs of words, digits masked, cross-validated so that no task is on both
+//! sides. An injection that it tells with ease would teach a tracer the injection's style instead of the error.
+
+use std::collections::BTreeMap;
+
+use super::Probed;
+use crate::dataset::{Dataset, DatasetError, Index, Kind, LabelledError, Sample, SampleStep, split::words};
+
+/// Slots of hashed features.
+const SLOTS: usize = 1 << 15;
+/// Most features of one reply.
+const FEATURES: usize = 400;
+/// Most pairs that are looked at, so that memory is bounded; they are drawn by the hash of their id.
+const PAIRS: usize = 4000;
+/// Parts of the cross-validation.
+const FOLDS: u64 = 5;
+/// Fewest replies of each class, and fewest tasks, for a figure.
+const FEWEST: usize = 10;
+/// Rounds of training.
+const ROUNDS: u32 = 12;
+const RATE: f64 = 0.5;
+const DECAY: f64 = 1e-4;
+/// Words that are named as tells.
+const TELLS: usize = 6;
+
+/// A reply as numbers.
+#[derive(Debug, Clone)]
+struct Reply {
+    features: Vec<u32>,
+    injected: bool,
+    fold: u64,
+    task: u64,
+}
+
+/// Replies by manipulator, and the words behind the features.
+#[derive(Debug, Default)]
+struct Replies {
+    of: BTreeMap<String, Vec<Reply>>,
+    words: BTreeMap<u32, String>,
+}
+
+/// Probes all manipulators together, then each.
+pub(super) fn probe(dataset: &Dataset, index: &Index) -> Result<Vec<Probed>, DatasetError> {
+    let replies = gather(dataset, index)?;
+    if replies.of.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all: Vec<Reply> = replies.of.values().flatten().cloned().collect();
+    let mut probed = vec![probed("all", &all, &replies.words)];
+    probed.extend(replies.of.iter().map(|(manipulator, own)| self::probed(manipulator, own, &replies.words)));
+    Ok(probed)
+}
+
+fn gather(dataset: &Dataset, index: &Index) -> Result<Replies, DatasetError> {
+    let failures = index.of_kind(Kind::Failure);
+    // A draw by id is the same whatever the order of the file.
+    let share = (PAIRS as u64).saturating_mul(u64::MAX / (failures as u64).max(1));
+    let mut replies = Replies::default();
+    let mut last: Option<Sample> = None;
+    for placed in dataset.samples() {
+        let failure = placed?.sample;
+        let drawn = failures <= PAIRS || hash(&failure.id) < share;
+        let Some(twin) = failure.clean_twin.clone().filter(|_| failure.kind == Kind::Failure && drawn) else {
+            continue;
+        };
+        let Some(entry) = index.get(&twin) else { continue };
+        let twin = match last.take().filter(|last| last.id == twin) {
+            Some(twin) => twin,
+            None => dataset.at(entry)?,
+        };
+        for error in failure.label.iter().flat_map(|label| &label.errors) {
+            replies.pair(&failure, &twin, error);
+        }
+        last = Some(twin);
+    }
+    Ok(replies)
+}
+
+impl Replies {
+    fn pair(&mut self, failure: &Sample, twin: &Sample, error: &LabelledError) {
+        let step = error.step.and_then(|step| failure.steps.get(step as usize));
+        let Some((operator, step)) = error.operator.as_ref().zip(step) else { return };
+        let its =
+            |other: &&SampleStep| (&other.agent, other.instance, other.call) == (&step.agent, step.instance, step.call);
+        let Some(other) = twin.steps.iter().find(its) else { return };
+        let (Some(said), Some(clean)) = (&step.output, &other.output) else { return };
+        let task = hash(&words(&failure.task.question));
+        for (text, injected) in [(&said.text, true), (&clean.text, false)] {
+            let features = self.features(text);
+            let reply = Reply { features, injected, fold: task % FOLDS, task };
+            self.of.entry(operator.clone()).or_default().push(reply);
+        }
+    }
+
+    /// The slots of words and pairs of words, digits masked so that no number is learnt by heart.
+    fn features(&mut self, text: &str) -> Vec<u32> {
+        let masked: String =
+            text.chars().flat_map(char::to_lowercase).map(|c| if c.is_numeric() { '0' } else { c }).collect();
+        let words: Vec<&str> = masked.split_whitespace().collect();
+        let pairs = words.windows(2).map(|pair| pair.join(" "));
+        let mut features = Vec::new();
+        for gram in words.iter().map(|word| (*word).to_owned()).chain(pairs).take(FEATURES) {
+            let slot = u32::try_from(hash(&gram) % SLOTS as u64).unwrap_or_default();
+            features.push(slot);
+            self.words.entry(slot).or_insert_with(|| gram.chars().take(40).collect());
+        }
+        features.sort_unstable();
+        features.dedup();
+        features
+    }
+}
+
+fn probed(manipulator: &str, replies: &[Reply], words: &BTreeMap<u32, String>) -> Probed {
+    let injected = replies.iter().filter(|reply| reply.injected).count();
+    let clean = replies.len() - injected;
+    let mut tasks: Vec<u64> = replies.iter().map(|reply| reply.task).collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let enough = injected >= FEWEST && clean >= FEWEST && tasks.len() >= FEWEST;
+    let auc = enough.then(|| {
+        let scored = (0..FOLDS).flat_map(|fold| {
+            let (left_out, rest): (Vec<&Reply>, Vec<&Reply>) = replies.iter().partition(|reply| reply.fold == fold);
+            let model = Model::train(&rest);
+            left_out.into_iter().map(move |reply| (model.score(&reply.features), reply.injected)).collect::<Vec<_>>()
+        });
+        area(scored.collect())
+    });
+    let tells = auc.filter(|auc| *auc > 0.5).map(|_| Model::train(&replies.iter().collect::<Vec<_>>()).tells(words));
+    Probed {
+        manipulator: manipulator.to_owned(),
+        injected: injected as u64,
+        clean: clean as u64,
+        auc,
+        interval: auc.map(|auc| interval(auc, injected, clean)),
+        tells: tells.unwrap_or_default(),
+    }
+}
+
+/// Logistic regression, one weight a slot.
+struct Model {
+    weights: Vec<f64>,
+    bias: f64,
+}
+
+impl Model {
+    /// Stochastic gradient descent in a fixed order, so that the figure is the same each time.
+    fn train(replies: &[&Reply]) -> Self {
+        let mut model = Self { weights: vec![0.0; SLOTS], bias: 0.0 };
+        let mut order: Vec<(u64, &&Reply)> = (0u64..).map(|number| hash(&number.to_string())).zip(replies).collect();
+        order.sort_by_key(|(key, _)| *key);
+        for round in 0..ROUNDS {
+            let rate = RATE / f64::from(round + 1).sqrt();
+            for (_, reply) in &order {
+                model.step(reply, rate);
+            }
+        }
+        model
+    }
+
+    fn step(&mut self, reply: &Reply, rate: f64) {
+        let value = scale(&reply.features);
+        let wanted = if reply.injected { 1.0 } else { 0.0 };
+        let slip = wanted - 1.0 / (1.0 + (-self.score(&reply.features)).exp());
+        self.bias += rate * slip * 0.1;
+        for slot in &reply.features {
+            if let Some(weight) = self.weights.get_mut(*slot as usize) {
+                *weight += rate * (slip * value - DECAY * *weight);
+            }
+        }
+    }
+
+    fn score(&self, features: &[u32]) -> f64 {
+        let sum: f64 = features.iter().filter_map(|slot| self.weights.get(*slot as usize)).sum();
+        self.bias + sum * scale(features)
+    }
+
+    fn tells(&self, words: &BTreeMap<u32, String>) -> Vec<String> {
+        let mut heavy: Vec<(f64, &String)> = words
+            .iter()
+            .filter_map(|(slot, word)| self.weights.get(*slot as usize).map(|weight| (*weight, word)))
+            .filter(|(weight, _)| *weight > 0.05)
+            .collect();
+        heavy.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+        heavy.into_iter().take(TELLS).map(|(_, word)| word.clone()).collect()
+    }
+}
+
+/// Long replies weigh no more than short ones.
+#[expect(clippy::cast_precision_loss, reason = "at most a few hundred features")]
+fn scale(features: &[u32]) -> f64 {
+    1.0 / (features.len().max(1) as f64).sqrt()
+}
+
+/// The share of (injected, clean) pairs in which the injected one scores higher; ties count half.
+#[expect(clippy::cast_precision_loss, reason = "ranks are far below 2^52")]
+fn area(mut scored: Vec<(f64, bool)>) -> f64 {
+    scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let injected = scored.iter().filter(|(_, injected)| *injected).count();
+    let clean = scored.len() - injected;
+    let (mut ranks, mut begin) = (0.0, 0);
+    while let Some((score, _)) = scored.get(begin) {
+        let rest = scored.get(begin..).unwrap_or_default();
+        let tied = rest.iter().take_while(|(other, _)| other == score).count().max(1);
+        let ours = rest.iter().take(tied).filter(|(_, injected)| *injected).count();
+        let middle = begin as f64 + (tied as f64 + 1.0) / 2.0;
+        ranks += ours as f64 * middle;
+        begin += tied;
+    }
+    let pairs = (injected * clean) as f64;
+    if pairs == 0.0 { 0.5 } else { (ranks - (injected * (injected + 1)) as f64 / 2.0) / pairs }
+}
+
+/// Hanley and McNeil's 95 % interval of an area.
+#[expect(clippy::cast_precision_loss, reason = "counts of replies")]
+fn interval(auc: f64, injected: usize, clean: usize) -> (f64, f64) {
+    let (injected, clean) = (injected as f64, clean as f64);
+    let (q1, q2) = (auc / (2.0 - auc), 2.0 * auc * auc / (1.0 + auc));
+    let variance = auc * (1.0 - auc) + (injected - 1.0) * (q1 - auc * auc) + (clean - 1.0) * (q2 - auc * auc);
+    let spread = 1.96 * (variance.max(0.0) / (injected * clean)).sqrt();
+    ((auc - spread).max(0.0), (auc + spread).min(1.0))
+}
+
+fn hash(text: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas() {
+        for (scored, expected) in [
+            (vec![(0.1, false), (0.9, true)], 1.0),
+            (vec![(0.9, false), (0.1, true)], 0.0),
+            (vec![(0.5, false), (0.5, true)], 0.5),
+            (vec![(0.1, false), (0.2, true), (0.3, false), (0.4, true)], 0.75),
+            (vec![(0.1, true)], 0.5),
+        ] {
+            assert!((area(scored.clone()) - expected).abs() < 1e-12, "{scored:?}");
+        }
+    }
+
+    #[test]
+    fn a_perfect_area_has_no_spread() {
+        let (low, high) = interval(1.0, 20, 20);
+        assert!((low - 1.0).abs() < 1e-9 && (high - 1.0).abs() < 1e-9);
+        let (low, high) = interval(0.5, 20, 20);
+        assert!(low > 0.3 && low < 0.35 && high > 0.65 && high < 0.7, "{low} {high}");
+    }
+}
