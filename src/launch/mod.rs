@@ -5,6 +5,7 @@ use std::{
     io,
     path::PathBuf,
     process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -22,6 +23,9 @@ use crate::trajectory::RunId;
 
 /// How long a child may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long output is waited for once the child and its group have ended: a process that left the group may hold it
+/// open for ever.
+const OUTPUT_WAIT: Duration = Duration::from_secs(2);
 /// The end of a child's output that is kept for checks, in bytes.
 const OUTPUT_MAX: usize = 4 << 20;
 /// A key for programs that refuse to start without one; it never leaves this machine.
@@ -124,7 +128,8 @@ impl Launch {
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Ended, LaunchError> {
         let mut child = self.start()?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let output = tokio::spawn(follow(child.stdout.take(), self.echo));
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let mut output = tokio::spawn(follow(child.stdout.take(), self.echo, Arc::clone(&kept)));
         let input = tokio::spawn(feed(child.stdin.take(), self.input));
         let limit = self.limit.unwrap_or(Duration::MAX);
         let ending = tokio::select! {
@@ -144,7 +149,11 @@ impl Launch {
         // What the child left behind in its group would go on calling a proxy that is gone.
         signal(group, Signal::SIGKILL);
         input.abort();
-        let output = output.await.map_err(|error| LaunchError::Wait(error.into()))?.map_err(LaunchError::Wait)?;
+        match timeout(OUTPUT_WAIT, &mut output).await {
+            Ok(read) => read.map_err(|error| LaunchError::Wait(error.into()))?.map_err(LaunchError::Wait)?,
+            Err(_) => output.abort(),
+        }
+        let output = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(Ended { ending, output })
     }
 
@@ -213,21 +222,22 @@ async fn feed(pipe: Option<tokio::process::ChildStdin>, input: Option<Vec<u8>>) 
 }
 
 /// Shows a child's output as it comes and keeps its end.
-async fn follow(pipe: Option<tokio::process::ChildStdout>, echo: Echo) -> io::Result<Vec<u8>> {
-    let Some(mut pipe) = pipe else { return Ok(Vec::new()) };
-    let mut kept = Vec::new();
+async fn follow(pipe: Option<tokio::process::ChildStdout>, echo: Echo, kept: Arc<Mutex<Vec<u8>>>) -> io::Result<()> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
     let mut buffer = vec![0; 16 << 10];
     loop {
         let count = pipe.read(&mut buffer).await?;
-        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { return Ok(kept) };
+        let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
         match echo {
             Echo::Stdout => show(&mut tokio::io::stdout(), bytes).await,
             Echo::Stderr => show(&mut tokio::io::stderr(), bytes).await,
             Echo::Silent => {}
         }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(bytes);
         if kept.len() > 2 * OUTPUT_MAX {
-            kept.drain(..kept.len() - OUTPUT_MAX);
+            let over = kept.len() - OUTPUT_MAX;
+            kept.drain(..over);
         }
     }
 }
@@ -255,6 +265,14 @@ mod tests {
         assert_eq!(hung.ending, Ending::TimedOut);
         let stopped = Launch::shell("sleep 60").run(std::future::ready(())).await.expect("runs");
         assert_eq!(stopped.ending, Ending::Interrupted);
+    }
+
+    #[tokio::test]
+    async fn a_process_that_left_the_group_holds_nobody_up() {
+        let begun = std::time::Instant::now();
+        let ended = run("setsid sleep 40 & sleep 0.3; echo done", None).await;
+        assert_eq!((ended.ending, ended.output.as_slice()), (Ending::Exited(0), &b"done\n"[..]));
+        assert!(begun.elapsed() < Duration::from_secs(35));
     }
 
     #[tokio::test]

@@ -62,6 +62,10 @@ static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?P<sign>-[ ]?)?(?P<money>[$€£][ ]?)?(?P<minus>-)?{value}(?:[ ]{{0,4}}{unit})?")).ok()
 });
 
+/// Two numbers of which one is to be chosen, before anything is explained.
+static HEDGE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^[^.,;:=(]*?\d[^.,;:=(]{0,20}?\b(?:or|to)[ \t]+\W{0,3}\d").ok());
+
 impl Quantity {
     /// Reads a text that is a quantity and nothing else but perhaps words for what is counted.
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -92,9 +96,12 @@ impl Quantity {
         whole.or_else(|| Self::all_in(&text).last())
     }
 
-    /// `84`, `84 because 7 * 12 = 84`, `7 * 12 = 84 pencils`.
+    /// `84`, `84 because 7 * 12 = 84`, `7 * 12 = 84 pencils`; `84 or 85` is no answer.
     fn stated_by(text: &str) -> Option<Self> {
         let text = prepared(text);
+        if HEDGE.as_ref().is_some_and(|hedge| hedge.is_match(&text)) {
+            return None;
+        }
         if let Some(value) = value::evaluate(text.trim().trim_end_matches('.')) {
             return Some(Self { value, unit: None });
         }

@@ -64,7 +64,7 @@ fn samples(dir: &Path) -> Vec<Sample> {
         let twin = recordings.iter().find(plain).expect("a twin");
         let twin_id = twin.manifest.run.to_string();
         let mut clean = about(cell, Kind::Clean, None, question);
-        clean.final_answer = clean.task.answer.clone();
+        clean.final_answer.clone_from(&clean.task.answer);
         built.insert(twin_id.clone(), Sample::of(twin, clean).expect("builds"));
         let label = recording.label.as_mut().expect("a label");
         let verified = label.status == LabelStatus::Verified;
@@ -96,7 +96,9 @@ fn recorded_runs_become_a_dataset_that_lint_passes() {
     }
     let set = dir.path().join("set");
     let mut writer = Writer::create(&set).expect("creates");
-    samples.iter().for_each(|sample| writer.push(sample).expect("writes"));
+    for sample in &samples {
+        writer.push(sample).expect("writes");
+    }
     writer.finish().expect("finishes");
 
     let linted = aegis(&["lint", "set"], dir.path());
@@ -105,9 +107,9 @@ fn recorded_runs_become_a_dataset_that_lint_passes() {
     assert!(said.contains("RESULT  ok") && said.contains("nothing found"), "{said}");
 
     let dataset = Dataset::open(&set).expect("a dataset");
-    assert_eq!(lint::lint(&dataset).expect("reads").samples as usize, samples.len());
+    assert_eq!(lint::lint(&dataset).expect("reads").samples, samples.len() as u64);
     let counted = statistics::statistics(&dataset).expect("reads");
-    assert_eq!((counted.twins.paired as usize, counted.twins.unpaired), (failures, 0));
+    assert_eq!((counted.twins.paired, counted.twins.unpaired), (failures as u64, 0));
     assert!(counted.probe.iter().any(|probed| probed.manipulator == "corrupt_number"));
     both_verbs_answer(dir.path(), failures);
 }

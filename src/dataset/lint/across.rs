@@ -119,7 +119,7 @@ impl Across {
 }
 
 /// A step by what was asked and answered, and whether anything was.
-pub(super) fn fingerprint(sample: &Sample, index: StepIndex, step: &SampleStep) -> (u64, bool) {
+fn fingerprint(sample: &Sample, index: StepIndex, step: &SampleStep) -> (u64, bool) {
     let mut hash = Xxh3::new();
     let mut length = 0;
     let input = sample.input(index).unwrap_or_default();

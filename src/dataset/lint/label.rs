@@ -3,7 +3,7 @@
 use super::{Noted, Rule, is_injected, quoted};
 use crate::{
     dataset::{Change, Kind, LabelledError, Sample, SampleStep, Truth},
-    trajectory::{LabelStatus, Side, nearest},
+    trajectory::{LabelStatus, Side, Source, nearest},
 };
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
@@ -88,6 +88,9 @@ fn points(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
     }
     if step.ambiguous {
         noted.note(Rule::AmbiguousStep, format!("step {number} may belong to another agent than `{}`", step.agent));
+    }
+    if is_injected(sample) && step.source == Some(Source::Fallback) {
+        noted.note(Rule::GuessedAgent, format!("no hint and no roster names `{}` at step {number}", step.agent));
     }
 }
 

@@ -1,12 +1,12 @@
 //! Rules about what a tracer is shown: nothing in it may tell that, where or by what an error was planted.
 
-use std::{borrow::Cow, sync::LazyLock};
+use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
 
 use regex::Regex;
 
 use super::{Noted, Rule, quoted};
 use crate::{
-    dataset::{Change, Place, Said, Sample},
+    dataset::{Change, Kind, Place, Said, Sample},
     manipulator,
     trajectory::Side,
 };
@@ -16,28 +16,24 @@ const INSTRUCTION_MIN: usize = 20;
 /// Shortest id that is looked for, in bytes.
 const ID_MIN: usize = 6;
 
-/// Words that only a program which plants errors writes.
-static VOCABULARY: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let mut words = vec![
-        r"FM-[1-3]\.[1-6]".to_owned(),
-        "x-aegis-[a-z]+".to_owned(),
-        "aegis-proxy".to_owned(),
-        "prompt[ _-]injection".to_owned(),
-        "response[ _-]corruption".to_owned(),
-        "fault[ _-]injection".to_owned(),
-        "injected[ _-](?:error|fault|failure|step|agent)s?".to_owned(),
-        "injection[ _-](?:plan|strategy|target)".to_owned(),
-        "failure_mode".to_owned(),
-        r"(?:\w*_)?(?:attacked|corrupted|injected)_(?:solution|answer|output|response)".to_owned(),
-        "mistake_(?:agent|step|reason)".to_owned(),
-        "faulty_agents?".to_owned(),
-        "is_injection_successful".to_owned(),
-        "malicious_action_description".to_owned(),
-    ];
+/// Words that only a program which plants errors writes: codes, headers, fields of labels.
+static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i)\b(?:FM-[1-3]\.[1-6]|x-aegis-[a-z]+|aegis-proxy|failure_mode|mistake_(?:agent|step|reason)",
+        r"|faulty_agents?|is_injection_successful|malicious_action_description",
+        r"|(?:\w*_)?(?:attacked|corrupted|injected)_(?:solution|answer|output|response))\b"
+    ))
+    .ok()
+});
+
+/// Words that an honest run may have too: looked for where an error was planted.
+static TALK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let phrases = r"(?:prompt|fault)[ _-]injection|response[ _-]corruption|injection[ _-](?:plan|strategy|target)";
+    let injected = r"injected[ _-](?:error|fault|failure|step|agent)s?";
     // Names of one word are words of the language too.
     let names = manipulator::listed().into_iter().map(|(name, ..)| name).filter(|name| name.contains('_'));
-    words.extend(names.map(regex::escape));
-    Regex::new(&format!(r"(?i)\b(?:{})\b", words.join("|"))).ok()
+    let names: Vec<_> = names.map(regex::escape).collect();
+    Regex::new(&format!(r"(?i)\b(?:{phrases}|{injected}|{})\b", names.join("|"))).ok()
 });
 
 static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -55,21 +51,32 @@ static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
-    let question = sample.task.question.as_str();
-    for (rule, pattern) in [(Rule::Vocabulary, &*VOCABULARY), (Rule::MachinePath, &*PATH)] {
-        let Some(pattern) = pattern else { continue };
-        let found = sample.shown().filter(|(place, _)| *place != Place::Task).find_map(|(place, text)| {
-            // What the task itself says is no leak.
-            let leaked = pattern.find_iter(text).find(|found| !question.contains(found.as_str()))?;
-            Some((place, leaked.as_str()))
-        });
-        if let Some((place, leaked)) = found {
-            noted.note(rule, format!("{} stands in {}", quoted(leaked), name(place)));
-        }
+    told(sample, Rule::Vocabulary, &MARKS, noted);
+    if sample.kind != Kind::Clean {
+        told(sample, Rule::Vocabulary, &TALK, noted);
     }
+    told(sample, Rule::MachinePath, &PATH, noted);
     ids(sample, noted);
     instructions(sample, noted);
     keys(sample, noted);
+}
+
+/// Notes the first place where a pattern is found in what is shown.
+fn told(sample: &Sample, rule: Rule, pattern: &LazyLock<Option<Regex>>, noted: &mut Noted<'_>) {
+    let Some(pattern) = &**pattern else { return };
+    // What the task itself says, or a tool is called, is no leak.
+    let calls = sample.steps.iter().filter_map(|step| step.output.as_ref()).flat_map(|said| &said.calls);
+    let tools: HashSet<&str> =
+        sample.tools.iter().map(|tool| tool.name.as_str()).chain(calls.map(|call| call.name.as_str())).collect();
+    let given = |word: &str| sample.task.question.contains(word) || (rule == Rule::Vocabulary && tools.contains(word));
+    let shown = sample.shown().filter(|(place, _)| *place != Place::Task);
+    let mut found = shown.filter_map(|(place, text)| {
+        let leaked = pattern.find_iter(text).find(|found| !given(found.as_str()))?;
+        Some((place, leaked.as_str()))
+    });
+    if let Some((place, leaked)) = found.next() {
+        noted.note(rule, format!("{} stands in {}", quoted(leaked), name(place)));
+    }
 }
 
 fn ids(sample: &Sample, noted: &mut Noted<'_>) {

@@ -43,7 +43,7 @@ rules! {
     UpstreamError "upstream-error" "the upstream's own error ended a step";
     OutcomeDiffers "outcome-differs" "the outcome is not what this kind of sample has";
     RightAnswer "right-answer" "the sample is a failure, but its final answer is the expected one";
-    ReplicatedBlock "replicated-block" "two or more steps stand there twice in a row, word for word";
+    ReplicatedBlock "replicated-block" "a step, or a block of steps, stands there twice";
     // Its label.
     LabelMissing "label-missing" "a failure or benign run has no label, or one without errors";
     CleanLabelled "clean-labelled" "a clean run has a label or a twin";
@@ -53,6 +53,7 @@ rules! {
     StepExists "step-exists" "the label names a step that is not there, or none";
     AgentAtStep "agent-at-step" "another agent, instance or call made the labelled step";
     AmbiguousStep "ambiguous-step" "the labelled step may belong to another agent";
+    GuessedAgent "guessed-agent" "nothing but a fallback names the agent of the labelled step";
     DuplicateLabel "duplicate-label" "the label says the same error twice";
     UnknownMode "unknown-mode" "the failure mode is missing, unknown, or has another mode's name";
     NothingChanged "nothing-changed" "no bytes differ at the labelled step";

@@ -1,11 +1,18 @@
 //! Rules about a sample as it stands: task, steps, outcome.
 
+use std::collections::HashSet;
+
 use super::{Noted, Rule, quoted};
 use crate::{
     dataset::{BENIGN_FILE, Dataset, FILE, Kind, Placed, Sample, SampleStep},
     trajectory::{StepIndex, Verdict},
     verify::same_words,
 };
+
+/// The longest block of steps whose replica is looked for.
+const BLOCK_MAX: usize = 64;
+/// Shortest answer that is not repeated by chance, in characters.
+const TELLING: usize = 40;
 
 pub(super) fn check(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
     let sample = &placed.sample;
@@ -14,7 +21,7 @@ pub(super) fn check(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
     steps(sample, noted);
     outcome(sample, noted);
     if let Some(first) = replicated(sample) {
-        noted.note(Rule::ReplicatedBlock, format!("the steps from {first} on are those before them, word for word"));
+        noted.note(Rule::ReplicatedBlock, format!("step {first} stands there already"));
     }
 }
 
@@ -78,7 +85,10 @@ fn outcome(sample: &Sample, noted: &mut Noted<'_>) {
         let (own, run) = (word(label.outcome), word(sample.outcome));
         noted.note(Rule::OutcomeDiffers, format!("the label says {own}, the run {run}"));
     }
-    if sample.kind == Kind::Failure && same_words(&sample.task.answer, &sample.final_answer) {
+    // A checker that looks at more than the answer may fail a right one: its form, its side effects.
+    let more = ["regex:", "command:", "json_pointer:", "model_judge:"];
+    let words_decide = !more.iter().any(|checker| sample.outcome_evidence.starts_with(checker));
+    if sample.kind == Kind::Failure && words_decide && same_words(&sample.task.answer, &sample.final_answer) {
         noted.note(Rule::RightAnswer, format!("the final answer is {}", quoted(&sample.final_answer)));
     }
 }
@@ -91,29 +101,27 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The first step of a block of two or more that repeats the block before it.
+/// The first step that stands there again. What the wire carried has a call number of its own each time, however alike
+/// it is; what has no requests (it was imported) is compared by its words, block by block.
 fn replicated(sample: &Sample) -> Option<StepIndex> {
-    let whole: Vec<_> = (0..).zip(&sample.steps).map(|(index, step)| Entire::of(sample, index, step)).collect();
-    let longest = whole.len() / 2;
-    (2..=longest.min(64)).find_map(|length| {
-        let place = whole.windows(2 * length).position(|pair| {
+    let mut calls = HashSet::new();
+    let again = (0..)
+        .zip(&sample.steps)
+        .find(|(_, step)| step.input.is_some() && !calls.insert((step.agent.as_str(), step.instance, step.call)));
+    if let Some((index, _)) = again {
+        return Some(index);
+    }
+    let said = |step: &SampleStep| {
+        let text = step.output.as_ref().map(|said| said.text.trim()).unwrap_or_default();
+        let telling = step.input.is_none() && text.chars().count() >= TELLING;
+        telling.then(|| (step.agent.as_str().to_owned(), text.to_owned()))
+    };
+    let said: Vec<_> = sample.steps.iter().map(said).collect();
+    (1..=(said.len() / 2).min(BLOCK_MAX)).find_map(|length| {
+        let place = said.windows(2 * length).position(|pair| {
             let (first, second) = pair.split_at(length);
-            first == second && first.iter().any(|step| step.said)
+            first == second && first.iter().all(Option::is_some)
         })?;
         StepIndex::try_from(place + length).ok()
     })
-}
-
-/// A step by what was asked and answered.
-#[derive(Debug, PartialEq, Eq)]
-struct Entire {
-    hash: u64,
-    said: bool,
-}
-
-impl Entire {
-    fn of(sample: &Sample, index: StepIndex, step: &SampleStep) -> Self {
-        let (hash, said) = super::across::fingerprint(sample, index, step);
-        Self { hash, said }
-    }
 }

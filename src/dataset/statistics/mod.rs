@@ -150,7 +150,7 @@ pub struct Probed {
     /// Area under the curve, cross-validated by task: 0.5 is chance, 1 is a perfect tell. `None` where there are too
     /// few replies or tasks.
     pub auc: Option<f64>,
-    /// Its 95 % interval (Hanley and McNeil 1982).
+    /// Its 95 % interval (Hanley, `McNeil` 1982).
     pub interval: Option<(f64, f64)>,
     /// The words that tell most, digits shown as `0`.
     pub tells: Vec<String>,

@@ -5,11 +5,11 @@ use std::fmt::{Display, Write};
 use super::{Probed, Statistics, Summary};
 
 /// Width of a bar chart, in pixels.
-const WIDTH: u32 = 640;
+const WIDTH: u32 = 700;
 /// Height of a bar with its gap.
 const ROW: u32 = 22;
 /// Where bars begin.
-const LEFT: u32 = 240;
+const LEFT: u32 = 270;
 /// Most bars of a chart.
 const BARS: usize = 40;
 

@@ -127,13 +127,16 @@ fn probed(manipulator: &str, replies: &[Reply], words: &BTreeMap<u32, String>) -
         });
         area(scored.collect())
     });
-    let tells = auc.filter(|auc| *auc > 0.5).map(|_| Model::train(&replies.iter().collect::<Vec<_>>()).tells(words));
+    let interval = auc.map(|auc| interval(auc, injected, clean));
+    // Where chance explains the figure, no word tells anything.
+    let told = interval.filter(|(low, _)| *low > 0.5);
+    let tells = told.map(|_| Model::train(&replies.iter().collect::<Vec<_>>()).tells(words));
     Probed {
         manipulator: manipulator.to_owned(),
         injected: injected as u64,
         clean: clean as u64,
         auc,
-        interval: auc.map(|auc| interval(auc, injected, clean)),
+        interval,
         tells: tells.unwrap_or_default(),
     }
 }
@@ -202,9 +205,9 @@ fn area(mut scored: Vec<(f64, bool)>) -> f64 {
     let (mut ranks, mut begin) = (0.0, 0);
     while let Some((score, _)) = scored.get(begin) {
         let rest = scored.get(begin..).unwrap_or_default();
-        let tied = rest.iter().take_while(|(other, _)| other == score).count().max(1);
+        let tied = rest.iter().take_while(|(other, _)| other.total_cmp(score).is_eq()).count().max(1);
         let ours = rest.iter().take(tied).filter(|(_, injected)| *injected).count();
-        let middle = begin as f64 + (tied as f64 + 1.0) / 2.0;
+        let middle = begin as f64 + f64::midpoint(tied as f64, 1.0);
         ranks += ours as f64 * middle;
         begin += tied;
     }
@@ -212,7 +215,7 @@ fn area(mut scored: Vec<(f64, bool)>) -> f64 {
     if pairs == 0.0 { 0.5 } else { (ranks - (injected * (injected + 1)) as f64 / 2.0) / pairs }
 }
 
-/// Hanley and McNeil's 95 % interval of an area.
+/// The 95 % interval of an area (Hanley, `McNeil` 1982).
 #[expect(clippy::cast_precision_loss, reason = "counts of replies")]
 fn interval(auc: f64, injected: usize, clean: usize) -> (f64, f64) {
     let (injected, clean) = (injected as f64, clean as f64);
