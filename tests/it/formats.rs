@@ -72,7 +72,7 @@ async fn what_cannot_be_written_or_read_is_said_with_the_way_out() {
     let export = ["export", "own.jsonl", "--out", "out"];
     for (more, code, words) in [
         (&["--to", "sft"] as &[&str], 1, "lint refuses the dataset"),
-        (&["--to", "stf"], 2, "did you mean `sft`?"),
+        (&["--to", "grppo"], 2, "did you mean `grpo`?"),
         (&["--to", "sft", "--allow", "unprovn"], 2, "did you mean `unproven`?"),
         (&["--to", "sft", "--template", "bad.txt"], 2, "bad.txt: line 1: `{questoin}` is no place"),
         (&["--to", "sft", "--max-tokens", "5"], 2, "256"),
