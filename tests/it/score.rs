@@ -29,7 +29,8 @@ pub fn failure(id: &str, agent: &str, step: u32, mode: &str) -> Value {
 }
 
 pub fn write_lines(path: &Path, rows: &[Value]) {
-    fs::write(path, rows.iter().map(|row| format!("{row}\n")).collect::<String>()).expect("written");
+    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+    fs::write(path, lines.join("\n") + "\n").expect("written");
 }
 
 async fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
