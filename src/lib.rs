@@ -11,6 +11,7 @@ pub mod identity;
 pub mod manipulator;
 pub mod fault;
 pub mod plan;
+pub mod score;
 // IO.
 pub mod recording;
 pub mod proxy;

@@ -9,11 +9,14 @@ mod campaign;
 mod config;
 mod demo;
 pub mod example;
+mod export;
+mod import;
 mod lint;
 mod plan;
 mod progress;
 mod repair;
 mod run;
+mod score;
 mod serve;
 mod settings;
 mod show;
@@ -79,6 +82,12 @@ enum Verb {
     Agents(agents::AgentsArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
+    /// Read Who&When, Aegis, AgenTracer or MAST files into a dataset, and report their defects.
+    Import(import::ImportArgs),
+    /// Write a dataset in the format of a trainer or benchmark.
+    Export(export::ExportArgs),
+    /// Score predictions of who failed, where and how, beside rules without a model.
+    Score(score::ScoreArgs),
     /// Find what makes a dataset unfit to learn from or to measure with.
     Lint(lint::LintArgs),
     /// Count a dataset: balance, lengths, positions, twins, and whether injections give themselves away.
@@ -227,6 +236,9 @@ impl Cli {
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
             Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
+            Verb::Import(arguments) => import::run(arguments, json, &mut out).map(|finished| finished.say(global)),
+            Verb::Export(arguments) => export::run(arguments, json, &mut out).map(|finished| finished.say(global)),
+            Verb::Score(arguments) => score::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Lint(arguments) => {
                 drop(out);
                 lint::run(arguments, global).map(|finished| finished.say(global))

@@ -6,6 +6,8 @@
 //! from recordings ([`Sample::of`]), read one at a time ([`Dataset`]) and written whole files at a time ([`Writer`]).
 //! The campaign writes datasets; lint, statistics, exports and scores read them.
 
+pub mod formats;
+
 mod build;
 mod error;
 pub mod lint;

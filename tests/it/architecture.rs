@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "demo",
             "campaign",
+            "score",
             "example",
             "replay",
             "dataset",
@@ -48,7 +49,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("demo", &["campaign", "plan"]),
-    ("dataset", &["verify", "recording", "manipulator", "surface", "trajectory"]),
+    ("dataset", &["verify", "score", "recording", "manipulator", "surface", "trajectory"]),
     ("verify", &["launch", "proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
     ("replay", &["proxy", "recording", "plan", "surface", "trajectory"]),
@@ -59,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("plan", &["manipulator", "fault", "surface", "trajectory"]),
     ("identity", &["surface", "trajectory"]),
     ("manipulator", &["surface", "trajectory"]),
+    ("score", &["trajectory"]),
     ("fault", &["surface", "trajectory"]),
     ("surface", &["trajectory"]),
     ("trajectory", &[]),
@@ -79,7 +81,7 @@ const IMPURE: &[&str] = &[
 ];
 
 /// The pure rooms.
-const PURE: &[&str] = &["trajectory", "surface", "identity", "manipulator", "fault", "plan"];
+const PURE: &[&str] = &["trajectory", "surface", "identity", "manipulator", "fault", "plan", "score"];
 
 fn sources() -> Vec<(String, PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -183,7 +185,9 @@ fn field_names_of_apis_stay_in_surfaces() {
     {
         let tests = text.find("#[cfg(test)]").unwrap_or(text.len());
         for field in ["\"choices\"", "\"tool_calls\"", "\"response_format\"", "\"delta\"", "\"prompt_tokens\""] {
-            if text[..tests].contains(field) && !path.to_string_lossy().contains("tests") {
+            // Datasets of other people's formats are written in their words, which APIs share.
+            let foreign = path.parent().is_some_and(|dir| dir.ends_with("dataset/formats"));
+            if text[..tests].contains(field) && !path.to_string_lossy().contains("tests") && !foreign {
                 leaked.push(format!("{}: {room} knows {field}", path.display()));
             }
         }

@@ -1,0 +1,146 @@
+//! `aegis export DATASET --to FORMAT --out PATH`: a dataset in the words of trainers and benchmarks.
+
+use std::{io::Write, path::PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::{Exit, Failure, Finished};
+use crate::{
+    dataset::{
+        Dataset, Split,
+        formats::{self, ExportError, ExportManifest, Lint, Options, Template},
+        lint::Rule,
+    },
+    trajectory::nearest,
+};
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// The dataset: a directory with `dataset.jsonl`, or one JSONL file.
+    #[arg(value_name = "DATASET", required_unless_present = "list")]
+    dataset: Option<PathBuf>,
+    /// The format.
+    #[arg(long, value_name = "FORMAT", required_unless_present = "list")]
+    to: Option<String>,
+    /// The file or directory to write; its manifest lies beside it.
+    #[arg(long, value_name = "PATH", required_unless_present = "list")]
+    out: Option<PathBuf>,
+    /// Only this part of the dataset.
+    #[arg(long, value_enum)]
+    split: Option<Part>,
+    /// Also labels that were delivered and are not proven.
+    #[arg(long)]
+    unverified: bool,
+    /// Your own attribution prompt: text with `{question}`, `{conversation}`, `{gold_answer}`, `{modes}`, `{agents}`.
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
+    /// Tell the right answer in the prompt.
+    #[arg(long)]
+    gold_answer: bool,
+    /// Cut prompts to so many tokens (estimated); labelled steps stay, and are cut like all others.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(256..))]
+    max_tokens: Option<u32>,
+    /// Export although lint found this; may be said several times.
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// List the formats.
+    #[arg(long)]
+    list: bool,
+}
+
+/// A part of a dataset.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Part {
+    /// To learn from.
+    Train,
+    /// To choose by.
+    Validation,
+    /// To measure on.
+    Test,
+}
+
+pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
+    let (Some(dataset), Some(to), Some(target)) = (&arguments.dataset, &arguments.to, &arguments.out) else {
+        return list(json, out);
+    };
+    let format = formats::format(to).map_err(failure)?;
+    let dataset = Dataset::open(dataset)?;
+    let manifest = formats::export(&dataset, format, target, &options(arguments)?).map_err(failure)?;
+    let summary = summary(&manifest);
+    if !json {
+        for (why, count) in &manifest.left_out {
+            writeln!(out, "left out: {count} × {why}").map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        }
+    }
+    let exit = if manifest.written > 0 { Exit::Ok } else { Exit::Finding };
+    let data = serde_json::to_value(&manifest).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(Finished { exit, summary, data })
+}
+
+fn options(arguments: &ExportArgs) -> Result<Options, Failure> {
+    let template = match &arguments.template {
+        None => Template::default(),
+        Some(path) => {
+            let named = |error: String| Failure::new(Exit::Usage, format!("{}: {error}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| named(format!("cannot be read: {error}")))?;
+            Template::parse(&text).map_err(|error| named(error.to_string()))?
+        }
+    };
+    let known = |name: &String| {
+        Rule::ALL.iter().copied().find(|rule| rule.name() == name).ok_or_else(|| {
+            let near = nearest(name, Rule::ALL.iter().map(|rule| rule.name()));
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            Failure::new(Exit::Usage, format!("unknown rule `{name}`: `aegis lint --rules` lists them{near}"))
+        })
+    };
+    Ok(Options {
+        lint: Lint::RefuseBut(arguments.allow.iter().map(known).collect::<Result<_, _>>()?),
+        template,
+        gold_answer: arguments.gold_answer,
+        tokens: arguments.max_tokens.and_then(|tokens| usize::try_from(tokens).ok()),
+        split: arguments.split.map(|part| match part {
+            Part::Train => Split::Train,
+            Part::Validation => Split::Validation,
+            Part::Test => Split::Test,
+        }),
+        unverified: arguments.unverified,
+    })
+}
+
+fn list(json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
+    let formats = formats::ALL.iter().map(|format| (format.name(), format.about()));
+    if !json {
+        for (name, about) in formats.clone() {
+            writeln!(out, "{name:<22} {about}").map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        }
+    }
+    let data = formats.map(|(name, about)| serde_json::json!({"name": name, "about": about})).collect::<Vec<_>>();
+    let summary = format!("{} formats", data.len());
+    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({"formats": data}) })
+}
+
+fn summary(manifest: &ExportManifest) -> String {
+    let cut = match manifest.cut.prompts {
+        0 => String::new(),
+        prompts => format!(
+            ", {prompts} prompts cut ({} steps shortened, {} dropped)",
+            manifest.cut.shortened_steps, manifest.cut.dropped_steps
+        ),
+    };
+    let left_out: u64 = manifest.left_out.values().sum();
+    format!(
+        "{}: {} of {} samples in {} pieces, {left_out} left out{cut}",
+        manifest.to, manifest.written, manifest.read, manifest.pieces
+    )
+}
+
+fn failure(error: ExportError) -> Failure {
+    match error {
+        ExportError::Dataset(error) => error.into(),
+        error @ ExportError::Refused { .. } => Failure::new(Exit::Finding, error)
+            .hint("`aegis lint` shows all of it; `--allow RULE` accepts one rule's findings"),
+        error @ (ExportError::UnknownFormat { .. } | ExportError::Occupied { .. }) => Failure::new(Exit::Usage, error),
+        other => Failure::new(Exit::Recording, other),
+    }
+}

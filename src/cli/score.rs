@@ -1,0 +1,142 @@
+//! `aegis score PREDICTIONS --gold DATASET --profile P`: how good predictions are, beside rules without a model.
+
+mod text;
+
+use std::{
+    io::{Read, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::{Exit, Failure, Finished};
+use crate::{
+    dataset::{Dataset, formats},
+    score::{self, Gold, Profile, RewardKind, Scored, ScoringError},
+};
+
+/// Options of `score`.
+#[derive(Debug, Args)]
+pub(super) struct ScoreArgs {
+    /// JSON rows, one a line (or one array), or a Who&When inference log; `-` is standard input.
+    #[arg(value_name = "PREDICTIONS")]
+    predictions: PathBuf,
+    /// The labelled dataset: ours, or one that `aegis import` wrote.
+    #[arg(long, value_name = "DATASET")]
+    gold: Option<PathBuf>,
+    /// Whose rules hold: strict, aegis, aegis-fork, whowhen or agentracer. The strict figures are always said too.
+    #[arg(long, value_name = "PROFILE", default_value = "strict")]
+    profile: Profile,
+    /// The number that the predictions give the first step.
+    #[arg(long, value_name = "0|1", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=1))]
+    base: i64,
+    /// Print a training reward for every row instead: one JSON object a line.
+    #[arg(long, value_enum, value_name = "REWARD")]
+    reward: Option<Reward>,
+}
+
+/// The rewards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Reward {
+    /// Aegis' hierarchical reward, as published.
+    Aegis,
+    /// The same with its two defects mended.
+    AegisStrict,
+    /// AgenTracer's gated reward.
+    Agentracer,
+}
+
+pub(super) fn run(arguments: &ScoreArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
+    let text = read(&arguments.predictions)?;
+    let golds = arguments.gold.as_deref().map(golds).transpose()?;
+    let named = |error: ScoringError| {
+        let failure = Failure::new(Exit::Usage, format!("{}: {error}", arguments.predictions.display()));
+        match error {
+            ScoringError::TwoDirectories(_) => failure.hint("import each directory on its own, and score it alone"),
+            _ => failure,
+        }
+    };
+    if let Some(reward) = arguments.reward {
+        let golds = golds.as_deref().ok_or(ScoringError::GoldNeeded("reward")).map_err(named)?;
+        return rewards(&text, golds, reward, json, out).map_err(named)?;
+    }
+    let scored = score::score(&text, golds.as_deref(), arguments.profile, arguments.base).map_err(named)?;
+    if !json {
+        text::write(&scored, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let data = serde_json::to_value(&scored).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(Finished { exit: Exit::Ok, summary: summary(&scored), data })
+}
+
+/// The text of a prediction file.
+fn read(path: &Path) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
+    } else {
+        std::fs::read(path).map(|found| bytes = found)
+    };
+    let failed =
+        |error: std::io::Error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", path.display()));
+    read.map_err(failed)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::new(Exit::Usage, format!("`{}` is no UTF-8 text: byte {at} is not", path.display()))
+    })
+}
+
+/// The labels of a dataset. Clean runs count as runs in which nobody failed.
+fn golds(path: &Path) -> Result<Vec<Gold>, Failure> {
+    let mut golds = Vec::new();
+    for placed in Dataset::open(path)?.samples() {
+        golds.extend(formats::gold(&placed?.sample));
+    }
+    Ok(golds)
+}
+
+fn rewards(
+    text: &str,
+    golds: &[Gold],
+    reward: Reward,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<Result<Finished, Failure>, ScoringError> {
+    let kind = match reward {
+        Reward::Aegis => RewardKind::Aegis,
+        Reward::AegisStrict => RewardKind::AegisStrict,
+        Reward::Agentracer => RewardKind::Agentracer,
+    };
+    let rows = score::rewards(text, golds, kind)?;
+    let known: Vec<f64> = rows.iter().filter_map(|row| row.reward).collect();
+    let count = u32::try_from(known.len()).unwrap_or(u32::MAX);
+    let mean = if known.is_empty() { 0.0 } else { known.iter().sum::<f64>() / f64::from(count) };
+    let summary = format!("mean reward {mean:.4} over {} of {} rows", known.len(), rows.len());
+    let written = if json { Ok(()) } else { rows.iter().try_for_each(|row| writeln!(out, "{}", json!(row))) };
+    let data = json!({"rewards": rows, "mean": mean, "rows": rows.len(), "known": known.len()});
+    let exit = if known.is_empty() { Exit::Finding } else { Exit::Ok };
+    Ok(written.map(|()| Finished { exit, summary, data }).map_err(|error| Failure::new(Exit::Infrastructure, error)))
+}
+
+/// One line: the headline figures of the profile that was asked for.
+fn summary(scored: &Scored) -> String {
+    let strict = scored.strict.as_ref().map(|report| {
+        let (accuracy, coverage) = (&report.accuracy, &report.coverage);
+        format!(
+            "agent {:.1} %, step {:.1} %, both {:.1} % of {} runs, {} answered",
+            accuracy.agent.share * 100.0,
+            accuracy.step.share * 100.0,
+            accuracy.joint.share * 100.0,
+            coverage.answered.of,
+            coverage.answered.hits
+        )
+    });
+    let public = scored.public.as_ref().map(|public| {
+        let first = public.figures.iter().take(2).map(|figure| format!("{} {}", figure.name, figure.shown));
+        format!("{}: {}", public.scorer, first.collect::<Vec<_>>().join(", "))
+    });
+    match (public, strict) {
+        (Some(public), Some(strict)) => format!("{public}; strict: {strict}"),
+        (public, strict) => public.or(strict).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,64 @@
+//! AgenTracer's rows: the Who&When shape with a number in every entry. Its own data is Parquet; here it is JSON, one
+//! row a line. Steps are 0-based entries of `history`.
+
+use serde_json::Value;
+
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    foreign::{Defects, spoken},
+    history::{History, Speaker},
+};
+use crate::dataset::Sample;
+
+const LAYOUT: History = History {
+    format: "agentracer",
+    speaker: Speaker::Name,
+    definition: "earliest_flip",
+    system: "metagpt",
+    outcome: None,
+    numbered: true,
+};
+
+/// Words of the pipeline that show in tampered traces.
+const LEAKS: &[&str] = &["_attacked_solution"];
+
+/// Reads a row.
+pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sample> {
+    let sample = LAYOUT.read(value, id, defects)?;
+    let texts = || sample.steps.iter().map(spoken);
+    if let Some(word) = LEAKS.iter().find(|word| texts().any(|text| text.contains(**word))) {
+        defects.add("origin-leak", format!("`{word}`"));
+    }
+    if texts().any(|text| ["/home/", "/root/", "/Users/", "/workspace/"].iter().any(|path| text.contains(path))) {
+        defects.add("path-leak", "an absolute path");
+    }
+    let doubled = sample.steps.iter().enumerate().find(|(place, step)| {
+        let before = sample.steps.get(..*place).unwrap_or_default();
+        let text = spoken(step);
+        !text.trim().is_empty() && before.iter().any(|other| other.agent == step.agent && spoken(other) == text)
+    });
+    if let Some((place, step)) = doubled {
+        defects.add("doubled-entry", format!("history[{place}] of `{}`", step.agent));
+    }
+    Some(sample)
+}
+
+/// Writes rows.
+#[derive(Debug)]
+pub(super) struct Agentracer;
+
+impl Format for Agentracer {
+    fn name(&self) -> &'static str {
+        LAYOUT.format
+    }
+    fn about(&self) -> &'static str {
+        "AgenTracer rows: history entries with their number, label agent and step from 0"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Lines
+    }
+    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        let value = LAYOUT.write(sample).ok_or(Unfit("no labelled step"))?;
+        Ok(vec![Piece::row(&value)])
+    }
+}

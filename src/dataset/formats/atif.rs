@@ -1,0 +1,84 @@
+//! ATIF, the Agent Trajectory Interchange Format of Harbor (RFC 0001, v1.6): one JSON document a run, steps from 1, the
+//! task as the first. Several agents share one trajectory; each step names its own in `extra.agent`.
+
+use serde_json::{Map, Value, json};
+
+use super::{Context, Format, Piece, Shape, Unfit, chat::arguments, pretty};
+use crate::dataset::{Called, Said, Sample, SampleStep};
+
+/// The version whose fields are written.
+const VERSION: &str = "ATIF-v1.6";
+
+/// Writes documents.
+#[derive(Debug)]
+pub(super) struct Atif;
+
+impl Format for Atif {
+    fn name(&self) -> &'static str {
+        "atif"
+    }
+    fn about(&self) -> &'static str {
+        "Agent Trajectory Interchange Format v1.6: one document a run, step 1 is the task, ours follow from 2"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Files
+    }
+    fn takes_clean(&self) -> bool {
+        true
+    }
+    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        let mut steps = vec![json!({"step_id": 1, "source": "user", "message": sample.task.question})];
+        steps.extend(sample.steps.iter().map(|at| step(sample, at)));
+        let sum = |count: fn(crate::trajectory::Usage) -> u64| {
+            sample.steps.iter().filter_map(|step| step.usage).map(count).sum::<u64>()
+        };
+        let document = json!({
+            "schema_version": VERSION,
+            "session_id": sample.id,
+            "agent": {"name": if sample.system.is_empty() { "unknown" } else { &sample.system }, "version": "unknown"},
+            "steps": steps,
+            "final_metrics": {
+                "total_prompt_tokens": sum(|usage| usage.input),
+                "total_completion_tokens": sum(|usage| usage.output),
+                "total_steps": steps.len(),
+            },
+            "extra": {"outcome": sample.outcome, "final_answer": sample.final_answer, "answer": sample.task.answer,
+                "label": sample.label.as_ref().map(|truth| &truth.errors)},
+        });
+        Ok(vec![Piece::file(format!("{}.json", sample.id), pretty(&document, b"  "))])
+    }
+}
+
+fn step(sample: &Sample, at: &SampleStep) -> Value {
+    let mut fields = Map::new();
+    fields.insert("step_id".to_owned(), (at.step + 2).into());
+    fields.insert("source".to_owned(), "agent".into());
+    fields.extend(at.model.as_ref().map(|model| ("model_name".to_owned(), model.clone().into())));
+    let text = at.output.as_ref().map(|output| output.text.clone()).unwrap_or_default();
+    fields.insert("message".to_owned(), text.into());
+    let calls = at.output.as_ref().map(|output| output.calls.as_slice()).unwrap_or_default();
+    if !calls.is_empty() {
+        fields.insert("tool_calls".to_owned(), calls.iter().map(call).collect());
+        let results: Vec<Value> = calls.iter().filter_map(|call| result(sample, call)).collect();
+        if !results.is_empty() {
+            fields.insert("observation".to_owned(), json!({"results": results}));
+        }
+    }
+    if let Some(usage) = at.usage {
+        fields.insert("metrics".to_owned(), json!({"prompt_tokens": usage.input, "completion_tokens": usage.output}));
+    }
+    fields.insert("extra".to_owned(), json!({"agent": at.agent, "call": at.call, "turn": at.turn}));
+    Value::Object(fields)
+}
+
+fn call(call: &Called) -> Value {
+    json!({"tool_call_id": call.id, "function_name": call.name, "arguments": arguments(&call.arguments)})
+}
+
+/// What a tool answered, as the next request of the run quotes it.
+fn result(sample: &Sample, call: &Called) -> Option<Value> {
+    let messages = sample.steps.iter().filter_map(|step| step.input.as_ref()).flat_map(|input| &input.messages);
+    let answers = |message: &&Said| !call.id.is_empty() && message.answers.as_deref() == Some(call.id.as_str());
+    let answer = messages.into_iter().find(answers)?;
+    Some(json!({"source_call_id": call.id, "content": answer.text}))
+}

@@ -1,0 +1,50 @@
+//! Messages as chat datasets have them.
+
+use serde_json::{Map, Value, json};
+
+use crate::dataset::{Said, Sample, SampleStep};
+
+/// A message as TRL, LLaMA-Factory and Axolotl read it: a tool call's arguments are an object there. Arguments that are
+/// no JSON object, as an injected call may have, stand under `raw`.
+pub(super) fn message(said: &Said) -> Value {
+    let role = match said.role.as_str() {
+        "developer" => "system",
+        "other" => "user",
+        role => role,
+    };
+    let mut message = json!({"role": role, "content": said.text});
+    if let Some(fields) = message.as_object_mut() {
+        if !said.calls.is_empty() {
+            let call = |call: &crate::dataset::Called| {
+                json!({"id": call.id, "type": "function",
+                    "function": {"name": call.name, "arguments": arguments(&call.arguments)}})
+            };
+            fields.insert("tool_calls".to_owned(), said.calls.iter().map(call).collect());
+        }
+        fields.extend(said.answers.as_ref().map(|id| ("tool_call_id".to_owned(), id.clone().into())));
+    }
+    message
+}
+
+/// Arguments as an object.
+pub(super) fn arguments(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => value,
+        _ => json!({"raw": text}),
+    }
+}
+
+/// The tools that a step was offered, as chat templates take them.
+pub(super) fn tools(sample: &Sample, step: &SampleStep) -> Option<Value> {
+    let offered = sample.tools.iter().filter(|tool| step.tools.contains(&tool.name));
+    let tools: Vec<Value> = offered
+        .map(|tool| {
+            let mut function = Map::new();
+            function.insert("name".to_owned(), tool.name.clone().into());
+            function.insert("description".to_owned(), tool.description.clone().into());
+            function.insert("parameters".to_owned(), tool.parameters.clone());
+            json!({"type": "function", "function": function})
+        })
+        .collect();
+    (!tools.is_empty()).then_some(Value::Array(tools))
+}

@@ -1,0 +1,63 @@
+//! Aegis' contrastive rows: a clean run with all failures of its task. Each clean run is used once, where theirs
+//! repeats every failure for every clean run, and the key is a hash that is the same on every machine.
+
+use serde_json::{Value, json};
+
+use super::{Context, Format, Piece, Shape, Unfit, aegis::Aegis, dpo::divergence};
+use crate::dataset::{Kind, Sample};
+
+/// Writes rows.
+#[derive(Debug)]
+pub(super) struct Contrastive;
+
+impl Format for Contrastive {
+    fn name(&self) -> &'static str {
+        "contrastive"
+    }
+    fn about(&self) -> &'static str {
+        "contrastive rows: a clean run with its failures as Aegis records, and where each leaves it (from 0)"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Lines
+    }
+    fn takes_clean(&self) -> bool {
+        true
+    }
+    fn wants_failures(&self) -> bool {
+        true
+    }
+    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        if sample.kind != Kind::Clean {
+            return Err(Unfit("a failure stands in its twin's row"));
+        }
+        if context.failures.is_empty() {
+            return Err(Unfit("a clean run without failures"));
+        }
+        let record = |sample: &Sample| -> Result<Value, Unfit> {
+            let pieces = Aegis.pieces(sample, context)?;
+            let text = pieces.first().map(|piece| piece.text.as_slice()).unwrap_or_default();
+            serde_json::from_slice(text).map_err(|_| Unfit("no Aegis record"))
+        };
+        let failures = context.failures.iter().map(record).collect::<Result<Vec<_>, _>>()?;
+        let leaves: Vec<Value> = context
+            .failures
+            .iter()
+            .map(|failure| divergence(failure, sample).map(|(step, _)| step.step).into())
+            .collect();
+        let question = &sample.task.question;
+        let hash = blake3::hash(question.as_bytes()).to_hex();
+        let row = json!({
+            "query": question,
+            "key_info": {
+                "framework": sample.system,
+                "benchmark": sample.task.extra.get("benchmark").and_then(Value::as_str).unwrap_or_default(),
+                "query_hash": hash.get(..16),
+                "readable_query": question.chars().take(50).collect::<String>(),
+            },
+            "positive_sample": record(sample)?,
+            "negative_samples": failures,
+            "divergence_steps": leaves,
+        });
+        Ok(vec![Piece::row(&row)])
+    }
+}

@@ -1,0 +1,55 @@
+//! A sample's label as scoring wants it.
+
+use serde_json::Value;
+
+use crate::{
+    dataset::{Kind, Sample},
+    score::{Culprit, Gold, RawLabel},
+};
+
+/// What predictions about a sample are measured against: nobody for a clean run, and nothing for an injection that
+/// did no harm, because neither answer would be wrong there.
+pub fn gold(sample: &Sample) -> Option<Gold> {
+    if sample.kind == Kind::Benign {
+        return None;
+    }
+    let culprits = match &sample.label {
+        Some(truth) => truth
+            .errors
+            .iter()
+            .map(|error| Culprit {
+                agent: Some(error.agent.as_str().to_owned()),
+                step: error.step,
+                mode: error.failure_mode.as_ref().map(|mode| mode.code.clone()),
+            })
+            .collect(),
+        None => annotated(sample),
+    };
+    Some(Gold {
+        id: sample.id.clone(),
+        culprits,
+        speakers: sample.steps.iter().map(|step| step.agent.as_str().to_owned()).collect(),
+        system: sample.system.clone(),
+        raw: raw(sample),
+    })
+}
+
+/// The modes of a label of the whole run, as MAST has them: no agent, no step.
+fn annotated(sample: &Sample) -> Vec<Culprit> {
+    let modes = sample.extra.get("mast_annotation").and_then(Value::as_object);
+    let set = modes.into_iter().flatten().filter(|(_, value)| value.as_i64() == Some(1));
+    set.map(|(code, _)| Culprit { mode: Some(format!("FM-{code}")), ..Culprit::default() }).collect()
+}
+
+/// Agent and step as the source file wrote them.
+fn raw(sample: &Sample) -> Option<RawLabel> {
+    let file = sample.extra.get("file")?.as_str()?.to_owned();
+    let error = sample.label.as_ref()?.errors.first()?;
+    let written = sample.extra.get("mistake_step");
+    let step = match (written, error.step) {
+        (Some(Value::String(text)), _) => text.clone(),
+        (Some(other), _) => other.to_string(),
+        (None, step) => step?.to_string(),
+    };
+    Some(RawLabel { file, agent: error.raw_agent.clone().unwrap_or_else(|| error.agent.as_str().to_owned()), step })
+}

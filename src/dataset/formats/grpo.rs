@@ -1,0 +1,34 @@
+//! Rollouts of a tracer with TRL's GRPO or RLOO: `prompt`, and beside it what a reward function is handed by name.
+
+use serde_json::json;
+
+use super::{Context, Format, Piece, Shape, Unfit, prompt};
+use crate::dataset::Sample;
+
+/// Writes rows.
+#[derive(Debug)]
+pub(super) struct Grpo;
+
+impl Format for Grpo {
+    fn name(&self) -> &'static str {
+        "grpo"
+    }
+    fn about(&self) -> &'static str {
+        "GRPO: `prompt` messages and `ground_truth` for a reward function, steps from 0"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Lines
+    }
+    fn takes_clean(&self) -> bool {
+        true
+    }
+    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        let asked = context.options.prompt(sample)?;
+        let row = json!({
+            "prompt": [{"role": "user", "content": asked.text}],
+            "ground_truth": prompt::answer(sample).to_string(),
+            "id": sample.id,
+        });
+        Ok(vec![Piece::row(&row).cut(asked.cut)])
+    }
+}

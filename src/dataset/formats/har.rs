@@ -1,0 +1,74 @@
+//! HTTP Archive 1.2: every model call as an entry that browsers and proxies open. A dataset holds messages, not bytes or
+//! clocks: bodies are chat completions made of them, entry n starts n seconds after the epoch, sizes are unknown.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    chat::{message, tools},
+};
+use crate::dataset::{Sample, SampleStep};
+
+/// Writes the archive.
+#[derive(Debug)]
+pub(super) struct Har;
+
+impl Format for Har {
+    fn name(&self) -> &'static str {
+        "har"
+    }
+    fn about(&self) -> &'static str {
+        "HTTP Archive 1.2: an entry a model call, remade as chat completions; entry times are step numbers in seconds"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Document {
+            open: concat!(
+                r#"{"log":{"version":"1.2","creator":{"name":"aegis","version":""#,
+                env!("CARGO_PKG_VERSION"),
+                "\"},\"entries\":[\n"
+            ),
+            close: "\n]}}\n",
+        }
+    }
+    fn takes_clean(&self) -> bool {
+        true
+    }
+    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        let pieces: Vec<Piece> = sample.steps.iter().map(|step| Piece::row(&entry(sample, step))).collect();
+        if pieces.is_empty() { Err(Unfit("no step")) } else { Ok(pieces) }
+    }
+}
+
+fn entry(sample: &Sample, step: &SampleStep) -> Value {
+    let model = step.model.as_deref().unwrap_or("unknown");
+    let input = sample.input(step.step).unwrap_or_default();
+    let mut asked = Map::new();
+    asked.insert("model".to_owned(), model.into());
+    asked.insert("messages".to_owned(), input.into_iter().map(message).collect());
+    asked.extend(tools(sample, step).map(|tools| ("tools".to_owned(), tools)));
+    let asked = Value::Object(asked).to_string();
+    let finish = step.finish_reason.as_deref().unwrap_or("stop");
+    let answered = step.output.as_ref().map(|output| {
+        json!({"object": "chat.completion", "model": model,
+            "choices": [{"index": 0, "message": message(output), "finish_reason": finish}]})
+        .to_string()
+    });
+    let status = step.status.unwrap_or(200);
+    let (minutes, seconds) = (step.step / 60, step.step % 60);
+    let labelled = sample.label.iter().flat_map(|truth| &truth.errors).any(|error| error.step == Some(step.step));
+    json!({
+        "startedDateTime": format!("1970-01-01T{:02}:{:02}:{seconds:02}.000Z", minutes / 60 % 24, minutes % 60),
+        "time": 0,
+        "request": {"method": "POST", "url": "http://localhost/v1/chat/completions", "httpVersion": "HTTP/1.1",
+            "cookies": [], "headers": [{"name": "content-type", "value": "application/json"}], "queryString": [],
+            "postData": {"mimeType": "application/json", "text": asked}, "headersSize": -1, "bodySize": -1},
+        "response": {"status": status, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [],
+            "headers": [{"name": "content-type", "value": "application/json"}],
+            "content": {"size": answered.as_ref().map_or(0, String::len), "mimeType": "application/json",
+                "text": answered.unwrap_or_default()},
+            "redirectURL": "", "headersSize": -1, "bodySize": -1},
+        "cache": {},
+        "timings": {"send": 0, "wait": 0, "receive": 0},
+        "_run": sample.id, "_agent": step.agent, "_step": step.step, "_labelled": labelled,
+    })
+}

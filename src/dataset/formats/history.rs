@@ -1,0 +1,306 @@
+//! The shape that Who&When and AgenTracer share: one object a run, with a `history` of entries and a `mistake_…` label.
+//! Steps are entries, 0-based; one entry is a logged message, not always a model call.
+
+use serde_json::{Map, Value, json};
+
+use super::foreign::{Defects, named, number, put_back, spoken, spoken_step, text_field, unknown_fields};
+use crate::{
+    dataset::{FORMAT, Kind, LabelledError, Sample, SampleStep, Task, Truth},
+    score::agent_key,
+    trajectory::{LabelStatus, StepIndex, Verdict},
+};
+
+/// Who names the speaker of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The field `name`; `role` is one agent's view of the chat.
+    Name,
+    /// The field `role`, with remarks such as `Orchestrator (thought)`.
+    Role,
+}
+
+/// One of the formats that share the shape.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct History {
+    /// The format's name in `extra.format`.
+    pub(super) format: &'static str,
+    /// Where the speaker stands.
+    pub(super) speaker: Speaker,
+    /// What its labels mean (design §7).
+    pub(super) definition: &'static str,
+    /// The system that the traces are of, where there is only one.
+    pub(super) system: &'static str,
+    /// The field that says `false` for a failure; the two layouts of Who&When call it differently.
+    pub(super) outcome: Option<&'static str>,
+    /// Whether entries carry their own number in `step`.
+    pub(super) numbered: bool,
+}
+
+/// Fields of the shape that have a place in a sample.
+const PLACED: &[&str] =
+    &["question", "question_ID", "ground_truth", "history", "mistake_agent", "mistake_step", "mistake_reason"];
+/// Fields that some files have, kept in `extra`.
+const KEPT: &[&str] = &["level", "system_prompt", "is_correct", "is_corrected", "model_prediction"];
+
+impl History {
+    /// Reads one object. `None`, with a defect, when it has not the shape at all.
+    pub(super) fn read(&self, value: &Value, id: &str, defects: &mut Defects) -> Option<Sample> {
+        let shape = |defects: &mut Defects, what: &str| defects.add("wrong-shape", what.to_owned());
+        let Some(fields) = value.as_object() else {
+            shape(defects, "no object");
+            return None;
+        };
+        let Some(entries) = fields.get("history").and_then(Value::as_array) else {
+            shape(defects, "`history` is no list");
+            return None;
+        };
+        let mut steps = Vec::with_capacity(entries.len());
+        for (place, entry) in entries.iter().enumerate() {
+            let Some(step) = self.entry(place, entry, defects) else {
+                shape(defects, &format!("history[{place}] is no object with texts"));
+                return None;
+            };
+            steps.push(step);
+        }
+        number(&mut steps);
+        let label = self.label(fields, &steps, defects);
+        let mut extra = Map::new();
+        extra.insert("format".to_owned(), self.format.into());
+        let file = defects.file().rsplit(['/', '\\']).next().unwrap_or_default();
+        extra.insert("file".to_owned(), file.into());
+        for name in KEPT.iter().copied().filter(|name| Some(*name) != self.outcome) {
+            extra.extend(fields.get(name).map(|value| (name.to_owned(), value.clone())));
+        }
+        self.check_outcome(fields, &mut extra, defects);
+        extra.extend(raw_step(fields, &label));
+        let known: Vec<&str> = PLACED.iter().chain(KEPT).copied().collect();
+        let unknown = unknown_fields(fields, &known, defects);
+        if !unknown.is_empty() {
+            extra.insert("fields".to_owned(), Value::Object(unknown));
+        }
+        let task = Task {
+            id: text_field(fields, "question_ID", defects),
+            question: text_field(fields, "question", defects),
+            answer: text_field(fields, "ground_truth", defects),
+            ..Task::default()
+        };
+        Some(Sample {
+            format: FORMAT,
+            id: id.to_owned(),
+            kind: Kind::Failure,
+            system: self.system.to_owned(),
+            backend: String::new(),
+            task,
+            split: None,
+            outcome: Verdict::Failure,
+            outcome_evidence: String::new(),
+            final_answer: String::new(),
+            tools: Vec::new(),
+            steps,
+            label: Some(label),
+            clean_twin: None,
+            extra,
+        })
+    }
+
+    fn entry(&self, place: usize, entry: &Value, defects: &mut Defects) -> Option<SampleStep> {
+        let fields = entry.as_object()?;
+        let text = |name: &str| fields.get(name).and_then(Value::as_str);
+        let (content, role) = (text("content")?, text("role")?);
+        let raw = match self.speaker {
+            Speaker::Name => text("name")?,
+            Speaker::Role => role,
+        };
+        if content.trim().is_empty() {
+            defects.add("empty-content", format!("history[{place}] of `{raw}`"));
+        }
+        let canonical = match self.speaker {
+            Speaker::Name => raw,
+            Speaker::Role => raw.split(" (").next().unwrap_or(raw),
+        };
+        let (agent, raw_agent) = named(raw, canonical, defects);
+        let role = if self.speaker == Speaker::Role { "other" } else { role };
+        let mut step = spoken_step(agent, raw_agent, role, content.to_owned());
+        let mut known = vec!["content", "role"];
+        if self.speaker == Speaker::Name {
+            known.push("name");
+        }
+        if self.numbered {
+            known.push("step");
+            let right = fields.get("step").and_then(Value::as_u64) == u64::try_from(place).ok();
+            if !right {
+                let found = fields.get("step").unwrap_or(&Value::Null);
+                defects.add("step-number", format!("history[{place}] has step {found}"));
+                step.extra.insert("step".to_owned(), found.clone());
+            }
+        }
+        step.extra.extend(unknown_fields(fields, &known, defects));
+        Some(step)
+    }
+
+    fn label(&self, fields: &Map<String, Value>, steps: &[SampleStep], defects: &mut Defects) -> Truth {
+        let raw = text_field(fields, "mistake_agent", defects);
+        let (agent, raw_agent) = named(&raw, &raw, defects);
+        let step = label_step(fields.get("mistake_step"), steps.len(), defects);
+        check_agent(&raw, step, steps, defects);
+        let reason = text_field(fields, "mistake_reason", defects);
+        let call =
+            step.and_then(|step| steps.get(step as usize)).filter(|step| step.agent == agent).map(|step| step.call);
+        let error = LabelledError {
+            agent,
+            raw_agent,
+            instance: 0,
+            step,
+            call,
+            failure_mode: None,
+            side: None,
+            operator: None,
+            injection: None,
+            before: String::new(),
+            after: String::new(),
+            reason: Some(reason),
+            extra: Map::new(),
+        };
+        Truth {
+            status: LabelStatus::Delivered,
+            definition: self.definition.to_owned(),
+            seed: None,
+            outcome: Verdict::Failure,
+            errors: vec![error],
+            changes: Vec::new(),
+            evidence: None,
+        }
+    }
+
+    fn check_outcome(&self, fields: &Map<String, Value>, extra: &mut Map<String, Value>, defects: &mut Defects) {
+        let Some(name) = self.outcome else { return };
+        match fields.get(name) {
+            Some(Value::Bool(false)) => {}
+            Some(other) => {
+                defects.add("not-a-failure", format!("`{name}` is {other}"));
+                extra.insert(name.to_owned(), other.clone());
+            }
+            None => {
+                defects.add("missing-field", format!("`{name}`"));
+                extra.insert(name.to_owned(), Value::Null);
+            }
+        }
+    }
+
+    /// Writes one sample; of several labelled errors the earliest. `None` for a run without a labelled agent.
+    pub(super) fn write(&self, sample: &Sample) -> Option<Value> {
+        let truth = sample.label.as_ref()?;
+        let error = truth.errors.iter().min_by_key(|error| error.step.unwrap_or(StepIndex::MAX))?;
+        let ours = sample.extra.get("format").and_then(Value::as_str).is_none_or(|format| format != self.format);
+        let mut fields = Map::new();
+        if let Some(name) = self.outcome {
+            match sample.extra.get(name) {
+                Some(Value::Null) => {}
+                Some(other) => drop(fields.insert(name.to_owned(), other.clone())),
+                None => drop(fields.insert(name.to_owned(), false.into())),
+            }
+        }
+        fields.insert("question".to_owned(), sample.task.question.clone().into());
+        fields.insert("question_ID".to_owned(), sample.task.id.clone().into());
+        let kept = |name: &str| sample.extra.get(name).map(|value| (name.to_owned(), value.clone()));
+        fields.extend(kept("level"));
+        fields.insert("ground_truth".to_owned(), sample.task.answer.clone().into());
+        let first = sample.steps.first().map(|step| &step.agent);
+        let entries = sample.steps.iter().map(|step| self.write_entry(step, first == Some(&step.agent)));
+        fields.insert("history".to_owned(), entries.collect());
+        let agent = error.raw_agent.clone().unwrap_or_else(|| error.agent.as_str().to_owned());
+        fields.insert("mistake_agent".to_owned(), agent.into());
+        match (kept("mistake_step"), error.step) {
+            (Some((name, raw)), _) => drop(fields.insert(name, raw)),
+            (None, Some(step)) => drop(fields.insert("mistake_step".to_owned(), step.to_string().into())),
+            (None, None) if ours => return None,
+            (None, None) => {}
+        }
+        let mode =
+            || error.failure_mode.as_ref().map(|mode| format!("{} {}", mode.code, mode.name)).unwrap_or_default();
+        fields.insert("mistake_reason".to_owned(), error.reason.clone().unwrap_or_else(mode).into());
+        for name in KEPT.iter().copied().filter(|name| *name != "level" && Some(*name) != self.outcome) {
+            fields.extend(kept(name));
+        }
+        if ours && self.speaker == Speaker::Name {
+            fields.insert("system_prompt".to_owned(), system_prompts(sample));
+        }
+        fields.extend(sample.extra.get("fields").and_then(Value::as_object).cloned().unwrap_or_default());
+        Some(Value::Object(fields))
+    }
+
+    fn write_entry(&self, step: &SampleStep, first: bool) -> Value {
+        let raw = step.raw_agent.as_deref().unwrap_or(step.agent.as_str());
+        // A role of the file itself is kept; in a trace of ours the first speaker's view is the chat's.
+        let own = step.output.as_ref().filter(|_| step.input.is_none()).map(|output| output.role.as_str());
+        let role = own.filter(|role| *role != "other").unwrap_or(if first { "assistant" } else { "user" });
+        let mut entry = match self.speaker {
+            Speaker::Name => json!({"content": spoken(step), "role": role, "name": raw}),
+            Speaker::Role => json!({"content": spoken(step), "role": raw}),
+        };
+        if let Some(fields) = entry.as_object_mut() {
+            if self.numbered {
+                fields.insert("step".to_owned(), step.step.into());
+            }
+            put_back(fields, &step.extra);
+        }
+        entry
+    }
+}
+
+/// The system prompt of each agent, as its first request had it.
+fn system_prompts(sample: &Sample) -> Value {
+    let mut prompts = Map::new();
+    for step in &sample.steps {
+        if prompts.contains_key(step.agent.as_str()) {
+            continue;
+        }
+        let input = sample.input(step.step).unwrap_or_default();
+        let system = input.into_iter().find(|message| matches!(message.role.as_str(), "system" | "developer"));
+        prompts.extend(system.map(|message| (step.agent.as_str().to_owned(), message.text.clone().into())));
+    }
+    Value::Object(prompts)
+}
+
+/// The label's step: a decimal text in these files, a number in some.
+fn label_step(raw: Option<&Value>, entries: usize, defects: &mut Defects) -> Option<StepIndex> {
+    let step = match raw {
+        Some(Value::String(text)) => text.trim().parse::<StepIndex>().ok(),
+        Some(Value::Number(number)) => number.as_u64().and_then(|number| StepIndex::try_from(number).ok()),
+        _ => None,
+    };
+    match step {
+        None => defects.add("no-step", format!("`mistake_step` is {}", raw.unwrap_or(&Value::Null))),
+        Some(step) if step as usize >= entries => {
+            defects.add("step-beyond-end", format!("step {step} of {entries} entries"));
+            return None;
+        }
+        Some(_) => {}
+    }
+    step
+}
+
+/// The raw step, where a canonical decimal text of the step would not give it back.
+fn raw_step(fields: &Map<String, Value>, label: &Truth) -> Option<(String, Value)> {
+    let raw = fields.get("mistake_step")?;
+    let step = label.errors.first()?.step.map(|step| Value::from(step.to_string()));
+    (step.as_ref() != Some(raw)).then(|| ("mistake_step".to_owned(), raw.clone()))
+}
+
+fn check_agent(raw: &str, step: Option<StepIndex>, steps: &[SampleStep], defects: &mut Defects) {
+    let same = |step: &SampleStep| step.agent.as_str() == raw || step.raw_agent.as_deref() == Some(raw);
+    let near = |step: &SampleStep| agent_key(step.agent.as_str()) == agent_key(raw);
+    if !raw.is_empty() && raw.chars().any(|c| !c.is_alphanumeric() && c != '_') {
+        defects.add("cut-name", format!("`{raw}`"));
+    }
+    if !steps.iter().any(same) {
+        match steps.iter().find(|step| near(step)) {
+            Some(step) => defects.add("agent-case", format!("label `{raw}`, trace `{}`", step.agent)),
+            None => defects.add("agent-absent", format!("`{raw}`")),
+        }
+    }
+    if let Some(at) = step.and_then(|step| steps.get(step as usize)).filter(|step| !near(step)) {
+        let speaker = at.raw_agent.as_deref().unwrap_or(at.agent.as_str());
+        defects.add("other-speaker", format!("label `{raw}`, history[{}] is `{speaker}`'s", at.step));
+    }
+}

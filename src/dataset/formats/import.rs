@@ -1,0 +1,298 @@
+//! Reads foreign labelled files into a dataset of ours. Nothing is trusted, everything odd is reported by file and
+//! rule; raw names are kept beside canonical ones.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{self, BufRead, BufReader},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserializer as _, Serialize, de};
+use serde_json::Value;
+
+use super::{
+    aegis, agentracer,
+    foreign::{Defect, Defects},
+    mast, whowhen,
+};
+use crate::dataset::{DatasetError, Manifest, Sample, Writer};
+
+/// The report of defects, beside the samples.
+const REPORT: &str = "import.json";
+
+/// Whose files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Who&When: a directory of `N.json` files, either layout or both below it, or one file.
+    Whowhen,
+    /// Aegis' unified records: JSON lines or one array.
+    Aegis,
+    /// AgenTracer's rows: JSON lines, one array, or a directory of JSON files.
+    Agentracer,
+    /// MAST's rows: one array or JSON lines.
+    Mast,
+}
+
+/// What was read.
+#[derive(Debug, Clone, Serialize)]
+pub struct Imported {
+    /// Whose files.
+    pub from: Source,
+    /// How many files were read.
+    pub files: u64,
+    /// How many samples they gave.
+    pub samples: u64,
+    /// How often each rule found something.
+    pub rules: BTreeMap<&'static str, u64>,
+    /// Every defect.
+    pub defects: Vec<Defect>,
+}
+
+/// Why nothing was imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// A file cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// There is nothing of the kind.
+    #[error("`{}` holds no sample of this kind: {why}", path.display())]
+    Nothing {
+        /// What was named.
+        path: PathBuf,
+        /// What was expected, or the first defect.
+        why: String,
+    },
+    /// The dataset cannot be written.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+}
+
+/// Imports `path` into the dataset directory `out`, with its defects in `import.json`.
+///
+/// # Errors
+/// [`ImportError`]; a defective row is no error, a path without any good row is.
+pub fn import(from: Source, path: &Path, out: &Path) -> Result<(Imported, Manifest), ImportError> {
+    let files = files(path)?;
+    let mut reader =
+        Reader { from, defects: Defects::default(), ids: BTreeMap::new(), tasks: BTreeMap::new(), samples: 0 };
+    let mut writer = Writer::create(out)?;
+    for file in &files {
+        let name = file.strip_prefix(path).ok().filter(|name| !name.as_os_str().is_empty()).unwrap_or(file);
+        let name = if name == file.as_path() { file.file_name().map_or(file.as_path(), Path::new) } else { name };
+        let mut broken = None;
+        read(file, &name.to_string_lossy(), &mut |place| match reader.row(place) {
+            Some(sample) => writer.push(&sample).map_err(|error| broken = Some(error)).is_ok(),
+            None => true,
+        })?;
+        if let Some(error) = broken {
+            return Err(error.into());
+        }
+    }
+    reader.shared_tasks();
+    let (samples, defects) = (reader.samples, reader.defects.finish());
+    if samples == 0 {
+        let why = defects.first().map_or("expected JSON files".to_owned(), |defect| {
+            format!("{}: {}: {}", defect.file, defect.rule, defect.found)
+        });
+        return Err(ImportError::Nothing { path: path.to_owned(), why });
+    }
+    let mut rules: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for defect in &defects {
+        *rules.entry(defect.rule).or_default() += 1;
+    }
+    let imported = Imported { from, files: files.len() as u64, samples, rules, defects };
+    let report = out.join(REPORT);
+    let failed = |source| DatasetError::Io { doing: "write", path: report.clone(), source };
+    let mut text = serde_json::to_vec_pretty(&imported).map_err(|error| failed(error.into()))?;
+    text.push(b'\n');
+    let temporary = out.join(format!(".{REPORT}.tmp"));
+    fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &report)).map_err(failed)?;
+    Ok((imported, writer.finish()?))
+}
+
+/// The files of a path, in a fixed order: numbers by value, so that `2.json` comes before `10.json`.
+fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let failed = |source| ImportError::Read { path: path.to_owned(), source };
+    if !fs::metadata(path).map_err(failed)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let (mut found, mut dirs) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?.path();
+            let json = entry.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
+            if entry.is_dir() {
+                dirs.push(entry);
+            } else if json {
+                found.push(entry);
+            }
+        }
+    }
+    found.sort_by_cached_key(|path| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        (path.parent().map(Path::to_owned), stem.parse::<u64>().unwrap_or(u64::MAX), stem)
+    });
+    Ok(found)
+}
+
+/// A value of a file, or what stands in its place.
+struct Place<'a> {
+    file: &'a str,
+    row: Option<u64>,
+    value: Result<Value, String>,
+}
+
+/// Turns values into samples.
+struct Reader {
+    from: Source,
+    defects: Defects,
+    ids: BTreeMap<String, u64>,
+    /// The layouts that hold a task.
+    tasks: BTreeMap<String, BTreeSet<(String, String)>>,
+    samples: u64,
+}
+
+impl Reader {
+    fn row(&mut self, place: Place<'_>) -> Option<Sample> {
+        self.defects.at(place.file, place.row);
+        let value = match place.value {
+            Ok(value) => value,
+            Err(why) => {
+                self.defects.add("not-json", why);
+                return None;
+            }
+        };
+        let stem = Path::new(place.file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let row = place.row.map_or_else(|| stem.clone(), |row| format!("{stem}-{row}"));
+        let defects = &mut self.defects;
+        let mut sample = match self.from {
+            Source::Whowhen => whowhen::read(&value, &row, defects),
+            Source::Agentracer => agentracer::read(&value, &format!("agentracer-{row}"), defects),
+            Source::Mast => mast::read(&value, &format!("mast-{row}"), defects),
+            Source::Aegis => {
+                let id = value.get("id").and_then(Value::as_str).unwrap_or(&row);
+                aegis::read(&value, id, defects)
+            }
+        }?;
+        let seen = self.ids.entry(sample.id.clone()).or_default();
+        *seen += 1;
+        if *seen > 1 {
+            self.defects.add("doubled-id", format!("`{}`", sample.id));
+            sample.id = format!("{}~{seen}", sample.id);
+        }
+        if self.from == Source::Whowhen {
+            let layout = sample.extra.get("format").and_then(Value::as_str).unwrap_or_default().to_owned();
+            self.tasks.entry(sample.task.id.clone()).or_default().insert((layout, place.file.to_owned()));
+        }
+        self.samples += 1;
+        Some(sample)
+    }
+
+    /// Tasks that both layouts hold.
+    fn shared_tasks(&mut self) {
+        for (task, places) in &self.tasks {
+            let layouts: BTreeSet<&String> = places.iter().map(|(layout, _)| layout).collect();
+            if layouts.len() > 1 && !task.is_empty() {
+                let files: Vec<&str> = places.iter().map(|(_, file)| file.as_str()).collect();
+                self.defects.at(files.first().copied().unwrap_or_default(), None);
+                self.defects.add("shared-task", format!("task `{task}` in {}", files.join(", ")));
+            }
+        }
+    }
+}
+
+/// Hands every value of a file on, one at a time; `each` answers whether to go on.
+fn read(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> Result<(), ImportError> {
+    let failed = |source| ImportError::Read { path: path.to_owned(), source };
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+    let first = loop {
+        let buffer = file.fill_buf().map_err(failed)?;
+        match buffer.iter().position(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf)) {
+            Some(at) => break buffer.get(at).copied(),
+            None if buffer.is_empty() => break None,
+            None => {
+                let length = buffer.len();
+                file.consume(length);
+            }
+        }
+    };
+    if first == Some(b'[') {
+        skip_to(&mut file, b'[').map_err(failed)?;
+        let mut rows = serde_json::Deserializer::from_reader(file);
+        let mut row = 0;
+        let visited = rows.deserialize_seq(Rows {
+            each: &mut |value| {
+                row += 1;
+                each(Place { file: name, row: Some(row), value: Ok(value) })
+            },
+        });
+        if let Err(error) = visited {
+            each(Place { file: name, row: Some(row + 1), value: Err(error.to_string()) });
+        }
+        return Ok(());
+    }
+    if path.extension().is_none_or(|extension| extension != "jsonl") {
+        let bytes = fs::read(path).map_err(failed)?;
+        if let Ok(value) = serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes)) {
+            each(Place { file: name, row: None, value: Ok(value) });
+            return Ok(());
+        }
+    }
+    lines(file, name, each).map_err(failed)
+}
+
+/// One value a line.
+fn lines(file: impl BufRead, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> io::Result<()> {
+    for (number, line) in file.split(b'\n').enumerate() {
+        let line = line?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let value = serde_json::from_slice(&line).map_err(|error| error.to_string());
+        if !each(Place { file: name, row: Some(number as u64 + 1), value }) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Skips what stands before a byte, a byte order mark among it.
+fn skip_to(file: &mut impl BufRead, byte: u8) -> io::Result<()> {
+    loop {
+        let buffer = file.fill_buf()?;
+        match buffer.first() {
+            Some(first) if *first != byte => file.consume(1),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// The elements of an array, one at a time, so that a file of any size fits.
+struct Rows<'a> {
+    each: &'a mut dyn FnMut(Value) -> bool,
+}
+
+impl<'de> de::Visitor<'de> for Rows<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("an array of rows")
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
+        while let Some(row) = rows.next_element::<Value>()? {
+            if !(self.each)(row) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! An Inspect AI evaluation log (`EvalLog` version 2, the `.json` form): one document, one sample a run. `inspect log
+//! convert` makes `.eval` of it. A dataset has no clock, so the log's times are the epoch.
+
+use serde_json::{Value, json};
+
+use super::{Context, Format, Piece, Shape, Unfit, chat::arguments};
+use crate::{
+    dataset::{Said, Sample},
+    trajectory::Verdict,
+};
+
+/// Writes the log.
+#[derive(Debug)]
+pub(super) struct Inspect;
+
+impl Format for Inspect {
+    fn name(&self) -> &'static str {
+        "inspect"
+    }
+    fn about(&self) -> &'static str {
+        "Inspect AI log (.json): one sample a run, steps as assistant messages in order, the label in the metadata"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Document {
+            open: concat!(
+                r#"{"version":2,"status":"success","eval":{"eval_id":"aegis","run_id":"aegis","task_id":"aegis","#,
+                r#""created":"1970-01-01T00:00:00+00:00","task":"aegis","task_version":0,"dataset":{"name":"aegis"},"#,
+                r#""model":"none","config":{}},"plan":{"name":"plan","steps":[]},"results":{"total_samples":0,"#,
+                r#""completed_samples":0,"scores":[]},"stats":{"started_at":"1970-01-01T00:00:00+00:00","#,
+                r#""completed_at":"1970-01-01T00:00:00+00:00","model_usage":{}},"samples":["#,
+                "\n"
+            ),
+            close: "\n]}\n",
+        }
+    }
+    fn takes_clean(&self) -> bool {
+        true
+    }
+    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        let mut messages = vec![json!({"role": "user", "content": sample.task.question})];
+        for step in &sample.steps {
+            if let Some(output) = &step.output {
+                let model = step.model.as_deref().unwrap_or(&sample.backend);
+                messages.push(spoken(output, model, step.agent.as_str(), step.step));
+            }
+        }
+        let grade = match sample.outcome {
+            Verdict::Success => "C",
+            Verdict::Failure => "I",
+            Verdict::Unknown => "N",
+        };
+        let last = json!({"role": "assistant", "content": sample.final_answer, "source": "generate"});
+        let row = json!({
+            "id": sample.id,
+            "epoch": 1,
+            "input": sample.task.question,
+            "target": sample.task.answer,
+            "messages": messages,
+            "output": {"model": sample.backend, "choices": [{"message": last, "stop_reason": "stop"}]},
+            "scores": {"outcome": {"value": grade, "answer": sample.final_answer, "explanation": sample.outcome_evidence}},
+            "metadata": {"system": sample.system, "kind": sample.kind, "task": sample.task.id, "clean_twin": sample.clean_twin,
+                "label": sample.label},
+            "store": {},
+            "events": [],
+            "model_usage": {},
+        });
+        Ok(vec![Piece::row(&row)])
+    }
+}
+
+fn spoken(output: &Said, model: &str, agent: &str, step: u32) -> Value {
+    let mut message = json!({"role": "assistant", "content": output.text, "source": "generate", "model": model,
+        "metadata": {"agent": agent, "step": step}});
+    let call = |call: &crate::dataset::Called| json!({"id": call.id, "function": call.name, "arguments": arguments(&call.arguments), "type": "function"});
+    if let Some(fields) = message.as_object_mut().filter(|_| !output.calls.is_empty()) {
+        fields.insert("tool_calls".to_owned(), output.calls.iter().map(call).collect());
+    }
+    message
+}

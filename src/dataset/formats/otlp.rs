@@ -1,0 +1,141 @@
+//! OpenTelemetry spans as OTLP/JSON, one `resourceSpans` object a line and run, with the attributes of the GenAI
+//! conventions (semantic-conventions-genai, in development, state of May 2026) and of OpenInference. What was injected
+//! stands under `aegis.injection.*`. A dataset has no clock: step n lasts from second n to n + 1 after the epoch.
+
+use serde_json::{Map, Value, json};
+
+use super::{Context, Format, Piece, Shape, Unfit, chat::message, foreign::spoken};
+use crate::{
+    dataset::{LabelledError, Said, Sample, SampleStep},
+    trajectory::Verdict,
+};
+
+/// Writes lines.
+#[derive(Debug)]
+pub(super) struct Otlp;
+
+impl Format for Otlp {
+    fn name(&self) -> &'static str {
+        "otlp"
+    }
+    fn about(&self) -> &'static str {
+        "OTLP/JSON spans with GenAI and OpenInference attributes, one run a line; times are step numbers in seconds"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Lines
+    }
+    fn takes_clean(&self) -> bool {
+        true
+    }
+    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        let trace = hex(&sample.id, "trace", 32);
+        let root = hex(&sample.id, "run", 16);
+        let mut spans = vec![workflow(sample, &trace, &root)];
+        spans.extend(sample.steps.iter().map(|step| chat(sample, step, &trace, &root)));
+        Ok(vec![Piece::row(&json!({"resourceSpans": [{
+            "resource": {"attributes": attributes([("service.name", Value::from("aegis"))])},
+            "scopeSpans": [{"scope": {"name": "aegis", "version": env!("CARGO_PKG_VERSION")}, "spans": spans}],
+        }]}))])
+    }
+}
+
+/// So many hex digits of an id and what it names.
+fn hex(id: &str, what: &str, digits: usize) -> String {
+    let hash = blake3::hash(format!("{what}\n{id}").as_bytes()).to_hex();
+    hash.get(..digits).unwrap_or_default().to_owned()
+}
+
+fn workflow(sample: &Sample, trace: &str, root: &str) -> Value {
+    let failed = sample.outcome == Verdict::Failure;
+    json!({
+        "traceId": trace, "spanId": root, "name": format!("invoke_workflow {}", sample.system), "kind": 1,
+        "startTimeUnixNano": "0", "endTimeUnixNano": nanos(sample.steps.len() as u64),
+        "attributes": attributes([
+            ("gen_ai.operation.name", Value::from("invoke_workflow")),
+            ("gen_ai.workflow.name", sample.system.clone().into()),
+            ("gen_ai.conversation.id", sample.id.clone().into()),
+            ("openinference.span.kind", "CHAIN".into()),
+            ("session.id", sample.id.clone().into()),
+            ("input.value", sample.task.question.clone().into()),
+            ("output.value", sample.final_answer.clone().into()),
+        ]),
+        "status": if failed { json!({"code": 2, "message": sample.outcome_evidence}) } else { json!({}) },
+    })
+}
+
+fn chat(sample: &Sample, step: &SampleStep, trace: &str, root: &str) -> Value {
+    let model = step.model.as_deref().unwrap_or("unknown");
+    let input = sample.input(step.step).unwrap_or_default();
+    let mut list = attributes([
+        ("gen_ai.operation.name", Value::from("chat")),
+        ("gen_ai.provider.name", sample.backend.clone().into()),
+        ("gen_ai.conversation.id", sample.id.clone().into()),
+        ("gen_ai.agent.name", step.agent.as_str().into()),
+        ("gen_ai.request.model", model.into()),
+        ("gen_ai.input.messages", parts(input.iter().copied()).to_string().into()),
+        ("gen_ai.output.messages", parts(step.output.iter()).to_string().into()),
+        ("openinference.span.kind", "LLM".into()),
+        ("agent.name", step.agent.as_str().into()),
+        ("llm.model_name", model.into()),
+        ("session.id", sample.id.clone().into()),
+        ("input.value", Value::from(input.iter().map(|said| message(said)).collect::<Vec<_>>()).to_string().into()),
+        ("output.value", spoken(step).into()),
+    ]);
+    if let Some(usage) = step.usage {
+        list.extend(attributes([
+            ("gen_ai.usage.input_tokens", Value::from(usage.input)),
+            ("gen_ai.usage.output_tokens", usage.output.into()),
+            ("llm.token_count.prompt", usage.input.into()),
+            ("llm.token_count.completion", usage.output.into()),
+        ]));
+    }
+    let errors = sample.label.iter().flat_map(|truth| &truth.errors).filter(|error| error.step == Some(step.step));
+    list.extend(errors.flat_map(injection));
+    json!({
+        "traceId": trace, "spanId": hex(&sample.id, &format!("step {}", step.step), 16), "parentSpanId": root,
+        "name": format!("chat {model}"), "kind": 3,
+        "startTimeUnixNano": nanos(step.step.into()), "endTimeUnixNano": nanos(u64::from(step.step) + 1),
+        "attributes": list, "status": {},
+    })
+}
+
+fn injection(error: &LabelledError) -> Vec<Value> {
+    let mode = error.failure_mode.as_ref().map(|mode| mode.code.clone()).unwrap_or_default();
+    attributes([
+        ("aegis.injection.mode", Value::from(mode)),
+        ("aegis.injection.target", error.agent.as_str().into()),
+        ("aegis.injection.applied", error.operator.clone().unwrap_or_default().into()),
+    ])
+}
+
+/// Messages as the conventions have them: role and parts.
+fn parts<'a>(messages: impl Iterator<Item = &'a Said>) -> Value {
+    messages
+        .map(|said| {
+            let mut parts = vec![json!({"type": "text", "content": said.text})];
+            parts.extend(said.calls.iter().map(
+                |call| json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}),
+            ));
+            json!({"role": said.role, "parts": parts})
+        })
+        .collect()
+}
+
+/// Key and value pairs in OTLP's form: 64-bit integers are texts there.
+fn attributes<const N: usize>(pairs: [(&str, Value); N]) -> Vec<Value> {
+    pairs
+        .into_iter()
+        .map(|(key, value)| {
+            let mut typed = Map::new();
+            match value {
+                Value::Number(number) => drop(typed.insert("intValue".to_owned(), number.to_string().into())),
+                other => drop(typed.insert("stringValue".to_owned(), other)),
+            }
+            json!({"key": key, "value": typed})
+        })
+        .collect()
+}
+
+fn nanos(seconds: u64) -> String {
+    seconds.saturating_mul(1_000_000_000).to_string()
+}

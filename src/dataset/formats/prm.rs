@@ -1,0 +1,38 @@
+//! Process reward models: TRL's stepwise supervision. Every step up to the first erroneous one, which is labelled
+//! false; what follows it is neither right nor wrong and is left out.
+
+use serde_json::json;
+
+use super::{Context, Format, Piece, Shape, Unfit, foreign::spoken};
+use crate::dataset::Sample;
+
+/// Writes rows.
+#[derive(Debug)]
+pub(super) struct Prm;
+
+impl Format for Prm {
+    fn name(&self) -> &'static str {
+        "prm"
+    }
+    fn about(&self) -> &'static str {
+        "stepwise supervision: `prompt`, `completions` up to the first error, `labels`"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Lines
+    }
+    fn takes_clean(&self) -> bool {
+        true
+    }
+    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        let first = match &sample.label {
+            Some(truth) => Some(*truth.steps().first().ok_or(Unfit("no labelled step"))?),
+            None => None,
+        };
+        let shown = sample.steps.iter().take_while(|step| first.is_none_or(|first| step.step <= first));
+        let (completions, labels): (Vec<String>, Vec<bool>) =
+            shown.map(|step| (format!("{}: {}", step.agent, spoken(step)), Some(step.step) != first)).unzip();
+        let row =
+            json!({"prompt": sample.task.question, "completions": completions, "labels": labels, "id": sample.id});
+        Ok(vec![Piece::row(&row)])
+    }
+}

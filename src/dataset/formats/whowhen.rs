@@ -1,0 +1,87 @@
+//! Who&When (ICML 2025): one JSON file a failure, two layouts. Algorithm-generated files name the speaker in `name`,
+//! hand-crafted ones in `role`, where one agent is logged under several remarks. Steps are 0-based entries of `history`.
+
+use serde_json::Value;
+
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    foreign::Defects,
+    history::{History, Speaker},
+};
+use crate::dataset::Sample;
+
+/// The algorithm-generated layout (CaptainAgent).
+const GENERATED: History = History {
+    format: "whowhen",
+    speaker: Speaker::Name,
+    definition: "human",
+    system: "captain-agent",
+    outcome: Some("is_correct"),
+    numbered: false,
+};
+
+/// The hand-crafted layout (Magentic-One).
+const CRAFTED: History = History {
+    format: "whowhen-hand-crafted",
+    speaker: Speaker::Role,
+    definition: "human",
+    system: "magentic-one",
+    outcome: Some("is_corrected"),
+    numbered: false,
+};
+
+/// Reads a file of either layout; its id is `whowhen-ag-12` or `whowhen-hc-12`.
+pub(super) fn read(value: &Value, stem: &str, defects: &mut Defects) -> Option<Sample> {
+    let first = value.pointer("/history/0");
+    let named = first.is_some_and(|entry| entry.get("name").is_some());
+    let generated = named || value.get("is_correct").is_some();
+    let (layout, prefix) = if generated { (GENERATED, "ag") } else { (CRAFTED, "hc") };
+    layout.read(value, &format!("whowhen-{prefix}-{stem}"), defects)
+}
+
+/// Writes the algorithm-generated layout.
+#[derive(Debug)]
+pub(super) struct Whowhen;
+
+/// Writes the hand-crafted layout.
+#[derive(Debug)]
+pub(super) struct WhowhenHandCrafted;
+
+impl Format for Whowhen {
+    fn name(&self) -> &'static str {
+        GENERATED.format
+    }
+    fn about(&self) -> &'static str {
+        "Who&When, algorithm-generated layout: one file a failure, speakers in `name`, steps from 0"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Files
+    }
+    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        file(GENERATED, sample)
+    }
+}
+
+impl Format for WhowhenHandCrafted {
+    fn name(&self) -> &'static str {
+        CRAFTED.format
+    }
+    fn about(&self) -> &'static str {
+        "Who&When, hand-crafted layout: one file a failure, speakers in `role`, steps from 0"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Files
+    }
+    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        file(CRAFTED, sample)
+    }
+}
+
+/// One pretty file, indented by four as theirs are; named as the file it came from, else by the sample's id.
+fn file(layout: History, sample: &Sample) -> Result<Vec<Piece>, Unfit> {
+    let value = layout.write(sample).ok_or(Unfit("no labelled step"))?;
+    let own = sample.extra.get("format").and_then(Value::as_str) == Some(layout.format);
+    let name = sample.extra.get("file").and_then(Value::as_str).filter(|_| own);
+    let name = name.map_or_else(|| format!("{}.json", sample.id), str::to_owned);
+    Ok(vec![Piece::file(name, super::pretty(&value, b"    "))])
+}

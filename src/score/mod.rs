@@ -1,0 +1,45 @@
+//! Scores of predictions: who failed, at which step, in which mode, measured against labels, beside what a rule
+//! without a model gets on the same data.
+//!
+//! [`score`] takes a prediction file and labels; [`evaluate`] is its strict measure. The public scorers are reproduced figure by figure in [`public`], with their
+//! quirks named; [`reward`] holds the two published rewards for training. Text is read into predictions by [`read`].
+//! Nothing here knows files: a [`Gold`] comes from whoever holds the data.
+
+pub mod public;
+pub mod read;
+pub mod reward;
+
+mod accuracy;
+mod baseline;
+mod gold;
+mod interval;
+mod names;
+mod prediction;
+mod profile;
+mod report;
+mod scored;
+mod sets;
+mod table;
+
+pub use accuracy::{Accuracy, TopK};
+pub use baseline::Baseline;
+pub use gold::{Culprit, Gold, RawLabel};
+pub use interval::{Interval, Share, bootstrap, wilson};
+pub use names::{agent_key, mode_key};
+pub use prediction::{Answer, Guess, Prediction};
+pub use profile::{Profile, UnknownProfile};
+pub use report::{Coverage, Report, ScoreError, evaluate};
+pub use scored::{RewardKind, Rewarded, Scored, ScoringError, rewards, score};
+pub use sets::{Classes, Counts, Figures, SetScore};
+pub use table::{Row, Table};
+
+/// A count as a real number. Counts here are rows and classes, far below 2^52.
+#[expect(clippy::cast_precision_loss, reason = "counts of rows and classes are far below 2^52")]
+fn real(count: usize) -> f64 {
+    count as f64
+}
+
+/// `part / whole`, and 0 of nothing is 0.
+fn ratio(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { real(part) / real(whole) }
+}

@@ -1,0 +1,63 @@
+//! Somebody's guess at who failed, where and how.
+
+use serde::Serialize;
+
+/// One line or block of a prediction file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Which run it is about.
+    pub id: String,
+    /// Where it stands in the file, 1-based.
+    pub line: usize,
+    /// What was answered.
+    pub answer: Answer,
+}
+
+/// What a prediction says, or why it could not be read. An unread answer is counted apart from a wrong one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Culprits that are all meant. An empty set says that nobody failed.
+    Set(Vec<Guess>),
+    /// Alternatives, the most likely first; only the first counts where one answer is asked for.
+    Ranked(Vec<Guess>),
+    /// No answer could be found in the text, and why.
+    Unparsed(String),
+}
+
+/// One guessed culprit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Guess {
+    /// The agent as written.
+    pub agent: Option<String>,
+    /// The step as written, in the file's own base; negative ones never match.
+    pub step: Option<i64>,
+    /// The failure mode as written.
+    pub mode: Option<String>,
+}
+
+impl Guess {
+    /// Whether it says anything at all.
+    pub fn is_empty(&self) -> bool {
+        self.agent.is_none() && self.step.is_none() && self.mode.is_none()
+    }
+}
+
+impl Answer {
+    /// The guesses, the first one first; none if the answer was not read.
+    pub fn guesses(&self) -> &[Guess] {
+        match self {
+            Answer::Set(guesses) | Answer::Ranked(guesses) => guesses,
+            Answer::Unparsed(_) => &[],
+        }
+    }
+
+    /// What is claimed as true: the whole set, or the first of the ranked.
+    pub fn claimed(&self) -> &[Guess] {
+        match self {
+            Answer::Set(guesses) => guesses,
+            Answer::Ranked(guesses) => guesses.get(..1).unwrap_or_default(),
+            Answer::Unparsed(_) => &[],
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! AgenTracer's reward (arXiv 2509.03312, §3.3): nothing without the answer format, then half for the agent and half
+//! for how near the step is. The kernel is the standard Gaussian one; the authors published no code to compare with.
+
+use crate::score::{gold::Culprit, names::agent_key};
+
+/// The weights of [`gated`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gated {
+    /// λ: the share of the step, 0 to 1; the agent has the rest.
+    pub step_weight: f64,
+    /// σ of the kernel, in steps.
+    pub sigma: f64,
+}
+
+impl Default for Gated {
+    /// The paper's: λ = 0.5, σ = 1.
+    fn default() -> Self {
+        Self { step_weight: 0.5, sigma: 1.0 }
+    }
+}
+
+/// Rewards a completion, 0 to 1. The format gate wants reasoning closed by `</think>` and then, once and last, an
+/// `<answer>AGENT|STEP</answer>` with a whole step number, 0-based. Of several true culprits the best match counts.
+pub fn gated(completion: &str, truth: &[Culprit], weights: Gated) -> f64 {
+    let Some((agent, step)) = formatted(completion) else { return 0.0 };
+    let reward = |culprit: &Culprit| {
+        let agent_hit = culprit.agent.as_deref().is_some_and(|name| agent_key(name) == agent);
+        let near = culprit.step.map_or(0.0, |gold| {
+            let far = f64::from(u32::try_from(step.abs_diff(i64::from(gold))).unwrap_or(u32::MAX));
+            (-(far * far) / (2.0 * weights.sigma * weights.sigma)).exp()
+        });
+        weights.step_weight * near + (1.0 - weights.step_weight) * if agent_hit { 1.0 } else { 0.0 }
+    };
+    truth.iter().map(reward).fold(0.0, f64::max)
+}
+
+/// Agent and step of a completion in the demanded format.
+fn formatted(completion: &str) -> Option<(String, i64)> {
+    let (_, after) = completion.rsplit_once("</think>")?;
+    let after = after.trim();
+    let inner = after.strip_prefix("<answer>")?.strip_suffix("</answer>")?;
+    if inner.contains('<') {
+        return None;
+    }
+    let (agent, step) = inner.rsplit_once('|')?;
+    let agent = agent_key(agent);
+    (!agent.is_empty()).then_some((agent, step.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn truth() -> Vec<Culprit> {
+        vec![Culprit { agent: Some("Solver".into()), step: Some(4), mode: None }]
+    }
+
+    #[test]
+    fn the_published_points_of_the_kernel() {
+        for (answer, expected) in [
+            ("Solver|4", 1.0),
+            ("Solver|5", 0.803_265_329_856_316_7),
+            ("Solver|2", 0.567_667_641_618_306_3),
+            ("Solver|7", 0.505_554_498_269_121_2),
+            ("Critic|4", 0.5),
+            ("solver|4", 1.0),
+        ] {
+            let completion = format!("<think>because</think>\n<answer>{answer}</answer>");
+            let reward = gated(&completion, &truth(), Gated::default());
+            assert!((reward - expected).abs() < 1e-15, "{answer}: {reward}");
+        }
+    }
+
+    #[test]
+    fn without_the_format_there_is_nothing() {
+        for completion in [
+            "Solver|4",
+            "<answer>Solver|4</answer>",
+            "<think>x</think>Solver|4",
+            "<think>x</think><answer>Solver</answer>",
+            "<think>x</think><answer>Solver|four</answer>",
+            "<think>x</think><answer>|4</answer>",
+            "<think>x</think><answer>A|1</answer><answer>Solver|4</answer>",
+            "<think>x</think><answer>Solver|4</answer> or so",
+            "",
+        ] {
+            assert!(gated(completion, &truth(), Gated::default()).abs() < 1e-15, "{completion}");
+        }
+    }
+
+    #[test]
+    fn a_far_step_keeps_the_agents_half() {
+        let completion = "<think></think><answer>Solver|9223372036854775807</answer>";
+        assert!((gated(completion, &truth(), Gated::default()) - 0.5).abs() < 1e-15);
+    }
+}

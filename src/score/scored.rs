@@ -1,0 +1,222 @@
+//! A prediction file against labels, under a profile: the public scorer's figures where it has one, and the strict
+//! ones beside them, so that nobody compares the two by accident.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Answer, Gold, Prediction, Profile, Report, ScoreError,
+    public::{self, Public, PublicFigure, PublicScorerFails},
+    ratio, read, real,
+    report::{evaluate, index},
+    reward::{self, Gated},
+};
+
+/// Why a prediction file cannot be scored.
+#[derive(Debug, thiserror::Error)]
+pub enum ScoringError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] read::ReadError),
+    /// It cannot be joined with the labels.
+    #[error(transparent)]
+    Score(#[from] ScoreError),
+    /// The public scorer has no figures for it.
+    #[error(transparent)]
+    Public(#[from] PublicScorerFails),
+    /// The profile compares with labels, and there are none.
+    #[error("profile `{0}` needs labels: name them with `--gold DATASET`")]
+    GoldNeeded(&'static str),
+    /// The profile compares with what a source file wrote, and the labels come from none.
+    #[error(
+        "profile `whowhen` compares with the label files of one Who&When directory: `{0}` was not imported from one"
+    )]
+    NoLabelFile(String),
+    /// Labels of two directories.
+    #[error("profile `whowhen` scores one directory at a time: two of the labels come from files called `{0}`")]
+    TwoDirectories(String),
+}
+
+/// What a prediction file is worth.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scored {
+    /// The rules that were asked for.
+    pub profile: Profile,
+    /// The public scorer's figures, under a profile that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public: Option<Public>,
+    /// The strict figures; `None` where no labels were given beside the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict: Option<Report>,
+}
+
+/// Scores the text of a prediction file. `base` is the number that it gives the first step.
+///
+/// # Errors
+/// [`ScoringError`] names the line or id and what was expected.
+pub fn score(text: &str, golds: Option<&[Gold]>, profile: Profile, base: i64) -> Result<Scored, ScoringError> {
+    let needed = golds.ok_or(ScoringError::GoldNeeded(profile.name()));
+    let public = match profile {
+        Profile::Strict => needed.map(|_| None)?,
+        Profile::Aegis => Some(public::aegis(&aegis_rows(text, golds)?)?),
+        Profile::AegisFork => Some(public::aegis_fork(&aegis_rows(text, golds)?)?),
+        Profile::Whowhen => Some(whowhen(text, needed?, base)?),
+        Profile::Agentracer => Some(agentracer(text, needed?)?),
+    };
+    let strict =
+        golds.map(|golds| -> Result<_, ScoringError> { Ok(evaluate(golds, &read::predictions(text)?, base)?) });
+    Ok(Scored { profile, public, strict: strict.transpose()? })
+}
+
+/// Rows as the Aegis scripts read them. A file that is one of theirs passes as it is; in others, prediction and truth
+/// are put where the scripts look for them.
+fn aegis_rows(text: &str, golds: Option<&[Gold]>) -> Result<String, ScoringError> {
+    let theirs = |row: &Value| row.get("ground_truth").is_some();
+    let first = text.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());
+    if first.as_ref().is_some_and(theirs) {
+        return Ok(text.to_owned());
+    }
+    let golds = golds.ok_or(ScoringError::GoldNeeded("aegis"))?;
+    let known = index(golds)?;
+    let rows = read::json_rows(text)?;
+    let mut lines = String::new();
+    for (place, prediction) in read::predictions(text)?.into_iter().enumerate() {
+        let Some(gold) = known.get(prediction.id.as_str()).and_then(|row| golds.get(*row)) else { continue };
+        let row = rows.as_ref().and_then(|rows| rows.get(place)).map(|(_, _, row)| row);
+        let mut row = row.and_then(Value::as_object).cloned().unwrap_or_default();
+        row.entry("model_detection").or_insert_with(|| faulty(claims(&prediction.answer)));
+        let truth = gold.culprits.iter().map(|culprit| (culprit.agent.as_deref(), culprit.mode.as_deref()));
+        row.insert("ground_truth".to_owned(), faulty(truth));
+        lines.push_str(&Value::Object(row).to_string());
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+fn claims(answer: &Answer) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
+    answer.claimed().iter().map(|guess| (guess.agent.as_deref(), guess.mode.as_deref()))
+}
+
+/// `{"faulty_agents": […]}`; what is unknown is left out.
+fn faulty<'a>(pairs: impl Iterator<Item = (Option<&'a str>, Option<&'a str>)>) -> Value {
+    let entry = |(agent, mode): (Option<&str>, Option<&str>)| {
+        let mut entry = Map::new();
+        entry.extend(agent.map(|agent| ("agent_name".to_owned(), agent.into())));
+        entry.extend(mode.map(|mode| ("error_type".to_owned(), mode.into())));
+        Value::Object(entry)
+    };
+    json!({"faulty_agents": pairs.map(entry).collect::<Vec<_>>()})
+}
+
+/// The Who&When script's figures. Predictions of another form are put into its log form first.
+fn whowhen(text: &str, golds: &[Gold], base: i64) -> Result<Public, ScoringError> {
+    let known = index(golds)?;
+    let mut labels = Vec::new();
+    let mut files = std::collections::BTreeSet::new();
+    for gold in golds {
+        let label = gold.raw.as_ref().ok_or_else(|| ScoringError::NoLabelFile(gold.id.clone()))?;
+        if !files.insert(&label.file) {
+            return Err(ScoringError::TwoDirectories(label.file.clone()));
+        }
+        labels.push(label.clone());
+    }
+    if read::json_rows(text)?.is_none() {
+        return Ok(public::whowhen(text, &labels));
+    }
+    let block = |prediction: &Prediction| {
+        let file = &known.get(prediction.id.as_str()).and_then(|row| golds.get(*row))?.raw.as_ref()?.file;
+        let guess = prediction.answer.claimed().first()?;
+        let step = guess.step?.checked_sub(base)?;
+        Some(format!("Prediction for {file}:\nAgent Name: {}\nStep Number: {step}\n\n", guess.agent.as_deref()?))
+    };
+    let log: String = read::predictions(text)?.iter().filter_map(block).collect();
+    Ok(public::whowhen(&log, &labels))
+}
+
+const AGENTRACER: &[&str] = &[
+    "the authors published neither scorer nor training code: these figures follow the paper's text",
+    "an answer without the format (`</think>`, then one `<answer>AGENT|STEP</answer>`) is wrong and earns nothing",
+];
+
+fn agentracer(text: &str, golds: &[Gold]) -> Result<Public, ScoringError> {
+    let rewarded = rewards(text, golds, RewardKind::Agentracer)?;
+    // Under the kernel, half is the agent's; what a right step alone earns tells the two apart.
+    let only = |step_weight| Gated { step_weight, ..Gated::default() };
+    let full = |weights: Gated| {
+        let hit = |row: &&Rewarded| {
+            row.gold.is_some_and(|gold| reward::gated(&row.completion, &gold.culprits, weights) >= 1.0)
+        };
+        rewarded.iter().filter(hit).count()
+    };
+    let (agents, steps) = (full(only(0.0)), full(only(1.0)));
+    let percent = |name: &str, hits: usize| {
+        let value = ratio(hits, golds.len()) * 100.0;
+        PublicFigure { name: name.to_owned(), value, shown: format!("{value:.2}") }
+    };
+    let sum: f64 = rewarded.iter().filter_map(|row| row.reward).sum();
+    let mean = if golds.is_empty() { 0.0 } else { sum / real(golds.len()) };
+    Ok(Public {
+        scorer: "AgenTracer, as the paper has it",
+        figures: vec![
+            percent("Agent-level accuracy", agents),
+            percent("Step-level accuracy", steps),
+            PublicFigure { name: "Mean reward".to_owned(), value: mean, shown: format!("{mean:.4}") },
+        ],
+        quirks: AGENTRACER,
+    })
+}
+
+/// Which reward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RewardKind {
+    /// Aegis' hierarchical reward, as published.
+    Aegis,
+    /// The same without its two defects.
+    AegisStrict,
+    /// AgenTracer's gated reward.
+    Agentracer,
+}
+
+/// One completion's reward.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rewarded<'a> {
+    /// Which run it is about.
+    pub id: String,
+    /// Its line in the file, 1-based.
+    pub line: usize,
+    /// The reward; `None` for a run that the gold data does not have.
+    pub reward: Option<f64>,
+    #[serde(skip)]
+    completion: String,
+    #[serde(skip)]
+    gold: Option<&'a Gold>,
+}
+
+/// The reward of every completion of a file, in its order; a run may occur any number of times, as rollouts do.
+///
+/// # Errors
+/// The file cannot be read, or two labels have one id.
+pub fn rewards<'a>(text: &str, golds: &'a [Gold], kind: RewardKind) -> Result<Vec<Rewarded<'a>>, ScoringError> {
+    let known = index(golds)?;
+    let reward = |completion: &str, gold: &Gold| {
+        let truth = || {
+            let pairs = gold.culprits.iter().map(|culprit| (culprit.agent.as_deref(), culprit.mode.as_deref()));
+            faulty(pairs.filter(|(agent, mode)| agent.is_some() && mode.is_some())).to_string()
+        };
+        match kind {
+            RewardKind::Aegis => reward::hierarchical(completion, &truth()),
+            RewardKind::AegisStrict => reward::hierarchical_strict(completion, &truth()),
+            RewardKind::Agentracer => reward::gated(completion, &gold.culprits, Gated::default()),
+        }
+    };
+    let rewarded = read::completions(text)?.into_iter().map(|row| {
+        let gold = known.get(row.id.as_str()).and_then(|place| golds.get(*place));
+        let reward = gold.map(|gold| reward(&row.text, gold));
+        Rewarded { id: row.id, line: row.line, reward, completion: row.text, gold }
+    });
+    Ok(rewarded.collect())
+}
+
+#[cfg(test)]
+#[path = "scored_tests.rs"]
+mod tests;

@@ -1,0 +1,89 @@
+//! `aegis import` and `aegis export` as a user types them.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::{
+    program::aegis,
+    score::{failure, write_lines},
+};
+
+async fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let done = aegis(dir).args(arguments).output().await.expect("it ran");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (done.status.code(), text(done.stdout), text(done.stderr))
+}
+
+/// Two layouts of a benchmark, with a defect in each.
+fn benchmark(dir: &Path) {
+    let entry = |name: &str, text: &str| json!({"content": text, "role": "user", "name": name});
+    let generated = json!({"is_correct": false, "question": "q", "question_ID": "same", "level": "1", "ground_truth": "4",
+        "history": [entry("Expert", "go"), entry("Computer_terminal", "")], "mistake_agent": "Expert", "mistake_step": "1",
+        "mistake_reason": "r", "system_prompt": {}});
+    let crafted = json!({"is_corrected": false, "question": "q", "question_ID": "same", "ground_truth": "4",
+        "history": [{"content": "go", "role": "human"}, {"content": "look", "role": "WebSurfer"}],
+        "mistake_agent": "Websurfer", "mistake_step": "1", "mistake_reason": "r"});
+    for (folder, file) in [("Generated", generated), ("Crafted", crafted)] {
+        fs::create_dir_all(dir.join(folder)).expect("made");
+        fs::write(dir.join(folder).join("2.json"), file.to_string()).expect("written");
+    }
+}
+
+#[tokio::test]
+async fn a_benchmark_comes_in_with_its_defects_and_goes_out_as_it_was() {
+    let dir = tempfile::tempdir().expect("a directory");
+    benchmark(&dir.path().join("bench"));
+    let (code, out, talk) = run(dir.path(), &["import", "--from", "whowhen", "bench", "--out", "in"]).await;
+    assert_eq!(code, Some(0), "{talk}");
+    for words in [
+        "agent-case (1)",
+        "empty-content (1)",
+        "other-speaker (1)",
+        "shared-task (1)",
+        "Generated/2.json: label `Expert`",
+    ] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(talk.contains("RESULT  ok 2 samples from 2 files, 4 defects"), "{talk}");
+    let report: Value =
+        serde_json::from_slice(&fs::read(dir.path().join("in/import.json")).expect("a report")).expect("JSON");
+    assert_eq!(report["rules"]["agent-case"], json!(1));
+
+    let (code, _, talk) = run(dir.path(), &["import", "--from", "whowhen", "bench/Generated", "--out", "one"]).await;
+    assert_eq!(code, Some(0), "{talk}");
+    let (code, _, talk) = run(dir.path(), &["export", "one", "--to", "whowhen", "--out", "back"]).await;
+    assert_eq!(code, Some(0), "what was imported is not refused: {talk}");
+    let read =
+        |path: &str| serde_json::from_slice::<Value>(&fs::read(dir.path().join(path)).expect("a file")).expect("JSON");
+    assert_eq!(read("back/2.json"), read("bench/Generated/2.json"));
+    assert_eq!(
+        read("back.manifest.json")["files"]["2.json"]["bytes"],
+        fs::metadata(dir.path().join("back/2.json")).expect("a file").len()
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_or_read_is_said_with_the_way_out() {
+    let dir = tempfile::tempdir().expect("a directory");
+    write_lines(&dir.path().join("own.jsonl"), &[failure("r1", "solver", 1, "FM-2.6")]);
+    fs::write(dir.path().join("cut.json"), "{\"history\": [").expect("written");
+    fs::write(dir.path().join("bad.txt"), "{questoin}\n{conversation}").expect("written");
+    let export = ["export", "own.jsonl", "--out", "out"];
+    for (more, code, words) in [
+        (&["--to", "sft"] as &[&str], 1, "lint refuses the dataset"),
+        (&["--to", "grppo"], 2, "did you mean `grpo`?"),
+        (&["--to", "sft", "--allow", "unprovn"], 2, "did you mean `unproven`?"),
+        (&["--to", "sft", "--template", "bad.txt"], 2, "bad.txt: line 1: `{questoin}` is no place"),
+        (&["--to", "sft", "--max-tokens", "5"], 2, "256"),
+    ] {
+        let (found, _, talk) = run(dir.path(), &[&export, more].concat()).await;
+        assert_eq!(found, Some(code), "{more:?}: {talk}");
+        assert!(talk.contains(words) && !dir.path().join("out").exists(), "{more:?}: {talk}");
+    }
+    let (code, _, talk) = run(dir.path(), &["import", "--from", "mast", "cut.json", "--out", "in"]).await;
+    assert_eq!(code, Some(2), "{talk}");
+    assert!(talk.contains("cut.json") && talk.contains("not-json"), "{talk}");
+    let (code, out, _) = run(dir.path(), &["export", "--list"]).await;
+    assert_eq!((code, out.lines().count()), (Some(0), 15), "{out}");
+}

@@ -1,0 +1,103 @@
+//! `aegis score` as a user types it.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::program::aegis;
+
+/// A failure of three steps as a line of a dataset.
+pub fn failure(id: &str, agent: &str, step: u32, mode: &str) -> Value {
+    let names = ["planner", "solver", "critic"];
+    let steps: Vec<Value> = names
+        .iter()
+        .enumerate()
+        .map(|(number, name)| {
+            json!({"step": number, "agent": name, "input": null,
+                "output": {"role": "assistant", "text": format!("{name} says {number}")}})
+        })
+        .collect();
+    json!({
+        "format": 1, "id": id, "kind": "failure", "system": "pipeline", "backend": "simulator",
+        "task": {"id": format!("task-{id}"), "question": format!("what is {id}"), "answer": "4"},
+        "outcome": "failure", "final_answer": "5", "steps": steps,
+        "label": {"status": "verified", "definition": "injected", "outcome": "failure", "errors": [{
+            "agent": agent, "step": step, "side": "response", "operator": "corrupt_number",
+            "failure_mode": {"code": mode, "name": "x", "taxonomy": "MAST-2503.13657v2"}}]},
+        "clean_twin": null,
+    })
+}
+
+pub fn write_lines(path: &Path, rows: &[Value]) {
+    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+    fs::write(path, lines.join("\n") + "\n").expect("written");
+}
+
+async fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let done = aegis(dir).args(arguments).output().await.expect("it ran");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (done.status.code(), text(done.stdout), text(done.stderr))
+}
+
+#[tokio::test]
+async fn predictions_are_scored_beside_rules_without_a_model() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let rows = [
+        failure("r1", "solver", 1, "FM-2.6"),
+        failure("r2", "planner", 0, "FM-1.1"),
+        failure("r3", "critic", 2, "FM-3.3"),
+    ];
+    write_lines(&dir.path().join("gold.jsonl"), &rows);
+    let said = [
+        json!({"id": "r1", "agent": "Solver", "step": 1, "failure_mode": "FM-2.6"}),
+        json!({"id": "r2", "response": "I would say\n```json\n{\"agent\": \"planner\", \"step\": 2}\n```"}),
+        json!({"id": "r3", "response": "no idea"}),
+    ];
+    write_lines(&dir.path().join("said.jsonl"), &said);
+
+    let (code, out, talk) = run(dir.path(), &["score", "said.jsonl", "--gold", "gold.jsonl", "--format", "json"]).await;
+    assert_eq!(code, Some(0), "{talk}");
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    let strict = &report["strict"];
+    assert_eq!((&strict["accuracy"]["agent"]["hits"], &strict["accuracy"]["step"]["hits"]), (&json!(2), &json!(1)));
+    assert_eq!((&strict["coverage"]["unparsed"], &strict["coverage"]["answered"]["hits"]), (&json!(1), &json!(2)));
+    assert_eq!(strict["baselines"][0]["agent"], json!(1.0 / 3.0));
+    assert!(talk.contains("RESULT  ok agent 66.7 %"), "{talk}");
+
+    let (code, out, _) = run(dir.path(), &["score", "said.jsonl", "--gold", "gold.jsonl", "--profile", "aegis"]).await;
+    assert_eq!(code, Some(0));
+    for words in
+        ["Aegis evaluation/evaluate.py", "What to know about it:", "rules without a model", "by mode", "step ±5"]
+    {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    let (_, out, talk) = run(dir.path(), &["score", "said.jsonl", "--gold", "gold.jsonl", "--reward", "aegis"]).await;
+    assert_eq!(out.lines().count(), 3, "{out}");
+    assert!(talk.contains("over 3 of 3 rows"), "{talk}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_scored_is_said_with_the_way_out() {
+    let dir = tempfile::tempdir().expect("a directory");
+    write_lines(&dir.path().join("gold.jsonl"), &[failure("r1", "solver", 1, "FM-2.6")]);
+    fs::write(dir.path().join("said.jsonl"), "{\"id\":\"r1\",\"agent\":\"solver\"}\n{\"id\":\n").expect("written");
+    fs::write(dir.path().join("other.jsonl"), "{\"id\":\"r2\",\"agent\":\"solver\"}\n").expect("written");
+    for (arguments, code, words) in [
+        (&["score", "said.jsonl", "--gold", "gold.jsonl"] as &[&str], 2, "said.jsonl: line 2, column 6"),
+        (&["score", "other.jsonl", "--gold", "gold.jsonl"], 2, "did you mean `r1`?"),
+        (&["score", "other.jsonl"], 2, "name them with `--gold DATASET`"),
+        (&["score", "absent.jsonl", "--gold", "gold.jsonl"], 2, "cannot read `absent.jsonl`"),
+        (&["score", "other.jsonl", "--gold", "absent"], 2, "`absent` is no dataset"),
+        (&["score", "other.jsonl", "--gold", "said.jsonl"], 5, "said.jsonl:1"),
+        (&["score", "other.jsonl", "--gold", "gold.jsonl", "--profile", "strikt"], 2, "did you mean `strict`?"),
+        (
+            &["score", "other.jsonl", "--gold", "gold.jsonl", "--profile", "whowhen"],
+            2,
+            "`r1` was not imported from one",
+        ),
+    ] {
+        let (found, _, talk) = run(dir.path(), arguments).await;
+        assert_eq!(found, Some(code), "{arguments:?}: {talk}");
+        assert!(talk.contains(words), "{arguments:?}: {talk}");
+    }
+}
