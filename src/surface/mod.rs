@@ -12,6 +12,7 @@ mod openai_completions;
 mod openai_embeddings;
 mod openai_responses;
 mod pieces;
+mod said;
 pub mod splice;
 pub mod sse;
 
@@ -26,6 +27,7 @@ pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
+pub use said::Said;
 
 /// Every surface that can be read and edited.
 pub const ALL: &[&dyn Surface] =

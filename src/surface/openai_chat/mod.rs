@@ -15,6 +15,7 @@ pub(super) use compose::{error as error_body, usage as usage_object};
 pub(super) use reply::{drop_fields, usage, usage_of};
 
 use bytes::Bytes;
+pub(super) use message::tool_calls;
 
 use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError};
 use crate::trajectory::Usage;
