@@ -12,8 +12,10 @@ use std::{
 
 use super::{error::ProxyError, upstream::Upstream};
 use crate::{
+    identity::{Identity, Speakers},
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError, Settings},
+    surface::{Outline, Reply},
     trajectory::{AgentName, Attribution, Call, RunId, StepIndex},
 };
 
@@ -52,6 +54,8 @@ pub struct Runs {
     template: RunTemplate,
     open: Mutex<HashMap<RunId, Arc<Run>>>,
     sealed: Mutex<HashSet<RunId>>,
+    /// How many ids were made here.
+    opened: AtomicU64,
 }
 
 /// A run under way.
@@ -67,6 +71,7 @@ pub struct Run {
     pub upstream: Option<Arc<dyn Upstream>>,
     last_seen_us: AtomicU64,
     state: Mutex<State>,
+    speakers: Mutex<Speakers>,
     opening: Mutex<()>,
 }
 
@@ -114,7 +119,7 @@ pub struct Numbers {
 impl Runs {
     /// No run yet.
     pub fn new(template: RunTemplate) -> Self {
-        Self { template, open: Mutex::default(), sealed: Mutex::default() }
+        Self { template, open: Mutex::default(), sealed: Mutex::default(), opened: AtomicU64::new(0) }
     }
 
     /// What runs start from.
@@ -148,6 +153,14 @@ impl Runs {
         })?);
         open.insert(id.clone(), Arc::clone(&run));
         Ok(run)
+    }
+
+    /// An opaque id for a run that nobody named.
+    pub fn fresh_id(&self, body: u128) -> RunId {
+        let count = self.opened.fetch_add(1, Ordering::Relaxed);
+        let clock = self.template.recording.clock;
+        let of = format!("{body}-{count}-{}-{}", clock.wall(), std::process::id());
+        RunId::hashed("r", of.as_bytes())
     }
 
     /// The run of that id, if it is under way.
@@ -198,6 +211,7 @@ impl Run {
             upstream,
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
+            speakers: Mutex::default(),
             opening: Mutex::default(),
         })
     }
@@ -211,6 +225,23 @@ impl Run {
     /// numbers: a step is on disk before the next one has a number.
     pub fn opening(&self) -> MutexGuard<'_, ()> {
         locked(&self.opening)
+    }
+
+    /// Who makes a request (see [`Speakers::attribute`]).
+    pub fn attribute(
+        &self,
+        rules: &Identity,
+        outline: Option<&Outline<'_>>,
+        declared: Option<Attribution>,
+        body: u128,
+        retry: bool,
+    ) -> Attribution {
+        locked(&self.speakers).attribute(rules, outline, declared, body, retry)
+    }
+
+    /// What an exchange said, for who may quote it or go on from it.
+    pub fn heard(&self, attribution: &Attribution, body: u128, reply: Option<&Reply>, failed: bool) {
+        locked(&self.speakers).ended(attribution, body, reply, failed);
     }
 
     /// Fixes the numbers of a request on arrival. A request whose body failed before is another attempt of the same

@@ -10,6 +10,7 @@ use super::{
     record::{CloseRecord, InjectRecord, OpenRecord, Record},
     turns,
 };
+use crate::identity::LateStep;
 use crate::trajectory::{Attempt, CloseCause, InjectedError, Label, Side, Step, StepIndex, Trajectory};
 
 /// A run as it was recorded.
@@ -27,6 +28,8 @@ pub struct Recording {
     pub manipulator_failures: Vec<ManipulatorFailure>,
     /// `label.json`.
     pub label: Option<Label>,
+    /// `identity.json`: where the late pass sees a step otherwise than its record does.
+    pub late: Vec<LateStep>,
     /// Whether the run was sealed; its log was then checked against the seal.
     pub sealed: bool,
     /// Exchanges that never closed.
@@ -145,6 +148,7 @@ impl Assembly {
             notes: self.notes,
             manipulator_failures: self.failures,
             label: None,
+            late: Vec::new(),
             sealed: false,
             open_exchanges,
             torn_bytes: 0,
