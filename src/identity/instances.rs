@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{fingerprint::Mark, recent::Recent};
 
 /// Different questions that a run remembers in order to know when one is asked again.
-const ASKED_MAX: usize = 4096;
+pub(super) const ASKED_MAX: usize = 4096;
 
 /// An agent's number within its run.
 pub(super) type AgentNumber = u32;
@@ -61,6 +61,15 @@ impl Instances {
         Instance { number, ambiguous: (again && !at_once) || (several && !again) }
     }
 
+    /// A question that was asked before a restart.
+    pub(super) fn recall(&mut self, agent: AgentNumber, question: Mark, number: u32) {
+        let asked = self.asked.entry((agent, question), Asked::default);
+        asked.times = asked.times.max(number + 1);
+        if number > 0 {
+            self.several.insert(agent);
+        }
+    }
+
     /// A question was answered, or failed.
     pub(super) fn end(&mut self, agent: AgentNumber, question: Mark, failed: bool) {
         if let Some(asked) = self.asked.get_mut(&(agent, question)) {
@@ -70,7 +79,7 @@ impl Instances {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.asked.len() + self.several.len()
+        self.asked.len()
     }
 }
 

@@ -183,6 +183,10 @@ fn agents(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<(Agent
         let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
         numbers.entry(name).or_insert(next);
     }
+    // Of agents that the user declared, those that were told to be several.
+    let online = exchanges.iter().filter_map(|exchange| exchange.attribution.as_ref());
+    let declared = online.filter(|told| told.source == Source::Roster && (told.instance > 0 || told.ambiguous));
+    let several: HashSet<&AgentName> = declared.map(|told| &told.agent).collect();
     // Questions and ends, in the order in which they were seen.
     let mut events: Vec<(u64, bool, usize)> = Vec::new();
     for (at, exchange) in exchanges.iter().enumerate() {
@@ -205,7 +209,7 @@ fn agents(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<(Agent
         let own = own.filter(|said| names.get(*said) == Some(name)).find_map(|said| told.get(said).map(|told| told.1));
         let Some(place) = told.get_mut(at) else { continue };
         let online = exchange.attribution.as_ref();
-        if online.is_none_or(|online| !splits(online.source)) {
+        if online.is_none_or(|online| !splits(online.source) && !several.contains(&online.agent)) {
             (place.1, place.2) = online.map(|online| (online.instance, online.ambiguous)).unwrap_or_default();
             continue;
         }

@@ -31,6 +31,10 @@ const OPENING_MAX: usize = 4096;
 const OPENINGS_MAX: usize = 64;
 /// Origins that are kept of one request.
 const QUOTES_MAX: usize = 32;
+/// Different questions and bodies that are remembered of one run.
+const ASKED_MAX: usize = 4096;
+/// Failed bodies, and unanswered tool calls, that are remembered of one run.
+const WAITING_MAX: usize = 256;
 /// Sentences that are kept of one request.
 const SENTENCES_MAX: usize = 64;
 
@@ -61,10 +65,10 @@ struct Trail {
     opening: Opening,
     began: u64,
     /// How often each body was sent.
-    bodies: HashMap<u128, u32>,
+    bodies: Recent<u128, u32>,
     opener: u32,
     question: Mark,
-    asked: HashMap<Mark, u32>,
+    asked: Recent<Mark, u32>,
     failed: Vec<u128>,
     /// Whether anybody has gone on from an answer of the run.
     advanced: bool,
@@ -172,6 +176,7 @@ impl Lineage {
             trail.failed.retain(|known| *known != body);
             if failed {
                 trail.failed.push(body);
+                trim(&mut trail.failed);
             }
         }
         let Some(reply) = reply else { return };
@@ -191,6 +196,7 @@ impl Lineage {
                 }
                 if let Some(trail) = self.trails.get_mut(&run) {
                     trail.awaited.extend(id);
+                    trim(&mut trail.awaited);
                 }
             }
         }
@@ -209,9 +215,10 @@ impl Lineage {
         }
     }
 
-    /// Entries held, for tests of the bounds.
-    pub fn size(&self) -> usize {
-        self.owners.len() + self.exchanges.len() + self.trails.len()
+    /// Entries held and the most that there can be, for tests of the bounds.
+    pub fn size(&self) -> (usize, usize) {
+        let most = MARKS_MAX + EXCHANGES_MAX + RUNS_MAX;
+        (self.owners.len() + self.exchanges.len() + self.trails.len(), most)
     }
 
     pub(super) fn exchange(&self, number: u64) -> Option<&Exchange> {
@@ -338,10 +345,10 @@ impl Lineage {
             let trail = Trail {
                 opening: opening.clone(),
                 began: self.clock,
-                bodies: HashMap::new(),
+                bodies: Recent::new(ASKED_MAX),
                 opener: looks,
                 question,
-                asked: HashMap::new(),
+                asked: Recent::new(ASKED_MAX),
                 failed: Vec::new(),
                 advanced: false,
                 awaited: Vec::new(),
@@ -350,8 +357,8 @@ impl Lineage {
         }
         let Some(trail) = self.trails.get_mut(run) else { return };
         if source != RunSource::Retry {
-            *trail.asked.entry(question).or_default() += 1;
-            *trail.bodies.entry(body).or_default() += 1;
+            *trail.asked.entry(question, u32::default) += 1;
+            *trail.bodies.entry(body, u32::default) += 1;
         }
         if matches!(source, RunSource::Ids | RunSource::Quotes) {
             trail.awaited.clear();
@@ -361,6 +368,13 @@ impl Lineage {
                 self.times.entry(opener, || times);
             }
         }
+    }
+}
+
+/// Forgets the oldest where there are too many.
+fn trim<T>(waiting: &mut Vec<T>) {
+    if waiting.len() > WAITING_MAX {
+        waiting.remove(0);
     }
 }
 

@@ -232,6 +232,9 @@ fn fallback(key: u32, evidence: &str) -> Attribution {
 }
 
 #[cfg(test)]
+mod story_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -23,6 +23,8 @@ use crate::{
 const SERVED_MAX: usize = 16_384;
 /// Prompts whose looks a run remembers.
 const PROMPTS_MAX: usize = 1024;
+/// Agents that a run remembers; one more is known by its name alone.
+const AGENTS_MAX: usize = 16_384;
 /// Requests under way that a run remembers.
 const UNDER_WAY_MAX: usize = 4096;
 /// Shortest argument of a tool call that is remembered as somebody's words, in bytes.
@@ -98,11 +100,7 @@ impl Speakers {
         let Some(outline) = outline else {
             return declared.unwrap_or_else(|| super::fallback(0, "the body could not be read"));
         };
-        if self.opening.is_none() {
-            let mut marks = Vec::new();
-            mark_sentences(outline.first_user.as_deref().unwrap_or_default(), &mut marks);
-            self.opening = Some(marks.into_iter().collect());
-        }
+        self.open(outline);
         let (looks, told) = self.looks(rules, outline);
         let mut attribution = declared.unwrap_or_else(|| self.name(rules, outline, &looks, told.as_ref()));
         let splits = match attribution.source {
@@ -110,8 +108,7 @@ impl Speakers {
             Source::Roster => rules.roster.has_instances(&attribution.agent),
             _ => true,
         };
-        let agent = self.agent(&attribution.agent, &looks);
-        if splits {
+        if let (Some(agent), true) = (self.agent(&attribution.agent, &looks), splits) {
             self.instance(agent, outline, body, retry, &mut attribution);
         }
         attribution
@@ -136,9 +133,29 @@ impl Speakers {
         }
     }
 
-    /// Entries held, for tests of the bounds.
-    pub fn size(&self) -> usize {
-        self.seen.len() + self.served.len() + self.instances.len() + self.under_way.len() + self.names.len()
+    /// Takes in a recorded step, so that a run that goes on after a restart knows its agents.
+    pub fn recall(&mut self, outline: &Outline<'_>, attribution: &Attribution, reply: Option<&Reply>) {
+        self.open(outline);
+        let looks = Looks::of(outline, self.opening.get_or_insert_default());
+        if let Some(agent) = self.agent(&attribution.agent, &looks) {
+            self.instances.recall(agent, asked(outline), attribution.instance);
+        }
+        self.ended(attribution, 0, reply, false);
+    }
+
+    /// Notes what the run's first request asks.
+    fn open(&mut self, outline: &Outline<'_>) {
+        self.opening.get_or_insert_with(|| {
+            let mut marks = Vec::new();
+            mark_sentences(outline.first_user.as_deref().unwrap_or_default(), &mut marks);
+            marks.into_iter().collect()
+        });
+    }
+
+    /// Entries held beside one an agent, and the most that there can be, for tests of the bounds.
+    pub fn size(&self) -> (usize, usize) {
+        let most = PROMPTS_MAX + SERVED_MAX + UNDER_WAY_MAX + super::instances::ASKED_MAX;
+        (self.seen.len() + self.served.len() + self.instances.len() + self.under_way.len(), most)
     }
 
     fn serve(&mut self, mark: Option<Mark>, who: Who) {
@@ -238,19 +255,19 @@ impl Speakers {
         attribution(AgentName::unnamed(looks.key), Source::Fingerprint, evidence, 0.9)
     }
 
-    /// The number of a name; new ones get the looks that they were first seen with.
-    fn agent(&mut self, name: &AgentName, looks: &Looks) -> u32 {
+    /// The number of a name, within the bound; new ones get the looks that they were first seen with.
+    fn agent(&mut self, name: &AgentName, looks: &Looks) -> Option<u32> {
         if let Some(known) = self.agents.get(name) {
-            return *known;
+            return Some(*known);
         }
-        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.names.len()).ok().filter(|_| self.names.len() < AGENTS_MAX)?;
         self.names.push(name.clone());
         self.agents.insert(name.clone(), number);
         self.known.push(Agent {
             bare_family: (!looks.prompted).then_some(looks.family),
             prompt: looks.prompted.then_some(looks.prompt),
         });
-        number
+        Some(number)
     }
 
     /// Who said the latest of the request's own earlier words, among those who could have made this request.

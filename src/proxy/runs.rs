@@ -15,7 +15,7 @@ use crate::{
     identity::{Identity, Speakers},
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError, Settings},
-    surface::{Outline, Reply},
+    surface::{self, Outline, Reply},
     trajectory::{AgentName, Attribution, Call, RunId, StepIndex},
 };
 
@@ -82,6 +82,8 @@ struct State {
     requests: HashMap<Asked, Remembered>,
     request_order: VecDeque<Asked>,
     answers: VecDeque<(String, String)>,
+    /// Agents that an injection was meant for and that are not known well enough to be hit.
+    refused: HashSet<AgentName>,
 }
 
 /// Who asked what: agent, instance, hash of the body. Different agents may say the same words.
@@ -203,7 +205,7 @@ impl Run {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
-        let state = if recorder.has_records() { State::resumed(recorder.dir())? } else { State::default() };
+        let (state, speakers) = if recorder.has_records() { resumed(recorder.dir())? } else { Default::default() };
         Ok(Self {
             id,
             recorder,
@@ -211,7 +213,7 @@ impl Run {
             upstream,
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
-            speakers: Mutex::default(),
+            speakers: Mutex::new(speakers),
             opening: Mutex::default(),
         })
     }
@@ -298,6 +300,16 @@ impl Run {
         agent.and_then(|agent| agent.delivered.get(&injection)).copied().unwrap_or_default()
     }
 
+    /// An injection was meant for this agent, but who it is is only believed: said once an agent in the record.
+    pub fn refuse(&self, attribution: &Attribution) {
+        if !locked(&self.state).refused.insert(attribution.agent.clone()) {
+            return;
+        }
+        let Attribution { agent, evidence, .. } = attribution;
+        let hint = "declare it by an [[agent]] rule, a path /a/<agent>/ or a header";
+        self.recorder.note(&format!("not injected: that `{agent}` calls is only believed ({evidence}); {hint}"));
+    }
+
     /// Counts a delivered injection.
     pub fn count_delivered(&self, attribution: &Attribution, injection: u32) {
         let mut state = locked(&self.state);
@@ -341,21 +353,28 @@ impl Run {
     }
 }
 
-impl State {
-    /// What is known of a run whose recording goes on after the program was killed: numbers go on too.
-    fn resumed(dir: &Path) -> Result<Self, RecordingError> {
-        let mut state = Self::default();
-        for step in recording::read(dir)?.trajectory.steps {
-            let Attribution { agent, instance, .. } = &step.attribution;
-            let known = state.agents.entry((agent.clone(), *instance)).or_default();
-            known.next_call = known.next_call.max(step.call + 1);
-            for error in step.injected.iter().filter(|error| error.delivered) {
-                *known.delivered.entry(error.injection).or_default() += 1;
-            }
-            state.next_step = state.next_step.max(step.step + 1);
+/// What is known of a run whose recording goes on after the program was killed: numbers and agents go on too.
+fn resumed(dir: &Path) -> Result<(State, Speakers), RecordingError> {
+    let (mut state, mut speakers) = (State::default(), Speakers::default());
+    for step in recording::read(dir)?.trajectory.steps {
+        let Attribution { agent, instance, .. } = &step.attribution;
+        let known = state.agents.entry((agent.clone(), *instance)).or_default();
+        known.next_call = known.next_call.max(step.call + 1);
+        for error in step.injected.iter().filter(|error| error.delivered) {
+            *known.delivered.entry(error.injection).or_default() += 1;
         }
-        Ok(state)
+        state.next_step = state.next_step.max(step.step + 1);
+        let path = step.path.split('?').next().unwrap_or_default();
+        let Some(surface) = surface::for_path(&step.method, path) else { continue };
+        let reply = step.last_attempt().and_then(|attempt| {
+            let body = attempt.delivered();
+            if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+        });
+        if let Ok(outline) = surface.outline(&step.request) {
+            speakers.recall(&outline, &step.attribution, reply.as_ref());
+        }
     }
+    Ok((state, speakers))
 }
 
 fn asked(attribution: &Attribution, body: u128) -> Asked {
