@@ -1,22 +1,41 @@
-//! `aegis agents RUN`: which agent made which call, and how that is known; unknown and ambiguous first.
+//! `aegis agents RUN`: which agent made which call, and how that is known; unknown and ambiguous first. It proposes a
+//! roster (`--suggest`) and says what a roster would change (`--check`).
 
-use std::{collections::BTreeMap, io::Write, path::PathBuf};
+mod hear;
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Exit, Failure, escape};
+use self::hear::{Run, agent, ambiguous};
+use super::{Exit, Failure, config::Config, escape};
 use crate::{
-    recording,
-    trajectory::{Attribution, Source, Step},
+    identity::{self, Proposal, helper_role, rule_name, source_name},
+    recording::{self, Recording},
+    trajectory::{AgentName, Attribution},
 };
 
 /// Options of `agents`.
 #[derive(Debug, Args)]
 pub(super) struct AgentsArgs {
-    /// The run's directory.
-    #[arg(value_name = "RUN_DIR")]
-    dir: PathBuf,
+    /// The run's directory; several runs of one program tell more.
+    #[arg(value_name = "RUN_DIR", required = true)]
+    dirs: Vec<PathBuf>,
+    /// Show what each step's decision rests on.
+    #[arg(long)]
+    evidence: bool,
+    /// Write a roster to edit and keep: TOML, for aegis.toml.
+    #[arg(long, conflicts_with_all = ["check", "evidence"])]
+    suggest: bool,
+    /// Say what this roster (an aegis.toml) would make of the runs.
+    #[arg(long, value_name = "FILE", conflicts_with = "evidence")]
+    check: Option<PathBuf>,
 }
 
 /// What is known of one agent.
@@ -25,86 +44,211 @@ struct Audit<'a> {
     calls: usize,
     first: &'a Attribution,
     ambiguous: usize,
+    late: usize,
 }
 
+type Names = BTreeMap<AgentName, Proposal>;
+type Row<'a> = ((&'a AgentName, &'static str), Audit<'a>);
+
 pub(super) fn run(arguments: &AgentsArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let recording = recording::read(&arguments.dir).map_err(Failure::from)?;
-    let steps = &recording.trajectory.steps;
-    let mut agents: BTreeMap<(&str, &'static str), Audit<'_>> = BTreeMap::new();
-    for step in steps {
-        let attribution = &step.attribution;
-        let audit = agents.entry((attribution.agent.as_str(), name_of(attribution.source)));
-        let audit = audit.or_insert(Audit { calls: 0, first: attribution, ambiguous: 0 });
-        audit.calls += 1;
-        audit.ambiguous += usize::from(attribution.ambiguous);
+    let read = |dir: &PathBuf| recording::read(dir).map_err(Failure::from);
+    let recordings: Vec<Recording> = arguments.dirs.iter().map(read).collect::<Result<_, _>>()?;
+    let runs: Vec<Run<'_>> = recordings.iter().map(Run::of).collect();
+    let names = proposals(&runs);
+    if let Some(roster) = &arguments.check {
+        return check(roster, &runs, json, out);
     }
-    let mut rows: Vec<_> = agents.into_iter().collect();
-    // What needs a person's eye comes first.
-    rows.sort_by_key(|((_, source), audit)| (*source != "fallback", audit.ambiguous == 0));
-    let written = if json { write_json(&rows, steps, out) } else { write_text(&rows, steps.len(), out) };
+    let written = if arguments.suggest {
+        let heard: Vec<_> = runs.iter().map(|run| run.heard.clone()).collect();
+        out.write_all(identity::suggest(&heard, &names).as_bytes())
+    } else if json {
+        write_json(&runs, &names, out)
+    } else {
+        write_text(&runs, &names, arguments.evidence, out)
+    };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(Exit::Ok)
 }
 
-type Row<'a> = ((&'a str, &'static str), Audit<'a>);
+/// Display names: what the wire lets slip, over all runs; where runs contradict each other, none.
+fn proposals(runs: &[Run<'_>]) -> Names {
+    let mut names = Names::new();
+    let mut refused = Vec::new();
+    for (agent, proposal) in runs.iter().flat_map(|run| identity::propose(&run.heard.steps)) {
+        match names.get_mut(&agent) {
+            Some(known) if known.name == proposal.name => known.votes += proposal.votes,
+            Some(_) => refused.push(agent),
+            None => drop(names.insert(agent, proposal)),
+        }
+    }
+    names.retain(|agent, _| !refused.contains(agent));
+    names
+}
 
-fn write_json(rows: &[Row<'_>], steps: &[Step], out: &mut dyn Write) -> std::io::Result<()> {
-    let agents: Vec<_> = rows
-        .iter()
-        .map(|((agent, source), audit)| {
-            json!({"agent": agent, "calls": audit.calls, "source": source, "evidence": audit.first.evidence,
-                "confidence": audit.first.confidence, "ambiguous": audit.ambiguous})
-        })
-        .collect();
-    let steps: Vec<_> = steps
-        .iter()
-        .map(|step| {
-            let attribution = &step.attribution;
-            json!({"step": step.step, "call": step.call, "turn": step.turn, "agent": attribution.agent,
-                "instance": attribution.instance, "kind": "agent", "source": attribution.source,
-                "confidence": attribution.confidence, "ambiguous": attribution.ambiguous, "attempts": step.attempts.len()})
-        })
-        .collect();
+/// One row an agent and rule, what needs a person's eye first.
+fn rows<'a>(runs: &'a [Run<'a>]) -> Vec<Row<'a>> {
+    let mut agents: BTreeMap<(&AgentName, &'static str), Audit<'_>> = BTreeMap::new();
+    for (step, late) in runs.iter().flat_map(Run::steps) {
+        let told = &step.attribution;
+        let audit = agents.entry((agent(step, late), source_name(told.source)));
+        let audit = audit.or_insert(Audit { calls: 0, first: told, ambiguous: 0, late: 0 });
+        audit.calls += 1;
+        audit.ambiguous += usize::from(ambiguous(told, late));
+        audit.late += usize::from(late.is_some());
+    }
+    let mut rows: Vec<_> = agents.into_iter().collect();
+    rows.sort_by_key(|((_, source), audit)| (*source != "fallback", audit.ambiguous == 0, audit.first.is_certain()));
+    rows
+}
+
+fn write_json(runs: &[Run<'_>], names: &Names, out: &mut dyn Write) -> std::io::Result<()> {
+    let agent_of = |((agent, source), audit): &Row<'_>| {
+        json!({"agent": agent, "calls": audit.calls, "source": source, "evidence": audit.first.evidence,
+            "confidence": audit.first.confidence, "ambiguous": audit.ambiguous, "display": display(agent, names)})
+    };
+    let agents: Vec<Value> = rows(runs).iter().map(agent_of).collect();
+    let mut steps = Vec::new();
+    for run in runs {
+        for (step, late) in run.steps() {
+            let told = &step.attribution;
+            let agent = agent(step, late);
+            let mut entry = json!({"run": run.recording.trajectory.run, "step": step.step, "call": step.call,
+                "turn": step.turn, "agent": told.agent, "instance": told.instance, "kind": kind(agent),
+                "source": told.source, "confidence": told.confidence, "ambiguous": told.ambiguous,
+                "evidence": told.evidence, "attempts": step.attempts.len(), "run_source": run.run_source(step),
+                "labels": told.is_certain() && late.is_none(), "display": display(agent, names),
+                "suggested": rule_name(agent, names)});
+            if let (Some(late), Some(entry)) = (late, entry.as_object_mut()) {
+                entry.insert("late".to_owned(), serde_json::to_value(late)?);
+            }
+            steps.push(entry);
+        }
+    }
     writeln!(out, "{}", json!({"agents": agents, "steps": steps}))
 }
 
-fn write_text(rows: &[Row<'_>], steps: usize, out: &mut dyn Write) -> std::io::Result<()> {
-    let width = rows.iter().map(|((agent, _), _)| escape(agent).chars().count()).max().unwrap_or(5).max(5);
-    writeln!(out, "{:width$}  calls  known by   evidence", "agent")?;
-    for ((agent, source), audit) in rows {
-        let mark = if audit.ambiguous > 0 {
-            format!("  ambiguous in {} of {} calls", audit.ambiguous, audit.calls)
-        } else {
-            String::new()
-        };
-        writeln!(
-            out,
-            "{:width$}  {:5}  {source:9}  {}{mark}",
-            escape(agent),
-            audit.calls,
-            escape(&audit.first.evidence)
-        )?;
+/// The name to show: proposed for learned looks, its own for what has a name.
+fn display<'a>(agent: &'a AgentName, names: &'a Names) -> &'a str {
+    let unnamed = agent.as_str().starts_with("agent-");
+    names.get(agent).filter(|_| unnamed).map_or(agent.as_str(), |proposal| proposal.name.as_str())
+}
+
+/// What kind of caller it is: `agent`, or a helper's role.
+fn kind(agent: &AgentName) -> &str {
+    helper_role(agent).unwrap_or("agent")
+}
+
+fn write_text(runs: &[Run<'_>], names: &Names, evidence: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    let rows = rows(runs);
+    let width = rows.iter().map(|((agent, _), _)| escape(agent.as_str()).chars().count()).max().unwrap_or(5).max(5);
+    writeln!(out, "{:width$}  calls  known by      evidence", "agent")?;
+    for ((agent, source), audit) in &rows {
+        let mut notes = String::new();
+        if let Some(proposal) = names.get(*agent).filter(|_| agent.as_str().starts_with("agent-")) {
+            notes = format!("; perhaps `{}`: {}", escape(&proposal.name), proposal.evidence);
+        }
+        if audit.ambiguous > 0 {
+            let _ = write!(notes, "; ambiguous in {} of {} calls", audit.ambiguous, audit.calls);
+        }
+        if audit.late > 0 {
+            let _ = write!(notes, "; {} seen otherwise late", audit.late);
+        }
+        let (name, seen) = (escape(agent.as_str()), escape(&audit.first.evidence));
+        writeln!(out, "{name:width$}  {:5}  {source:12}  {seen}{notes}", audit.calls)?;
     }
-    let unnamed = rows.iter().filter(|((_, source), _)| *source == "fallback").count();
-    writeln!(out, "{} agents, {steps} steps", rows.len())?;
+    if evidence {
+        write_evidence(runs, out)?;
+    }
+    let steps: usize = runs.iter().map(|run| run.recording.trajectory.steps.len()).sum();
+    let mut distinct: Vec<&AgentName> = rows.iter().map(|((agent, _), _)| *agent).collect();
+    distinct.sort();
+    distinct.dedup();
+    writeln!(out, "{} agents, {steps} steps", distinct.len())?;
+    let unnamed = distinct.iter().filter(|agent| agent.as_str().starts_with("agent-")).count();
     if unnamed > 0 {
         writeln!(
             out,
-            "hint: {unnamed} have no name yet; tell them apart with [[agent]] rules in aegis.toml, a path /a/<agent>/ or a header"
+            "hint: {unnamed} have no name yet; --suggest proposes [[agent]] rules for aegis.toml; a path /a/<agent>/ or a header needs none"
         )?;
     }
     Ok(())
 }
 
-/// A rule's name in output.
-fn name_of(source: Source) -> &'static str {
-    match source {
-        Source::Path => "path",
-        Source::Header => "header",
-        Source::Key => "key",
-        Source::Metadata => "metadata",
-        Source::Roster => "roster",
-        Source::Model => "model",
-        Source::Fallback => "fallback",
+/// Each step's decision.
+fn write_evidence(runs: &[Run<'_>], out: &mut dyn Write) -> std::io::Result<()> {
+    for run in runs {
+        writeln!(out, "\n{}", run.recording.trajectory.run)?;
+        writeln!(out, "step  turn  call  agent")?;
+        for (step, late) in run.steps() {
+            let told = &step.attribution;
+            let sure = if ambiguous(told, late) { "ambiguous".to_owned() } else { format!("{:.2}", told.confidence) };
+            writeln!(
+                out,
+                "{:4}  {:4}  {:4}  {} #{}  {} {sure}: {}  (run by {})",
+                step.step,
+                step.turn,
+                step.call,
+                escape(agent(step, late).as_str()),
+                late.and_then(|late| late.instance).unwrap_or(told.instance),
+                source_name(told.source),
+                escape(&told.evidence),
+                run.run_source(step),
+            )?;
+        }
     }
+    writeln!(out)
+}
+
+/// What a roster would make of the steps; a finding where its rules contradict each other or fit nothing.
+fn check(file: &Path, runs: &[Run<'_>], json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let roster = Config::load(Some(file))?.identity()?.roster;
+    let mut changes: BTreeMap<(String, String), (usize, bool)> = BTreeMap::new();
+    for run in runs {
+        for ((step, late), told) in run.steps().zip(identity::try_roster(&run.heard, &roster)) {
+            let before = agent(step, late).to_string();
+            let (after, clash) = match &told {
+                Some(told) if told.ambiguous => (told.evidence.clone(), true),
+                Some(told) => (told.agent.to_string(), false),
+                None => (before.clone(), false),
+            };
+            let entry = changes.entry((before, after)).or_insert((0, clash));
+            entry.0 += 1;
+        }
+    }
+    let unmatched = unmatched(&roster, runs);
+    let clashes = changes.values().filter(|(_, clash)| *clash).count();
+    let write = |out: &mut dyn Write| -> std::io::Result<()> {
+        if json {
+            let change = |((before, after), (calls, clash)): (&(String, String), &(usize, bool))| json!({"before": before, "after": after, "calls": calls, "clash": clash});
+            let changes: Vec<Value> = changes.iter().map(change).collect();
+            return writeln!(out, "{}", json!({"changes": changes, "unmatched_rules": unmatched}));
+        }
+        for ((before, after), (calls, clash)) in &changes {
+            let (before, after) = (escape(before), escape(after));
+            let verb = if *clash {
+                "would be unclear"
+            } else if before == after {
+                "stays"
+            } else {
+                "becomes"
+            };
+            let after = if before == after { String::new() } else { format!(" {after}") };
+            writeln!(out, "{before}: {calls} calls, {verb}{after}")?;
+        }
+        for number in &unmatched {
+            writeln!(out, "warning: [[agent]] number {number} fits no step of these runs")?;
+        }
+        Ok(())
+    };
+    write(out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(if clashes > 0 || !unmatched.is_empty() { Exit::Finding } else { Exit::Ok })
+}
+
+/// Rules, counted from 1, that fit no step.
+fn unmatched(roster: &identity::Roster, runs: &[Run<'_>]) -> Vec<usize> {
+    let mut fits = std::collections::BTreeSet::new();
+    for run in runs {
+        fits.extend(identity::fitting_rules(&run.heard, roster));
+    }
+    roster.numbers().filter(|number| !fits.contains(number)).collect()
 }

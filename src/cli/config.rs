@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{Exit, Failure, asking::ManipulatorConfig};
 use crate::{
-    identity::{Hints, Identity, Roster, RosterRule},
+    identity::{Dialects, Hints, Identity, Roster, RosterRule},
     plan::{PlanError, Problem},
     proxy::Limits,
     recording::Durability,
@@ -39,6 +39,8 @@ pub struct Config {
     pub route: Vec<RouteConfig>,
     /// Names of headers and fields that carry hints.
     pub hints: Hints,
+    /// What tells agents apart without being told.
+    pub identity: IdentityConfig,
     /// What tells agents apart.
     pub agent: Vec<RosterRule>,
     /// Bounds.
@@ -47,6 +49,14 @@ pub struct Config {
     pub durability: Option<DurabilityConfig>,
     /// Host names that the proxy answers for, beside addresses and loopback names.
     pub allowed_hosts: Vec<String>,
+}
+
+/// `[identity]`.
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct IdentityConfig {
+    /// Names of the built-in patterns of names on the wire that are not to be used.
+    pub dialects_off: Vec<String>,
 }
 
 /// `[upstream]`.
@@ -152,7 +162,10 @@ impl Config {
     /// A roster rule that cannot be used.
     pub fn identity(&self) -> Result<Identity, Failure> {
         let roster = Roster::new(self.agent.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
-        Ok(Identity { hints: self.hints.clone(), roster })
+        let dialects = Dialects::without(&self.identity.dialects_off);
+        let dialects =
+            dialects.map_err(|error| Failure::new(Exit::Usage, format!("[identity] dialects_off: {error}")))?;
+        Ok(Identity { hints: self.hints.clone(), roster, dialects, lineage: None })
     }
 
     /// The bounds.
@@ -215,6 +228,7 @@ mod tests {
             ("[hints]\nagent_header = \"a b\"", "not a header name"),
             ("format = 9", "format 9"),
             ("[[agent]]\nname = \"a\"", "at least one condition"),
+            ("[identity]\ndialects_off = [\"crewia\"]", "did you mean `crewai`"),
         ] {
             let config = Config::parse(text, "aegis.toml").and_then(|config| {
                 config.identity()?;

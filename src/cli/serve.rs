@@ -45,9 +45,9 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     let named =
         arguments.run.as_deref().map(RunId::parse).transpose().map_err(|error| Failure::new(Exit::Usage, error))?;
     let planned = arguments.proxy.plan.is_some();
-    // Calls of several runs under one number line would make a plan hit at random.
-    let default = named.clone().or_else(|| (!planned).then(settings::fresh_run_id));
-    let (proxy, config) = arguments.proxy.proxy(default)?;
+    let (mut proxy, config) = arguments.proxy.proxy(named.clone())?;
+    // Where requests name no run, lineage tells it; a plan wants to be told, so that it never hits a run by mistake.
+    proxy.identity.lineage = (named.is_none() && !planned).then(Arc::default);
     let origins: Vec<String> =
         config.route.iter().map(|route| route.url.clone()).chain([proxy.upstream.name().to_owned()]).collect();
     let listen = arguments.listen.clone().or(config.listen).unwrap_or_else(|| "127.0.0.1:8484".to_owned());
@@ -95,7 +95,7 @@ async fn serve_until_told(
     }
     let forced = cut == usize::MAX;
     if !forced {
-        seal(proxy.runs.retire(), global)?;
+        seal(&proxy, &proxy.runs.retire(), global)?;
     }
     let signal = *stop.borrow();
     Ok(match signal {
@@ -154,7 +154,7 @@ fn announce(
     if !global.quiet {
         let log_dir = proxy.runs.template().log_dir.display();
         eprintln!("listening on http://{address}  upstream {}  recordings {log_dir}/", proxy.upstream.name());
-        if proxy.default_run.is_some() {
+        if proxy.default_run.is_some() || proxy.identity.lineage.is_some() {
             eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}/v1");
         } else {
             eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}/r/<run>/v1");
@@ -181,25 +181,44 @@ async fn seal_idle(proxy: Arc<Proxy>, idle: Duration) {
     let mut tick = tokio::time::interval(IDLE_CHECK.min(idle.max(Duration::from_millis(100))));
     loop {
         tick.tick().await;
-        for run in proxy.runs.retire_idle(idle, proxy.default_run.as_ref()) {
+        let retired = proxy.runs.retire_idle(idle, proxy.default_run.as_ref());
+        for run in &retired {
             if let Err(error) = run.recorder.seal() {
                 tracing::error!(run = %run.id, %error, "cannot seal");
             }
+        }
+        look_again(&proxy, &retired);
+        for run in &retired {
             conclude(run.dir());
         }
     }
 }
 
 /// Seals runs and says where they are.
-fn seal(runs: Vec<Arc<Run>>, global: &Global) -> Result<(), Failure> {
+fn seal(proxy: &Proxy, runs: &[Arc<Run>], global: &Global) -> Result<(), Failure> {
     for run in runs {
         run.recorder.seal().map_err(|error| Failure::new(Exit::Recording, error))?;
+    }
+    look_again(proxy, runs);
+    for run in runs {
         conclude(run.dir());
         if !global.quiet {
             eprintln!("sealed {}  {} steps  aegis show {0}", run.dir().display(), run.steps());
         }
     }
     Ok(())
+}
+
+/// Writes what all traffic says of runs that have ended, where it differs from what was said on arrival.
+fn look_again(proxy: &Proxy, runs: &[Arc<Run>]) {
+    let ids: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
+    let late = proxy.identity.late(&ids);
+    for run in runs {
+        let Some(steps) = late.get(&run.id) else { continue };
+        if let Err(error) = recording::write_identity(run.dir(), steps) {
+            tracing::error!(run = %run.id, %error, "cannot write identity.json");
+        }
+    }
 }
 
 /// Writes the label of a sealed run, if it has one.

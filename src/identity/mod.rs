@@ -1,17 +1,43 @@
 //! Which run, which agent: rules in order of trust, each decision with the evidence it rests on.
 //!
-//! Only what the user declared decides here: path, header, API key, mapped metadata, roster, mapped model alias. What
-//! nothing names gets a stable `agent-<8 hex>`, never a guessed name. Nothing here does IO; the proxy hands in text.
+//! First what the user declared: path, header, API key, mapped metadata, roster, mapped model alias. Then names that
+//! frameworks write on the wire ([`Dialects`]), then what a request looks like ([`Looks`]): a stable `agent-<8 hex>`,
+//! never a guessed name. [`Speakers`] holds what one run has shown. Nothing here does IO; the proxy hands in what it saw.
 
+mod dialect;
+mod fingerprint;
 mod hint;
+mod instances;
+mod late;
+mod lineage;
+mod placed;
+mod recent;
 mod roster;
+mod speakers;
+mod suggest;
+mod templates;
+mod votes;
+mod words;
 
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+pub use dialect::{DialectError, Dialects};
+pub use fingerprint::{Looks, Mark};
 pub use hint::{Hints, HintsError, KeyEntry, Routed, route};
+pub use late::LateStep;
+pub use lineage::Lineage;
+pub use placed::Placed;
 pub use roster::{Roster, RosterError, RosterRule};
+pub use speakers::Speakers;
+pub use suggest::{HeardRun, fitting_rules, rule_name, source_name, suggest, try_roster};
+pub use votes::{Heard, Proposal, hands_over, helper_role, is_helper, propose};
 
 use crate::{
-    surface::Outline,
-    trajectory::{AgentName, Attribution, IdError, RunId, Source},
+    surface::{Outline, Reply},
+    trajectory::{AgentName, Attribution, IdError, RunId, Source, StepIndex},
 };
 
 /// How a run was told.
@@ -27,6 +53,18 @@ pub enum RunSource {
     Metadata,
     /// Nothing in the request: the server's own run.
     Server,
+    /// Lineage: the request holds an id that was served in the run.
+    Ids,
+    /// Lineage: the same body failed in the run.
+    Retry,
+    /// Lineage: the request quotes an answer of the run.
+    Quotes,
+    /// Lineage: the request holds the question that the run opened with.
+    Opening,
+    /// Lineage: it is the one run that waits for a tool's result.
+    Pending,
+    /// Lineage: nothing links the request to a run under way.
+    New,
 }
 
 impl RunSource {
@@ -38,6 +76,12 @@ impl RunSource {
             RunSource::Key => "key",
             RunSource::Metadata => "metadata",
             RunSource::Server => "server",
+            RunSource::Ids => "ids",
+            RunSource::Retry => "retry",
+            RunSource::Quotes => "quotes",
+            RunSource::Opening => "opening",
+            RunSource::Pending => "pending",
+            RunSource::New => "new",
         }
     }
 }
@@ -62,8 +106,35 @@ pub struct Envelope<'a> {
 pub struct Identity {
     /// Names of headers and fields that carry hints.
     pub hints: Hints,
-    /// What tells agents apart without hints.
+    /// What the user declared of agents without hints.
     pub roster: Roster,
+    /// How frameworks write names into requests.
+    pub dialects: Dialects,
+    /// Tells the runs of requests that name none; without it they are the server's own run's, or refused.
+    pub lineage: Option<Arc<Mutex<Lineage>>>,
+}
+
+/// A request whose run lineage told, until it ends.
+#[derive(Debug, Clone)]
+pub struct Track {
+    lineage: Arc<Mutex<Lineage>>,
+    exchange: u64,
+}
+
+impl Track {
+    /// The request has its numbers, and is known to be somebody's.
+    pub fn opened(&self, step: StepIndex, attempt: u32, attribution: &Attribution) {
+        locked(&self.lineage).opened(self.exchange, step, attempt, attribution);
+    }
+
+    /// The request has ended; see [`Lineage::served`].
+    pub fn ended(&self, reply: Option<&Reply>, failed: bool) {
+        locked(&self.lineage).served(self.exchange, reply, failed);
+    }
+}
+
+fn locked(lineage: &Mutex<Lineage>) -> std::sync::MutexGuard<'_, Lineage> {
+    lineage.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Identity {
@@ -89,6 +160,33 @@ impl Identity {
         named.map(|(run, source)| Ok((RunId::parse(&run)?, source))).transpose()
     }
 
+    /// The run of a request that names none, by lineage; `None` where lineage is off. `body`: hash of its body;
+    /// `new_run`: makes the id of a new run.
+    pub fn place(
+        &self,
+        outline: Option<&Outline<'_>>,
+        body: u128,
+        new_run: impl FnOnce() -> RunId,
+    ) -> Option<(RunId, RunSource, Track)> {
+        let lineage = self.lineage.as_ref()?;
+        let nothing = Outline::default();
+        let outline = outline.unwrap_or(&nothing);
+        let looks = Looks::of(outline, &std::collections::HashSet::new());
+        let Placed { run, source, exchange } = locked(lineage).place(outline, &looks, body, new_run);
+        Some((run, source, Track { lineage: Arc::clone(lineage), exchange }))
+    }
+
+    /// Where all that is known by now says otherwise than was said on arrival, for runs that have ended; they are
+    /// forgotten.
+    pub fn late(&self, ended: &[RunId]) -> BTreeMap<RunId, Vec<LateStep>> {
+        let Some(lineage) = &self.lineage else { return BTreeMap::new() };
+        let mut lineage = locked(lineage);
+        let mut late = late::look_again(&lineage);
+        late.retain(|run, _| ended.contains(run));
+        lineage.forget(ended);
+        late
+    }
+
     /// The agent that a request names outside its body.
     ///
     /// # Errors
@@ -103,25 +201,17 @@ impl Identity {
         found.map(|(agent, source, place)| declare(&agent, source, place)).transpose()
     }
 
-    /// The agent that the body tells. Never fails: what no rule knows gets a stable name of its own.
-    pub fn told(&self, outline: Option<&Outline<'_>>) -> Attribution {
-        let Some(outline) = outline else { return fallback("", "the body could not be read") };
+    /// The agent that the user's own declarations find in the body: mapped fields, the roster, a mapped model alias.
+    /// They outrank every pattern of ours. `key`: what the request looks like.
+    fn told(&self, outline: &Outline<'_>, key: u32) -> Option<Attribution> {
         let mapped = self.hints.metadata_agent.iter().find_map(|key| {
             let (_, agent) = outline.metadata.iter().find(|(name, _)| name == key)?;
             declare(agent, Source::Metadata, &format!("metadata.{key}")).ok()
         });
         let user = || outline.user.as_ref().filter(|_| self.hints.user_is_agent);
         let mapped = mapped.or_else(|| declare(user()?, Source::Metadata, "user").ok());
-        let by_roster = || self.roster.identify(outline);
         let by_model = || declare(&self.hints.from_model(&outline.model)?, Source::Model, "model").ok();
-        mapped.or_else(by_roster).or_else(by_model).unwrap_or_else(|| {
-            let tools = outline.tools.join(",");
-            let known_by = format!("{}\u{0}{tools}", outline.prompt());
-            fallback(
-                &known_by,
-                if outline.prompts.is_empty() { "no system prompt" } else { "hash of system prompt and tools" },
-            )
-        })
+        mapped.or_else(|| self.roster.identify(outline, key)).or_else(by_model)
     }
 }
 
@@ -130,10 +220,9 @@ fn declare(agent: &str, source: Source, place: &str) -> Result<Attribution, IdEr
     Ok(Attribution { agent, instance: 0, source, evidence: place.to_owned(), confidence: 1.0, ambiguous: false })
 }
 
-fn fallback(known_by: &str, evidence: &str) -> Attribution {
-    let [a, b, c, d, ..] = *blake3::hash(known_by.as_bytes()).as_bytes();
+fn fallback(key: u32, evidence: &str) -> Attribution {
     Attribution {
-        agent: AgentName::unnamed(u32::from_be_bytes([a, b, c, d])),
+        agent: AgentName::unnamed(key),
         instance: 0,
         source: Source::Fallback,
         evidence: evidence.to_owned(),
@@ -141,6 +230,9 @@ fn fallback(known_by: &str, evidence: &str) -> Attribution {
         ambiguous: false,
     }
 }
+
+#[cfg(test)]
+mod story_tests;
 
 #[cfg(test)]
 mod tests {
@@ -159,7 +251,7 @@ mod tests {
         }
         let file: File = toml::from_str(config).expect("a config");
         file.hints.check().expect("good hints");
-        Identity { hints: file.hints, roster: Roster::new(file.agent).expect("a good roster") }
+        Identity { hints: file.hints, roster: Roster::new(file.agent).expect("a good roster"), ..Identity::default() }
     }
 
     #[test]
@@ -207,7 +299,8 @@ mod tests {
         assert!(identity.run(&Envelope { path_run: Some("../x"), ..NOTHING }, || None).is_err());
 
         let told = |outline: &Outline<'_>| {
-            (identity.told(Some(outline)).agent.to_string(), identity.told(Some(outline)).source)
+            let told = Speakers::default().attribute(&identity, Some(outline), None, 0, false);
+            (told.agent.to_string(), told.source)
         };
         assert_eq!(told(&outline), ("meta".to_owned(), Source::Metadata));
         let outline = Outline { metadata: Vec::new(), ..outline };
@@ -218,7 +311,7 @@ mod tests {
         assert_eq!(told(&outline), ("alias".to_owned(), Source::Model));
         let outline = Outline { model: "gpt".into(), ..outline };
         let (name, source) = told(&outline);
-        assert!(name.starts_with("agent-") && name.len() == 14 && source == Source::Fallback, "{name}");
+        assert!(name.starts_with("agent-") && name.len() == 14 && source == Source::Fingerprint, "{name}");
         assert_eq!(told(&outline).0, name, "the same request, the same name");
     }
 }

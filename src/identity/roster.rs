@@ -42,6 +42,12 @@ pub struct RosterRule {
     pub first_user_regex: Option<String>,
     /// The `name` that the system message carries.
     pub wire_name: Option<String>,
+    /// Learned looks (`agent-<8 hex>`, as `aegis agents` shows them), any of which is this agent.
+    pub looks: Option<Vec<String>>,
+    /// Whether the request has no system prompt.
+    pub bare: Option<bool>,
+    /// How many equal agents of this name a run has; 1 when not said. With more, each is told by its own history.
+    pub instances: Option<u32>,
 }
 
 /// Checked rules, in order.
@@ -56,6 +62,7 @@ struct Rule {
     first_user: Option<Regex>,
     system_contains: Option<Finder<'static>>,
     first_user_contains: Option<Finder<'static>>,
+    looks: Option<Vec<u32>>,
 }
 
 impl Roster {
@@ -72,11 +79,32 @@ impl Roster {
         self.0.is_empty()
     }
 
+    /// The numbers of all rules, from 1.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|rule| rule.number)
+    }
+
+    /// The numbers of the rules that a request fits. `key`: what it looks like.
+    pub(super) fn fitting(&self, outline: &Outline<'_>, key: u32) -> Vec<usize> {
+        let prompt = outline.prompt();
+        self.0.iter().filter(|rule| rule.matches(outline, &prompt, key).is_some()).map(|rule| rule.number).collect()
+    }
+
+    /// Whether a run has several equal agents of that name.
+    pub(super) fn has_instances(&self, agent: &AgentName) -> bool {
+        let many = |rule: &Rule| rule.conditions.instances.is_some_and(|count| count > 1);
+        self.0.iter().any(|rule| many(rule) && rule.conditions.name.as_deref() == Some(agent.as_str()))
+    }
+
     /// The agent that the first matching rule names. Where rules of different agents match, the answer is marked
     /// ambiguous, so that no label can rest on it.
-    pub fn identify(&self, outline: &Outline<'_>) -> Option<Attribution> {
+    /// `key`: what the request looks like, as in `agent-<8 hex>`.
+    pub fn identify(&self, outline: &Outline<'_>, key: u32) -> Option<Attribution> {
+        if self.0.is_empty() {
+            return None;
+        }
         let prompt = outline.prompt();
-        let mut matches = self.0.iter().filter_map(|rule| Some((rule, rule.matches(outline, &prompt)?)));
+        let mut matches = self.0.iter().filter_map(|rule| Some((rule, rule.matches(outline, &prompt, key)?)));
         let (rule, agent) = matches.next()?;
         let rival = matches.find(|(_, other)| *other != agent);
         let evidence = match &rival {
@@ -106,6 +134,11 @@ impl Rule {
         };
         let system = regex("system_regex", &rule.system_regex)?;
         let first_user = regex("first_user_regex", &rule.first_user_regex)?;
+        let looks = rule.looks.as_ref().map(|looks| looks.iter().map(|name| key(name)).collect::<Result<_, _>>());
+        let looks: Option<Vec<u32>> = looks.transpose().map_err(refuse)?;
+        if rule.instances == Some(0) {
+            return Err(refuse("`instances` is 0: expected 1 or more".to_owned()));
+        }
         let group = system.as_ref().is_some_and(|system| system.capture_names().flatten().any(|name| name == "agent"));
         match &rule.name {
             Some(name) => drop(AgentName::parse(name).map_err(|error| refuse(error.to_string()))?),
@@ -118,7 +151,8 @@ impl Rule {
             || rule.model.is_some()
             || rule.first_user_contains.is_some()
             || first_user.is_some()
-            || rule.wire_name.is_some();
+            || rule.wire_name.is_some()
+            || looks.is_some();
         if !condition {
             return Err(refuse(
                 "expected at least one condition, for example `system_contains = \"You plan\"`".to_owned(),
@@ -126,11 +160,11 @@ impl Rule {
         }
         let finder = |text: &Option<String>| text.as_ref().map(|text| Finder::new(text).into_owned());
         let (system_contains, first_user_contains) = (finder(&rule.system_contains), finder(&rule.first_user_contains));
-        Ok(Self { number, conditions: rule, system, first_user, system_contains, first_user_contains })
+        Ok(Self { number, conditions: rule, system, first_user, system_contains, first_user_contains, looks })
     }
 
     /// The agent, if every condition holds.
-    fn matches(&self, outline: &Outline<'_>, prompt: &str) -> Option<AgentName> {
+    fn matches(&self, outline: &Outline<'_>, prompt: &str, key: u32) -> Option<AgentName> {
         let rule = &self.conditions;
         let first_user = outline.first_user.as_deref().unwrap_or_default();
         let offered = |tool: &String| outline.tools.iter().any(|offered| offered == tool);
@@ -142,7 +176,9 @@ impl Rule {
             && rule.model.as_ref().is_none_or(|model| outline.model == *model)
             && holds(&self.first_user_contains, first_user)
             && self.first_user.as_ref().is_none_or(|pattern| pattern.is_match(first_user))
-            && rule.wire_name.as_ref().is_none_or(|name| outline.names.iter().any(|n| n == name));
+            && rule.wire_name.as_ref().is_none_or(|name| outline.names.iter().any(|n| n == name))
+            && rule.bare.is_none_or(|bare| outline.prompts.is_empty() == bare)
+            && self.looks.as_ref().is_none_or(|looks| looks.contains(&key));
         if !holds {
             return None;
         }
@@ -153,6 +189,13 @@ impl Rule {
         let group = captured.as_ref().and_then(|captures| captures.name("agent")).map(|group| group.as_str());
         AgentName::parse(rule.name.as_deref().or(group)?).ok()
     }
+}
+
+/// The key in a name of looks.
+fn key(name: &str) -> Result<u32, String> {
+    let hex = name.strip_prefix("agent-").filter(|hex| hex.len() == 8);
+    hex.and_then(|hex| u32::from_str_radix(hex, 16).ok())
+        .ok_or_else(|| format!("`{}` is no name of looks: expected `agent-` and 8 hex digits", name.escape_debug()))
 }
 
 #[cfg(test)]
@@ -178,10 +221,11 @@ mod tests {
               { name = "typist", tools = ["type", "erase"], model = "m2" },
               { name = "greeter", first_user_regex = "(?i)^hello" },
               { name = "named", wire_name = "Zed" },
+              { name = "learnt", looks = ["agent-000000ab", "agent-ffffffff"], system_contains = "learn" },
             ]"#,
         )
         .expect("a roster");
-        let who = |outline: Outline<'_>| roster.identify(&outline).map(|a| (a.agent.to_string(), a.ambiguous));
+        let who = |outline: Outline<'_>| roster.identify(&outline, 0xab).map(|a| (a.agent.to_string(), a.ambiguous));
         let prompt = |text: &'static str| Outline { prompts: vec![text.into()], ..Outline::default() };
         assert_eq!(who(prompt("You plan trips")), Some(("planner".to_owned(), false)));
         assert_eq!(who(prompt("You are the critic. Be kind")), Some(("critic".to_owned(), false)));
@@ -194,6 +238,7 @@ mod tests {
             Some(("greeter".to_owned(), false))
         );
         assert_eq!(who(Outline { names: vec!["Zed".into()], ..Outline::default() }), Some(("named".to_owned(), false)));
+        assert_eq!(who(prompt("I learn")), Some(("learnt".to_owned(), false)));
         assert_eq!(who(Outline::default()), None);
     }
 
@@ -203,6 +248,7 @@ mod tests {
             ("agent = [{ name = \"a\" }]", "number 1: expected at least one condition"),
             ("agent = [{ system_contains = \"x\" }]", "expected `name`"),
             ("agent = [{ name = \"a\", system_regex = \"(\" }]", "`system_regex` is not a regular expression"),
+            ("agent = [{ name = \"a\", looks = [\"agent-xyz\"] }]", "expected `agent-` and 8 hex digits"),
             ("agent = [{ name = \"a\\u001b\", model = \"m\" }]", "agent name"),
             ("agent = [{ name = \"a\", modell = \"m\" }]", "unknown field `modell`"),
         ] {

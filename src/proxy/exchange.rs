@@ -134,20 +134,25 @@ impl Proxy {
             let key = self.identity.hints.metadata_run.as_ref()?;
             read()?.metadata.iter().find(|(name, _)| name == key).map(|(_, run)| run.to_string())
         })?;
-        let attribution = declared.unwrap_or_else(|| self.identity.told(read().as_ref()));
-        let (run, source) = match (named, &self.default_run) {
-            (Some((run, source)), _) => (run, source),
-            (None, Some(run)) => (run.clone(), RunSource::Server),
-            (None, None) => return Err(ProxyError::NoRun.into()),
+        let body_hash = xxhash_rust::xxh3::xxh3_128(&call.body);
+        let (run, source, track) = match (named, &self.default_run) {
+            (Some((run, source)), _) => (run, source, None),
+            (None, Some(run)) => (run.clone(), RunSource::Server, None),
+            (None, None) => {
+                let placed = self.identity.place(read().as_ref(), body_hash, || self.runs.fresh_id(body_hash));
+                let (run, source, track) = placed.ok_or(ProxyError::NoRun)?;
+                (run, source, Some(track))
+            }
         };
         let run = self.runs.get(&run)?;
+        let attribution = run.attribute(&self.identity, read().as_ref(), declared, body_hash, hinted.retry);
         let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;
-        let body_hash = xxhash_rust::xxh3::xxh3_128(&call.body);
         let opening_run = Arc::clone(&run);
         let opening = opening_run.opening();
         let (numbers, earlier) = run.arrive(&attribution, body_hash, hinted.retry);
         let mut step = OpenStep::new(run, numbers, attribution, surface, (body_hash, call.received), Arc::clone(link));
         step.patience = ask::patience(&call.parts.headers);
+        step.follow(track);
         link.enter();
         let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
         let opened = step.run.recorder.open(Open {

@@ -70,7 +70,14 @@ pub(super) fn decide(step: &OpenStep, conversation: Option<&Conversation>, earli
             conversation,
             delivered: &delivered,
         };
-        let decision = Arc::new(plan::decide(plan, &facts));
+        let mut decision = plan::decide(plan, &facts);
+        let edits = decision.request.len() + decision.response.len() > 0;
+        if edits && !step.attribution.is_certain() {
+            // An edit is ground truth about an agent: one that is only believed to be the target is not hit.
+            decision = Decision { faults: decision.faults, ..Decision::default() };
+            step.run.refuse(&step.attribution);
+        }
+        let decision = Arc::new(decision);
         step.run.decided(&step.attribution, step.body_hash, &decision);
         decision
     });

@@ -1,6 +1,7 @@
 //! A step between its first record and its last: dropped early, it still closes its record.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     sync::Arc,
     time::{Duration, Instant},
@@ -16,6 +17,7 @@ use super::{
     upstream::Asker,
 };
 use crate::{
+    identity::Track,
     recording::{Captured, Close, RecordingError},
     surface::Surface,
     trajectory::{Attribution, CloseCause, Usage},
@@ -40,6 +42,7 @@ pub(super) struct OpenStep {
     pub(super) delivered: Option<Bytes>,
     /// How long the client says that it waits.
     pub(super) patience: Option<Duration>,
+    track: Option<Track>,
     head: Option<(StatusCode, HeaderMap)>,
     streamed: bool,
     tape: Vec<(Bytes, u64)>,
@@ -69,6 +72,7 @@ impl OpenStep {
             link,
             delivered: None,
             patience: None,
+            track: None,
             head: None,
             streamed: false,
             tape: Vec::new(),
@@ -77,6 +81,14 @@ impl OpenStep {
             taping: true,
             closed: false,
         }
+    }
+
+    /// Lets lineage know what becomes of the step.
+    pub(super) fn follow(&mut self, track: Option<Track>) {
+        if let Some(track) = &track {
+            track.opened(self.numbers.step, self.numbers.attempt, &self.attribution);
+        }
+        self.track = track;
     }
 
     /// Who asks, for an upstream that wants to know.
@@ -167,6 +179,10 @@ impl OpenStep {
     pub(super) fn abandon(&mut self) {
         self.closed = true;
         self.link.leave();
+        self.run.heard(&self.attribution, self.body_hash, None, true);
+        if let Some(track) = &self.track {
+            track.ended(None, true);
+        }
         self.run.depart(&self.attribution, self.body_hash, true);
     }
 
@@ -230,16 +246,22 @@ impl OpenStep {
         written
     }
 
-    /// Keeps the answer for manipulators, where a plan may need it.
+    /// Keeps what was answered: for identity, and for manipulators where a plan may need it.
     fn remember(&self, tape: &[(Bytes, u64)], failed: bool) {
-        let (Some(surface), Some(_), false) = (self.surface, &self.run.plan, failed) else { return };
-        let whole: Vec<u8> = match &self.delivered {
-            Some(delivered) => delivered.to_vec(),
-            None => tape.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
-        };
-        let reply = if self.streamed { surface.read_stream(&whole) } else { surface.read_reply(&whole) };
-        if let Ok(reply) = reply {
-            for answer in reply.answers {
+        let reply = self.surface.filter(|_| !failed).and_then(|surface| {
+            let whole: Cow<'_, [u8]> = match (&self.delivered, tape) {
+                (Some(delivered), _) => Cow::Borrowed(delivered),
+                (None, [(only, _)]) => Cow::Borrowed(only),
+                (None, tape) => tape.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
+            };
+            if self.streamed { surface.read_stream(&whole).ok() } else { surface.read_reply(&whole).ok() }
+        });
+        self.run.heard(&self.attribution, self.body_hash, reply.as_ref(), failed);
+        if let Some(track) = &self.track {
+            track.ended(reply.as_ref(), failed);
+        }
+        if self.run.plan.is_some() {
+            for answer in reply.into_iter().flat_map(|reply| reply.answers) {
                 self.run.remember_answer(&self.attribution.agent, answer.message.text());
             }
         }

@@ -13,8 +13,10 @@ use std::{
 use super::{ask::Asking, error::ProxyError, upstream::Upstream};
 use crate::{
     fault::{Level, Window},
+    identity::{Identity, Speakers},
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError, Settings},
+    surface::{self, Outline, Reply},
     trajectory::{AgentName, Attribution, Call, RunId, StepIndex},
 };
 
@@ -54,6 +56,8 @@ pub struct Runs {
     asking: Option<Arc<Asking>>,
     open: Mutex<HashMap<RunId, Arc<Run>>>,
     sealed: Mutex<HashSet<RunId>>,
+    /// How many ids were made here.
+    opened: AtomicU64,
 }
 
 /// A run under way.
@@ -72,6 +76,7 @@ pub struct Run {
     task: OnceLock<String>,
     last_seen_us: AtomicU64,
     state: Mutex<State>,
+    speakers: Mutex<Speakers>,
     opening: Mutex<()>,
 }
 
@@ -86,6 +91,8 @@ struct State {
     diverged: HashSet<String>,
     /// Windows of requests, by injection and, where each agent has its own, by agent.
     windows: HashMap<(u32, Option<AgentName>), Level>,
+    /// Agents that an injection was meant for and that are not known well enough to be hit.
+    refused: HashSet<AgentName>,
 }
 
 /// Who asked what: agent, instance, hash of the body. Different agents may say the same words.
@@ -123,7 +130,7 @@ pub struct Numbers {
 impl Runs {
     /// No run yet.
     pub fn new(template: RunTemplate) -> Self {
-        Self { template, asking: None, open: Mutex::default(), sealed: Mutex::default() }
+        Self { template, asking: None, open: Mutex::default(), sealed: Mutex::default(), opened: AtomicU64::new(0) }
     }
 
     /// With a model that the manipulators of all runs may ask.
@@ -163,6 +170,14 @@ impl Runs {
         })?);
         open.insert(id.clone(), Arc::clone(&run));
         Ok(run)
+    }
+
+    /// An opaque id for a run that nobody named.
+    pub fn fresh_id(&self, body: u128) -> RunId {
+        let count = self.opened.fetch_add(1, Ordering::Relaxed);
+        let clock = self.template.recording.clock;
+        let of = format!("{body}-{count}-{}-{}", clock.wall(), std::process::id());
+        RunId::hashed("r", of.as_bytes())
     }
 
     /// The run of that id, if it is under way.
@@ -206,7 +221,7 @@ impl Run {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
-        let state = if recorder.has_records() { State::resumed(recorder.dir())? } else { State::default() };
+        let (state, speakers) = if recorder.has_records() { resumed(recorder.dir())? } else { Default::default() };
         Ok(Self {
             id,
             recorder,
@@ -216,6 +231,7 @@ impl Run {
             task: OnceLock::new(),
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
+            speakers: Mutex::new(speakers),
             opening: Mutex::default(),
         })
     }
@@ -243,6 +259,23 @@ impl Run {
     /// numbers: a step is on disk before the next one has a number.
     pub fn opening(&self) -> MutexGuard<'_, ()> {
         locked(&self.opening)
+    }
+
+    /// Who makes a request (see [`Speakers::attribute`]).
+    pub fn attribute(
+        &self,
+        rules: &Identity,
+        outline: Option<&Outline<'_>>,
+        declared: Option<Attribution>,
+        body: u128,
+        retry: bool,
+    ) -> Attribution {
+        locked(&self.speakers).attribute(rules, outline, declared, body, retry)
+    }
+
+    /// What an exchange said, for who may quote it or go on from it.
+    pub fn heard(&self, attribution: &Attribution, body: u128, reply: Option<&Reply>, failed: bool) {
+        locked(&self.speakers).ended(attribution, body, reply, failed);
     }
 
     /// Fixes the numbers of a request on arrival. A request whose body failed before is another attempt of the same
@@ -297,6 +330,16 @@ impl Run {
         let state = locked(&self.state);
         let agent = state.agents.get(&(attribution.agent.clone(), attribution.instance));
         agent.and_then(|agent| agent.delivered.get(&injection)).copied().unwrap_or_default()
+    }
+
+    /// An injection was meant for this agent, but who it is is only believed: said once an agent in the record.
+    pub fn refuse(&self, attribution: &Attribution) {
+        if !locked(&self.state).refused.insert(attribution.agent.clone()) {
+            return;
+        }
+        let Attribution { agent, evidence, .. } = attribution;
+        let hint = "declare it by an [[agent]] rule, a path /a/<agent>/ or a header";
+        self.recorder.note(&format!("not injected: that `{agent}` calls is only believed ({evidence}); {hint}"));
     }
 
     /// Counts a delivered injection.
@@ -363,21 +406,28 @@ impl Run {
     }
 }
 
-impl State {
-    /// What is known of a run whose recording goes on after the program was killed: numbers go on too.
-    fn resumed(dir: &Path) -> Result<Self, RecordingError> {
-        let mut state = Self::default();
-        for step in recording::read(dir)?.trajectory.steps {
-            let Attribution { agent, instance, .. } = &step.attribution;
-            let known = state.agents.entry((agent.clone(), *instance)).or_default();
-            known.next_call = known.next_call.max(step.call + 1);
-            for error in step.injected.iter().filter(|error| error.delivered) {
-                *known.delivered.entry(error.injection).or_default() += 1;
-            }
-            state.next_step = state.next_step.max(step.step + 1);
+/// What is known of a run whose recording goes on after the program was killed: numbers and agents go on too.
+fn resumed(dir: &Path) -> Result<(State, Speakers), RecordingError> {
+    let (mut state, mut speakers) = (State::default(), Speakers::default());
+    for step in recording::read(dir)?.trajectory.steps {
+        let Attribution { agent, instance, .. } = &step.attribution;
+        let known = state.agents.entry((agent.clone(), *instance)).or_default();
+        known.next_call = known.next_call.max(step.call + 1);
+        for error in step.injected.iter().filter(|error| error.delivered) {
+            *known.delivered.entry(error.injection).or_default() += 1;
         }
-        Ok(state)
+        state.next_step = state.next_step.max(step.step + 1);
+        let path = step.path.split('?').next().unwrap_or_default();
+        let Some(surface) = surface::for_path(&step.method, path) else { continue };
+        let reply = step.last_attempt().and_then(|attempt| {
+            let body = attempt.delivered();
+            if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+        });
+        if let Ok(outline) = surface.outline(&step.request) {
+            speakers.recall(&outline, &step.attribution, reply.as_ref());
+        }
     }
+    Ok((state, speakers))
 }
 
 fn asked(attribution: &Attribution, body: u128) -> Asked {

@@ -10,6 +10,7 @@ use super::{
     record::{CloseRecord, InjectRecord, ManipulatorRecord, OpenRecord, Record},
     turns,
 };
+use crate::identity::LateStep;
 use crate::trajectory::{Attempt, CloseCause, InjectedError, Label, Side, Step, StepIndex, Trajectory, Usage};
 
 /// A run as it was recorded.
@@ -29,6 +30,8 @@ pub struct Recording {
     pub manipulator_questions: Vec<ManipulatorQuestion>,
     /// `label.json`.
     pub label: Option<Label>,
+    /// `identity.json`: where the late pass sees a step otherwise than its record does.
+    pub late: Vec<LateStep>,
     /// Whether the run was sealed; its log was then checked against the seal.
     pub sealed: bool,
     /// Exchanges that never closed.
@@ -184,6 +187,7 @@ impl Assembly {
             manipulator_failures: self.failures,
             manipulator_questions: self.questions,
             label: None,
+            late: Vec::new(),
             sealed: false,
             open_exchanges,
             torn_bytes: 0,

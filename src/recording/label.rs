@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{RecordingError, read, write_label};
-use crate::trajectory::{self, Label, NoLabel};
+use crate::trajectory::{self, Label, LabelStatus, NoLabel};
 
 /// Derives the label of a finished run and writes `label.json`. A run that earns none gets no file.
 ///
@@ -12,7 +12,17 @@ use crate::trajectory::{self, Label, NoLabel};
 /// no evidence of anything.
 pub fn label_run(run_dir: &Path) -> Result<Result<Label, NoLabel>, RecordingError> {
     let recording = read(run_dir)?;
-    let derived = trajectory::derive(&recording.trajectory, !recording.manipulator_failures.is_empty());
+    let mut derived = trajectory::derive(&recording.trajectory, !recording.manipulator_failures.is_empty());
+    // Where the late pass sees an injected step otherwise, nobody knows whom the injection hit.
+    let disputed = |label: &Label| {
+        label.errors.iter().any(|entry| recording.late.iter().any(|late| late.step == entry.error.step))
+    };
+    if derived.as_ref().is_ok_and(disputed) {
+        if let Some(label) = recording.label {
+            write_label(run_dir, &Label { status: LabelStatus::Withdrawn, ..label })?;
+        }
+        derived = Err(NoLabel::AmbiguousAgent);
+    }
     if let Ok(label) = &derived {
         write_label(run_dir, label)?;
     }

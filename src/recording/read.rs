@@ -6,7 +6,7 @@ use super::{
     Manifest, Recording, RecordingError, Seal,
     assemble::Assembly,
     decode::Library,
-    disk, manifest,
+    disk, identity, manifest,
     manifest::read_json,
     record::Record,
     scan::{Scan, corrupt, scan},
@@ -41,6 +41,7 @@ pub fn read(run_dir: &Path) -> Result<Recording, RecordingError> {
     }
     let mut recording = assembly.finish(manifest);
     recording.label = manifest::read_label(run_dir)?;
+    recording.late = identity::read_identity(run_dir)?;
     recording.sealed = seal.is_some();
     recording.torn_bytes = torn.len() as u64;
     if !torn.is_empty() {

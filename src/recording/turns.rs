@@ -1,12 +1,14 @@
 //! Which steps are one turn: an agent's calls that go on with its own tool loop are one activation of it.
 //!
 //! Only what the wire says counts: a request that answers tool calls of the same agent instance's step before. Where
-//! no surface reads the bodies, each step is a turn of its own.
+//! no surface reads the bodies, each step is a turn of its own. An agent that waits for others goes on with its turn; one
+//! that handed the conversation over begins a new one when it gets it back.
 
 use std::collections::HashMap;
 
 use crate::{
-    surface::{self, Role, Surface},
+    identity,
+    surface::{self, Role, Surface, ToolCall},
     trajectory::{AgentName, Step},
 };
 
@@ -16,17 +18,22 @@ struct Activation {
     turn: u32,
     /// Tool calls that wait for an answer.
     awaited: Vec<String>,
+    /// Whether they all hand the conversation over: who gets it back later begins anew.
+    handed_over: bool,
+    /// The run's step that this was.
+    step: usize,
 }
 
 /// Numbers the turns of a run, 0-based, in order of their first steps.
 pub(super) fn number(steps: &mut [Step]) {
     let mut running: HashMap<(AgentName, u32), Activation> = HashMap::new();
     let mut turns = 0;
-    for step in steps {
+    for (at, step) in steps.iter_mut().enumerate() {
         let path = step.path.split('?').next().unwrap_or_default();
         let surface = surface::for_path(&step.method, path);
         let key = (step.attribution.agent.clone(), step.attribution.instance);
-        let before = running.get(&key).filter(|before| !before.awaited.is_empty());
+        let stays = |before: &&Activation| !before.handed_over || before.step + 1 == at;
+        let before = running.get(&key).filter(|before| !before.awaited.is_empty()).filter(stays);
         let goes_on = before.filter(|before| surface.is_some_and(|surface| answers(surface, step, &before.awaited)));
         step.turn = if let Some(before) = goes_on {
             before.turn
@@ -34,8 +41,10 @@ pub(super) fn number(steps: &mut [Step]) {
             turns += 1;
             turns - 1
         };
-        let awaited = surface.map(|surface| tool_calls(surface, step)).unwrap_or_default();
-        running.insert(key, Activation { turn: step.turn, awaited });
+        let calls = surface.map(|surface| tool_calls(surface, step)).unwrap_or_default();
+        let handed_over = !calls.is_empty() && calls.iter().all(|call| identity::hands_over(&call.name));
+        let awaited = calls.into_iter().map(|call| call.id).collect();
+        running.insert(key, Activation { turn: step.turn, awaited, handed_over, step: at });
     }
 }
 
@@ -47,10 +56,10 @@ fn answers(surface: &dyn Surface, step: &Step, awaited: &[String]) -> bool {
 }
 
 /// The tool calls that the agent got.
-fn tool_calls(surface: &dyn Surface, step: &Step) -> Vec<String> {
+fn tool_calls(surface: &dyn Surface, step: &Step) -> Vec<ToolCall> {
     let Some(attempt) = step.last_attempt() else { return Vec::new() };
     let body = attempt.delivered();
     let reply = if attempt.streamed { surface.read_stream(body) } else { surface.read_reply(body) };
     let answers = reply.map(|reply| reply.answers).unwrap_or_default();
-    answers.into_iter().flat_map(|answer| answer.message.tool_calls).map(|call| call.id).collect()
+    answers.into_iter().flat_map(|answer| answer.message.tool_calls).collect()
 }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::Said;
 use crate::trajectory::Usage;
 
 /// Where an element stood in the body it was read from; `None` for one that an edit made.
@@ -86,6 +87,14 @@ pub struct Outline<'a> {
     pub metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     /// The `user` field.
     pub user: Option<Cow<'a, str>>,
+    /// The tools as they are written; only compared.
+    pub tool_text: Cow<'a, str>,
+    /// The name of the required answer's schema, or the kind of answer; empty for free text.
+    pub format: Cow<'a, str>,
+    /// Whether vectors are asked for instead of words.
+    pub vectors: bool,
+    /// Every message, oldest first, system and developer ones included.
+    pub said: Vec<Said<'a>>,
     /// The reply, kept by the upstream, that this request goes on from.
     pub continues: Option<Cow<'a, str>>,
     /// The conversation, kept by the upstream, that this request belongs to.
@@ -328,9 +337,22 @@ impl From<&Conversation> for Outline<'static> {
             tools: conversation.tools.iter().map(|tool| owned(&tool.name)).collect(),
             metadata: conversation.metadata.iter().map(|(key, value)| (owned(key), owned(value))).collect(),
             user: conversation.user.as_ref().map(owned),
+            tool_text: Cow::Owned(tool_text(&conversation.tools)),
+            format: match &conversation.format {
+                Format::Text => Cow::Borrowed(""),
+                Format::JsonObject => Cow::Borrowed("json_object"),
+                Format::JsonSchema { name, .. } => owned(name),
+            },
+            vectors: conversation.vectors.is_some(),
+            said: conversation.messages.iter().map(Said::from).collect(),
             continues: conversation.continues.as_ref().map(owned),
             thread: conversation.thread.as_ref().map(owned),
             quotes: conversation.quotes.iter().map(owned).collect(),
         }
     }
+}
+
+/// Names and schemas of tools in a row.
+fn tool_text(tools: &[Tool]) -> String {
+    tools.iter().fold(String::new(), |text, tool| text + &tool.name + &tool.parameters.to_string())
 }

@@ -15,6 +15,7 @@ mod openai_responses;
 mod pieces;
 mod escape;
 pub mod scan;
+mod said;
 pub mod splice;
 pub mod sse;
 
@@ -31,6 +32,7 @@ pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
+pub use said::Said;
 
 /// Every surface that can be read and edited.
 pub const ALL: &[&dyn Surface] =

@@ -106,7 +106,7 @@ pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label
             if !error.delivered || error.before == error.after || error.failure_mode.is_none() {
                 continue;
             }
-            if step.attribution.ambiguous || step.overlapping {
+            if !step.attribution.is_certain() || step.overlapping {
                 return Err(NoLabel::AmbiguousAgent);
             }
             errors.push(LabelEntry { error: error.clone(), taxonomy: super::TAXONOMY.to_owned() });

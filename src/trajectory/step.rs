@@ -104,6 +104,14 @@ pub enum Source {
     Roster,
     /// A mapped model alias.
     Model,
+    /// A name that a framework writes on the wire.
+    Dialect,
+    /// Learned looks: prompt and tools.
+    Fingerprint,
+    /// No system prompt: the request goes on from an earlier answer of this agent.
+    Continuation,
+    /// No system prompt: the frame of the user text.
+    Frame,
     /// Nothing matched: a stable `agent-<8 hex>` of what the request looks like.
     Fallback,
 }
@@ -125,6 +133,19 @@ pub struct Attribution {
     /// Set where the wire cannot tell; such a step never carries a label.
     #[serde(default)]
     pub ambiguous: bool,
+}
+
+impl Attribution {
+    /// Whether a plan may aim at the agent and a label may name it: what the user declared, and names that a framework
+    /// writes into every request; never learned looks, and never where the wire cannot tell.
+    pub fn is_certain(&self) -> bool {
+        let declared = !matches!(
+            self.source,
+            Source::Dialect | Source::Fingerprint | Source::Continuation | Source::Frame | Source::Fallback
+        );
+        let written = self.source == Source::Dialect && self.confidence >= 0.95;
+        !self.ambiguous && (declared || written)
+    }
 }
 
 /// The part of an exchange that an injection touches.

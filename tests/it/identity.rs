@@ -119,7 +119,8 @@ async fn the_more_trusted_hint_decides() {
     let names: BTreeSet<&str> = steps.iter().map(|step| step.attribution.agent.as_str()).collect();
     assert_eq!((steps.len(), names.len()), (2, 1));
     assert!(names.iter().all(|name| name.starts_with("agent-") && name.len() == 14), "{names:?}");
-    assert_eq!(steps[0].attribution.source, Source::Fallback);
+    assert_eq!(steps[0].attribution.source, Source::Fingerprint);
+    assert!(!steps[0].attribution.is_certain(), "learned looks are no ground for a label");
 }
 
 #[tokio::test(flavor = "multi_thread")]

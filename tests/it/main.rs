@@ -25,6 +25,7 @@ mod identity;
 mod invariants;
 mod lab;
 mod limits;
+mod lineage;
 mod memory;
 mod passing;
 mod plans;

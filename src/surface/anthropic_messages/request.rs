@@ -1,46 +1,19 @@
 //! A request body: reading it in one pass or whole.
 
-use std::{borrow::Cow, ops::Range};
-
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use std::ops::Range;
 
 use super::block::{self, Block};
 use crate::surface::{
     Conversation, Format, Message, Outline, Role, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, number, owned, string, text, unreadable},
-    splice::{Node, decode_string, member},
+    splice::{Node, member},
 };
 
 pub(super) const EXPECTED: &str = "a messages request";
 
-/// Reads what identity needs. A body with duplicate keys is read whole instead.
-pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
-    let Ok(raw) = serde_json::from_slice::<RawRequest<'_>>(body) else {
-        return read(body).map(|conversation| Outline::from(&conversation));
-    };
-    let metadata = raw.metadata.map(|raw| entries(&Node::detached(raw))).unwrap_or_default();
-    let mut outline = Outline {
-        model: raw.model.and_then(decoded).unwrap_or_default(),
-        prompts: raw.system.map(said).into_iter().collect(),
-        tools: raw.tools.map(tool_names).unwrap_or_default(),
-        user: metadata.iter().find(|(key, _)| key == "user_id").map(|(_, user)| user.clone()),
-        metadata,
-        ..Outline::default()
-    };
-    for raw in &raw.messages {
-        let role = raw.role.and_then(decoded);
-        let Some(content) = raw.content else { continue };
-        match role.as_deref() {
-            Some("system") => outline.prompts.push(said(content)),
-            Some("user") if outline.first_user.is_none() => outline.first_user = first_said(content),
-            _ => {}
-        }
-        if content.get().starts_with('[') {
-            outline.quotes.extend(quoted(content));
-        }
-    }
-    Ok(outline)
+/// Reads what identity needs.
+pub(super) fn outline(body: &[u8]) -> Result<Outline<'static>, SurfaceError> {
+    read(body).map(|conversation| Outline::from(&conversation))
 }
 
 /// Reads the whole view.
@@ -129,82 +102,4 @@ fn tool_choice(node: &Node<'_>) -> ToolChoice {
         Some("tool") => ToolChoice::Named(text(&members, "name")),
         _ => ToolChoice::Auto,
     }
-}
-
-/// The members that the outline looks at; all others are skipped.
-#[derive(Deserialize)]
-struct RawRequest<'a> {
-    #[serde(borrow, default)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    system: Option<&'a RawValue>,
-    #[serde(borrow)]
-    messages: Vec<RawMessage<'a>>,
-    #[serde(borrow, default)]
-    tools: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    metadata: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct RawMessage<'a> {
-    #[serde(borrow, default)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-}
-
-fn decoded(raw: &RawValue) -> Option<Cow<'_, str>> {
-    decode_string(raw.get())
-}
-
-/// All text of a content.
-fn said(content: &RawValue) -> Cow<'_, str> {
-    decoded(content).unwrap_or_else(|| {
-        let blocks = block::blocks(&Node::detached(content));
-        Cow::Owned(block::message(Role::User, blocks.iter(), 0).text())
-    })
-}
-
-/// What a user says first in a content, apart from tool results.
-fn first_said(content: &RawValue) -> Option<Cow<'_, str>> {
-    if let Some(text) = decoded(content) {
-        return Some(text);
-    }
-    let blocks = block::blocks(&Node::detached(content));
-    let mut groups = groups(&blocks).into_iter().map(|group| blocks.get(group).unwrap_or_default());
-    let own = groups.find(|group| !matches!(group, [Block::Result { .. }]))?;
-    Some(Cow::Owned(block::message(Role::User, own.iter(), 0).text()))
-}
-
-/// The ids of the tool calls that a list of blocks makes or answers.
-fn quoted(content: &RawValue) -> Vec<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct RawBlock<'a> {
-        #[serde(borrow, default, rename = "type")]
-        kind: Option<&'a RawValue>,
-        #[serde(borrow, default)]
-        id: Option<&'a RawValue>,
-        #[serde(borrow, default)]
-        tool_use_id: Option<&'a RawValue>,
-    }
-    fn id<'a>(block: &RawBlock<'a>) -> Option<&'a RawValue> {
-        match block.kind?.get() {
-            "\"tool_use\"" => block.id,
-            "\"tool_result\"" => block.tool_use_id,
-            _ => None,
-        }
-    }
-    let blocks = serde_json::from_str::<Vec<RawBlock<'_>>>(content.get()).unwrap_or_default();
-    blocks.iter().filter_map(|block| id(block).and_then(decoded)).collect()
-}
-
-fn tool_names(tools: &RawValue) -> Vec<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct RawTool<'a> {
-        #[serde(borrow, default)]
-        name: Option<&'a RawValue>,
-    }
-    let tools = serde_json::from_str::<Vec<RawTool<'_>>>(tools.get()).unwrap_or_default();
-    tools.into_iter().filter_map(|tool| tool.name.and_then(decoded)).collect()
 }

@@ -62,7 +62,8 @@ pub(super) fn make_call(call: &ToolCall) -> serde_json::Value {
     serde_json::json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
 }
 
-fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
+/// The tool calls of a message.
+pub(in crate::surface) fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
     let call = |(origin, element): (usize, Node<'_>)| {
         let members = element.members();
         // Custom tools carry `custom.input` where functions carry `function.arguments`.

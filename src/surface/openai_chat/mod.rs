@@ -17,6 +17,7 @@ pub(super) use refusal::{limit_headers, refusal};
 pub(super) use reply::{drop_fields, usage, usage_of};
 
 use bytes::Bytes;
+pub(super) use message::tool_calls;
 
 use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields};
 use crate::trajectory::Usage;

@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 
 use super::message;
 use crate::surface::{
-    Conversation, Format, Message, Outline, Sampling, SurfaceError, Tool, ToolChoice,
+    Conversation, Format, Message, Outline, Role, Said, Sampling, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, owned, unreadable},
+    said::text_of,
     splice::{Member, Node, Splices, decode_string, encode_string, member},
 };
 
@@ -25,19 +26,25 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
         user: raw.user.and_then(string),
         tools: raw.tools.map(tool_names).unwrap_or_default(),
         metadata: raw.metadata.map(|raw| entries(&at_zero(raw))).unwrap_or_default(),
+        tool_text: raw.tools.map(|tools| tools.get().into()).unwrap_or_default(),
+        format: raw.response_format.map(format_name).unwrap_or_default(),
+        said: Vec::with_capacity(raw.messages.len()),
         ..Outline::default()
     };
     for raw in &raw.messages {
+        let role = fields::role(raw.role.and_then(string).as_deref());
+        let name = raw.name.and_then(string);
         outline.quotes.extend(raw.tool_calls.map(call_ids).unwrap_or_default());
         outline.quotes.extend(raw.tool_call_id.and_then(string));
-        match raw.role.and_then(string).as_deref() {
-            Some("system" | "developer") => {
+        match role {
+            Role::System | Role::Developer => {
                 outline.prompts.push(raw.content.map(text_of).unwrap_or_default());
-                outline.names.extend(raw.name.and_then(string));
+                outline.names.extend(name.clone());
             }
-            Some("user") if outline.first_user.is_none() => outline.first_user = raw.content.map(text_of),
+            Role::User if outline.first_user.is_none() => outline.first_user = raw.content.map(text_of),
             _ => {}
         }
+        outline.said.push(Said::raw(role, name, raw.tool_call_id.and_then(string), raw.content, raw.tool_calls));
     }
     Ok(outline)
 }
@@ -252,6 +259,8 @@ struct RawRequest<'a> {
     #[serde(borrow, default)]
     tools: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    response_format: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow, default)]
     user: Option<&'a RawValue>,
@@ -280,12 +289,16 @@ fn at_zero(raw: &RawValue) -> Node<'_> {
     Node::detached(raw)
 }
 
-fn text_of(content: &RawValue) -> Cow<'_, str> {
-    string(content).unwrap_or_else(|| {
-        let parts = fields::parts(&at_zero(content));
-        let texts: Vec<_> = parts.iter().filter_map(crate::surface::Part::as_text).collect();
-        Cow::Owned(texts.join("\n"))
-    })
+/// What a required shape is called.
+fn format_name(raw: &RawValue) -> Cow<'_, str> {
+    let node = at_zero(raw);
+    match node.get("type").and_then(|kind| kind.string()) {
+        Some(kind) if kind == "json_schema" => {
+            node.get("json_schema").and_then(|schema| schema.get("name")).and_then(|name| name.string()).unwrap_or(kind)
+        }
+        Some(kind) if kind == "text" => Cow::Borrowed(""),
+        kind => kind.unwrap_or_default(),
+    }
 }
 
 fn tool_names(tools: &RawValue) -> Vec<Cow<'_, str>> {

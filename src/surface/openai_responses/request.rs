@@ -2,14 +2,11 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::item::{self, Item, Kind};
 use crate::surface::{
-    Conversation, Format, Message, Outline, Part, Role, SurfaceError, Tool, ToolChoice,
+    Conversation, Format, Message, Outline, Role, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, number, owned, string, text, unreadable},
-    splice::{Member, Node, decode_string, member},
+    splice::{Member, Node, member},
 };
 
 pub(super) const EXPECTED: &str = "a responses request";
@@ -17,36 +14,9 @@ pub(super) const EXPECTED: &str = "a responses request";
 /// Members that make a request without `input` whole.
 const STANDS_IN: &[&str] = &["previous_response_id", "conversation", "prompt"];
 
-/// Reads what identity needs. A body with duplicate keys is read whole instead.
-pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
-    let raw = serde_json::from_slice::<RawRequest<'_>>(body).ok();
-    let Some((raw, items)) = raw.and_then(|raw| Some((items(raw.input?)?, raw))).map(|(items, raw)| (raw, items))
-    else {
-        return read(body).map(|conversation| Outline::from(&conversation));
-    };
-    let mut outline = Outline {
-        model: raw.model.and_then(decoded).unwrap_or_default(),
-        user: raw.user.and_then(decoded),
-        prompts: raw.instructions.and_then(decoded).into_iter().collect(),
-        first_user: raw.input.and_then(decoded),
-        tools: raw.tools.map(tool_names).unwrap_or_default(),
-        metadata: raw.metadata.map(|raw| entries(&Node::detached(raw))).unwrap_or_default(),
-        continues: raw.previous_response_id.and_then(decoded),
-        thread: raw.conversation.and_then(thread),
-        ..Outline::default()
-    };
-    for raw in &items {
-        outline.quotes.extend([raw.call_id, raw.id].into_iter().flatten().filter_map(decoded));
-        if !matches!(raw.kind.and_then(decoded).as_deref(), None | Some("message")) {
-            continue;
-        }
-        match raw.role.and_then(decoded).as_deref() {
-            Some("system" | "developer") => outline.prompts.push(raw.content.map(said).unwrap_or_default()),
-            Some("user") if outline.first_user.is_none() => outline.first_user = raw.content.map(said),
-            _ => {}
-        }
-    }
-    Ok(outline)
+/// Reads what identity needs.
+pub(super) fn outline(body: &[u8]) -> Result<Outline<'static>, SurfaceError> {
+    read(body).map(|conversation| Outline::from(&conversation))
 }
 
 /// Reads the whole view.
@@ -163,72 +133,4 @@ fn tool_choice(node: &Node<'_>) -> ToolChoice {
         Some(_) => ToolChoice::Auto,
         None => string(&node.members(), "name").map_or(ToolChoice::Auto, ToolChoice::Named),
     }
-}
-
-/// The members that the outline looks at; all others are skipped.
-#[derive(Deserialize)]
-struct RawRequest<'a> {
-    #[serde(borrow, default)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    instructions: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    tools: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    metadata: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    user: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    previous_response_id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    conversation: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct RawItem<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    call_id: Option<&'a RawValue>,
-}
-
-/// The items of a list; none for a text; nothing for what is neither.
-fn items(input: &RawValue) -> Option<Vec<RawItem<'_>>> {
-    if input.get().starts_with('"') { Some(Vec::new()) } else { serde_json::from_str(input.get()).ok() }
-}
-
-fn decoded(raw: &RawValue) -> Option<Cow<'_, str>> {
-    decode_string(raw.get())
-}
-
-fn thread(raw: &RawValue) -> Option<Cow<'_, str>> {
-    decoded(raw).or_else(|| Node::detached(raw).get("id")?.string())
-}
-
-fn said(content: &RawValue) -> Cow<'_, str> {
-    decoded(content).unwrap_or_else(|| {
-        let parts = fields::parts(&Node::detached(content));
-        let texts: Vec<_> = parts.iter().filter_map(Part::as_text).collect();
-        Cow::Owned(texts.join("\n"))
-    })
-}
-
-fn tool_names(tools: &RawValue) -> Vec<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct RawTool<'a> {
-        #[serde(borrow, default)]
-        name: Option<&'a RawValue>,
-        #[serde(borrow, default, rename = "type")]
-        kind: Option<&'a RawValue>,
-    }
-    let tools = serde_json::from_str::<Vec<RawTool<'_>>>(tools.get()).unwrap_or_default();
-    tools.into_iter().filter_map(|tool| tool.name.or(tool.kind).and_then(decoded)).collect()
 }

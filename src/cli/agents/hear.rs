@@ -1,0 +1,65 @@
+//! A recorded run as identity hears it: who spoke, by the record or by the late pass, what was asked and answered.
+
+use crate::{
+    identity::{Heard, HeardRun, LateStep},
+    recording::Recording,
+    surface,
+    trajectory::{AgentName, Attribution, Step},
+};
+
+/// A run, with what the late pass says of each step.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub(super) recording: &'a Recording,
+    pub(super) heard: HeardRun<'a>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn of(recording: &'a Recording) -> Self {
+        let mut heard = HeardRun::default();
+        for step in &recording.trajectory.steps {
+            heard.steps.push(hear(recording, step));
+            heard.told.push(&step.attribution);
+        }
+        Self { recording, heard }
+    }
+
+    /// Steps with what the late pass says of them, where it differs.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (&'a Step, Option<&'a LateStep>)> {
+        self.recording.trajectory.steps.iter().map(|step| (step, late(self.recording, step)))
+    }
+
+    /// What named the run of a step.
+    pub(super) fn run_source(&self, step: &Step) -> &'a str {
+        let detail = self.recording.exchanges.iter().find(|detail| detail.step == step.step);
+        detail.map(|detail| detail.run_source.as_str()).unwrap_or_default()
+    }
+}
+
+fn late<'a>(recording: &'a Recording, step: &Step) -> Option<&'a LateStep> {
+    recording.late.iter().find(|late| late.step == step.step)
+}
+
+/// The agent of a step, by the late pass where it has a word.
+pub(super) fn agent<'a>(step: &'a Step, late: Option<&'a LateStep>) -> &'a AgentName {
+    late.and_then(|late| late.agent.as_ref()).unwrap_or(&step.attribution.agent)
+}
+
+/// Whether the wire cannot tell the agent, by the late pass where it has a word.
+pub(super) fn ambiguous(told: &Attribution, late: Option<&LateStep>) -> bool {
+    late.and_then(|late| late.ambiguous).unwrap_or(told.ambiguous)
+}
+
+fn hear<'a>(recording: &'a Recording, step: &'a Step) -> Heard<'a> {
+    let path = step.path.split('?').next().unwrap_or_default();
+    let surface = surface::for_path(&step.method, path);
+    let reply = step.last_attempt().zip(surface).and_then(|(attempt, surface)| {
+        let body = attempt.delivered();
+        if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+    });
+    Heard {
+        agent: agent(step, late(recording, step)),
+        outline: surface.and_then(|surface| surface.outline(&step.request).ok()).unwrap_or_default(),
+        reply,
+    }
+}

@@ -1,0 +1,234 @@
+//! Names on the wire: how frameworks write an agent's name into its requests, as patterns in one file.
+//!
+//! Only ways that a framework uses on *every* request of an agent name it here; a name that shows now and then (a
+//! hand-off, a quote) is a vote for a display name, never an identity.
+
+use regex::Regex;
+use serde::Deserialize;
+
+use super::fingerprint::is_fresh;
+use crate::{
+    surface::{Outline, Role},
+    trajectory::{AgentName, nearest},
+};
+
+/// The patterns that this build knows.
+const BUILT_IN: &str = include_str!("dialects.toml");
+/// Longest prompt that patterns look at, in bytes: names stand at its beginning or its end.
+const LOOKED_AT: usize = 64 << 10;
+
+/// Why dialects cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DialectError {
+    /// The built-in file is broken: a defect of the build, held by a test.
+    #[error("the built-in dialects cannot be read: {0}")]
+    BuiltIn(String),
+    /// One that is to be switched off does not exist.
+    #[error("no dialect is called `{name}`{}", .near.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default())]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The nearest that there is.
+        near: Option<String>,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    dialect: Vec<Entry>,
+}
+
+/// One way, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    system: Option<String>,
+    #[serde(default)]
+    system_name: bool,
+    #[serde(default)]
+    without_user: bool,
+    user_name: Option<String>,
+    first_user: Option<String>,
+    agent: Option<String>,
+    helper: Option<String>,
+    /// A text that it fits, and the name that it gives.
+    example: Option<(String, String)>,
+}
+
+/// One way, ready to match.
+#[derive(Debug)]
+struct Dialect {
+    entry: Entry,
+    system: Option<Regex>,
+    user_name: Option<Regex>,
+    first_user: Option<Regex>,
+}
+
+/// The ways that are switched on, in order.
+#[derive(Debug)]
+pub struct Dialects(Vec<Dialect>);
+
+/// What a dialect told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The agent's name, if the request has it.
+    pub(super) agent: Option<AgentName>,
+    /// The helper's role, if it is one's.
+    pub(super) helper: Option<String>,
+    /// Which dialect.
+    pub(super) dialect: String,
+}
+
+impl Default for Dialects {
+    fn default() -> Self {
+        Self::without(&[]).unwrap_or(Self(Vec::new()))
+    }
+}
+
+impl Dialects {
+    /// The built-in ones without those that are switched off.
+    ///
+    /// # Errors
+    /// [`DialectError::Unknown`] when one of them does not exist.
+    pub fn without(off: &[String]) -> Result<Self, DialectError> {
+        let file: File = toml::from_str(BUILT_IN).map_err(|error| DialectError::BuiltIn(error.to_string()))?;
+        if let Some(name) = off.iter().find(|name| file.dialect.iter().all(|entry| entry.name != **name)) {
+            let near = nearest(name, file.dialect.iter().map(|entry| entry.name.as_str())).map(str::to_owned);
+            return Err(DialectError::Unknown { name: name.clone(), near });
+        }
+        let on = file.dialect.into_iter().filter(|entry| !off.contains(&entry.name));
+        on.map(Dialect::new).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Each one's name and its example: a text that it fits, and the name that it gives.
+    pub fn examples(&self) -> impl Iterator<Item = (&str, Option<(&str, &str)>)> {
+        self.0.iter().map(|dialect| {
+            let example = dialect.entry.example.as_ref();
+            (dialect.entry.name.as_str(), example.map(|(text, name)| (text.as_str(), name.as_str())))
+        })
+    }
+
+    /// What the first way that fits tells.
+    pub(super) fn tell(&self, outline: &Outline<'_>) -> Option<Told> {
+        self.0.iter().find_map(|dialect| dialect.tell(outline))
+    }
+}
+
+impl Dialect {
+    fn new(entry: Entry) -> Result<Self, DialectError> {
+        let regex = |text: &Option<String>| {
+            let built = text.as_deref().map(Regex::new).transpose();
+            built.map_err(|error| DialectError::BuiltIn(format!("{}: {error}", entry.name)))
+        };
+        let (system, user_name, first_user) =
+            (regex(&entry.system)?, regex(&entry.user_name)?, regex(&entry.first_user)?);
+        Ok(Self { entry, system, user_name, first_user })
+    }
+
+    fn tell(&self, outline: &Outline<'_>) -> Option<Told> {
+        let bare = outline.prompts.is_empty();
+        let captured = if let Some(pattern) = &self.system {
+            let excluded = self.entry.without_user && outline.said.iter().any(|said| said.role == Role::User);
+            if bare || excluded {
+                return None;
+            }
+            captured(pattern, beginning(&outline.prompt()))?
+        } else if self.entry.system_name {
+            Some(outline.names.first()?.to_string())
+        } else if let Some(pattern) = self.user_name.as_ref().filter(|_| bare) {
+            let last = outline.said.iter().rev().find(|said| said.role == Role::User)?;
+            captured(pattern, last.name.as_deref()?)?
+        } else if let Some(pattern) = self.first_user.as_ref().filter(|_| bare && is_fresh(outline)) {
+            captured(pattern, beginning(outline.first_user.as_deref()?))?
+        } else {
+            return None;
+        };
+        let agent = match self.entry.agent.as_deref().or(captured.as_deref()) {
+            // A name that could steer a terminal is no name.
+            Some(name) => Some(AgentName::parse(name).ok()?),
+            None => None,
+        };
+        Some(Told { agent, helper: self.entry.helper.clone(), dialect: self.entry.name.clone() })
+    }
+}
+
+/// What the pattern's group holds; `None` where it does not match.
+#[expect(clippy::option_option, reason = "a pattern that fits need not have the group")]
+fn captured(pattern: &Regex, text: &str) -> Option<Option<String>> {
+    let captures = pattern.captures(text)?;
+    Some(captures.name("agent").map(|group| group.as_str().trim().to_owned()))
+}
+
+fn beginning(text: &str) -> &str {
+    let mut end = text.len().min(LOOKED_AT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::surface::{OpenaiChat, Surface};
+
+    fn told(dialects: &Dialects, messages: &serde_json::Value) -> Option<(String, Option<String>, Option<String>)> {
+        let body = json!({"model": "m", "messages": messages}).to_string();
+        let told = dialects.tell(&OpenaiChat.outline(body.as_bytes()).expect("a request"))?;
+        Some((told.dialect, told.agent.map(|agent| agent.to_string()), told.helper))
+    }
+
+    #[test]
+    fn every_pattern_fits_its_example() {
+        let dialects = Dialects::without(&[]).expect("the built-in dialects");
+        assert!(!Dialects::default().0.is_empty());
+        for (name, example) in dialects.examples() {
+            let Some((text, whole)) = example else { continue };
+            let entry = &dialects.0.iter().find(|dialect| dialect.entry.name == name).expect("it").entry;
+            let role = if entry.first_user.is_some() { "user" } else { "system" };
+            let mut messages = json!([{"role": role, "content": text}]);
+            if role == "system" && !entry.without_user {
+                messages.as_array_mut().expect("a list").push(json!({"role": "user", "content": "go"}));
+            }
+            let (dialect, agent, helper) = told(&dialects, &messages).expect(name);
+            let base = agent.unwrap_or_else(|| "agent-00000000".to_owned());
+            let told = helper.map_or(base.clone(), |helper| format!("{base}/{helper}"));
+            assert_eq!((dialect.as_str(), told.as_str()), (name, whole));
+        }
+    }
+
+    #[test]
+    fn names_beside_the_text() {
+        let dialects = Dialects::default();
+        let name = |messages| told(&dialects, &messages).and_then(|(_, agent, _)| agent);
+        let system =
+            |name: &str| json!([{"role": "system", "name": name, "content": "x"}, {"role": "user", "content": "y"}]);
+        assert_eq!(name(system("Physics Expert")).as_deref(), Some("Physics Expert"));
+        for hostile in ["\u{1b}[2Jroot", "a\u{202e}b", "", &"x".repeat(500)] {
+            assert_eq!(name(system(hostile)), None, "{hostile:?}");
+        }
+        assert_eq!(
+            name(system("../../etc/passwd<script>")).as_deref(),
+            Some("../../etc/passwd<script>"),
+            "text, never a path"
+        );
+        let ledger = json!([{"role": "user", "name": "MagenticOneOrchestrator", "content": "Plan."}]);
+        assert_eq!(name(ledger).as_deref(), Some("MagenticOneOrchestrator"));
+        let instructed = json!([{"role": "system", "content": "You surf."},
+            {"role": "user", "name": "MagenticOneOrchestrator", "content": "Go."}]);
+        assert_eq!(name(instructed), None, "an agent that the orchestrator instructs");
+        assert_eq!(name(json!([{"role": "system", "content": "You plan."}])), None);
+    }
+
+    #[test]
+    fn dialects_are_switched_off_by_name() {
+        let off = Dialects::without(&["system-name".to_owned()]).expect("it exists");
+        assert_eq!(told(&off, &json!([{"role": "system", "name": "A", "content": "x"}])), None);
+        let error = Dialects::without(&["crewia".to_owned()]).expect_err("unknown").to_string();
+        assert_eq!(error, "no dialect is called `crewia`: did you mean `crewai`?");
+    }
+}

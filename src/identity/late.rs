@@ -1,0 +1,307 @@
+//! The late pass: when runs end, all their traffic is known, and identity is worked out once more. It never moves a
+//! record; it says where it differs from what was said on arrival.
+//!
+//! Requests that quote an answer are of its run. What that leaves apart is joined by the opening question, unless both
+//! parts went on from the same question: then they are two runs of one task. Agents are named anew within those runs,
+//! with sentences that stay from run to run ([`templates`](super::templates)).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    RunSource,
+    fingerprint::{Mark, fold, frame},
+    instances::Instances,
+    lineage::Lineage,
+    placed::Exchange,
+    templates::Templates,
+};
+use crate::trajectory::{AgentName, RunId, Source, StepIndex};
+
+/// Where the late pass sees a step otherwise than its record does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LateStep {
+    /// Step of the run that recorded it.
+    pub step: StepIndex,
+    /// The run that it belongs to, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The agent, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    /// The instance, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<u32>,
+    /// Whether the wire cannot tell, where the record says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ambiguous: Option<bool>,
+}
+
+/// The late verdict on all that is known, by the run that recorded it; runs without a difference are left out.
+pub(super) fn look_again(lineage: &Lineage) -> BTreeMap<RunId, Vec<LateStep>> {
+    let exchanges: Vec<&Exchange> = lineage.exchanges.iter().collect();
+    let runs = Runs::of(lineage, &exchanges);
+    let agents = agents(lineage, &exchanges, &runs);
+    let mut late: BTreeMap<RunId, Vec<LateStep>> = BTreeMap::new();
+    for ((exchange, group), (agent, instance, ambiguous)) in exchanges.iter().zip(&runs.group).zip(agents) {
+        let Some(told) = exchange.attribution.as_ref().filter(|_| exchange.attempt == 0) else { continue };
+        let run = runs.names.get(group).filter(|run| **run != exchange.run).cloned();
+        let step = LateStep {
+            step: exchange.step,
+            run,
+            agent: (agent != told.agent).then_some(agent),
+            instance: (instance != told.instance).then_some(instance),
+            ambiguous: (ambiguous != told.ambiguous).then_some(ambiguous),
+        };
+        if step != (LateStep { step: exchange.step, run: None, agent: None, instance: None, ambiguous: None }) {
+            late.entry(exchange.run.clone()).or_default().push(step);
+        }
+    }
+    late
+}
+
+/// The runs as they are seen late: the group of each exchange, and its name.
+struct Runs {
+    group: Vec<usize>,
+    names: HashMap<usize, RunId>,
+}
+
+impl Runs {
+    fn of(lineage: &Lineage, exchanges: &[&Exchange]) -> Self {
+        let mut groups = Groups((0..exchanges.len()).collect());
+        let mut failed: HashMap<u128, usize> = HashMap::new();
+        let mut linked = vec![false; exchanges.len()];
+        for (at, exchange) in exchanges.iter().enumerate() {
+            let quoted =
+                exchange.quotes.iter().filter_map(|quoted| usize::try_from(quoted.checked_sub(lineage.first)?).ok());
+            let retried = failed.get(&exchange.body).copied().filter(|_| exchange.source == RunSource::Retry);
+            for other in quoted.chain(retried) {
+                groups.join(at, other);
+                for end in [at, other] {
+                    if let Some(linked) = linked.get_mut(end) {
+                        *linked = true;
+                    }
+                }
+            }
+            if exchange.failed {
+                failed.insert(exchange.body, at);
+            }
+        }
+        join_openings(exchanges, &linked, &mut groups);
+        let group: Vec<usize> = (0..exchanges.len()).map(|at| groups.root(at)).collect();
+        let names = name(exchanges, &group);
+        Self { group, names }
+    }
+}
+
+/// Joins what no quote links: by the opening question, and by where it was placed on arrival.
+fn join_openings(exchanges: &[&Exchange], linked: &[bool], groups: &mut Groups) {
+    // First the parts that went on: two from the same question are two runs.
+    let mut opened: HashMap<&RunId, Vec<usize>> = HashMap::new();
+    let mut heads: Vec<usize> = Vec::new();
+    let mut seen = HashSet::new();
+    for at in 0..exchanges.len() {
+        let root = groups.root(at);
+        if linked.get(at).copied().unwrap_or_default() && seen.insert(root) {
+            heads.push(at);
+        }
+    }
+    for head in &heads {
+        let Some(exchange) = exchanges.get(*head) else { continue };
+        let same_run = opened.entry(&exchange.run).or_default();
+        let asked = |at: &usize| exchanges.get(*at).map(|other| other.asked);
+        let repeats = same_run.iter().any(|other| asked(other) == Some(exchange.asked));
+        if let (false, Some(first), true) = (repeats, same_run.first(), exchange.source != RunSource::New) {
+            groups.join(*head, *first);
+        } else {
+            same_run.push(*head);
+        }
+    }
+    // Then the single ones: to a part with their opening that lacks their body, the one that began first.
+    let mut bodies: HashMap<(usize, u128), u32> = HashMap::new();
+    for (at, exchange) in exchanges.iter().enumerate() {
+        if linked.get(at).copied().unwrap_or_default() {
+            *bodies.entry((groups.root(at), exchange.body)).or_default() += 1;
+        }
+    }
+    for (at, exchange) in exchanges.iter().enumerate() {
+        if linked.get(at).copied().unwrap_or(true) {
+            continue;
+        }
+        let begins = exchange.source == RunSource::New;
+        let with =
+            |head: &&usize| !begins && exchanges.get(**head).is_some_and(|other| other.opening == exchange.opening);
+        let near = |head: &&usize| exchanges.get(**head).is_some_and(|other| other.run == exchange.run);
+        let mut candidates: Vec<usize> = heads.iter().filter(with).map(|head| groups.root(*head)).collect();
+        if candidates.is_empty() {
+            candidates = heads.iter().filter(near).map(|head| groups.root(*head)).collect();
+        }
+        let lacks = |root: &usize| bodies.get(&(*root, exchange.body)).copied().unwrap_or_default();
+        let Some(best) = candidates.iter().copied().min_by_key(lacks) else { continue };
+        *bodies.entry((best, exchange.body)).or_default() += 1;
+        groups.join(at, best);
+    }
+    // What is still alone stays with the run where it was placed.
+    let mut first: HashMap<&RunId, usize> = HashMap::new();
+    for (at, exchange) in exchanges.iter().enumerate() {
+        let earlier = *first.entry(&exchange.run).or_insert(at);
+        let alone = !linked.get(at).copied().unwrap_or(true) && !linked.get(earlier).copied().unwrap_or(true);
+        if alone && exchange.source != RunSource::New {
+            groups.join(at, earlier);
+        }
+    }
+}
+
+/// Gives each group the name of a run that it began, or a new one.
+fn name(exchanges: &[&Exchange], group: &[usize]) -> HashMap<usize, RunId> {
+    let mut names: HashMap<usize, RunId> = HashMap::new();
+    let mut taken: HashSet<RunId> = HashSet::new();
+    let firsts = |names: &mut HashMap<usize, RunId>, taken: &mut HashSet<RunId>, opened: bool| {
+        for (exchange, group) in exchanges.iter().zip(group) {
+            let begins = !opened || exchange.source == RunSource::New;
+            if begins && !names.contains_key(group) && taken.insert(exchange.run.clone()) {
+                names.insert(*group, exchange.run.clone());
+            }
+        }
+    };
+    firsts(&mut names, &mut taken, true);
+    firsts(&mut names, &mut taken, false);
+    for (exchange, group) in exchanges.iter().zip(group) {
+        let of = || RunId::hashed("r", format!("{}/{}", exchange.run, exchange.step).as_bytes());
+        names.entry(*group).or_insert_with(of);
+    }
+    names
+}
+
+/// Agent, instance and whether the wire cannot tell, of each exchange within its late run.
+fn agents(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<(AgentName, u32, bool)> {
+    let names = names(lineage, exchanges, runs);
+    let mut told: Vec<(AgentName, u32, bool)> = names.iter().map(|name| (name.clone(), 0, false)).collect();
+    let mut numbers: HashMap<&AgentName, u32> = HashMap::new();
+    for name in &names {
+        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        numbers.entry(name).or_insert(next);
+    }
+    // Of agents that the user declared, those that were told to be several.
+    let online = exchanges.iter().filter_map(|exchange| exchange.attribution.as_ref());
+    let declared = online.filter(|told| told.source == Source::Roster && (told.instance > 0 || told.ambiguous));
+    let several: HashSet<&AgentName> = declared.map(|told| &told.agent).collect();
+    // Questions and ends, in the order in which they were seen.
+    let mut events: Vec<(u64, bool, usize)> = Vec::new();
+    for (at, exchange) in exchanges.iter().enumerate() {
+        events.push((exchange.opened_at, true, at));
+        events.push((exchange.closed_at, false, at));
+    }
+    events.sort_unstable();
+    let mut instances: HashMap<usize, Instances> = HashMap::new();
+    for (_, opens, at) in events {
+        let (Some(exchange), Some(group), Some(name)) = (exchanges.get(at), runs.group.get(at), names.get(at)) else {
+            continue;
+        };
+        let of_run = instances.entry(*group).or_default();
+        let agent = numbers.get(name).copied().unwrap_or_default();
+        if !opens {
+            of_run.end(agent, exchange.asked, exchange.failed);
+            continue;
+        }
+        let own = exchange.said.iter().filter_map(|said| usize::try_from(said.checked_sub(lineage.first)?).ok());
+        let own = own.filter(|said| names.get(*said) == Some(name)).find_map(|said| told.get(said).map(|told| told.1));
+        let Some(place) = told.get_mut(at) else { continue };
+        let online = exchange.attribution.as_ref();
+        if online.is_none_or(|online| !splits(online.source) && !several.contains(&online.agent)) {
+            (place.1, place.2) = online.map(|online| (online.instance, online.ambiguous)).unwrap_or_default();
+            continue;
+        }
+        let instance = of_run.ask(agent, exchange.asked, own, exchange.source == RunSource::Retry);
+        (place.1, place.2) = (instance.number, instance.ambiguous);
+    }
+    told
+}
+
+fn splits(source: Source) -> bool {
+    matches!(source, Source::Dialect | Source::Fingerprint | Source::Continuation | Source::Frame | Source::Fallback)
+}
+
+/// The agent of each exchange: what was declared or written on the wire stands; learned looks are worked out again.
+fn names(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentName> {
+    let mut templates = Templates::default();
+    let mut openings: HashMap<usize, HashSet<Mark>> = HashMap::new();
+    let mut learned: Vec<(usize, AgentName)> = Vec::new();
+    for (at, (exchange, group)) in exchanges.iter().zip(&runs.group).enumerate() {
+        let opening = openings.entry(*group).or_insert_with(|| exchange.user.iter().copied().collect());
+        let looks = &exchange.looks;
+        let framed = || AgentName::unnamed(fold(frame(looks.family, &looks.sentences, opening)));
+        let name = if looks.framed { framed() } else { AgentName::unnamed(looks.key) };
+        learned.push((at, name));
+    }
+    // Run by run, so that what stays between runs is told from what lives side by side in one.
+    let mut order: Vec<usize> = Vec::new();
+    runs.group.iter().for_each(|group| {
+        if !order.contains(group) {
+            order.push(*group);
+        }
+    });
+    for run in order {
+        let of_run = exchanges.iter().zip(&runs.group).zip(&learned).filter(|((_, group), _)| **group == run);
+        let seen = of_run.filter(|((exchange, _), _)| {
+            let source = exchange.attribution.as_ref().map(|told| told.source);
+            matches!(source, Some(Source::Fingerprint | Source::Frame))
+                && (exchange.looks.prompted || exchange.looks.framed)
+        });
+        templates.learn(seen.map(|((exchange, _), (_, name))| (&exchange.looks, name.clone())).collect());
+    }
+    let mut named: Vec<AgentName> = Vec::with_capacity(exchanges.len());
+    for (exchange, (_, learned)) in exchanges.iter().zip(&learned) {
+        let online = exchange.attribution.as_ref();
+        let name = match online.map(|told| told.source) {
+            Some(Source::Fingerprint | Source::Frame) => match templates.name(&exchange.looks) {
+                // A tool loop's last word without tools keeps the name that it was given on arrival.
+                _ if online.is_some_and(|told| told.source == Source::Fingerprint && told.agent != *learned) => {
+                    owner(lineage, exchange, &named).unwrap_or_else(|| learned.clone())
+                }
+                Some(name) => name,
+                None => learned.clone(),
+            },
+            Some(Source::Continuation) => owner(lineage, exchange, &named).unwrap_or_else(|| learned.clone()),
+            _ => online.map_or_else(|| learned.clone(), |told| told.agent.clone()),
+        };
+        named.push(name);
+    }
+    named
+}
+
+/// Who gave the answer that the exchange goes on from.
+fn owner(lineage: &Lineage, exchange: &Exchange, named: &[AgentName]) -> Option<AgentName> {
+    let looks = &exchange.looks;
+    exchange.said.iter().find_map(|said| {
+        let other = &lineage.exchange(*said)?.looks;
+        let alike = if looks.prompted { other.prompt == looks.prompt } else { other.family == looks.family };
+        let at = usize::try_from(said.checked_sub(lineage.first)?).ok()?;
+        named.get(at).filter(|_| alike && other.prompted == looks.prompted).cloned()
+    })
+}
+
+/// Disjoint groups of positions.
+struct Groups(Vec<usize>);
+
+impl Groups {
+    fn root(&mut self, mut at: usize) -> usize {
+        while let Some(parent) = self.0.get(at).copied().filter(|parent| *parent != at) {
+            let above = self.0.get(parent).copied().unwrap_or(parent);
+            if let Some(place) = self.0.get_mut(at) {
+                *place = above;
+            }
+            at = parent;
+        }
+        at
+    }
+
+    /// Joins two groups; the earlier root stays.
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        if let Some(place) = self.0.get_mut(a.max(b)) {
+            *place = a.min(b);
+        }
+    }
+}

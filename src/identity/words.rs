@@ -1,0 +1,117 @@
+//! Words of a text as lineage compares them: letters and digits only, so that quoting, escapes and layout do not matter.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::fingerprint::Mark;
+
+/// Words of a shingle. Five words of real prose are hardly ever said twice by chance.
+const SHINGLE: usize = 5;
+/// Shingles taken of one text; the rest of a longer one adds nothing that decides.
+pub(super) const SHINGLES_MAX: usize = 8192;
+
+/// A text's words. A line break written as an escape (a quote inside JSON) parts words too.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter_map(move |word| {
+        let at = word.as_ptr().addr() - text.as_ptr().addr();
+        let escaped = at.checked_sub(1).and_then(|before| text.as_bytes().get(before)) == Some(&b'\\');
+        let word = if escaped { word.strip_prefix(['n', 't', 'r']).unwrap_or(word) } else { word };
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+/// Marks of each five words in a row, in order; none for a shorter text.
+pub(super) fn shingles(text: &str) -> Vec<Mark> {
+    let marks: Vec<Mark> = words(text).take(SHINGLES_MAX + SHINGLE).map(|word| xxh3_64(word.as_bytes())).collect();
+    let of = |window: &[Mark]| window.iter().fold(0_u64, |sum, mark| sum.rotate_left(13).wrapping_add(*mark));
+    marks.windows(SHINGLE).map(of).collect()
+}
+
+/// The words with single blanks between and around them, at most about `longest` bytes.
+pub(super) fn plain(text: &str, longest: usize) -> String {
+    let mut plain = String::from(" ");
+    for word in words(text) {
+        if plain.len() + word.len() > longest {
+            break;
+        }
+        plain.push_str(word);
+        plain.push(' ');
+    }
+    plain
+}
+
+/// Whether one of two such texts holds the other whole. A text of fewer than three words is held by its equal only.
+pub(super) fn holds(text: &str, part: &str) -> bool {
+    let enough = part.trim().split(' ').count() >= 3;
+    if enough {
+        memchr::memmem::find(text.as_bytes(), part.as_bytes()).is_some()
+    } else {
+        part.len() > 1 && text == part
+    }
+}
+
+/// Shortest text that is held by another sign for sign, in bytes: what is mostly signs has few words.
+const SIGNS_MIN: usize = 12;
+
+/// A text that a run opens with.
+#[derive(Debug, Clone)]
+pub(super) struct Opening {
+    words: String,
+    text: String,
+}
+
+impl Opening {
+    /// The beginning of a text, about `longest` bytes of it.
+    pub(super) fn new(text: &str, longest: usize) -> Self {
+        let trimmed = text.trim();
+        let end = (0..=trimmed.len().min(longest)).rev().find(|end| trimmed.is_char_boundary(*end)).unwrap_or_default();
+        Self { words: plain(text, longest), text: trimmed.get(..end).unwrap_or_default().to_owned() }
+    }
+
+    /// Whether it holds the other one whole.
+    pub(super) fn holds(&self, other: &Self) -> bool {
+        let by_sign = || {
+            other.text.len() >= SIGNS_MIN && memchr::memmem::find(self.text.as_bytes(), other.text.as_bytes()).is_some()
+        };
+        holds(&self.words, &other.words) || by_sign()
+    }
+
+    /// Equal for texts of the same words.
+    pub(super) fn mark(&self) -> Mark {
+        xxh3_64(self.words.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_are_found_whatever_their_clothes() {
+        let said = shingles("The tide rises twice a day, they say.");
+        for (text, quotes) in [
+            ("Writer wrote: \"The tide rises\\ntwice a day\" — fine", true),
+            ("the tide rises twice", false),
+            ("…The tide rises — twice a week.", true),
+            ("rises twice a day, he says", false),
+        ] {
+            assert_eq!(shingles(text).iter().any(|mark| said.contains(mark)), quotes, "{text}");
+        }
+        assert!(shingles("APPROVE it now please").is_empty());
+    }
+
+    #[test]
+    fn openings_hold_each_other() {
+        for (text, part, held) in [
+            ("Task:\nHow do bees navigate?", "How do bees navigate?", true),
+            ("How do bees navigate?", "Task: How do bees navigate?", false),
+            ("Hi!", " Hi", true),
+            ("Hi there", "Hi", false),
+            ("How do bees navigate?", "do bees", false),
+            ("Classify:\nReview: for(;;) {}", "Review: for(;;) {}", true),
+            ("", "", false),
+        ] {
+            assert_eq!(Opening::new(text, 99).holds(&Opening::new(part, 99)), held, "{text} / {part}");
+        }
+        assert_eq!(Opening::new("Say  hi!", 99).mark(), Opening::new("Say hi", 99).mark());
+    }
+}

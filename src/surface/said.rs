@@ -1,0 +1,134 @@
+//! One message of a request as identity reads it: decoded only where somebody looks.
+//!
+//! A growing conversation is mostly known already; reading all of it for each call would cost more than passing it on.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::{Message, Part, Role, ToolCall, fields, openai_chat, splice::Node};
+
+/// One message of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said<'a> {
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's name, where the API carries one.
+    pub name: Option<Cow<'a, str>>,
+    /// The id of the tool call that the message answers.
+    pub answers_call: Option<Cow<'a, str>>,
+    content: Content<'a>,
+}
+
+/// What a message holds: as it was written, or as it was read.
+#[derive(Debug, Clone)]
+enum Content<'a> {
+    Raw { text: Option<&'a RawValue>, calls: Option<&'a RawValue> },
+    Read { text: String, calls: Vec<ToolCall> },
+}
+
+impl PartialEq for Content<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text() && self.calls() == other.calls()
+    }
+}
+
+impl<'a> Said<'a> {
+    /// A message whose content and tool calls are still JSON, in the shape of chat completions.
+    pub(super) fn raw(
+        role: Role,
+        name: Option<Cow<'a, str>>,
+        answers_call: Option<Cow<'a, str>>,
+        text: Option<&'a RawValue>,
+        calls: Option<&'a RawValue>,
+    ) -> Self {
+        Self { role, name, answers_call, content: Content::Raw { text, calls } }
+    }
+
+    /// The text, parts joined by line breaks.
+    pub fn text(&self) -> Cow<'_, str> {
+        self.content.text()
+    }
+
+    /// The tool calls that the message makes.
+    pub fn calls(&self) -> Cow<'_, [ToolCall]> {
+        self.content.calls()
+    }
+
+    /// Whether the message makes tool calls.
+    pub fn has_calls(&self) -> bool {
+        match &self.content {
+            Content::Raw { calls, .. } => calls.is_some_and(|calls| calls.get().len() > 4),
+            Content::Read { calls, .. } => !calls.is_empty(),
+        }
+    }
+
+    /// About how many bytes of text the message holds, without reading it.
+    pub fn size(&self) -> usize {
+        match &self.content {
+            Content::Raw { text, calls } => [text, calls].into_iter().flatten().map(|raw| raw.get().len()).sum(),
+            Content::Read { text, calls } => text.len() + calls.iter().map(|call| call.arguments.len()).sum::<usize>(),
+        }
+    }
+
+    /// A 64-bit hash of role, name and content as they were written: equal for a message that comes again.
+    pub fn mark(&self) -> u64 {
+        let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+        hasher.update(&[self.role as u8, 0]);
+        hasher.update(self.name.as_deref().unwrap_or_default().as_bytes());
+        hasher.update(self.answers_call.as_deref().unwrap_or_default().as_bytes());
+        match &self.content {
+            Content::Raw { text, calls } => {
+                [text, calls].into_iter().flatten().for_each(|raw| hasher.update(raw.get().as_bytes()));
+            }
+            Content::Read { text, calls } => {
+                hasher.update(text.as_bytes());
+                for call in calls {
+                    for part in [&call.id, &call.name, &call.arguments] {
+                        hasher.update(part.as_bytes());
+                    }
+                }
+            }
+        }
+        hasher.digest()
+    }
+}
+
+impl Content<'_> {
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Content::Raw { text: Some(raw), .. } => text_of(raw),
+            Content::Raw { text: None, .. } => Cow::Borrowed(""),
+            Content::Read { text, .. } => Cow::Borrowed(text),
+        }
+    }
+
+    fn calls(&self) -> Cow<'_, [ToolCall]> {
+        match self {
+            Content::Raw { calls, .. } => {
+                Cow::Owned(calls.map(|raw| openai_chat::tool_calls(&Node::detached(raw))).unwrap_or_default())
+            }
+            Content::Read { calls, .. } => Cow::Borrowed(calls),
+        }
+    }
+}
+
+impl From<&Message> for Said<'static> {
+    fn from(message: &Message) -> Self {
+        Self {
+            role: message.role,
+            name: message.name.clone().map(Cow::Owned),
+            answers_call: message.answers_call.clone().map(Cow::Owned),
+            content: Content::Read { text: message.text(), calls: message.tool_calls.clone() },
+        }
+    }
+}
+
+/// The text of a message's content: a string, or the text parts of a list.
+pub(super) fn text_of(content: &RawValue) -> Cow<'_, str> {
+    super::splice::decode_string(content.get()).unwrap_or_else(|| {
+        let parts = fields::parts(&Node::detached(content));
+        let texts: Vec<_> = parts.iter().filter_map(Part::as_text).collect();
+        Cow::Owned(texts.join("\n"))
+    })
+}
