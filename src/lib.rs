@@ -17,6 +17,7 @@ pub mod proxy;
 pub mod replay;
 pub mod simulator;
 pub mod launch;
+pub mod attribution;
 pub mod example;
 pub mod demo;
 pub mod cli;

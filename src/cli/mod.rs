@@ -6,9 +6,12 @@
 mod agents;
 mod config;
 mod demo;
+mod diff;
 pub mod example;
+mod fork;
 mod plan;
 mod repair;
+mod replay;
 mod run;
 mod serve;
 mod settings;
@@ -70,6 +73,12 @@ enum Verb {
     Show(show::ShowArgs),
     /// Audit which agent made which call, and how that is known.
     Agents(agents::AgentsArgs),
+    /// Answer a program from a recorded run, offline: nothing is sent anywhere.
+    Replay(replay::ReplayArgs),
+    /// Execute a program again: recorded up to a step, another reply there, live from it.
+    Fork(fork::ForkArgs),
+    /// Compare two runs, aligned by agent and call.
+    Diff(diff::DiffArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
     /// Salvage a damaged recording into a new one.
@@ -205,8 +214,17 @@ impl Cli {
                 drop(out);
                 run::run(arguments, global).map(|finished| finished.say(global))
             }
+            Verb::Replay(arguments) => {
+                drop(out);
+                replay::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Fork(arguments) => {
+                drop(out);
+                fork::run(arguments, global).map(|finished| finished.say(global))
+            }
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
+            Verb::Diff(arguments) => diff::run(arguments, json, &mut out),
             Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
             Verb::Repair(arguments) => repair::run(arguments, json, &mut out),
             Verb::Example(arguments) => {

@@ -136,6 +136,8 @@ impl Proxy {
             (None, None) => return Err(ProxyError::NoRun.into()),
         };
         let run = self.runs.get(&run)?;
+        let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
+        let attribution = recalled.unwrap_or(attribution);
         let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;
         let body_hash = xxhash_rust::xxh3::xxh3_128(&call.body);
         let opening_run = Arc::clone(&run);

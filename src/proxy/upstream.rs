@@ -51,6 +51,12 @@ pub trait Upstream: Send + Sync + std::fmt::Debug {
     /// Sends a request (its URI holds path and query only) and returns the reply as soon as its head is there.
     /// Dropping the future or the body cancels the call.
     fn send(&self, request: Request<SentBody>) -> Answering<'_>;
+
+    /// The agent of a request, where the upstream knows it better than the rules that told it: a recording names
+    /// agents as it recorded them. Asked only of a run's own upstream, before the step is opened.
+    fn recall(&self, _surface: &str, _asked: &[u8], _told: &Attribution) -> Option<Attribution> {
+        None
+    }
 }
 
 /// Why there is no reply.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     proxy::upstream::{Answering, Asker, SentBody, Upstream, UpstreamError},
-    trajectory::StepIndex,
+    trajectory::{Attribution, Step, StepIndex},
 };
 
 /// Answers one run from a recording up to a fork point, and from a live upstream after it. A request before the fork
@@ -53,8 +53,7 @@ impl Prefixed {
         let no_such_step = NoSuchStep { step: fork.step, last: steps.last().map(|step| step.step) };
         let at = steps.iter().find(|step| step.step == fork.step).ok_or(no_such_step)?;
         let (_, closed) = cassette.span(at);
-        let opened_before =
-            |(_, step): &(usize, &crate::trajectory::Step)| step.step <= fork.step || cassette.span(step).0 < closed;
+        let opened_before = |(_, step): &(usize, &Step)| step.step <= fork.step || cassette.span(step).0 < closed;
         let prefix = steps.iter().enumerate().filter(opened_before).map(|(position, _)| position).collect();
         Ok(Self { play: Play::new(cassette), fork, prefix, live })
     }
@@ -100,7 +99,7 @@ impl Prefixed {
             Some(mut taken) => {
                 // Attempts before the last one were the upstream's failures of that day.
                 let recorded = self.play.cassette.steps().get(taken.position);
-                if let Some(last) = recorded.and_then(crate::trajectory::Step::last_attempt) {
+                if let Some(last) = recorded.and_then(Step::last_attempt) {
                     taken.attempt = last.clone();
                 }
                 match &self.fork.at {
@@ -130,6 +129,10 @@ impl Prefixed {
 impl Upstream for Prefixed {
     fn name(&self) -> &str {
         self.live.name()
+    }
+
+    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+        self.play.recall(surface, asked, told)
     }
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {

@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "demo",
             "example",
+            "attribution",
             "replay",
             "simulator",
             "launch",
@@ -44,6 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("example", &["surface"]),
+    ("attribution", &["replay", "launch", "proxy", "recording", "plan", "surface", "trajectory"]),
     ("replay", &["proxy", "recording", "plan", "surface", "trajectory"]),
     ("simulator", &["proxy", "surface", "trajectory"]),
     ("launch", &["trajectory"]),

@@ -27,6 +27,7 @@ mod plans;
 mod program;
 mod readme;
 mod replay;
+mod reruns;
 mod routing;
 mod scripted;
 mod secrets;
