@@ -17,6 +17,7 @@ mod serve;
 mod settings;
 mod show;
 mod terminal;
+mod trace;
 
 use std::{error::Error, fmt, io::Write};
 
@@ -77,6 +78,8 @@ enum Verb {
     Replay(replay::ReplayArgs),
     /// Execute a program again: recorded up to a step, another reply there, live from it.
     Fork(fork::ForkArgs),
+    /// Find the step that made a run fail, by executing it again from there.
+    Trace(trace::TraceArgs),
     /// Compare two runs, aligned by agent and call.
     Diff(diff::DiffArgs),
     /// Write, check and explain injection plans.
@@ -98,6 +101,8 @@ pub enum Exit {
     Usage,
     /// The upstream cannot be reached, or the child made no call.
     Infrastructure,
+    /// The budget is spent before the work was done.
+    Budget,
     /// The recording failed or is corrupt.
     Recording,
     /// Ended by this signal.
@@ -112,6 +117,7 @@ impl Exit {
             Exit::Finding => 1,
             Exit::Usage => 2,
             Exit::Infrastructure => 3,
+            Exit::Budget => 4,
             Exit::Recording => 5,
             Exit::Signal(signal) => 128 + signal,
         }
@@ -123,6 +129,7 @@ impl Exit {
             Exit::Finding => "finding",
             Exit::Usage => "usage",
             Exit::Infrastructure => "infrastructure",
+            Exit::Budget => "budget",
             Exit::Recording => "recording",
             Exit::Signal(_) => "stopped",
         }
@@ -221,6 +228,10 @@ impl Cli {
             Verb::Fork(arguments) => {
                 drop(out);
                 fork::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Trace(arguments) => {
+                drop(out);
+                trace::run(arguments, global).map(|finished| finished.say(global))
             }
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),

@@ -77,6 +77,12 @@ pub enum UpstreamError {
     /// The run left the recorded prefix that it was to repeat: where.
     #[error("the run has diverged from its recorded prefix: {0}")]
     Diverged(String),
+    /// The budget of the work that this run belongs to is spent.
+    #[error("the budget of {limit} live calls is spent")]
+    OverBudget {
+        /// The budget, in calls.
+        limit: u64,
+    },
     /// There is to be no answer: the connection closes, as it did when the run was recorded.
     #[error("the connection was closed, as it was when the run was recorded")]
     Hushed,

@@ -106,3 +106,8 @@ fn text_of(message: &Message) -> String {
     }
     text.trim_start_matches('\n').to_owned()
 }
+
+/// Whether two steps were answered the same, ids, dates and token counts aside.
+pub fn same_answer(a: &Step, b: &Step, rules: &Rules) -> bool {
+    Reading::of(a, rules).answered == Reading::of(b, rules).answered
+}

@@ -3,7 +3,7 @@
 //! A rule replaces what its pattern finds by its name and a number: equal values get equal numbers within one request,
 //! so that a request that mixes two ids up still differs. Rules are only tried where no record is equal byte for byte.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::OnceLock};
 
 use regex::Regex;
 use serde::Deserialize;
@@ -114,8 +114,12 @@ struct FileRule {
 
 impl Default for Rules {
     fn default() -> Self {
-        let rules = BUILT_IN.iter().filter_map(|(name, pattern)| Some(((*name).to_owned(), Regex::new(pattern).ok()?)));
-        Self { rules: rules.collect(), ignored: Vec::new() }
+        static COMPILED: OnceLock<Vec<(String, Regex)>> = OnceLock::new();
+        let rules = COMPILED.get_or_init(|| {
+            let compiled = BUILT_IN.iter().map(|(name, pattern)| Some(((*name).to_owned(), Regex::new(pattern).ok()?)));
+            compiled.flatten().collect()
+        });
+        Self { rules: rules.clone(), ignored: Vec::new() }
     }
 }
 
@@ -210,9 +214,8 @@ fn remove(value: &mut Value, pointer: &[String]) {
         }
         Value::Array(list) => {
             let named = |index: usize| any || key.parse() == Ok(index);
-            for (index, value) in list.iter_mut().enumerate().filter(|(index, _)| named(*index)) {
+            for (_, value) in list.iter_mut().enumerate().filter(|(index, _)| named(*index)) {
                 if rest.is_empty() {
-                    let _ = index;
                     *value = Value::Null;
                 } else {
                     remove(value, rest);

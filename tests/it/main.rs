@@ -25,6 +25,7 @@ mod memory;
 mod passing;
 mod plans;
 mod program;
+mod proof;
 mod readme;
 mod replay;
 mod reruns;
