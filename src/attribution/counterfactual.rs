@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Arm, Bench, Budget, Correction, Corrections, Finding, Share, Spent, StepFinding, TrialError,
+    Arm, Bench, Budget, Correction, Corrections, Finding, Share, Spent, StepFinding, TrialError, agents,
     budget::Metered,
     difference, false_blame,
     order::{self, Order},
@@ -38,6 +38,8 @@ pub struct TraceSettings {
     pub jobs: u32,
     /// Whether results of tools may differ from the record.
     pub any_tool_results: bool,
+    /// Whether each agent as a whole is tested too: its replies all replaced, or emptied.
+    pub agents: bool,
     /// What the ids of its runs are made from.
     pub salt: String,
 }
@@ -51,9 +53,9 @@ pub trait Watch: Sync {
 /// A trace of one failed run.
 pub struct Trace {
     bench: Arc<Bench>,
-    cassette: Arc<Cassette>,
-    corrections: Corrections,
-    settings: TraceSettings,
+    pub(super) cassette: Arc<Cassette>,
+    pub(super) corrections: Corrections,
+    pub(super) settings: TraceSettings,
     metered: Arc<Metered>,
 }
 
@@ -88,6 +90,7 @@ impl Trace {
         let mut search =
             Search { trace: self, watch, findings: self.untested(), spent: Spent::default(), out_of_budget: false };
         order::search(&mut search, self.settings.order, self.settings.first).await?;
+        let agents = if self.settings.agents { agents::search(&mut search).await? } else { Vec::new() };
         search.spent.calls = self.metered.calls();
         let mut finding = Finding {
             run: self.cassette.recording().manifest.run.clone(),
@@ -95,7 +98,7 @@ impl Trace {
             samples: self.settings.samples,
             false_blame: false_blame(self.settings.samples),
             steps: search.findings.into_values().collect(),
-            agents: Vec::new(),
+            agents,
             earliest_flip: None,
             commitment: None,
             spent: search.spent,
@@ -136,13 +139,15 @@ impl Trace {
         untested.collect()
     }
 
-    /// One execution with the record up to a fork point.
-    async fn sample(&self, run: RunId, fork: ForkPoint) -> Result<(Sample, u64, bool), TrialError> {
+    /// The record up to a fork point, and the live upstream under the budget.
+    pub(super) fn prefix(&self, fork: ForkPoint) -> Result<Prefixed, TrialError> {
         let live: Arc<dyn Upstream> = Arc::clone(&self.metered) as Arc<dyn Upstream>;
-        let mut prefixed = Prefixed::new(Arc::clone(&self.cassette), fork, live)?;
-        if self.settings.any_tool_results {
-            prefixed = prefixed.with_any_tool_results();
-        }
+        let prefixed = Prefixed::new(Arc::clone(&self.cassette), fork, live)?;
+        Ok(if self.settings.any_tool_results { prefixed.with_any_tool_results() } else { prefixed })
+    }
+
+    /// One execution with the record up to a fork point.
+    async fn sample(&self, run: RunId, prefixed: Prefixed) -> Result<(Sample, u64, bool), TrialError> {
         let sample = self.bench.sample(&run, prefixed, None).await?;
         if sample.tried.ending == Ending::Interrupted {
             return Err(TrialError::Interrupted);
@@ -200,19 +205,13 @@ impl Search<'_> {
     /// Samples an arm to its end, to the point where it cannot matter any more, or to the end of the budget.
     async fn fill(&mut self, step: StepIndex, side: Side) -> Result<(), TrialError> {
         loop {
-            let settings = &self.trace.settings;
+            let samples = self.trace.settings.samples;
             let Some(finding) = self.findings.get(&step) else { return Ok(()) };
             let tried = side.of(finding).tried();
-            if tried >= settings.samples || !is_open(finding, settings.samples) {
+            if tried >= samples || !is_open(finding, samples) {
                 return Ok(());
             }
-            let runs_left = settings.budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.spent.runs));
-            if runs_left == 0 || self.trace.metered.is_spent() || self.out_of_budget {
-                self.out_of_budget = true;
-                return Ok(());
-            }
-            let batch = settings.jobs.min(settings.samples - tried).max(1);
-            let batch = u32::try_from(runs_left).unwrap_or(u32::MAX).min(batch);
+            let Some(batch) = self.may_execute(samples - tried) else { return Ok(()) };
             self.batch(step, side, tried..tried + batch).await?;
         }
     }
@@ -226,8 +225,23 @@ impl Search<'_> {
         let trace = self.trace;
         let executions = numbers.map(|number| {
             let identity = format!("{} {step} {side:?} {number}", trace.settings.salt);
-            trace.sample(RunId::hashed("t", identity.as_bytes()), ForkPoint { step, at: at.clone() })
+            let prefixed = trace.prefix(ForkPoint { step, at: at.clone() })?;
+            Ok((RunId::hashed("t", identity.as_bytes()), prefixed))
         });
+        let executions = executions.collect::<Result<Vec<_>, TrialError>>()?;
+        for (sample, refused) in self.execute(executions).await? {
+            let Some(finding) = self.findings.get_mut(&step) else { continue };
+            side.of_mut(finding).take(&sample, refused);
+        }
+        Ok(())
+    }
+
+    /// Executes the program at once for each of these, and counts what it cost. Says of each whether the budget cut
+    /// it short.
+    pub(super) async fn execute(&mut self, runs: Vec<(RunId, Prefixed)>) -> Result<Vec<(Sample, bool)>, TrialError> {
+        let trace = self.trace;
+        let executions = runs.into_iter().map(|(run, prefixed)| trace.sample(run, prefixed));
+        let mut samples = Vec::new();
         for executed in join_all(executions.collect()).await {
             let (sample, tokens, refused) = executed?;
             self.spent.runs += 1;
@@ -236,10 +250,25 @@ impl Search<'_> {
             if refused && self.trace.metered.has_refused() {
                 self.out_of_budget = true;
             }
-            let Some(finding) = self.findings.get_mut(&step) else { continue };
-            side.of_mut(finding).take(&sample, refused);
+            samples.push((sample, refused));
         }
-        Ok(())
+        Ok(samples)
+    }
+
+    /// Whether another batch of executions may be made; how many at most, of these.
+    pub(super) fn may_execute(&mut self, wanted: u32) -> Option<u32> {
+        let settings = &self.trace.settings;
+        let left = settings.budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.spent.runs));
+        if left == 0 || self.trace.metered.is_spent() || self.out_of_budget {
+            self.out_of_budget = true;
+            return None;
+        }
+        Some(settings.jobs.min(wanted).min(u32::try_from(left).unwrap_or(u32::MAX)).max(1))
+    }
+
+    /// The trace that this is the search of.
+    pub(super) fn trace(&self) -> &Trace {
+        self.trace
     }
 }
 

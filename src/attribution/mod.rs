@@ -3,15 +3,19 @@
 //! A [`Bench`] runs a program again and again, each time as a recorded run whose prefix comes from a record
 //! ([`crate::replay`]).
 
+mod agents;
+mod analyzer;
 mod budget;
 mod correction;
 mod counterfactual;
 mod finding;
 mod interval;
 mod label;
+mod leak;
 mod order;
 mod trial;
 
+pub use analyzer::Analyzer;
 pub use budget::{Budget, Spent};
 pub use correction::{Correction, CorrectionError, Corrections, Origin};
 pub use counterfactual::{Trace, TraceSettings, Watch};

@@ -8,6 +8,9 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
+use http_body_util::{BodyExt, Either, Full};
+use hyper::{Request, header};
 use tokio::{
     net::TcpListener,
     sync::{oneshot, watch},
@@ -17,7 +20,7 @@ use tokio::{
 use crate::{
     launch::{Echo, Ending, Launch, LaunchError, environment, judge},
     plan::Plan,
-    proxy::{Proxy, ProxyError, RunSetup, serve, upstream::Upstream},
+    proxy::{HttpUpstream, Origin, OriginError, Proxy, ProxyError, Run, RunSetup, serve, upstream::Upstream},
     recording::{self, RecordingError},
     replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, Report},
     trajectory::{Label, NoLabel, Outcome, RunId, Verdict},
@@ -44,6 +47,9 @@ pub enum TrialError {
     /// We were told to stop.
     #[error("interrupted")]
     Interrupted,
+    /// A line to another model cannot be had.
+    #[error("cannot ask the other model")]
+    Line(#[from] OriginError),
     /// A trial ended by a defect.
     #[error("a trial ended without a result")]
     Lost,
@@ -138,6 +144,24 @@ pub struct Sample {
     pub report: Report,
 }
 
+/// A recorded line to another model.
+pub(super) struct Line {
+    run: Arc<Run>,
+    client: HttpUpstream,
+}
+
+impl Line {
+    /// Asks, and gives the body of a good answer; else what went wrong, in words.
+    pub(super) async fn ask(&self, body: Bytes) -> Result<Bytes, String> {
+        let request = Request::post("/v1/chat/completions").header(header::CONTENT_TYPE, "application/json");
+        let request = request.body(Either::Left(Full::new(body))).map_err(|error| error.to_string())?;
+        let response = self.client.send(request).await.map_err(|error| error.to_string())?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+        if status.is_success() { Ok(body) } else { Err(format!("it answered with status {status}")) }
+    }
+}
+
 impl Bench {
     /// Starts the proxy on a free port.
     ///
@@ -213,6 +237,27 @@ impl Bench {
     /// [`NoSuchStep`].
     pub fn prefix(&self, cassette: &Arc<Cassette>, fork: ForkPoint) -> Result<Prefixed, NoSuchStep> {
         Prefixed::new(Arc::clone(cassette), fork, self.live())
+    }
+
+    /// A line to another model, through the proxy: each question and answer is recorded as a step of `run`, by `agent`.
+    ///
+    /// # Errors
+    /// [`TrialError`] when the run cannot be recorded.
+    pub(super) fn line(&self, run: &RunId, upstream: Arc<dyn Upstream>, agent: &str) -> Result<Line, TrialError> {
+        let open = self.proxy.runs.open(run, RunSetup { plan: None, upstream: Some(upstream) })?;
+        let origin = Origin::parse(&format!("{}/r/{run}/a/{agent}/v1", self.origin), None)?;
+        let client = HttpUpstream::new(origin, Vec::new(), None, self.proxy.limits.silence_timeout)?;
+        Ok(Line { run: open, client })
+    }
+
+    /// Ends a line and seals what it recorded.
+    ///
+    /// # Errors
+    /// [`TrialError`] when it cannot be sealed.
+    pub(super) fn hang_up(&self, line: &Line) -> Result<(), TrialError> {
+        self.proxy.runs.retire_run(&line.run.id);
+        line.run.recorder.seal()?;
+        Ok(())
     }
 
     /// Stops the proxy.

@@ -103,7 +103,7 @@ pub(super) fn failed(error: TrialError) -> Failure {
     match error {
         TrialError::Proxy(error) => Failure::new(super::run::recording_exit(&error), error),
         TrialError::Recording(error) => error.into(),
-        TrialError::Listen(_) | TrialError::Lost => Failure::new(Exit::Infrastructure, error),
+        TrialError::Listen(_) | TrialError::Lost | TrialError::Line(_) => Failure::new(Exit::Infrastructure, error),
         TrialError::Interrupted => Failure::new(Exit::Signal(2), error),
         TrialError::Launch(_) | TrialError::NoSuchStep(_) => Failure::new(Exit::Usage, error),
     }

@@ -99,6 +99,24 @@ impl ProxyArgs {
     }
 }
 
+/// A further model's upstream, beside the one that is proxied.
+///
+/// # Errors
+/// The URL or its key cannot be used.
+pub(super) fn other_upstream(
+    url: &str,
+    key_env: Option<&str>,
+    proxy: &ProxyArgs,
+) -> Result<Arc<dyn Upstream>, Failure> {
+    if url == "simulator" {
+        return Ok(Arc::new(Simulator::new(proxy.simulator_seed)));
+    }
+    let usage = |error: crate::proxy::OriginError| Failure::new(Exit::Usage, error);
+    let timeout = crate::proxy::Limits::default().silence_timeout;
+    let origin = origin(url, key_env).map_err(usage)?;
+    HttpUpstream::new(origin, Vec::new(), proxy.ca_file.as_deref(), timeout).map(HttpUpstream::shared).map_err(usage)
+}
+
 /// An upstream whose key, if it has one of its own, is in an environment variable.
 fn origin(url: &str, key_env: Option<&str>) -> Result<Origin, crate::proxy::OriginError> {
     let key = key_env.map(|name| {

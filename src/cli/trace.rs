@@ -1,8 +1,9 @@
 //! `aegis trace RUN -- CMD`: which step made the run fail, found by executing it again from there.
 
+mod table;
+
 use std::{
     ffi::OsString,
-    io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,7 +11,7 @@ use std::{
 use clap::{Args, ValueEnum};
 
 use super::{
-    Exit, Failure, Finished, Format, Global, escape,
+    Exit, Failure, Finished, Format, Global,
     fork::{TrialArgs, failed, live},
     replay::MatchArgs,
     settings,
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     attribution::{
-        Bench, Budget, Corrections, Decisive, Finding, LabelRule, Order, Share, StepFinding, Trace, TraceSettings,
+        Analyzer, Bench, Budget, Corrections, Decisive, Finding, LabelRule, Order, StepFinding, Trace, TraceSettings,
         Watch, label_of,
     },
     launch::Echo,
@@ -28,9 +29,6 @@ use crate::{
     trajectory::Verdict,
 };
 
-/// Characters of a bar that stands for an effect of 1.
-const BAR: f64 = 10.0;
-
 /// Options of `trace`.
 #[derive(Debug, Args)]
 pub(super) struct TraceArgs {
@@ -39,6 +37,8 @@ pub(super) struct TraceArgs {
     dir: PathBuf,
     #[command(flatten)]
     source: SourceArgs,
+    #[command(flatten)]
+    analyzer: AnalyzerArgs,
     /// Samples of each arm, at most.
     #[arg(long, default_value_t = 3, value_name = "K", value_parser = clap::value_parser!(u32).range(2..=1000))]
     samples: u32,
@@ -54,6 +54,9 @@ pub(super) struct TraceArgs {
     /// Most live model calls; the call beyond it is refused, never paid for.
     #[arg(long, value_name = "N")]
     budget_calls: Option<u64>,
+    /// Test each agent as a whole too: its replies all corrected, or emptied, call by call.
+    #[arg(long)]
+    agents: bool,
     /// The rule whose step becomes the run's label, if it has none yet.
     #[arg(long, value_enum, default_value_t = LabelRule::EarliestFlip, value_name = "RULE")]
     label: LabelRule,
@@ -81,6 +84,27 @@ struct SourceArgs {
     /// Ask the live model once more at each step: finds an error that chance made, never one that it makes again.
     #[arg(long)]
     redraw: bool,
+    /// Ask an analyzer model for a correction of each step: http://…, https://… or `simulator`. Its questions and
+    /// answers are recorded as a run of their own.
+    #[arg(long, value_name = "URL")]
+    analyzer: Option<String>,
+}
+
+/// The analyzer model, and what it may know.
+#[derive(Debug, Clone, Args)]
+struct AnalyzerArgs {
+    /// Its name.
+    #[arg(long, default_value = "gpt-4o-mini", value_name = "NAME", requires = "analyzer")]
+    analyzer_model: String,
+    /// Environment variable that holds its key.
+    #[arg(long, value_name = "VAR", requires = "analyzer")]
+    analyzer_key_env: Option<String>,
+    /// The right result, for it to know; corrections that give it away are refused.
+    #[arg(long, value_name = "TEXT", requires = "analyzer")]
+    gold: Option<String>,
+    /// Do not tell it what the verifier said of the run.
+    #[arg(long, requires = "analyzer")]
+    no_feedback: bool,
 }
 
 impl ValueEnum for Order {
@@ -107,24 +131,13 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
     require_failure(&cassette, &arguments.dir)?;
-    let corrections = corrections(&arguments.source, &cassette)?;
-    if corrections.by_step.is_empty() {
-        return Err(Failure::new(Exit::Usage, "no step has a correction that changes anything")
-            .hint("with --twin, give a run of the same task that succeeded; aegis diff shows both"));
-    }
+    let known = known(&arguments.source, &cassette)?;
+    let analyzer = analyzer(arguments, &cassette)?;
     let (proxy, _) = live(&arguments.proxy, &cassette).proxy(None)?;
-    if !global.quiet {
-        eprintln!(
-            "trace    {}  {} of {} steps have a correction; tools and all they do run again in each execution",
-            arguments.dir.display(),
-            corrections.by_step.len(),
-            cassette.recording().trajectory.steps.len()
-        );
-    }
-    let finding = settings::block_on(conduct(Arc::new(proxy), cassette, corrections, arguments, global))??;
+    let finding = settings::block_on(conduct(Arc::new(proxy), cassette, (known, analyzer), arguments, global))??;
     write(&finding, &arguments.dir)?;
     if global.format == Format::Text {
-        let written = table(&finding, &mut std::io::stdout().lock());
+        let written = table::write(&finding, &mut std::io::stdout().lock());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let label = label(&finding, arguments)?;
@@ -140,7 +153,8 @@ fn require_failure(cassette: &Cassette, dir: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn corrections(source: &SourceArgs, cassette: &Cassette) -> Result<Corrections, Failure> {
+/// Corrections that nobody need be asked for.
+fn known(source: &SourceArgs, cassette: &Cassette) -> Result<Corrections, Failure> {
     let run = &cassette.recording().trajectory;
     if let Some(file) = &source.corrections {
         let unread = |error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display()));
@@ -151,18 +165,53 @@ fn corrections(source: &SourceArgs, cassette: &Cassette) -> Result<Corrections, 
     if let Some(twin) = &source.twin {
         return Ok(Corrections::from_twin(cassette, &recording::read(twin)?.trajectory));
     }
-    Ok(Corrections::redrawn(run))
+    Ok(if source.redraw { Corrections::redrawn(run) } else { Corrections::default() })
+}
+
+/// The analyzer, where it is the source.
+fn analyzer(arguments: &TraceArgs, cassette: &Cassette) -> Result<Option<Analyzer>, Failure> {
+    let Some(url) = &arguments.source.analyzer else { return Ok(None) };
+    let AnalyzerArgs { analyzer_model, analyzer_key_env, gold, no_feedback } = &arguments.analyzer;
+    let upstream = settings::other_upstream(url, analyzer_key_env.as_deref(), &arguments.proxy)?;
+    let said = &cassette.recording().trajectory.outcome.evidence;
+    let feedback = Some(said.clone()).filter(|said| !no_feedback && !said.is_empty());
+    Ok(Some(Analyzer { upstream, model: analyzer_model.clone(), gold: gold.clone(), feedback }))
 }
 
 async fn conduct(
     proxy: Arc<Proxy>,
     cassette: Arc<Cassette>,
-    corrections: Corrections,
+    (known, analyzer): (Corrections, Option<Analyzer>),
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<Finding, Failure> {
     let system = arguments.trial.system(&arguments.command, &proxy, Echo::Silent, true)?;
     let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
+    let run = &cassette.recording().trajectory;
+    let corrections = match analyzer {
+        None => known,
+        Some(analyzer) => {
+            let own = settings::fresh_run_id();
+            if !global.quiet {
+                eprintln!("analyzer {} steps are asked about, recorded as run {own}", run.steps.len());
+            }
+            analyzer.corrections(&bench, run, &own).await.map_err(failed)?
+        }
+    };
+    if corrections.by_step.is_empty() {
+        let why = corrections.left_out.iter().next().map(|(step, why)| format!(": step {step}: {why}"));
+        let error = format!("no step has a correction that changes anything{}", why.unwrap_or_default());
+        return Err(Failure::new(Exit::Usage, error)
+            .hint("with --twin, give a run of the same task that succeeded; aegis diff shows both"));
+    }
+    if !global.quiet {
+        eprintln!(
+            "trace    {}  {} of {} steps have a correction; tools and all they do run again in each execution",
+            arguments.dir.display(),
+            corrections.by_step.len(),
+            run.steps.len()
+        );
+    }
     let trace = Trace::new(
         bench,
         cassette,
@@ -174,6 +223,7 @@ async fn conduct(
             budget: Budget { runs: arguments.budget_runs, calls: arguments.budget_calls },
             jobs: arguments.trial.jobs,
             any_tool_results: arguments.matching.any_tool_results(),
+            agents: arguments.agents,
             salt: settings::fresh_token(),
         },
     );
@@ -189,13 +239,10 @@ impl Watch for Talk {
     fn tested(&self, finding: &StepFinding) {
         if !self.quiet {
             let StepFinding { step, null, treated, .. } = finding;
-            eprintln!("tested   step {step}  null {}  treated {}", share(null.share), share(treated.share));
+            let (null, treated) = (table::share(null.share), table::share(treated.share));
+            eprintln!("tested   step {step}  null {null}  treated {treated}");
         }
     }
-}
-
-fn share(share: Share) -> String {
-    if share.samples == 0 { "-".to_owned() } else { format!("{}/{}", share.successes, share.samples) }
 }
 
 /// `trace.json` beside the log: the whole evidence, replaced whole by the next trace.
@@ -204,45 +251,6 @@ fn write(finding: &Finding, dir: &Path) -> Result<(), Failure> {
     let (new, path) = (dir.join("trace.json.new"), dir.join("trace.json"));
     let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));
     written.map_err(|error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display())))
-}
-
-/// One line a step, with a bar for its effect.
-fn table(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "step  {:<20} call  null  treated  effect", "agent")?;
-    for step in &finding.steps {
-        let bar = step.effect.map(bar).unwrap_or_default();
-        let effect = match (step.effect, step.interval) {
-            (Some(effect), Some(interval)) => format!("{effect:+.2} [{:+.2}, {:+.2}]", interval.low, interval.high),
-            _ => step.note.clone().unwrap_or_default(),
-        };
-        let is = |decisive: &Option<Decisive>| decisive.as_ref().is_some_and(|decisive| decisive.step == step.step);
-        let marks = [(is(&finding.earliest_flip), "earliest flip"), (is(&finding.commitment), "commitment")];
-        let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
-        let mark = if marks.is_empty() { String::new() } else { format!("  ◀ {}", marks.join(", ")) };
-        let (agent, call) = (escape(step.agent.as_str()), step.call);
-        let (null, treated) = (share(step.null.share), share(step.treated.share));
-        let line = format!("{agent:<20} {call:>4}  {null:<5} {treated:<7}  {bar:<10} {}{mark}", escape(&effect));
-        writeln!(out, "{:>4}  {}", step.step, line.trim_end())?;
-    }
-    let spent = finding.spent;
-    writeln!(
-        out,
-        "\na step without effect is blamed with a probability of at most {:.1} %; order {}{}",
-        finding.false_blame * 100.0,
-        finding.order,
-        if finding.out_of_budget { "; the budget ended the search" } else { "" }
-    )?;
-    writeln!(
-        out,
-        "spent {} executions, {} live calls, {} tokens; {} tokens came from the record",
-        spent.runs, spent.calls, spent.live_tokens, spent.recorded_tokens
-    )
-}
-
-fn bar(effect: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an effect lies between -1 and 1")]
-    let length = (effect.abs() * BAR).round() as usize;
-    if effect < 0.0 { "-".repeat(length) } else { "█".repeat(length) }
 }
 
 /// Writes the label, where the run has none; says what became of it.

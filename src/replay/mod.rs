@@ -24,7 +24,7 @@ pub use comparison::{Change, Changed, Comparison, Pair, Place};
 pub use difference::Difference;
 pub use fork::{AtFork, ForkPoint};
 pub use prefixed::{NoSuchStep, Prefixed};
-pub use reading::same_answer;
+pub use reading::{asked_text, same_answer};
 pub use replayed::Replayed;
 pub use reply::Timing;
 pub use report::{Departure, Fit, Nearest, Report, Served};

@@ -89,9 +89,14 @@ impl Play {
         allowed: impl Fn(usize) -> bool,
     ) -> Option<Taken> {
         let asker = &question.asker;
-        let found = match state.bound.get(&asker.step) {
-            Some(bound) => Some(*bound),
-            None => self.find(question, |position| allowed(position) && !state.used.contains_key(&position)),
+        let found = if let Some(bound) = state.bound.get(&asker.step) {
+            Some(*bound)
+        } else {
+            let served = |position: usize| state.used.get(&position).copied().unwrap_or_default();
+            let attempts = |position: usize| self.cassette.steps().get(position).map_or(0, |step| step.attempts.len());
+            let fresh = self.find(question, |position| allowed(position) && served(position) == 0);
+            // What was a retry then is a request of its own now where the failure shows in the record alone.
+            fresh.or_else(|| self.find(question, |position| allowed(position) && served(position) < attempts(position)))
         };
         let (position, fit) = found?;
         let step = self.cassette.steps().get(position)?;
@@ -100,6 +105,15 @@ impl Play {
         *served += 1;
         state.bound.insert(asker.step, (position, fit));
         Some(Taken { position, attempt: attempt.clone(), fit })
+    }
+
+    /// Takes this record, whatever is asked.
+    pub(super) fn take_at(&self, state: &mut State, question: &Question, position: usize) -> Option<Taken> {
+        let attempt = self.cassette.steps().get(position)?.last_attempt()?.clone();
+        *state.used.entry(position).or_default() += 1;
+        let fit = Fit::Set;
+        state.bound.insert(question.asker.step, (position, fit));
+        Some(Taken { position, attempt, fit })
     }
 
     /// Who asks, by the record: as it names this very request, else as it names whom the rules call the same.
@@ -186,7 +200,8 @@ impl Play {
                 exact: attempt.exact,
             });
         }
-        reply::give(&attempt, self.cassette.detail(step, &attempt), &given, self.timing).await
+        let how = (self.timing, self.cassette.is_cut_clean(step, &attempt));
+        reply::give(&attempt, self.cassette.detail(step, &attempt), &given, how).await
     }
 
     /// What is to be said of a request that the record does not answer.

@@ -62,6 +62,11 @@ impl Reading {
     }
 }
 
+/// What a step was asked, as one text.
+pub fn asked_text(step: &Step) -> String {
+    Reading::of(step, &Rules::none()).asked_text()
+}
+
 /// The surface of a step, if it can be read.
 pub(super) fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
     surface::ALL.iter().copied().find(|known| known.name() == step.surface)

@@ -49,6 +49,8 @@ pub enum Fit {
     Masked,
     /// The same but for results of tools, where these were allowed to differ.
     ToolResults,
+    /// Whatever was asked: the agent's replies are set.
+    Set,
 }
 
 /// A request that left the record.

@@ -46,7 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("example", &["surface"]),
     ("attribution", &["replay", "launch", "proxy", "recording", "plan", "surface", "trajectory"]),
-    ("replay", &["proxy", "recording", "plan", "surface", "trajectory"]),
+    ("replay", &["proxy", "recording", "plan", "fault", "surface", "trajectory"]),
     ("simulator", &["proxy", "surface", "trajectory"]),
     ("launch", &["trajectory"]),
     ("proxy", &["recording", "plan", "identity", "manipulator", "fault", "surface", "trajectory"]),

@@ -28,6 +28,7 @@ mod program;
 mod proof;
 mod readme;
 mod replay;
+mod replay_exact;
 mod reruns;
 mod routing;
 mod scripted;

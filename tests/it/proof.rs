@@ -1,6 +1,7 @@
 //! Trace against systems whose decisive steps are known: how often it finds them, how often it blames another step,
 //! and what each order pays. `AEGIS_PROOF_SEEDS` says how many systems; with `--nocapture` the figures are printed.
 
+mod sources;
 mod systems;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -90,6 +91,7 @@ fn settings(order: Order, seed: u64, samples: u32) -> TraceSettings {
         budget: Budget::default(),
         jobs: 1,
         any_tool_results: false,
+        agents: false,
         salt: format!("proof {seed} {}", order.name()),
     }
 }

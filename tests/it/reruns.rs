@@ -120,3 +120,42 @@ async fn a_diff_names_the_first_divergence_and_its_spread() {
     assert_eq!(changes, ["same", "reply", "both"]);
     assert_eq!((&data["first_divergence"], &data["spread"]), (&1.into(), &serde_json::json!([2])));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_finds_the_step_and_writes_the_label() {
+    let dir = tempfile::tempdir().expect("a directory");
+    recorded(dir.path()).await;
+    let trace = ["trace", "logs/bad", "--check", CHECK, "--jobs", "2", "--samples", "2"];
+    let (code, out, talk) = verb(dir.path(), &pipeline(&[&trace[..], &["--redraw"]].concat(), TASK)).await;
+    assert_eq!(code, Some(0), "{talk}");
+    assert!(out.contains("   1  solver") && out.contains("◀ earliest flip, commitment"), "{out}");
+    assert!(out.contains("chance alone heals it") && out.contains("probability of at most 6.2 %"), "{out}");
+    // The label says what was planted; it is worth more than what was found, and is kept.
+    assert!(
+        talk.contains("RESULT  ok earliest flip solver at step 1  commitment solver at step 1  label kept"),
+        "{talk}"
+    );
+    let evidence = json(&std::fs::read_to_string(dir.path().join("logs/bad/trace.json")).expect("written"));
+    assert_eq!(evidence["earliest_flip"]["step"], 1);
+
+    // The same failure with nothing said about it: the trace's step becomes its label.
+    let keep = ["fork", "logs/bad", "--at", "1", "--keep", "--check", CHECK, "--format", "json"];
+    let (_, out, _) = verb(dir.path(), &pipeline(&keep, TASK)).await;
+    let again = json(&out)["samples"][0]["run_dir"].as_str().expect("a directory").to_owned();
+    let trace = ["trace", &again, "--twin", "logs/clean", "--check", CHECK, "--samples", "2", "--order", "bisect"];
+    let (code, _, talk) = verb(dir.path(), &pipeline(&trace, TASK)).await;
+    assert!(code == Some(0) && talk.contains("label verified"), "{talk}");
+    let label = json(&std::fs::read_to_string(dir.path().join(&again).join("label.json")).expect("written"));
+    assert_eq!((&label["status"], &label["definition"]), (&"verified".into(), &"earliest_flip".into()));
+    assert_eq!((&label["errors"][0]["agent"], &label["errors"][0]["step"]), (&"solver".into(), &1.into()));
+
+    for (arguments, code, expected) in [
+        (&["trace", "logs/clean", "--redraw"][..], 2, "succeeded: there is no failure to trace"),
+        (&["trace", "logs/bad"], 2, "--corrections <FILE>|--twin <RUN_DIR>|--redraw|--analyzer <URL>"),
+        (&["trace", "logs/bad", "--twin", "logs/bad", "--check", CHECK], 2, "no step has a correction"),
+        (&["trace", "logs/bad", "--redraw", "--check", CHECK, "--budget-runs", "1"], 4, "RESULT  budget"),
+    ] {
+        let (got, _, talk) = verb(dir.path(), &pipeline(arguments, TASK)).await;
+        assert!(got == Some(code) && talk.contains(expected), "{arguments:?}: {talk}");
+    }
+}

@@ -1,10 +1,35 @@
-//! Replies and errors of our own.
+//! Requests, replies and errors of our own.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::message;
-use crate::surface::{Answer, ErrorBody, Reply};
+use crate::surface::{Answer, Conversation, ErrorBody, Format, Reply};
+
+/// A request of our own. What the conversation leaves open is left to the backend.
+pub(super) fn request(conversation: &Conversation, temperature: Option<f64>) -> Bytes {
+    let mut body = serde_json::Map::new();
+    let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
+    set("model", conversation.model.as_str().into());
+    set("messages", conversation.messages.iter().map(message::make).collect());
+    if let Some(temperature) = temperature {
+        set("temperature", temperature.into());
+    }
+    if let Some(tokens) = conversation.max_tokens {
+        set("max_completion_tokens", tokens.into());
+    }
+    match &conversation.format {
+        Format::Text => {}
+        Format::JsonObject => {
+            set("response_format", json!({"type": "json_object"}));
+        }
+        Format::JsonSchema { name, schema } => {
+            let schema = json!({"name": name, "strict": true, "schema": schema});
+            set("response_format", json!({"type": "json_schema", "json_schema": schema}));
+        }
+    }
+    Bytes::from(Value::Object(body).to_string())
+}
 
 pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
     let choice = |answer: &Answer| json!({"index": answer.index, "message": assistant(answer), "logprobs": null, "finish_reason": answer.finish_reason});

@@ -20,6 +20,13 @@ use crate::trajectory::Usage;
 #[derive(Debug)]
 pub struct OpenaiChat;
 
+impl OpenaiChat {
+    /// Composes a request of our own: messages, model, format and longest answer; `temperature` where it is given.
+    pub fn compose_request(conversation: &Conversation, temperature: Option<f64>) -> Bytes {
+        compose::request(conversation, temperature)
+    }
+}
+
 impl Surface for OpenaiChat {
     fn name(&self) -> &'static str {
         "openai_chat"
