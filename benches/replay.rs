@@ -2,7 +2,7 @@
 //! cassette and asked for over one kept-alive connection, in its order; every reply is compared.
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a measurement talks, and stops where it cannot measure")]
-#![expect(clippy::indexing_slicing, clippy::string_slice, reason = "a measurement that cannot read a reply stops")]
+#![expect(clippy::indexing_slicing, reason = "a measurement that cannot read a reply stops")]
 
 use std::{
     path::Path,

@@ -34,7 +34,7 @@ const UNORDERED: &[&str] = &["/tools"];
 /// Normalisation rules.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    rules: Vec<(String, Regex)>,
+    volatile: Vec<(String, Regex)>,
     ignored: Vec<Pointer>,
     unordered: Vec<Pointer>,
 }
@@ -130,14 +130,14 @@ impl Default for Rules {
             compiled.flatten().collect()
         });
         let unordered = UNORDERED.iter().filter_map(|text| pointer(text)).collect();
-        Self { rules: rules.clone(), ignored: Vec::new(), unordered }
+        Self { volatile: rules.clone(), ignored: Vec::new(), unordered }
     }
 }
 
 impl Rules {
     /// No rule: only the order of keys and blanks between tokens may differ.
     pub fn none() -> Self {
-        Self { rules: Vec::new(), ignored: Vec::new(), unordered: Vec::new() }
+        Self { volatile: Vec::new(), ignored: Vec::new(), unordered: Vec::new() }
     }
 
     /// Reads a rules file. `file` is only named in errors. Own rules come before the built-in ones.
@@ -161,7 +161,7 @@ impl Rules {
             })?;
             rules.push((rule.name, pattern));
         }
-        let Rules { rules: known, .. } = Rules::default();
+        let Rules { volatile: known, .. } = Rules::default();
         for name in built_in {
             let found = known.iter().find(|(known, _)| *known == name);
             rules.push(found.cloned().ok_or(RulesError::Unknown { file: named(), name })?);
@@ -171,7 +171,7 @@ impl Rules {
             texts.into_iter().map(read).collect()
         };
         let unordered = read.unordered.map_or_else(|| Ok(Rules::default().unordered), pointers)?;
-        Ok(Self { rules, ignored: pointers(read.ignore)?, unordered })
+        Ok(Self { volatile: rules, ignored: pointers(read.ignore)?, unordered })
     }
 
     /// Normalises a body's value: ignored places go, strings are masked.
@@ -206,7 +206,7 @@ impl Rules {
     }
 
     fn mask(&self, text: &mut String, seen: &mut HashMap<String, usize>) {
-        for (name, pattern) in &self.rules {
+        for (name, pattern) in &self.volatile {
             if !pattern.is_match(text) {
                 continue;
             }
