@@ -20,6 +20,7 @@ pub mod simulator;
 pub mod launch;
 pub mod verify;
 pub mod dataset;
+pub mod attribution;
 pub mod example;
 pub mod campaign;
 pub mod demo;

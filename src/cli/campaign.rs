@@ -10,7 +10,7 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::{
-    Config, Exit, Failure, Finished, Format, Global, progress::Shown, run::interrupted, settings, settings::ProxyArgs,
+    Config, Exit, Failure, Finished, Format, Global, progress::Shown, run::signalled, settings, settings::ProxyArgs,
 };
 use crate::{
     campaign::{self, Beside, Budget, Campaign, CampaignError, Concluded, Earlier, Options, Report},
@@ -142,7 +142,7 @@ pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Resu
         let mut running = std::pin::pin!(running);
         tokio::select! {
             done = &mut running => (done, None),
-            signal = interrupted() => {
+            signal = signalled() => {
                 let _ = stopping.send(true);
                 (running.await, Some(signal))
             }

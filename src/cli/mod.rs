@@ -8,13 +8,16 @@ mod asking;
 mod campaign;
 mod config;
 mod demo;
+mod diff;
 pub mod example;
 mod export;
 mod import;
 mod lint;
+mod fork;
 mod plan;
 mod progress;
 mod repair;
+mod replay;
 mod run;
 mod score;
 mod serve;
@@ -22,6 +25,7 @@ mod settings;
 mod show;
 mod stats;
 mod terminal;
+mod trace;
 
 use std::{error::Error, fmt, io::Write};
 
@@ -80,6 +84,14 @@ enum Verb {
     Show(show::ShowArgs),
     /// Audit which agent made which call, and how that is known.
     Agents(agents::AgentsArgs),
+    /// Answer a program from a recorded run, offline: nothing is sent anywhere.
+    Replay(replay::ReplayArgs),
+    /// Execute a program again: recorded up to a step, another reply there, live from it.
+    Fork(fork::ForkArgs),
+    /// Find the step that made a run fail, by executing it again from there.
+    Trace(trace::TraceArgs),
+    /// Compare two runs, aligned by agent and call.
+    Diff(diff::DiffArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
     /// Read Who&When, Aegis, AgenTracer or MAST files into a dataset, and report their defects.
@@ -233,8 +245,21 @@ impl Cli {
                 drop(out);
                 campaign::run(arguments, global).map(|finished| finished.say(global))
             }
+            Verb::Replay(arguments) => {
+                drop(out);
+                replay::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Fork(arguments) => {
+                drop(out);
+                fork::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Trace(arguments) => {
+                drop(out);
+                trace::run(arguments, global).map(|finished| finished.say(global))
+            }
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
+            Verb::Diff(arguments) => diff::run(arguments, json, &mut out),
             Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
             Verb::Import(arguments) => import::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Export(arguments) => export::run(arguments, json, &mut out).map(|finished| finished.say(global)),

@@ -1,19 +1,16 @@
 //! `aegis run -- CMD`: a command as one recorded run.
 
-use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
+use std::{ffi::OsString, sync::Arc, time::Duration};
 
 use clap::Args;
 
 use super::{Exit, Failure, Finished, Format, Global, serve::bind, settings, settings::ProxyArgs};
 use crate::{
-    launch::{Echo, Ended, Ending, Launch, environment},
+    launch::{Echo, Ending, Launch, environment, judge},
     proxy::{Proxy, serve},
     recording,
-    trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
+    trajectory::{Label, NoLabel, Outcome, RunId, Verdict},
 };
-
-/// Longest excerpt of a check's output that is kept as evidence, in characters.
-const EVIDENCE_MAX: usize = 400;
 
 /// Options of `run`.
 #[derive(Debug, Args)]
@@ -53,8 +50,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         Some(name) => RunId::parse(name).map_err(|error| Failure::new(Exit::Usage, error))?,
         None => settings::fresh_run_id(),
     };
-    let limit = arguments.timeout.map(Duration::try_from_secs_f64).transpose();
-    let limit = limit.map_err(|error| Failure::new(Exit::Usage, format!("--timeout: {error}")))?;
+    let limit = settings::time_limit(arguments.timeout)?;
     let (proxy, _) = arguments.proxy.proxy(Some(id.clone()))?;
     let echo = if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout };
     let concluded = settings::block_on(conduct(Arc::new(proxy), id, arguments, limit, echo))??;
@@ -86,15 +82,11 @@ async fn conduct(
         echo,
         ..Launch::of(arguments.command.clone())
     };
-    let ended = launch
-        .run(async {
-            let _ = interrupted().await;
-        })
-        .await
-        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    let ended = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
     drop(stop);
     let _ = server.await;
-    let outcome = judge(&ended, arguments.check.as_deref(), run.dir()).await?;
+    let judged = judge(&ended, arguments.check.as_deref(), run.dir(), interrupted()).await;
+    let outcome = judged.map_err(|error| Failure::new(Exit::Usage, error))?;
     let recording = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
     run.recorder.set_outcome(outcome.clone()).map_err(recording)?;
     proxy.runs.retire();
@@ -112,58 +104,18 @@ pub(super) fn recording_exit(error: &crate::proxy::ProxyError) -> Exit {
     }
 }
 
+/// Resolves when we are asked to stop.
+pub(super) async fn interrupted() {
+    signalled().await;
+}
+
 /// Resolves when we are asked to stop; the number of the signal.
-pub(super) async fn interrupted() -> u8 {
+pub(super) async fn signalled() -> u8 {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     tokio::select! {
         _ = tokio::signal::ctrl_c() => 2,
         _ = terminate.recv() => 15,
-    }
-}
-
-/// What the run achieved: by the check if there is one, else by the child's own end.
-async fn judge(ended: &Ended, check: Option<&str>, dir: &Path) -> Result<Outcome, Failure> {
-    let by_itself = |verdict, reason, evidence: String| Outcome { verdict, reason: Some(reason), evidence };
-    match (ended.ending, check) {
-        (Ending::TimedOut, _) => {
-            Ok(by_itself(Verdict::Failure, Reason::Timeout, "the command ran out of time".to_owned()))
-        }
-        (Ending::Interrupted, _) => Ok(by_itself(Verdict::Unknown, Reason::Exit, "interrupted".to_owned())),
-        (_, Some(check)) => {
-            let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
-            let launch = Launch {
-                environment: vec![("AEGIS_RUN_DIR".to_owned(), dir.display().to_string())],
-                input: Some(ended.output.clone()),
-                ..Launch::shell(check)
-            };
-            let checked = launch
-                .run(async {
-                    let _ = interrupted().await;
-                })
-                .await
-                .map_err(|error| Failure::new(Exit::Usage, error))?;
-            let said: String = String::from_utf8_lossy(&checked.output).trim().chars().take(EVIDENCE_MAX).collect();
-            let verdict = match checked.ending {
-                Ending::Exited(0) => Verdict::Success,
-                Ending::Exited(1) => Verdict::Failure,
-                _ => Verdict::Unknown,
-            };
-            let ending = describe(checked.ending);
-            let evidence = if said.is_empty() { format!("check {ending}") } else { format!("check {ending}: {said}") };
-            Ok(by_itself(verdict, Reason::Check, evidence))
-        }
-        (Ending::Exited(0), None) => Ok(Outcome::default()),
-        (ending, None) => Ok(by_itself(Verdict::Failure, Reason::Exit, format!("command {}", describe(ending)))),
-    }
-}
-
-fn describe(ending: Ending) -> String {
-    match ending {
-        Ending::Exited(code) => format!("exited with {code}"),
-        Ending::Signalled(signal) => format!("was ended by signal {signal}"),
-        Ending::TimedOut => "ran out of time".to_owned(),
-        Ending::Interrupted => "was interrupted".to_owned(),
     }
 }
 

@@ -132,7 +132,7 @@ pub(super) async fn bind(address: &str) -> Result<TcpListener, Failure> {
 }
 
 /// Says where the proxy listens: a JSON line on standard output when the port was left open, talk otherwise.
-fn announce(
+pub(super) fn announce(
     address: SocketAddr,
     control: Option<&TcpListener>,
     asked: &str,

@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use clap::Args;
@@ -12,6 +13,7 @@ use crate::{
     plan::{self, Plan},
     proxy::{HttpUpstream, Origin, Proxy, RunTemplate, Runs, upstream::Upstream},
     recording::Settings,
+    replay::Rules,
     simulator::Simulator,
     trajectory::RunId,
 };
@@ -116,6 +118,24 @@ impl ProxyArgs {
     }
 }
 
+/// A further model's upstream, beside the one that is proxied.
+///
+/// # Errors
+/// The URL or its key cannot be used.
+pub(super) fn other_upstream(
+    url: &str,
+    key_env: Option<&str>,
+    proxy: &ProxyArgs,
+) -> Result<Arc<dyn Upstream>, Failure> {
+    if url == "simulator" {
+        return Ok(Arc::new(Simulator::new(proxy.simulator_seed)));
+    }
+    let usage = |error: crate::proxy::OriginError| Failure::new(Exit::Usage, error);
+    let timeout = crate::proxy::Limits::default().silence_timeout;
+    let origin = origin(url, key_env).map_err(usage)?;
+    HttpUpstream::new(origin, Vec::new(), proxy.ca_file.as_deref(), timeout).map(HttpUpstream::shared).map_err(usage)
+}
+
 /// An upstream whose key, if it has one of its own, is in an environment variable.
 pub(super) fn origin(url: &str, key_env: Option<&str>) -> Result<Origin, crate::proxy::OriginError> {
     let key = key_env.map(|name| {
@@ -140,6 +160,55 @@ fn read_plan(path: &Path) -> Result<Plan, Failure> {
     let plan = super::plan::read(path)?;
     plan::require_resolved(&plan, &path.display().to_string()).map_err(|errors| Failure::new(Exit::Usage, errors))?;
     Ok(plan)
+}
+
+/// A proxy before an upstream that is no backend.
+///
+/// # Errors
+/// The configuration cannot be used.
+pub(super) fn offline(
+    config: Option<&Path>,
+    log_dir: Option<&Path>,
+    upstream: Arc<dyn Upstream>,
+    run: RunId,
+) -> Result<Proxy, Failure> {
+    let config = Config::load(config)?;
+    let log_dir = log_dir.map(Path::to_owned).or_else(|| config.log_dir.clone());
+    let template = RunTemplate {
+        log_dir: log_dir.unwrap_or_else(|| PathBuf::from("logs")),
+        recording: Settings { durability: config.durability(), ..Settings::default() },
+        plan: None,
+        upstream: upstream.name().to_owned(),
+    };
+    Ok(Proxy {
+        identity: config.identity()?,
+        upstream,
+        runs: Runs::new(template),
+        default_run: Some(run),
+        routes: Vec::new(),
+        allowed_hosts: config.allowed_hosts.clone(),
+        limits: config.limits()?,
+    })
+}
+
+/// A time limit in seconds, as given.
+///
+/// # Errors
+/// It is negative or no number.
+pub(super) fn time_limit(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {
+    let limit = seconds.map(Duration::try_from_secs_f64).transpose();
+    limit.map_err(|error| Failure::new(Exit::Usage, format!("--timeout: {error}")))
+}
+
+/// Normalisation rules: the built-in ones, or a file's.
+///
+/// # Errors
+/// The file cannot be read, with line and column where it is wrong.
+pub(super) fn rules(file: Option<&Path>) -> Result<Rules, Failure> {
+    let Some(file) = file else { return Ok(Rules::default()) };
+    let unread = |error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(unread)?;
+    Rules::parse(&text, &file.display().to_string()).map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 /// Runs asynchronous work on worker threads; `AEGIS_WORKERS` says how many (default: one a core).

@@ -11,6 +11,7 @@ use std::{
 
 use clap::Args;
 
+pub(super) use self::change::words;
 use self::view::View;
 use super::{Exit, Failure, escape};
 use crate::{

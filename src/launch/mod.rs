@@ -1,5 +1,7 @@
 //! Child processes: their own process group, the environment that points them at the proxy, a time limit, no orphans.
 
+mod check;
+
 use std::{
     ffi::OsString,
     io,
@@ -18,6 +20,8 @@ use tokio::{
     process::{Child, Command},
     time::timeout,
 };
+
+pub use check::{describe, judge};
 
 use crate::trajectory::RunId;
 

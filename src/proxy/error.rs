@@ -126,6 +126,7 @@ impl ProxyError {
             ProxyError::Upstream { error: UpstreamError::Hushed } => (StatusCode::BAD_GATEWAY, "closed"),
             ProxyError::Upstream { error: UpstreamError::NotRecorded(_) } => (StatusCode::CONFLICT, "not_recorded"),
             ProxyError::Upstream { error: UpstreamError::Diverged(_) } => (StatusCode::CONFLICT, "diverged"),
+            ProxyError::Upstream { error: UpstreamError::OverBudget { .. } } => (StatusCode::CONFLICT, "over_budget"),
             ProxyError::Internal => (StatusCode::BAD_GATEWAY, "internal"),
         }
     }
@@ -157,7 +158,9 @@ impl ProxyError {
             ProxyError::Stopping
             | ProxyError::Recording(_)
             | ProxyError::Sealed(_)
-            | ProxyError::Upstream { error: UpstreamError::NotRecorded(_) | UpstreamError::Diverged(_) } => {
+            | ProxyError::Upstream {
+                error: UpstreamError::NotRecorded(_) | UpstreamError::Diverged(_) | UpstreamError::OverBudget { .. },
+            } => {
                 headers.insert("x-should-retry", header::HeaderValue::from_static("false"));
             }
             _ => {}

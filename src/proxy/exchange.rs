@@ -146,6 +146,8 @@ impl Proxy {
         };
         let run = self.runs.get(&run)?;
         let attribution = run.attribute(&self.identity, read().as_ref(), declared, body_hash, hinted.retry);
+        let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
+        let attribution = recalled.unwrap_or(attribution);
         let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;
         let opening_run = Arc::clone(&run);
         let opening = opening_run.opening();

@@ -52,6 +52,12 @@ pub trait Upstream: Send + Sync + std::fmt::Debug {
     /// Sends a request (its URI holds path and query only) and returns the reply as soon as its head is there.
     /// Dropping the future or the body cancels the call.
     fn send(&self, request: Request<SentBody>) -> Answering<'_>;
+
+    /// The agent of a request, where the upstream knows it better than the rules that told it: a recording names
+    /// agents as it recorded them. Asked only of a run's own upstream, before the step is opened.
+    fn recall(&self, _surface: &str, _asked: &[u8], _told: &Attribution) -> Option<Attribution> {
+        None
+    }
 }
 
 /// Why there is no reply.
@@ -72,6 +78,12 @@ pub enum UpstreamError {
     /// The run left the recorded prefix that it was to repeat: where.
     #[error("the run has diverged from its recorded prefix: {0}")]
     Diverged(String),
+    /// The budget of the work that this run belongs to is spent.
+    #[error("the budget of {limit} live calls is spent")]
+    OverBudget {
+        /// The budget, in calls.
+        limit: u64,
+    },
     /// There is to be no answer: the connection closes, as it did when the run was recorded.
     #[error("the connection was closed, as it was when the run was recorded")]
     Hushed,

@@ -1,7 +1,7 @@
 //! An index over a recording: which steps answer a request.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -10,8 +10,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{Rules, canonical::Form};
 use crate::{
+    fault::Disturbance,
+    plan::{self, Operator},
     recording::{self, ExchangeDetail, Recording, RecordingError},
-    trajectory::{Attempt, Attribution, Source, Step, StepIndex},
+    trajectory::{Attempt, Attribution, CloseCause, Source, Step, StepIndex},
 };
 
 /// A recording that answers requests. It holds no state of a replay: many runs may share one.
@@ -22,6 +24,8 @@ pub struct Cassette {
     rules: Rules,
     /// Where the rest of an exchange stands, by step and attempt.
     details: HashMap<(StepIndex, u32), usize>,
+    /// Attempts, by step, that a planned fault cut short in good order: their clients took them for whole.
+    clean_cuts: HashSet<(StepIndex, u32)>,
     /// Positions of the steps that have these bytes.
     exact: HashMap<u128, Vec<usize>>,
     /// Positions of the steps that have this canonical form; made when bytes alone do not answer.
@@ -40,8 +44,9 @@ impl Cassette {
         let exact = positions(steps.iter().map(key));
         let exchanges = recording.exchanges.iter().enumerate();
         let details = exchanges.map(|(index, detail)| ((detail.step, detail.attempt), index)).collect();
-        let rules = Rules::default();
-        Ok(Self { dir: run_dir.to_owned(), recording, rules, details, exact, canonical: OnceLock::new() })
+        let clean_cuts = clean_cuts(&recording);
+        let (dir, rules, canonical) = (run_dir.to_owned(), Rules::default(), OnceLock::new());
+        Ok(Self { dir, recording, rules, details, clean_cuts, exact, canonical })
     }
 
     /// The same with other normalisation rules.
@@ -81,6 +86,11 @@ impl Cassette {
         self.recording.exchanges.get(*index)
     }
 
+    /// Whether an attempt was cut short in good order.
+    pub(super) fn is_cut_clean(&self, step: &Step, attempt: &Attempt) -> bool {
+        self.clean_cuts.contains(&(step.step, attempt.attempt))
+    }
+
     /// Positions of the steps whose request has the same bytes, in recorded order.
     pub(super) fn same_bytes(&self, surface: &str, asker: &Attribution, body: &[u8]) -> &[usize] {
         self.exact.get(&key(surface, asker, body)).map(Vec::as_slice).unwrap_or_default()
@@ -106,6 +116,22 @@ impl Cassette {
         let last = detail(step.last_attempt());
         (opened, last.map(|detail| detail.closed.unwrap_or(detail.opened)).unwrap_or_default())
     }
+}
+
+/// The attempts that the recorded plan's faults cut short in good order.
+fn clean_cuts(recording: &Recording) -> HashSet<(StepIndex, u32)> {
+    let plan = recording.manifest.plan.as_deref().and_then(|text| plan::parse(text, "the recorded plan").ok());
+    let Some(plan) = plan else { return HashSet::new() };
+    let cut = |step: &Step, attempt: u32| {
+        step.injected.iter().any(|error| {
+            let injection = usize::try_from(error.injection).ok().and_then(|index| plan.injections.get(index));
+            let Some(Operator::Fault(fault)) = injection.map(|injection| &injection.operator) else { return false };
+            matches!(fault.disturb(0, attempt), Some(Disturbance::Cut { clean: true, .. }))
+        })
+    };
+    let attempts = recording.trajectory.steps.iter().flat_map(|step| step.attempts.iter().map(move |a| (step, a)));
+    let injected = attempts.filter(|(_, attempt)| attempt.cause == Some(CloseCause::Injected));
+    injected.filter(|(step, a)| cut(step, a.attempt)).map(|(step, a)| (step.step, a.attempt)).collect()
 }
 
 /// What makes a request this request: surface, the agent if the client named it, the body.

@@ -7,20 +7,26 @@
 
 mod canonical;
 mod cassette;
+mod comparison;
 mod difference;
 mod fork;
 mod play;
 mod prefixed;
+mod reading;
 mod replayed;
 mod reply;
 mod report;
+mod reword;
 mod rules;
 
 pub use cassette::Cassette;
+pub use comparison::{Change, Changed, Comparison, Pair, Place};
 pub use difference::Difference;
 pub use fork::{AtFork, ForkPoint};
-pub use prefixed::Prefixed;
+pub use prefixed::{NoSuchStep, Prefixed};
+pub use reading::{asked_text, same_answer};
 pub use replayed::Replayed;
 pub use reply::Timing;
 pub use report::{Departure, Fit, Nearest, Report, Served};
+pub use reword::{NoReply, answer_text, as_answered_by, emptied, reworded};
 pub use rules::{Rules, RulesError};

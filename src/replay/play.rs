@@ -17,7 +17,7 @@ use super::{
 use crate::{
     proxy::upstream::{Asker, ReceivedBody, SentBody, UpstreamError},
     surface::{self, Conversation, Role},
-    trajectory::{Attempt, Step, StepIndex, Usage},
+    trajectory::{AgentName, Attempt, Attribution, Step, StepIndex, Usage},
 };
 
 /// A cassette being played to one run.
@@ -37,6 +37,8 @@ pub(super) struct State {
     used: HashMap<usize, usize>,
     /// Steps of the run, and the positions they were found at.
     bound: HashMap<StepIndex, (usize, Fit)>,
+    /// What the record calls those whom the rules of this run call so; `None` where it has several names for them.
+    names: HashMap<(AgentName, u32), Option<Attribution>>,
     /// Steps of the run that went live.
     pub(super) live: HashSet<StepIndex>,
     /// Whether the fork point is behind us.
@@ -87,9 +89,14 @@ impl Play {
         allowed: impl Fn(usize) -> bool,
     ) -> Option<Taken> {
         let asker = &question.asker;
-        let found = match state.bound.get(&asker.step) {
-            Some(bound) => Some(*bound),
-            None => self.find(question, |position| allowed(position) && !state.used.contains_key(&position)),
+        let found = if let Some(bound) = state.bound.get(&asker.step) {
+            Some(*bound)
+        } else {
+            let served = |position: usize| state.used.get(&position).copied().unwrap_or_default();
+            let attempts = |position: usize| self.cassette.steps().get(position).map_or(0, |step| step.attempts.len());
+            let fresh = self.find(question, |position| allowed(position) && served(position) == 0);
+            // What was a retry then is a request of its own now where the failure shows in the record alone.
+            fresh.or_else(|| self.find(question, |position| allowed(position) && served(position) < attempts(position)))
         };
         let (position, fit) = found?;
         let step = self.cassette.steps().get(position)?;
@@ -98,6 +105,35 @@ impl Play {
         *served += 1;
         state.bound.insert(asker.step, (position, fit));
         Some(Taken { position, attempt: attempt.clone(), fit })
+    }
+
+    /// Takes this record, whatever is asked.
+    pub(super) fn take_at(&self, state: &mut State, question: &Question, position: usize) -> Option<Taken> {
+        let attempt = self.cassette.steps().get(position)?.last_attempt()?.clone();
+        *state.used.entry(position).or_default() += 1;
+        let fit = Fit::Set;
+        state.bound.insert(question.asker.step, (position, fit));
+        Some(Taken { position, attempt, fit })
+    }
+
+    /// Who asks, by the record: as it names this very request, else as it names whom the rules call the same.
+    pub(super) fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+        let mut state = self.state();
+        let told_as = (told.agent.clone(), told.instance);
+        let steps = self.cassette.steps();
+        let unused = |positions: &[usize]| {
+            let unused = positions.iter().find(|position| !state.used.contains_key(position));
+            unused.or(positions.first()).and_then(|position| steps.get(*position)).map(|step| step.attribution.clone())
+        };
+        let recorded = unused(self.cassette.same_bytes(surface, told, asked))
+            .or_else(|| unused(self.cassette.same_form(surface, told, asked)));
+        let Some(recorded) = recorded else { return state.names.get(&told_as).cloned().flatten() };
+        let known = state.names.entry(told_as).or_insert_with(|| Some(recorded.clone()));
+        let same = |known: &Attribution| known.agent == recorded.agent && known.instance == recorded.instance;
+        if known.as_ref().is_some_and(|known| !same(known)) {
+            *known = None;
+        }
+        Some(recorded)
     }
 
     /// Whether the record answers this request anywhere.
@@ -164,7 +200,8 @@ impl Play {
                 exact: attempt.exact,
             });
         }
-        reply::give(&attempt, self.cassette.detail(step, &attempt), &given, self.timing).await
+        let how = (self.timing, self.cassette.is_cut_clean(step, &attempt));
+        reply::give(&attempt, self.cassette.detail(step, &attempt), &given, how).await
     }
 
     /// What is to be said of a request that the record does not answer.
@@ -192,7 +229,8 @@ impl Play {
             difference: difference::first(&step.request, &asker.asked, self.cassette.rules()),
         });
         let agent = who.agent.clone();
-        Departure { step: asker.step, agent, call: asker.call, answers: same, nearest, tool_results_only }
+        let form = self.cassette.canonical_form(&asker.asked);
+        Departure { step: asker.step, agent, call: asker.call, answers: same, nearest, tool_results_only, form }
     }
 
     /// The report so far; `due` says which records were to be served.

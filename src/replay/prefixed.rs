@@ -1,18 +1,21 @@
 //! Recorded up to a fork point, live from there: the same prefix in every arm, by construction.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use http_body_util::{BodyExt, Either};
 use hyper::Request;
 
 use super::{
     AtFork, Cassette, ForkPoint, Report, Timing,
-    play::{Play, Question, Taken},
+    play::{Play, Question, State, Taken},
     reply::Given,
 };
 use crate::{
     proxy::upstream::{Answering, Asker, SentBody, Upstream, UpstreamError},
-    trajectory::StepIndex,
+    trajectory::{AgentName, Attribution, Call, Step, StepIndex},
 };
 
 /// Answers one run from a recording up to a fork point, and from a live upstream after it. A request before the fork
@@ -23,7 +26,17 @@ pub struct Prefixed {
     fork: ForkPoint,
     /// Positions of the recorded steps that may be served.
     prefix: HashSet<usize>,
+    /// An agent that says what it is given, call by call, whatever it is asked.
+    puppet: Option<Puppet>,
     live: Arc<dyn Upstream>,
+}
+
+/// An agent whose replies are set.
+#[derive(Debug)]
+struct Puppet {
+    agent: AgentName,
+    /// By call: the position of the recorded step whose head it gets, and the body.
+    says: HashMap<Call, (usize, AtFork)>,
 }
 
 /// The fork point is not in the record.
@@ -53,10 +66,9 @@ impl Prefixed {
         let no_such_step = NoSuchStep { step: fork.step, last: steps.last().map(|step| step.step) };
         let at = steps.iter().find(|step| step.step == fork.step).ok_or(no_such_step)?;
         let (_, closed) = cassette.span(at);
-        let opened_before =
-            |(_, step): &(usize, &crate::trajectory::Step)| step.step <= fork.step || cassette.span(step).0 < closed;
+        let opened_before = |(_, step): &(usize, &Step)| step.step <= fork.step || cassette.span(step).0 < closed;
         let prefix = steps.iter().enumerate().filter(opened_before).map(|(position, _)| position).collect();
-        Ok(Self { play: Play::new(cassette), fork, prefix, live })
+        Ok(Self { play: Play::new(cassette), fork, prefix, puppet: None, live })
     }
 
     /// The same with this timing.
@@ -70,6 +82,19 @@ impl Prefixed {
     #[must_use]
     pub fn with_any_tool_results(mut self) -> Self {
         self.play.allow_any_tool_results();
+        self
+    }
+
+    /// The same with an agent that, from the fork point on, gets what is set here for its calls, whatever it asks;
+    /// calls that are not set are live. A step that the record does not have sets nothing.
+    #[must_use]
+    pub fn with_agent(mut self, agent: AgentName, says: impl IntoIterator<Item = (StepIndex, AtFork)>) -> Self {
+        let steps = self.play.cassette.steps();
+        let set = |(step, at): (StepIndex, AtFork)| {
+            let position = steps.iter().position(|recorded| recorded.step == step)?;
+            Some((steps.get(position)?.call, (position, at)))
+        };
+        self.puppet = Some(Puppet { agent, says: says.into_iter().filter_map(set).collect() });
         self
     }
 
@@ -88,6 +113,12 @@ impl Prefixed {
         if state.live.contains(&step) {
             return Course::Live;
         }
+        if let Some((position, at)) = self.set(&state, question)
+            && let Some(taken) = self.play.take_at(&mut state, question, position)
+            && let Some(course) = given(taken, &at)
+        {
+            return course;
+        }
         let taken = self.play.take(&mut state, question, |position| self.prefix.contains(&position));
         let at_fork = taken.as_ref().is_some_and(|taken| {
             self.play.cassette.steps().get(taken.position).is_some_and(|step| step.step == self.fork.step)
@@ -100,14 +131,11 @@ impl Prefixed {
             Some(mut taken) => {
                 // Attempts before the last one were the upstream's failures of that day.
                 let recorded = self.play.cassette.steps().get(taken.position);
-                if let Some(last) = recorded.and_then(crate::trajectory::Step::last_attempt) {
+                if let Some(last) = recorded.and_then(Step::last_attempt) {
                     taken.attempt = last.clone();
                 }
-                match &self.fork.at {
-                    AtFork::Recorded => return Course::Recorded(taken, Given::Upstream),
-                    AtFork::Delivered => return Course::Recorded(taken, Given::Delivered),
-                    AtFork::Instead(body) => return Course::Recorded(taken, Given::Instead(body.clone())),
-                    AtFork::Live => {}
+                if let Some(course) = given(taken, &self.fork.at) {
+                    return course;
                 }
             }
             // A branch that runs ahead of the fork point makes a call that the record has later: that call is live.
@@ -127,9 +155,33 @@ impl Prefixed {
     }
 }
 
+impl Prefixed {
+    /// What is set for a call of the agent whose replies are set.
+    fn set(&self, state: &State, question: &Question) -> Option<(usize, AtFork)> {
+        let puppet = self.puppet.as_ref().filter(|_| state.passed)?;
+        let asker = &question.asker;
+        puppet.says.get(&asker.call).filter(|_| asker.attribution.agent == puppet.agent).cloned()
+    }
+}
+
+/// What a fork point gives of a record; `None` where it asks the live upstream.
+fn given(taken: Taken, at: &AtFork) -> Option<Course> {
+    let given = match at {
+        AtFork::Recorded => Given::Upstream,
+        AtFork::Delivered => Given::Delivered,
+        AtFork::Instead(body) => Given::Instead(body.clone()),
+        AtFork::Live => return None,
+    };
+    Some(Course::Recorded(taken, given))
+}
+
 impl Upstream for Prefixed {
     fn name(&self) -> &str {
         self.live.name()
+    }
+
+    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+        self.play.recall(surface, asked, told)
     }
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {

@@ -9,7 +9,10 @@ use super::{
     play::{Play, Question},
     reply::Given,
 };
-use crate::proxy::upstream::{Answering, SentBody, Upstream, UpstreamError};
+use crate::{
+    proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
+    trajectory::Attribution,
+};
 
 /// Answers one run from a recording, and from nothing else.
 #[derive(Debug)]
@@ -46,6 +49,10 @@ impl Replayed {
 impl Upstream for Replayed {
     fn name(&self) -> &'static str {
         "replay"
+    }
+
+    fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
+        self.play.recall(surface, asked, told)
     }
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {

@@ -44,12 +44,13 @@ pub(super) enum Given {
     Instead(Bytes),
 }
 
-/// Gives a recorded attempt. Its errors are those that the exchange met then.
+/// Gives a recorded attempt. Its errors are those that the exchange met then. `cut_clean`: a fault cut it short, but
+/// its framing says that it is whole.
 pub(super) async fn give(
     attempt: &Attempt,
     detail: Option<&ExchangeDetail>,
     given: &Given,
-    timing: Timing,
+    (timing, cut_clean): (Timing, bool),
 ) -> Result<Response<ReceivedBody>, UpstreamError> {
     let asked = Instant::now();
     let at = |us: Option<u64>| asked + Duration::from_micros(us.unwrap_or_default());
@@ -64,7 +65,7 @@ pub(super) async fn give(
     };
     wait(attempt.first_byte_us.or(attempt.last_byte_us)).await;
     let cause = if matches!(given, Given::Delivered) { attempt.cause } else { Some(CloseCause::Complete) };
-    let whole = matches!(cause, Some(CloseCause::Complete | CloseCause::UpstreamTruncated));
+    let whole = cut_clean || matches!(cause, Some(CloseCause::Complete | CloseCause::UpstreamTruncated));
     let frames = frames(attempt, detail, given);
     let edited = !matches!(given, Given::Upstream) && attempt.reply_delivered.is_some();
     let body = if whole && timing == Timing::Fast {

@@ -49,6 +49,8 @@ pub enum Fit {
     Masked,
     /// The same but for results of tools, where these were allowed to differ.
     ToolResults,
+    /// Whatever was asked: the agent's replies are set.
+    Set,
 }
 
 /// A request that left the record.
@@ -66,6 +68,9 @@ pub struct Departure {
     pub nearest: Option<Nearest>,
     /// Whether nothing but results of tools differs from the nearest record.
     pub tool_results_only: bool,
+    /// The request's canonical form, which no record has.
+    #[serde(skip)]
+    pub form: String,
 }
 
 /// The record that comes nearest to a request.
@@ -83,7 +88,7 @@ pub struct Nearest {
 
 impl std::fmt::Display for Departure {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { step, agent, call, answers, nearest, tool_results_only } = self;
+        let Self { step, agent, call, answers, nearest, tool_results_only, .. } = self;
         write!(formatter, "step {step} (call {call} of `{agent}`) is not in the record")?;
         if *answers > 0 {
             return write!(formatter, ": the same request is there {answers} time(s), and each was used");

@@ -3,7 +3,7 @@
 //! A rule replaces what its pattern finds by its name and a number: equal values get equal numbers within one request,
 //! so that a request that mixes two ids up still differs. Rules are only tried where no record is equal byte for byte.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::OnceLock};
 
 use regex::Regex;
 use serde::Deserialize;
@@ -27,12 +27,20 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("path", r#"(?:/private)?(?:/tmp|/var/tmp|/var/folders)/[^\s"'`,;:)\]}>]+"#),
 ];
 
+/// Lists whose order says nothing, unless a file names others: programs that keep their tools in a set offer them in
+/// another order in each run.
+const UNORDERED: &[&str] = &["/tools"];
+
 /// Normalisation rules.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    rules: Vec<(String, Regex)>,
-    ignored: Vec<Vec<String>>,
+    volatile: Vec<(String, Regex)>,
+    ignored: Vec<Pointer>,
+    unordered: Vec<Pointer>,
 }
+
+/// The keys of a JSON pointer; `*` stands for any key or index.
+type Pointer = Vec<String>;
 
 /// Why a rules file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +111,8 @@ struct File {
     /// JSON pointers into the body that are left out of the comparison.
     #[serde(default)]
     ignore: Vec<String>,
+    /// JSON pointers to lists whose order does not count.
+    unordered: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -114,15 +124,20 @@ struct FileRule {
 
 impl Default for Rules {
     fn default() -> Self {
-        let rules = BUILT_IN.iter().filter_map(|(name, pattern)| Some(((*name).to_owned(), Regex::new(pattern).ok()?)));
-        Self { rules: rules.collect(), ignored: Vec::new() }
+        static COMPILED: OnceLock<Vec<(String, Regex)>> = OnceLock::new();
+        let rules = COMPILED.get_or_init(|| {
+            let compiled = BUILT_IN.iter().map(|(name, pattern)| Some(((*name).to_owned(), Regex::new(pattern).ok()?)));
+            compiled.flatten().collect()
+        });
+        let unordered = UNORDERED.iter().filter_map(|text| pointer(text)).collect();
+        Self { volatile: rules.clone(), ignored: Vec::new(), unordered }
     }
 }
 
 impl Rules {
     /// No rule: only the order of keys and blanks between tokens may differ.
     pub fn none() -> Self {
-        Self { rules: Vec::new(), ignored: Vec::new() }
+        Self { volatile: Vec::new(), ignored: Vec::new(), unordered: Vec::new() }
     }
 
     /// Reads a rules file. `file` is only named in errors. Own rules come before the built-in ones.
@@ -146,23 +161,30 @@ impl Rules {
             })?;
             rules.push((rule.name, pattern));
         }
-        let Rules { rules: known, .. } = Rules::default();
+        let Rules { volatile: known, .. } = Rules::default();
         for name in built_in {
             let found = known.iter().find(|(known, _)| *known == name);
             rules.push(found.cloned().ok_or(RulesError::Unknown { file: named(), name })?);
         }
-        let pointer = |pointer: String| match pointer.strip_prefix('/') {
-            Some(rest) => Ok(rest.split('/').map(|key| key.replace("~1", "/").replace("~0", "~")).collect()),
-            None => Err(RulesError::Pointer { file: named(), pointer }),
+        let pointers = |texts: Vec<String>| -> Result<Vec<Pointer>, RulesError> {
+            let read = |text: String| pointer(&text).ok_or(RulesError::Pointer { file: named(), pointer: text });
+            texts.into_iter().map(read).collect()
         };
-        let ignored = read.ignore.into_iter().map(pointer).collect::<Result<_, _>>()?;
-        Ok(Self { rules, ignored })
+        let unordered = read.unordered.map_or_else(|| Ok(Rules::default().unordered), pointers)?;
+        Ok(Self { volatile: rules, ignored: pointers(read.ignore)?, unordered })
     }
 
     /// Normalises a body's value: ignored places go, strings are masked.
     pub(super) fn apply(&self, value: &mut Value) {
         for pointer in &self.ignored {
             remove(value, pointer);
+        }
+        for pointer in &self.unordered {
+            at_each(value, pointer, &mut |value| {
+                if let Value::Array(list) = value {
+                    list.sort_by_cached_key(Value::to_string);
+                }
+            });
         }
         self.mask_strings(value, &mut HashMap::new());
     }
@@ -184,7 +206,7 @@ impl Rules {
     }
 
     fn mask(&self, text: &mut String, seen: &mut HashMap<String, usize>) {
-        for (name, pattern) in &self.rules {
+        for (name, pattern) in &self.volatile {
             if !pattern.is_match(text) {
                 continue;
             }
@@ -199,6 +221,28 @@ impl Rules {
     }
 }
 
+/// Reads a JSON pointer (RFC 6901).
+fn pointer(text: &str) -> Option<Pointer> {
+    let keys = text.strip_prefix('/')?.split('/');
+    Some(keys.map(|key| key.replace("~1", "/").replace("~0", "~")).collect())
+}
+
+/// Does something to each value that a pointer names.
+fn at_each(value: &mut Value, pointer: &[String], act: &mut dyn FnMut(&mut Value)) {
+    let Some((key, rest)) = pointer.split_first() else { return act(value) };
+    let any = key == "*";
+    match value {
+        Value::Object(map) => {
+            map.iter_mut().filter(|(name, _)| any || *name == key).for_each(|(_, value)| at_each(value, rest, act));
+        }
+        Value::Array(list) => {
+            let named = list.iter_mut().enumerate().filter(|(index, _)| any || key.parse() == Ok(*index));
+            named.for_each(|(_, value)| at_each(value, rest, act));
+        }
+        _ => {}
+    }
+}
+
 /// Removes what a pointer names; `*` stands for any key or index.
 fn remove(value: &mut Value, pointer: &[String]) {
     let Some((key, rest)) = pointer.split_first() else { return };
@@ -210,9 +254,8 @@ fn remove(value: &mut Value, pointer: &[String]) {
         }
         Value::Array(list) => {
             let named = |index: usize| any || key.parse() == Ok(index);
-            for (index, value) in list.iter_mut().enumerate().filter(|(index, _)| named(*index)) {
+            for (_, value) in list.iter_mut().enumerate().filter(|(index, _)| named(*index)) {
                 if rest.is_empty() {
-                    let _ = index;
                     *value = Value::Null;
                 } else {
                     remove(value, rest);
@@ -260,6 +303,21 @@ mod tests {
         assert_eq!(text("aaaaaaaa", "aaaaaaaa"), text("bbbbbbbb", "bbbbbbbb"));
         assert_eq!(text("aaaaaaaa", "bbbbbbbb"), text("cccccccc", "dddddddd"));
         assert_ne!(text("aaaaaaaa", "aaaaaaaa"), text("aaaaaaaa", "bbbbbbbb"));
+    }
+
+    #[test]
+    fn tools_may_be_offered_in_any_order_and_messages_may_not() {
+        let form = |tools: &[&str], messages: &[&str]| {
+            let mut value = json!({"tools": tools, "messages": messages});
+            Rules::default().apply(&mut value);
+            value
+        };
+        assert_eq!(form(&["b", "a"], &["x", "y"]), form(&["a", "b"], &["x", "y"]));
+        assert_ne!(form(&["a", "b"], &["y", "x"]), form(&["a", "b"], &["x", "y"]));
+        let rules = Rules::parse("format = 1\nunordered = []", "r.toml").expect("reads");
+        let mut value = json!({"tools": ["b", "a"]});
+        rules.apply(&mut value);
+        assert_eq!(value, json!({"tools": ["b", "a"]}));
     }
 
     #[test]

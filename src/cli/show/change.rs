@@ -80,7 +80,7 @@ fn write_blocks(before: &[(String, String)], after: &[(String, String)], out: &m
 }
 
 /// Both texts in one: `[-taken out-]` and `{+put in+}`.
-pub(super) fn words(before: &str, after: &str) -> String {
+pub(in crate::cli) fn words(before: &str, after: &str) -> String {
     let difference = TextDiff::configure().algorithm(Algorithm::Patience).diff_words(before, after);
     if difference.ratio() < ALIKE {
         return format!("{}\n{}", marked(before, "- "), marked(after, "+ "));

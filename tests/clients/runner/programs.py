@@ -10,7 +10,7 @@ import tomllib
 from itertools import pairwise
 from pathlib import Path
 
-from . import environments
+from . import environments, reruns
 
 
 def folders(root):
@@ -23,7 +23,12 @@ def test(folder, aegis, cache, report):
     interpreter = environments.python(expected["environment"], cache)
     command = [str(interpreter), "main.py"]
     report.heading(f"{folder.name}: clean")
-    clean(Case(folder, aegis, report, expected, "clean"), command)
+    case = Case(folder, aegis, report, expected, "clean")
+    clean(case, command)
+    if case.done.directory:
+        report.heading(f"{folder.name}: replayed and forked")
+        reruns.replayed(case, command)
+        reruns.forked(case, command)
     for planned in expected["planned"]:
         name = Path(planned["plan"]).stem
         report.heading(f"{folder.name}: {planned['plan']}")

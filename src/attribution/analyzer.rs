@@ -1,0 +1,181 @@
+//! An analyzer model proposes corrections (`AgenTracer`, section 3.2): minimal, local, without giving the answer away.
+//!
+//! It is asked one question a step through the proxy, as a run of its own, so every question and answer is recorded.
+//! It may be told what the verifier said and the right answer, each only where the user says so. What it proposes is
+//! checked before it is tried; what does not pass is asked for once more, then the step is left out with the reason.
+
+use std::{fmt::Write, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Bench, Corrections, Origin, TrialError, leak, trial::Line};
+use crate::{
+    proxy::upstream::Upstream,
+    replay::{AtFork, answer_text, asked_text, reworded},
+    surface::{Conversation, Format, Message, OpenaiChat, Role, Surface},
+    trajectory::{RunId, Step, Trajectory},
+};
+
+/// Longest text of a step that the analyzer is shown, in characters.
+const SHOWN: usize = 4000;
+/// Longest text of an earlier step, in characters.
+const SHOWN_EARLIER: usize = 800;
+/// How often a step is asked about.
+const TRIES: usize = 2;
+
+const INSTRUCTION: &str = "You examine one step of a failed run of a multi-agent system. Say whether this step itself \
+    introduces an error, given what its agent was asked. If it does, write the reply that the agent should have given: \
+    change as little as possible, keep its form, and correct only what this agent could have known from what it was \
+    asked. Never state the final result of the task in a step that does not compute it. Answer by the JSON schema: \
+    `wrong`, `suspicion` (0 to 1: how likely this step decides the failure), `reply` (the corrected reply, or empty), \
+    `reason` (one sentence).";
+
+/// An analyzer model.
+#[derive(Debug, Clone)]
+pub struct Analyzer {
+    /// Where it is asked.
+    pub upstream: Arc<dyn Upstream>,
+    /// Its name.
+    pub model: String,
+    /// The right answer, where it may know it.
+    pub gold: Option<String>,
+    /// What the verifier said, where it may know that.
+    pub feedback: Option<String>,
+}
+
+/// What the analyzer says of a step.
+#[derive(Debug, Deserialize)]
+struct Said {
+    wrong: bool,
+    #[serde(default)]
+    suspicion: f64,
+    #[serde(default)]
+    reply: String,
+    #[serde(default)]
+    reason: String,
+}
+
+impl Analyzer {
+    /// Asks about every step of a run; the questions are recorded as the run `own`.
+    ///
+    /// # Errors
+    /// [`TrialError`] when that run cannot be recorded. What the analyzer gets wrong is no error: the step is left out.
+    pub async fn corrections(&self, bench: &Bench, run: &Trajectory, own: &RunId) -> Result<Corrections, TrialError> {
+        let line = bench.line(own, Arc::clone(&self.upstream), "analyzer")?;
+        let mut corrections = Corrections::default();
+        for (index, step) in run.steps.iter().enumerate() {
+            let earlier = run.steps.get(..index).unwrap_or_default();
+            match self.correct(&line, step, earlier).await {
+                Ok((said, body)) => {
+                    let suspicion = Some(said.suspicion.clamp(0.0, 1.0));
+                    corrections.add(step, AtFork::Instead(body), (Origin::Analyzer, said.reason, suspicion));
+                }
+                Err(why) => {
+                    corrections.left_out.insert(step.step, why);
+                }
+            }
+        }
+        bench.hang_up(&line)?;
+        Ok(corrections)
+    }
+
+    /// A correction of a step that passes every check, or why there is none.
+    async fn correct(&self, line: &Line, step: &Step, earlier: &[Step]) -> Result<(Said, bytes::Bytes), String> {
+        let before = answer_text(step);
+        if before.is_empty() {
+            return Err("its reply has no text to correct".to_owned());
+        }
+        let mut refused = String::new();
+        for _ in 0..TRIES {
+            let said = match self.ask(line, step, earlier, &refused).await {
+                Ok(said) => said,
+                Err(why) => {
+                    refused = why;
+                    continue;
+                }
+            };
+            if !said.wrong {
+                return Err(format!("the analyzer finds nothing wrong: {}", said.reason));
+            }
+            match leak::check(&before, &said.reply, self.gold.as_deref()) {
+                Ok(()) => {
+                    let body = reworded(step, &said.reply).map_err(|error| error.to_string())?;
+                    return Ok((said, body));
+                }
+                Err(unfit) => refused = unfit.to_string(),
+            }
+        }
+        Err(format!("the analyzer gave no correction that can be used: {refused}"))
+    }
+
+    async fn ask(&self, line: &Line, step: &Step, earlier: &[Step], refused: &str) -> Result<Said, String> {
+        let question = Conversation {
+            model: self.model.clone(),
+            messages: vec![
+                Message::text_of(Role::System, INSTRUCTION),
+                Message::text_of(Role::User, self.question(step, earlier, refused)),
+            ],
+            format: Format::JsonSchema { name: "correction".to_owned(), schema: schema() },
+            ..Conversation::default()
+        };
+        let body = line.ask(OpenaiChat::compose_request(&question, Some(0.0))).await?;
+        let reply = OpenaiChat.read_reply(&body).map_err(|error| error.to_string())?;
+        let text = reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default();
+        serde_json::from_str(&text).map_err(|error| format!("its answer does not fit the schema: {error}"))
+    }
+
+    fn question(&self, step: &Step, earlier: &[Step], refused: &str) -> String {
+        let mut text = String::new();
+        if let Some(feedback) = &self.feedback {
+            let _ = write!(text, "The run failed. The verifier says: {}\n\n", shown(feedback, SHOWN_EARLIER));
+        }
+        if let Some(gold) = &self.gold {
+            let _ = write!(text, "The right final result is: {}\n\n", shown(gold, SHOWN_EARLIER));
+        }
+        for step in earlier {
+            let said = answer_text(step);
+            let _ =
+                write!(text, "Step {} by {}:\n{}\n\n", step.step, step.attribution.agent, shown(&said, SHOWN_EARLIER));
+        }
+        let (asked, said) = (asked_text(step), answer_text(step));
+        let agent = &step.attribution.agent;
+        let _ = write!(
+            text,
+            "Step {} by {agent} is to be examined. It was asked:\n{}\n\n",
+            step.step,
+            shown(&asked, SHOWN)
+        );
+        let _ = write!(text, "It replied:\n{}\n", shown(&said, SHOWN));
+        if !refused.is_empty() {
+            let _ = write!(text, "\nYour last correction could not be used: {refused}. Give another.\n");
+        }
+        text
+    }
+}
+
+fn schema() -> serde_json::Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "wrong": {"type": "boolean"},
+            "suspicion": {"type": "number"},
+            "reply": {"type": "string"},
+            "reason": {"type": "string"},
+        },
+        "required": ["wrong", "suspicion", "reply", "reason"],
+        "additionalProperties": false,
+    })
+}
+
+/// The end of a long text says more than its middle: both ends are shown.
+fn shown(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let half = most / 2;
+    let start: String = text.chars().take(half).collect();
+    let end: String = text.chars().skip(length - half).collect();
+    format!("{start}\n[…]\n{end}")
+}

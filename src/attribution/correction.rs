@@ -1,0 +1,178 @@
+//! What a step is corrected with: another reply, from a file, from a clean twin, from a model, or a fresh draw.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    replay::{AtFork, Cassette, Comparison, NoReply, as_answered_by, reworded, same_answer},
+    trajectory::{Step, StepIndex, Trajectory},
+};
+
+/// A correction of one step.
+#[derive(Debug, Clone)]
+pub struct Correction {
+    /// What its call gets instead.
+    pub at: AtFork,
+    /// Where it comes from.
+    pub source: Origin,
+    /// Why, in the words of whoever made it.
+    pub reason: String,
+    /// How likely the step is the decisive one, 0 to 1, as far as its source says so.
+    pub suspicion: Option<f64>,
+}
+
+/// Where a correction comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The user's file.
+    File,
+    /// A run of the same task that succeeded.
+    Twin,
+    /// An analyzer model.
+    Analyzer,
+    /// The live upstream, asked once more.
+    Redraw,
+}
+
+/// Corrections by step, and why others have none.
+#[derive(Debug, Clone, Default)]
+pub struct Corrections {
+    /// What there is to try.
+    pub by_step: BTreeMap<StepIndex, Correction>,
+    /// Steps that are left out, with the reason.
+    pub left_out: BTreeMap<StepIndex, String>,
+}
+
+/// Why a file of corrections cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CorrectionError {
+    /// It has another form.
+    #[error("{file}:{line}: {error}: expected {{\"step\": N, \"reply\": \"…\", \"reason\": \"…\"}}, one a line")]
+    Form {
+        /// The file.
+        file: String,
+        /// The line, 1-based.
+        line: usize,
+        /// What is wrong.
+        error: serde_json::Error,
+    },
+    /// It names a step that is not in the run.
+    #[error("{file}:{line}: step {step} is not in the run: expected 0 to {last}")]
+    NoSuchStep {
+        /// The file.
+        file: String,
+        /// The line, 1-based.
+        line: usize,
+        /// The step.
+        step: StepIndex,
+        /// The run's last step.
+        last: StepIndex,
+    },
+    /// The step's reply cannot be replaced.
+    #[error("{file}:{line}: {error}")]
+    NoReply {
+        /// The file.
+        file: String,
+        /// The line, 1-based.
+        line: usize,
+        /// Why.
+        error: NoReply,
+    },
+}
+
+/// A line of a file of corrections.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    step: StepIndex,
+    reply: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    suspicion: Option<f64>,
+}
+
+impl Corrections {
+    /// Reads a file of JSON lines. `file` is only named in errors.
+    ///
+    /// # Errors
+    /// [`CorrectionError`] with the line.
+    pub fn from_lines(text: &str, file: &str, run: &Trajectory) -> Result<Self, CorrectionError> {
+        let mut corrections = Self::default();
+        for (index, text) in text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
+            let (file, line) = (file.to_owned(), index + 1);
+            let read: Line = match serde_json::from_str(text) {
+                Ok(read) => read,
+                Err(error) => return Err(CorrectionError::Form { file, line, error }),
+            };
+            let Some(step) = run.steps.iter().find(|step| step.step == read.step) else {
+                let last = run.steps.last().map(|step| step.step).unwrap_or_default();
+                return Err(CorrectionError::NoSuchStep { file, line, step: read.step, last });
+            };
+            let body = reworded(step, &read.reply).map_err(|error| CorrectionError::NoReply { file, line, error })?;
+            corrections.add(step, AtFork::Instead(body), (Origin::File, read.reason, read.suspicion));
+        }
+        corrections.leave_out_the_rest(run, "the file has no correction for it");
+        Ok(corrections)
+    }
+
+    /// The replies of a clean twin, by agent and call.
+    pub fn from_twin(cassette: &Cassette, twin: &Trajectory) -> Self {
+        let run = &cassette.recording().trajectory;
+        let comparison = Comparison::of(run, twin, cassette.rules());
+        let mut corrections = Self::default();
+        for step in &run.steps {
+            let theirs = comparison.twin_of(step.step);
+            let theirs = theirs.and_then(|place| twin.steps.iter().find(|step| step.step == place.step));
+            let Some(theirs) = theirs else {
+                corrections.left_out.insert(step.step, "the twin has no such call".to_owned());
+                continue;
+            };
+            match as_answered_by(step, theirs) {
+                Ok(body) => {
+                    let reason = format!("the twin's step {}", theirs.step);
+                    if same_answer(step, theirs, cassette.rules()) {
+                        corrections.left_out.insert(step.step, "the twin said the same".to_owned());
+                    } else {
+                        corrections.add(step, AtFork::Instead(body), (Origin::Twin, reason, None));
+                    }
+                }
+                Err(error) => {
+                    corrections.left_out.insert(step.step, error.to_string());
+                }
+            }
+        }
+        corrections
+    }
+
+    /// Each step asked once more, of the live upstream.
+    pub fn redrawn(run: &Trajectory) -> Self {
+        let mut corrections = Self::default();
+        for step in &run.steps {
+            corrections.add(step, AtFork::Live, (Origin::Redraw, String::new(), None));
+        }
+        corrections
+    }
+
+    /// Takes a correction in. One that says what the step said anyway is no correction.
+    pub(super) fn add(&mut self, step: &Step, at: AtFork, (source, reason, suspicion): (Origin, String, Option<f64>)) {
+        let delivered = step.last_attempt().map(crate::trajectory::Attempt::delivered);
+        if let (AtFork::Instead(body), Some(delivered)) = (&at, delivered)
+            && body == delivered
+        {
+            self.left_out.insert(step.step, "the correction changes nothing".to_owned());
+            return;
+        }
+        self.by_step.insert(step.step, Correction { at, source, reason, suspicion });
+    }
+
+    fn leave_out_the_rest(&mut self, run: &Trajectory, why: &str) {
+        for step in &run.steps {
+            if !self.by_step.contains_key(&step.step) {
+                self.left_out.entry(step.step).or_insert_with(|| why.to_owned());
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! One more execution of a program, as a recorded run with an upstream of its own.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Either, Full};
+use hyper::{Request, header};
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+    task::JoinHandle,
+};
+
+use crate::{
+    launch::{Echo, Ending, Launch, LaunchError, environment, judge},
+    plan::Plan,
+    proxy::{HttpUpstream, Origin, OriginError, Proxy, ProxyError, Run, RunSetup, serve, upstream::Upstream},
+    recording::{self, RecordingError},
+    replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, Report},
+    trajectory::{Label, NoLabel, Outcome, RunId, Verdict},
+};
+
+/// Why a trial could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The proxy cannot listen.
+    #[error("cannot listen on a loopback port")]
+    Listen(#[source] std::io::Error),
+    /// The program cannot be run.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// A run cannot be opened.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    /// A run cannot be recorded.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The fork point is not in the record.
+    #[error(transparent)]
+    NoSuchStep(#[from] NoSuchStep),
+    /// We were told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// A line to another model cannot be had.
+    #[error("cannot ask the other model")]
+    Line(#[from] OriginError),
+    /// A trial ended by a defect.
+    #[error("a trial ended without a result")]
+    Lost,
+}
+
+/// A multi-agent system that can be executed again.
+pub trait System: Send + Sync {
+    /// Executes it once against the proxy at `origin` (`http://host:port`) as this run, and judges what it achieved.
+    fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, run_dir: &'a Path) -> Executing<'a>;
+}
+
+/// A system under way.
+pub type Executing<'a> = Pin<Box<dyn Future<Output = Result<(Ending, Outcome), TrialError>> + Send + 'a>>;
+
+/// A system that is a command.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Command that judges the outcome.
+    pub check: Option<String>,
+    /// Longest run time.
+    pub limit: Option<Duration>,
+    /// Where its output goes.
+    pub echo: Echo,
+    /// Whether its standard error is thrown away.
+    pub hush: bool,
+    /// The header that names the run.
+    pub run_header: String,
+    /// Becomes true when all work is to stop.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl System for Command {
+    fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, run_dir: &'a Path) -> Executing<'a> {
+        Box::pin(async move {
+            let stopped = || {
+                let mut stop = self.stop.clone();
+                async move {
+                    if stop.wait_for(|stop| *stop).await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                }
+            };
+            let launch = Launch {
+                environment: environment(origin, run, &self.run_header),
+                limit: self.limit,
+                echo: self.echo,
+                hush: self.hush,
+                input: Some(Vec::new()),
+                ..Launch::of(self.command.clone())
+            };
+            let ended = launch.run(stopped()).await?;
+            let outcome = judge(&ended, self.check.as_deref(), run_dir, stopped()).await?;
+            Ok((ended.ending, outcome))
+        })
+    }
+}
+
+/// A proxy with a system before it.
+pub struct Bench {
+    proxy: Arc<Proxy>,
+    system: Arc<dyn System>,
+    origin: String,
+    stop: Option<oneshot::Sender<()>>,
+    server: Option<JoinHandle<usize>>,
+}
+
+/// A run that was made.
+#[derive(Debug)]
+pub struct Tried {
+    /// Its id.
+    pub run: RunId,
+    /// Its directory; sealed.
+    pub dir: PathBuf,
+    /// How many steps it has.
+    pub steps: u32,
+    /// How the program ended.
+    pub ending: Ending,
+    /// What it achieved.
+    pub outcome: Outcome,
+    /// Its label, where a plan was at work.
+    pub label: Result<Label, NoLabel>,
+}
+
+/// A run whose prefix came from a record.
+#[derive(Debug)]
+pub struct Sample {
+    /// The run.
+    pub tried: Tried,
+    /// What came from where.
+    pub report: Report,
+}
+
+/// A recorded line to another model.
+pub(super) struct Line {
+    run: Arc<Run>,
+    client: HttpUpstream,
+}
+
+impl Line {
+    /// Asks, and gives the body of a good answer; else what went wrong, in words.
+    pub(super) async fn ask(&self, body: Bytes) -> Result<Bytes, String> {
+        let request = Request::post("/v1/chat/completions").header(header::CONTENT_TYPE, "application/json");
+        let request = request.body(Either::Left(Full::new(body))).map_err(|error| error.to_string())?;
+        let response = self.client.send(request).await.map_err(|error| error.to_string())?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+        if status.is_success() { Ok(body) } else { Err(format!("it answered with status {status}")) }
+    }
+}
+
+impl Bench {
+    /// Starts the proxy on a free port.
+    ///
+    /// # Errors
+    /// [`TrialError::Listen`].
+    pub async fn start(proxy: Arc<Proxy>, system: Arc<dyn System>) -> Result<Self, TrialError> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(TrialError::Listen)?;
+        let origin = format!("http://{}", listener.local_addr().map_err(TrialError::Listen)?);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
+            let _ = stopped.await;
+        }));
+        Ok(Self { proxy, system, origin, stop: Some(stop), server: Some(server) })
+    }
+
+    /// Where the proxy listens: `http://host:port`.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The live upstream.
+    pub fn live(&self) -> Arc<dyn Upstream> {
+        Arc::clone(&self.proxy.upstream)
+    }
+
+    /// Executes the system once as a run with this plan and this upstream, and seals the run.
+    ///
+    /// # Errors
+    /// [`TrialError`]; what the system comes to is no error.
+    pub async fn execute(&self, run: &RunId, setup: RunSetup) -> Result<Tried, TrialError> {
+        self.execute_unless(run, setup, || None).await
+    }
+
+    /// The same; where `void` says in the end why the run proves nothing, its outcome is unknown.
+    async fn execute_unless(
+        &self,
+        run: &RunId,
+        setup: RunSetup,
+        void: impl Fn() -> Option<String>,
+    ) -> Result<Tried, TrialError> {
+        let open = self.proxy.runs.open(run, setup)?;
+        let executed = self.system.execute(&self.origin, run, open.dir()).await;
+        self.proxy.runs.retire_run(run);
+        let executed = executed.map(|(ending, outcome)| match void() {
+            Some(evidence) => (ending, Outcome { verdict: Verdict::Unknown, reason: None, evidence }),
+            None => (ending, outcome),
+        });
+        if let Ok((_, outcome)) = &executed {
+            open.recorder.set_outcome(outcome.clone())?;
+        }
+        open.recorder.seal()?;
+        let (ending, outcome) = executed?;
+        let label = recording::label_run(open.dir())?;
+        let (dir, steps) = (open.dir().to_owned(), open.steps());
+        Ok(Tried { run: run.clone(), dir, steps, ending, outcome, label })
+    }
+
+    /// Executes the system once with a recorded prefix and a live rest.
+    ///
+    /// # Errors
+    /// [`TrialError`]; what the system comes to, a divergence included, is no error.
+    pub async fn sample(&self, run: &RunId, prefixed: Prefixed, plan: Option<Arc<Plan>>) -> Result<Sample, TrialError> {
+        let prefixed = Arc::new(prefixed);
+        let upstream: Arc<dyn Upstream> = Arc::clone(&prefixed) as Arc<dyn Upstream>;
+        let diverged = || prefixed.report().diverged.map(|departure| format!("diverged: {departure}"));
+        let tried = self.execute_unless(run, RunSetup { plan, upstream: Some(upstream) }, diverged).await?;
+        Ok(Sample { tried, report: prefixed.report() })
+    }
+
+    /// A prefix of the record before this bench's live upstream.
+    ///
+    /// # Errors
+    /// [`NoSuchStep`].
+    pub fn prefix(&self, cassette: &Arc<Cassette>, fork: ForkPoint) -> Result<Prefixed, NoSuchStep> {
+        Prefixed::new(Arc::clone(cassette), fork, self.live())
+    }
+
+    /// A line to another model, through the proxy: each question and answer is recorded as a step of `run`, by `agent`.
+    ///
+    /// # Errors
+    /// [`TrialError`] when the run cannot be recorded.
+    pub(super) fn line(&self, run: &RunId, upstream: Arc<dyn Upstream>, agent: &str) -> Result<Line, TrialError> {
+        let open = self.proxy.runs.open(run, RunSetup { plan: None, upstream: Some(upstream) })?;
+        let origin = Origin::parse(&format!("{}/r/{run}/a/{agent}/v1", self.origin), None)?;
+        let client = HttpUpstream::new(origin, Vec::new(), None, self.proxy.limits.silence_timeout)?;
+        Ok(Line { run: open, client })
+    }
+
+    /// Ends a line and seals what it recorded.
+    ///
+    /// # Errors
+    /// [`TrialError`] when it cannot be sealed.
+    pub(super) fn hang_up(&self, line: &Line) -> Result<(), TrialError> {
+        self.proxy.runs.retire_run(&line.run.id);
+        line.run.recorder.seal()?;
+        Ok(())
+    }
+
+    /// Stops the proxy.
+    pub async fn stop(mut self) {
+        drop(self.stop.take());
+        if let Some(server) = self.server.take() {
+            let _ = server.await;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `aegis diff A B`: two runs side by side, aligned by agent and call.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Exit, Failure, escape, settings, show};
+use crate::{
+    recording::{self, Recording},
+    replay::{Change, Changed, Comparison, Pair},
+};
+
+/// Options of `diff`.
+#[derive(Debug, Args)]
+pub(super) struct DiffArgs {
+    /// A run's directory.
+    #[arg(value_name = "A")]
+    a: PathBuf,
+    /// Another run's directory.
+    #[arg(value_name = "B")]
+    b: PathBuf,
+    /// TOML file of what may differ without being a difference; dates, ids and temporary paths always may.
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Show every pair that differs word by word, not only the first.
+    #[arg(long)]
+    all: bool,
+}
+
+pub(super) fn run(arguments: &DiffArgs, as_json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let rules = settings::rules(arguments.rules.as_deref())?;
+    let (a, b) = (recording::read(&arguments.a)?, recording::read(&arguments.b)?);
+    let comparison = Comparison::of(&a.trajectory, &b.trajectory, &rules);
+    let written = if as_json {
+        writeln!(out, "{}", data(&comparison, &a, &b))
+    } else {
+        write_text(arguments, &comparison, &a, &b, out)
+    };
+    written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(if comparison.is_same() { Exit::Ok } else { Exit::Finding })
+}
+
+fn data(comparison: &Comparison, a: &Recording, b: &Recording) -> serde_json::Value {
+    let pairs = comparison.pairs.iter().map(|pair| {
+        let blocks = pair.blocks.iter().map(
+            |block| json!({"place": block.place, "a": block.a, "b": block.b, "words": show::words(&block.a, &block.b)}),
+        );
+        json!({
+            "agent": pair.agent, "instance": pair.instance, "a": pair.a, "b": pair.b, "change": pair.change,
+            "blocks": blocks.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "a": {"run": a.manifest.run, "outcome": a.trajectory.outcome.verdict},
+        "b": {"run": b.manifest.run, "outcome": b.trajectory.outcome.verdict},
+        "same": comparison.is_same(),
+        "first_divergence": comparison.first,
+        "spread": comparison.spread,
+        "pairs": pairs.collect::<Vec<_>>(),
+    })
+}
+
+fn write_text(
+    arguments: &DiffArgs,
+    comparison: &Comparison,
+    a: &Recording,
+    b: &Recording,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for (name, recording) in [("a", a), ("b", b)] {
+        let verdict = format!("{:?}", recording.trajectory.outcome.verdict).to_lowercase();
+        let steps = recording.trajectory.steps.len();
+        writeln!(out, "{name}  {}  {steps} steps  outcome {verdict}", recording.manifest.run)?;
+    }
+    writeln!(out, "\n   a    b    {:<24} difference", "agent")?;
+    for (index, pair) in comparison.pairs.iter().enumerate() {
+        write_pair(pair, comparison.first == Some(index), out)?;
+    }
+    let Some(first) = comparison.first else { return writeln!(out, "\nno difference") };
+    let shown = comparison
+        .pairs
+        .iter()
+        .enumerate()
+        .filter(|(index, pair)| *index == first || (arguments.all && pair.change != Change::Same));
+    for (index, pair) in shown {
+        let which = if index == first { "first divergence: " } else { "" };
+        writeln!(out, "\n{which}{} call {}", escape(&title(pair)), call(pair))?;
+        for block in &pair.blocks {
+            writeln!(out, "-- {}\n{}", escape(&block.place), escape(&difference(block)))?;
+        }
+    }
+    if !comparison.spread.is_empty() {
+        let steps: Vec<String> = comparison.spread.iter().map(ToString::to_string).collect();
+        writeln!(out, "\nits words are quoted in b at step {}", steps.join(", "))?;
+    }
+    Ok(())
+}
+
+fn write_pair(pair: &Pair, first: bool, out: &mut dyn Write) -> io::Result<()> {
+    let step = |place: Option<crate::replay::Place>| place.map_or("-".to_owned(), |place| place.step.to_string());
+    let what = match pair.change {
+        Change::Same => "",
+        Change::Request => "request",
+        Change::Reply => "reply",
+        Change::Both => "request, reply",
+        Change::OnlyA => "only in a",
+        Change::OnlyB => "only in b",
+    };
+    let mark = if first { ">" } else { " " };
+    let line = format!("{mark}{:>3}  {:>3}    {:<24} {what}", step(pair.a), step(pair.b), title(pair));
+    writeln!(out, "{}", escape(line.trim_end()))
+}
+
+fn title(pair: &Pair) -> String {
+    if pair.instance > 0 { format!("{}#{}", pair.agent, pair.instance) } else { pair.agent.to_string() }
+}
+
+fn call(pair: &Pair) -> u32 {
+    pair.a.or(pair.b).map_or(0, |place| place.call)
+}
+
+fn difference(block: &Changed) -> String {
+    show::words(&block.a, &block.b)
+}

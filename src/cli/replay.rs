@@ -1,0 +1,221 @@
+//! `aegis replay RUN [-- CMD]`: a recording as the upstream, offline; as a server or around a command.
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::{
+    Exit, Failure, Finished, Format, Global, escape,
+    run::{interrupted, recording_exit},
+    serve::{announce, bind},
+    settings,
+};
+use crate::{
+    launch::{Echo, Ending, Launch, environment},
+    proxy::{Proxy, RunSetup, serve, upstream::Upstream},
+    recording,
+    replay::{Cassette, Fit, Replayed, Report, Timing},
+    trajectory::RunId,
+};
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+pub(super) struct ReplayArgs {
+    /// The recorded run's directory.
+    #[arg(value_name = "RUN_DIR")]
+    dir: PathBuf,
+    /// Where to listen. Port 0 takes a free one and prints it as a JSON line. With a command: 127.0.0.1:0.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// How fast recorded replies come.
+    #[arg(long, value_enum, default_value_t = Pace::Fast)]
+    timing: Pace,
+    /// Say how each request was found, and the canonical form of those that were not.
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    matching: MatchArgs,
+    /// Where the replay itself is recorded; a directory a run.
+    #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
+    log_dir: Option<PathBuf>,
+    /// Configuration; ./aegis.toml if there is one.
+    #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The name of the run that the replay makes; made if none.
+    #[arg(long, value_name = "NAME")]
+    run: Option<String>,
+    /// Seconds after which the command is ended.
+    #[arg(long, value_name = "S")]
+    timeout: Option<f64>,
+    /// The command; without one a server runs until it is told to stop.
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// What may differ in a request that is still the recorded one.
+#[derive(Debug, Clone, Args)]
+pub(super) struct MatchArgs {
+    /// TOML file of what may differ from run to run; dates, ids and temporary paths always may.
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Serve recorded replies even where tools, which run again, gave other results; such steps are flagged.
+    #[arg(long)]
+    any_tool_results: bool,
+}
+
+impl MatchArgs {
+    /// Opens a recording under these rules.
+    pub(super) fn open(&self, dir: &std::path::Path) -> Result<Arc<Cassette>, Failure> {
+        let rules = settings::rules(self.rules.as_deref())?;
+        let cassette = Cassette::open(dir)?.with_rules(rules);
+        if cassette.recording().trajectory.steps.is_empty() {
+            let error = format!("`{}` holds no step: there is nothing to replay", dir.display());
+            return Err(Failure::new(Exit::Usage, error).hint("aegis show RUN_DIR says what became of it"));
+        }
+        Ok(Arc::new(cassette))
+    }
+
+    /// Whether results of tools may differ.
+    pub(super) fn any_tool_results(&self) -> bool {
+        self.any_tool_results
+    }
+}
+
+/// How fast recorded replies come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Pace {
+    /// As fast as they can be read.
+    Fast,
+    /// Each byte when it came then.
+    Recorded,
+}
+
+pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, Failure> {
+    settings::raise_file_limit();
+    let cassette = arguments.matching.open(&arguments.dir)?;
+    let id = match &arguments.run {
+        Some(name) => RunId::parse(name).map_err(|error| Failure::new(Exit::Usage, error))?,
+        None => settings::fresh_run_id(),
+    };
+    let timing = if arguments.timing == Pace::Fast { Timing::Fast } else { Timing::Recorded };
+    let mut replayed = Replayed::new(Arc::clone(&cassette)).with_timing(timing);
+    if arguments.matching.any_tool_results {
+        replayed = replayed.with_any_tool_results();
+    }
+    let replayed = Arc::new(replayed);
+    let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
+    let proxy = settings::offline(arguments.config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
+    let limit = settings::time_limit(arguments.timeout)?;
+    let ended = settings::block_on(conduct(Arc::new(proxy), id.clone(), &replayed, arguments, limit, global))??;
+    let report = replayed.report();
+    if !global.quiet {
+        talk(&cassette, &report, arguments.explain);
+    }
+    Ok(finish(&id, &cassette, &report, ended))
+}
+
+/// Serves until the command has ended, or until we are told to stop. Says how the command ended.
+async fn conduct(
+    proxy: Arc<Proxy>,
+    id: RunId,
+    replayed: &Arc<Replayed>,
+    arguments: &ReplayArgs,
+    limit: Option<Duration>,
+    global: &Global,
+) -> Result<Option<Ending>, Failure> {
+    let own = if arguments.command.is_empty() { "127.0.0.1:8484" } else { "127.0.0.1:0" };
+    let listen = arguments.listen.as_deref().unwrap_or(own);
+    let listener = bind(listen).await?;
+    let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    let upstream: Arc<dyn Upstream> = Arc::clone(replayed) as Arc<dyn Upstream>;
+    let setup = RunSetup { plan: None, upstream: Some(upstream) };
+    let run = proxy.runs.open(&id, setup).map_err(|error| Failure::new(recording_exit(&error), error))?;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
+        let _ = stopped.await;
+    }));
+    let ending = if arguments.command.is_empty() {
+        announce(address, None, listen, &proxy, global)?;
+        interrupted().await;
+        None
+    } else {
+        let launch = Launch {
+            environment: environment(&format!("http://{address}"), &id, &proxy.identity.hints.run_header),
+            limit,
+            echo: if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout },
+            ..Launch::of(arguments.command.clone())
+        };
+        let ended = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
+        Some(ended.ending)
+    };
+    drop(stop);
+    let _ = server.await;
+    proxy.runs.retire();
+    let failed = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
+    run.recorder.seal().map_err(failed)?;
+    if !global.quiet {
+        eprintln!("run      {}  {} steps", run.dir().display(), run.steps());
+    }
+    Ok(ending)
+}
+
+/// Says what came of it, on standard error.
+fn talk(cassette: &Cassette, report: &Report, explain: bool) {
+    let steps = &cassette.recording().trajectory.steps;
+    let fits = [
+        (Fit::Bytes, "by bytes"),
+        (Fit::Canonical, "by canonical form"),
+        (Fit::Masked, "but for masked secrets"),
+        (Fit::ToolResults, "but for results of tools"),
+    ];
+    let counted = fits.map(|(fit, words)| (report.served.iter().filter(|served| served.fit == fit).count(), words));
+    let counted = counted.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+    let counted = counted.collect::<Vec<_>>().join(", ");
+    eprintln!("served   {} replies  {counted}", report.served.len());
+    if explain {
+        for served in &report.served {
+            let fit = format!("{:?}", served.fit).to_lowercase();
+            let exact = if served.exact { "" } else { "  not exact" };
+            eprintln!("         step {} ← step {} of the record  {fit}{exact}", served.step, served.recorded);
+        }
+    }
+    for missed in &report.missed {
+        eprintln!("missed   {}", escape(&missed.to_string()));
+        if explain {
+            eprintln!("         its canonical form is {}", escape(&missed.form));
+        }
+    }
+    let inexact = report.served.iter().filter(|served| !served.exact).count();
+    if inexact > 0 {
+        eprintln!(
+            "note: {inexact} replies are not exact: secrets were masked, or a body was cut, when it was recorded"
+        );
+    }
+    for number in report.unused.iter().take(20) {
+        let call = steps.iter().find(|step| step.step == *number);
+        let call = call.map(|step| format!("  call {} of {}", step.call, step.attribution.agent)).unwrap_or_default();
+        eprintln!("unused   step {number}{}", escape(&call));
+    }
+    if report.unused.len() > 20 {
+        eprintln!("unused   and {} more", report.unused.len() - 20);
+    }
+}
+
+fn finish(id: &RunId, cassette: &Cassette, report: &Report, ending: Option<Ending>) -> Finished {
+    let exit = match ending {
+        Some(Ending::Interrupted) => Exit::Signal(2),
+        _ if !report.missed.is_empty() => Exit::Finding,
+        Some(_) if report.served.is_empty() => Exit::Infrastructure,
+        None | Some(Ending::Exited(0)) => Exit::Ok,
+        Some(_) => Exit::Finding,
+    };
+    let summary = format!(
+        "{id}  {} served  {} missed  {} of {} steps unused",
+        report.served.len(),
+        report.missed.len(),
+        report.unused.len(),
+        cassette.recording().trajectory.steps.len()
+    );
+    Finished { exit, summary, data: json!({"run": id, "record": cassette.recording().manifest.run, "report": report}) }
+}

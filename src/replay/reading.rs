@@ -1,0 +1,118 @@
+//! A recorded step as text: what was asked and what was answered, in blocks that can be compared.
+
+use std::fmt::Write;
+
+use super::{Rules, canonical::Form};
+use crate::{
+    surface::{self, Message, Part, Reply, Surface},
+    trajectory::Step,
+};
+
+/// A named piece of a request or a reply, for example `messages[2] user`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) place: String,
+    pub(super) text: String,
+}
+
+/// A step in blocks.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    pub(super) request: Vec<Block>,
+    pub(super) reply: Vec<Block>,
+    /// Equal requests have equal texts here; parameters and tools count, volatile parts do not.
+    pub(super) asked: String,
+    /// The same of the reply; ids, dates and token counts of a readable reply do not count.
+    pub(super) answered: String,
+}
+
+impl Reading {
+    pub(super) fn of(step: &Step, rules: &Rules) -> Self {
+        let surface = surface_of(step);
+        let conversation = surface.and_then(|surface| surface.read_request(&step.request).ok());
+        let request = match conversation {
+            Some(conversation) => conversation.messages.iter().enumerate().map(message_block).collect(),
+            None => raw(&step.request),
+        };
+        let (reply, answered) = if let Some(read) = reply_of(step) {
+            let blocks: Vec<Block> = read.answers.iter().map(|answer| answer_block(answer, &read)).collect();
+            let mut text = String::new();
+            for block in &blocks {
+                let _ = writeln!(text, "{}\n{}", block.place, block.text);
+            }
+            let answered = rules.apply_text(&text);
+            (blocks, answered)
+        } else {
+            let body = step.last_attempt().map(|attempt| attempt.delivered().clone()).unwrap_or_default();
+            (raw(&body), Form::of(&body, rules).text())
+        };
+        let status = step.last_attempt().and_then(|attempt| attempt.status);
+        let answered = format!("{status:?} {answered}");
+        Self { request, reply, asked: Form::of(&step.request, rules).text(), answered }
+    }
+
+    /// All that was asked, as one text.
+    pub(super) fn asked_text(&self) -> String {
+        self.request.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// All that was answered, as one text.
+    pub(super) fn answered_text(&self) -> String {
+        self.reply.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// What a step was asked, as one text.
+pub fn asked_text(step: &Step) -> String {
+    Reading::of(step, &Rules::none()).asked_text()
+}
+
+/// The surface of a step, if it can be read.
+pub(super) fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
+    surface::ALL.iter().copied().find(|known| known.name() == step.surface)
+}
+
+/// What the agent got in the end, if it is a reply that can be read.
+pub(super) fn reply_of(step: &Step) -> Option<Reply> {
+    let (surface, attempt) = (surface_of(step)?, step.last_attempt()?);
+    let body = attempt.delivered();
+    let read = if attempt.streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+    read.ok().filter(|reply| !reply.answers.is_empty())
+}
+
+fn raw(body: &[u8]) -> Vec<Block> {
+    if body.is_empty() {
+        return Vec::new();
+    }
+    vec![Block { place: "body".to_owned(), text: String::from_utf8_lossy(body).into_owned() }]
+}
+
+fn message_block((index, message): (usize, &Message)) -> Block {
+    let name = message.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    let role = format!("{:?}", message.role).to_lowercase();
+    Block { place: format!("messages[{index}] {role}{name}"), text: text_of(message) }
+}
+
+fn answer_block(answer: &surface::Answer, reply: &Reply) -> Block {
+    let number = if reply.answers.len() > 1 { format!("[{}]", answer.index) } else { String::new() };
+    let ended = answer.finish_reason.as_deref().unwrap_or("no finish reason");
+    Block { place: format!("reply{number} ({ended})"), text: text_of(&answer.message) }
+}
+
+fn text_of(message: &Message) -> String {
+    let mut text = message.text();
+    for part in &message.parts {
+        if let Part::Opaque(opaque) = part {
+            let _ = write!(text, "\n[{opaque}]");
+        }
+    }
+    for call in &message.tool_calls {
+        let _ = write!(text, "\n{}({})", call.name, call.arguments);
+    }
+    text.trim_start_matches('\n').to_owned()
+}
+
+/// Whether two steps were answered the same, ids, dates and token counts aside.
+pub fn same_answer(a: &Step, b: &Step, rules: &Rules) -> bool {
+    Reading::of(a, rules).answered == Reading::of(b, rules).answered
+}

@@ -1,0 +1,209 @@
+//! Trace against systems whose decisive steps are known: how often it finds them, how often it blames another step,
+//! and what each order pays. `AEGIS_PROOF_SEEDS` says how many systems; with `--nocapture` the figures are printed.
+
+mod sources;
+mod systems;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use aegis::{
+    attribution::{
+        Bench, Budget, Corrections, Finding, LabelRule, Order, Share, StepFinding, Trace, TraceSettings, Watch,
+        false_blame, label_of,
+    },
+    identity::Identity,
+    plan,
+    proxy::{Limits, Proxy, RunSetup, RunTemplate, Runs, upstream::Upstream},
+    recording::Settings,
+    replay::Cassette,
+    simulator::Simulator,
+    trajectory::{RunId, Verdict},
+};
+
+use self::systems::{Noisy, Topology};
+
+/// A system, the agents whose replies are made wrong when it is recorded, and those that a trace is to blame.
+struct Case {
+    topology: Topology,
+    wrong: Vec<String>,
+    decisive: Vec<String>,
+}
+
+fn case(topology: Topology, wrong: &[&str], decisive: &[&str]) -> Case {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    Case { topology, wrong: owned(wrong), decisive: owned(decisive) }
+}
+
+/// The cases, one after the other as the seed goes on.
+fn case_of(seed: u64) -> Case {
+    let stage = format!("stage{}", seed / 6 % 4);
+    match seed % 6 {
+        0 => case(Topology::Chain(4), &[&stage], &[&stage]),
+        // Two errors, the second on top of the first: only the first one's correction heals.
+        1 => case(Topology::Chain(4), &["stage1", "stage3"], &["stage1"]),
+        2 => case(Topology::Branches, &["left0"], &["left0"]),
+        3 => case(Topology::Branches, &["joiner"], &["joiner"]),
+        // Two of three vote wrong: the first alone is outvoted, the second decides.
+        4 => case(Topology::Vote, &["ada", "blaise"], &["blaise"]),
+        // At the same time, both are in the record whatever happens to the other: either correction heals.
+        _ => case(Topology::ParallelVote, &["ada", "blaise"], &["ada", "blaise"]),
+    }
+}
+
+/// A failed run of the case and the bench to trace it on.
+async fn failed(case: &Case, seed: u64, noise: f64) -> (tempfile::TempDir, Arc<Bench>, Arc<Cassette>) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let simulator = Arc::new(Simulator::new(7));
+    let template = RunTemplate {
+        log_dir: dir.path().to_owned(),
+        recording: Settings::default(),
+        plan: None,
+        upstream: "simulator".to_owned(),
+    };
+    let proxy = Arc::new(Proxy {
+        identity: Identity::default(),
+        upstream: Arc::new(Noisy { inner: Arc::clone(&simulator), seed, rate: noise }),
+        runs: Runs::new(template),
+        default_run: None,
+        routes: Vec::new(),
+        allowed_hosts: Vec::new(),
+        limits: Limits::default(),
+    });
+    let bench = Arc::new(Bench::start(proxy, Arc::new(case.topology)).await.expect("a bench"));
+    let agents = case.wrong.iter().map(|agent| format!("\"{agent}\"")).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "[[injection]]\nagent = [{agents}]\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = {{ which = \"last\", by = 10 }}\n"
+    );
+    let plan = Arc::new(plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}")));
+    let run = RunId::parse("failed").expect("an id");
+    let setup = RunSetup { plan: Some(plan), upstream: Some(simulator as Arc<dyn Upstream>) };
+    let tried = bench.execute(&run, setup).await.expect("executed");
+    assert_eq!(tried.outcome.verdict, Verdict::Failure, "{:?}: {}", case.topology, tried.outcome.evidence);
+    let cassette = Arc::new(Cassette::open(&tried.dir).expect("a cassette"));
+    (dir, bench, cassette)
+}
+
+fn settings(order: Order, seed: u64, samples: u32) -> TraceSettings {
+    TraceSettings {
+        samples,
+        order,
+        first: false,
+        budget: Budget::default(),
+        jobs: 1,
+        any_tool_results: false,
+        agents: false,
+        salt: format!("proof {seed} {}", order.name()),
+    }
+}
+
+struct Silent;
+
+impl Watch for Silent {
+    fn tested(&self, _: &StepFinding) {}
+}
+
+/// What one order came to over all cases.
+#[derive(Default)]
+struct Tally {
+    found: u32,
+    cases: u32,
+    blamed_wrongly: u32,
+    without_effect: u32,
+    runs: u64,
+    calls: u64,
+    tokens: u64,
+    recorded: u64,
+}
+
+impl Tally {
+    fn add(&mut self, case: &Case, finding: &Finding) {
+        self.cases += 1;
+        let earliest = finding.earliest_flip.as_ref().map(|decisive| decisive.agent.to_string());
+        self.found += u32::from(earliest.is_some_and(|agent| case.decisive.contains(&agent)));
+        let decisive: BTreeSet<&String> = case.decisive.iter().collect();
+        let tested = finding.steps.iter().filter(|step| step.null.share.samples > 0);
+        for step in tested.filter(|step| !decisive.contains(&step.agent.to_string())) {
+            self.without_effect += 1;
+            self.blamed_wrongly += u32::from(step.blamed);
+        }
+        self.runs += finding.spent.runs;
+        self.calls += finding.spent.calls;
+        self.tokens += finding.spent.live_tokens;
+        self.recorded += finding.spent.recorded_tokens;
+    }
+
+    fn line(&self, noise: f64, order: Order) -> String {
+        let share = |successes, samples| {
+            let interval = Share { successes, samples }.wilson();
+            format!("{successes}/{samples} [{:.2}, {:.2}]", interval.low, interval.high)
+        };
+        let each = |total: u64| total / u64::from(self.cases.max(1));
+        format!(
+            "noise {noise:<5} {:<10} found {:<20} wrongly blamed {:<22} per trace: {} executions, {} calls, {} tokens live, {} recorded",
+            order.name(),
+            share(self.found, self.cases),
+            share(self.blamed_wrongly, self.without_effect),
+            each(self.runs),
+            each(self.calls),
+            each(self.tokens),
+            each(self.recorded)
+        )
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trace_finds_the_decisive_step_at_the_stated_rate() {
+    let asked = std::env::var("AEGIS_PROOF_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    let seeds = asked.unwrap_or(6);
+    let (samples, noises) = if asked.is_some() { (5, &[0.0, 0.05][..]) } else { (3, &[0.0][..]) };
+    for noise in noises.iter().copied() {
+        for order in Order::ALL {
+            let mut tally = Tally::default();
+            for seed in 0..seeds {
+                let case = case_of(seed);
+                let (_dir, bench, cassette) = failed(&case, seed, noise).await;
+                let corrections = Corrections::redrawn(&cassette.recording().trajectory);
+                let trace = Trace::new(bench, cassette, corrections, settings(*order, seed, samples));
+                tally.add(&case, &trace.run(&Silent).await.expect("traced"));
+            }
+            println!("{}", tally.line(noise, *order));
+            let least = if noise == 0.0 { 1.0 } else { 0.7 };
+            assert!(f64::from(tally.found) >= least * f64::from(tally.cases), "{}", tally.line(noise, *order));
+            let wrong = f64::from(tally.blamed_wrongly);
+            // Three standard deviations above the stated rate.
+            let stated = false_blame(samples) * f64::from(tally.without_effect);
+            assert!(wrong <= stated + 3.0 * stated.sqrt(), "{}", tally.line(noise, *order));
+            assert!(noise > 0.0 || wrong == 0.0, "{}", tally.line(noise, *order));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clean_twin_corrects_and_both_rules_name_their_step() {
+    let case = case(Topology::Chain(3), &["stage1"], &["stage1"]);
+    let (dir, bench, cassette) = failed(&case, 0, 0.0).await;
+    let twin = RunId::parse("twin").expect("an id");
+    let tried = bench.execute(&twin, RunSetup::default()).await.expect("executed");
+    assert_eq!(tried.outcome.verdict, Verdict::Success);
+    let twin = aegis::recording::read(&dir.path().join("twin")).expect("read").trajectory;
+    let corrections = Corrections::from_twin(&cassette, &twin);
+    let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
+    assert_eq!(steps, [2, 4], "what the twin said too is left out: {:?}", corrections.left_out);
+    let trace = Trace::new(Arc::clone(&bench), Arc::clone(&cassette), corrections.clone(), settings(Order::Scan, 1, 3));
+    let finding = trace.run(&Silent).await.expect("traced");
+    let label = |rule| label_of(&finding, rule).expect("a label");
+    let place = |rule| (label(rule).errors[0].error.agent.to_string(), label(rule).errors[0].error.step);
+    assert_eq!(place(LabelRule::EarliestFlip), ("stage1".to_owned(), 2));
+    assert_eq!(place(LabelRule::Commitment), ("stage2".to_owned(), 4), "the last stage could still have put it right");
+    assert_eq!(label(LabelRule::Commitment).definition, "commitment");
+
+    // A budget of calls is never exceeded, and what it cut short proves nothing.
+    let budget = Budget { calls: Some(3), runs: None };
+    let cut = TraceSettings { budget, salt: "cut".to_owned(), ..settings(Order::Scan, 1, 3) };
+    let finding = Trace::new(bench, cassette, corrections, cut).run(&Silent).await.expect("traced");
+    assert!(
+        finding.out_of_budget && finding.spent.calls <= 3 && finding.earliest_flip.is_none(),
+        "{:?}",
+        finding.spent
+    );
+}

@@ -1,0 +1,126 @@
+//! Where corrections come from: an analyzer that is asked, recorded and checked; a file; and whole agents.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use aegis::{
+    attribution::{Analyzer, Corrections, Order, Trace, TraceSettings},
+    proxy::{
+        RunSetup,
+        upstream::{Answering, ReceivedBody, SentBody, Upstream},
+    },
+    trajectory::RunId,
+};
+use http_body_util::BodyExt;
+use hyper::{Request, Response, header};
+use serde_json::json;
+
+use super::{Silent, case, failed, settings, systems::Topology};
+use crate::scripted::chat_reply;
+
+/// An analyzer that knows one thing: the first stage that adds wrongly is wrong. Its first answer gives the result
+/// away, its second is right.
+#[derive(Debug, Default)]
+struct Scripted {
+    asked: AtomicUsize,
+}
+
+impl Upstream for Scripted {
+    fn name(&self) -> &'static str {
+        "analyzer"
+    }
+
+    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        Box::pin(async move {
+            let body = request.into_body().collect().await.expect("a body").to_bytes();
+            let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+            assert_eq!(body["response_format"]["json_schema"]["name"], "correction");
+            let question = body["messages"][1]["content"].as_str().expect("text");
+            assert!(question.contains("The verifier says: expected 27"), "{question}");
+            assert!(!question.contains("corrupt") && !question.contains("FM-2.6"), "{question}");
+            let asked = self.asked.fetch_add(1, Ordering::SeqCst);
+            let (_, reply) = question.split_once("It replied:\n").expect("the step");
+            let wrong = reply.contains("ANSWER: 34");
+            let right = match reply.contains("17 + 7 = 24") {
+                _ if asked == 2 => "Step 1: 17 + 7 = 24 (apples), and in the end there are 27.\nANSWER: 24",
+                true if wrong => "Step 1: 17 + 7 = 24 (apples).\nANSWER: 24",
+                _ => "",
+            };
+            let said = json!({"wrong": wrong && !right.is_empty(), "suspicion": 0.9, "reply": right, "reason": "it adds wrongly"});
+            let mut response = Response::new(ReceivedBody::Made([chat_reply(&said.to_string()).into()].into()));
+            response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+            Ok(response)
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_analyzer_is_asked_recorded_and_checked() {
+    let case = case(Topology::Chain(3), &["stage1"], &["stage1"]);
+    let (dir, bench, cassette) = failed(&case, 0, 0.0).await;
+    let run = &cassette.recording().trajectory;
+    let upstream = Arc::new(Scripted::default());
+    let analyzer = Analyzer {
+        upstream: Arc::clone(&upstream) as Arc<dyn Upstream>,
+        model: "m".to_owned(),
+        gold: Some("27".to_owned()),
+        feedback: Some(run.outcome.evidence.clone()),
+    };
+    let own = RunId::parse("analyzer").expect("an id");
+    let corrections = analyzer.corrections(&bench, run, &own).await.expect("asked");
+    let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
+    assert_eq!(steps, [2], "{:?}", corrections.left_out);
+    assert!(corrections.left_out[&0].starts_with("the analyzer finds nothing wrong"), "{:?}", corrections.left_out);
+    let recorded = aegis::recording::read(&dir.path().join("analyzer")).expect("recorded");
+    assert_eq!(recorded.trajectory.steps.len(), upstream.asked.load(Ordering::SeqCst));
+    assert_eq!(recorded.trajectory.steps.len(), run.steps.len() + 1, "what gave the answer away was asked for again");
+    let again = String::from_utf8_lossy(&recorded.trajectory.steps[3].request).into_owned();
+    assert!(again.contains("gives the final result away"), "{again}");
+    let finding = Trace::new(bench, cassette, corrections, settings(Order::BestFirst, 3, 3)).run(&Silent).await;
+    let decisive = finding.expect("traced").earliest_flip.expect("found");
+    assert_eq!((decisive.step, decisive.agent.as_str()), (2, "stage1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_as_a_whole_are_corrected_or_emptied() {
+    let case = case(Topology::Chain(3), &["stage1"], &["stage1"]);
+    let (dir, bench, cassette) = failed(&case, 0, 0.0).await;
+    let twin = RunId::parse("twin").expect("an id");
+    bench.execute(&twin, RunSetup::default()).await.expect("executed");
+    let twin = aegis::recording::read(&dir.path().join("twin")).expect("read").trajectory;
+    let corrections = Corrections::from_twin(&cassette, &twin);
+    let settings = TraceSettings { agents: true, ..settings(Order::Scan, 4, 2) };
+    let finding = Trace::new(bench, cassette, corrections, settings).run(&Silent).await.expect("traced");
+    let effects: Vec<_> =
+        finding.agents.iter().map(|found| (found.agent.as_str(), found.replaced_by, found.effect)).collect();
+    assert!(effects.contains(&("stage1", "corrections", 1.0)), "{effects:?}");
+    assert!(effects.contains(&("stage1", "nothing", 0.0)), "without it there is no result at all: {effects:?}");
+    // Whom nobody heeds can be emptied without a difference; stage 0 was right, so what it says changes nothing.
+    for agent in ["summariser", "stage0"] {
+        let found = finding.agents.iter().filter(|found| found.agent.as_str() == agent);
+        assert!(found.clone().count() > 0 && found.clone().all(|found| found.effect <= 0.0), "{effects:?}");
+    }
+}
+
+#[test]
+fn a_file_of_corrections_says_what_is_wrong_with_it() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let case = case(Topology::Vote, &["ada", "blaise"], &["blaise"]);
+    let (_dir, bench, cassette) = runtime.block_on(failed(&case, 0, 0.0));
+    let run = &cassette.recording().trajectory;
+    let read = |text: &str| Corrections::from_lines(text, "c.jsonl", run);
+    let corrections = read("{\"step\": 1, \"reply\": \"ANSWER: 17\", \"reason\": \"adds\"}\n\n").expect("reads");
+    assert_eq!(corrections.by_step.keys().copied().collect::<Vec<_>>(), [1]);
+    assert_eq!(corrections.left_out.len(), run.steps.len() - 1);
+    for (text, expected) in [
+        ("{\"step\": 9, \"reply\": \"x\"}", "c.jsonl:1: step 9 is not in the run: expected 0 to 3"),
+        ("\n{\"step\": 0}", "c.jsonl:2: missing field `reply`"),
+        ("{\"step\": 0, \"replay\": \"x\"}", "unknown field `replay`"),
+    ] {
+        let error = read(text).expect_err("wrong").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    drop(bench);
+}

@@ -1,0 +1,174 @@
+//! Small multi-agent systems whose decisive steps are known, run in this process, over real sockets, on the simulator.
+
+use std::{fmt::Write, path::Path, sync::Arc};
+
+use aegis::{
+    attribution::{Executing, System},
+    launch::Ending,
+    proxy::upstream::{Answering, Asker, ReceivedBody, SentBody, Upstream},
+    simulator::Simulator,
+    surface::{OpenaiChat, Surface},
+    trajectory::{Outcome, Reason, RunId, Verdict},
+};
+use http_body_util::BodyExt;
+use hyper::{Request, Response};
+use serde_json::json;
+
+use crate::lab::{Client, Reply, request};
+
+/// How the agents of a system work together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topology {
+    /// Stages one after the other; after each, a summariser speaks whom nobody heeds.
+    Chain(usize),
+    /// Two chains of two stages at the same time, then one who adds both up.
+    Branches,
+    /// Three solvers one after the other, and a judge who takes the majority.
+    Vote,
+    /// The same with the solvers at the same time.
+    ParallelVote,
+}
+
+/// What each agent adds.
+const PARTS: [i64; 6] = [5, 7, 3, 9, 4, 6];
+const START: i64 = 12;
+const SOLVER: &str = "You are a solver. Solve the word problem and end with a line `ANSWER: <number>`.";
+const SUMMARISER: &str = "You are a summariser. Summarise what was said.";
+const JUDGE: &str =
+    "You are the judge of a debate. Take the answer that most debaters give and end with a line `ANSWER: <number>`.";
+
+impl Topology {
+    /// The right result.
+    fn answer(self) -> i64 {
+        match self {
+            Topology::Chain(stages) => START + PARTS[..stages].iter().sum::<i64>(),
+            Topology::Branches => 2 * START + PARTS[..4].iter().sum::<i64>(),
+            Topology::Vote | Topology::ParallelVote => START + PARTS[0],
+        }
+    }
+
+    async fn solve(self, speaker: &Speaker<'_>) -> Option<i64> {
+        match self {
+            Topology::Chain(stages) => {
+                let mut value = START;
+                for (stage, part) in PARTS[..stages].iter().enumerate() {
+                    value = speaker.adds(&format!("stage{stage}"), value, *part).await?;
+                    speaker.ask("summariser", SUMMARISER, &format!("Stage {stage} is done.")).await?;
+                }
+                Some(value)
+            }
+            Topology::Branches => {
+                let branch = async |name: &str, parts: &[i64]| {
+                    let mut value = START;
+                    for (stage, part) in parts.iter().enumerate() {
+                        value = speaker.adds(&format!("{name}{stage}"), value, *part).await?;
+                    }
+                    Some(value)
+                };
+                let (left, right) = tokio::join!(branch("left", &PARTS[..2]), branch("right", &PARTS[2..4]));
+                speaker.adds("joiner", left?, right?).await
+            }
+            Topology::Vote => {
+                let mut said = Vec::new();
+                for name in ["ada", "blaise", "carl"] {
+                    said.push((name, speaker.adds(name, START, PARTS[0]).await?));
+                }
+                speaker.judge(&said).await
+            }
+            Topology::ParallelVote => {
+                let solver = |name| speaker.adds(name, START, PARTS[0]);
+                let (a, b, c) = tokio::join!(solver("ada"), solver("blaise"), solver("carl"));
+                speaker.judge(&[("ada", a?), ("blaise", b?), ("carl", c?)]).await
+            }
+        }
+    }
+}
+
+impl System for Topology {
+    fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, _: &'a Path) -> Executing<'a> {
+        Box::pin(async move {
+            let answer = self.solve(&Speaker { origin, run }).await;
+            let verdict = if answer == Some(self.answer()) { Verdict::Success } else { Verdict::Failure };
+            let evidence = format!("expected {}, got {answer:?}", self.answer());
+            Ok((Ending::Exited(0), Outcome { verdict, reason: Some(Reason::Verifier), evidence }))
+        })
+    }
+}
+
+/// Speaks for all agents of a run.
+struct Speaker<'a> {
+    origin: &'a str,
+    run: &'a RunId,
+}
+
+impl Speaker<'_> {
+    async fn adds(&self, agent: &str, value: i64, part: i64) -> Option<i64> {
+        let task =
+            format!("Problem: Tom has {value} apples. He buys {part} more apples. How many apples does Tom have?");
+        answer_of(&self.ask(agent, SOLVER, &task).await?)
+    }
+
+    async fn judge(&self, said: &[(&str, i64)]) -> Option<i64> {
+        let mut task = "Problem: apples\n\n".to_owned();
+        for (name, value) in said {
+            let _ = write!(task, "Debater {name}:\nANSWER: {value}\n\n");
+        }
+        answer_of(&self.ask("judge", JUDGE, &format!("{task}Which answer do most give?")).await?)
+    }
+
+    async fn ask(&self, agent: &str, system: &str, user: &str) -> Option<String> {
+        let body = json!({"model": "m", "messages": [
+            {"role": "system", "content": system}, {"role": "user", "content": user},
+        ]});
+        let address = self.origin.strip_prefix("http://").and_then(|address| address.parse().ok()).expect("an address");
+        let path = format!("/r/{}/a/{agent}/v1/chat/completions", self.run);
+        let mut client = Client::connect(address).await;
+        client.send(&request("POST", &path, body.to_string().as_bytes(), "Connection: close\r\n")).await;
+        let reply: Reply = client.reply().await;
+        (reply.status == 200).then(|| reply.json()["choices"][0]["message"]["content"].as_str().map(str::to_owned))?
+    }
+}
+
+fn answer_of(text: &str) -> Option<i64> {
+    text.lines().rev().find_map(|line| line.strip_prefix("ANSWER:"))?.trim().parse().ok()
+}
+
+/// The simulator, wrong by chance: with this probability a reply's last number is off by one. The draw depends on run
+/// and step, so that a test is the same each time.
+#[derive(Debug)]
+pub struct Noisy {
+    pub inner: Arc<Simulator>,
+    pub seed: u64,
+    pub rate: f64,
+}
+
+impl Upstream for Noisy {
+    fn name(&self) -> &'static str {
+        "simulator"
+    }
+
+    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        Box::pin(async move {
+            let drawn = request.extensions().get::<Asker>().map_or(1.0, |asker| {
+                let hash = blake3::hash(format!("{} {} {}", self.seed, asker.run, asker.step).as_bytes());
+                f64::from(u32::from_be_bytes(hash.as_bytes()[..4].try_into().expect("four bytes")))
+                    / f64::from(u32::MAX)
+            });
+            let response = self.inner.send(request).await?;
+            if drawn >= self.rate {
+                return Ok(response);
+            }
+            let (mut head, body) = response.into_parts();
+            let body = body.collect().await.expect("made in this process").to_bytes();
+            let before = OpenaiChat.read_reply(&body).expect("a reply");
+            let mut after = before.clone();
+            let text = after.answers[0].message.text();
+            let wrong = answer_of(&text)
+                .map(|value| text.replace(&format!("ANSWER: {value}"), &format!("ANSWER: {}", value + 1)));
+            after.answers[0].message.set_text(wrong.unwrap_or(text));
+            let body = OpenaiChat.write_reply(&body, &before, &after).expect("written");
+            head.headers.remove(hyper::header::CONTENT_LENGTH);
+            Ok(Response::from_parts(head, ReceivedBody::Made([body].into())))
+        })
+    }
+}
