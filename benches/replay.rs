@@ -94,6 +94,7 @@ fn record(logs: &Path, requests: &[Bytes]) {
             path: "/v1/chat/completions",
             headers: &[],
             body: Some(request),
+            body_hash: None,
             at_us: u64::from(step) * 1000,
             wall: settings.clock.wall(),
         });
