@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::{Response, header};
 
 use super::{
-    Limits, ask, decode, error::ProxyError, exchange::Interrupted, headers, open_step::OpenStep, runs::Run,
+    Limits, ask, decode, error::ProxyError, exchange::Interrupted, headers, open_step::OpenStep, run::Run,
     upstream::ReceivedBody,
 };
 use crate::{

@@ -18,6 +18,7 @@ mod open_step;
 mod pool;
 mod reshape;
 mod recorded_answers;
+mod run;
 mod runs;
 mod socket;
 mod tls;
@@ -47,7 +48,8 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
 };
 pub use recorded_answers::RecordedAnswers;
-pub use runs::{Run, RunSetup, RunTemplate, Runs};
+pub use run::Run;
+pub use runs::{RunSetup, RunTemplate, Runs};
 use tokio::{net::TcpListener, sync::Semaphore};
 
 use self::{

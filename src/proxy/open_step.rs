@@ -12,7 +12,7 @@ use hyper::{HeaderMap, StatusCode};
 
 use super::{
     disturb::Breach,
-    runs::{Numbers, Run},
+    run::{Numbers, Run},
     socket::Link,
     upstream::Asker,
 };
