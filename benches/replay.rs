@@ -139,7 +139,7 @@ async fn replay(logs: &Path, cassette: Arc<Cassette>, requests: &[Bytes]) -> (Du
         allowed_hosts: Vec::new(),
         limits: Limits::default(),
     });
-    proxy.runs.open(&run, RunSetup { plan: None, upstream: Some(upstream) }).expect("opens");
+    proxy.runs.open(&run, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).expect("opens");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = tokio::spawn(serve(proxy, listener, std::future::pending()));

@@ -227,7 +227,9 @@ impl Bench {
         let prefixed = Arc::new(prefixed);
         let upstream: Arc<dyn Upstream> = Arc::clone(&prefixed) as Arc<dyn Upstream>;
         let diverged = || prefixed.report().diverged.map(|departure| format!("diverged: {departure}"));
-        let tried = self.execute_unless(run, RunSetup { plan, upstream: Some(upstream) }, diverged).await?;
+        let tried = self
+            .execute_unless(run, RunSetup { plan, upstream: Some(upstream), ..RunSetup::default() }, diverged)
+            .await?;
         Ok(Sample { tried, report: prefixed.report() })
     }
 
@@ -244,7 +246,7 @@ impl Bench {
     /// # Errors
     /// [`TrialError`] when the run cannot be recorded.
     pub(super) fn line(&self, run: &RunId, upstream: Arc<dyn Upstream>, agent: &str) -> Result<Line, TrialError> {
-        let open = self.proxy.runs.open(run, RunSetup { plan: None, upstream: Some(upstream) })?;
+        let open = self.proxy.runs.open(run, RunSetup { upstream: Some(upstream), ..RunSetup::default() })?;
         let origin = Origin::parse(&format!("{}/r/{run}/a/{agent}/v1", self.origin), None)?;
         let client = HttpUpstream::new(origin, Vec::new(), None, self.proxy.limits.silence_timeout)?;
         Ok(Line { run: open, client })

@@ -52,9 +52,9 @@ impl Judge {
     /// A judge at an upstream, within the campaign's budget.
     pub(super) fn at(upstream: Arc<dyn Upstream>, house: &Arc<House>, state: &State) -> Result<Self, CampaignError> {
         let meter = Arc::new(Meter::default());
-        let salvage = Salvage::default();
+        let salvage = Arc::<Salvage>::default();
         let (house, counted) = (Arc::clone(house), Arc::clone(&meter));
-        let metered = Metered { inner: upstream, house, meter: counted, salvage, max_calls: u64::MAX };
+        let metered = Metered { inner: upstream, house, meter: counted, salvage, max_calls: None };
         let path = state.root().join("judge.jsonl");
         let transcript = Transcript::open(&path, Some(Arc::new(metered)));
         let transcript = transcript.map_err(|source| CampaignError::Directory { path, source })?;

@@ -16,6 +16,7 @@ use super::{
     judge::{self, Left},
     metered::{Halt, Meter, Metered},
     prefix::Arm,
+    salvage::Salvage,
 };
 use crate::{
     dataset::Task,
@@ -62,9 +63,13 @@ impl Bench {
         };
         let began = Instant::now();
         let meter = Arc::new(Meter::default());
-        let arm = Arm::of(self, cell, self.metered(cell, served, system, &meter)?, &meter)?;
+        let salvage = Arc::new(self.state.salvage(&cell.run)?);
+        let metered = |inner: &Arc<dyn Upstream>, most| self.metered(inner, &meter, &salvage, most);
+        let arm = Arm::of(self, cell, metered(&served.proxy.upstream, Some(system.max_calls)), &meter)?;
         let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
-        let setup = RunSetup { plan, upstream: Some(arm.upstream()) };
+        let model = served.proxy.runs.model();
+        let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));
+        let setup = RunSetup { plan, upstream: Some(arm.upstream()), asking };
         let run = served.proxy.runs.open(&cell.run, setup)?;
         let launch = self.launch(cell, served, system, task)?;
         let (errors, directory) = (launch.errors.clone(), launch.directory.clone().unwrap_or_default());
@@ -101,21 +106,21 @@ impl Bench {
         Ok(Some(ended))
     }
 
-    /// The live upstream of a cell; what an unfinished run of it left is laid aside.
+    /// A live upstream as a cell sees it: the program's, or that of the model that manipulators ask.
     fn metered(
         &self,
-        cell: &Cell,
-        served: &Served,
-        system: &System,
+        inner: &Arc<dyn Upstream>,
         meter: &Arc<Meter>,
-    ) -> Result<Arc<dyn Upstream>, CampaignError> {
-        Ok(Arc::new(Metered {
-            inner: Arc::clone(&served.proxy.upstream),
+        salvage: &Arc<Salvage>,
+        max_calls: Option<u64>,
+    ) -> Arc<dyn Upstream> {
+        Arc::new(Metered {
+            inner: Arc::clone(inner),
             house: Arc::clone(&self.house),
             meter: Arc::clone(meter),
-            salvage: self.state.salvage(&cell.run)?,
-            max_calls: system.max_calls,
-        }))
+            salvage: Arc::clone(salvage),
+            max_calls,
+        })
     }
 
     fn launch(&self, cell: &Cell, served: &Served, system: &System, task: &Task) -> Result<Launch, CampaignError> {

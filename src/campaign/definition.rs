@@ -150,6 +150,8 @@ pub struct Planting {
     pub side: Side,
     /// The manipulator, by name.
     pub manipulator: String,
+    /// Whether a model is asked for its words.
+    pub asks_model: bool,
 }
 
 /// What may be spent; nothing given, no bound.
@@ -183,6 +185,14 @@ impl Campaign {
     pub fn asks_a_judge(&self) -> bool {
         let of_tasks = self.tasks.iter().filter_map(|task| task.check.as_ref());
         self.verify.checks.iter().chain(of_tasks).any(|check| matches!(check, Check::ModelJudge(_)))
+    }
+
+    /// The first plan for a system, by index, that lets a model rewrite messages.
+    pub fn asks_model(&self, system: usize) -> Option<&str> {
+        let fixed = self.plans.iter().filter(|fixed| fixed.systems.contains(&system) && fixed.plan.asks_model());
+        let sample = self.sample.iter().filter(|sample| sample.systems.contains(&system));
+        let drawn = sample.flat_map(|sample| &sample.templates).filter(|template| template.asks_model);
+        fixed.map(|fixed| fixed.name.as_str()).chain(drawn.map(|template| template.name.as_str())).next()
     }
 
     /// The price of a model, if one is given.

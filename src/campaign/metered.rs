@@ -65,8 +65,9 @@ pub(super) struct Metered {
     pub(super) inner: Arc<dyn Upstream>,
     pub(super) house: Arc<House>,
     pub(super) meter: Arc<Meter>,
-    pub(super) salvage: Salvage,
-    pub(super) max_calls: u64,
+    pub(super) salvage: Arc<Salvage>,
+    /// Most calls of the program, if this is what it calls: others are not counted as its own.
+    pub(super) max_calls: Option<u64>,
 }
 
 impl Meter {
@@ -130,8 +131,7 @@ impl Metered {
             Err(error) => return Err(UpstreamError::Closed(error)),
         };
         let surface = surface::for_path(parts.method.as_str(), parts.uri.path());
-        let nth = self.meter.calls.fetch_add(1, Ordering::Relaxed);
-        if nth >= self.max_calls {
+        if self.max_calls.is_some_and(|most| self.meter.calls.fetch_add(1, Ordering::Relaxed) >= most) {
             return Ok(self.refuse(Halt::Calls, surface));
         }
         if let Some(reply) = self.salvage.take(parts.uri.path(), &body) {

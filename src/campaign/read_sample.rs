@@ -116,6 +116,7 @@ fn plantings(
         let word = if *side == Side::Request { "request" } else { "response" };
         written.insert("side".to_owned(), word.into());
         let manipulator = injection.name.clone();
-        into.push(Planting { name: stem(file), injection: written, mode, side: *side, manipulator });
+        let (name, asks_model) = (stem(file), injection.asks_model());
+        into.push(Planting { name, injection: written, mode, side: *side, manipulator, asks_model });
     }
 }

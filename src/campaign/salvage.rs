@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::{Response, StatusCode, header};
 
 use crate::{
-    proxy::upstream::ReceivedBody,
+    proxy::{Asking, upstream::ReceivedBody},
     recording::{self, RecordingError},
     surface::sse,
     trajectory::CloseCause,
@@ -55,6 +55,10 @@ impl Salvage {
                     replies.entry(key(path, sent)).or_default().push_back(paid);
                 }
             }
+        }
+        for asked in recording.manipulator_questions.iter().filter(|asked| !asked.answer.is_empty()) {
+            let paid = Paid { status: 200, streamed: false, body: asked.answer.clone() };
+            replies.entry(key(Asking::PATH, &asked.question)).or_default().push_back(paid);
         }
         Ok(())
     }

@@ -128,6 +128,13 @@ impl AskingArgs {
     }
 }
 
+/// What is said where a plan needs a model and none is named.
+pub(super) fn unnamed(plan: &str) -> Failure {
+    let error = format!("{plan} lets a model rewrite messages (`rewrite_with_model`), and no model is named");
+    Failure::new(Exit::Usage, error)
+        .hint("--manipulator-upstream URL --manipulator-model NAME, or `--manipulator-upstream simulator`")
+}
+
 fn read_templates(path: &PathBuf) -> Result<Templates, Failure> {
     let name = path.display();
     let text = std::fs::read_to_string(path)

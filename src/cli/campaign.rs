@@ -10,7 +10,12 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::{
-    Config, Exit, Failure, Finished, Format, Global, progress::Shown, run::signalled, settings, settings::ProxyArgs,
+    Config, Exit, Failure, Finished, Format, Global,
+    asking::{self, AskingArgs},
+    progress::Shown,
+    run::signalled,
+    settings,
+    settings::ProxyArgs,
 };
 use crate::{
     campaign::{self, Beside, Budget, Campaign, CampaignError, Concluded, Earlier, Options, Report},
@@ -50,6 +55,8 @@ pub(super) struct CampaignArgs {
     /// PEM file of certificates to trust beside the system's.
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    asking: AskingArgs,
 }
 
 pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished, Failure> {
@@ -61,7 +68,8 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let earlier = if arguments.resume { Earlier::Resume } else { Earlier::Refuse };
     let directory = beside(&arguments.file);
     let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<_, _>>()?;
-    let begun = Begun { out, earlier, directory, only, jobs: arguments.jobs, ca_file: arguments.ca_file.clone() };
+    let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
+    let begun = Begun { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
     let out = begun.out.clone();
     let done = conduct(campaign, begun, global)?;
     let finished = done.finish();
@@ -117,6 +125,7 @@ pub(super) struct Begun {
     pub(super) only: Vec<regex::Regex>,
     pub(super) jobs: Option<std::num::NonZeroUsize>,
     pub(super) ca_file: Option<PathBuf>,
+    pub(super) asking: AskingArgs,
 }
 
 /// Runs a campaign to its end, or until a signal.
@@ -184,18 +193,23 @@ fn read(arguments: &CampaignArgs) -> Result<Campaign, Failure> {
 
 /// A proxy a system, each with the system's own configuration.
 fn proxies(campaign: &Campaign, begun: &Begun) -> Result<Vec<Proxy>, Failure> {
-    let proxy = |system: &campaign::System| {
+    let proxy = |(number, system): (usize, &campaign::System)| {
         let config = Config::parse(&system.config_text, system.config.as_deref().unwrap_or("aegis.toml"))?;
         let arguments = ProxyArgs {
             upstream: campaign.upstream.clone(),
             log_dir: Some(begun.out.join("logs")),
             simulator_seed: campaign.seed,
             ca_file: begun.ca_file.clone(),
+            asking: begun.asking.clone(),
             ..ProxyArgs::default()
         };
-        Ok(arguments.proxy_of(config, None)?.0)
+        let proxy = arguments.proxy_of(config, None)?.0;
+        match campaign.asks_model(number).filter(|_| proxy.runs.model().is_none()) {
+            Some(plan) => Err(asking::unnamed(&format!("the plan `{plan}` of system `{}`", system.name))),
+            None => Ok(proxy),
+        }
     };
-    campaign.systems.iter().map(proxy).collect()
+    campaign.systems.iter().enumerate().map(proxy).collect()
 }
 
 /// Where a model judge is asked, if the file says so.

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{
     Exit, Failure, Finished, Global,
+    asking::AskingArgs,
     campaign::{Begun, conduct},
 };
 use crate::{campaign::Earlier, demo};
@@ -32,6 +33,7 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
         only: Vec::new(),
         jobs: None,
         ca_file: None,
+        asking: AskingArgs::default(),
     };
     let done = conduct(campaign, begun, global)?;
     let mut finished = done.finish();

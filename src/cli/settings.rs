@@ -8,7 +8,11 @@ use std::{
 
 use clap::Args;
 
-use super::{Exit, Failure, asking::AskingArgs, config::Config};
+use super::{
+    Exit, Failure,
+    asking::{self, AskingArgs},
+    config::Config,
+};
 use crate::{
     plan::{self, Plan},
     proxy::{HttpUpstream, Origin, Proxy, RunTemplate, Runs, upstream::Upstream},
@@ -63,11 +67,9 @@ impl ProxyArgs {
     pub(super) fn proxy_of(&self, config: Config, run: Option<RunId>) -> Result<(Proxy, Config), Failure> {
         let plan = self.plan.as_deref().map(read_plan).transpose()?.map(Arc::new);
         let upstream = self.upstream(&config)?;
-        let asking = self.asking.asking(&config.manipulator, self.simulator_seed)?;
-        if asking.is_none() && plan.as_ref().is_some_and(|plan| plan.asks_model()) {
-            let error = "the plan lets a model rewrite messages (`rewrite_with_model`), and no model is named";
-            return Err(Failure::new(Exit::Usage, error)
-                .hint("--manipulator-upstream URL --manipulator-model NAME, or `--manipulator-upstream simulator`"));
+        let model = self.asking.asking(&config.manipulator, self.simulator_seed)?;
+        if model.is_none() && plan.as_ref().is_some_and(|plan| plan.asks_model()) {
+            return Err(asking::unnamed("the plan"));
         }
         let template = RunTemplate {
             log_dir: self.log_dir(&config),
@@ -79,8 +81,8 @@ impl ProxyArgs {
         let proxy = Proxy {
             identity: config.identity()?,
             upstream,
-            runs: match asking {
-                Some(asking) => runs.asking(asking),
+            runs: match model {
+                Some(model) => runs.asking(model),
                 None => runs,
             },
             default_run: run,

@@ -26,8 +26,6 @@ use crate::{
     trajectory::Usage,
 };
 
-/// Where questions go: the path that clients of the API use.
-const PATH: &str = "/v1/chat/completions";
 /// Longest answer that is read, in bytes.
 const ANSWER_MAX: usize = 4 << 20;
 /// Most questions of one edit: each answer of a reply may take some tries.
@@ -121,7 +119,7 @@ pub struct Spent {
 pub struct Asking {
     upstream: Arc<dyn Upstream>,
     settings: AskingSettings,
-    spent: Mutex<Spent>,
+    spent: Arc<Mutex<Spent>>,
 }
 
 /// Why there is no answer. The edit is then not made, and the step passes untouched.
@@ -148,9 +146,19 @@ struct Asked {
 }
 
 impl Asking {
+    /// Where questions go: the path that clients of the API use.
+    pub const PATH: &str = "/v1/chat/completions";
+
     /// A model behind this upstream, which speaks chat completions.
     pub fn new(upstream: Arc<dyn Upstream>, settings: AskingSettings) -> Self {
-        Self { upstream, settings, spent: Mutex::default() }
+        Self { upstream, settings, spent: Arc::default() }
+    }
+
+    /// The same model by another way, as one run sees it; both spend from one budget.
+    #[must_use]
+    pub fn by_way_of(&self, way: impl FnOnce(&Arc<dyn Upstream>) -> Arc<dyn Upstream>) -> Self {
+        let (settings, spent) = (self.settings.clone(), Arc::clone(&self.spent));
+        Self { upstream: way(&self.upstream), settings, spent }
     }
 
     /// How it is asked.
@@ -224,7 +232,7 @@ impl Asking {
     async fn send(&self, body: &Bytes) -> Result<Bytes, AskError> {
         let unreachable = |error: &dyn std::error::Error| AskError::Upstream(chain(error));
         let sent: SentBody = Either::Left(Full::new(body.clone()));
-        let request = Request::post(PATH).header(header::CONTENT_TYPE, "application/json").body(sent);
+        let request = Request::post(Self::PATH).header(header::CONTENT_TYPE, "application/json").body(sent);
         let request = request.map_err(|error| unreachable(&error))?;
         let response = self.upstream.send(request).await.map_err(|error| unreachable(&error))?;
         let (head, body) = response.into_parts();

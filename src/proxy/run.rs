@@ -98,13 +98,8 @@ pub struct Numbers {
     pub overlapping: bool,
 }
 impl Run {
-    pub(super) fn create(
-        id: RunId,
-        setup: RunSetup,
-        template: &RunTemplate,
-        asking: Option<Arc<Asking>>,
-    ) -> Result<Self, RecordingError> {
-        let RunSetup { plan, upstream } = setup;
+    pub(super) fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
+        let RunSetup { plan, upstream, asking } = setup;
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
         let mut manifest = Manifest::new(id.clone(), name, started);

@@ -42,6 +42,8 @@ pub struct RunSetup {
     pub plan: Option<Arc<Plan>>,
     /// Its upstream; without one it uses the server's.
     pub upstream: Option<Arc<dyn Upstream>>,
+    /// The model that its manipulators may ask; without one they ask the server's.
+    pub asking: Option<Arc<Asking>>,
 }
 
 /// The runs of a server.
@@ -66,6 +68,11 @@ impl Runs {
         Self { asking: Some(model), ..self }
     }
 
+    /// The model that the manipulators of all runs may ask, if there is one.
+    pub fn model(&self) -> Option<&Asking> {
+        self.asking.as_deref()
+    }
+
     /// What runs start from.
     pub fn template(&self) -> &RunTemplate {
         &self.template
@@ -76,14 +83,14 @@ impl Runs {
     /// # Errors
     /// The run is sealed, or its recording cannot be made.
     pub fn get(&self, id: &RunId) -> Result<Arc<Run>, ProxyError> {
-        self.open(id, RunSetup { plan: self.template.plan.clone(), upstream: None })
+        self.open(id, RunSetup { plan: self.template.plan.clone(), ..RunSetup::default() })
     }
 
     /// The run of that id, opened with what it has of its own if it is new.
     ///
     /// # Errors
     /// The run is sealed, or its recording cannot be made.
-    pub fn open(&self, id: &RunId, setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
+    pub fn open(&self, id: &RunId, mut setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
         let mut open = locked(&self.open);
         if let Some(run) = open.get(id) {
             return Ok(Arc::clone(run));
@@ -91,13 +98,11 @@ impl Runs {
         if locked(&self.sealed).contains(id) {
             return Err(ProxyError::Sealed(id.clone()));
         }
-        let run =
-            Arc::new(Run::create(id.clone(), setup, &self.template, self.asking.clone()).map_err(
-                |error| match error {
-                    RecordingError::Sealed { .. } => ProxyError::Sealed(id.clone()),
-                    other => ProxyError::Recording(other),
-                },
-            )?);
+        setup.asking = setup.asking.or_else(|| self.asking.clone());
+        let run = Arc::new(Run::create(id.clone(), setup, &self.template).map_err(|error| match error {
+            RecordingError::Sealed { .. } => ProxyError::Sealed(id.clone()),
+            other => ProxyError::Recording(other),
+        })?);
         open.insert(id.clone(), Arc::clone(&run));
         Ok(run)
     }

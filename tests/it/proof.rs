@@ -76,7 +76,7 @@ async fn failed(case: &Case, seed: u64, noise: f64) -> (tempfile::TempDir, Arc<B
     );
     let plan = Arc::new(plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}")));
     let run = RunId::parse("failed").expect("an id");
-    let setup = RunSetup { plan: Some(plan), upstream: Some(simulator as Arc<dyn Upstream>) };
+    let setup = RunSetup { plan: Some(plan), upstream: Some(simulator as Arc<dyn Upstream>), ..RunSetup::default() };
     let tried = bench.execute(&run, setup).await.expect("executed");
     assert_eq!(tried.outcome.verdict, Verdict::Failure, "{:?}: {}", case.topology, tried.outcome.evidence);
     let cassette = Arc::new(Cassette::open(&tried.dir).expect("a cassette"));

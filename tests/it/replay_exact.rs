@@ -39,7 +39,7 @@ async fn comes_back(name: &str, mut lab: Lab, made: &[(&str, Vec<u8>)], then: &[
     let mut again = Lab::over(Arc::clone(&wire) as Arc<dyn Upstream>, Setup::default()).await;
     let id = RunId::parse("r0").expect("an id");
     let upstream = Some(Arc::clone(&replayed) as Arc<dyn Upstream>);
-    again.proxy.runs.open(&id, RunSetup { plan: None, upstream }).expect("opens");
+    again.proxy.runs.open(&id, RunSetup { upstream, ..RunSetup::default() }).expect("opens");
     let now = calls(&again, made).await;
     for (index, (then, now)) in then.iter().zip(&now).enumerate() {
         assert_eq!((now.status, now.whole), (then.status, then.whole), "{name}, call {index}: {}", now.text());
@@ -146,7 +146,11 @@ async fn a_masked_secret_is_no_other_request() {
     let replayed = Arc::new(Replayed::new(Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a cassette"))));
     let again = Lab::over(Arc::new(Tripwire::default()), Setup::default()).await;
     let upstream = Some(Arc::clone(&replayed) as Arc<dyn Upstream>);
-    again.proxy.runs.open(&RunId::parse("r0").expect("an id"), RunSetup { plan: None, upstream }).expect("opens");
+    again
+        .proxy
+        .runs
+        .open(&RunId::parse("r0").expect("an id"), RunSetup { upstream, ..RunSetup::default() })
+        .expect("opens");
     let reply = again.post(CHAT, &body).await;
     assert!(reply.status == 200 && reply.text().contains("***"), "{}", reply.text());
     let report = replayed.report();
@@ -175,7 +179,11 @@ async fn cut_and_foreign_recordings_are_told_apart() {
     let replayed = Arc::new(Replayed::new(Arc::new(cassette)));
     let again = Lab::over(Arc::new(Tripwire::default()), Setup::default()).await;
     let upstream = Some(Arc::clone(&replayed) as Arc<dyn Upstream>);
-    again.proxy.runs.open(&RunId::parse("r0").expect("an id"), RunSetup { plan: None, upstream }).expect("opens");
+    again
+        .proxy
+        .runs
+        .open(&RunId::parse("r0").expect("an id"), RunSetup { upstream, ..RunSetup::default() })
+        .expect("opens");
     assert_eq!(again.post(CHAT, &chat("one")).await.status, 200);
     assert!(again.raw(&request("POST", CHAT, &chat("two"), "Connection: close\r\n")).await.is_empty());
     // Damaged in the middle, of a later format, or no recording at all.

@@ -5,6 +5,7 @@ mod budget;
 mod classes;
 mod proof;
 mod resume;
+mod rewriting;
 
 use std::{
     fs,

@@ -1,0 +1,50 @@
+//! Plans that let a model rewrite messages: the campaign pays for its words as for any other call.
+
+use aegis::recording;
+
+use super::{Bench, PIPELINE, backend::Backend, figure, plans, tasks};
+
+const PLAN: &str = "mast/fm-2.6-response";
+
+fn bench() -> Bench {
+    Bench::new(&format!("{}{PIPELINE}{}", tasks(1), plans(&[PLAN], "\"pipeline\"")))
+}
+
+#[tokio::test]
+async fn a_models_words_are_delivered_and_accounted_for() {
+    let backend = Backend::start().await;
+    let bench = bench();
+    let model = ["--manipulator-upstream", &backend.url, "--manipulator-model", "simulator"];
+    let arguments = [&["--upstream", backend.url.as_str()][..], &model].concat();
+    let (code, _, said) = bench.run(&[&arguments[..], &["--budget", "calls=1000"]].concat()).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(bench.report()["cost"]["spent"]["calls"].as_f64(), Some(figure(backend.calls())), "{said}");
+    let mut questions = 0;
+    for cell in bench.cells() {
+        let run = cell["run"].as_str().expect("an id");
+        let recording = recording::read(&bench.out().join("logs").join(run)).expect("a recording");
+        let (steps, asked) = (recording.trajectory.steps.len(), recording.manipulator_questions.len());
+        assert_eq!(asked > 0, cell["kind"]["cell"] == "injected", "{cell}");
+        let calls = |part: &str| cell[part]["calls"].as_f64().expect("a count");
+        assert_eq!(calls("spent") + calls("prefix"), figure(steps + asked), "{cell}");
+        questions += asked;
+    }
+    assert!(questions > 0);
+    // Bounded in the middle, it goes on where it ended: what was asked is not asked again.
+    let (again, half) = (self::bench(), format!("calls={}", backend.calls() / 2));
+    let before = backend.calls();
+    let first = again.run(&[&arguments[..], &["--jobs", "1", "--budget", &half]].concat()).await;
+    assert_eq!(first.0, Some(4), "{}", first.2);
+    let then = again.run(&[&arguments[..], &["--jobs", "1", "--resume"]].concat()).await;
+    assert_eq!((then.0, backend.calls()), (Some(0), 2 * before), "{}", then.2);
+}
+
+#[tokio::test]
+async fn without_a_model_it_is_refused_before_a_run() {
+    let bench = bench();
+    let (code, _, said) = bench.run(&["--upstream", "simulator"]).await;
+    assert_eq!((code, bench.out().exists()), (Some(2), false), "{said}");
+    assert!(said.contains("fm-2.6-response") && said.contains("--manipulator-upstream simulator"), "{said}");
+    let (code, _, said) = bench.run(&["--upstream", "simulator", "--manipulator-upstream", "simulator"]).await;
+    assert_eq!(code, Some(0), "{said}");
+}
