@@ -25,8 +25,8 @@ async fn a_models_words_are_delivered_and_accounted_for() {
         let recording = recording::read(&bench.out().join("logs").join(run)).expect("a recording");
         let (steps, asked) = (recording.trajectory.steps.len(), recording.manipulator_questions.len());
         assert_eq!(asked > 0, cell["kind"]["cell"] == "injected", "{cell}");
-        let calls = |part: &str| cell[part]["calls"].as_f64().expect("a count");
-        assert_eq!(calls("spent") + calls("prefix"), figure(steps + asked), "{cell}");
+        let calls = |part: &str| cell[part]["calls"].as_u64().expect("a count");
+        assert_eq!(calls("spent") + calls("prefix"), (steps + asked) as u64, "{cell}");
         questions += asked;
     }
     assert!(questions > 0);
