@@ -30,7 +30,7 @@ faults! {
     latency::Latency,
     slow_stream::SlowStream,
     hang::Hang,
-    refuse::Refuse,
+    refuse_connection::RefuseConnection,
     reset::Reset,
     cut::Cut,
     status::Status,

@@ -124,7 +124,7 @@ impl Check {
             if !is_request && reply.is_none() {
                 continue;
             }
-            let edited = self.told(outcome, |adaptive| {
+            let edited = self.told(&mut outcome.questions, |adaptive| {
                 let context = Context {
                     agent: &self.agent,
                     conversation: &asked,
@@ -150,17 +150,17 @@ impl Check {
         }
     }
 
-    /// Makes an edit; where it asks a model, the check's own answer is handed back, once.
-    fn told<T>(
+    /// Makes an edit; where it asks a model, the check's own answer is handed back, once. The question is noted.
+    pub(super) fn told<T>(
         &self,
-        outcome: &mut Outcome,
+        questions: &mut Vec<String>,
         edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError>,
     ) -> Result<T, String> {
         let question = match edit(Adaptive::default()) {
             Err(ManipulatorError::Ask(question)) => *question,
             other => return other.map_err(|error| error.to_string()),
         };
-        outcome.questions.push(format!("{}\n{}", question.system, question.user));
+        questions.push(format!("{}\n{}", question.system, question.user));
         let Some((text, calls)) = &self.rewrite else {
             return Err("it asks a model: give what the model answers in `rewrite`".to_owned());
         };

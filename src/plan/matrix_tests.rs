@@ -7,7 +7,7 @@ use super::{Check, Injection, Operator, parse};
 use crate::{
     manipulator::{Adaptive, Context},
     plan::{Operation, catalogue},
-    surface::{self, Answer, Conversation, Reply, Surface, SurfaceError, ToolCall},
+    surface::{self, Answer, Conversation, Message, Reply, Role, Surface, SurfaceError, Tool, ToolCall},
     trajectory::{Side, Usage},
 };
 
@@ -17,7 +17,8 @@ type Said = Vec<(String, Vec<(String, String)>)>;
 /// Plays an example on a surface: nothing where it works whole and streamed alike, otherwise why it cannot.
 fn play(surface: &dyn Surface, injection: &Injection, check: &Check) -> Result<(), String> {
     let blank = surface.read_request(surface.blank_request()).expect("a request");
-    let asked = Conversation { messages: check.messages.clone(), ..blank.clone() };
+    let tools = check.tools.iter().map(|name| Tool { name: name.clone(), ..Tool::default() }).collect();
+    let asked = Conversation { messages: check.messages.clone(), tools, ..blank.clone() };
     let body = surface.write_request(surface.blank_request(), &blank, &asked).map_err(|error| reason(&error))?;
     let asked = surface.read_request(&body).expect("what was written can be read");
     // Who carries a name has spoken before: a surface without names knows agents by their earlier answers.
@@ -32,30 +33,39 @@ fn play(surface: &dyn Surface, injection: &Injection, check: &Check) -> Result<(
     };
     match (&injection.operator, &check.answer) {
         (Operator::Manipulator { side: Side::Request, .. }, _) => {
-            let after = injection.edit_request(&asked, &context).map_err(|error| error.to_string())?;
+            let after = check
+                .told(&mut Vec::new(), |adaptive| injection.edit_request(&asked, &Context { adaptive, ..context }))?;
             let written = surface.write_request(&body, &asked, &after).map_err(|error| reason(&error))?;
             let read = surface.read_request(&written).expect("still a request");
-            assert_eq!(asked_for(&read), asked_for(&after), "{surface:?} {}", injection.name);
+            assert_eq!(asked_for(surface, &read), asked_for(surface, &after), "{surface:?} {}", injection.name);
             assert_ne!(written, body);
             Ok(())
         }
         (Operator::Manipulator { side: Side::Response, .. }, Some(answer)) => {
-            reply(surface, injection, answer, &context)
+            reply(surface, injection, (check, answer), &context)
         }
         _ => unreachable!("{} is a manipulator with an example", injection.name),
     }
 }
 
-fn reply(surface: &dyn Surface, injection: &Injection, answer: &Answer, context: &Context<'_>) -> Result<(), String> {
+fn reply(
+    surface: &dyn Surface,
+    injection: &Injection,
+    (check, answer): (&Check, &Answer),
+    context: &Context<'_>,
+) -> Result<(), String> {
+    let edit = |said: &Reply| {
+        check.told(&mut Vec::new(), |adaptive| injection.edit_reply(said, &Context { adaptive, ..*context }))
+    };
     let usage = Some(Usage { input: 9, output: 9 });
     let said = Reply { id: "chatcmpl-1".to_owned(), answers: vec![answer.clone()], usage, ..Reply::default() };
     let whole = surface.compose(&said, 1);
     let stream = surface.compose_stream(&said, 1, false).concat();
     let read = surface.read_reply(&whole).map_err(|error| error.to_string())?;
-    let after = injection.edit_reply(&read, context).map_err(|error| error.to_string())?;
+    let after = edit(&read)?;
     let written = surface.write_reply(&whole, &read, &after).map_err(|error| reason(&error))?;
     let streamed = surface.read_stream(&stream).expect("a stream");
-    let after_streamed = injection.edit_reply(&streamed, context).expect("what applies whole applies streamed");
+    let after_streamed = edit(&streamed).expect("what applies whole applies streamed");
     let written_stream = surface.write_stream(&stream, &streamed, &after_streamed).expect("the same place");
     let (whole_says, stream_says) = (surface.read_reply(&written), surface.read_stream(&written_stream));
     let (whole_says, stream_says) = (whole_says.expect("still a reply"), stream_says.expect("still a stream"));
@@ -65,8 +75,18 @@ fn reply(surface: &dyn Surface, injection: &Injection, answer: &Answer, context:
     Ok(())
 }
 
-fn asked_for(conversation: &Conversation) -> Said {
-    conversation.messages.iter().map(|m| (m.text(), calls(&m.tool_calls))).collect()
+/// What a request asks, as far as the surface can say it: who says what, which tools are on offer, the parameters.
+fn asked_for(surface: &dyn Surface, conversation: &Conversation) -> impl PartialEq + std::fmt::Debug {
+    let said = |m: &Message| (m.role, m.text(), calls(&m.tool_calls));
+    let mut messages: Vec<_> = conversation.messages.iter().map(said).collect();
+    if surface.name() == "openai_completions" {
+        // There is one prompt: what an edit adds is joined to it.
+        let texts: Vec<_> = conversation.messages.iter().map(Message::text).collect();
+        messages = vec![(Role::User, texts.join("\n\n"), Vec::new())];
+    }
+    let tools: Vec<_> = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
+    let Conversation { model, max_tokens, stop, sampling, tool_choice, .. } = conversation.clone();
+    (messages, tools, tool_choice, (model, max_tokens, stop, sampling))
 }
 
 fn answered(reply: &Reply) -> Said {

@@ -107,6 +107,37 @@ pub(super) fn set(object: &Node<'_>, members: &[Member<'_>], key: &str, value: &
     }
 }
 
+/// Takes members out of an object, each with the comma that parts it from its neighbour.
+pub(super) fn remove_members(
+    source: &str,
+    object: &Node<'_>,
+    members: &[Member<'_>],
+    keys: &[&str],
+    splices: &mut Splices,
+) {
+    let mut from = object.span().start + 1;
+    let mut kept_before = false;
+    let mut run: Option<std::ops::Range<usize>> = None;
+    for member in members {
+        let end = member.value.span().end;
+        if keys.contains(&member.key.as_ref()) {
+            run = Some(run.map_or(from, |run| run.start)..end);
+        } else {
+            if let Some(run) = run.take() {
+                // Before the first member that stays, the comma behind the run goes; else the one before it.
+                let comma =
+                    source.get(run.end..).and_then(|rest| rest.find(',')).map_or(run.end, |at| run.end + at + 1);
+                splices.replace(run.start..if kept_before { run.end } else { comma }, "");
+            }
+            kept_before = true;
+        }
+        from = end;
+    }
+    if let Some(run) = run {
+        splices.replace(run, "");
+    }
+}
+
 /// Word-wise pieces of a text, as models stream it: each word with the blanks before it.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;

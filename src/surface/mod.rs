@@ -12,6 +12,7 @@ mod openai_chat;
 mod openai_completions;
 mod openai_embeddings;
 mod openai_responses;
+mod parameters;
 mod pieces;
 mod escape;
 pub mod scan;

@@ -18,7 +18,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("latency", "{ ms = 1 }"),
     ("slow_stream", "{ frame_ms = 1 }"),
     ("hang", "{ at = { after_bytes = 40 }, at_most_s = 0.01 }"),
-    ("refuse", "{}"),
+    ("refuse_connection", "{}"),
     ("reset", "{ at = { after_bytes = 40 } }"),
     ("cut", "{ at = { after_bytes = 40 } }"),
     ("cut", "{ at = { after_frames = 5 }, clean = true, done = true }"),

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::{
     block::{self, Block},
     changes, compose,
-    request::{EXPECTED, groups},
+    request::{EXPECTED, PARAMETERS, groups},
 };
 use crate::surface::{
-    Conversation, Message, Part, Role, SurfaceError, Tool,
+    Conversation, Message, Part, Role, SurfaceError, Tool, ToolChoice,
     elements::{self, Element},
     fields::{self, string, unreadable},
     splice::{Member, Node, Splices, encode_string, member},
@@ -29,13 +29,34 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
         let list = list.ok_or_else(|| SurfaceError::NoPlace("`messages` is missing".to_owned()))?;
         write_messages(source, &list, &members, before, &rest, &mut splices)?;
     }
-    if before.tools != after.tools {
-        write_tools(source, &root, &members, before, after, &mut splices);
+    if after.tools.is_empty() && !before.tools.is_empty() {
+        fields::remove_members(source, &root, &members, &["tools", "tool_choice"], &mut splices);
+    } else {
+        if before.tools != after.tools {
+            write_tools(source, &root, &members, before, after, &mut splices);
+        }
+        if before.tool_choice != after.tool_choice {
+            fields::set(&root, &members, "tool_choice", &choice_text(&members, &after.tool_choice), &mut splices);
+        }
     }
-    if before.model != after.model {
-        fields::set(&root, &members, "model", &encode_string(&after.model), &mut splices);
-    }
+    PARAMETERS.write(&root, &members, (before, after), &mut splices)?;
     Ok(splices.apply(body))
+}
+
+/// A tool choice that goes on to say whether calls may be made side by side.
+fn choice_text(members: &[Member<'_>], choice: &ToolChoice) -> String {
+    let mut said = match choice {
+        ToolChoice::Auto => json!({"type": "auto"}),
+        ToolChoice::None => return json!({"type": "none"}).to_string(),
+        ToolChoice::Required => json!({"type": "any"}),
+        ToolChoice::Named(name) => json!({"type": "tool", "name": name}),
+    };
+    let key = "disable_parallel_tool_use";
+    let single = member(members, "tool_choice").and_then(|choice| choice.get(key)?.value::<bool>());
+    if let (Some(single), Some(said)) = (single, said.as_object_mut()) {
+        said.insert(key.to_owned(), single.into());
+    }
+    said.to_string()
 }
 
 /// The prompt of the request, if it has one.

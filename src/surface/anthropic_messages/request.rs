@@ -6,10 +6,15 @@ use super::block::{self, Block};
 use crate::surface::{
     Conversation, Format, Message, Outline, Role, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, number, owned, string, text, unreadable},
+    parameters::Parameters,
     splice::{Node, member},
 };
 
 pub(super) const EXPECTED: &str = "a messages request";
+
+/// What the parameters are called.
+pub(super) const PARAMETERS: Parameters =
+    Parameters { request: EXPECTED, longest: "max_tokens", stop: Some("stop_sequences"), seed: None };
 
 /// Reads what identity needs.
 pub(super) fn outline(body: &[u8]) -> Result<Outline<'static>, SurfaceError> {
@@ -49,6 +54,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         tool_choice: member(&members, "tool_choice").map(|v| tool_choice(&v)).unwrap_or_default(),
         max_tokens: number(&members, "max_tokens"),
         stop: member(&members, "stop_sequences").map(|v| fields::strings(&v)).unwrap_or_default(),
+        sampling: PARAMETERS.sampling(&members),
         user: metadata.iter().find(|(key, _)| key == "user_id").map(|(_, user)| user.clone()),
         metadata,
         ..Conversation::default()

@@ -100,36 +100,11 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
     parameters(&root, &members, before, after, &mut splices);
     if after.tools.is_empty() && !before.tools.is_empty() {
         // An empty offer is refused by backends, and so is a choice without one.
-        remove_members(source, &root, &members, &["tools", "tool_choice", "parallel_tool_calls"], &mut splices);
+        fields::remove_members(source, &root, &members, &["tools", "tool_choice", "parallel_tool_calls"], &mut splices);
     } else if before.tool_choice != after.tool_choice {
         fields::set(&root, &members, "tool_choice", &choice_text(&after.tool_choice), &mut splices);
     }
     Ok(splices.apply(body))
-}
-
-/// Takes members out of an object, each with the comma that parts it from its neighbour.
-fn remove_members(source: &str, object: &Node<'_>, members: &[Member<'_>], keys: &[&str], splices: &mut Splices) {
-    let mut from = object.span().start + 1;
-    let mut kept_before = false;
-    let mut run: Option<std::ops::Range<usize>> = None;
-    for member in members {
-        let end = member.value.span().end;
-        if keys.contains(&member.key.as_ref()) {
-            run = Some(run.map_or(from, |run| run.start)..end);
-        } else {
-            if let Some(run) = run.take() {
-                // Before the first member that stays, the comma behind the run goes; else the one before it.
-                let comma =
-                    source.get(run.end..).and_then(|rest| rest.find(',')).map_or(run.end, |at| run.end + at + 1);
-                splices.replace(run.start..if kept_before { run.end } else { comma }, "");
-            }
-            kept_before = true;
-        }
-        from = end;
-    }
-    if let Some(run) = run {
-        splices.replace(run, "");
-    }
 }
 
 /// Writes the parameters that differ.

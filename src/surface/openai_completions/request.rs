@@ -5,10 +5,15 @@ use bytes::Bytes;
 use crate::surface::{
     Conversation, Message, Part, Role, SurfaceError,
     fields::{self, entries, is_true, number, owned, string, text, unreadable},
+    parameters::Parameters,
     splice::{Node, Splices, encode_string, member},
 };
 
 const EXPECTED: &str = "a completion request";
+
+/// What the parameters are called.
+const PARAMETERS: Parameters =
+    Parameters { request: EXPECTED, longest: "max_tokens", stop: Some("stop"), seed: Some("seed") };
 
 /// What a prompt of token numbers is read as.
 const TOKENS: &str = "tokens";
@@ -36,6 +41,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         max_tokens: number(&members, "max_tokens"),
         stop: member(&members, "stop").map(|v| fields::strings(&v)).unwrap_or_default(),
         metadata: member(&members, "metadata").map(|v| owned(entries(&v))).unwrap_or_default(),
+        sampling: PARAMETERS.sampling(&members),
         user: string(&members, "user"),
         ..Conversation::default()
     })
@@ -69,6 +75,10 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
         if after.messages.iter().any(|message| !message.tool_calls.is_empty()) {
             return Err(no_place("a completion request has no tool calls"));
         }
+        let role = |message: &Message| before.messages.get(message.origin?).map(|old| old.role != message.role);
+        if after.messages.iter().any(|message| role(message) == Some(true)) {
+            return Err(no_place("a completion request has no roles"));
+        }
         if single {
             let texts: Vec<_> = after.messages.iter().map(Message::text).collect();
             splices.replace(prompt.span(), encode_string(&texts.join("\n\n")));
@@ -88,9 +98,7 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
     if before.tools != after.tools {
         return Err(no_place("a completion request has no tools"));
     }
-    if before.model != after.model {
-        fields::set(&root, &members, "model", &encode_string(&after.model), &mut splices);
-    }
+    PARAMETERS.write(&root, &members, (before, after), &mut splices)?;
     Ok(splices.apply(body))
 }
 

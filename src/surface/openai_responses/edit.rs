@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{
     item::{self, Item, Kind},
-    request::{EXPECTED, groups},
+    request::{EXPECTED, PARAMETERS, groups},
 };
 use crate::surface::{
-    Conversation, Message, Part, Role, SurfaceError, Tool, ToolCall,
+    Conversation, Message, Part, Role, SurfaceError, Tool, ToolCall, ToolChoice,
     elements::{self, Element},
     fields::{self, unreadable},
     splice::{Member, Node, Splices, encode_string, member},
@@ -24,13 +24,28 @@ pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) ->
     if before.messages != after.messages {
         write_messages(source, &root, &members, before, after, &mut splices);
     }
-    if before.tools != after.tools {
-        write_tools(source, &root, &members, before, after, &mut splices);
+    if after.tools.is_empty() && !before.tools.is_empty() {
+        let gone = ["tools", "tool_choice", "parallel_tool_calls"];
+        fields::remove_members(source, &root, &members, &gone, &mut splices);
+    } else {
+        if before.tools != after.tools {
+            write_tools(source, &root, &members, before, after, &mut splices);
+        }
+        if before.tool_choice != after.tool_choice {
+            fields::set(&root, &members, "tool_choice", &choice_text(&after.tool_choice), &mut splices);
+        }
     }
-    if before.model != after.model {
-        fields::set(&root, &members, "model", &encode_string(&after.model), &mut splices);
-    }
+    PARAMETERS.write(&root, &members, (before, after), &mut splices)?;
     Ok(splices.apply(body))
+}
+
+fn choice_text(choice: &ToolChoice) -> String {
+    match choice {
+        ToolChoice::Auto => "\"auto\"".to_owned(),
+        ToolChoice::None => "\"none\"".to_owned(),
+        ToolChoice::Required => "\"required\"".to_owned(),
+        ToolChoice::Named(name) => json!({"type": "function", "name": name}).to_string(),
+    }
 }
 
 fn write_messages(

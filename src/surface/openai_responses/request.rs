@@ -6,10 +6,15 @@ use super::item::{self, Item, Kind};
 use crate::surface::{
     Conversation, Format, Message, Outline, Role, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, number, owned, string, text, unreadable},
+    parameters::Parameters,
     splice::{Member, Node, member},
 };
 
 pub(super) const EXPECTED: &str = "a responses request";
+
+/// What the parameters are called.
+pub(super) const PARAMETERS: Parameters =
+    Parameters { request: EXPECTED, longest: "max_output_tokens", stop: None, seed: None };
 
 /// Members that make a request without `input` whole.
 const STANDS_IN: &[&str] = &["previous_response_id", "conversation", "prompt"];
@@ -45,7 +50,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
         metadata: member(&members, "metadata").map(|v| owned(entries(&v))).unwrap_or_default(),
         user: string(&members, "user"),
         continues: string(&members, "previous_response_id"),
-        sampling: crate::surface::Sampling::default(),
+        sampling: PARAMETERS.sampling(&members),
         thread: member(&members, "conversation")
             .and_then(|v| v.string().or_else(|| v.get("id")?.string()))
             .map(Cow::into_owned),

@@ -1,4 +1,4 @@
-//! `refuse`: nobody answers.
+//! `refuse_connection`: nobody answers.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,22 +13,22 @@ use super::{Attempts, Disturbance, Fault, Moment};
 /// [[injection]]
 /// agent = "solver"
 /// when.call = 0
-/// fault.refuse = { attempts = "first" }
+/// fault.refuse_connection = { attempts = "first" }
 ///
 /// [[check]]
 /// agent = "solver"
 /// messages = ["user: What is 12 + 30?"]
-/// expect_fault = "refuse"
+/// expect_fault = "refuse_connection"
 /// ```
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Refuse {
+pub struct RefuseConnection {
     /// Which tries of a call are met.
     #[serde(default)]
     pub attempts: Attempts,
 }
 
-impl Fault for Refuse {
+impl Fault for RefuseConnection {
     fn disturb(&self, _: u64, attempt: u32) -> Option<Disturbance> {
         let closed = Disturbance::Cut { at: Moment::BeforeRequest, clean: false, end_marker: false };
         self.attempts.include(attempt).then_some(closed)
