@@ -5,6 +5,7 @@ use std::{
     collections::VecDeque,
     fmt,
     future::poll_fn,
+    os::fd::{AsRawFd, RawFd},
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
@@ -44,6 +45,8 @@ struct Wire {
     sender: SendRequest<SentBody>,
     /// What moves bytes; `None` once the connection is over.
     driver: Option<Pin<Box<Driver>>>,
+    /// The socket, which the driver owns.
+    socket: RawFd,
 }
 
 /// A request that got no answer, and itself where it can be sent again: the connection had ended before.
@@ -77,15 +80,19 @@ impl Pool {
         let mut connector = self.connector.clone();
         poll_fn(|context| connector.poll_ready(context)).await?;
         let stream = connector.call(self.origin.clone()).await?;
+        let socket = match &stream {
+            MaybeHttpsStream::Http(plain) => plain.inner().as_raw_fd(),
+            MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner().inner().as_raw_fd(),
+        };
         let (sender, driver) = http1::Builder::new().preserve_header_case(true).handshake(stream).await?;
-        Ok(Wire { sender, driver: Some(Box::pin(driver)) })
+        Ok(Wire { sender, driver: Some(Box::pin(driver)), socket })
     }
 
     /// The idle connection that was used last, if it is still open.
     fn take(&self) -> Option<Wire> {
         loop {
             let (mut wire, since) = self.idle().pop_back()?;
-            if since.elapsed() < IDLE_TIMEOUT && wire.is_idle() {
+            if since.elapsed() < IDLE_TIMEOUT && !wire.is_closed_by_peer() && wire.is_idle() {
                 return Some(wire);
             }
         }
@@ -141,6 +148,16 @@ impl Wire {
                 let unsent = error.take_message();
                 Err(Unanswered(error.into_error(), unsent))
             }
+        }
+    }
+
+    /// Whether the upstream has closed it. The system is asked itself: nobody has waited for the socket since it went
+    /// idle, so the runtime may not have heard.
+    fn is_closed_by_peer(&self) -> bool {
+        use nix::sys::socket::{MsgFlags, recv};
+        match recv(self.socket, &mut [0], MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT) {
+            Ok(length) => length == 0,
+            Err(error) => error != nix::errno::Errno::EAGAIN,
         }
     }
 
