@@ -155,7 +155,9 @@ impl Tally {
 async fn trace_finds_the_decisive_step_at_the_stated_rate() {
     let asked = std::env::var("AEGIS_PROOF_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let seeds = asked.unwrap_or(6);
-    let (samples, noises) = if asked.is_some() { (5, &[0.0, 0.05][..]) } else { (3, &[0.0][..]) };
+    // The rate is stated for five samples; with three, bisection misses about one in six.
+    let samples = 5;
+    let noises = if asked.is_some() { &[0.0, 0.05][..] } else { &[0.0][..] };
     for noise in noises.iter().copied() {
         for order in Order::ALL {
             let mut tally = Tally::default();
