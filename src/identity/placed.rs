@@ -13,7 +13,7 @@ pub struct Placed {
     pub run: RunId,
     /// What told it.
     pub source: RunSource,
-    /// The request's number, for [`Lineage::opened`] and [`Lineage::served`].
+    /// The request's number, for [`Lineage::opened`](super::Lineage::opened) and [`Lineage::served`](super::Lineage::served).
     pub exchange: u64,
 }
 
