@@ -7,6 +7,7 @@
 mod anthropic_messages;
 pub mod conversation;
 mod elements;
+mod escape;
 mod fields;
 mod openai_chat;
 mod openai_completions;
@@ -14,9 +15,8 @@ mod openai_embeddings;
 mod openai_responses;
 mod parameters;
 mod pieces;
-mod escape;
-pub mod scan;
 mod said;
+pub mod scan;
 pub mod splice;
 pub mod sse;
 

@@ -4,9 +4,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
-use super::{Message, Part, Role, ToolCall, fields, openai_chat, splice::Node};
+use super::{Message, Part, Role, ToolCall, fields, openai_chat, scan, splice::Node};
 
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +21,7 @@ pub struct Said<'a> {
 /// What a message holds: as it was written, or as it was read.
 #[derive(Debug, Clone)]
 enum Content<'a> {
-    Raw { text: Option<&'a RawValue>, calls: Option<&'a RawValue> },
+    Raw { text: Option<&'a [u8]>, calls: Option<&'a [u8]> },
     Read { text: String, calls: Vec<ToolCall> },
 }
 
@@ -39,8 +37,8 @@ impl<'a> Said<'a> {
         role: Role,
         name: Option<Cow<'a, str>>,
         answers_call: Option<Cow<'a, str>>,
-        text: Option<&'a RawValue>,
-        calls: Option<&'a RawValue>,
+        text: Option<&'a [u8]>,
+        calls: Option<&'a [u8]>,
     ) -> Self {
         Self { role, name, answers_call, content: Content::Raw { text, calls } }
     }
@@ -58,7 +56,7 @@ impl<'a> Said<'a> {
     /// Whether the message makes tool calls.
     pub fn has_calls(&self) -> bool {
         match &self.content {
-            Content::Raw { calls, .. } => calls.is_some_and(|calls| calls.get().len() > 4),
+            Content::Raw { calls, .. } => calls.is_some_and(|calls| calls.len() > 4),
             Content::Read { calls, .. } => !calls.is_empty(),
         }
     }
@@ -66,7 +64,7 @@ impl<'a> Said<'a> {
     /// About how many bytes of text the message holds, without reading it.
     pub fn size(&self) -> usize {
         match &self.content {
-            Content::Raw { text, calls } => [text, calls].into_iter().flatten().map(|raw| raw.get().len()).sum(),
+            Content::Raw { text, calls } => [text, calls].into_iter().flatten().map(|raw| raw.len()).sum(),
             Content::Read { text, calls } => text.len() + calls.iter().map(|call| call.arguments.len()).sum::<usize>(),
         }
     }
@@ -79,7 +77,7 @@ impl<'a> Said<'a> {
         hasher.update(self.answers_call.as_deref().unwrap_or_default().as_bytes());
         match &self.content {
             Content::Raw { text, calls } => {
-                [text, calls].into_iter().flatten().for_each(|raw| hasher.update(raw.get().as_bytes()));
+                [text, calls].into_iter().flatten().for_each(|raw| hasher.update(raw));
             }
             Content::Read { text, calls } => {
                 hasher.update(text.as_bytes());
@@ -106,7 +104,8 @@ impl Content<'_> {
     fn calls(&self) -> Cow<'_, [ToolCall]> {
         match self {
             Content::Raw { calls, .. } => {
-                Cow::Owned(calls.map(|raw| openai_chat::tool_calls(&Node::detached(raw))).unwrap_or_default())
+                let calls = calls.and_then(|raw| Node::parse(raw).ok());
+                Cow::Owned(calls.map(|calls| openai_chat::tool_calls(&calls)).unwrap_or_default())
             }
             Content::Read { calls, .. } => Cow::Borrowed(calls),
         }
@@ -125,9 +124,9 @@ impl From<&Message> for Said<'static> {
 }
 
 /// The text of a message's content: a string, or the text parts of a list.
-pub(super) fn text_of(content: &RawValue) -> Cow<'_, str> {
-    super::splice::decode_string(content.get()).unwrap_or_else(|| {
-        let parts = fields::parts(&Node::detached(content));
+pub(super) fn text_of(content: &[u8]) -> Cow<'_, str> {
+    scan::string(content).unwrap_or_else(|| {
+        let parts = Node::parse(content).map(|node| fields::parts(&node)).unwrap_or_default();
         let texts: Vec<_> = parts.iter().filter_map(Part::as_text).collect();
         Cow::Owned(texts.join("\n"))
     })

@@ -47,11 +47,6 @@ impl<'a> Node<'a> {
         Ok(Self { raw: raw.get(), start: span.start + offset(text, raw.get()) })
     }
 
-    /// A value read elsewhere, for reading only: its span means nothing.
-    pub fn detached(raw: &'a RawValue) -> Self {
-        Self { raw: raw.get(), start: 0 }
-    }
-
     /// Where the value stands in the source.
     pub fn span(&self) -> Range<usize> {
         self.start..self.start + self.raw.len()

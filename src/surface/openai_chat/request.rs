@@ -3,50 +3,69 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::message;
 use crate::surface::{
     Conversation, Format, Message, Outline, Role, Said, Sampling, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, owned, unreadable},
     said::text_of,
-    splice::{Member, Node, Splices, decode_string, encode_string, member},
+    scan,
+    splice::{Member, Node, Splices, encode_string, member},
 };
 
 const EXPECTED: &str = "a chat completion request";
 
-/// Reads what identity needs. A body with duplicate keys is read whole instead.
+/// Reads what identity needs, skipping what it does not. The last of equal keys counts.
 pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
-    let Ok(raw) = serde_json::from_slice::<RawRequest<'_>>(body) else {
-        return read(body).map(|conversation| Outline::from(&conversation));
-    };
-    let mut outline = Outline {
-        model: raw.model.and_then(string).unwrap_or_default(),
-        user: raw.user.and_then(string),
-        tools: raw.tools.map(tool_names).unwrap_or_default(),
-        metadata: raw.metadata.map(|raw| entries(&at_zero(raw))).unwrap_or_default(),
-        tool_text: raw.tools.map(|tools| tools.get().into()).unwrap_or_default(),
-        format: raw.response_format.map(format_name).unwrap_or_default(),
-        said: Vec::with_capacity(raw.messages.len()),
-        ..Outline::default()
-    };
-    for raw in &raw.messages {
-        let role = fields::role(raw.role.and_then(string).as_deref());
-        let name = raw.name.and_then(string);
-        outline.quotes.extend(raw.tool_calls.map(call_ids).unwrap_or_default());
-        outline.quotes.extend(raw.tool_call_id.and_then(string));
-        match role {
-            Role::System | Role::Developer => {
-                outline.prompts.push(raw.content.map(text_of).unwrap_or_default());
-                outline.names.extend(name.clone());
+    let mut outline = Outline::default();
+    let mut messages = None;
+    for (key, value) in scan::members(body) {
+        match key.as_ref() {
+            "model" => outline.model = scan::string(value).unwrap_or_default(),
+            "user" => outline.user = scan::string(value),
+            "tools" => {
+                outline.tools = scan::elements(value).filter_map(tool_name).collect();
+                outline.tool_text = std::str::from_utf8(value).unwrap_or_default().into();
             }
-            Role::User if outline.first_user.is_none() => outline.first_user = raw.content.map(text_of),
+            "metadata" => outline.metadata = metadata(value),
+            "response_format" => outline.format = format_name(value),
+            "messages" if value.starts_with(b"[") => messages = Some(value),
             _ => {}
         }
-        outline.said.push(Said::raw(role, name, raw.tool_call_id.and_then(string), raw.content, raw.tool_calls));
     }
+    if !body.trim_ascii_end().ends_with(b"}") {
+        return Err(unreadable(EXPECTED, "the object does not end"));
+    }
+    let messages = messages.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
+    scan::elements(messages).for_each(|message| hear(message, &mut outline));
     Ok(outline)
+}
+
+/// Takes one message into the outline.
+fn hear<'a>(message: &'a [u8], outline: &mut Outline<'a>) {
+    let (mut role, mut name, mut answers, mut content, mut calls) = (None, None, None, None, None);
+    for (key, value) in scan::members(message) {
+        match key.as_ref() {
+            "role" => role = scan::string(value),
+            "name" => name = scan::string(value),
+            "tool_call_id" => answers = scan::string(value),
+            "content" => content = Some(value),
+            "tool_calls" => calls = Some(value),
+            _ => {}
+        }
+    }
+    let role = fields::role(role.as_deref());
+    outline.quotes.extend(calls.into_iter().flat_map(scan::elements).filter_map(|call| named(call, "id")));
+    outline.quotes.extend(answers.clone());
+    match role {
+        Role::System | Role::Developer => {
+            outline.prompts.push(content.map(text_of).unwrap_or_default());
+            outline.names.extend(name.clone());
+        }
+        Role::User if outline.first_user.is_none() => outline.first_user = content.map(text_of),
+        _ => {}
+    }
+    outline.said.push(Said::raw(role, name, answers, content, calls));
 }
 
 /// Reads the whole view.
@@ -224,49 +243,15 @@ fn tool_choice(node: &Node<'_>) -> ToolChoice {
     }
 }
 
-/// The members that the outline looks at; all others are skipped.
-#[derive(Deserialize)]
-struct RawRequest<'a> {
-    #[serde(borrow, default)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow)]
-    messages: Vec<RawMessage<'a>>,
-    #[serde(borrow, default)]
-    tools: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    response_format: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    metadata: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    user: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct RawMessage<'a> {
-    #[serde(borrow, default)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    tool_call_id: Option<&'a RawValue>,
-}
-
-fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    decode_string(raw.get())
-}
-
-/// A raw value as a node whose spans nobody uses.
-fn at_zero(raw: &RawValue) -> Node<'_> {
-    Node::detached(raw)
+/// A string member of a raw object.
+fn named<'a>(object: &'a [u8], key: &str) -> Option<Cow<'a, str>> {
+    let (_, value) = scan::members(object).filter(|(name, _)| name == key).last()?;
+    scan::string(value)
 }
 
 /// What a required shape is called.
-fn format_name(raw: &RawValue) -> Cow<'_, str> {
-    let node = at_zero(raw);
+fn format_name(raw: &[u8]) -> Cow<'_, str> {
+    let Ok(node) = Node::parse(raw) else { return Cow::Borrowed("") };
     match node.get("type").and_then(|kind| kind.string()) {
         Some(kind) if kind == "json_schema" => {
             node.get("json_schema").and_then(|schema| schema.get("name")).and_then(|name| name.string()).unwrap_or(kind)
@@ -276,27 +261,11 @@ fn format_name(raw: &RawValue) -> Cow<'_, str> {
     }
 }
 
-fn tool_names(tools: &RawValue) -> Vec<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct RawTool<'a> {
-        #[serde(borrow, default)]
-        function: Option<RawFunction<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct RawFunction<'a> {
-        #[serde(borrow, default)]
-        name: Option<&'a RawValue>,
-    }
-    let tools = serde_json::from_str::<Vec<RawTool<'_>>>(tools.get()).unwrap_or_default();
-    tools.into_iter().filter_map(|tool| tool.function?.name.and_then(string)).collect()
+fn tool_name(tool: &[u8]) -> Option<Cow<'_, str>> {
+    let (_, function) = scan::members(tool).filter(|(key, _)| key == "function").last()?;
+    named(function, "name")
 }
 
-fn call_ids(calls: &RawValue) -> Vec<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct RawCall<'a> {
-        #[serde(borrow, default)]
-        id: Option<&'a RawValue>,
-    }
-    let calls = serde_json::from_str::<Vec<RawCall<'_>>>(calls.get()).unwrap_or_default();
-    calls.into_iter().filter_map(|call| call.id.and_then(string)).collect()
+fn metadata(object: &[u8]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+    scan::members(object).filter_map(|(key, value)| Some((key, scan::string(value)?))).collect()
 }
