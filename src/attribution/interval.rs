@@ -2,17 +2,7 @@
 
 use serde::Serialize;
 
-/// The two-sided 95 % point of the normal distribution.
-const Z: f64 = 1.959_963_984_540_054;
-
-/// A 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
+pub use crate::trajectory::Interval;
 
 /// Successes of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -29,16 +19,9 @@ impl Share {
         if self.samples == 0 { 0.0 } else { f64::from(self.successes) / f64::from(self.samples) }
     }
 
-    /// Wilson's score interval (E. B. Wilson, 1927). Of nothing, everything is possible.
+    /// Wilson's interval.
     pub fn wilson(self) -> Interval {
-        if self.samples == 0 {
-            return Interval { low: 0.0, high: 1.0 };
-        }
-        let (n, p) = (f64::from(self.samples), self.rate());
-        let denominator = 1.0 + Z * Z / n;
-        let centre = (p + Z * Z / (2.0 * n)) / denominator;
-        let half = Z / denominator * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-        Interval { low: (centre - half).max(0.0), high: (centre + half).min(1.0) }
+        Interval::wilson(f64::from(self.successes), f64::from(self.samples))
     }
 }
 

@@ -3,20 +3,10 @@
 use serde::Serialize;
 
 use super::{ratio, real};
+pub use crate::trajectory::Interval;
 
-/// The two-sided 95 % point of the normal distribution.
-const Z: f64 = 1.959_963_984_540_054;
 /// Resamples of a bootstrap. The ends of a percentile interval are steady to about a tenth of its width here.
 const RESAMPLES: usize = 1000;
-
-/// A 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
 
 /// A share of rows, with Wilson's interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -39,17 +29,9 @@ impl Share {
     }
 }
 
-/// Wilson's score interval (E. B. Wilson, 1927): it stays inside 0 to 1 and holds near the ends, where the usual
-/// `p ± z·sd` does not. Of nothing, everything is possible.
+/// Wilson's interval of `hits` of `of`.
 pub fn wilson(hits: usize, of: usize) -> Interval {
-    if of == 0 {
-        return Interval { low: 0.0, high: 1.0 };
-    }
-    let (n, p) = (real(of), ratio(hits, of));
-    let denominator = 1.0 + Z * Z / n;
-    let centre = (p + Z * Z / (2.0 * n)) / denominator;
-    let half = Z / denominator * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-    Interval { low: (centre - half).max(0.0), high: (centre + half).min(1.0) }
+    Interval::wilson(real(hits), real(of))
 }
 
 /// The percentile bootstrap over `rows` rows: `figure` is computed on resamples of row numbers. The draws are a keyed

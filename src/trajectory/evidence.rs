@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunId, StepIndex};
+use super::{Interval, RunId, StepIndex};
 
 /// How many of some runs solved the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -49,15 +49,10 @@ impl Tally {
         (self.of > 0).then(|| f64::from(self.passed) / f64::from(self.of))
     }
 
-    /// Wilson's 95 % interval of the share (Wilson 1927, formula 9.1); (0, 1) of nothing.
+    /// Wilson's 95 % interval of the share; (0, 1) of nothing.
     pub fn interval(self) -> (f64, f64) {
-        const Z: f64 = 1.959_963_984_540_054;
-        let Some(share) = self.share() else { return (0.0, 1.0) };
-        let of = f64::from(self.of);
-        let centre = share + Z * Z / (2.0 * of);
-        let spread = Z * (share * (1.0 - share) / of + Z * Z / (4.0 * of * of)).sqrt();
-        let scale = 1.0 + Z * Z / of;
-        (((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0))
+        let Interval { low, high } = Interval::wilson(f64::from(self.passed), f64::from(self.of));
+        (low, high)
     }
 }
 

@@ -5,6 +5,7 @@
 mod evidence;
 mod failure_mode;
 mod id;
+mod interval;
 mod label;
 mod nearest;
 mod step;
@@ -12,6 +13,7 @@ mod step;
 pub use evidence::{Evidence, Tally};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, RunId, StepIndex};
+pub use interval::Interval;
 pub use label::{InjectedError, Label, LabelEntry, LabelStatus, NoLabel, derive};
 pub use nearest::nearest;
 pub use step::{Attempt, Attribution, CloseCause, Outcome, Reason, Side, Source, Step, Trajectory, Usage, Verdict};

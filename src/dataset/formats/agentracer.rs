@@ -8,7 +8,7 @@ use super::{
     foreign::{Defects, spoken},
     history::{History, Speaker},
 };
-use crate::dataset::Sample;
+use crate::dataset::{Sample, lint};
 
 const LAYOUT: History = History {
     format: "agentracer",
@@ -29,7 +29,7 @@ pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sam
     if let Some(word) = LEAKS.iter().find(|word| texts().any(|text| text.contains(**word))) {
         defects.add("origin-leak", format!("`{word}`"));
     }
-    if texts().any(|text| ["/home/", "/root/", "/Users/", "/workspace/"].iter().any(|path| text.contains(path))) {
+    if texts().any(|text| lint::holds_machine_path(&text)) {
         defects.add("path-leak", "an absolute path");
     }
     let doubled = sample.steps.iter().enumerate().find(|(place, step)| {

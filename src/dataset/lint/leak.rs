@@ -37,7 +37,7 @@ static TALK: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?:/home/|/Users/|/root/|/var/folders/|/tmp/)[\w.-]+[^\s`'\x22)]*|[A-Za-z]:\\+Users\\+[\w.-]+").ok()
+    Regex::new(r"/(?:home|Users|root|workspace|var/folders|tmp)/[\w.-]+[^\s`'\x22)]*|[A-Za-z]:\\+Users\\+[\w.-]+").ok()
 });
 
 static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -49,6 +49,11 @@ static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
     .ok()
 });
+
+/// Whether a text holds a path of the machine that it came from.
+pub(in crate::dataset) fn holds_machine_path(text: &str) -> bool {
+    PATH.as_ref().is_some_and(|path| path.is_match(text))
+}
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
     told(sample, Rule::Vocabulary, &MARKS, noted);

@@ -27,6 +27,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Dataset, DatasetError, MANIFEST_FILE, Manifest, Placed, Sample};
 use across::Across;
+pub(in crate::dataset) use leak::holds_machine_path;
 use twin::Twins;
 
 rules! {
