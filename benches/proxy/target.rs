@@ -195,11 +195,12 @@ fn aegis(site: &Site, port: u16, directory: &Path, editing: bool) -> io::Result<
     command.arg("--upstream").arg(format!("http://127.0.0.1:{}", site.upstream));
     command.arg("--listen").arg(format!("127.0.0.1:{port}"));
     command.arg("--log-dir").arg(directory.join("logs")).arg("--config").arg(&config);
+    // Requests that name no run are this one's: what a hop costs, not what telling runs apart costs.
+    command.arg("--run").arg("bench");
     if editing {
         let plan = directory.join("plan.toml");
         fs::write(&plan, editing_plan())?;
-        // With a plan, requests that name no run need one by name.
-        command.arg("--plan").arg(plan).arg("--run").arg("edited");
+        command.arg("--plan").arg(plan);
     }
     start(&mut command, directory)
 }

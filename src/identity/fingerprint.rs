@@ -69,8 +69,11 @@ pub(super) fn frame(family: Mark, sentences: &[Mark], opening: &HashSet<Mark>) -
 
 /// Marks of a text's sentences, appended in order.
 pub(super) fn mark_sentences(text: &str, marks: &mut Vec<Mark>) {
+    let mut masked = String::new();
     for sentence in sentences(text).take(SENTENCES_MAX) {
-        marks.push(xxh3_64(mask(sentence).as_bytes()));
+        masked.clear();
+        mask(sentence, &mut masked);
+        marks.push(xxh3_64(masked.as_bytes()));
     }
 }
 
@@ -97,14 +100,13 @@ fn split_line(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Masks numbers and hex ids by `#`. Times and dates are numbers with signs between them.
-pub(super) fn mask(text: &str) -> String {
-    let mut masked = String::with_capacity(text.len());
+/// Appends the text with numbers and hex ids masked by `#`. Times and dates are numbers with signs between them. One
+/// pass: prompts are long.
+fn mask(text: &str, masked: &mut String) {
     let mut rest = text;
     while let Some(first) = rest.bytes().next() {
-        let id = if first.is_ascii_hexdigit() && !ends_in_word(&masked) { hex_id(rest) } else { 0 };
+        let id = if first.is_ascii_hexdigit() && !ends_in_word(masked) { hex_id(rest) } else { 0 };
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let plain = rest.bytes().take_while(|byte| !byte.is_ascii_digit()).count();
         let taken = id.max(digits);
         if taken > 0 {
             masked.push('#');
@@ -112,13 +114,12 @@ pub(super) fn mask(text: &str) -> String {
             continue;
         }
         // Up to the next number, but an id may begin at any word.
-        let word = rest.bytes().take(plain).take_while(u8::is_ascii_alphanumeric).count();
-        let gap = rest.bytes().take(plain).skip(word).take_while(|byte| !byte.is_ascii_alphanumeric()).count();
+        let word = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let gap = rest.bytes().skip(word).take_while(|byte| !byte.is_ascii_alphanumeric()).count();
         let (plain, tail) = rest.split_at_checked((word + gap).max(1)).unwrap_or((rest, ""));
         masked.push_str(plain);
         rest = tail;
     }
-    masked
 }
 
 fn ends_in_word(text: &str) -> bool {
@@ -179,7 +180,9 @@ mod tests {
             ("Zoë zählt bis 10 — 世界", "Zoë zählt bis # — 世界"),
             ("", ""),
         ] {
-            assert_eq!(mask(text), masked, "{text}");
+            let mut seen = String::new();
+            mask(text, &mut seen);
+            assert_eq!(seen, masked, "{text}");
         }
     }
 

@@ -79,6 +79,11 @@ impl Roster {
         self.0.is_empty()
     }
 
+    /// Whether a rule's conditions are about what a request looks like.
+    pub(super) fn asks_for_looks(&self) -> bool {
+        self.0.iter().any(|rule| rule.looks.is_some())
+    }
+
     /// The numbers of all rules, from 1.
     pub fn numbers(&self) -> impl Iterator<Item = usize> {
         self.0.iter().map(|rule| rule.number)

@@ -101,14 +101,26 @@ impl Speakers {
             return declared.unwrap_or_else(|| super::fallback(0, "the body could not be read"));
         };
         self.open(outline);
-        let (looks, told) = self.looks(rules, outline);
-        let mut attribution = declared.unwrap_or_else(|| self.name(rules, outline, &looks, told.as_ref()));
+        // Looks cost more than all the rest together: nobody looks where the user's own words decide.
+        let key = if rules.roster.asks_for_looks() { self.looks(rules, outline).0.key } else { 0 };
+        let mut attribution = match declared.or_else(|| rules.told(outline, key)) {
+            Some(attribution) => attribution,
+            None => {
+                let (looks, told) = self.looks(rules, outline);
+                self.name(outline, &looks, told.as_ref())
+            }
+        };
         let splits = match attribution.source {
             Source::Path | Source::Header | Source::Key | Source::Metadata | Source::Model => false,
             Source::Roster => rules.roster.has_instances(&attribution.agent),
             _ => true,
         };
-        if let (Some(agent), true) = (self.agent(&attribution.agent, &looks), splits) {
+        let known = self.agents.get(&attribution.agent).copied();
+        let agent = known.or_else(|| {
+            let (looks, _) = self.looks(rules, outline);
+            self.agent(&attribution.agent, &looks)
+        });
+        if let (Some(agent), true) = (agent, splits) {
             self.instance(agent, outline, body, retry, &mut attribution);
         }
         attribution
@@ -181,11 +193,8 @@ impl Speakers {
         seen.clone()
     }
 
-    /// The name, by the first rule that knows one.
-    fn name(&self, rules: &Identity, outline: &Outline<'_>, looks: &Looks, told: Option<&Told>) -> Attribution {
-        if let Some(attribution) = rules.told(outline, looks.key) {
-            return attribution;
-        }
+    /// The name, by the first rule of ours that knows one.
+    fn name(&self, outline: &Outline<'_>, looks: &Looks, told: Option<&Told>) -> Attribution {
         if outline.vectors {
             return self.embedding(outline);
         }

@@ -110,24 +110,27 @@ pub(super) async fn edit_request(
     conversation: Option<&Conversation>,
     body: &Bytes,
 ) -> Result<Bytes, Interrupted> {
+    let (Some(surface), Some(original)) = (step.surface, conversation) else { return Ok(body.clone()) };
+    // What an edit made is read again only where another one goes on from it.
     let mut current = (body.clone(), None::<Conversation>);
     let until = step.deadline();
     for hit in &decided.edits.request {
-        let (Some(surface), Some(original)) = (step.surface, conversation) else { break };
         let Some(injection) = injection(step, hit).cloned() else { continue };
+        if current.1.is_none() && current.0.as_ptr() != body.as_ptr() {
+            let read = surface.read_request(&current.0).map_err(|error| ProxyError::Unreadable(error.to_string()))?;
+            current.1 = Some(read);
+        }
         let before = current.1.as_ref().unwrap_or(original);
         let answers = step.run.answers();
         let edit =
             |adaptive: Adaptive<'_>| injection.edit_request(before, &context(step, before, &answers, hit, adaptive));
-        let edited = ask::told(step, hit, &injection, until, edit).await?.and_then(|after| {
-            let written = surface.write_request(&current.0, before, &after).map_err(|error| error.to_string())?;
-            let read = surface.read_request(&written).map_err(|error| error.to_string())?;
-            Ok((written, read))
-        });
-        match edited {
-            Ok((written, read)) => {
+        let written = ask::told(step, hit, &injection, until, edit)
+            .await?
+            .and_then(|after| surface.write_request(&current.0, before, &after).map_err(|error| error.to_string()));
+        match written {
+            Ok(written) => {
                 record(step, hit.injection, hit.draw, Side::Request, Some((&current.0, &written)))?;
-                current = (written, Some(read));
+                current = (written, None);
             }
             Err(why) => failed(step, hit, &injection, &why)?,
         }

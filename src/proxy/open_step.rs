@@ -205,20 +205,8 @@ impl OpenStep {
         let failed = retried || cause != CloseCause::Complete;
         let tape = std::mem::take(&mut self.tape);
         let first_byte_us = tape.first().map(|(_, at)| *at);
-        let usage = self.surface.filter(|_| cause == CloseCause::Complete && !failed).and_then(|surface| {
-            match tape.as_slice() {
-                [(first, _), ..] if self.streamed => {
-                    // The frame that counts comes last, or shortly before the end marker.
-                    let counted = tape.iter().rev().take(3).find_map(|(chunk, _)| surface.usage(chunk, true))?;
-                    // Some APIs count the input where the stream starts, the output where it ends.
-                    let input = || surface.usage(first, true).map_or(0, |counted| counted.input);
-                    Some(Usage { input: if counted.input == 0 { input() } else { counted.input }, ..counted })
-                }
-                [(whole, _)] => surface.usage(whole, false),
-                _ => None,
-            }
-        });
-        self.remember(&tape, failed);
+        let read = self.remember(&tape, failed);
+        let usage = if failed { None } else { read.or_else(|| self.skim_usage(&tape)) };
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
         let whole: Vec<Bytes> =
             if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
@@ -246,8 +234,25 @@ impl OpenStep {
         written
     }
 
-    /// Keeps what was answered: for identity, and for manipulators where a plan may need it.
-    fn remember(&self, tape: &[(Bytes, u64)], failed: bool) {
+    /// Token counts of a reply of which only a part was delivered, or that could not be read.
+    fn skim_usage(&self, tape: &[(Bytes, u64)]) -> Option<Usage> {
+        let surface = self.surface?;
+        match tape {
+            [(first, _), ..] if self.streamed => {
+                // The frame that counts comes last, or shortly before the end marker.
+                let counted = tape.iter().rev().take(3).find_map(|(chunk, _)| surface.usage(chunk, true))?;
+                // Some APIs count the input where the stream starts, the output where it ends.
+                let input = || surface.usage(first, true).map_or(0, |counted| counted.input);
+                Some(Usage { input: if counted.input == 0 { input() } else { counted.input }, ..counted })
+            }
+            [(whole, _)] => surface.usage(whole, false),
+            _ => None,
+        }
+    }
+
+    /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts
+    /// that the answer states.
+    fn remember(&self, tape: &[(Bytes, u64)], failed: bool) -> Option<Usage> {
         let reply = self.surface.filter(|_| !failed).and_then(|surface| {
             let whole: Cow<'_, [u8]> = match (&self.delivered, tape) {
                 (Some(delivered), _) => Cow::Borrowed(delivered),
@@ -260,11 +265,13 @@ impl OpenStep {
         if let Some(track) = &self.track {
             track.ended(reply.as_ref(), failed);
         }
+        let reply = reply?;
         if self.run.plan.is_some() {
-            for answer in reply.into_iter().flat_map(|reply| reply.answers) {
+            for answer in reply.answers {
                 self.run.remember_answer(&self.attribution.agent, answer.message.text());
             }
         }
+        reply.usage
     }
 
     /// Microseconds since the request arrived.

@@ -3,13 +3,13 @@
 //! A body is never parsed into a value and written out again: that would change number texts, escapes, duplicate
 //! keys and lone surrogates. [`Node`] walks level by level over raw slices of the source; [`Splices`] replaces spans.
 
-use std::{borrow::Cow, fmt, ops::Range};
+use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{conversation::Origin, escape};
+use super::{conversation::Origin, escape, scan};
 
 /// A JSON value inside a source text, by its span.
 #[derive(Debug, Clone, Copy)]
@@ -57,22 +57,16 @@ impl<'a> Node<'a> {
         self.raw
     }
 
-    /// The members, in order, duplicates included; empty when it is no object.
+    /// The members, in order, duplicates included; empty when it is no object. The text was checked where the root
+    /// was parsed, so that each level is only looked at.
     pub fn members(&self) -> Vec<Member<'a>> {
-        if !self.raw.starts_with('{') {
-            return Vec::new();
-        }
-        let members = serde_json::from_str::<Members<'a>>(self.raw).map(|members| members.0).unwrap_or_default();
-        members.into_iter().map(|(key, value)| Member { key, value: self.inner(value.get()) }).collect()
+        let members = scan::members(self.raw.as_bytes());
+        members.filter_map(|(key, value)| Some(Member { key, value: self.inner(value)? })).collect()
     }
 
     /// The elements, in order; empty when it is no array.
     pub fn elements(&self) -> Vec<Node<'a>> {
-        if !self.raw.starts_with('[') {
-            return Vec::new();
-        }
-        let elements = serde_json::from_str::<Vec<&'a RawValue>>(self.raw).unwrap_or_default();
-        elements.into_iter().map(|value| self.inner(value.get())).collect()
+        scan::elements(self.raw.as_bytes()).filter_map(|value| self.inner(value)).collect()
     }
 
     /// The last member of that name, as readers of JSON commonly take it.
@@ -105,8 +99,10 @@ impl<'a> Node<'a> {
         self.raw.starts_with('[')
     }
 
-    fn inner(&self, raw: &'a str) -> Node<'a> {
-        Node { raw, start: self.start + offset(self.raw, raw) }
+    /// A value within this one.
+    fn inner(&self, part: &'a [u8]) -> Option<Node<'a>> {
+        let at = (part.as_ptr() as usize).checked_sub(self.raw.as_ptr() as usize)?;
+        Some(Node { raw: self.raw.get(at..at + part.len())?, start: self.start + at })
     }
 }
 
@@ -281,54 +277,6 @@ fn decode_leniently(inner: &str) -> String {
         units.extend_from_slice(plain.encode_utf16(&mut [0; 2]));
     }
     String::from_utf16_lossy(&units)
-}
-
-/// An object's members in order, duplicates kept, values unread.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::with_capacity(8);
-                while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
-                    members.push((key, value));
-                }
-                Ok(Members(members))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Members<'de>, A::Error> {
-                Err(serde::de::Error::custom("an array where an object was expected"))
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
-}
-
-/// A key, borrowed where it holds no escape.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Key<'de>;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a key")
-            }
-            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
-            }
-            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Read)
-    }
 }
 
 #[cfg(test)]
