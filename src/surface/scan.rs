@@ -10,8 +10,8 @@ use super::splice::decode_string;
 pub fn members(object: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
     let mut rest = object.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
     std::iter::from_fn(move || {
-        let (key, after) = value(next(rest)?)?;
-        let (raw, after) = value(after.trim_ascii_start().strip_prefix(b":")?)?;
+        let (key, after) = skip(next(rest)?)?;
+        let (raw, after) = skip(after.trim_ascii_start().strip_prefix(b":")?)?;
         rest = after;
         Some((string(key)?, raw))
     })
@@ -21,10 +21,34 @@ pub fn members(object: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
 pub fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = array.trim_ascii_start().strip_prefix(b"[").unwrap_or_default();
     std::iter::from_fn(move || {
-        let (raw, after) = value(next(rest)?)?;
+        let (raw, after) = skip(next(rest)?)?;
         rest = after;
         Some(raw)
     })
+}
+
+/// Walks over an object in one pass. `visit` gets each decoded key and the text from its value on, and gives what
+/// follows that value ([`skip`] finds it, or a walk over the value). Gives what follows the object; `None` where the
+/// text is malformed or `visit` gives up.
+pub fn object<'a>(
+    text: &'a [u8],
+    mut visit: impl FnMut(Cow<'a, str>, &'a [u8]) -> Option<&'a [u8]>,
+) -> Option<&'a [u8]> {
+    let mut rest = text.trim_ascii_start().strip_prefix(b"{")?;
+    while let Some(member) = next(rest) {
+        let (key, after) = skip(member)?;
+        rest = visit(string(key)?, after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())?;
+    }
+    rest.trim_ascii_start().strip_prefix(b"}")
+}
+
+/// Walks over an array in one pass, as [`object`] does: `visit` gets the text from each element on.
+pub fn array<'a>(text: &'a [u8], mut visit: impl FnMut(&'a [u8]) -> Option<&'a [u8]>) -> Option<&'a [u8]> {
+    let mut rest = text.trim_ascii_start().strip_prefix(b"[")?;
+    while let Some(element) = next(rest) {
+        rest = visit(element)?;
+    }
+    rest.trim_ascii_start().strip_prefix(b"]")
 }
 
 /// The decoded string, if the raw value is one and UTF-8.
@@ -49,12 +73,12 @@ pub fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
 /// What follows a comma, if there is one; `None` at the end of an object or array.
 fn next(rest: &[u8]) -> Option<&[u8]> {
     let rest = rest.trim_ascii_start();
-    let rest = rest.strip_prefix(b",").unwrap_or(rest);
+    let rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
     (!rest.is_empty() && !rest.starts_with(b"}") && !rest.starts_with(b"]")).then_some(rest)
 }
 
 /// The value that a text begins with, and what follows it.
-fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
+pub fn skip(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = match text.first()? {
         b'"' => end_of_string(text, 1)? + 1,
@@ -96,6 +120,30 @@ mod tests {
         for empty in ["", "{", "[", "{}", "[]", "12", "\"a\"", "{\"a", "{\"a\"", "{\"a\":", "[\"", "{:1}", "[}"] {
             let empty = empty.as_bytes();
             assert_eq!(members(empty).count() + elements(empty).count(), 0, "{empty:?}");
+        }
+    }
+
+    #[test]
+    fn a_walk_descends_and_ends_behind_the_value() {
+        let text = br#" {"a" : [ {"b":"]}"} , 2 ] ,"c":{"d":1}, "e":[]} rest"#;
+        let mut seen = Vec::new();
+        let after = object(text, |key, value| {
+            if value.starts_with(b"[") {
+                return array(value, |element| {
+                    let (raw, after) = skip(element)?;
+                    seen.push(format!("{key}:{}", String::from_utf8_lossy(raw)));
+                    Some(after)
+                });
+            }
+            let (raw, after) = skip(value)?;
+            seen.push(format!("{key}={}", String::from_utf8_lossy(raw)));
+            Some(after)
+        });
+        assert_eq!(seen, [r#"a:{"b":"]}"}"#, "a:2", r#"c={"d":1}"#]);
+        assert_eq!(after, Some(b" rest".as_slice()));
+        for cut in 1..text.len() - 6 {
+            let walked = object(&text[..cut], |_, value| Some(skip(value)?.1));
+            assert_eq!(walked, None, "{cut}");
         }
     }
 

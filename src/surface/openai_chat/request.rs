@@ -15,11 +15,18 @@ use crate::surface::{
 
 const EXPECTED: &str = "a chat completion request";
 
-/// Reads what identity needs, skipping what it does not. The last of equal keys counts.
+/// Reads what identity needs in one pass, skipping what it does not. The last of equal keys counts.
 pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
     let mut outline = Outline::default();
-    let mut messages = None;
-    for (key, value) in scan::members(body) {
+    let mut heard = None;
+    scan::object(body, |key, rest| {
+        if key == "messages" && rest.starts_with(b"[") {
+            let mut messages = Outline::default();
+            let after = scan::array(rest, |message| hear(message, &mut messages));
+            heard = after.map(|_| messages);
+            return after;
+        }
+        let (value, after) = scan::skip(rest)?;
         match key.as_ref() {
             "model" => outline.model = scan::string(value).unwrap_or_default(),
             "user" => outline.user = scan::string(value),
@@ -29,22 +36,24 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
             }
             "metadata" => outline.metadata = metadata(value),
             "response_format" => outline.format = format_name(value),
-            "messages" if value.starts_with(b"[") => messages = Some(value),
+            "messages" => heard = None,
             _ => {}
         }
-    }
+        Some(after)
+    });
     if !body.trim_ascii_end().ends_with(b"}") {
         return Err(unreadable(EXPECTED, "the object does not end"));
     }
-    let messages = messages.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
-    scan::elements(messages).for_each(|message| hear(message, &mut outline));
-    Ok(outline)
+    let heard = heard.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
+    let Outline { prompts, names, first_user, said, quotes, .. } = heard;
+    Ok(Outline { prompts, names, first_user, said, quotes, ..outline })
 }
 
-/// Takes one message into the outline.
-fn hear<'a>(message: &'a [u8], outline: &mut Outline<'a>) {
+/// Takes the message that the text begins with into the outline; gives what follows it.
+fn hear<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
     let (mut role, mut name, mut answers, mut content, mut calls) = (None, None, None, None, None);
-    for (key, value) in scan::members(message) {
+    let member = |key: Cow<'a, str>, rest: &'a [u8]| {
+        let (value, after) = scan::skip(rest)?;
         match key.as_ref() {
             "role" => role = scan::string(value),
             "name" => name = scan::string(value),
@@ -53,7 +62,10 @@ fn hear<'a>(message: &'a [u8], outline: &mut Outline<'a>) {
             "tool_calls" => calls = Some(value),
             _ => {}
         }
-    }
+        Some(after)
+    };
+    let after =
+        if text.starts_with(b"{") { scan::object(text, member) } else { scan::skip(text).map(|(_, after)| after) };
     let role = fields::role(role.as_deref());
     outline.quotes.extend(calls.into_iter().flat_map(scan::elements).filter_map(|call| named(call, "id")));
     outline.quotes.extend(answers.clone());
@@ -66,6 +78,7 @@ fn hear<'a>(message: &'a [u8], outline: &mut Outline<'a>) {
         _ => {}
     }
     outline.said.push(Said::raw(role, name, answers, content, calls));
+    after
 }
 
 /// Reads the whole view.
