@@ -103,12 +103,11 @@ impl Speakers {
         self.open(outline);
         // Looks cost more than all the rest together: nobody looks where the user's own words decide.
         let key = if rules.roster.asks_for_looks() { self.looks(rules, outline).0.key } else { 0 };
-        let mut attribution = match declared.or_else(|| rules.told(outline, key)) {
-            Some(attribution) => attribution,
-            None => {
-                let (looks, told) = self.looks(rules, outline);
-                self.name(outline, &looks, told.as_ref())
-            }
+        let mut attribution = if let Some(attribution) = declared.or_else(|| rules.told(outline, key)) {
+            attribution
+        } else {
+            let (looks, told) = self.looks(rules, outline);
+            self.name(outline, &looks, told.as_ref())
         };
         let splits = match attribution.source {
             Source::Path | Source::Header | Source::Key | Source::Metadata | Source::Model => false,
