@@ -6,7 +6,7 @@ use super::{Call, Met, met::seconds, reply};
 use crate::trajectory::ProgramEnd;
 
 /// The longest wait for a reply that is no stall. Whole replies of large models take tens of seconds.
-const STALL: Duration = Duration::from_secs(60);
+const STALL: Duration = Duration::from_mins(1);
 
 /// The client closed the connection itself.
 pub(super) fn hung_up(call: &Call) -> Option<String> {

@@ -61,18 +61,20 @@ fn is_trouble(found: &Found<'_>) -> bool {
 fn chains<'a>(recording: &'a Recording, plan: Option<&Plan>) -> Vec<Vec<Found<'a>>> {
     let details: HashMap<_, _> = recording.exchanges.iter().map(|d| ((d.step, d.attempt), d)).collect();
     let mut chains: Vec<Vec<Found<'_>>> = Vec::new();
-    let mut open: HashMap<(&str, u32, &[u8]), usize> = HashMap::new();
+    // Who asks the same again may look like another of several equal agents, so the instance does not count here.
+    let mut alike: HashMap<(&str, &[u8]), Vec<usize>> = HashMap::new();
     for step in &recording.trajectory.steps {
-        let key = (step.attribution.agent.as_str(), step.attribution.instance, step.request.as_ref());
-        let earlier = open.get(&key).copied().filter(|at| {
+        let opened = details.get(&(step.step, 0)).map(|detail| detail.opened);
+        let alike = alike.entry((step.attribution.agent.as_str(), step.request.as_ref())).or_default();
+        let earlier = alike.iter().copied().find(|at| {
             let last = chains.get(*at).and_then(|chain| chain.last());
-            last.is_some_and(|last| !last.tried.met.is_answer())
+            last.is_some_and(|last| !last.tried.met.is_answer() && last.closed.is_some() && last.closed < opened)
         });
         let at = earlier.unwrap_or_else(|| {
             chains.push(Vec::new());
+            alike.push(chains.len() - 1);
             chains.len() - 1
         });
-        open.insert(key, at);
         let tries = step.attempts.iter().filter_map(|attempt| {
             let detail = details.get(&(step.step, attempt.attempt))?;
             Some(found(step, attempt, detail, plan))

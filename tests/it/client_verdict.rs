@@ -65,6 +65,21 @@ async fn what_clients_do_is_told_from_the_recording() {
     assert_eq!(verdict.result, Judgement::Failed);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_the_same_again_is_one_caller_whatever_it_looks_like() {
+    let upstream = Scripted::always(chat_stream(&["It is 12."])).await;
+    let text =
+        "format = 1\nseed = 7\n[[injection]]\nagent = \"*\"\nwhen.always = true\nfault.status = { code = 401 }\n";
+    let mut lab = Lab::before(upstream.address, Setup::planned(text)).await;
+    for _ in 0..3 {
+        assert_eq!(lab.post("/v1/chat/completions", &chat("How many eggs?")).await.status, 401);
+    }
+    assert_eq!(lab.post("/v1/chat/completions", &chat("How many hens?")).await.status, 401);
+    let verdict = verdict::read(&lab.sealed("r0").await);
+    let tries: Vec<usize> = verdict.calls.iter().map(|call| call.tries.len()).collect();
+    assert_eq!(tries, [3, 1], "{verdict:#?}");
+}
+
 /// What `run` says of a program that ships with the proxy, under a plan: exit code, data, `JUnit` file.
 async fn run(plan: &str) -> (Option<i32>, serde_json::Value, String, String) {
     let dir = tempfile::tempdir().expect("a directory");
