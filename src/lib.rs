@@ -14,6 +14,7 @@ pub mod plan;
 pub mod score;
 // IO.
 pub mod recording;
+pub mod verdict;
 pub mod proxy;
 pub mod replay;
 pub mod simulator;

@@ -6,6 +6,7 @@
 mod agents;
 mod asking;
 mod campaign;
+mod client_verdict;
 mod config;
 mod demo;
 mod diff;

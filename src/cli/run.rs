@@ -4,12 +4,13 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 
 use clap::Args;
 
-use super::{Exit, Failure, Finished, Format, Global, serve::bind, settings, settings::ProxyArgs};
+use super::{Exit, Failure, Finished, Format, Global, client_verdict, serve::bind, settings, settings::ProxyArgs};
 use crate::{
     launch::{Echo, Ending, Launch, environment, judge},
     proxy::{Proxy, serve},
     recording,
     trajectory::{Label, NoLabel, Outcome, RunId, Verdict},
+    verdict::{self, ClientVerdict, Judgement},
 };
 
 /// Options of `run`.
@@ -27,6 +28,9 @@ pub(super) struct RunArgs {
     /// Seconds after which the command is ended.
     #[arg(long, value_name = "S")]
     timeout: Option<f64>,
+    /// Write a `JUnit` file: how the program met the plan's faults, a case a call.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<std::path::PathBuf>,
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -42,6 +46,8 @@ struct Concluded {
     outcome: Outcome,
     label: Result<Label, NoLabel>,
     planned: bool,
+    /// How the program met the plan's faults, if it has any.
+    client: Option<ClientVerdict>,
 }
 
 pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Failure> {
@@ -54,6 +60,10 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     let (proxy, _) = arguments.proxy.proxy(Some(id.clone()))?;
     let echo = if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout };
     let concluded = settings::block_on(conduct(Arc::new(proxy), id, arguments, limit, echo))??;
+    if let Some(path) = &arguments.junit {
+        let verdict = verdict::read(&recording::read(&concluded.dir)?);
+        client_verdict::write_junit(path, concluded.run.as_str(), &verdict)?;
+    }
     if !global.quiet {
         concluded.talk();
     }
@@ -88,12 +98,16 @@ async fn conduct(
     let judged = judge(&ended, arguments.check.as_deref(), run.dir(), interrupted()).await;
     let outcome = judged.map_err(|error| Failure::new(Exit::Usage, error))?;
     let recording = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
+    run.recorder.set_program_end(ended.ending.into());
     run.recorder.set_outcome(outcome.clone()).map_err(recording)?;
     proxy.runs.retire();
     run.recorder.seal().map_err(recording)?;
     let label = recording::label_run(run.dir()).map_err(recording)?;
-    let (dir, steps, planned) = (run.dir().to_owned(), run.steps(), run.plan.is_some());
-    Ok(Concluded { run: id, dir, steps, ending: ended.ending, outcome, label, planned })
+    let (dir, steps) = (run.dir().to_owned(), run.steps());
+    let planned = run.plan.is_some();
+    let client = if planned { Some(verdict::read(&recording::read(&dir).map_err(recording)?)) } else { None };
+    let client = client.filter(ClientVerdict::is_planned);
+    Ok(Concluded { run: id, dir, steps, ending: ended.ending, outcome, label, planned, client })
 }
 
 /// How a verb ends that cannot open its run.
@@ -126,16 +140,10 @@ impl Concluded {
             _ if self.steps == 0 => Exit::Infrastructure,
             (Ending::TimedOut, _) => Exit::Finding,
             (_, outcome) if outcome.verdict == Verdict::Failure => Exit::Finding,
-            _ if self.planned && self.label == Err(NoLabel::NotInjected) && !self.any_fault() => Exit::Finding,
+            _ if self.client.as_ref().is_some_and(|client| client.result != Judgement::Passed) => Exit::Finding,
+            _ if self.planned && self.label == Err(NoLabel::NotInjected) && self.client.is_none() => Exit::Finding,
             _ => Exit::Ok,
         }
-    }
-
-    /// Whether a fault, which never makes a label, was delivered.
-    fn any_fault(&self) -> bool {
-        recording::read(&self.dir).is_ok_and(|recording| {
-            recording.trajectory.steps.iter().flat_map(|step| &step.injected).any(|error| error.delivered)
-        })
     }
 
     fn talk(&self) {
@@ -145,6 +153,9 @@ impl Concluded {
             eprintln!(
                 "hint: a base URL in the program's own code or configuration wins over these; point it at the variable"
             );
+        }
+        if let Some(client) = &self.client {
+            let _ = client_verdict::write(client, &mut std::io::stderr());
         }
         eprintln!("run      {}  {} steps", self.dir.display(), self.steps);
         eprintln!("next     aegis show {}", self.dir.display());
@@ -173,8 +184,11 @@ impl Concluded {
             "outcome": self.outcome,
             "label": self.label.as_ref().ok(),
             "no_label": self.label.as_ref().err(),
+            "client": self.client,
         });
-        let summary = format!("{}  {} steps  outcome {verdict}{label}", self.run, self.steps);
+        let client = self.client.as_ref().map(|client| format!("  client {}", client.result.name()));
+        let client = client.unwrap_or_default();
+        let summary = format!("{}  {} steps  outcome {verdict}{label}{client}", self.run, self.steps);
         Finished { exit: self.exit(), summary, data }
     }
 }

@@ -13,10 +13,11 @@ use clap::Args;
 
 pub(super) use self::change::words;
 use self::view::View;
-use super::{Exit, Failure, escape};
+use super::{Exit, Failure, client_verdict, escape};
 use crate::{
     recording::{self, Recording},
     trajectory::{Attempt, CloseCause, Label, NoLabel, Outcome, Step, StepIndex, Verdict},
+    verdict::{self, Judgement},
 };
 
 /// Options of `show`.
@@ -31,10 +32,19 @@ pub(super) struct ShowArgs {
     /// Show what injections changed, word by word.
     #[arg(long)]
     before_after: bool,
+    /// Show how the program met faults: what each try met, what the client did, and whether that was well.
+    #[arg(long, conflicts_with_all = ["step", "before_after"])]
+    verdict: bool,
+    /// Write the same as a `JUnit` file: a case a call.
+    #[arg(long, value_name = "FILE", requires = "verdict")]
+    junit: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &ShowArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
     let recording = recording::read(&arguments.dir)?;
+    if arguments.verdict {
+        return judged(&recording, arguments.junit.as_deref(), json, out);
+    }
     let steps: Vec<&Step> = match arguments.step {
         None => recording.trajectory.steps.iter().collect(),
         Some(number) => vec![find(&recording, number)?],
@@ -46,6 +56,27 @@ pub(super) fn run(arguments: &ShowArgs, json: bool, out: &mut dyn Write) -> Resu
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(Exit::Ok)
+}
+
+/// How the program met faults; a verdict that is not passed is a finding.
+fn judged(
+    recording: &Recording,
+    junit: Option<&std::path::Path>,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let verdict = verdict::read(recording);
+    if let Some(path) = junit {
+        client_verdict::write_junit(path, recording.manifest.run.as_str(), &verdict)?;
+    }
+    let written = if json {
+        let data = serde_json::json!({"run": recording.manifest.run, "client": verdict});
+        writeln!(out, "{data}")
+    } else {
+        client_verdict::write(&verdict, out)
+    };
+    written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(if verdict.result == Judgement::Passed { Exit::Ok } else { Exit::Finding })
 }
 
 fn find(recording: &Recording, number: StepIndex) -> Result<&Step, Failure> {

@@ -23,7 +23,7 @@ use tokio::{
 
 pub use check::{describe, judge};
 
-use crate::trajectory::RunId;
+use crate::trajectory::{ProgramEnd, RunId};
 
 /// How long a child may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
@@ -78,6 +78,17 @@ pub enum Ending {
     TimedOut,
     /// We were asked to stop, and ended it.
     Interrupted,
+}
+
+impl From<Ending> for ProgramEnd {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Exited(code) => ProgramEnd::Exited(code),
+            Ending::Signalled(signal) => ProgramEnd::Signalled(signal),
+            Ending::TimedOut => ProgramEnd::TimedOut,
+            Ending::Interrupted => ProgramEnd::Interrupted,
+        }
+    }
 }
 
 /// A child that has ended.

@@ -64,6 +64,8 @@ pub struct ExchangeDetail {
     pub finish_reason: Option<String>,
     /// Arrival (µs since the request's) and length of each event of a streamed reply.
     pub frames: Vec<(u64, u64)>,
+    /// The injections that acted on this exchange, by their index in the plan.
+    pub injected: Vec<u32>,
 }
 
 /// An edit that could not be made.
@@ -240,6 +242,10 @@ impl Assembly {
         let step = self.steps.get_mut(&inject.step).ok_or("it injects into a step that was not opened")?;
         if !inject.applied {
             return Ok(());
+        }
+        let here = |detail: &&mut ExchangeDetail| detail.step == inject.step && detail.attempt == inject.attempt;
+        if let Some(detail) = self.exchanges.iter_mut().rev().find(here) {
+            detail.injected.push(inject.injection);
         }
         if inject.side == Side::Request {
             step.request_sent = body.map(|body| body.bytes).or(step.request_sent.take());

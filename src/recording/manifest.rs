@@ -10,7 +10,7 @@ use super::{
     disk::{self, Disk},
     redact::Redactor,
 };
-use crate::trajectory::{Label, Outcome, RunId, TAXONOMY};
+use crate::trajectory::{Label, Outcome, ProgramEnd, RunId, TAXONOMY};
 
 /// The newest format of `run.json`, `seal.json` and `label.json` that is read.
 const FORMAT: u64 = 1;
@@ -48,6 +48,9 @@ pub struct Manifest {
     /// What the run achieved.
     #[serde(default)]
     pub outcome: Outcome,
+    /// How the run's program ended, where Aegis started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramEnd>,
     /// Steps per agent; filled when the run is sealed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, u64>,
@@ -80,6 +83,7 @@ impl Manifest {
             ended: None,
             versions: Versions { aegis: env!("CARGO_PKG_VERSION").to_owned(), taxonomy: TAXONOMY.to_owned() },
             outcome: Outcome::default(),
+            program: None,
             agents: BTreeMap::new(),
             other: serde_json::Map::new(),
         }

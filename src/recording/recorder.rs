@@ -26,7 +26,7 @@ use super::{
     redact::Redactor,
     seal,
 };
-use crate::trajectory::{Attribution, Outcome};
+use crate::trajectory::{Attribution, Outcome, ProgramEnd};
 
 /// Records one run. Shared by the run's exchanges; every call returns after its record is written.
 #[derive(Debug)]
@@ -281,6 +281,11 @@ impl Recorder {
         manifest.outcome = outcome;
         manifest.outcome.evidence = self.encoder.redactor.text(&manifest.outcome.evidence).into_owned();
         write_json(&self.disk, &self.dir.join("run.json"), &*manifest)
+    }
+
+    /// Keeps how the run's program ended; it is written with the outcome, or when the run is sealed.
+    pub fn set_program_end(&self, end: ProgramEnd) {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).program = Some(end);
     }
 
     /// Ends the run: a last record, `seal.json` with the hash of the log, the log compressed. Nothing can be added

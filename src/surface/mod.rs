@@ -17,6 +17,7 @@ mod parameters;
 mod pieces;
 mod said;
 pub mod scan;
+mod shape;
 pub mod splice;
 pub mod sse;
 
@@ -34,6 +35,7 @@ pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
 pub use said::Said;
+pub use shape::{Shape, shape, text_so_far};
 
 /// Every surface that can be read and edited.
 pub const ALL: &[&dyn Surface] =

@@ -16,4 +16,6 @@ pub use id::{AgentName, Call, IdError, RunId, StepIndex};
 pub use interval::Interval;
 pub use label::{InjectedError, Label, LabelEntry, LabelStatus, NoLabel, derive};
 pub use nearest::nearest;
-pub use step::{Attempt, Attribution, CloseCause, Outcome, Reason, Side, Source, Step, Trajectory, Usage, Verdict};
+pub use step::{
+    Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, Side, Source, Step, Trajectory, Usage, Verdict,
+};

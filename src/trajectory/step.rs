@@ -236,3 +236,17 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub evidence: String,
 }
+
+/// How a run's program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramEnd {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By a signal.
+    Signalled(i32),
+    /// It ran out of time and was ended.
+    TimedOut,
+    /// It was ended because we were asked to stop.
+    Interrupted,
+}

@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import campaigns, environments, formats, programs, sdks
+from runner import campaigns, environments, formats, programs, sdks, verdicts
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent
 def main():
     options = arguments()
     suites = {name: (sdks.test, name, ROOT) for name in sdks.names()}
-    suites["surfaces"] = (sdks.surfaces, "surfaces", ROOT)
+    suites |= {name: (sdks.surfaces, name, ROOT) for name in sdks.SURFACES}
+    suites[verdicts.NAME] = (verdicts.test, ROOT)
     suites |= {folder.name: (programs.test, folder) for folder in programs.folders(ROOT)}
     suites |= {
         f"{folder.name}_campaign": (campaigns.test, folder)

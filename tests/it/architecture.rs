@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "launch",
             "verify",
             "proxy",
+            "verdict",
             "recording",
             "plan",
             "identity",
@@ -58,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("simulator", &["proxy", "surface", "trajectory"]),
     ("launch", &["trajectory"]),
     ("proxy", &["recording", "plan", "identity", "manipulator", "fault", "surface", "trajectory"]),
+    ("verdict", &["recording", "plan", "fault", "surface", "trajectory"]),
     ("recording", &["plan", "identity", "surface", "trajectory"]),
     ("plan", &["manipulator", "fault", "surface", "trajectory"]),
     ("identity", &["surface", "trajectory"]),
@@ -83,7 +85,7 @@ const IMPURE: &[&str] = &[
 ];
 
 /// The pure rooms.
-const PURE: &[&str] = &["trajectory", "surface", "identity", "manipulator", "fault", "plan", "score"];
+const PURE: &[&str] = &["trajectory", "surface", "identity", "manipulator", "fault", "plan", "score", "verdict"];
 
 fn sources() -> Vec<(String, PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

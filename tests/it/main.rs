@@ -12,6 +12,7 @@ mod architecture;
 mod assembled;
 mod bodies;
 mod campaign;
+mod client_verdict;
 mod clients;
 mod dataset;
 mod durability;

@@ -99,7 +99,8 @@ fn record(recorder: &Recorder, step: u32, attribution: &Attribution, said: &str)
 
 fn shown(logs: &std::path::Path, step: Option<u32>, before_after: bool, json: bool) -> String {
     let mut out = Vec::new();
-    run(&ShowArgs { dir: logs.join("r"), step, before_after }, json, &mut out).expect("shows");
+    run(&ShowArgs { dir: logs.join("r"), step, before_after, verdict: false, junit: None }, json, &mut out)
+        .expect("shows");
     String::from_utf8(out).expect("text")
 }
 
@@ -183,7 +184,8 @@ fn nothing_that_was_recorded_steers_the_terminal() {
 fn a_step_that_is_not_there() {
     let logs = tempfile::tempdir().expect("a directory");
     recorded(logs.path(), "solver", "24");
-    let arguments = ShowArgs { dir: logs.path().join("r"), step: Some(9), before_after: false };
+    let arguments =
+        ShowArgs { dir: logs.path().join("r"), step: Some(9), before_after: false, verdict: false, junit: None };
     let failure = run(&arguments, false, &mut Vec::new()).expect_err("no such step");
     assert_eq!(failure.exit, Exit::Usage);
     assert_eq!(failure.error.to_string(), "step `9` is not in the run: expected 0 to 1");

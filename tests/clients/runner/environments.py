@@ -33,10 +33,11 @@ def python(name, cache):
     return interpreter
 
 
-def node(cache):
-    """The folder that holds the node programs beside their modules, made if it is missing or out of date."""
-    source = HERE / "sdk_node"
-    folder = cache / "node"
+def node(cache, name="sdk_node"):
+    """The folder that holds the modules of `<name>/package.json`, beside the programs of that folder; made if it is
+    missing or out of date."""
+    source = HERE / name
+    folder = cache / ("node" if name == "sdk_node" else name)
     locked = [source / "package.json", source / "package-lock.json", source / ".npmrc"]
     version = call(["node", "--version"], "node").encode()
     stamp = digest(*(path.read_bytes() for path in locked), version)
@@ -50,6 +51,18 @@ def node(cache):
     for program in source.glob("*.mjs"):
         shutil.copy(program, folder)
     return folder
+
+
+def command(folder, name, cache):
+    """The command that starts a folder's program: `main.py` by the interpreter of environment `name`, or `main.mjs`
+    beside the modules of folder `name`."""
+    program = folder / "main.mjs"
+    if not program.is_file():
+        return [str(python(name, cache)), "main.py"]
+    # Modules are looked up from where the program lies, so a copy of it lies beside them.
+    copy = node(cache, name) / f"{folder.name}.mjs"
+    shutil.copy(program, copy)
+    return ["node", str(copy)]
 
 
 def quiet(cache):

@@ -1,6 +1,6 @@
 """Whole multi-agent programs through `aegis run`: with and without a plan.
 
-Each program's folder holds an ordinary `main.py`, the roster `aegis.toml`, its plans, and `expect.toml`, which
+Each program's folder holds an ordinary `main.py` or `main.mjs`, the roster `aegis.toml`, its plans, and `expect.toml`, which
 says what must come out.
 """
 
@@ -20,8 +20,7 @@ def folders(root):
 def test(folder, aegis, cache, report):
     """Run one program clean and under each of its plans."""
     expected = tomllib.loads((folder / "expect.toml").read_text())
-    interpreter = environments.python(expected["environment"], cache)
-    command = [str(interpreter), "main.py"]
+    command = environments.command(folder, expected["environment"], cache)
     report.heading(f"{folder.name}: clean")
     case = Case(folder, aegis, report, expected, "clean")
     clean(case, command)

@@ -10,6 +10,8 @@ from .aegis import run_directories
 
 PYTHON = {"openai-python 1.40": "openai-old", "openai-python 3.52": "openai-new"}
 NODE = {"openai-node 6.49": "openai-6", "openai-node 7.55": "openai-7"}
+# Suites over the other surfaces: Responses and Messages, by each language's own SDKs.
+SURFACES = {"surfaces": None, "surfaces openai-node 6.49": "openai-6", "surfaces openai-node 7.55": "openai-7"}
 # What the recording must say of the agents that meet faults: tries of their one step, and how each step ended.
 RETRIED = {"limited_once": 2, "broken_once": 2, "broken_once_streamed": 2, "broken_always": 3}
 CAUSES = {
@@ -107,7 +109,10 @@ def surfaces(name, root, aegis, cache, report):
         }
         proxies = {proxy: address for proxy, (address, _) in served.items()}
         argument = json.dumps(proxies | {"run": "surfaces"})
-        command = [str(environments.python("surfaces", cache)), str(root / "sdk_python" / "surfaces.py"), argument]
+        if SURFACES[name]:
+            command = ["node", str(environments.node(cache) / "surfaces.mjs"), SURFACES[name], argument]
+        else:
+            command = [str(environments.python("surfaces", cache)), str(root / "sdk_python" / "surfaces.py"), argument]
         done = subprocess.run(command, env=aegis.environment, capture_output=True, text=True, timeout=300)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     report.check(f"{name}: the program ends", not done.returncode and lines, done.stderr[-3000:])

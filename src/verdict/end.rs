@@ -1,0 +1,53 @@
+//! Rules on how it ended: the wait, the call, the program.
+
+use std::time::Duration;
+
+use super::{Call, Met, met::seconds, reply};
+use crate::trajectory::ProgramEnd;
+
+/// The longest wait for a reply that is no stall. Whole replies of large models take tens of seconds.
+const STALL: Duration = Duration::from_mins(1);
+
+/// The client closed the connection itself.
+pub(super) fn hung_up(call: &Call) -> Option<String> {
+    let left = call.tries.iter().find(|one| one.met == Met::HungUp)?;
+    Some(format!("after {}", seconds(left.ended.saturating_sub(left.began))))
+}
+
+/// It waited for a reply that never ended.
+pub(super) fn endured_stall(call: &Call) -> Option<String> {
+    call.tries.iter().find_map(|one| {
+        let waited = one.ended.saturating_sub(one.began);
+        let in_vain = matches!(one.met, Met::NoReply | Met::BrokenOff) && waited >= STALL;
+        in_vain.then(|| format!("waited {}", seconds(waited)))
+    })
+}
+
+/// No try was answered, and the program went on, or ended well, without.
+pub(super) fn gave_up(call: &Call) -> Option<String> {
+    let unanswered = !call.is_answered() && reply::accepted_truncated(call).is_none();
+    let over = call.ends_in_error() || stuck(call).is_some();
+    (unanswered && !over).then(|| match call.tries.len() {
+        1 => "after the first try".to_owned(),
+        tries => format!("after {tries} tries"),
+    })
+}
+
+/// The program ended with it.
+pub(super) fn crashed(call: &Call) -> Option<String> {
+    let hurt = !call.is_answered() || call.last()?.met == Met::Altered;
+    if !hurt || !call.ends_in_error() {
+        return None;
+    }
+    match call.program? {
+        ProgramEnd::Exited(code) => Some(format!("the program then exited with {code}")),
+        ProgramEnd::Signalled(signal) => Some(format!("the program was then ended by signal {signal}")),
+        ProgramEnd::TimedOut | ProgramEnd::Interrupted => None,
+    }
+}
+
+/// The program did nothing more until its time was up.
+pub(super) fn stuck(call: &Call) -> Option<String> {
+    let idle = call.program == Some(ProgramEnd::TimedOut) && !call.asked_on && !call.is_answered();
+    idle.then(|| "the program then ran out of time".to_owned())
+}

@@ -1,0 +1,84 @@
+//! Rules on tries that follow a try.
+
+use std::time::Duration;
+
+use super::{Call, Met, met::seconds};
+
+/// How much earlier than it was told a client may come: its clock and ours are not read at the same moment.
+const EARLY: Duration = Duration::from_millis(50);
+/// The shortest wait that is a backoff. Both SDKs wait 375 ms at least.
+const SHORTEST_BACKOFF: Duration = Duration::from_millis(100);
+/// Most tries of one call: the first and the ten retries of the `OpenAI` Cookbook's example.
+const MOST_TRIES: usize = 11;
+/// Most tries that may begin within [`WINDOW`]; the SDKs' own three take 1.3 s.
+const MOST_TRIES_IN_WINDOW: usize = 5;
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// A later try was answered.
+pub(super) fn healed(call: &Call) -> Option<String> {
+    let healed = call.tries.len() > 1 && call.is_answered();
+    healed.then(|| format!("answered at try {}, {}", call.tries.len(), waited(call)))
+}
+
+/// It was tried again, in vain.
+pub(super) fn retried(call: &Call) -> Option<String> {
+    let in_vain = call.tries.len() > 1 && !call.is_answered();
+    in_vain.then(|| format!("{} tries, {}", call.tries.len(), waited(call)))
+}
+
+/// A try came too early.
+pub(super) fn ignored_retry_after(call: &Call) -> Option<String> {
+    let early = call.waits().find_map(|(one, waited)| match one.met {
+        // Not to be tried again at all: another rule's business.
+        Met::Refusal { wait_ms: Some(told), retryable: true, .. } => {
+            let told = Duration::from_millis(told);
+            (waited + EARLY < told).then_some((waited, told))
+        }
+        _ => None,
+    });
+    early.map(|(waited, told)| format!("tried again after {}, told to wait {}", seconds(waited), seconds(told)))
+}
+
+/// A try that cannot help.
+pub(super) fn retried_non_retryable(call: &Call) -> Option<String> {
+    call.waits().find_map(|(one, _)| match one.met {
+        Met::Refusal { status, retryable: false, .. } => Some(format!("tried again after {status}")),
+        _ => None,
+    })
+}
+
+/// Tries without a pause.
+pub(super) fn no_backoff(call: &Call) -> Option<String> {
+    // One try at once after a lost connection is good practice (RFC 9110 §9.2.2); a second one is not.
+    let mut lost = 0;
+    call.waits().find_map(|(one, waited)| {
+        let at_once = waited < SHORTEST_BACKOFF;
+        let hasty = match one.met {
+            Met::Refusal { wait_ms: None, retryable: true, .. } => at_once,
+            Met::NoReply | Met::BrokenOff => {
+                lost += u32::from(at_once);
+                at_once && lost > 1
+            }
+            _ => false,
+        };
+        hasty.then(|| format!("tried again after {}", seconds(waited)))
+    })
+}
+
+/// Too many tries.
+pub(super) fn retry_storm(call: &Call) -> Option<String> {
+    let tries = call.tries.len();
+    if tries > MOST_TRIES {
+        return Some(format!("{tries} tries"));
+    }
+    let crowded = call.tries.windows(MOST_TRIES_IN_WINDOW + 1).find_map(|window| {
+        let (first, last) = (window.first()?, window.last()?);
+        (last.began.saturating_sub(first.began) <= WINDOW).then_some(window.len())
+    });
+    crowded.map(|count| format!("{count} tries within {}", seconds(WINDOW)))
+}
+
+fn waited(call: &Call) -> String {
+    let waits: Vec<String> = call.waits().map(|(_, waited)| seconds(waited)).collect();
+    format!("after {}", waits.join(", "))
+}
