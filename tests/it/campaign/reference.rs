@@ -1,6 +1,6 @@
 //! What the reference implementation of the method gets wrong, a test each where no other test of campaigns has it:
-//! labels that overwrite each other, aggregators without a label, labels for agents that never speak, traces that show
-//! what agents were not sent.
+//! labels that overwrite each other, aggregators without a label, labels for agents that never speak, traces without what
+//! was really sent.
 
 use std::{collections::BTreeSet, fs};
 
@@ -63,15 +63,22 @@ async fn an_aggregator_is_labelled_like_any_other_agent() {
 }
 
 #[tokio::test]
-async fn a_trace_shows_what_the_agent_was_sent() {
+async fn the_data_hold_what_was_asked_and_what_was_sent() {
     let other = "replace_text = { pattern = 'ANSWER: \\d+', with = \"ANSWER: 7\", messages = \"user\" }";
     let plan = injection("judge", "FM-2.5", other).replace("[[injection]]", "[[injection]]\nside = \"request\"");
     let (bench, rows) = labelled(DEBATE, &plan).await;
-    let step = rows[0]["label"]["errors"][0]["step"].as_u64().expect("a step");
-    let sent = rows[0]["steps"][usize::try_from(step).expect("small")].to_string();
-    assert!(sent.contains("ANSWER: 7"), "the altered step shows the altered request: {sent}");
+    let error = &rows[0]["label"]["errors"][0];
+    let change = &rows[0]["label"]["changes"][0];
+    assert_eq!(
+        (&error["agent"], &error["side"], &change["step"]),
+        (&"judge".into(), &"request".into(), &error["step"])
+    );
+    let (before, after) = (change["before"].to_string(), change["after"].to_string());
+    assert!(
+        before.contains("ANSWER: 84") && after.contains("ANSWER: 7\\n") && !after.contains("ANSWER: 84"),
+        "{change}"
+    );
     let run = bench.report()["cells"][0]["run"].as_str().expect("an id").to_owned();
     let label = json(&bench.out().join("logs").join(run).join("label.json"));
-    assert_eq!(label["errors"][0]["side"], "request");
-    assert_eq!(label["errors"][0]["delivered"], true);
+    assert_eq!((&label["status"], &label["errors"][0]["delivered"]), (&"verified".into(), &true.into()));
 }
