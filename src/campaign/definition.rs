@@ -151,7 +151,7 @@ pub struct Planting {
     /// The manipulator, by name.
     pub manipulator: String,
     /// Whether a model is asked for its words.
-    pub asks_model: bool,
+    pub questions: u32,
 }
 
 /// What may be spent; nothing given, no bound.
@@ -191,7 +191,7 @@ impl Campaign {
     pub fn asks_model(&self, system: usize) -> Option<&str> {
         let fixed = self.plans.iter().filter(|fixed| fixed.systems.contains(&system) && fixed.plan.asks_model());
         let sample = self.sample.iter().filter(|sample| sample.systems.contains(&system));
-        let drawn = sample.flat_map(|sample| &sample.templates).filter(|template| template.asks_model);
+        let drawn = sample.flat_map(|sample| &sample.templates).filter(|template| template.questions > 0);
         fixed.map(|fixed| fixed.name.as_str()).chain(drawn.map(|template| template.name.as_str())).next()
     }
 

@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::{
     budget::{PICO, pico_for},
     definition::{Campaign, Sample},
+    file::Position,
 };
+use crate::{dataset::Task, verify::Check};
 
 /// Tokens that a request is taken to have, where the file says nothing.
 const MAX_INPUT_TOKENS: u64 = 8192;
@@ -21,8 +23,13 @@ pub struct Extent {
     pub controls: u64,
     /// Runs less one injection, if every plan of several is proven.
     pub narrow: u64,
-    /// Model calls, if every run makes as many as it may and no record answers any.
+    /// Model calls in all: those of the programs, if every run makes as many as it may and no record answers any, and
+    /// the next two.
     pub calls: u64,
+    /// Of them, questions to the model that manipulators ask: if every call that a plan may hit needs every try.
+    pub questions: u64,
+    /// Of them, questions to the model that judges.
+    pub judgements: u64,
     /// Tokens of requests, each as long as it is taken to be at most.
     pub input_tokens: u64,
     /// Tokens of replies, each as long as it may be.
@@ -36,33 +43,52 @@ impl Campaign {
     pub fn extent(&self) -> Extent {
         let mut extent = Extent::default();
         let tasks = count(self.tasks.len());
+        let judged: u64 = self.tasks.iter().map(|task| self.judgements(task)).sum();
         for (number, system) in self.systems.iter().enumerate() {
-            let clean = tasks * u64::from(self.clean);
+            let clean = u64::from(self.clean);
             let fixed = self.plans.iter().filter(|fixed| fixed.systems.contains(&number));
-            let (mut injected, mut narrow) = (0, 0);
+            let (mut injected, mut narrow, mut asked) = (0, 0, 0_u64);
             for fixed in fixed {
-                let runs = tasks * u64::from(fixed.repeats);
+                let runs = u64::from(fixed.repeats);
+                let less = several(count(fixed.plan.injections.len())) * runs;
+                let questions: u64 = fixed.plan.injections.iter().map(|one| u64::from(one.questions())).sum();
                 injected += runs;
-                narrow += several(count(fixed.plan.injections.len())) * runs;
+                narrow += less;
+                asked = asked.saturating_add((runs + less).saturating_mul(questions * system.max_calls));
             }
             if let Some(sample) = self.sample.as_ref().filter(|sample| sample.systems.contains(&number)) {
-                let runs = tasks * u64::from(sample.per_task);
+                let runs = u64::from(sample.per_task);
+                let less = several(most_targets(sample)) * runs;
                 injected += runs;
-                narrow += several(most_targets(sample)) * runs;
+                narrow += less;
+                asked = asked.saturating_add((runs + less).saturating_mul(drawn(sample, system.max_calls)));
             }
             let controls = injected * u64::from(self.controls);
-            extent.clean += clean;
-            extent.injected += injected;
-            extent.controls += controls;
-            extent.narrow += narrow;
-            extent.calls += (clean + injected + controls + narrow).saturating_mul(system.max_calls);
+            let runs = clean + injected + controls + narrow;
+            extent.clean += tasks * clean;
+            extent.injected += tasks * injected;
+            extent.controls += tasks * controls;
+            extent.narrow += tasks * narrow;
+            extent.questions = extent.questions.saturating_add(tasks.saturating_mul(asked));
+            extent.judgements += judged * runs;
+            extent.calls += (tasks * runs).saturating_mul(system.max_calls);
         }
+        extent.calls = extent.calls.saturating_add(extent.questions).saturating_add(extent.judgements);
         self.cost(extent)
+    }
+
+    /// How often a judge is asked, at most, about one run of a task.
+    fn judgements(&self, task: &Task) -> u64 {
+        let attempts = |check: &Check| if let Check::ModelJudge(judge) = check { u64::from(judge.attempts) } else { 0 };
+        task.check.as_ref().map_or_else(|| self.verify.checks.iter().map(attempts).sum(), attempts)
     }
 
     fn cost(&self, mut extent: Extent) -> Extent {
         let budget = &self.budget;
-        extent.calls = extent.calls.min(budget.calls.unwrap_or(u64::MAX));
+        let bound = budget.calls.unwrap_or(u64::MAX);
+        for calls in [&mut extent.calls, &mut extent.questions, &mut extent.judgements] {
+            *calls = bound.min(*calls);
+        }
         let input = budget.max_input_tokens.unwrap_or(MAX_INPUT_TOKENS);
         extent.input_tokens = extent.calls.saturating_mul(input);
         extent.output_tokens = extent.calls.saturating_mul(budget.max_output_tokens);
@@ -83,15 +109,29 @@ impl Campaign {
 impl Extent {
     /// In words, a line each.
     pub fn text(&self) -> String {
-        let Self { clean, injected, controls, narrow, calls, input_tokens, output_tokens, money } = self;
+        let Self { clean, injected, controls, narrow, calls, questions, judgements, .. } = self;
+        let Self { input_tokens, output_tokens, money, .. } = self;
         let runs = clean + injected + controls + narrow;
         let money = money.map_or("unknown: no [[price]] is given".to_owned(), |money| format!("{money:.2}"));
+        let asked = |count: &u64, what: &str| match count {
+            0 => String::new(),
+            count => format!("   of them     at most {count} {what}\n"),
+        };
+        let (asked, judged) = (asked(questions, "of models that rewrite"), asked(judgements, "of a model that judges"));
         format!(
             "clean runs     {clean}\ninjected runs  at most {injected}\ncontrols       at most {controls}\n\
              narrowing      at most {narrow}\nruns           at most {runs}\nmodel calls    at most {calls}\n\
-             tokens         at most {input_tokens} in, {output_tokens} out\nmoney          at most {money}\n"
+             {asked}{judged}tokens         at most {input_tokens} in, {output_tokens} out\nmoney          at most {money}\n"
         )
     }
+}
+
+/// How often a model is asked, at most, in a run of a drawn plan: each agent that is hit, in all its calls or in one.
+fn drawn(sample: &Sample, max_calls: u64) -> u64 {
+    let questions = sample.templates.iter().map(|template| u64::from(template.questions)).max().unwrap_or_default();
+    let every = sample.positions.contains(&Position::Every);
+    let hit = if every { max_calls } else { most_targets(sample).min(max_calls) };
+    questions * hit
 }
 
 fn count(length: usize) -> u64 {

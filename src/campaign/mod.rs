@@ -44,7 +44,7 @@ pub use definition::{Beside, Budget, Campaign, Files, Fixed, Planting, Price, Sa
 pub use dry::Extent;
 pub use ended::{Class, Ended, How, Ran};
 pub use error::CampaignError;
-pub use file::{Position, Repeatable};
+pub use file::{Position, Repeatable, schema};
 pub use funnel::{Attempt, Concluded, TaskState};
 pub use junit::junit;
 pub use read::parse;

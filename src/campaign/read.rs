@@ -133,12 +133,23 @@ fn tasks(
     problems: &mut Vec<Problem>,
 ) -> Option<Vec<Task>> {
     let entry = entry.get_ref();
-    let (file, span) = (entry.file.get_ref(), entry.file.span());
-    let text = read_file(files, file, span.clone(), problems)?;
-    let read = dataset::parse_tasks(&text, Path::new(file));
-    let mut tasks = read.map_err(|error| problems.push(Problem::new(span.clone(), error.to_string()))).ok()?;
-    if tasks.is_empty() {
-        problems.push(Problem::new(span, format!("`{file}` holds no task")));
+    let (named, span) = (entry.file.get_ref(), entry.file.span());
+    let mut tasks: Vec<Task> = Vec::new();
+    for file in &named.0 {
+        let text = read_file(files, file, span.clone(), problems)?;
+        let read = dataset::parse_tasks(&text, Path::new(file));
+        let read = read.map_err(|error| problems.push(Problem::new(span.clone(), error.to_string()))).ok()?;
+        if let Some(twice) = read.iter().find(|task| tasks.iter().any(|known| known.id == task.id)) {
+            let message = format!("task id `{}` of `{file}` stands in an earlier file, too", twice.id);
+            problems.push(Problem::new(span.clone(), message));
+        }
+        if read.is_empty() {
+            problems.push(Problem::new(span.clone(), format!("`{file}` holds no task")));
+        }
+        tasks.extend(read);
+    }
+    if named.0.is_empty() {
+        problems.push(Problem::new(span, "`file` names no file"));
     }
     if let Some(ids) = &entry.ids {
         for id in ids.iter().filter(|id| !tasks.iter().any(|task| task.id == *id.get_ref())) {

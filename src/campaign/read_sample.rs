@@ -116,7 +116,7 @@ fn plantings(
         let word = if *side == Side::Request { "request" } else { "response" };
         written.insert("side".to_owned(), word.into());
         let manipulator = injection.name.clone();
-        let (name, asks_model) = (stem(file), injection.asks_model());
-        into.push(Planting { name, injection: written, mode, side: *side, manipulator, asks_model });
+        let (name, questions) = (stem(file), injection.questions());
+        into.push(Planting { name, injection: written, mode, side: *side, manipulator, questions });
     }
 }

@@ -57,6 +57,14 @@ fn templates_are_found_and_narrowed() {
 }
 
 #[test]
+fn the_schema_beside_the_examples_is_current() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/campaigns/campaign.schema.json");
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    let current = serde_json::to_string_pretty(&crate::campaign::schema()).expect("serialises") + "\n";
+    assert!(written == current, "write it anew: `aegis campaign schema > examples/campaigns/campaign.schema.json`");
+}
+
+#[test]
 fn each_problem_has_its_place() {
     for (from, to, said) in [
         ("tasks.file", "task.file", "c.toml:1:1: unknown key `task`"),

@@ -10,7 +10,7 @@ use super::{
     budget::Ledger,
     cell::{Aimed, Cell},
     definition::Campaign,
-    ended::{Class, Ended},
+    ended::{Class, Ended, How},
     error::CampaignError,
     file::Repeatable,
     funnel::{Aim, Attempt, Concluded, LeftOut, TaskState},
@@ -201,7 +201,15 @@ impl Bench {
             if let (Some((cell, _)), true) = (mine().next(), finished.iter().all(|ended| ended.steps == 0))
                 && !finished.is_empty()
             {
-                return Err(CampaignError::NoCall { system: system.name.clone(), said: self.said(cell) });
+                let late = finished.iter().all(|ended| ended.ending == How::TimedOut);
+                let limit = system.timeout.as_secs_f64();
+                let late = if late {
+                    format!("all runs were ended after `timeout_s` = {limit} first; ")
+                } else {
+                    String::new()
+                };
+                let said = format!("{late}{}", self.said(cell));
+                return Err(CampaignError::NoCall { system: system.name.clone(), said });
             }
         }
         Ok(())

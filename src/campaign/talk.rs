@@ -56,10 +56,11 @@ impl Concluded {
             (.., more) => format!(", {more} cells unfinished"),
         };
         format!(
-            "{} verified failures from {} injected runs, {} model calls{ended}",
+            "{} verified failures from {} injected runs, {} model calls made and {} answered from recordings{ended}",
             self.verified(),
             self.attempts.len(),
-            self.spent.calls + self.prefix.calls
+            self.spent.calls,
+            self.prefix.calls
         )
     }
 }

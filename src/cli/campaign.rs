@@ -24,10 +24,13 @@ use crate::{
 
 /// Options of `campaign`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
 pub(super) struct CampaignArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// The campaign: tasks, systems, plans, verification, budget.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required = true)]
+    file: Option<PathBuf>,
     /// Where logs, dataset and report go; the campaign's name with `-run` if not said.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -59,14 +62,33 @@ pub(super) struct CampaignArgs {
     asking: AskingArgs,
 }
 
+/// What else is to be done with campaign files.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Print the JSON schema of campaign files, for editors.
+    Schema,
+}
+
+impl CampaignArgs {
+    /// What is asked for instead of a campaign, written out; `None` if a campaign is to be run.
+    pub(super) fn written(&self) -> Option<String> {
+        self.action
+            .as_ref()
+            .map(|Action::Schema| serde_json::to_string_pretty(&campaign::schema()).unwrap_or_default() + "\n")
+    }
+}
+
 pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished, Failure> {
-    let campaign = read(arguments)?;
+    let Some(file) = &arguments.file else {
+        return Err(Failure::new(Exit::Usage, "no campaign file is named"));
+    };
+    let campaign = read(file, arguments)?;
     if arguments.dry_run {
         return dry(&campaign, global);
     }
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
     let earlier = if arguments.resume { Earlier::Resume } else { Earlier::Refuse };
-    let directory = beside(&arguments.file);
+    let directory = beside(file);
     let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<_, _>>()?;
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
     let begun = Begun { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
@@ -174,8 +196,7 @@ fn beside(file: &Path) -> PathBuf {
     std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
 }
 
-fn read(arguments: &CampaignArgs) -> Result<Campaign, Failure> {
-    let file = &arguments.file;
+fn read(file: &Path, arguments: &CampaignArgs) -> Result<Campaign, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))?;
     let campaign = campaign::parse(&text, &file.display().to_string(), &Beside(beside(file)));

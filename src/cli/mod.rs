@@ -243,6 +243,10 @@ impl Cli {
                 run::run(arguments, global).map(|finished| finished.say(global))
             }
             Verb::Campaign(arguments) => {
+                if let Some(text) = arguments.written() {
+                    let written = out.write_all(text.as_bytes()).map(|()| Exit::Ok);
+                    return written.map_err(|error| Failure::new(Exit::Infrastructure, error));
+                }
                 drop(out);
                 campaign::run(arguments, global).map(|finished| finished.say(global))
             }

@@ -123,9 +123,9 @@ pub trait Manipulator: Send + Sync + std::fmt::Debug {
         Err(ManipulatorError::WrongSide)
     }
 
-    /// Whether it may return [`ManipulatorError::Ask`].
-    fn asks_model(&self) -> bool {
-        false
+    /// How often it may return [`ManipulatorError::Ask`] for one text; 0 if it needs no model.
+    fn questions(&self) -> u32 {
+        0
     }
 
     /// Whether it breaks a required shape on purpose: an answer that had to be JSON need then be none.

@@ -182,7 +182,7 @@ impl<'de> Deserialize<'de> for Lines {
 
 /// One value, or a list of them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OneOrMany<T>(pub(super) Vec<T>);
+pub(crate) struct OneOrMany<T>(pub(crate) Vec<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -29,6 +29,7 @@ pub use check::{Check, CheckReport, Expect};
 pub use decide::{Decision, Facts, Hit, Miss, decide};
 pub use error::{PlanError, Problem};
 pub use explain::explain;
+pub(crate) use file::OneOrMany;
 pub use page::page;
 pub(crate) use read::{Read, read_entry, syntax_problem, take_entries};
 pub use resolve::{Called, Unresolvable, resolve};
@@ -129,7 +130,15 @@ impl Injection {
 
     /// Whether its edit may need a model's answer.
     pub fn asks_model(&self) -> bool {
-        matches!(&self.operator, Operator::Manipulator { manipulator, .. } if manipulator.asks_model())
+        self.questions() > 0
+    }
+
+    /// How often an edit of one text may ask a model; 0 if it needs none.
+    pub fn questions(&self) -> u32 {
+        match &self.operator {
+            Operator::Manipulator { manipulator, .. } => manipulator.questions(),
+            Operator::Fault(..) => 0,
+        }
     }
 
     /// The context, with what this injection plants.

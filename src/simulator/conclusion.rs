@@ -3,6 +3,7 @@
 
 use super::{
     duty::Duty,
+    function,
     language::number_text,
     plan,
     problem::{Operand, Step, solution},
@@ -13,7 +14,7 @@ use super::{
 /// An answer and how it came about.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Conclusion {
-    /// The answer: a number, a choice letter, `True` or `False`.
+    /// The answer: a number, a choice letter, `True` or `False`, a block of code.
     pub(super) answer: String,
     /// The way to it, one statement a line.
     pub(super) lines: Vec<String>,
@@ -81,7 +82,7 @@ impl Reading<'_> {
             match stated::correction(objection) {
                 Some(same) if same == own => return Some(kept(&own)),
                 Some(other) => {
-                    let line = format!("I accept the objection: {other} instead of {own}.");
+                    let line = format!("I accept the objection: {} instead of {}.", called(&other), called(&own));
                     return Some(Conclusion::new(other, vec![line]));
                 }
                 None => {}
@@ -146,7 +147,7 @@ impl Reading<'_> {
         let votes: Vec<String> = self.spoken.iter().flat_map(|s| opinions_of(self.without_task(&s.text))).collect();
         let votes = if votes.is_empty() { stated::opinions(&self.prompt) } else { votes };
         let (winner, count) = majority(&votes)?;
-        let line = format!("{count} of {} answers say {winner}.", votes.len());
+        let line = format!("{count} of {} answers say {}.", votes.len(), called(&winner));
         Some(Conclusion::new(winner, vec![line]))
     }
 
@@ -165,7 +166,7 @@ impl Reading<'_> {
             (None, None) => return None,
             (None, Some(_)) if self.orders.unchecked => (String::new(), String::new()),
             (None, Some(own)) => {
-                let reason = format!("No answer is stated. The answer should be {own}.");
+                let reason = format!("No answer is stated. {}", should_be(own));
                 return Some(Judgement { holds: false, judged: None, own: truth, reason });
             }
         };
@@ -174,9 +175,10 @@ impl Reading<'_> {
         let caught = !right && !self.orders.unchecked && self.draw(&["check", &text, &task], 2) == 0;
         if caught {
             let own = truth.clone().unwrap_or_default();
-            let way = self.task.as_ref().map(|task| task.solution.expression()).filter(|way| *way != own);
+            let computed = self.task.as_ref().filter(|task| !task.wants_code());
+            let way = computed.map(|task| task.solution.expression()).filter(|way| *way != own);
             let way = way.map(|way| format!("{way} = {own}. ")).unwrap_or_default();
-            let reason = format!("{answer} does not hold. {way}The answer should be {own}.");
+            let reason = format!("{} does not hold. {way}{}", called(&answer), should_be(&own));
             return Some(Judgement { holds: false, judged: Some(answer), own: truth, reason });
         }
         let reason = if self.orders.unchecked {
@@ -189,7 +191,7 @@ impl Reading<'_> {
 }
 
 /// The opinions in one message: several where it quotes several, else its last statement.
-fn opinions_of(text: &str) -> Vec<String> {
+pub(super) fn opinions_of(text: &str) -> Vec<String> {
     let several = stated::opinions(text);
     if several.is_empty() { stated::answer(text).into_iter().collect() } else { several }
 }
@@ -202,18 +204,35 @@ fn among_peers(own: &str, peers: &[String]) -> Conclusion {
     match majority(&votes) {
         Some((winner, count)) if count * 2 > votes.len() && winner != own => Conclusion::new(
             winner.clone(),
-            vec![format!("{count} of {} answers say {winner}: I follow them.", votes.len())],
+            vec![format!("{count} of {} answers say {}: I follow them.", votes.len(), called(&winner))],
         ),
         Some(_) if peers.len() < 2 || peers.iter().any(|peer| peer == own) => kept(own),
         _ => match peers.first() {
-            Some(first) => Conclusion::new(first.clone(), vec![format!("Nobody shares my {own}: I take {first}.")]),
+            Some(first) => {
+                let line = format!("Nobody shares my {}: I take {}.", called(own), called(first));
+                Conclusion::new(first.clone(), vec![line])
+            }
             None => kept(own),
         },
     }
 }
 
+/// What an objection asks for.
+fn should_be(answer: &str) -> String {
+    if function::is_code(answer) {
+        format!("The function should be this:\n{answer}")
+    } else {
+        format!("The answer should be {answer}.")
+    }
+}
+
+/// An answer within a sentence.
+fn called(answer: &str) -> &str {
+    if function::is_code(answer) { "this code" } else { answer }
+}
+
 fn kept(own: &str) -> Conclusion {
-    Conclusion::new(own, vec![format!("I keep my answer: {own}.")])
+    Conclusion::new(own, vec![format!("I keep my answer: {}.", called(own))])
 }
 
 /// The vote that most share, the first of equals, and how many share it.

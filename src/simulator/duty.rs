@@ -86,6 +86,8 @@ const STEMS: &[(Duty, &[&str])] = &[
             "calculate",
             "calculates",
             "mathematician",
+            "programmer",
+            "coder",
             "math",
             "debater",
             "debate",

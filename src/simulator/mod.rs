@@ -8,6 +8,7 @@ mod ability;
 mod conclusion;
 mod duty;
 mod expression;
+mod function;
 mod language;
 mod orders;
 mod plan;

@@ -2,8 +2,9 @@
 
 use super::{
     duty::{self, Duty},
-    expression, language,
+    expression, function, language,
     orders::Orders,
+    plan,
     problem::{self, Solution},
     stated,
 };
@@ -40,8 +41,21 @@ pub(super) struct Task {
     pub(super) text: String,
     /// Its solution.
     pub(super) solution: Solution,
-    /// The answer as it is to be stated: a number, a choice letter, `True` or `False`.
+    /// The answer as it is to be stated: a number, a choice letter, `True` or `False`, a block of code.
     pub(super) answer: String,
+}
+
+impl Task {
+    /// Whether code is asked for.
+    pub(super) fn wants_code(&self) -> bool {
+        function::is_code(&self.answer)
+    }
+
+    /// How to go about it, as a numbered plan.
+    pub(super) fn plan(&self) -> String {
+        let function = if self.wants_code() { function::asked(&self.text) } else { None };
+        function.map_or_else(|| plan::write(&self.solution), |asked| asked.plan())
+    }
 }
 
 /// The conversation, understood.
@@ -167,7 +181,13 @@ fn spoken(messages: &[Message]) -> Vec<Spoken> {
 /// The first text that is a problem that can be solved: in the caller's messages, else in the prompt.
 fn task(spoken: &[Spoken], prompt: &str, orders: &Orders) -> Option<Task> {
     let callers = spoken.iter().filter(|s| s.who == Who::Caller).map(|s| s.text.as_str());
-    callers.chain(std::iter::once(prompt)).flat_map(passages).find_map(|passage| solve(&passage, orders))
+    let texts = || callers.clone().chain(std::iter::once(prompt));
+    let code = texts().find_map(|text| {
+        let asked = function::asked(text)?;
+        let solution = Solution { steps: Vec::new(), answer: 0.0, unit: String::new() };
+        Some(Task { text: asked.task.to_owned(), solution, answer: asked.written()? })
+    });
+    code.or_else(|| texts().flat_map(passages).find_map(|passage| solve(&passage, orders)))
 }
 
 /// The passages of a text that may be a task, the most likely first.

@@ -1,11 +1,19 @@
 //! What other texts state: final answers, opinions of several peers, objections, consent.
 
-use super::language::{Token, number_text, tokens};
+use super::{
+    function,
+    language::{Token, number_text, tokens},
+};
 
-/// The final answer that a text states, written as the simulator writes answers: a number, or a choice letter.
-/// The last statement counts.
+/// The final answer that a text states, written as the simulator writes answers: a number, a choice letter, or a block
+/// of code. The last statement counts.
 pub(super) fn answer(text: &str) -> Option<String> {
-    statements(text).pop().or_else(|| bare(text))
+    concluded(text).or_else(|| bare(text))
+}
+
+/// The last answer line of a text; without one its last block of code.
+fn concluded(text: &str) -> Option<String> {
+    statements(text).pop().or_else(|| function::last_block(text))
 }
 
 /// The opinions in a text that quotes several peers, in order: one for each block or answer line.
@@ -20,7 +28,7 @@ pub(super) fn opinions(text: &str) -> Vec<String> {
             block.push('\n');
         }
     }
-    let by_block: Vec<String> = blocks.iter().filter_map(|block| statements(block).pop()).collect();
+    let by_block: Vec<String> = blocks.iter().filter_map(|block| concluded(block)).collect();
     let lower = text.to_lowercase();
     let several = [
         "other agents",
@@ -41,6 +49,7 @@ pub(super) fn opinions(text: &str) -> Vec<String> {
 
 /// Whether a text says that something is wrong and has to be done again.
 pub(super) fn objects(text: &str) -> bool {
+    let text = &function::without_blocks(text);
     let words = tokens(text);
     let objecting =
         ["revise", "wrong", "incorrect", "reject", "rejected", "mistake", "error", "redo", "disapprove", "fail"];
@@ -167,7 +176,12 @@ fn opens_block(line: &str) -> bool {
     let Some((label, _)) = line.split_once([':', ']']) else { return false };
     let words = label.split_whitespace().count();
     let lower = label.to_lowercase();
-    if words == 0 || words > 5 || lower.contains("final") || lower == "answer" || lower.starts_with("the answer") {
+    if words == 0
+        || words > 5
+        || lower.contains("final")
+        || matches!(lower.as_str(), "answer" | "ratings")
+        || lower.starts_with("the answer")
+    {
         return false;
     }
     let named = [
@@ -212,6 +226,8 @@ mod tests {
         check("Answer: a plan with 2 steps", None);
         check("1. Multiply.\n2. Subtract.", None);
         check("Answer the question in 2 sentences.", None);
+        check("Here:\n```python\ndef f():\n    return 3\n```", Some("```python\ndef f():\n    return 3\n```"));
+        check("```python\nprint(3)\n```\nANSWER: 3", Some("3"));
     }
 
     #[test]
@@ -229,6 +245,7 @@ mod tests {
         check("One agent response: ```The answer is 4```\n\n One agent response: ```The answer is 6```", &["4", "6"]);
         check("Other agents said:\n2+2=4\nANSWER: 4\nANSWER: 5\nUpdate your answer.", &["4", "5"]);
         check("Step 1: 4 * 12 = 48.\nANSWER: 48", &["48"]);
+        check("Peer A:\nI keep my answer: 4.\nRATINGS: 5\nANSWER: 4\n\nPeer B:\nANSWER: 5", &["4", "5"]);
     }
 
     #[test]
@@ -239,6 +256,7 @@ mod tests {
             ("This is incorrect.", true),
             ("I found no error.", false),
             ("The plan has two steps.", false),
+            ("```python\nraise Wrong\n```", false),
         ] {
             assert_eq!(objects(text), expected, "{text}");
         }

@@ -114,8 +114,8 @@ impl Manipulator for RewriteWithModel {
         Ok(())
     }
 
-    fn asks_model(&self) -> bool {
-        true
+    fn questions(&self) -> u32 {
+        self.tries.get().min(TRIES_LIMIT)
     }
 
     fn check(&self, side: Side) -> Result<(), String> {

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{super::reading::Reading, Said};
+use super::{
+    super::reading::{Reading, Task},
+    Said,
+};
 use crate::{
     simulator::{
         duty::Duty,
@@ -19,6 +22,9 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
     let choice = &reading.conversation.tool_choice;
     let forced = matches!(choice, ToolChoice::Required | ToolChoice::Named(_));
     if *choice == ToolChoice::None || (!forced && !matches!(reading.duty, Duty::Solve | Duty::Open)) {
+        return None;
+    }
+    if !forced && reading.task.as_ref().is_some_and(Task::wants_code) {
         return None;
     }
     let allowed = |tool: &&Tool| !matches!(choice, ToolChoice::Named(name) if *name != tool.name);

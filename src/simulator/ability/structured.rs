@@ -3,10 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{super::reading::Reading, Said, delegate, select};
-use crate::{
-    simulator::{language, plan},
-    surface::Format,
-};
+use crate::{simulator::language, surface::Format};
 
 /// Answers as the required format wants it.
 pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
@@ -172,7 +169,7 @@ impl<'a> Filler<'a> {
         let planned =
             lower.split('_').any(|word| word.starts_with("plan")) || lower.contains("step") && self.lines.is_empty();
         match &self.reading.task {
-            Some(task) if planned => plan::write(&task.solution).lines().map(str::to_owned).collect(),
+            Some(task) if planned => task.plan().lines().map(str::to_owned).collect(),
             _ if self.lines.is_empty() => self.answer.iter().cloned().collect(),
             _ => self.lines.clone(),
         }
@@ -261,7 +258,7 @@ impl<'a> Filler<'a> {
             return reading
                 .task
                 .as_ref()
-                .map_or_else(|| "1. Read the task.".to_owned(), |task| plan::write(&task.solution));
+                .map_or_else(|| "1. Read the task.".to_owned(), super::super::reading::Task::plan);
         }
         if has(&["expression", "formula", "equation"]) {
             return reading.task.as_ref().map_or_else(|| "0".to_owned(), |task| task.solution.expression());

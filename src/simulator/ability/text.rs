@@ -1,7 +1,7 @@
 //! Answers in plain text: plans, verdicts, summaries, solutions.
 
 use super::{super::reading::Reading, Said};
-use crate::simulator::{duty::Duty, plan, stated};
+use crate::simulator::{conclusion, duty::Duty, function, stated};
 
 /// A plan of the task; once the task is answered, the answer instead.
 pub(super) fn plan(reading: &Reading<'_>) -> Option<Said> {
@@ -18,8 +18,7 @@ pub(super) fn plan(reading: &Reading<'_>) -> Option<Said> {
             &format!("The plan is carried out.\n{}", answer_line(reading, &answer)),
         )));
     }
-    let task = reading.task.as_ref()?;
-    Some(Said::text(plan::write(&task.solution)))
+    Some(Said::text(reading.task.as_ref()?.plan()))
 }
 
 /// A verdict, in the words that the prompt asks for.
@@ -59,6 +58,7 @@ pub(super) fn summary(reading: &Reading<'_>) -> Option<Said> {
 pub(super) fn answer(reading: &Reading<'_>) -> Option<Said> {
     let conclusion = reading.conclusion()?;
     let mut lines = conclusion.lines;
+    lines.extend(ratings(reading, &conclusion.answer));
     if !reading.orders.no_answer {
         lines.push(answer_line(reading, &conclusion.answer));
     }
@@ -66,6 +66,14 @@ pub(super) fn answer(reading: &Reading<'_>) -> Option<Said> {
     let thought = reading.told("Final Answer:") && reading.told("Thought:");
     let text = if thought { format!("Thought: I now can give a great answer\nFinal Answer: {text}") } else { text };
     Some(Said::text(finished(reading, &text)))
+}
+
+/// A rating for each peer, where they are asked for: who shares the answer gets the best.
+fn ratings(reading: &Reading<'_>, answer: &str) -> Option<String> {
+    let peers = conclusion::opinions_of(reading.without_task(reading.last_caller()));
+    let rating = |peer: &String| if peer == answer { "5" } else { "1" };
+    let given: Vec<&str> = peers.iter().map(rating).collect();
+    (reading.told("RATINGS:") && !given.is_empty()).then(|| format!("RATINGS: {}", given.join(", ")))
 }
 
 /// What a worker says before it hands over; `None` where it has said it.
@@ -89,6 +97,9 @@ pub(super) fn closing(reading: &Reading<'_>) -> Option<Said> {
 
 /// The line that states an answer, as the instructions want it.
 pub(super) fn answer_line(reading: &Reading<'_>, answer: &str) -> String {
+    if function::is_code(answer) {
+        return answer.to_owned();
+    }
     let instructions = reading.instructions();
     if instructions.contains("\\boxed") {
         return format!("\\boxed{{{answer}}}");

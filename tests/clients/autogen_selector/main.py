@@ -19,6 +19,13 @@ def calculator(expression: str) -> str:
     return str(eval(expression))
 
 
+def stated(text):
+    """The answer that a text states: its last block of code, else what follows its last `ANSWER:`."""
+    blocks = re.findall(r"```\w*\n.*?(?:```|\Z)", text, re.S)
+    lines = re.findall(r"ANSWER:[ *]*(.+)", text)
+    return blocks[-1].strip() if blocks else lines[-1].strip() if lines else "none"
+
+
 async def main(problem: str) -> None:
     client = OpenAIChatCompletionClient(model="gpt-4o-mini", temperature=0)
     planner = AssistantAgent(
@@ -35,14 +42,14 @@ async def main(problem: str) -> None:
         reflect_on_tool_use=True,
         model_client_stream=True,
         system_message="You solve. Follow the plan, compute with the calculator, "
-        "and end with a line `ANSWER: <number>`.",
+        "and end with a line `ANSWER: <answer>`.",
     )
     critic = AssistantAgent(
         "critic",
         client,
         description="Checks the solver's answer; speaks last.",
         system_message="You review the solution of a word problem. If it is right, repeat the line "
-        "`ANSWER: <number>` and say TERMINATE. If it is wrong, say what is wrong.",
+        "`ANSWER: <answer>` and say TERMINATE. If it is wrong, say what is wrong.",
     )
     team = SelectorGroupChat(
         [planner, solver, critic],
@@ -54,8 +61,7 @@ async def main(problem: str) -> None:
     for message in result.messages:
         print(f"{message.source}: {message.to_text()}")
     said = [m.to_text() for m in result.messages if m.source == "solver"]
-    numbers = re.findall(r"-?\d+(?:\.\d+)?", said[-1].replace(",", "")) if said else []
-    print("FINAL:", numbers[-1] if numbers else "none")
+    print("FINAL:", stated(said[-1]) if said else "none")
 
 
 if __name__ == "__main__":

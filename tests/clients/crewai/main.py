@@ -21,7 +21,7 @@ def calculator(expression: str) -> str:
 class Report(BaseModel):
     """What the reporter hands over."""
 
-    answer: int
+    answer: str
     explanation: str
 
 
@@ -56,13 +56,13 @@ def main(problem: str) -> None:
     )
     solve = Task(
         description=f"Follow the plan and solve this problem: {problem}",
-        expected_output="The computation, then a last line `ANSWER: <number>`",
+        expected_output="The computation, then a last line `ANSWER: <answer>`",
         agent=solver,
         context=[plan],
     )
     report = Task(
         description=f"Report the answer of the solution to this problem: {problem}",
-        expected_output="The answer as a number, and one sentence of explanation",
+        expected_output="The answer alone (a number, a letter or a block of code), and one sentence of explanation",
         agent=reporter,
         context=[solve],
         output_pydantic=Report,

@@ -49,14 +49,14 @@ planner = create_agent(
 solver = create_agent(
     model,
     tools=[calculator],
-    system_prompt="You solve. Follow the plan, compute with the calculator, and end with a line `ANSWER: <number>`.",
+    system_prompt="You solve. Follow the plan, compute with the calculator, and end with a line `ANSWER: <answer>`.",
     name="solver",
 )
 team = create_supervisor(
     [planner, solver],
     model=model,
     prompt="You supervise a planner and a solver. First hand the problem over to the planner, then to the solver. "
-    "When the solver has answered, repeat its line `ANSWER: <number>`.",
+    "When the solver has answered, repeat its line `ANSWER: <answer>`.",
 ).compile(name="team")
 
 
@@ -92,13 +92,19 @@ graph.add_edge("arithmetic_reviewer", END)
 graph.add_edge("units_reviewer", END)
 
 
+def stated(text):
+    """The answer that a text states: its last block of code, else what follows its last `ANSWER:`."""
+    blocks = re.findall(r"```\w*\n.*?(?:```|\Z)", text, re.S)
+    lines = re.findall(r"ANSWER:[ *]*(.+)", text)
+    return blocks[-1].strip() if blocks else lines[-1].strip() if lines else "none"
+
+
 def main(problem: str) -> None:
     state = graph.compile().invoke({"problem": problem, "solution": "", "votes": []})
     print("solution:", state["solution"])
     for role, vote in state["votes"]:
         print(f"{role}: {vote.verdict} ({vote.reason})")
-    numbers = re.findall(r"-?\d+(?:\.\d+)?", state["solution"].replace(",", ""))
-    print("FINAL:", numbers[-1] if numbers else "none")
+    print("FINAL:", stated(state["solution"]))
 
 
 if __name__ == "__main__":

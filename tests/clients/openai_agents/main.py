@@ -33,7 +33,7 @@ solver = Agent(
     name="Solver",
     model="gpt-4o-mini",
     handoff_description="Solves arithmetic word problems.",
-    instructions="You solve word problems. Compute with the calculator and end with a line `ANSWER: <number>`.",
+    instructions="You solve word problems. Compute with the calculator and end with a line `ANSWER: <answer>`.",
     tools=[calculator],
 )
 poet = Agent(
@@ -56,6 +56,13 @@ verifier = Agent(
 )
 
 
+def stated(text):
+    """The answer that a text states: its last block of code, else what follows its last `ANSWER:`."""
+    blocks = re.findall(r"```\w*\n.*?(?:```|\Z)", text, re.S)
+    lines = re.findall(r"ANSWER:[ *]*(.+)", text)
+    return blocks[-1].strip() if blocks else lines[-1].strip() if lines else "none"
+
+
 async def main(problem: str) -> None:
     run = Runner.run_streamed(triage, problem)
     async for event in run.stream_events():
@@ -65,8 +72,7 @@ async def main(problem: str) -> None:
     print(f"{run.last_agent.name}: {answer}")
     judged = await Runner.run(verifier, f"Problem: {problem}\nSolution: {answer}")
     print("Verifier:", judged.final_output.verdict, judged.final_output.feedback)
-    numbers = re.findall(r"-?\d+(?:\.\d+)?", answer.replace(",", ""))
-    print("FINAL:", numbers[-1] if numbers else "none")
+    print("FINAL:", stated(answer))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Whole campaigns over the multi-agent programs: clean runs, injected runs, controls, labels, dataset.
 
-A program's folder that holds `campaign.toml` is run as one; its `python3` is that of the program's environment.
+A program's folder that holds `campaign.toml` is run as one, reduced to a task of each kind; its `python3` is that of
+the program's environment. A model that rewrites messages is the embedded simulator, too.
 """
 
 import json
@@ -8,6 +9,9 @@ import tomllib
 
 from . import environments
 from .aegis import Aegis
+
+# Two word problems, one with choices, one function with unit tests.
+TASKS = ("pencils", "stationery", "choice-tram", "code-primes")
 
 
 def test(folder, aegis, cache, report):
@@ -18,7 +22,9 @@ def test(folder, aegis, cache, report):
     path = f"{interpreter.parent}:{aegis.environment['PATH']}"
     inside = Aegis(aegis.binary, aegis.scratch, aegis.environment | {"PATH": path})
     out = inside.logs(f"{folder.name}-campaign") / "out"
-    done = inside.call("campaign", folder / "campaign.toml", "--out", out, folder=folder, seconds=900)
+    only = [argument for task in TASKS for argument in ("--only", task)]
+    arguments = [folder / "campaign.toml", "--out", out, "--manipulator-upstream", "simulator", *only]
+    done = inside.call("campaign", *arguments, folder=folder, seconds=1500)
     name = f"{folder.name}/campaign"
     last = done.stderr.strip().splitlines()[-1:]
     talk = done.stderr[-2500:]
@@ -27,6 +33,7 @@ def test(folder, aegis, cache, report):
     said = json.loads((out / "report.json").read_text())
     funnel = said["funnel"]
     print(f"   {json.dumps(funnel)} {json.dumps(said['classes'])}")
+    report.equal(f"{name}: every task goes on", said["clean"]["kept"], len(TASKS))
     report.equal(f"{name}: every clean run passes", said["clean"]["passed"], said["clean"]["runs"])
     report.equal(f"{name}: each injected run is in one class", sum(said["classes"].values()), funnel["attempts"])
     report.check(f"{name}: something is delivered", funnel["delivered"] > 0, talk)

@@ -103,8 +103,9 @@ def clean(case, command):
     case.outcome("success")
     audit = case.steps()
     agents = [step["agent"] for step in audit]
-    loops = [one["turn"] == two["turn"] for one, two in pairwise(audit) if one["agent"] == two["agent"]]
-    case.true("a tool loop is one turn", loops and all(loops), [(step["agent"], step["turn"]) for step in audit])
+    if case.expected.get("tools", True):
+        loops = [one["turn"] == two["turn"] for one, two in pairwise(audit) if one["agent"] == two["agent"]]
+        case.true("a tool loop is one turn", loops and all(loops), [(step["agent"], step["turn"]) for step in audit])
     case.true("the agents speak in the expected order", in_order(agents, case.expected["agents"]), agents)
     case.true("there is no label", not (done.directory / "label.json").exists(), done.file("label.json"))
     shown = str(case.aegis.show(done.directory, "--step", "0"))

@@ -3,7 +3,9 @@
 mod backend;
 mod budget;
 mod classes;
+mod kinds;
 mod proof;
+mod reference;
 mod resume;
 mod rewriting;
 

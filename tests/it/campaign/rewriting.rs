@@ -40,6 +40,28 @@ async fn a_models_words_are_delivered_and_accounted_for() {
 }
 
 #[tokio::test]
+async fn a_dry_run_counts_what_models_are_asked() {
+    let bench = bench();
+    let (code, out, said) = bench.run(&["--dry-run", "--format", "json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let extent: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let extent = &extent["dry_run"];
+    // An injected run, 200 calls of it, 3 tries each; beside them 2 clean runs, that run and its control.
+    assert_eq!((&extent["questions"], &extent["judgements"]), (&600.into(), &0.into()));
+    assert_eq!(extent["calls"], 4 * 200 + 600);
+    let (_, out, _) = bench.run(&["--dry-run"]).await;
+    assert!(out.contains("   of them     at most 600 of models that rewrite\n"), "{out}");
+    let judged = Bench::new(&format!("{}{PIPELINE}{}", tasks(2), plans(&["corrupt-number"], "\"pipeline\"")));
+    let file = judged.dir.path().join("c.toml");
+    let text = std::fs::read_to_string(&file).expect("there");
+    let judge = text.replace("{ numeric = {} }", "{ numeric = {} }, { model_judge = { model = \"m\" } }");
+    std::fs::write(&file, judge).expect("written");
+    let (_, out, said) = judged.run(&["--dry-run"]).await;
+    // 2 tasks, each with 2 clean runs, an injected one and its control; the judge is asked twice at most.
+    assert!(out.contains("   of them     at most 16 of a model that judges\n"), "{out}{said}");
+}
+
+#[tokio::test]
 async fn without_a_model_it_is_refused_before_a_run() {
     let bench = bench();
     let (code, _, said) = bench.run(&["--upstream", "simulator"]).await;
