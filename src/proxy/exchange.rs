@@ -1,6 +1,6 @@
 //! The line: one request's way through the proxy, in order.
 
-use std::{sync::Arc, time::Instant};
+use std::{cell::OnceCell, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
@@ -128,8 +128,8 @@ impl Proxy {
         let envelope = hinted.envelope();
         let surface = call.kind.surface();
         let declared = self.identity.declared(&envelope)?;
-        let mut outline: Option<Option<Outline<'_>>> = None;
-        let mut read = || outline.get_or_insert_with(|| surface?.outline(&call.body).ok()).clone();
+        let outline: OnceCell<Option<Outline<'_>>> = OnceCell::new();
+        let read = || outline.get_or_init(|| surface?.outline(&call.body).ok()).as_ref();
         let named = self.identity.run(&envelope, || {
             let key = self.identity.hints.metadata_run.as_ref()?;
             read()?.metadata.iter().find(|(name, _)| name == key).map(|(_, run)| run.to_string())
@@ -139,13 +139,14 @@ impl Proxy {
             (Some((run, source)), _) => (run, source, None),
             (None, Some(run)) => (run.clone(), RunSource::Server, None),
             (None, None) => {
-                let placed = self.identity.place(read().as_ref(), body_hash, || self.runs.fresh_id(body_hash));
+                let placed = self.identity.place(read(), body_hash, || self.runs.fresh_id(body_hash));
                 let (run, source, track) = placed.ok_or(ProxyError::NoRun)?;
                 (run, source, Some(track))
             }
         };
         let run = self.runs.get(&run)?;
-        let attribution = run.attribute(&self.identity, read().as_ref(), declared, body_hash, hinted.retry);
+        let read = if declared.is_none() { read() } else { None };
+        let attribution = run.attribute(&self.identity, read, declared, body_hash, hinted.retry);
         let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
         let attribution = recalled.unwrap_or(attribution);
         let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;
