@@ -109,7 +109,7 @@ fn write_json(runs: &[Run<'_>], names: &Names, out: &mut dyn Write) -> std::io::
     let agents: Vec<Value> = rows(runs).iter().map(agent_of).collect();
     let mut steps = Vec::new();
     for run in runs {
-        for (step, late) in run.steps() {
+        for ((step, late), looks) in run.steps().zip(identity::looks(&run.heard)) {
             let told = &step.attribution;
             let agent = agent(step, late);
             let mut entry = json!({"run": run.recording.trajectory.run, "step": step.step, "call": step.call,
@@ -117,7 +117,7 @@ fn write_json(runs: &[Run<'_>], names: &Names, out: &mut dyn Write) -> std::io::
                 "source": told.source, "confidence": told.confidence, "ambiguous": told.ambiguous,
                 "evidence": told.evidence, "attempts": step.attempts.len(), "run_source": run.run_source(step),
                 "labels": told.is_certain() && late.is_none(), "display": display(agent, names),
-                "suggested": rule_name(agent, names)});
+                "suggested": rule_name(agent, names), "looks": looks});
             if let (Some(late), Some(entry)) = (late, entry.as_object_mut()) {
                 entry.insert("late".to_owned(), serde_json::to_value(late)?);
             }

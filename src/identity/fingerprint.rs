@@ -5,14 +5,14 @@
 
 use std::collections::HashSet;
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::surface::{Outline, Role};
 
 /// A 64-bit hash of a text: compared, never shown.
 pub type Mark = u64;
 
-/// Sentences of a text that are looked at; longer prompts differ long before that.
+/// Sentences of a text that are marked one by one; what follows them has one mark for all of it.
 const SENTENCES_MAX: usize = 4096;
 /// Shortest run of hex digits and hyphens that is masked as an id.
 const HEX_ID_MIN: usize = 12;
@@ -32,6 +32,8 @@ pub struct Looks {
     pub framed: bool,
     /// Marks of the sentences that count.
     pub sentences: Vec<Mark>,
+    /// Whether all of them are here.
+    pub whole: bool,
 }
 
 impl Looks {
@@ -57,7 +59,21 @@ impl Looks {
             frame(family, &sentences, opening)
         };
         let framed = !prompted && outline.tool_text.len() <= 2;
-        Self { key: fold(known_by), prompt, family, prompted, framed, sentences }
+        Self { key: fold(known_by), prompt, family, prompted, framed, sentences, whole: true }
+    }
+
+    /// The same looks with at most `most` sentences: the first, the last, and one mark for all, so that long texts that
+    /// differ anywhere stay different.
+    pub(super) fn shortened(&self, most: usize) -> Self {
+        if self.sentences.len() <= most {
+            return self.clone();
+        }
+        let half = most.saturating_sub(1) / 2;
+        let first = self.sentences.iter().take(half);
+        let last = self.sentences.iter().skip(self.sentences.len() - half);
+        let sentences = first.chain(last).copied().chain([join(&self.sentences)]).collect();
+        let Self { key, prompt, family, prompted, framed, .. } = *self;
+        Self { key, prompt, family, prompted, framed, sentences, whole: false }
     }
 }
 
@@ -69,11 +85,20 @@ pub(super) fn frame(family: Mark, sentences: &[Mark], opening: &HashSet<Mark>) -
 
 /// Marks of a text's sentences, appended in order.
 pub(super) fn mark_sentences(text: &str, marks: &mut Vec<Mark>) {
-    let mut masked = String::new();
-    for sentence in sentences(text).take(SENTENCES_MAX) {
+    let (mut masked, mut rest, mut over) = (String::new(), Xxh3::new(), false);
+    for (at, sentence) in sentences(text).enumerate() {
         masked.clear();
         mask(sentence, &mut masked);
-        marks.push(xxh3_64(masked.as_bytes()));
+        let mark = xxh3_64(masked.as_bytes());
+        if at < SENTENCES_MAX {
+            marks.push(mark);
+        } else {
+            over = true;
+            rest.update(&mark.to_le_bytes());
+        }
+    }
+    if over {
+        marks.push(rest.digest());
     }
 }
 
@@ -215,6 +240,9 @@ mod tests {
         assert!(!same(&clock("1"), &looks("You book seats. Now: 2.", "hi", &["a"])), "other tools");
         let reviewer = |of: &str| looks(&format!("You review for {of}. Be brief."), "x", &[]);
         assert!(!same(&reviewer("security"), &reviewer("performance")), "one word apart");
+        let long = |end: &str| looks(&format!("{}{end}", "Follow this rule. ".repeat(60_000)), "x", &[]);
+        assert!(!same(&long("You plan."), &long("You judge.")), "a megabyte that ends otherwise");
+        assert!(same(&long("You plan."), &long("You plan.")));
         let bare = |text: &str| looks("", text, &[]);
         assert!(!same(&bare("What is 2 + 2? Think step by step."), &bare("What is 2 + 2? Answer with one number.")));
         assert!(same(&bare("What is 2 + 2?"), &bare("What is 2 + 2?")));

@@ -1,11 +1,13 @@
 //! Which of several equal agents asks: by its own history, else by when it asks. Where that is all there is, it is said.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, VecDeque};
 
 use super::{fingerprint::Mark, recent::Recent};
 
 /// Different questions that a run remembers in order to know when one is asked again.
 pub(super) const ASKED_MAX: usize = 4096;
+/// Equal agents of one name that are told apart; what more there are is marked as not known.
+const EQUALS_MAX: usize = 256;
 
 /// An agent's number within its run.
 pub(super) type AgentNumber = u32;
@@ -14,14 +16,15 @@ pub(super) type AgentNumber = u32;
 #[derive(Debug)]
 pub(super) struct Instances {
     asked: Recent<(AgentNumber, Mark), Asked>,
-    /// Agents that have been seen to be several.
-    several: HashSet<AgentNumber>,
+    /// Of agents that have been seen to be several: who they are, the one that asked longest ago first.
+    several: HashMap<AgentNumber, VecDeque<u32>>,
 }
 
 /// One agent's question, all its own earlier words included.
 #[derive(Debug, Clone, Default)]
 struct Asked {
-    times: u32,
+    /// The instances that asked it, in order.
+    by: Vec<u32>,
     in_flight: u32,
     failed: bool,
 }
@@ -35,7 +38,7 @@ pub(super) struct Instance {
 
 impl Default for Instances {
     fn default() -> Self {
-        Self { asked: Recent::new(ASKED_MAX), several: HashSet::new() }
+        Self { asked: Recent::new(ASKED_MAX), several: HashMap::new() }
     }
 }
 
@@ -43,30 +46,50 @@ impl Instances {
     /// A question arrives. `own`: the instance that the request's own history names; `retry`: the client says that it
     /// tries again.
     pub(super) fn ask(&mut self, agent: AgentNumber, question: Mark, own: Option<u32>, retry: bool) -> Instance {
-        let several = self.several.contains(&agent);
         let asked = self.asked.entry((agent, question), Asked::default);
-        let again = asked.times > 0 && !asked.failed && !retry;
+        let last = asked.by.last().copied();
+        let again = last.is_some() && !asked.failed && !retry;
         let at_once = asked.in_flight > 0;
-        let number = if again { asked.times } else { asked.times.saturating_sub(1) };
-        asked.times += u32::from(again || asked.times == 0);
-        asked.in_flight += 1;
+        asked.in_flight = asked.in_flight.saturating_add(1);
         asked.failed = false;
-        if let Some(own) = own {
-            return Instance { number: own, ambiguous: false };
+        if let (Some(last), false) = (last.filter(|_| own.is_none()), again) {
+            // Another attempt is whoever made the first.
+            return Instance { number: last, ambiguous: self.several.contains_key(&agent) };
         }
-        if again {
-            self.several.insert(agent);
+        let full = asked.by.len() >= EQUALS_MAX;
+        let known = self.several.get(&agent);
+        // Where nothing tells which, the one that asked longest ago: right where equal agents speak in rounds.
+        let silent = || known.and_then(|order| order.iter().find(|number| !asked.by.contains(number)).copied());
+        let next = || u32::try_from(known.map_or(asked.by.len(), VecDeque::len)).unwrap_or(u32::MAX);
+        let number = own.or_else(silent).unwrap_or_else(next);
+        let ambiguous = own.is_none() && ((again && (!at_once || full)) || (known.is_some() && !again));
+        if !full {
+            asked.by.push(number);
+        }
+        if again && own.is_none() || known.is_some() {
+            self.spoke(agent, number);
         }
         // The same words twice at once are two agents; one after the other they may be one that asks again.
-        Instance { number, ambiguous: (again && !at_once) || (several && !again) }
+        Instance { number, ambiguous }
+    }
+
+    /// Puts an instance behind all others of its agent; the first time, those before it come first.
+    fn spoke(&mut self, agent: AgentNumber, number: u32) {
+        let order = self.several.entry(agent).or_insert_with(|| (0..number).take(EQUALS_MAX).collect());
+        order.retain(|known| *known != number);
+        if order.len() < EQUALS_MAX {
+            order.push_back(number);
+        }
     }
 
     /// A question that was asked before a restart.
     pub(super) fn recall(&mut self, agent: AgentNumber, question: Mark, number: u32) {
         let asked = self.asked.entry((agent, question), Asked::default);
-        asked.times = asked.times.max(number + 1);
-        if number > 0 {
-            self.several.insert(agent);
+        if asked.by.len() < EQUALS_MAX && !asked.by.contains(&number) {
+            asked.by.push(number);
+        }
+        if number > 0 || self.several.contains_key(&agent) {
+            self.spoke(agent, number);
         }
     }
 
@@ -117,6 +140,12 @@ mod tests {
             (vec!["?a", "?a", "?a", ".a", ".a", ".a", "?b1", "?c0", "?d2"], "0 1 2 1 0 2"),
             // The same words one after the other: the wire cannot tell, then or later.
             (vec!["?a", ".a", "?a", ".a", "?b"], "0 1? 0?"),
+            // Three that speak in rounds, each round with new words: the order of the first round, in doubt.
+            (vec!["?a", "?a", "?a", ".a", "?b", ".b", "?c", ".c", "?d", ".d", "?e"], "0 1 2 0? 1? 2? 0?"),
+            // One of them speaks out of turn, known by its own words: the others come before it.
+            (vec!["?a", "?a", "?a", ".a", "?b0", ".b", "?c", ".c", "?d"], "0 1 2 0 1? 2?"),
+            // The retry of a question is whoever asked it.
+            (vec!["?a", "?a", ".a", "?b", "!b", "?b", ".b", "?c"], "0 1 0? 0? 1?"),
         ] {
             assert_eq!(told(&events), expected, "{events:?}");
         }

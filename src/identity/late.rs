@@ -232,7 +232,7 @@ fn names(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentNa
         let opening = openings.entry(*group).or_insert_with(|| exchange.user.iter().copied().collect());
         let looks = &exchange.looks;
         let framed = || AgentName::unnamed(fold(frame(looks.family, &looks.sentences, opening)));
-        let name = if looks.framed { framed() } else { AgentName::unnamed(looks.key) };
+        let name = if looks.framed && looks.whole { framed() } else { AgentName::unnamed(looks.key) };
         learned.push((at, name));
     }
     // Run by run, so that what stays between runs is told from what lives side by side in one.

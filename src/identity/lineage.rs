@@ -140,7 +140,7 @@ impl Lineage {
             body,
             opening: opening.mark(),
             attribution: None,
-            looks: Looks { sentences: looks.sentences.iter().copied().take(SENTENCES_MAX).collect(), ..looks.clone() },
+            looks: looks.shortened(SENTENCES_MAX),
             user,
             quotes,
             said: evidence.said,

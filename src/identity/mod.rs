@@ -32,7 +32,7 @@ pub use lineage::Lineage;
 pub use placed::Placed;
 pub use roster::{Roster, RosterError, RosterRule};
 pub use speakers::Speakers;
-pub use suggest::{HeardRun, fitting_rules, rule_name, source_name, suggest, try_roster};
+pub use suggest::{HeardRun, fitting_rules, looks, rule_name, source_name, suggest, try_roster};
 pub use votes::{Heard, Proposal, hands_over, helper_role, is_helper, propose};
 
 use crate::{

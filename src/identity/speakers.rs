@@ -3,7 +3,10 @@
 //! Fed with each request on arrival and each answer on completion; everything it decides follows from the rules, the
 //! request and the run's earlier exchanges. Bounded: what it forgets makes it less sure, never wrong.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -37,7 +40,7 @@ const HISTORY_MAX: usize = 64;
 pub struct Speakers {
     opening: Option<HashSet<Mark>>,
     /// What a request with this prompt, these names and tools looks like.
-    seen: Recent<Mark, (Looks, Option<Told>)>,
+    seen: Recent<Mark, Arc<(Looks, Option<Told>)>>,
     served: Recent<Mark, Served>,
     instances: Instances,
     /// What the requests under way ask, by the hash of their bodies.
@@ -87,8 +90,9 @@ impl Default for Speakers {
 }
 
 impl Speakers {
-    /// Who makes a request. `declared`: what the request's envelope names; `body`: hash of its body; `retry`: the client
-    /// says that it tries again. Never fails: what no rule knows gets a stable name of its own.
+    /// Who makes a request. `declared`: what the request's envelope names; the outline is then not looked at. `body`:
+    /// hash of its body; `retry`: the client says that it tries again. Never fails: what no rule knows gets a stable
+    /// name of its own.
     pub fn attribute(
         &mut self,
         rules: &Identity,
@@ -97,27 +101,30 @@ impl Speakers {
         body: u128,
         retry: bool,
     ) -> Attribution {
-        let Some(outline) = outline else {
-            return declared.unwrap_or_else(|| super::fallback(0, "the body could not be read"));
-        };
+        if let Some(declared) = declared {
+            // Its texts say nothing that is not known.
+            self.agent(&declared.agent, None);
+            return declared;
+        }
+        let Some(outline) = outline else { return super::fallback(0, "the body could not be read") };
         self.open(outline);
         // Looks cost more than all the rest together: nobody looks where the user's own words decide.
         let key = if rules.roster.asks_for_looks() { self.looks(rules, outline).0.key } else { 0 };
-        let mut attribution = if let Some(attribution) = declared.or_else(|| rules.told(outline, key)) {
+        let mut attribution = if let Some(attribution) = rules.told(outline, key) {
             attribution
         } else {
-            let (looks, told) = self.looks(rules, outline);
-            self.name(outline, &looks, told.as_ref())
+            let seen = self.looks(rules, outline);
+            self.name(outline, &seen.0, seen.1.as_ref())
         };
         let splits = match attribution.source {
-            Source::Path | Source::Header | Source::Key | Source::Metadata | Source::Model => false,
+            Source::Metadata | Source::Model => false,
             Source::Roster => rules.roster.has_instances(&attribution.agent),
             _ => true,
         };
         let known = self.agents.get(&attribution.agent).copied();
         let agent = known.or_else(|| {
-            let (looks, _) = self.looks(rules, outline);
-            self.agent(&attribution.agent, &looks)
+            let seen = self.looks(rules, outline);
+            self.agent(&attribution.agent, Some(&seen.0))
         });
         if let (Some(agent), true) = (agent, splits) {
             self.instance(agent, outline, body, retry, &mut attribution);
@@ -146,10 +153,14 @@ impl Speakers {
 
     /// Takes in a recorded step, so that a run that goes on after a restart knows its agents.
     pub fn recall(&mut self, outline: &Outline<'_>, attribution: &Attribution, reply: Option<&Reply>) {
-        self.open(outline);
-        let looks = Looks::of(outline, self.opening.get_or_insert_default());
-        if let Some(agent) = self.agent(&attribution.agent, &looks) {
-            self.instances.recall(agent, asked(outline), attribution.instance);
+        if matches!(attribution.source, Source::Path | Source::Header | Source::Key) {
+            self.agent(&attribution.agent, None);
+        } else {
+            self.open(outline);
+            let looks = Looks::of(outline, self.opening.get_or_insert_default());
+            if let Some(agent) = self.agent(&attribution.agent, Some(&looks)) {
+                self.instances.recall(agent, asked(outline), attribution.instance);
+            }
         }
         self.ended(attribution, 0, reply, false);
     }
@@ -179,17 +190,17 @@ impl Speakers {
 
     /// The looks of a request, and what a dialect tells of it; both follow from prompt, names and tools alone where
     /// there is a prompt, and are then worked out once.
-    fn looks(&mut self, rules: &Identity, outline: &Outline<'_>) -> (Looks, Option<Told>) {
+    fn looks(&mut self, rules: &Identity, outline: &Outline<'_>) -> Arc<(Looks, Option<Told>)> {
         let opening = self.opening.get_or_insert_default();
         if outline.prompts.is_empty() {
-            return (Looks::of(outline, opening), rules.dialects.tell(outline));
+            return Arc::new((Looks::of(outline, opening), rules.dialects.tell(outline)));
         }
         let mut marks: Vec<Mark> = outline.prompts.iter().map(|prompt| xxh3_64(prompt.as_bytes())).collect();
         marks.extend(outline.names.iter().chain(&outline.tools).map(|text| xxh3_64(text.as_bytes())));
         marks.push(xxh3_64(outline.format.as_bytes()));
         marks.push(u64::from(outline.said.iter().any(|said| said.role == Role::User)));
-        let seen = self.seen.entry(join(&marks), || (Looks::of(outline, opening), rules.dialects.tell(outline)));
-        seen.clone()
+        let work_out = || Arc::new((Looks::of(outline, opening), rules.dialects.tell(outline)));
+        Arc::clone(self.seen.entry(join(&marks), work_out))
     }
 
     /// The name, by the first rule of ours that knows one.
@@ -263,8 +274,8 @@ impl Speakers {
         attribution(AgentName::unnamed(looks.key), Source::Fingerprint, evidence, 0.9)
     }
 
-    /// The number of a name, within the bound; new ones get the looks that they were first seen with.
-    fn agent(&mut self, name: &AgentName, looks: &Looks) -> Option<u32> {
+    /// The number of a name, within the bound; new ones get the looks that they were first seen with, if any were read.
+    fn agent(&mut self, name: &AgentName, looks: Option<&Looks>) -> Option<u32> {
         if let Some(known) = self.agents.get(name) {
             return Some(*known);
         }
@@ -272,8 +283,8 @@ impl Speakers {
         self.names.push(name.clone());
         self.agents.insert(name.clone(), number);
         self.known.push(Agent {
-            bare_family: (!looks.prompted).then_some(looks.family),
-            prompt: looks.prompted.then_some(looks.prompt),
+            bare_family: looks.filter(|looks| !looks.prompted).map(|looks| looks.family),
+            prompt: looks.filter(|looks| looks.prompted).map(|looks| looks.prompt),
         });
         Some(number)
     }

@@ -81,6 +81,12 @@ pub fn rule_name(agent: &AgentName, names: &BTreeMap<AgentName, Proposal>) -> St
     names.get(agent).map_or_else(|| agent.to_string(), |proposal| proposal.name.clone())
 }
 
+/// What each step looks like, as a roster's `looks` takes it.
+pub fn looks(run: &HeardRun<'_>) -> Vec<AgentName> {
+    let opening = opening(run);
+    run.steps.iter().map(|step| AgentName::unnamed(Looks::of(&step.outline, &opening).key)).collect()
+}
+
 /// What a roster would say of each step: the agent and whether rules contradict each other; `None` where no rule fits.
 pub fn try_roster(run: &HeardRun<'_>, roster: &Roster) -> Vec<Option<Attribution>> {
     let opening = opening(run);

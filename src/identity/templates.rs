@@ -110,6 +110,7 @@ mod tests {
             family: 1,
             prompted: true,
             framed: false,
+            whole: true,
             sentences: text.split('.').map(|s| xxhash_rust::xxh3::xxh3_64(s.trim().as_bytes())).collect(),
         };
         let mut templates = Templates::default();

@@ -9,7 +9,7 @@ use std::{
 use regex::Regex;
 
 use super::{
-    fingerprint::Mark,
+    fingerprint::{Mark, is_fresh},
     speakers::{id_mark, text_mark},
     words::{holds, plain},
 };
@@ -144,9 +144,10 @@ fn hand_offs(step: &Heard<'_>, calls: &Calls<'_>, votes: &mut Votes) {
     }
 }
 
-/// The first user text is what a delegate tool was called with.
+/// The first user text is what a delegate tool was called with. Only the request that takes the work up tells: later
+/// ones have it too, and so has whoever passed it on since.
 fn delegates(step: &Heard<'_>, tasks: &[(String, String)], votes: &mut Votes) {
-    let Some(user) = &step.outline.first_user else { return };
+    let Some(user) = step.outline.first_user.as_ref().filter(|_| is_fresh(&step.outline)) else { return };
     let user = plain(user, COMPARED);
     if let Some((_, name)) = tasks.iter().rev().find(|(task, _)| holds(&user, task)) {
         vote(votes, step.agent, name, 1, "a delegate tool was called with its task");
@@ -159,6 +160,7 @@ fn task_of(tool: &str, arguments: &str) -> Option<(String, String)> {
     let text = |keys: &[&str]| keys.iter().find_map(|key| arguments.get(*key)?.as_str()).map(str::to_owned);
     let told = text(&["coworker", "agent_name", "member_id", "agent", "to_agent"]);
     let name = told.or_else(|| DELEGATE.captures(tool)?.get(1).map(|name| name.as_str().to_owned()))?;
+    let name = Some(name).filter(|name| is_name(name))?;
     let task = arguments.values().filter_map(|value| value.as_str()).max_by_key(|task| task.len())?;
     let task = plain(task, COMPARED);
     (task.split(' ').count() > 4).then_some((task, name))
@@ -298,6 +300,21 @@ mod tests {
                     ("b", user("Find what the vans cost us"), say("x")),
                 ],
                 "b=finance",
+            ),
+            // A text where a name should stand is no name.
+            (
+                vec![
+                    (
+                        "a",
+                        user("go"),
+                        call(
+                            "delegate",
+                            r#"{"member_id": "What the vans cost us?", "task": "Find what the vans cost us"}"#,
+                        ),
+                    ),
+                    ("b", user("Find what the vans cost us"), say("x")),
+                ],
+                "",
             ),
             (vec![("s/selector", user("who?"), say("Planner")), ("b", user("go"), say("x"))], "b=Planner"),
             // Two agents that one name would fit: neither gets it.

@@ -145,7 +145,8 @@ impl Proxy {
             }
         };
         let run = self.runs.get(&run)?;
-        let attribution = run.attribute(&self.identity, read(), declared, body_hash, hinted.retry);
+        let read = if declared.is_none() { read() } else { None };
+        let attribution = run.attribute(&self.identity, read, declared, body_hash, hinted.retry);
         let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
         let attribution = recalled.unwrap_or(attribution);
         let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;

@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import campaigns, environments, formats, programs, sdks, verdicts
+from runner import campaigns, environments, formats, learned, programs, sdks, verdicts
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -26,6 +26,7 @@ def main():
         for folder in programs.folders(ROOT)
         if (folder / "campaign.toml").is_file()
     }
+    suites |= {f"learned_{folder.name}": (learned.test, folder) for folder in learned.folders(ROOT)}
     suites[formats.NAME] = (formats.test, ROOT)
     if options.list:
         print("\n".join(suites))

@@ -14,7 +14,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
         return None;
     }
     let tools = &reading.conversation.tools;
-    if let Some((tool, property, coworkers)) = tools.iter().find_map(coworkers) {
+    if let Some((tool, property, coworkers)) = tools.iter().find_map(|tool| coworkers(tool, &reading.prompt)) {
         let given = |name: &String| {
             reading.spoken.iter().flat_map(|s| &s.calls).any(|call| call.arguments.contains(name.as_str()))
         };
@@ -49,7 +49,7 @@ fn first_words(reading: &Reading<'_>) -> String {
 }
 
 /// A tool that names coworkers: the tool, the property for the name, and the names.
-fn coworkers(tool: &Tool) -> Option<(&Tool, String, Vec<String>)> {
+fn coworkers<'t>(tool: &'t Tool, prompt: &str) -> Option<(&'t Tool, String, Vec<String>)> {
     let properties = tool.parameters.get("properties").and_then(Value::as_object)?;
     let named = ["coworker", "member_id", "member", "agent", "agent_name", "to_agent", "assignee"];
     let (property, schema) = properties.iter().find(|(name, _)| named.contains(&name.as_str()))?;
@@ -58,10 +58,17 @@ fn coworkers(tool: &Tool) -> Option<(&Tool, String, Vec<String>)> {
     }
     let listed: Vec<String> = if let Some(options) = schema.get("enum").and_then(Value::as_array) {
         options.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-    } else {
-        let after = tool.description.split_once("coworkers:").map(|(_, after)| after)?;
+    } else if let Some((_, after)) = tool.description.split_once("coworkers:") {
         let clean = |name: &str| name.trim().trim_matches(['.', '\'', '"', '[', ']']).to_owned();
         after.lines().next()?.split(',').map(clean).collect()
+    } else if let Some((_, after)) = tool.description.split_once("available agents:") {
+        // As a dictionary: `{'solver': 'Computes.', …}`.
+        let key = |part: &str| Some(part.trim().strip_prefix('\'')?.split_once("': ")?.0.to_owned());
+        after.split(['{', ',']).filter_map(key).collect()
+    } else {
+        // As a list in the prompt: `<member id="solver" …>`.
+        let member = |rest: &str| rest.split('"').next().map(str::to_owned);
+        prompt.split("<member id=\"").skip(1).filter_map(member).collect()
     };
     let names: Vec<String> = listed.into_iter().filter(|name| !name.is_empty()).collect();
     (!names.is_empty()).then(|| (tool, property.clone(), names))

@@ -139,6 +139,22 @@ fn managers_delegate_to_each_coworker_and_then_answer() {
 }
 
 #[test]
+fn coworkers_are_found_where_a_framework_lists_them() {
+    let parameters = |name: &str| {
+        json!({"type": "object", "properties": {name: {"type": "string"}, "task": {"type": "string"}},
+            "required": [name, "task"]})
+    };
+    let called = |prompt: &str, tool| said(&with_tools(&[prompt, &task()], &[tool]));
+    let agents =
+        "Useful for handing off.\n\nCurrently available agents:\n{'checker': 'Checks, twice.', 'other': 'x'}\n";
+    let handed = called("system: You report.", tool("handoff", agents, parameters("to_agent")));
+    assert!(handed.starts_with("handoff{") && handed.contains(r#""to_agent":"checker""#), "{handed}");
+    let leader = "system: You coordinate.\n<member id=\"planner\" name=\"P\">\n<member id=\"solver\" name=\"S\">";
+    let given = called(leader, tool("delegate_task_to_member", "Delegate a task.", parameters("member_id")));
+    assert!(given.contains(r#""member_id":"planner""#) && given.contains("12 boxes"), "{given}");
+}
+
+#[test]
 fn agents_as_tools_are_called_in_turn() {
     let parameters = json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]});
     let tools = [tool("solve", "Solve it", parameters.clone()), tool("check", "Check it", parameters)];

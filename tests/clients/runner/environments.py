@@ -27,17 +27,16 @@ def python(name, cache):
         return interpreter
     shutil.rmtree(folder, ignore_errors=True)
     call([sys.executable, "-m", "venv", str(folder)], f"virtual environment `{name}`")
-    install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps"]
     call([*install, "--requirement", str(requirements)], f"packages of `{name}`")
     write_stamp(folder, stamp)
     return interpreter
 
 
-def node(cache, name="sdk_node"):
-    """The folder that holds the modules of `<name>/package.json`, beside the programs of that folder; made if it is
-    missing or out of date."""
-    source = HERE / name
-    folder = cache / ("node" if name == "sdk_node" else name)
+def node(cache, source="sdk_node"):
+    """The folder that holds the node programs beside their modules, made if it is missing or out of date."""
+    source = HERE / source
+    folder = cache / "node" if source.name == "sdk_node" else cache / source.relative_to(HERE)
     locked = [source / "package.json", source / "package-lock.json", source / ".npmrc"]
     version = call(["node", "--version"], "node").encode()
     stamp = digest(*(path.read_bytes() for path in locked), version)
@@ -82,6 +81,8 @@ def quiet(cache):
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "OTEL_SDK_DISABLED": "true",
         "DO_NOT_TRACK": "1",
+        # A table of prices that would be fetched at import.
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
 
 

@@ -1,0 +1,42 @@
+"""Google ADK over LiteLLM: a planner, then two checkers at once, then a reporter; state is written into their prompts."""
+
+import asyncio
+import sys
+
+from google.adk.agents import LlmAgent, ParallelAgent, SequentialAgent
+from google.adk.models.lite_llm import LiteLlm
+from google.adk.runners import InMemoryRunner
+from google.genai import types
+
+PROBLEM = "Mia has 12 boxes with 7 pencils each. She gives away 9 pencils. How many pencils does she have left?"
+
+
+def agent(name: str, instruction: str) -> LlmAgent:
+    return LlmAgent(name=name, model=LiteLlm(model="openai/gpt-4o-mini"), instruction=instruction, output_key=name)
+
+
+async def main(problem: str) -> None:
+    checkers = [
+        agent("unit_checker", "You check the units of this solution:\n{solver}"),
+        agent("sum_checker", "You check the sums of this solution:\n{solver}"),
+    ]
+    pipeline = SequentialAgent(
+        name="desk",
+        sub_agents=[
+            agent("solver", "You solve word problems. End with a line `ANSWER: <number>`."),
+            ParallelAgent(name="checks", sub_agents=checkers),
+            agent("reporter", "You report the result.\nUnits: {unit_checker}\nSums: {sum_checker}"),
+        ],
+    )
+    runner = InMemoryRunner(agent=pipeline, app_name="desk")
+    session = await runner.session_service.create_session(app_name="desk", user_id="user")
+    question = types.Content(role="user", parts=[types.Part(text=problem)])
+    said = ""
+    async for event in runner.run_async(user_id="user", session_id=session.id, new_message=question):
+        if event.is_final_response() and event.content:
+            said = event.content.parts[0].text
+    print("FINAL:", said)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else PROBLEM))
