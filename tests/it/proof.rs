@@ -183,7 +183,7 @@ async fn tally(order: Order, (samples, noise): (u32, f64), seeds: u64) -> Tally 
 async fn trace_finds_the_decisive_step_at_the_stated_rate() {
     let asked = std::env::var("AEGIS_PROOF_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let seeds = asked.unwrap_or(6);
-    // (samples, noise, the rate that docs/replay.md states)
+    // Samples, noise, and the rate that must be possible: docs/replay.md has what was measured.
     let stated = [(5, 0.0, 1.0), (3, 0.0, 1.0), (5, 0.05, 0.85), (3, 0.05, 0.5)];
     let here = if asked.is_some() { 4 } else { 1 };
     for (samples, noise, stated) in stated.into_iter().take(here) {
