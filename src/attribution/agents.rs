@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AgentFinding, Arm, TrialError, counterfactual::Search, difference};
+use super::{AgentFinding, Arm, TrialError, difference, search::Search};
 use crate::{
     replay::{AtFork, ForkPoint, emptied},
     trajectory::{AgentName, RunId, Step, StepIndex},
@@ -16,7 +16,7 @@ type Says = Vec<(StepIndex, AtFork)>;
 
 /// Tests every agent.
 pub(super) async fn search(search: &mut Search<'_>) -> Result<Vec<AgentFinding>, TrialError> {
-    let steps = search.trace().cassette.recording().trajectory.steps.clone();
+    let steps = search.subject().cassette.recording().trajectory.steps.clone();
     let mut agents: BTreeMap<&AgentName, Vec<&Step>> = BTreeMap::new();
     for step in &steps {
         agents.entry(&step.attribution.agent).or_default().push(step);
@@ -42,7 +42,7 @@ pub(super) async fn search(search: &mut Search<'_>) -> Result<Vec<AgentFinding>,
 
 /// Its corrections, where it has any; a fresh draw cannot be set.
 fn corrected(search: &Search<'_>, steps: &[&Step]) -> Option<Says> {
-    let corrections = &search.trace().corrections.by_step;
+    let corrections = &search.subject().corrections.by_step;
     let corrected = |step: &&Step| match corrections.get(&step.step).map(|correction| &correction.at) {
         Some(AtFork::Live) => None,
         Some(at) => Some((step.step, at.clone())),
@@ -65,13 +65,13 @@ async fn arm(
     kind: &str,
 ) -> Result<Arm, TrialError> {
     let mut arm = Arm::default();
-    let samples = search.trace().settings.samples;
+    let samples = search.subject().settings.samples;
     while arm.tried() < samples {
         let Some(batch) = search.may_execute(samples - arm.tried()) else { break };
         let first = says.first().map_or(AtFork::Delivered, |(_, at)| at.clone());
         let runs = (arm.tried()..arm.tried() + batch).map(|number| {
-            let prefixed = search.trace().prefix(ForkPoint { step: from, at: first.clone() })?;
-            let identity = format!("{} {agent} {kind} {number}", search.trace().settings.salt);
+            let prefixed = search.subject().prefix(ForkPoint { step: from, at: first.clone() })?;
+            let identity = format!("{} {agent} {kind} {number}", search.subject().settings.salt);
             Ok((RunId::hashed("t", identity.as_bytes()), prefixed.with_agent(agent.clone(), says.clone())))
         });
         let runs = runs.collect::<Result<Vec<_>, TrialError>>()?;

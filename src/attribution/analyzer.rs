@@ -9,12 +9,12 @@ use std::{fmt::Write, sync::Arc};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Bench, Corrections, Origin, TrialError, leak, trial::Line};
+use super::{Bench, Correction, Corrections, Origin, TrialError, leak, trial::Line};
 use crate::{
     proxy::upstream::Upstream,
     replay::{AtFork, answer_text, asked_text, reworded},
     surface::{Conversation, Format, Message, OpenaiChat, Role, Surface},
-    trajectory::{RunId, Step, Trajectory},
+    trajectory::{FailureMode, RunId, Step, Trajectory},
 };
 
 /// Longest text of a step that the analyzer is shown, in characters.
@@ -29,7 +29,7 @@ const INSTRUCTION: &str = "You examine one step of a failed run of a multi-agent
     change as little as possible, keep its form, and correct only what this agent could have known from what it was \
     asked. Never state the final result of the task in a step that does not compute it. Answer by the JSON schema: \
     `wrong`, `suspicion` (0 to 1: how likely this step decides the failure), `reply` (the corrected reply, or empty), \
-    `reason` (one sentence).";
+    `mode` (the code of the kind of error from the list below, or empty), `reason` (one sentence).";
 
 /// An analyzer model.
 #[derive(Debug, Clone)]
@@ -53,6 +53,8 @@ struct Said {
     #[serde(default)]
     reply: String,
     #[serde(default)]
+    mode: String,
+    #[serde(default)]
     reason: String,
 }
 
@@ -68,8 +70,11 @@ impl Analyzer {
             let earlier = run.steps.get(..index).unwrap_or_default();
             match self.correct(&line, step, earlier).await {
                 Ok((said, body)) => {
+                    let (at, source) = (AtFork::Instead(body), Origin::Analyzer);
                     let suspicion = Some(said.suspicion.clamp(0.0, 1.0));
-                    corrections.add(step, AtFork::Instead(body), (Origin::Analyzer, said.reason, suspicion));
+                    // A proposal that names no mode of the taxonomy is none.
+                    let mode = FailureMode::parse(&said.mode).ok();
+                    corrections.add(step, Correction { at, source, reason: said.reason, suspicion, mode });
                 }
                 Err(why) => {
                     corrections.left_out.insert(step.step, why);
@@ -113,7 +118,7 @@ impl Analyzer {
         let question = Conversation {
             model: self.model.clone(),
             messages: vec![
-                Message::text_of(Role::System, INSTRUCTION),
+                Message::text_of(Role::System, instruction()),
                 Message::text_of(Role::User, self.question(step, earlier, refused)),
             ],
             format: Format::JsonSchema { name: "correction".to_owned(), schema: schema() },
@@ -154,16 +159,27 @@ impl Analyzer {
     }
 }
 
+/// What it is told, with the failure modes that it may name.
+fn instruction() -> String {
+    let mut text = format!("{INSTRUCTION}\n");
+    for mode in FailureMode::ALL {
+        let _ = write!(text, "\n{} {}: {}", mode.code(), mode.name(), mode.meaning());
+    }
+    text
+}
+
 fn schema() -> serde_json::Value {
+    let codes: Vec<&str> = FailureMode::ALL.iter().map(|mode| mode.code()).chain([""]).collect();
     json!({
         "type": "object",
         "properties": {
             "wrong": {"type": "boolean"},
             "suspicion": {"type": "number"},
             "reply": {"type": "string"},
+            "mode": {"type": "string", "enum": codes},
             "reason": {"type": "string"},
         },
-        "required": ["wrong", "suspicion", "reply", "reason"],
+        "required": ["wrong", "suspicion", "reply", "mode", "reason"],
         "additionalProperties": false,
     })
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     replay::{AtFork, Cassette, Comparison, NoReply, as_answered_by, reworded, same_answer},
-    trajectory::{Step, StepIndex, Trajectory},
+    trajectory::{FailureMode, Step, StepIndex, Trajectory},
 };
 
 /// A correction of one step.
@@ -20,6 +20,15 @@ pub struct Correction {
     pub reason: String,
     /// How likely the step is the decisive one, 0 to 1, as far as its source says so.
     pub suspicion: Option<f64>,
+    /// The failure mode that its source takes the error for.
+    pub mode: Option<FailureMode>,
+}
+
+impl Correction {
+    /// A correction whose source says nothing else of the step.
+    fn of(at: AtFork, source: Origin, reason: String) -> Self {
+        Self { at, source, reason, suspicion: None, mode: None }
+    }
 }
 
 /// Where a correction comes from.
@@ -92,6 +101,8 @@ struct Line {
     reason: String,
     #[serde(default)]
     suspicion: Option<f64>,
+    #[serde(default)]
+    failure_mode: Option<FailureMode>,
 }
 
 impl Corrections {
@@ -112,7 +123,9 @@ impl Corrections {
                 return Err(CorrectionError::NoSuchStep { file, line, step: read.step, last });
             };
             let body = reworded(step, &read.reply).map_err(|error| CorrectionError::NoReply { file, line, error })?;
-            corrections.add(step, AtFork::Instead(body), (Origin::File, read.reason, read.suspicion));
+            let Line { reason, suspicion, failure_mode: mode, .. } = read;
+            let at = AtFork::Instead(body);
+            corrections.add(step, Correction { at, source: Origin::File, reason, suspicion, mode });
         }
         corrections.leave_out_the_rest(run, "the file has no correction for it");
         Ok(corrections)
@@ -136,7 +149,7 @@ impl Corrections {
                     if same_answer(step, theirs, cassette.rules()) {
                         corrections.left_out.insert(step.step, "the twin said the same".to_owned());
                     } else {
-                        corrections.add(step, AtFork::Instead(body), (Origin::Twin, reason, None));
+                        corrections.add(step, Correction::of(AtFork::Instead(body), Origin::Twin, reason));
                     }
                 }
                 Err(error) => {
@@ -151,21 +164,21 @@ impl Corrections {
     pub fn redrawn(run: &Trajectory) -> Self {
         let mut corrections = Self::default();
         for step in &run.steps {
-            corrections.add(step, AtFork::Live, (Origin::Redraw, String::new(), None));
+            corrections.add(step, Correction::of(AtFork::Live, Origin::Redraw, String::new()));
         }
         corrections
     }
 
     /// Takes a correction in. One that says what the step said anyway is no correction.
-    pub(super) fn add(&mut self, step: &Step, at: AtFork, (source, reason, suspicion): (Origin, String, Option<f64>)) {
+    pub(super) fn add(&mut self, step: &Step, correction: Correction) {
         let delivered = step.last_attempt().map(crate::trajectory::Attempt::delivered);
-        if let (AtFork::Instead(body), Some(delivered)) = (&at, delivered)
+        if let (AtFork::Instead(body), Some(delivered)) = (&correction.at, delivered)
             && body == delivered
         {
             self.left_out.insert(step.step, "the correction changes nothing".to_owned());
             return;
         }
-        self.by_step.insert(step.step, Correction { at, source, reason, suspicion });
+        self.by_step.insert(step.step, correction);
     }
 
     fn leave_out_the_rest(&mut self, run: &Trajectory, why: &str) {

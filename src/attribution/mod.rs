@@ -5,6 +5,8 @@
 
 mod agents;
 mod analyzer;
+mod bisect;
+mod boundary;
 mod budget;
 mod correction;
 mod counterfactual;
@@ -13,14 +15,16 @@ mod interval;
 mod label;
 mod leak;
 mod order;
+mod search;
+mod settings;
 mod trial;
 
 pub use analyzer::Analyzer;
 pub use budget::{Budget, Spent};
 pub use correction::{Correction, CorrectionError, Corrections, Origin};
-pub use counterfactual::{Trace, TraceSettings, Watch};
-pub use finding::{AgentFinding, Arm, Decisive, Finding, StepFinding};
+pub use counterfactual::Trace;
+pub use finding::{AgentFinding, Arm, Decisive, Doubt, Finding, LabelRule, StepFinding};
 pub use interval::{Interval, Share, difference, false_blame};
-pub use label::{LabelRule, label_of};
-pub use order::Order;
+pub use label::label_of;
+pub use settings::{Order, TraceSettings, Watch};
 pub use trial::{Bench, Command, Executing, Sample, System, TrialError, Tried};

@@ -1,43 +1,13 @@
 //! In which order steps are tested. `Scan` tests each; the others assume a shape and pay less.
-//!
-//! The shape that `Bisect` assumes: up to the decisive step a fresh draw heals the run, from it on none does; and a
-//! step at or after it heals the run when corrected, down to a last one. Both hold for one error that is carried on;
-//! where two errors are coupled or a vote heals some, `Scan` is the order to trust.
 
-use super::{TrialError, counterfactual::Search};
+use super::{Order, TrialError, bisect, search::Search};
 use crate::trajectory::StepIndex;
-
-/// Which step is tested next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// From the first step to the last.
-    #[default]
-    Scan,
-    /// By halves: O(log n) steps, under the assumption above.
-    Bisect,
-    /// The most suspicious step first; what is found moves the suspicion.
-    BestFirst,
-}
-
-impl Order {
-    /// All orders.
-    pub const ALL: &'static [Order] = &[Order::Scan, Order::Bisect, Order::BestFirst];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Scan => "scan",
-            Order::Bisect => "bisect",
-            Order::BestFirst => "best-first",
-        }
-    }
-}
 
 /// Searches until the labels are known or the budget is spent.
 pub(super) async fn search(search: &mut Search<'_>, order: Order, first: bool) -> Result<(), TrialError> {
     match order {
         Order::Scan => scan(search, first).await,
-        Order::Bisect => bisect(search, first).await,
+        Order::Bisect => bisect::search(search, first).await,
         Order::BestFirst => best_first(search, first).await,
     }
 }
@@ -48,41 +18,6 @@ async fn scan(search: &mut Search<'_>, first: bool) -> Result<(), TrialError> {
         if search.out_of_budget || (first && blamed) {
             break;
         }
-    }
-    Ok(())
-}
-
-async fn bisect(search: &mut Search<'_>, first: bool) -> Result<(), TrialError> {
-    let steps = search.candidates();
-    let at = |index: usize| steps.get(index).copied().unwrap_or_default();
-    // The first step whose recorded reply no fresh draw after it heals.
-    let (mut low, mut high) = (0, steps.len());
-    while low < high && !search.out_of_budget {
-        let middle = usize::midpoint(low, high);
-        if search.null_fails(at(middle)).await? { high = middle } else { low = middle + 1 }
-    }
-    if low == steps.len() || search.out_of_budget {
-        return Ok(());
-    }
-    // The first one from there whose correction heals: mostly that one itself.
-    let mut found = search.test(at(low)).await?.then_some(low);
-    if found.is_none() {
-        let (mut from, mut to) = (low + 1, steps.len());
-        while from < to && !search.out_of_budget {
-            let middle = usize::midpoint(from, to);
-            if search.test(at(middle)).await? {
-                (found, to) = (Some(middle), middle);
-            } else {
-                from = middle + 1;
-            }
-        }
-    }
-    let Some(earliest) = found.filter(|_| !first && !search.out_of_budget) else { return Ok(()) };
-    // The last one whose correction heals.
-    let (mut from, mut to) = (earliest, steps.len() - 1);
-    while from < to && !search.out_of_budget {
-        let middle = usize::midpoint(from, to + 1);
-        if search.test(at(middle)).await? { from = middle } else { to = middle - 1 }
     }
     Ok(())
 }

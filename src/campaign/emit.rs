@@ -114,5 +114,6 @@ fn evidence(attempt: &Attempt, label: &Label, task: &TaskState) -> Evidence {
         twin: task.reference.clone(),
         fork_step: label.errors.iter().map(|entry| entry.error.step).min(),
         needed: needed.collect(),
+        ..Evidence::default()
     }
 }

@@ -90,7 +90,7 @@ enum Verb {
     /// Execute a program again: recorded up to a step, another reply there, live from it.
     Fork(fork::ForkArgs),
     /// Find the step that made a run fail, by executing it again from there.
-    Trace(trace::TraceArgs),
+    Trace(Box<trace::TraceArgs>),
     /// Compare two runs, aligned by agent and call.
     Diff(diff::DiffArgs),
     /// Write, check and explain injection plans.

@@ -1,5 +1,6 @@
 //! `aegis trace RUN -- CMD`: which step made the run fail, found by executing it again from there.
 
+mod dataset;
 mod table;
 
 use std::{
@@ -60,6 +61,8 @@ pub(super) struct TraceArgs {
     /// The rule whose step becomes the run's label, if it has none yet.
     #[arg(long, value_enum, default_value_t = LabelRule::EarliestFlip, value_name = "RULE")]
     label: LabelRule,
+    #[command(flatten)]
+    kept: dataset::DatasetArgs,
     #[command(flatten)]
     matching: MatchArgs,
     #[command(flatten)]
@@ -131,6 +134,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
     require_failure(&cassette, &arguments.dir)?;
+    let entry = arguments.kept.entry()?;
     let known = known(&arguments.source, &cassette)?;
     let analyzer = analyzer(arguments, &cassette)?;
     let (proxy, _) = live(&arguments.proxy, &cassette).proxy(None)?;
@@ -141,6 +145,9 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let label = label(&finding, arguments)?;
+    if let (Some(entry), Some(truth)) = (entry, label_of(&finding, arguments.label)) {
+        entry.add(&arguments.dir, truth, arguments.source.twin.as_deref())?;
+    }
     Ok(finish(&finding, label))
 }
 
@@ -264,14 +271,15 @@ fn label(finding: &Finding, arguments: &TraceArgs) -> Result<&'static str, Failu
 }
 
 fn finish(finding: &Finding, label: &str) -> Finished {
-    let named = |name: &str, decisive: &Option<Decisive>| match decisive {
+    let named = |rule: LabelRule, name: &str, decisive: &Option<Decisive>| match decisive {
         Some(Decisive { agent, step, .. }) => format!("{name} {agent} at step {step}"),
+        None if finding.is_in_doubt(rule) => format!("{name} not sure"),
         None => format!("{name} not found"),
     };
     let summary = format!(
         "{}  {}  {label}",
-        named("earliest flip", &finding.earliest_flip),
-        named("commitment", &finding.commitment)
+        named(LabelRule::EarliestFlip, "earliest flip", &finding.earliest_flip),
+        named(LabelRule::Commitment, "commitment", &finding.commitment)
     );
     let found = finding.earliest_flip.is_some();
     let exit = match (finding.out_of_budget, found) {

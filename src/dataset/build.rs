@@ -158,6 +158,7 @@ fn truth(
             step: Some(at),
             call: Some(error.call),
             failure_mode,
+            proposed_mode: entry.proposed_mode.map(Mode::from),
             side: Some(error.side),
             operator: Some(error.operator.clone()),
             injection: Some(error.injection),

@@ -78,6 +78,7 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
             step: Some(number),
             call: Some(call),
             failure_mode: Some(Mode::from(mode)),
+            proposed_mode: None,
             side: Some(change.side),
             operator: Some("corrupt_number".to_owned()),
             injection: Some(0),

@@ -48,9 +48,13 @@ pub struct LabelledError {
     /// The call of the agent instance, 0-based.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
-    /// The failure mode.
+    /// The failure mode; absent means unknown. An error that was found by re-execution has none: that proves who
+    /// erred and where, not how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_mode: Option<Mode>,
+    /// The failure mode that an analyzer took the error for: an opinion, never ground truth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposed_mode: Option<Mode>,
     /// Which side was edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<Side>,

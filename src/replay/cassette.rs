@@ -110,7 +110,7 @@ impl Cassette {
 
     /// Where in the log a step was opened and where its last attempt ended; a step that never ended ends where it
     /// began, so that nothing after it counts as opened before its end.
-    pub(super) fn span(&self, step: &Step) -> (u64, u64) {
+    pub fn span(&self, step: &Step) -> (u64, u64) {
         let detail = |attempt: Option<&Attempt>| self.detail(step, attempt?);
         let opened = detail(step.attempts.first()).map(|detail| detail.opened).unwrap_or_default();
         let last = detail(step.last_attempt());

@@ -31,6 +31,12 @@ pub struct Evidence {
     /// where that was not tried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needed: Vec<u32>,
+    /// Of a step found by re-execution: runs that took it as recorded, everything after it live.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub null: Option<Tally>,
+    /// The same with the step corrected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub treated: Option<Tally>,
 }
 
 impl Tally {

@@ -13,7 +13,7 @@ pub struct InjectedError {
     pub agent: AgentName,
     /// Its instance, 0-based.
     pub instance: u32,
-    /// The planted failure mode; `None` for faults.
+    /// The planted failure mode; `None` for faults, and where nobody planted anything.
     pub failure_mode: Option<FailureMode>,
     /// Which side was edited.
     pub side: Side,
@@ -50,7 +50,7 @@ pub struct Label {
     pub format: u32,
     /// How far it is established.
     pub status: LabelStatus,
-    /// What the label means: `injected` here (design §7).
+    /// What the label means: `injected`, or the rule that found it by re-execution (`earliest_flip`, `commitment`).
     pub definition: String,
     /// The plan's seed.
     pub seed: u64,
@@ -71,6 +71,10 @@ pub struct LabelEntry {
     pub error: InjectedError,
     /// Taxonomy version of the failure mode.
     pub taxonomy: String,
+    /// The failure mode that an analyzer proposes, where the label was found by re-execution: that proves who and
+    /// when, never what kind, so [`InjectedError::failure_mode`] is unknown there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposed_mode: Option<FailureMode>,
 }
 
 /// Why a run gets no label. Each is its own class, counted and never mixed (design §7).
@@ -109,7 +113,8 @@ pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label
             if !step.attribution.is_certain() || step.overlapping {
                 return Err(NoLabel::AmbiguousAgent);
             }
-            errors.push(LabelEntry { error: error.clone(), taxonomy: super::TAXONOMY.to_owned() });
+            let taxonomy = super::TAXONOMY.to_owned();
+            errors.push(LabelEntry { error: error.clone(), taxonomy, proposed_mode: None });
         }
     }
     if errors.is_empty() {

@@ -1,5 +1,6 @@
-//! Trace against systems whose decisive steps are known: how often it finds them, how often it blames another step,
-//! and what each order pays. `AEGIS_PROOF_SEEDS` says how many systems; with `--nocapture` the figures are printed.
+//! Trace against systems whose decisive steps are known: how often it finds them, names another step, or is not sure;
+//! how often it blames a step without effect; and what each order pays. `scripts/measure-trace` prints the figures for
+//! more systems, samples and noise (`AEGIS_PROOF_SEEDS` says how many systems).
 
 mod sources;
 mod systems;
@@ -8,8 +9,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use aegis::{
     attribution::{
-        Bench, Budget, Corrections, Finding, LabelRule, Order, Share, StepFinding, Trace, TraceSettings, Watch,
-        false_blame, label_of,
+        Bench, Budget, Corrections, Decisive, Finding, LabelRule, Order, Share, StepFinding, Trace, TraceSettings,
+        Watch, false_blame, label_of,
     },
     identity::Identity,
     plan,
@@ -27,11 +28,13 @@ struct Case {
     topology: Topology,
     wrong: Vec<String>,
     decisive: Vec<String>,
+    /// A question that the live model answers wrongly each time.
+    never_right: Option<&'static str>,
 }
 
 fn case(topology: Topology, wrong: &[&str], decisive: &[&str]) -> Case {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    Case { topology, wrong: owned(wrong), decisive: owned(decisive) }
+    Case { topology, wrong: owned(wrong), decisive: owned(decisive), never_right: None }
 }
 
 /// The cases, one after the other as the seed goes on.
@@ -62,7 +65,7 @@ async fn failed(case: &Case, seed: u64, noise: f64) -> (tempfile::TempDir, Arc<B
     };
     let proxy = Arc::new(Proxy {
         identity: Identity::default(),
-        upstream: Arc::new(Noisy { inner: Arc::clone(&simulator), seed, rate: noise }),
+        upstream: Arc::new(Noisy { inner: Arc::clone(&simulator), seed, rate: noise, never_right: case.never_right }),
         runs: Runs::new(template),
         default_run: None,
         routes: Vec::new(),
@@ -105,8 +108,10 @@ impl Watch for Silent {
 /// What one order came to over all cases.
 #[derive(Default)]
 struct Tally {
-    found: u32,
     cases: u32,
+    found: u32,
+    unsure: u32,
+    elsewhere: u32,
     blamed_wrongly: u32,
     without_effect: u32,
     runs: u64,
@@ -118,10 +123,16 @@ struct Tally {
 impl Tally {
     fn add(&mut self, case: &Case, finding: &Finding) {
         self.cases += 1;
-        let earliest = finding.earliest_flip.as_ref().map(|decisive| decisive.agent.to_string());
-        self.found += u32::from(earliest.is_some_and(|agent| case.decisive.contains(&agent)));
+        match finding.earliest_flip.as_ref().map(|decisive| decisive.agent.to_string()) {
+            Some(agent) if case.decisive.contains(&agent) => self.found += 1,
+            Some(_) => self.elsewhere += 1,
+            None => self.unsure += u32::from(finding.is_in_doubt(LabelRule::EarliestFlip)),
+        }
         let decisive: BTreeSet<&String> = case.decisive.iter().collect();
+        // Those that were only looked at on the way could not be blamed.
+        let looked = "looked at on the way";
         let tested = finding.steps.iter().filter(|step| step.null.share.samples > 0);
+        let tested = tested.filter(|step| step.note.as_deref() != Some(looked));
         for step in tested.filter(|step| !decisive.contains(&step.agent.to_string())) {
             self.without_effect += 1;
             self.blamed_wrongly += u32::from(step.blamed);
@@ -132,16 +143,20 @@ impl Tally {
         self.recorded += finding.spent.recorded_tokens;
     }
 
-    fn line(&self, noise: f64, order: Order) -> String {
+    fn line(&self, samples: u32, noise: f64, order: Order) -> String {
         let share = |successes, samples| {
             let interval = Share { successes, samples }.wilson();
             format!("{successes}/{samples} [{:.2}, {:.2}]", interval.low, interval.high)
         };
         let each = |total: u64| total / u64::from(self.cases.max(1));
+        let Tally { cases, found, unsure, elsewhere, .. } = *self;
         format!(
-            "noise {noise:<5} {:<10} found {:<20} wrongly blamed {:<22} per trace: {} executions, {} calls, {} tokens live, {} recorded",
+            "K {samples}  noise {:>2.0} %  {:<10}  found {:<19}  not sure {unsure:<2}  elsewhere {:<17}  blamed without \
+             effect {:<19}  a trace: {} executions, {} calls, {} tokens live, {} recorded",
+            noise * 100.0,
             order.name(),
-            share(self.found, self.cases),
+            share(found, cases),
+            share(elsewhere, cases),
             share(self.blamed_wrongly, self.without_effect),
             each(self.runs),
             each(self.calls),
@@ -151,31 +166,67 @@ impl Tally {
     }
 }
 
+/// Traces so many systems in one order.
+async fn tally(order: Order, (samples, noise): (u32, f64), seeds: u64) -> Tally {
+    let mut tally = Tally::default();
+    for seed in 0..seeds {
+        let case = case_of(seed);
+        let (_dir, bench, cassette) = failed(&case, seed, noise).await;
+        let corrections = Corrections::redrawn(&cassette.recording().trajectory);
+        let trace = Trace::new(bench, cassette, corrections, settings(order, seed, samples));
+        tally.add(&case, &trace.run(&Silent).await.expect("traced"));
+    }
+    tally
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn trace_finds_the_decisive_step_at_the_stated_rate() {
     let asked = std::env::var("AEGIS_PROOF_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let seeds = asked.unwrap_or(6);
-    // The rate is stated for five samples; with three, bisection misses about one in six.
-    let samples = 5;
-    let noises = if asked.is_some() { &[0.0, 0.05][..] } else { &[0.0][..] };
-    for noise in noises.iter().copied() {
+    // Samples, noise, and the rate that must be possible: docs/replay.md has what was measured.
+    let stated = [(5, 0.0, 1.0), (3, 0.0, 1.0), (5, 0.05, 0.85), (3, 0.05, 0.5)];
+    let here = if asked.is_some() { 4 } else { 1 };
+    for (samples, noise, stated) in stated.into_iter().take(here) {
         for order in Order::ALL {
-            let mut tally = Tally::default();
-            for seed in 0..seeds {
-                let case = case_of(seed);
-                let (_dir, bench, cassette) = failed(&case, seed, noise).await;
-                let corrections = Corrections::redrawn(&cassette.recording().trajectory);
-                let trace = Trace::new(bench, cassette, corrections, settings(*order, seed, samples));
-                tally.add(&case, &trace.run(&Silent).await.expect("traced"));
-            }
-            println!("{}", tally.line(noise, *order));
-            let least = if noise == 0.0 { 1.0 } else { 0.7 };
-            assert!(f64::from(tally.found) >= least * f64::from(tally.cases), "{}", tally.line(noise, *order));
+            let tally = tally(*order, (samples, noise), seeds).await;
+            let line = tally.line(samples, noise, *order);
+            println!("{line}");
+            let found = Share { successes: tally.found, samples: tally.cases }.wilson();
+            assert!(if noise > 0.0 { found.high >= stated } else { tally.found == tally.cases }, "{line}");
             let wrong = f64::from(tally.blamed_wrongly);
             // Three standard deviations above the stated rate.
-            let stated = false_blame(samples) * f64::from(tally.without_effect);
-            assert!(wrong <= stated + 3.0 * stated.sqrt(), "{}", tally.line(noise, *order));
-            assert!(noise > 0.0 || wrong == 0.0, "{}", tally.line(noise, *order));
+            let most = false_blame(samples) * f64::from(tally.without_effect);
+            assert!(wrong <= most + 3.0 * most.sqrt(), "{line}");
+            assert!(noise > 0.0 || wrong == 0.0, "{line}");
+        }
+    }
+}
+
+/// An error that the model makes again whenever it is asked: nothing heals it by chance, only a twin's reply does, and
+/// that of each step which carries the error on.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_the_model_makes_again_is_found_by_its_corrections() {
+    for (topology, wrong, question) in [
+        (Topology::Chain(6), "stage2", "has 24 apples. He buys 3"),
+        (Topology::Branches, "left0", "has 12 apples. He buys 5"),
+    ] {
+        let case = Case { never_right: Some(question), ..case(topology, &[wrong], &[wrong]) };
+        let (dir, bench, cassette) = failed(&case, 0, 0.0).await;
+        let twin = RunId::parse("twin").expect("an id");
+        let upstream: Arc<dyn Upstream> = Arc::new(Simulator::new(7));
+        let tried = bench.execute(&twin, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).await;
+        assert_eq!(tried.expect("executed").outcome.verdict, Verdict::Success);
+        let twin = aegis::recording::read(&dir.path().join("twin")).expect("read").trajectory;
+        for order in Order::ALL {
+            let corrections = Corrections::from_twin(&cassette, &twin);
+            let trace = Trace::new(Arc::clone(&bench), Arc::clone(&cassette), corrections, settings(*order, 5, 3));
+            let finding = trace.run(&Silent).await.expect("traced");
+            let agent = |found: &Option<Decisive>| found.as_ref().map(|found| found.agent.to_string());
+            assert_eq!(agent(&finding.earliest_flip).as_deref(), Some(wrong), "{}: {:?}", order.name(), finding.doubts);
+            if *order != Order::BestFirst {
+                let last = if topology == Topology::Branches { "joiner" } else { "stage5" };
+                assert_eq!(agent(&finding.commitment).as_deref(), Some(last), "{}: {:?}", order.name(), finding.doubts);
+            }
         }
     }
 }

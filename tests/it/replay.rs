@@ -312,6 +312,21 @@ async fn results_of_tools_that_differ_are_flagged() {
     let (lab, _) = playing(Arc::clone(&replayed) as Arc<dyn Upstream>, Setup::default()).await;
     assert_eq!(lab.post(PATH, &with_result("midnight")).await.body, then.body);
     assert_eq!(replayed.report().served[0].fit, Fit::ToolResults);
+    // A fork holds it the same way: it stops there and says why, or goes on and lists the step.
+    for allowed in [false, true] {
+        let fork = ForkPoint { step: 0, at: AtFork::Delivered };
+        let prefixed = Prefixed::new(taped.cassette(), fork, Arc::new(Echo)).expect("a fork");
+        let prefixed = Arc::new(if allowed { prefixed.with_any_tool_results() } else { prefixed });
+        let (lab, _) = playing(Arc::clone(&prefixed) as Arc<dyn Upstream>, Setup::default()).await;
+        let reply = lab.post(PATH, &with_result("midnight")).await;
+        let report = prefixed.report();
+        if allowed {
+            assert!(reply.body == then.body && report.served[0].fit == Fit::ToolResults, "{report:?}");
+        } else {
+            reply.assert_own_error(409, "diverged");
+            assert!(report.diverged.expect("diverged").tool_results_only);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -142,12 +142,26 @@ async fn a_trace_finds_the_step_and_writes_the_label() {
     let keep = ["fork", "logs/bad", "--at", "1", "--keep", "--check", CHECK, "--format", "json"];
     let (_, out, _) = verb(dir.path(), &pipeline(&keep, TASK)).await;
     let again = json(&out)["samples"][0]["run_dir"].as_str().expect("a directory").to_owned();
+    let task = format!("{{\"id\": \"pencils\", \"question\": \"{TASK}\", \"answer\": \"84\"}}\n");
+    std::fs::write(dir.path().join("tasks.jsonl"), task).expect("written");
     let trace = ["trace", &again, "--twin", "logs/clean", "--check", CHECK, "--samples", "2", "--order", "bisect"];
-    let (code, _, talk) = verb(dir.path(), &pipeline(&trace, TASK)).await;
+    let kept = ["--dataset", "kept", "--tasks", "tasks.jsonl", "--system", "pipeline", "--task"];
+    let (code, _, talk) = verb(dir.path(), &pipeline(&[&trace[..], &kept, &["pencil"]].concat(), TASK)).await;
+    assert!(code == Some(2) && talk.contains("has no task `pencil`; did you mean `pencils`?"), "{talk}");
+    let (code, _, talk) = verb(dir.path(), &pipeline(&[&trace[..], &kept, &["pencils"]].concat(), TASK)).await;
     assert!(code == Some(0) && talk.contains("label verified"), "{talk}");
     let label = json(&std::fs::read_to_string(dir.path().join(&again).join("label.json")).expect("written"));
     assert_eq!((&label["status"], &label["definition"]), (&"verified".into(), &"earliest_flip".into()));
     assert_eq!((&label["errors"][0]["agent"], &label["errors"][0]["step"]), (&"solver".into(), &1.into()));
+    assert_eq!(label["evidence"]["treated"], serde_json::json!({"passed": 2, "of": 2}), "{label}");
+    // In the dataset it stands beside its twin; who and when are proven, the failure mode is unknown.
+    let (code, out, talk) = verb(dir.path(), &["lint", "kept"]).await;
+    assert_eq!(code, Some(0), "{out}{talk}");
+    let rows = std::fs::read_to_string(dir.path().join("kept/dataset.jsonl")).expect("a dataset");
+    let rows: Vec<_> = rows.lines().map(json).collect();
+    assert_eq!(rows.iter().map(|row| &row["kind"]).collect::<Vec<_>>(), ["clean", "failure"]);
+    assert_eq!((&rows[1]["label"]["definition"], &rows[1]["clean_twin"]), (&"earliest_flip".into(), &"clean".into()));
+    assert!(rows[1]["label"]["errors"][0]["failure_mode"].is_null(), "{}", rows[1]["label"]);
 
     for (arguments, code, expected) in [
         (&["trace", "logs/clean", "--redraw"][..], 2, "succeeded: there is no failure to trace"),

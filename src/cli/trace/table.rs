@@ -10,6 +10,9 @@ use crate::{
 /// Characters of a bar that stands for an effect of 1.
 const BAR: f64 = 10.0;
 
+/// Steps that a doubt names.
+const DOUBTED: usize = 8;
+
 /// One line a step, with a bar for its effect.
 pub(super) fn write(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "step  {:<20} call  null  treated  effect", "agent")?;
@@ -43,9 +46,20 @@ pub(super) fn write(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     let spent = finding.spent;
+    writeln!(out)?;
+    if finding.other_tool_results > 0 {
+        let count = finding.other_tool_results;
+        writeln!(out, "in {count} executions tools gave other results than were recorded")?;
+    }
+    for doubt in &finding.doubts {
+        let steps: Vec<String> = doubt.steps.iter().take(DOUBTED).map(ToString::to_string).collect();
+        let more = if doubt.steps.len() > DOUBTED { ", …" } else { "" };
+        let rule = doubt.rule.name().replace('_', " ");
+        writeln!(out, "not sure of the {rule}, perhaps step {}{more}: {}", steps.join(", "), doubt.why)?;
+    }
     writeln!(
         out,
-        "\na step without effect is blamed with a probability of at most {:.1} %; order {}{}",
+        "a step without effect is blamed with a probability of at most {:.1} %; order {}{}",
         finding.false_blame * 100.0,
         finding.order,
         if finding.out_of_budget { "; the budget ended the search" } else { "" }

@@ -142,6 +142,7 @@ fn errors(value: &Value, steps: &[SampleStep], defects: &mut Defects) -> Vec<Lab
             step: None,
             call: None,
             failure_mode: Some(Mode { code: code.to_owned(), name, taxonomy: THEIR_TAXONOMY.to_owned() }),
+            proposed_mode: None,
             side,
             operator: None,
             injection: None,

@@ -153,6 +153,7 @@ impl History {
             step,
             call,
             failure_mode: None,
+            proposed_mode: None,
             side: None,
             operator: None,
             injection: None,

@@ -2,8 +2,8 @@
 
 use super::{Noted, Rule, is_injected, quoted};
 use crate::{
-    dataset::{Change, Kind, LabelledError, Sample, SampleStep, Truth},
-    trajectory::{AgentName, LabelStatus, Side, Source, nearest},
+    dataset::{Change, Kind, LabelledError, Mode, Sample, SampleStep, Truth},
+    trajectory::{AgentName, LabelStatus, Side, Source, Tally, nearest},
 };
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
@@ -22,6 +22,14 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
     }
     if is_injected(sample) && sample.kind == Kind::Failure {
         proven(label, noted);
+    }
+    if let Some(evidence) = &label.evidence
+        && let (Some(null), Some(treated)) = (evidence.null, evidence.treated)
+        && treated.share() <= null.share()
+    {
+        let Tally { passed, of } = treated;
+        let what = format!("{passed} of {of} corrected runs passed, {} of {} as recorded", null.passed, null.of);
+        noted.note(Rule::Unproven, what);
     }
     for (number, error) in label.errors.iter().enumerate() {
         points(sample, error, noted);
@@ -100,12 +108,20 @@ fn points(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
 }
 
 fn mode(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
-    let Some(mode) = &error.failure_mode else {
-        if is_injected(sample) {
-            noted.note(Rule::UnknownMode, format!("the error of `{}` has no failure mode", error.agent));
-        }
-        return;
-    };
+    if error.failure_mode.is_none() && is_injected(sample) {
+        noted.note(Rule::UnknownMode, format!("the error of `{}` has no failure mode", error.agent));
+    }
+    if error.proposed_mode.is_some() && is_injected(sample) {
+        let what = format!("the error of `{}` was planted: its mode is known, none need be proposed", error.agent);
+        noted.note(Rule::UnknownMode, what);
+    }
+    for mode in error.failure_mode.iter().chain(&error.proposed_mode) {
+        named(mode, noted);
+    }
+}
+
+/// Whether a mode is one of the taxonomy, under its own name.
+fn named(mode: &Mode, noted: &mut Noted<'_>) {
     match mode.known() {
         Err(error) => noted.note(Rule::UnknownMode, error.to_string()),
         Ok(known) if known.name() != mode.name => {

@@ -49,14 +49,14 @@ rules! {
     LabelMissing "label-missing" "a failure or benign run has no label, or one without errors";
     CleanLabelled "clean-labelled" "a clean run has a label or a twin";
     LabelWithdrawn "label-withdrawn" "the label was withdrawn";
-    Unproven "unproven" "an injected failure is not verified, or its clean runs or controls are missing or failed";
+    Unproven "unproven" "a failure is not verified, or the runs that are to prove it are missing or say otherwise";
     AgentExists "agent-exists" "the label names an agent that made no step";
     StepExists "step-exists" "the label names a step that is not there, or none";
     AgentAtStep "agent-at-step" "another agent, instance or call made the labelled step";
     AmbiguousStep "ambiguous-step" "the labelled step may belong to another agent";
     GuessedAgent "guessed-agent" "nothing but a fallback names the agent of the labelled step";
     DuplicateLabel "duplicate-label" "the label says the same error twice";
-    UnknownMode "unknown-mode" "the failure mode is missing, unknown, or has another mode's name";
+    UnknownMode "unknown-mode" "the failure mode of an injection is missing, or a mode is unknown or has another mode's name";
     NothingChanged "nothing-changed" "no bytes differ at the labelled step";
     NotDelivered "not-delivered" "the labelled step does not show the text that was delivered";
     UnlabelledChange "unlabelled-change" "a step was changed that the label does not name";

@@ -106,6 +106,16 @@ const DEFECTS: &[Defect] = &[
         truth(&mut set[1]).errors.push(error);
     }),
     (Rule::UnknownMode, "none", |set| truth(&mut set[1]).errors[0].failure_mode = None),
+    (Rule::UnknownMode, "proposed for a planted error", |set| {
+        let error = &mut truth(&mut set[1]).errors[0];
+        error.proposed_mode = error.failure_mode.clone();
+    }),
+    (Rule::Unproven, "the correction does no more than chance", |set| {
+        let truth = truth(&mut set[1]);
+        truth.definition = "earliest_flip".to_owned();
+        let evidence = truth.evidence.as_mut().expect("evidence");
+        (evidence.null, evidence.treated) = (Some(Tally::of(1, 3)), Some(Tally::of(1, 3)));
+    }),
     (Rule::UnknownMode, "of another code book", |set| mode(&mut set[1]).code = "FM-1.6".to_owned()),
     (Rule::UnknownMode, "another mode's name", |set| mode(&mut set[1]).name = "weak verification".to_owned()),
     (Rule::NothingChanged, "equal hashes", |set| truth(&mut set[1]).errors[0].after = "b".to_owned()),

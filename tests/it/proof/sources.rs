@@ -6,12 +6,12 @@ use std::sync::{
 };
 
 use aegis::{
-    attribution::{Analyzer, Corrections, Order, Trace, TraceSettings},
+    attribution::{Analyzer, Corrections, LabelRule, Order, Trace, TraceSettings, label_of},
     proxy::{
         RunSetup,
         upstream::{Answering, ReceivedBody, SentBody, Upstream},
     },
-    trajectory::RunId,
+    trajectory::{FailureMode, RunId},
 };
 use http_body_util::BodyExt;
 use hyper::{Request, Response, header};
@@ -48,7 +48,10 @@ impl Upstream for Scripted {
                 true if wrong => "Step 1: 17 + 7 = 24 (apples).\nANSWER: 24",
                 _ => "",
             };
-            let said = json!({"wrong": wrong && !right.is_empty(), "suspicion": 0.9, "reply": right, "reason": "it adds wrongly"});
+            let said = json!({
+                "wrong": wrong && !right.is_empty(), "suspicion": 0.9, "reply": right, "mode": "FM-2.6",
+                "reason": "it adds wrongly",
+            });
             let mut response = Response::new(ReceivedBody::Made([chat_reply(&said.to_string()).into()].into()));
             response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
             Ok(response)
@@ -79,8 +82,13 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
     let again = String::from_utf8_lossy(&recorded.trajectory.steps[3].request).into_owned();
     assert!(again.contains("gives the final result away"), "{again}");
     let finding = Trace::new(bench, cassette, corrections, settings(Order::BestFirst, 3, 3)).run(&Silent).await;
-    let decisive = finding.expect("traced").earliest_flip.expect("found");
+    let finding = finding.expect("traced");
+    let decisive = finding.earliest_flip.as_ref().expect("found");
     assert_eq!((decisive.step, decisive.agent.as_str()), (2, "stage1"));
+    // What kind of error it is, nothing proves: the label has it as the analyzer's proposal, never as its truth.
+    let label = label_of(&finding, LabelRule::EarliestFlip).expect("a label");
+    assert_eq!(label.errors[0].error.failure_mode, None);
+    assert_eq!(label.errors[0].proposed_mode.map(FailureMode::code), Some("FM-2.6"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

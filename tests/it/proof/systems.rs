@@ -10,7 +10,7 @@ use aegis::{
     surface::{OpenaiChat, Surface},
     trajectory::{Outcome, Reason, RunId, Verdict},
 };
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Either, Full};
 use hyper::{Request, Response};
 use serde_json::json;
 
@@ -140,6 +140,8 @@ pub struct Noisy {
     pub inner: Arc<Simulator>,
     pub seed: u64,
     pub rate: f64,
+    /// A question that it answers wrongly each time.
+    pub never_right: Option<&'static str>,
 }
 
 impl Upstream for Noisy {
@@ -154,8 +156,12 @@ impl Upstream for Noisy {
                 f64::from(u32::from_be_bytes(hash.as_bytes()[..4].try_into().expect("four bytes")))
                     / f64::from(u32::MAX)
             });
-            let response = self.inner.send(request).await?;
-            if drawn >= self.rate {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.expect("a body").to_bytes();
+            let asked = String::from_utf8_lossy(&body).into_owned();
+            let never = self.never_right.is_some_and(|question| asked.contains(question));
+            let response = self.inner.send(Request::from_parts(head, Either::Left(Full::new(body)))).await?;
+            if drawn >= self.rate && !never {
                 return Ok(response);
             }
             let (mut head, body) = response.into_parts();

@@ -1,0 +1,99 @@
+//! A traced run as a sample of a dataset.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::{
+    cli::{Exit, Failure},
+    dataset::{About, Dataset, DatasetError, Kind, Sample, Splits, Task, Writer, read_tasks},
+    recording::{self, Recording},
+    replay::answer_text,
+    trajectory::{Label, nearest},
+};
+
+/// Where a traced run is kept as data.
+#[derive(Debug, Clone, Args)]
+pub(super) struct DatasetArgs {
+    /// Add the run, with the label that was found, to this dataset; it is made if it is not there. The run of --twin is
+    /// added as its clean twin.
+    #[arg(long, value_name = "DIR", requires_all = ["tasks", "task"])]
+    dataset: Option<PathBuf>,
+    /// The task set that the run's task is in: JSON lines with `id`, `question`, `answer`.
+    #[arg(long, value_name = "FILE", requires = "dataset")]
+    tasks: Option<PathBuf>,
+    /// The id of the run's task.
+    #[arg(long, value_name = "ID", requires = "dataset")]
+    task: Option<String>,
+    /// The name of the multi-agent system.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    system: String,
+}
+
+/// A dataset, and what it is to know of the run.
+#[derive(Debug)]
+pub(super) struct Entry {
+    dir: PathBuf,
+    task: Task,
+    system: String,
+}
+
+impl DatasetArgs {
+    /// The entry that is asked for, before anything is paid for.
+    pub(super) fn entry(&self) -> Result<Option<Entry>, Failure> {
+        let (Some(dir), Some(tasks), Some(id)) = (&self.dataset, &self.tasks, &self.task) else { return Ok(None) };
+        let known = read_tasks(tasks)?;
+        let Some(task) = known.iter().find(|task| task.id == *id) else {
+            let near = nearest(id, known.iter().map(|task| task.id.as_str()));
+            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let error = format!("`{}` has no task `{id}`{hint}", tasks.display());
+            return Err(Failure::new(Exit::Usage, error));
+        };
+        Ok(Some(Entry { dir: dir.clone(), task: task.clone(), system: self.system.clone() }))
+    }
+}
+
+impl Entry {
+    /// Adds a run with its label, and its clean twin where there is one. Samples of the same runs are replaced.
+    pub(super) fn add(&self, run: &Path, label: Label, twin: Option<&Path>) -> Result<(), Failure> {
+        let mut samples = Vec::new();
+        let twin = twin.map(recording::read).transpose()?;
+        if let Some(twin) = &twin {
+            samples.push(self.sample(twin, Kind::Clean, None)?);
+        }
+        let failed = Recording { label: Some(label), ..recording::read(run)? };
+        let twin = twin.map(|twin| twin.manifest.run.to_string());
+        samples.push(self.sample(&failed, Kind::Failure, twin)?);
+        let mut writer = Writer::create(&self.dir)?;
+        match Dataset::open(&self.dir) {
+            Ok(known) => {
+                for placed in known.samples() {
+                    let sample = placed?.sample;
+                    if samples.iter().all(|new| new.id != sample.id) {
+                        writer.push(&sample)?;
+                    }
+                }
+            }
+            Err(DatasetError::NotADataset { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for sample in &samples {
+            writer.push(sample)?;
+        }
+        writer.finish()?;
+        Ok(())
+    }
+
+    /// The system's answer is what its last call was answered: a check that is a command tells no other.
+    fn sample(&self, recording: &Recording, kind: Kind, clean_twin: Option<String>) -> Result<Sample, Failure> {
+        let about = About {
+            kind,
+            system: self.system.clone(),
+            split: Some(Splits::default().of(&self.task)),
+            task: self.task.clone(),
+            final_answer: recording.trajectory.steps.last().map(answer_text).unwrap_or_default(),
+            clean_twin,
+        };
+        Ok(Sample::of(recording, about)?)
+    }
+}
