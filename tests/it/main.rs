@@ -8,6 +8,7 @@
     reason = "a test that cannot go on is to fail, in its tools as in itself"
 )]
 
+mod acceptance;
 mod architecture;
 mod assembled;
 mod bodies;
@@ -20,6 +21,7 @@ mod examples;
 mod fault_transcripts;
 mod faults;
 mod formats;
+mod fuzz;
 mod framing;
 mod identity;
 mod invariants;
@@ -45,3 +47,5 @@ mod shutdown;
 mod surfaces;
 mod tidy;
 mod upstream_failures;
+mod upstream_h2;
+mod websocket;
