@@ -20,6 +20,7 @@ pub fn label_of(finding: &Finding, rule: LabelRule) -> Option<Label> {
         operator: "counterfactual".to_owned(),
         step: *step,
         call: *call,
+        attempt: 0,
         before: corrected.clone(),
         after: recorded.clone(),
         delivered: true,

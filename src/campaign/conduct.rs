@@ -23,7 +23,7 @@ use crate::{
     launch::{Ending, Launch, environment},
     proxy::{Run, RunSetup, upstream::Upstream},
     recording::{self, Recording},
-    trajectory::{self, CloseCause, Outcome, Reason, Step, Verdict},
+    trajectory::{self, Outcome, Reason, Verdict, ended_by_upstream},
 };
 
 /// The longest part of what a program said last that an error shows, in characters.
@@ -212,7 +212,7 @@ impl Bench {
             label,
             no_label,
             steps: run.steps(),
-            upstream_failed: upstream_failed(&recording),
+            upstream_failed: recording.trajectory.steps.iter().any(ended_by_upstream),
             faults: faults(&recording),
             diverged: arm.diverged(),
             spent: meter.spent(),
@@ -233,26 +233,6 @@ impl Bench {
         let said: String = text.trim().chars().skip(skipped).collect();
         if said.is_empty() { "it said nothing on its standard error".to_owned() } else { said }
     }
-}
-
-/// Whether the upstream's own failure ended a step. One healed by a retry does not count, nor does a planted one.
-fn upstream_failed(recording: &Recording) -> bool {
-    let ended = |step: &Step| {
-        let Some(last) = step.last_attempt() else { return false };
-        let planted = step.injected.iter().any(|error| error.failure_mode.is_none());
-        let broken = matches!(
-            last.cause,
-            Some(
-                CloseCause::UpstreamUnreachable
-                    | CloseCause::UpstreamReset
-                    | CloseCause::UpstreamTimeout
-                    | CloseCause::UpstreamTruncated
-            )
-        );
-        let refused = last.status.is_some_and(|status| status == 429 || status >= 500);
-        !planted && (broken || (refused && last.cause == Some(CloseCause::Complete)))
-    };
-    recording.trajectory.steps.iter().any(ended)
 }
 
 /// Whether a planted fault, which never makes a label, was delivered.

@@ -212,9 +212,10 @@ impl Ended {
             Some(NoLabel::NotInjected) => Some(Class::NotInjected),
             Some(NoLabel::InfraError) => Some(Class::InfraError),
             None if self.label.is_none() => Some(Class::NotInjected),
-            None => None,
+            Some(NoLabel::FaultEnded) | None => None,
         };
-        let only_faults = unlabelled == Some(Class::NotInjected) && self.faults;
+        let only_faults =
+            self.no_label == Some(NoLabel::FaultEnded) || (unlabelled == Some(Class::NotInjected) && self.faults);
         let unlabelled = unlabelled.filter(|_| !only_faults);
         self.defect().or(unlabelled).or(match self.outcome.verdict {
             Verdict::Success => Some(Class::Benign),

@@ -104,6 +104,15 @@ impl Disturbance {
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Answer { .. } | Self::Reset(_) | Self::Cut { .. } | Self::Hang { .. })
     }
+
+    /// Whether it acts before there is a reply, so that it needs none to be read.
+    pub fn is_before_reply(&self) -> bool {
+        match self {
+            Self::Delay(_) | Self::Answer { .. } | Self::Limit(_) => true,
+            Self::Reset(at) | Self::Cut { at, .. } | Self::Hang { at, .. } => *at == Moment::BeforeRequest,
+            Self::Pace(_) | Self::ContentType(_) | Self::Reshape => false,
+        }
+    }
 }
 
 /// The body of an answer that stands in for the upstream's.

@@ -17,7 +17,7 @@ pub fn explain(plan: &Plan) -> String {
 }
 
 fn sentence(injection: &Injection) -> String {
-    let Injection { agents, failure_mode, when, choice, name, operator, .. } = injection;
+    let Injection { agents, failure_mode, when, choice, retell, name, operator, .. } = injection;
     let (what, does) = match operator {
         Operator::Manipulator { side: Side::Request, manipulator } => ("request", manipulator.explain()),
         Operator::Manipulator { side: Side::Response, manipulator } => ("response", manipulator.explain()),
@@ -29,9 +29,10 @@ fn sentence(injection: &Injection) -> String {
     let mode = failure_mode
         .map(|mode| format!("\n   This plants {} ({}): the agent {}.", mode.code(), mode.name(), mode.meaning()));
     format!(
-        "{} of {who}{}: it {does}{choice}. [{name}, {what}]{}",
+        "{} of {who}{}: it {does}{choice}. [{name}, {what}]{}{}",
         calls(when),
         conditions(when),
+        if *retell { "\n   A later call that goes on from the stored reply says it as edited." } else { "" },
         mode.unwrap_or_default()
     )
 }

@@ -55,6 +55,10 @@ pub(super) struct InjectionEntry {
     /// Which alternative answer is edited, 0-based; each when left out.
     #[schemars(with = "Option<u32>")]
     pub(super) choice: Option<Spanned<u32>>,
+    /// Where the upstream keeps the reply and a later request goes on from it: that request says what the agent was
+    /// told, in place of what is kept.
+    #[schemars(with = "Option<bool>")]
+    pub(super) retell: Option<Spanned<bool>>,
     /// The edit, by name.
     #[schemars(with = "Option<manipulator::Listed>")]
     pub(super) manipulator: Option<Spanned<manipulator::Listed>>,

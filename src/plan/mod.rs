@@ -75,6 +75,8 @@ pub struct Injection {
     pub when: When,
     /// Which alternative answer is edited, 0-based; `None` for each.
     pub choice: Option<u32>,
+    /// Whether a later request that goes on from the reply, which the upstream keeps unedited, says it as edited.
+    pub retell: bool,
     /// The operator's name, as plans write it.
     pub name: String,
     /// What it does.
@@ -149,6 +151,11 @@ impl Injection {
 }
 
 impl Plan {
+    /// Whether replies that the upstream keeps are told again as they were edited.
+    pub fn retells(&self) -> bool {
+        self.injections.iter().any(|injection| injection.retell)
+    }
+
     /// Whether an edit of it may need a model's answer.
     pub fn asks_model(&self) -> bool {
         self.injections.iter().any(Injection::asks_model)

@@ -204,6 +204,10 @@ fn meaning() {
         &["6:10: `choice` is one of the answers of a reply, and this injection edits none"],
     );
     check(
+        &injection("manipulator.drop_history.keep_last = 1\nretell = true"),
+        &["6:10: `retell` is about an edited reply, and this injection edits none"],
+    );
+    check(
         &injection("manipulator.corrupt_number = { by = 1, how = \"sign\" }"),
         &["5:1: `corrupt_number`: both `by` and `how` are given: expected one of them"],
     );

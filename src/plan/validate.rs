@@ -46,9 +46,17 @@ fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Optio
         let message = "`choice` is one of the answers of a reply, and this injection edits none";
         problems.push(Problem::new(choice.span(), message));
     }
+    let retell = entry.value.retell.as_ref();
+    if let (Some(retell), Some((_, Operator::Fault(_) | Operator::Manipulator { side: Side::Request, .. }))) =
+        (retell, &named)
+    {
+        let message = "`retell` is about an edited reply, and this injection edits none";
+        problems.push(Problem::new(retell.span(), message));
+    }
     let (name, operator) = named?;
     let choice = choice.map(|choice| *choice.get_ref());
-    Some(Injection { agents: agents?, failure_mode, when: when?, choice, name: name.to_owned(), operator, place })
+    let (retell, name) = (retell.is_some_and(|retell| *retell.get_ref()), name.to_owned());
+    Some(Injection { agents: agents?, failure_mode, when: when?, choice, retell, name, operator, place })
 }
 
 fn agents(entry: &Spanned<OneOrMany<String>>, problems: &mut Vec<Problem>) -> Option<Agents> {

@@ -19,6 +19,8 @@ pub(super) enum Kind {
     Read(&'static dyn Surface),
     /// A model call that is recorded as bytes, under this name.
     Unread(&'static str),
+    /// A WebSocket: recorded, but what passes in it is only counted.
+    Tunnel,
     /// Anything else: passed on, not recorded.
     Other,
 }
@@ -36,7 +38,11 @@ pub(super) struct Hinted {
 }
 
 impl Kind {
-    pub(super) fn of(method: &str, path: &str) -> Self {
+    pub(super) fn of(parts: &Parts) -> Self {
+        if headers::asks_for_websocket(parts) {
+            return Kind::Tunnel;
+        }
+        let (method, path) = (parts.method.as_str(), parts.uri.path());
         match (surface::for_path(method, path), surface::unread_call(method, path)) {
             (Some(surface), _) => Kind::Read(surface),
             (None, Some(name)) => Kind::Unread(name),
@@ -55,6 +61,7 @@ impl Kind {
         match self {
             Kind::Read(surface) => surface.name(),
             Kind::Unread(name) => name,
+            Kind::Tunnel => "websocket",
             Kind::Other => "opaque",
         }
     }

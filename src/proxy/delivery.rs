@@ -26,6 +26,7 @@ use super::{
     headers,
     open_step::OpenStep,
     socket::Link,
+    tunnel::Tunnel,
     upstream::{BodyError, ReceivedBody},
 };
 use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
@@ -87,6 +88,8 @@ pub(super) struct Delivery {
     patience: Patience,
     size: SizeHint,
     permit: Option<tokio::sync::OwnedSemaphorePermit>,
+    /// What the connection turns into once this head has left.
+    pub(super) tunnel: Option<Box<Tunnel>>,
     link: Option<Arc<Link>>,
     /// How often the socket had been flushed when the last bytes were handed out.
     handed_at: u64,
@@ -119,10 +122,17 @@ impl Delivery {
             patience: Patience { limit, last: Instant::now(), timer: None },
             size,
             permit: None,
+            tunnel: None,
             link: None,
             handed_at: 0,
             failure: None,
         }
+    }
+
+    /// Nothing: after this head the connection is no longer HTTP.
+    pub(super) fn switched(tunnel: Box<Tunnel>) -> Self {
+        let nothing = ReceivedBody::Made(VecDeque::new());
+        Self { tunnel: Some(tunnel), over: true, ..Self::pass(nothing, Duration::MAX) }
     }
 
     /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.

@@ -123,6 +123,7 @@ impl ProxyError {
                 (StatusCode::BAD_GATEWAY, "upstream_unreachable")
             }
             ProxyError::Upstream { error: UpstreamError::Closed(_) } => (StatusCode::BAD_GATEWAY, "upstream_closed"),
+            ProxyError::Upstream { error: UpstreamError::Switched } => (StatusCode::BAD_GATEWAY, "upstream_switched"),
             ProxyError::Upstream { error: UpstreamError::Hushed } => (StatusCode::BAD_GATEWAY, "closed"),
             ProxyError::Upstream { error: UpstreamError::NotRecorded(_) } => (StatusCode::CONFLICT, "not_recorded"),
             ProxyError::Upstream { error: UpstreamError::Diverged(_) } => (StatusCode::CONFLICT, "diverged"),
@@ -136,7 +137,9 @@ impl ProxyError {
         match self {
             ProxyError::Upstream { error: UpstreamError::Timeout(_) } => CloseCause::UpstreamTimeout,
             ProxyError::Upstream { error: UpstreamError::Unreachable(_) } => CloseCause::UpstreamUnreachable,
-            ProxyError::Upstream { error: UpstreamError::Closed(_) } => CloseCause::UpstreamReset,
+            ProxyError::Upstream { error: UpstreamError::Closed(_) | UpstreamError::Switched } => {
+                CloseCause::UpstreamReset
+            }
             ProxyError::Internal => CloseCause::Internal,
             _ => CloseCause::Refused,
         }

@@ -15,7 +15,7 @@ use super::{
     error::ProxyError,
     faults, headers, inject,
     open_step::OpenStep,
-    reshape,
+    reshape, retell,
     socket::Link,
     upstream::{ReceivedBody, Route, SentBody, UpstreamError},
 };
@@ -50,11 +50,11 @@ pub(super) struct ModelCall {
     pub(super) kind: Kind,
     pub(super) parts: Parts,
     pub(super) body: Bytes,
-    received: Instant,
+    pub(super) received: Instant,
 }
 
 /// A step with its numbers fixed, the request as manipulators see it, and what was decided for an earlier attempt.
-type Opened = (OpenStep, Option<Conversation>, Option<Arc<Decision>>);
+pub(super) type Opened = (OpenStep, Option<Conversation>, Option<Arc<Decision>>);
 
 impl Proxy {
     /// One request's way through the proxy.
@@ -67,8 +67,12 @@ impl Proxy {
         let (mut parts, body) = request.into_parts();
         arrival::is_our_host(&parts.headers, &self.allowed_hosts)?;
         let hinted = arrival::unwrap(&mut parts, &self.identity.hints)?;
-        let kind = Kind::of(parts.method.as_str(), parts.uri.path());
-        let (Kind::Read(_) | Kind::Unread(_)) = kind else { return self.pass(parts, body, &hinted).await };
+        let kind = Kind::of(&parts);
+        match kind {
+            Kind::Other => return self.pass(parts, body, &hinted).await,
+            Kind::Tunnel => return Box::pin(self.tunnel(parts, received, &hinted, link)).await,
+            Kind::Read(_) | Kind::Unread(_) => {}
+        }
         let call = ModelCall { kind, parts, body: arrival::collect(body, &self.limits).await?, received };
 
         let (mut step, conversation, earlier) = self.open(&call, &hinted, link)?;
@@ -100,7 +104,7 @@ impl Proxy {
     }
 
     /// From the open step to the upstream's reply.
-    async fn answer(
+    pub(super) async fn answer(
         &self,
         step: &mut OpenStep,
         call: ModelCall,
@@ -110,7 +114,13 @@ impl Proxy {
         if let Some(made) = faults::disturb_request(step, decision).await? {
             return Ok(made);
         }
-        let body = inject::edit_request(step, decision, conversation, &call.body).await?;
+        let retold = retell::request(step, conversation, &call.body)?;
+        let (body, conversation) = match &retold {
+            Some((body, conversation)) => (body, Some(conversation)),
+            None => (&call.body, conversation),
+        };
+        let body = inject::edit_request(step, decision, conversation, body).await?;
+        step.asked = step.run.plan.as_ref().is_some_and(|plan| plan.retells()).then(|| body.clone());
         let own = step.run.upstream.clone();
         let asker = own.is_some().then(|| step.asker(&call.body));
         let mut sent = self.to_upstream(call, body);
@@ -124,7 +134,7 @@ impl Proxy {
     }
 
     /// Fixes run, agent and numbers, and writes the opening record.
-    fn open(&self, call: &ModelCall, hinted: &Hinted, link: &Arc<Link>) -> Result<Opened, Interrupted> {
+    pub(super) fn open(&self, call: &ModelCall, hinted: &Hinted, link: &Arc<Link>) -> Result<Opened, Interrupted> {
         let envelope = hinted.envelope();
         let surface = call.kind.surface();
         let declared = self.identity.declared(&envelope)?;
@@ -196,6 +206,9 @@ impl Proxy {
             headers::body_changed(&mut parts.headers);
         }
         parts.headers.remove(hyper::header::CONTENT_LENGTH);
+        if matches!(call.kind, Kind::Tunnel) {
+            headers::switch_to_websocket(&mut parts.headers);
+        }
         if let Some(route) = self.route(&call.kind, &body) {
             parts.extensions.insert(route);
         }
@@ -229,7 +242,7 @@ impl Proxy {
 }
 
 /// Edits the reply where an edit is due, and sends it on its way to the client, with what a fault does to it.
-async fn deliver(
+pub(super) async fn deliver(
     mut step: OpenStep,
     decision: inject::Decided,
     conversation: Option<Conversation>,
@@ -256,7 +269,7 @@ async fn deliver(
 }
 
 /// Closes the step of an exchange that has no reply.
-fn closed(step: &mut OpenStep, interrupted: Interrupted) -> Result<Interrupted, ProxyError> {
+pub(super) fn closed(step: &mut OpenStep, interrupted: Interrupted) -> Result<Interrupted, ProxyError> {
     step.close(match &interrupted {
         Interrupted::Error(error) => error.cause(),
         Interrupted::Hushed => CloseCause::Injected,

@@ -46,7 +46,7 @@ pub enum FramingError {
 
 /// Follows the requests of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Framing {
+pub struct Framing {
     state: State,
     /// The part of a head or chunk line that earlier reads brought.
     pending: Vec<u8>,
@@ -65,7 +65,10 @@ enum State {
 
 impl Framing {
     /// Looks at bytes as they come.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Result<(), FramingError> {
+    ///
+    /// # Errors
+    /// [`FramingError`] when a request in them is not safe to forward.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), FramingError> {
         while !bytes.is_empty() {
             bytes = match self.state {
                 State::Head => self.head(bytes)?,

@@ -1,8 +1,9 @@
 //! Which headers pass. Only hop-by-hop ones, Host, our own hints, Accept-Encoding and hint keys change.
 
 use hyper::{
-    HeaderMap,
+    HeaderMap, Method, Version,
     header::{self, HeaderName, HeaderValue},
+    http::request::Parts,
 };
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1).
@@ -54,6 +55,34 @@ pub(super) fn to_upstream(headers: &mut HeaderMap, hints: [&str; 2], readable: b
     if readable && headers.contains_key(header::ACCEPT_ENCODING) {
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
+}
+
+/// Whether a request asks to switch to a WebSocket (RFC 6455, 4.1), and to nothing else: any other offer is taken off,
+/// since what it leads to could carry requests past us.
+pub(super) fn asks_for_websocket(parts: &Parts) -> bool {
+    let headers = &parts.headers;
+    let mut offers = headers.get_all(header::UPGRADE).iter();
+    let only = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"websocket");
+    parts.method == Method::GET
+        && parts.version == Version::HTTP_11
+        && offers.next().is_some_and(only)
+        && offers.next().is_none()
+        && headers.contains_key(header::SEC_WEBSOCKET_KEY)
+        && !headers.contains_key(header::TRANSFER_ENCODING)
+        && headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0")
+        && listed(headers, "upgrade")
+}
+
+/// Whether `Connection` names something.
+fn listed(headers: &HeaderMap, name: &str) -> bool {
+    let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|named| named.trim().eq_ignore_ascii_case(name))
+}
+
+/// Says again what [`strip_hop_by_hop`] has taken off a handshake: that the connection is to become a WebSocket.
+pub(super) fn switch_to_websocket(headers: &mut HeaderMap) {
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
 }
 
 /// Takes off what an edited body makes untrue.
@@ -113,6 +142,30 @@ mod tests {
         to_upstream(&mut headers, ["x-aegis-run", "x-aegis-agent"], true);
         let left: Vec<_> = headers.iter().map(|(n, v)| format!("{n}: {}", v.to_str().expect("text"))).collect();
         assert_eq!(left, ["accept-encoding: identity", "x-stainless-lang: python", "openai-beta: b"]);
+    }
+
+    #[test]
+    fn only_a_websocket_is_one() {
+        let asked = |method: &str, version: Version, headers: &[(&str, &str)]| {
+            let mut request = hyper::Request::builder().method(method).version(version).body(()).expect("a request");
+            for (name, value) in headers {
+                let (name, value) = (name.parse::<HeaderName>().expect("name"), value.parse().expect("value"));
+                request.headers_mut().append(name, value);
+            }
+            asks_for_websocket(&request.into_parts().0)
+        };
+        let good = [("connection", "keep-alive, Upgrade"), ("upgrade", "WebSocket"), ("sec-websocket-key", "x")];
+        assert!(asked("GET", Version::HTTP_11, &good));
+        assert!(!asked("POST", Version::HTTP_11, &good) && !asked("GET", Version::HTTP_10, &good));
+        for further in [("upgrade", "h2c"), ("content-length", "5"), ("transfer-encoding", "chunked")] {
+            assert!(!asked("GET", Version::HTTP_11, &[&good[..], &[further]].concat()), "{further:?}");
+        }
+        for (missing, name) in ["connection", "upgrade", "sec-websocket-key"].into_iter().enumerate() {
+            let mut headers = good.to_vec();
+            headers.remove(missing);
+            assert!(!asked("GET", Version::HTTP_11, &headers), "{name}");
+        }
+        assert!(!asked("GET", Version::HTTP_11, &[good[0], ("upgrade", "h2c, websocket"), good[2]]));
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! The backend over HTTP/1.1, plain or TLS: one default origin, further ones by model, each with its connections.
+//! The backend over HTTP, plain or TLS: one default origin, further ones by model, each with its connections. HTTP/2 is
+//! spoken where an origin offers it in the TLS handshake, else HTTP/1.1.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use hyper::{
-    HeaderMap, Request, Uri,
+    HeaderMap, Request, StatusCode, Uri,
     header::{self, HeaderValue},
 };
 use hyper_rustls::HttpsConnectorBuilder;
@@ -129,11 +130,10 @@ impl HttpUpstream {
         http.set_nodelay(true);
         http.enforce_http(false);
         http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let https = HttpsConnectorBuilder::new()
-            .with_tls_config(super::tls::client_config(ca_file)?)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
+        let tls = super::tls::client_config(ca_file)?;
+        let builder = || HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http().enable_http1();
+        let plain = builder().wrap_connector(http.clone());
+        let https = builder().enable_http2().wrap_connector(http);
         let name = default.name();
         let pooled = |origin: Origin| {
             let url = |_| OriginError::Url(origin.name());
@@ -141,7 +141,7 @@ impl HttpUpstream {
             let base = base.path_and_query("/").build().map_err(url)?;
             let host = HeaderValue::from_str(origin.authority.as_str());
             let host = host.map_err(|_| OriginError::Url(origin.name()))?;
-            Ok((origin, host, Arc::new(Pool::new(https.clone(), base))))
+            Ok((origin, host, Arc::new(Pool::new(https.clone(), plain.clone(), base))))
         };
         let origins = std::iter::once(default).chain(routes).map(pooled).collect::<Result<_, OriginError>>()?;
         Ok(Self { origins, name, head_timeout })
@@ -187,8 +187,14 @@ impl Upstream for HttpUpstream {
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {
         Box::pin(async move {
             let (request, pool) = self.prepare(request)?;
+            let switches = request.headers().contains_key(header::UPGRADE);
             let answered = tokio::time::timeout(self.head_timeout, pool.send(request)).await;
-            answered.unwrap_or(Err(UpstreamError::Timeout(self.head_timeout)))
+            let answered = answered.unwrap_or(Err(UpstreamError::Timeout(self.head_timeout)))?;
+            // What follows such a head is no HTTP: without a tunnel that waits for it, nobody could read it.
+            if answered.status() == StatusCode::SWITCHING_PROTOCOLS && !switches {
+                return Err(UpstreamError::Switched);
+            }
+            Ok(answered)
         })
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::{Response, header};
 
 use super::{
-    Limits, ask, decode, error::ProxyError, exchange::Interrupted, headers, open_step::OpenStep, run::Run,
+    Limits, ask, decode, error::ProxyError, exchange::Interrupted, headers, open_step::OpenStep, retell, run::Run,
     upstream::ReceivedBody,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 /// What the plan wants of a step, with the faults of this attempt worked out.
 #[derive(Debug, Default)]
 pub(super) struct Decided {
-    edits: Arc<Decision>,
+    pub(super) edits: Arc<Decision>,
     pub(super) faults: Vec<Planned>,
 }
 
@@ -49,10 +49,11 @@ pub(super) fn conversation(
         run.learn_task(|| Some(surface.outline(body).ok()?.first_user?.into_owned()));
     }
     let aimed = |injection: &Injection| injection.agents.matches(attribution.agent.as_str());
-    if !plan.injections.iter().any(aimed) {
-        return Ok(None);
+    if plan.injections.iter().any(aimed) {
+        return surface.read_request(body).map(Some).map_err(|error| ProxyError::Unreadable(error.to_string()));
     }
-    surface.read_request(body).map(Some).map_err(|error| ProxyError::Unreadable(error.to_string()))
+    // Another agent may go on from a reply that was edited.
+    Ok(if run.has_kept_edits() { surface.read_request(body).ok() } else { None })
 }
 
 /// What the plan wants of a step. A retry meets the decision of its first attempt.
@@ -200,7 +201,7 @@ pub(super) async fn edit_response(
     if current.0 == untouched {
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
-    step.run.diverge([current.1.id.clone()].into_iter().chain(conversation.thread.clone()));
+    retell::edited(step, &decided.edits.response, &current.1.id, conversation.thread.as_ref());
     step.delivered = Some(current.0.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
@@ -273,7 +274,7 @@ pub(super) fn made(body: Bytes, streamed: bool) -> ReceivedBody {
     ReceivedBody::Made(sse::events(&body).into_iter().map(|event| body.slice(event.span)).collect())
 }
 
-fn injection<'a>(step: &'a OpenStep, hit: &Hit) -> Option<&'a Injection> {
+pub(super) fn injection<'a>(step: &'a OpenStep, hit: &Hit) -> Option<&'a Injection> {
     step.run.plan.as_ref()?.injections.get(hit.injection as usize)
 }
 
@@ -317,7 +318,7 @@ pub(super) fn record(
 }
 
 /// Writes down what could not be done.
-fn failed(step: &OpenStep, hit: &Hit, injection: &Injection, why: &str) -> Result<(), Interrupted> {
+pub(super) fn failed(step: &OpenStep, hit: &Hit, injection: &Injection, why: &str) -> Result<(), Interrupted> {
     tracing::warn!(
         step = step.numbers.step,
         operator = injection.name,

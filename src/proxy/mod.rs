@@ -14,14 +14,17 @@ mod framing;
 mod headers;
 mod http_upstream;
 mod inject;
+mod multiplexed;
 mod open_step;
 mod pool;
 mod reshape;
 mod recorded_answers;
+mod retell;
 mod run;
 mod runs;
 mod socket;
 mod tls;
+mod tunnel;
 pub mod upstream;
 
 use std::{
@@ -29,7 +32,7 @@ use std::{
     panic::AssertUnwindSafe,
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
@@ -40,22 +43,24 @@ pub use ask::{AnswerFormat, Asking, AskingSettings, Budget, Price, Spent};
 use bytes::Bytes;
 pub use control::serve_control;
 pub use error::ProxyError;
-pub use framing::FramingError;
+pub use framing::{Framing, FramingError};
 pub use http_upstream::{HttpUpstream, Origin, OriginError};
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-};
+use hyper_util::rt::{TokioIo, TokioTimer};
 pub use recorded_answers::RecordedAnswers;
 pub use run::Run;
 pub use runs::{RunSetup, RunTemplate, Runs};
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
 
 use self::{
     delivery::Delivery,
     exchange::Interrupted,
+    run::locked,
     socket::{Link, Socket},
+    tunnel::Tunnel,
     upstream::Upstream,
 };
 use crate::{
@@ -127,7 +132,7 @@ pub struct Proxy {
 pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<Output = ()>) -> usize {
     let connections = Arc::new(Semaphore::new(proxy.limits.max_connections));
     let streams = Arc::new(Semaphore::new(proxy.limits.max_streams));
-    let graceful = GracefulShutdown::new();
+    let (serving, stopping) = watch::channel(());
     let mut tasks = tokio::task::JoinSet::new();
     // Dropped before the connections, so that what they leave open is recorded as stopped by us.
     let ending = Ending::default();
@@ -139,19 +144,17 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
             accepted = accept(&listener, &connections) => accepted,
         };
         let Some((stream, permit)) = accepted else { continue };
-        let (proxy, streams) = (Arc::clone(&proxy), Arc::clone(&streams));
         let link = Arc::new(Link::new(Arc::clone(&ending.0)));
-        let connection = connection(proxy, streams, stream, link, &graceful);
+        let client =
+            Client { proxy: Arc::clone(&proxy), streams: Arc::clone(&streams), link, tunnel: Mutex::default() };
+        let connection = connection(Arc::new(client), stream, stopping.clone());
         tasks.spawn(async move {
             connection.await;
             drop(permit);
         });
     }
-    drop(listener);
-    let drained = async {
-        graceful.shutdown().await;
-        while tasks.join_next().await.is_some() {}
-    };
+    drop((listener, serving));
+    let drained = async { while tasks.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(proxy.limits.drain, drained).await;
     let cut = tasks.len();
     drop(ending);
@@ -191,45 +194,62 @@ async fn accept(
     }
 }
 
-/// Serves one connection to its end.
-fn connection(
+/// What the exchanges of one connection share.
+struct Client {
     proxy: Arc<Proxy>,
     streams: Arc<Semaphore>,
-    stream: tokio::net::TcpStream,
     link: Arc<Link>,
-    graceful: &GracefulShutdown,
-) -> impl Future<Output = ()> + use<> {
-    let socket = Socket::new(stream, Arc::clone(&link), proxy.limits.write_timeout);
-    let head_timeout = proxy.limits.head_timeout;
-    let service =
-        service_fn(move |request| answer(Arc::clone(&proxy), Arc::clone(&streams), Arc::clone(&link), request));
+    /// What the connection turns into after its last exchange.
+    tunnel: Mutex<Option<Box<Tunnel>>>,
+}
+
+/// Serves one connection to its end.
+async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stopping: watch::Receiver<()>) {
+    let limits = &client.proxy.limits;
+    let socket = Socket::new(stream, Arc::clone(&client.link), limits.write_timeout);
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(head_timeout)
+        .header_read_timeout(limits.head_timeout)
         .auto_date_header(false)
         .preserve_header_case(true);
-    let served = graceful.watch(builder.serve_connection(TokioIo::new(socket), service));
-    async move {
-        // What went wrong is recorded with the step; the connection itself has nobody left to tell.
-        if let Err(error) = served.await {
-            tracing::debug!(%error, "connection ended");
+    let answering = Arc::clone(&client);
+    let service = service_fn(move |request| answer(Arc::clone(&answering), request));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
+    let ended = tokio::select! {
+        ended = &mut served => ended,
+        _ = stopping.changed() => {
+            served.as_mut().graceful_shutdown();
+            served.await
         }
+    };
+    // What went wrong is recorded with the step; the connection itself has nobody left to tell.
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection ended");
+    }
+    let tunnel = locked(&client.tunnel).take();
+    if let Some(tunnel) = tunnel {
+        tunnel.run().await;
     }
 }
 
 /// Answers a request: by the exchange, or by an error of our own. An error of this function ends the connection.
-async fn answer(
-    proxy: Arc<Proxy>,
-    streams: Arc<Semaphore>,
-    link: Arc<Link>,
-    request: Request<Incoming>,
-) -> Result<Response<Delivery>, Hushed> {
+async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Result<Response<Delivery>, Hushed> {
+    let Client { proxy, streams, link, tunnel } = &*client;
     let limit = proxy.limits.max_streams;
     let surface = surface::for_path(request.method().as_str(), request.uri().path()).unwrap_or(&OpenaiChat);
-    let Ok(permit) = streams.try_acquire_owned() else { return Ok(refuse(&ProxyError::Busy { limit }, surface)) };
-    match contained(proxy.exchange(request, &link)).await {
-        Ok(Ok(response)) => Ok(response.map(|delivery| delivery.over(link, permit))),
+    let Ok(permit) = Arc::clone(streams).try_acquire_owned() else {
+        return Ok(refuse(&ProxyError::Busy { limit }, surface));
+    };
+    match contained(proxy.exchange(request, link)).await {
+        Ok(Ok(response)) => Ok(response.map(|mut delivery| match delivery.tunnel.take() {
+            None => delivery.over(Arc::clone(link), permit),
+            Some(mut opened) => {
+                opened.permit = Some(permit);
+                *locked(tunnel) = Some(opened);
+                delivery
+            }
+        })),
         Ok(Err(Interrupted::Error(error))) => Ok(refuse(&error, surface)),
         Ok(Err(Interrupted::Hushed)) => Err(Hushed),
         Err(Panicked) => Ok(refuse(&ProxyError::Internal, surface)),

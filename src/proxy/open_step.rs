@@ -12,8 +12,10 @@ use hyper::{HeaderMap, StatusCode};
 
 use super::{
     disturb::Breach,
+    retell,
     run::{Numbers, Run},
     socket::Link,
+    tunnel::Counts,
     upstream::Asker,
 };
 use crate::{
@@ -42,6 +44,14 @@ pub(super) struct OpenStep {
     pub(super) delivered: Option<Bytes>,
     /// How long the client says that it waits.
     pub(super) patience: Option<Duration>,
+    /// The request as the upstream got it, where its reply may have to be told again.
+    pub(super) asked: Option<Bytes>,
+    /// The injection whose edit of the reply is to be told again.
+    pub(super) retells: Option<u32>,
+    /// Whether its request has told again what earlier edits had changed.
+    pub(super) told: bool,
+    /// Counts what passes uninspected, where the connection has switched to another protocol.
+    pub(super) tunnel: Option<Arc<Counts>>,
     track: Option<Track>,
     head: Option<(StatusCode, HeaderMap)>,
     streamed: bool,
@@ -72,6 +82,10 @@ impl OpenStep {
             link,
             delivered: None,
             patience: None,
+            asked: None,
+            retells: None,
+            told: false,
+            tunnel: None,
             track: None,
             head: None,
             streamed: false,
@@ -218,6 +232,7 @@ impl OpenStep {
             headers: &super::headers::pairs(&headers),
             request_body: None,
             reply: match (status, self.streamed) {
+                _ if let Some(counts) = &self.tunnel => Captured::Uninspected(counts.so_far()),
                 (None, _) => Captured::Nothing,
                 (Some(_), true) => Captured::Stream(&tape),
                 (Some(_), false) => Captured::Whole(&whole),
@@ -254,13 +269,12 @@ impl OpenStep {
     /// that the answer states.
     fn remember(&self, tape: &[(Bytes, u64)], failed: bool) -> Option<Usage> {
         let reply = self.surface.filter(|_| !failed).and_then(|surface| {
-            let whole: Cow<'_, [u8]> = match (&self.delivered, tape) {
-                (Some(delivered), _) => Cow::Borrowed(delivered),
-                (None, [(only, _)]) => Cow::Borrowed(only),
-                (None, tape) => tape.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
-            };
+            let whole = self.whole(tape);
             if self.streamed { surface.read_stream(&whole).ok() } else { surface.read_reply(&whole).ok() }
         });
+        if let (Some(reply), Some(whole)) = (&reply, self.asked.as_ref().map(|_| self.whole(tape))) {
+            retell::keep(self, reply, &whole, self.streamed);
+        }
         self.run.heard(&self.attribution, self.body_hash, reply.as_ref(), failed);
         if let Some(track) = &self.track {
             track.ended(reply.as_ref(), failed);
@@ -272,6 +286,15 @@ impl OpenStep {
             }
         }
         reply.usage
+    }
+
+    /// The reply as the client got it, in one piece.
+    fn whole<'a>(&'a self, tape: &'a [(Bytes, u64)]) -> Cow<'a, [u8]> {
+        match (&self.delivered, tape) {
+            (Some(delivered), _) => Cow::Borrowed(delivered),
+            (None, [(only, _)]) => Cow::Borrowed(only),
+            (None, tape) => tape.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
+        }
     }
 
     /// Microseconds since the request arrived.

@@ -1,10 +1,11 @@
 //! Connections to one origin. Each is driven by the exchange that uses it, so a request passes without another task
-//! having to wake; idle ones wait here, and are looked at when they are taken out.
+//! having to wake; idle ones wait here, and are looked at when they are taken out. An origin that offers HTTP/2 has one
+//! connection, which all share (`multiplexed`).
 
 use std::{
     collections::VecDeque,
     fmt,
-    future::poll_fn,
+    future::{Future, poll_fn},
     os::fd::{AsRawFd, RawFd},
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,25 +18,34 @@ use hyper::{
     Request, Response, StatusCode, Uri,
     body::{Body, Frame, Incoming, SizeHint},
     client::conn::http1::{self, SendRequest},
+    header,
 };
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::upstream::{ReceivedBody, SentBody, UpstreamError};
+use super::{
+    multiplexed::{self, Multiplexed},
+    upstream::{ReceivedBody, SentBody, UpstreamError},
+};
 
 /// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Most idle connections; further ones are closed.
 const IDLE_MAX: usize = 1024;
 
-type Driver = http1::Connection<MaybeHttpsStream<TokioIo<TcpStream>>, SentBody>;
+type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+/// A connection that may switch to another protocol; hyper does not name its type.
+type Driver = dyn Future<Output = hyper::Result<()>> + Send;
 
 /// The connections to one origin.
 pub(super) struct Pool {
     connector: HttpsConnector<HttpConnector>,
+    /// Offers HTTP/1.1 alone: only there a connection can switch to another protocol.
+    plain: HttpsConnector<HttpConnector>,
     origin: Uri,
+    shared: Multiplexed,
     /// Oldest first.
     idle: Mutex<VecDeque<(Wire, Instant)>>,
 }
@@ -50,12 +60,23 @@ struct Wire {
 }
 
 /// A request that got no answer, and itself where it can be sent again: the connection had ended before.
-struct Unanswered(hyper::Error, Option<Request<SentBody>>);
+pub(super) struct Unanswered(pub(super) hyper::Error, pub(super) Option<Request<SentBody>>);
+
+impl From<Unanswered> for UpstreamError {
+    fn from(Unanswered(error, _): Unanswered) -> Self {
+        UpstreamError::Closed(Box::new(error))
+    }
+}
 
 impl Pool {
-    /// No connection yet to this origin (scheme and authority).
-    pub(super) fn new(connector: HttpsConnector<HttpConnector>, origin: Uri) -> Self {
-        Self { connector, origin, idle: Mutex::default() }
+    /// No connection yet to this origin (scheme and authority). `plain` offers HTTP/1.1 alone.
+    pub(super) fn new(
+        connector: HttpsConnector<HttpConnector>,
+        plain: HttpsConnector<HttpConnector>,
+        origin: Uri,
+    ) -> Self {
+        let shared = Multiplexed::new(&origin);
+        Self { connector, plain, origin, shared, idle: Mutex::default() }
     }
 
     /// Sends a request over an idle connection or a new one. One that the upstream closed while it was idle costs
@@ -64,28 +85,40 @@ impl Pool {
         self: &Arc<Self>,
         mut request: Request<SentBody>,
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
+        let switches = request.headers().contains_key(header::UPGRADE);
         while let Some(wire) = self.take() {
             match wire.ask(request).await {
                 Ok(answered) => return Ok(self.received(answered)),
                 Err(Unanswered(_, Some(unsent))) => request = unsent,
-                Err(Unanswered(error, None)) => return Err(UpstreamError::Closed(Box::new(error))),
+                Err(unanswered) => return Err(unanswered.into()),
             }
         }
-        let wire = self.connect().await.map_err(UpstreamError::Unreachable)?;
-        let answered = wire.ask(request).await;
-        answered.map(|answered| self.received(answered)).map_err(|error| UpstreamError::Closed(Box::new(error.0)))
+        let stream = if switches {
+            self.stream(&self.plain).await?
+        } else {
+            match self.shared.send(request, || self.stream(&self.connector)).await? {
+                multiplexed::Sent::Answered(response) => return Ok(self.shared_reply(response)),
+                multiplexed::Sent::Connect(unsent) => {
+                    let (unsent, stream) = *unsent;
+                    request = unsent;
+                    match stream {
+                        Some(stream) => stream,
+                        None => self.stream(&self.connector).await?,
+                    }
+                }
+            }
+        };
+        let wire = Wire::new(stream).await.map_err(|error| UpstreamError::Unreachable(Box::new(error)))?;
+        Ok(self.received(wire.ask(request).await?))
     }
 
-    async fn connect(&self) -> Result<Wire, Box<dyn std::error::Error + Send + Sync>> {
-        let mut connector = self.connector.clone();
-        poll_fn(|context| connector.poll_ready(context)).await?;
-        let stream = connector.call(self.origin.clone()).await?;
-        let socket = match &stream {
-            MaybeHttpsStream::Http(plain) => plain.inner().as_raw_fd(),
-            MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner().inner().as_raw_fd(),
+    async fn stream(&self, connector: &HttpsConnector<HttpConnector>) -> Result<Stream, UpstreamError> {
+        let mut connector = connector.clone();
+        let connected = async {
+            poll_fn(|context| connector.poll_ready(context)).await?;
+            connector.call(self.origin.clone()).await
         };
-        let (sender, driver) = http1::Builder::new().preserve_header_case(true).handshake(stream).await?;
-        Ok(Wire { sender, driver: Some(Box::pin(driver)), socket })
+        connected.await.map_err(UpstreamError::Unreachable)
     }
 
     /// The idle connection that was used last, if it is still open.
@@ -122,9 +155,14 @@ impl Pool {
                     let _ = driver.await;
                 });
             }
-            return response.map(|body| ReceivedBody::Live(Live { body, wire: None, pool: Arc::clone(self) }));
+            return self.shared_reply(response);
         }
         response.map(|body| ReceivedBody::Live(Live { body, wire: Some(wire), pool: Arc::clone(self) }))
+    }
+
+    /// A reply over the connection that all share: another task drives it.
+    fn shared_reply(self: &Arc<Self>, response: Response<Incoming>) -> Response<ReceivedBody> {
+        response.map(|body| ReceivedBody::Live(Live { body, wire: None, pool: Arc::clone(self) }))
     }
 }
 
@@ -135,6 +173,15 @@ impl fmt::Debug for Pool {
 }
 
 impl Wire {
+    async fn new(stream: Stream) -> Result<Self, hyper::Error> {
+        let socket = match &stream {
+            MaybeHttpsStream::Http(plain) => plain.inner().as_raw_fd(),
+            MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner().inner().as_raw_fd(),
+        };
+        let (sender, driver) = http1::Builder::new().preserve_header_case(true).handshake(stream).await?;
+        Ok(Self { sender, driver: Some(Box::pin(driver.with_upgrades())), socket })
+    }
+
     /// Sends a request and drives the connection until the head of the answer is there.
     async fn ask(mut self, request: Request<SentBody>) -> Result<(Response<Incoming>, Self), Unanswered> {
         let mut answer = pin!(self.sender.try_send_request(request));

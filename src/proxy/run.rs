@@ -12,6 +12,7 @@ use std::{
 
 use super::{
     ask::Asking,
+    retell::Told,
     runs::{RunSetup, RunTemplate},
     upstream::Upstream,
 };
@@ -48,6 +49,7 @@ pub struct Run {
     last_seen_us: AtomicU64,
     state: Mutex<State>,
     speakers: Mutex<Speakers>,
+    pub(super) told: Mutex<Told>,
     opening: Mutex<()>,
 }
 
@@ -118,6 +120,7 @@ impl Run {
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
             speakers: Mutex::new(speakers),
+            told: Mutex::default(),
             opening: Mutex::default(),
         })
     }
@@ -238,6 +241,11 @@ impl Run {
     /// Remembers what the upstream keeps otherwise than the program got it: the ids of replies and conversations.
     pub fn diverge(&self, ids: impl Iterator<Item = String>) {
         locked(&self.state).diverged.extend(ids.filter(|id| !id.is_empty()));
+    }
+
+    /// Whether the upstream keeps anything otherwise than the program got it, or would but for what is told again.
+    pub fn has_kept_edits(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.retells()) || !locked(&self.state).diverged.is_empty()
     }
 
     /// Whether the upstream keeps the reply or conversation of this id otherwise than the program got it.

@@ -27,6 +27,8 @@ use crate::trajectory::CloseCause;
 #[derive(Debug, Default)]
 pub(super) struct Link {
     reset: AtomicBool,
+    /// The upstream has agreed to another protocol: what the client sends from now on is no HTTP.
+    switched: AtomicBool,
     stalled: AtomicBool,
     /// Of the whole server: it is ending the connections that are left.
     stopped: Arc<AtomicBool>,
@@ -56,6 +58,11 @@ impl Link {
     /// Closes the connection with a reset instead of an orderly end.
     pub(super) fn reset(&self) {
         self.reset.store(true, Ordering::Release);
+    }
+
+    /// Opens the gate for a protocol that is not HTTP, for good. Only what the upstream has said may lead here.
+    pub(super) fn switch(&self) {
+        self.switched.store(true, Ordering::Release);
     }
 
     /// How often everything written had left for the system.
@@ -143,6 +150,7 @@ impl AsyncRead for Socket {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if let Poll::Ready(Ok(())) = read
+            && !self.link.switched.load(Ordering::Acquire)
             && let Some(new) = buffer.filled().get(before..)
             && let Err(violation) = self.framing.push(new)
         {

@@ -69,6 +69,9 @@ pub enum UpstreamError {
     /// The connection ended before a head came.
     #[error("the upstream closed the connection before it answered")]
     Closed(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It switched to another protocol than HTTP although nobody had asked for that.
+    #[error("the upstream switched to another protocol, which nobody had asked for")]
+    Switched,
     /// Nothing came in time.
     #[error("the upstream did not answer within {0:?}")]
     Timeout(std::time::Duration),

@@ -232,6 +232,7 @@ impl Assembly {
             first_byte_us: None,
             last_byte_us: None,
             usage: None,
+            uninspected: None,
             exact: open.body.is_none() || body.exact,
         });
         Ok(())
@@ -259,6 +260,7 @@ impl Assembly {
             operator: inject.operator.clone().into_owned(),
             step: inject.step,
             call: step.call,
+            attempt: inject.attempt,
             before: inject.before.clone().unwrap_or_default(),
             after: inject.after.clone().unwrap_or_default(),
             delivered: false,
@@ -311,6 +313,7 @@ impl Assembly {
         attempt.first_byte_us = close.first_byte_us;
         attempt.last_byte_us = close.last_byte_us;
         attempt.usage = close.usage;
+        attempt.uninspected = close.uninspected;
         attempt.reply_delivered = delivered.map(|body| body.bytes);
         if let Some(request) = request {
             step.request = request.bytes;

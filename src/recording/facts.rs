@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::trajectory::{Attribution, Call, CloseCause, FailureMode, Side, StepIndex, Usage};
+use crate::trajectory::{Attribution, Call, CloseCause, FailureMode, Side, StepIndex, Uninspected, Usage};
 
 /// Header names and values as they came; the recorder stores an allow-list of them.
 pub type HeaderPairs<'a> = &'a [(&'a str, &'a [u8])];
@@ -128,6 +128,8 @@ pub enum Captured<'a> {
     Whole(&'a [Bytes]),
     /// An event stream: pieces with their arrival in microseconds since the request arrived.
     Stream(&'a [(Bytes, u64)]),
+    /// Bytes of another protocol, both ways, of which only the number is known.
+    Uninspected(Uninspected),
 }
 
 /// An exchange has ended.

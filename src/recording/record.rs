@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::content_hash::ContentHash;
-use crate::trajectory::{Attribution, Call, CloseCause, FailureMode, Side, StepIndex, Usage};
+use crate::trajectory::{Attribution, Call, CloseCause, FailureMode, Side, StepIndex, Uninspected, Usage};
 
 /// Text that is borrowed when written and owned when read.
 pub(super) type Text<'a> = Cow<'a, str>;
@@ -139,6 +139,8 @@ pub(super) struct CloseRecord<'a> {
     pub(super) streamed: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) truncated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) uninspected: Option<Uninspected>,
     /// The request body where it streamed through, so that `open` could not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<BodyRecord<'a>>,

@@ -233,7 +233,7 @@ impl Recorder {
         let encoder = &self.encoder;
         let request = close.request_body.map(|body| encoder.prepare(body, None, None));
         let (reply, streamed) = match close.reply {
-            Captured::Nothing => (None, false),
+            Captured::Nothing | Captured::Uninspected(_) => (None, false),
             Captured::Whole(pieces) => (Some(encoder.prepare(&joined(pieces.iter()), None, None)), false),
             Captured::Stream(pieces) => {
                 let body = joined(pieces.iter().map(|(piece, _)| piece));
@@ -253,6 +253,10 @@ impl Recorder {
             last_byte_us: close.last_byte_us,
             streamed,
             truncated: close.truncated,
+            uninspected: match close.reply {
+                Captured::Uninspected(bytes) => Some(bytes),
+                _ => None,
+            },
             request: request.as_ref().map(Prepared::record),
             reply: reply.as_ref().map(Prepared::record),
             delivered: delivered.as_ref().map(Prepared::record),

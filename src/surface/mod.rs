@@ -149,6 +149,22 @@ pub trait Surface: Sync + std::fmt::Debug {
         openai_chat::limit_headers(limit, left, reset)
     }
 
+    /// What a request and its reply add to what the upstream keeps of them, as a later request would say it.
+    ///
+    /// # Errors
+    /// [`SurfaceError`] when they cannot be read, or the API keeps nothing.
+    fn kept(&self, _asked: &[u8], _replied: &[u8], _streamed: bool) -> Result<Kept, SurfaceError> {
+        Err(SurfaceError::NoPlace("this API keeps no conversation".to_owned()))
+    }
+
+    /// The request with these pieces before its own words, in place of the kept reply that it goes on from.
+    ///
+    /// # Errors
+    /// [`SurfaceError`] when it cannot be read, or the API keeps nothing.
+    fn retell(&self, _body: &[u8], _told: &[String]) -> Result<Bytes, SurfaceError> {
+        Err(SurfaceError::NoPlace("this API keeps no conversation".to_owned()))
+    }
+
     /// Whether this chunk of a stream says that the model had finished, whatever is missing after it.
     fn is_finished(&self, chunk: &[u8]) -> bool;
 
@@ -165,6 +181,15 @@ pub trait Surface: Sync + std::fmt::Debug {
 /// surfaces above have these of their own beside them.
 const UNREAD: &[(&str, &str)] =
     &[("/api/chat", "ollama_chat"), ("/api/generate", "ollama_generate"), ("/api/embed", "ollama_embed")];
+
+/// What an upstream keeps of an exchange: one piece of JSON for each thing said, as it was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// By the request.
+    pub asked: Vec<String>,
+    /// By the reply.
+    pub replied: Vec<String>,
+}
 
 /// What an error body says.
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Call, CloseCause, Evidence, FailureMode, Side, StepIndex, Trajectory, Verdict};
+use super::{AgentName, Attempt, Call, CloseCause, Evidence, FailureMode, Side, Step, StepIndex, Trajectory, Verdict};
 
 /// What was really applied to one side of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub struct InjectedError {
     pub step: StepIndex,
     /// Call of the agent instance, 0-based.
     pub call: Call,
+    /// Attempt of the step that it was last applied to, 0-based.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
     /// blake3 of the body before the edit.
     pub before: String,
     /// blake3 of the body after the edit.
@@ -93,6 +96,9 @@ pub enum NoLabel {
     /// The upstream failed for its own reasons.
     #[error("the upstream failed for its own reasons")]
     InfraError,
+    /// A planned fault ended a step, so that the planted error is not all that was done to the run.
+    #[error("a planned fault ended a step, so the planted error is not all that was done to the run")]
+    FaultEnded,
 }
 
 /// Derives the label of a finished run from its trajectory. `manipulator_failed` says that at least one planned
@@ -123,6 +129,9 @@ pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label
     if trajectory.steps.iter().any(ended_by_upstream) {
         return Err(NoLabel::InfraError);
     }
+    if trajectory.steps.iter().any(ended_by_fault) {
+        return Err(NoLabel::FaultEnded);
+    }
     Ok(Label {
         format: 1,
         status: LabelStatus::Delivered,
@@ -134,11 +143,22 @@ pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label
     })
 }
 
-/// Whether the upstream's own failure ended the step; one healed by a retry does not count.
-fn ended_by_upstream(step: &super::Step) -> bool {
+/// Whether the upstream's own failure ended the step; one healed by a retry does not count, nor does a planted one.
+pub fn ended_by_upstream(step: &Step) -> bool {
+    step.last_attempt().is_some_and(|last| failed(last) && !met_fault(step, last))
+}
+
+/// Whether a planted fault ended the step: it broke the last attempt off, or answered it with an error.
+fn ended_by_fault(step: &Step) -> bool {
     let Some(last) = step.last_attempt() else { return false };
+    let refused = last.cause == Some(CloseCause::Complete) && last.status.is_some_and(|status| status >= 400);
+    last.cause == Some(CloseCause::Injected) || ((refused || failed(last)) && met_fault(step, last))
+}
+
+/// Whether an attempt has no usable reply, whoever is to blame.
+fn failed(attempt: &Attempt) -> bool {
     let broken = matches!(
-        last.cause,
+        attempt.cause,
         Some(
             CloseCause::UpstreamUnreachable
                 | CloseCause::UpstreamReset
@@ -146,7 +166,17 @@ fn ended_by_upstream(step: &super::Step) -> bool {
                 | CloseCause::UpstreamTruncated
         )
     );
-    let refused =
-        last.cause == Some(CloseCause::Complete) && last.status.is_some_and(|status| status == 429 || status >= 500);
-    broken || refused
+    let refused = attempt.status.is_some_and(|status| status == 429 || status >= 500);
+    broken || (refused && attempt.cause == Some(CloseCause::Complete))
+}
+
+fn met_fault(step: &Step, attempt: &Attempt) -> bool {
+    // What acts on a request plants no mode either where it only mends what the upstream keeps.
+    let is_fault = |error: &&InjectedError| error.failure_mode.is_none() && error.side == Side::Response;
+    step.injected.iter().filter(is_fault).any(|error| error.attempt == attempt.attempt)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

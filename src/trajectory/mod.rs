@@ -14,8 +14,9 @@ pub use evidence::{Evidence, Tally};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, RunId, StepIndex};
 pub use interval::Interval;
-pub use label::{InjectedError, Label, LabelEntry, LabelStatus, NoLabel, derive};
+pub use label::{InjectedError, Label, LabelEntry, LabelStatus, NoLabel, derive, ended_by_upstream};
 pub use nearest::nearest;
 pub use step::{
-    Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, Side, Source, Step, Trajectory, Usage, Verdict,
+    Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, Side, Source, Step, Trajectory, Uninspected, Usage,
+    Verdict,
 };

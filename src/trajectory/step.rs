@@ -77,6 +77,8 @@ pub struct Attempt {
     pub last_byte_us: Option<u64>,
     /// Token counts as the upstream said them.
     pub usage: Option<Usage>,
+    /// What passed after a switch of protocols, which is counted and not looked at.
+    pub uninspected: Option<Uninspected>,
     /// False when redaction or a size cap changed the stored bytes.
     pub exact: bool,
 }
@@ -193,6 +195,15 @@ pub struct Usage {
     pub input: u64,
     /// Tokens of the reply.
     pub output: u64,
+}
+
+/// Bytes that passed uninspected, as those of a WebSocket do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Uninspected {
+    /// From the client to the upstream, in bytes.
+    pub from_client: u64,
+    /// From the upstream to the client, in bytes.
+    pub from_upstream: u64,
 }
 
 /// What a run achieved (the papers' Z: success 0, failure 1).

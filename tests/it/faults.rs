@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aegis::trajectory::CloseCause;
+use aegis::trajectory::{CloseCause, NoLabel};
 
 use crate::{
     lab::{Lab, Reply, Setup, chat, request},
@@ -167,4 +167,37 @@ async fn a_hang_says_nothing_for_its_time_and_then_resets() {
         drop(client);
         crate::lab::until("the exchange ends", || lab.causes("r0").iter().all(Option::is_some)).await;
     }
+}
+
+/// Who ended a step decides why there is no label: the plan's own fault is not the upstream's failure.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_a_fault_ended_is_not_put_down_to_the_upstream() {
+    let edit = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = { which = \"last\" }\n";
+    let fault = |fault: &str| format!("{edit}[[injection]]\nagent = \"critic\"\nwhen.call = 0\nfault.{fault}\n");
+    let fine = vec![http("200 OK", "application/json", &chat_reply(REPLY))];
+    let broken = vec![http("503 Service Unavailable", "application/json", "{}")];
+    for (plan, second, reason) in [
+        (fault("status = { code = 503 }"), &fine, Some(NoLabel::FaultEnded)),
+        (fault("status = { code = 429 }"), &fine, Some(NoLabel::FaultEnded)),
+        (fault("status = { code = 400 }"), &fine, Some(NoLabel::FaultEnded)),
+        (fault("reset = { at = \"before_body\" }"), &fine, Some(NoLabel::FaultEnded)),
+        (fault("latency = { ms = 1 }"), &fine, None),
+        (edit.to_owned(), &broken, Some(NoLabel::InfraError)),
+    ] {
+        let upstream = Scripted::start(vec![fine.clone(), second.clone()]).await;
+        let mut lab = Lab::before(upstream.address, Setup::planned(&plan)).await;
+        assert_ne!(seen(&lab, "solver", "x").await.0.text(), chat_reply(REPLY), "the edit is delivered");
+        seen(&lab, "critic", "y").await;
+        let recording = lab.sealed("r0").await;
+        let derived = aegis::trajectory::derive(&recording.trajectory, false);
+        assert_eq!((derived.err(), recording.label.is_none()), (reason, reason.is_some()), "{plan}");
+    }
+    // Healed by a retry, it has ended nothing.
+    let upstream = Scripted::always(fine).await;
+    let plan = fault("status = { code = 503, attempts = \"first\" }");
+    let mut lab = Lab::before(upstream.address, Setup::planned(&plan)).await;
+    for agent in ["solver", "critic", "critic"] {
+        seen(&lab, agent, "x").await;
+    }
+    assert!(lab.sealed("r0").await.label.is_some());
 }

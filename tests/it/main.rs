@@ -8,6 +8,7 @@
     reason = "a test that cannot go on is to fail, in its tools as in itself"
 )]
 
+mod acceptance;
 mod architecture;
 mod assembled;
 mod bodies;
@@ -21,6 +22,7 @@ mod examples;
 mod fault_transcripts;
 mod faults;
 mod formats;
+mod fuzz;
 mod framing;
 mod identity;
 mod invariants;
@@ -46,3 +48,5 @@ mod shutdown;
 mod surfaces;
 mod tidy;
 mod upstream_failures;
+mod upstream_h2;
+mod websocket;

@@ -166,7 +166,7 @@ async fn the_upstreams_own_key_takes_the_place_of_the_clients() {
 }
 
 /// A certificate for 127.0.0.1 that signs itself, as PEM, and a server that shows it.
-fn certificate() -> (String, rustls::ServerConfig) {
+pub fn certificate() -> (String, rustls::ServerConfig) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());

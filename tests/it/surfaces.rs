@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aegis::{
     simulator::Simulator,
-    surface::{self, Message, Role, Surface},
+    surface::{self, Message, OpenaiResponses, Role, Surface},
     trajectory::{CloseCause, LabelStatus},
 };
 
@@ -101,6 +101,48 @@ async fn state_divergence_is_labelled() {
     let notes = lab.sealed("r0").await.notes;
     assert_eq!(notes.iter().filter(|note| note.contains("keeps unedited")).count(), 1, "{notes:?}");
     assert!(notes.iter().any(|note| note.starts_with("step 1 goes on from `resp_")), "{notes:?}");
+}
+
+/// With `retell`, a call that goes on from an edited reply says what its agent was told, whoever makes it, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_state_is_told_again() {
+    let plan = PLAN.replace("when.call = 0", "when.call = 0\nretell = true");
+    for streamed in [false, true] {
+        let mut lab = Lab::over(Arc::new(Simulator::new(0)), Setup::planned(&plan)).await;
+        let ask = async |agent: &str, mut body: serde_json::Value| {
+            body["stream"] = streamed.into();
+            let reply = lab.post(&format!("/a/{agent}/v1/responses"), body.to_string().as_bytes()).await;
+            let read = if streamed {
+                OpenaiResponses.read_stream(&reply.body)
+            } else {
+                OpenaiResponses.read_reply(&reply.body)
+            };
+            read.unwrap_or_else(|error| panic!("{error}: {}", reply.text()))
+        };
+        let first = ask("solver", serde_json::json!({"input": "What is 12 + 30?", "instructions": "You solve."})).await;
+        assert!(first.answers[0].message.text().contains("52"), "{first:?}");
+        let second = serde_json::json!({"input": "Is it right?", "previous_response_id": first.id, "temperature": 0});
+        let second = ask("critic", second).await;
+        ask("critic", serde_json::json!({"input": "Sure?", "previous_response_id": second.id})).await;
+        let recording = lab.sealed("r0").await;
+        let steps = &recording.trajectory.steps;
+        let sent = steps[1].request_sent.as_ref().expect("the request was mended");
+        let sent = String::from_utf8(sent.to_vec()).expect("utf-8");
+        let read = OpenaiResponses.read_request(sent.as_bytes()).expect("a request");
+        let said: Vec<String> = read.messages.iter().map(Message::text).collect();
+        assert_eq!((read.continues, said.len()), (None, 3), "{sent}");
+        assert_eq!((said[0].as_str(), said[2].as_str()), ("What is 12 + 30?", "Is it right?"));
+        assert_eq!(said[1], first.answers[0].message.text(), "what the program was told");
+        assert_eq!(steps[2].request_sent, None, "from there on both know the same");
+        assert!(
+            recording.notes.iter().any(|note| note.starts_with("step 1 tells the upstream")),
+            "{:?}",
+            recording.notes
+        );
+        assert!(!recording.notes.iter().any(|note| note.contains("keeps unedited")), "{:?}", recording.notes);
+        let label = recording.label.expect("a label");
+        assert_eq!(label.errors.iter().map(|entry| entry.error.step).collect::<Vec<_>>(), [0], "mending is no error");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

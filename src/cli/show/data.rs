@@ -90,6 +90,7 @@ fn attempt_of(attempt: &Attempt) -> Value {
         "first_byte_us": attempt.first_byte_us,
         "last_byte_us": attempt.last_byte_us,
         "usage": attempt.usage,
+        "uninspected": attempt.uninspected,
         "exact": attempt.exact,
         "reply": body(&attempt.reply),
         "reply_delivered": attempt.reply_delivered.as_ref().map(|delivered| body(delivered)),

@@ -8,6 +8,7 @@ mod changes;
 mod compose;
 mod edit;
 mod item;
+mod kept;
 mod reply;
 mod request;
 mod rewrite;
@@ -17,7 +18,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, openai_chat};
+use super::{Conversation, ErrorBody, Kept, Outline, Reply, Surface, SurfaceError, openai_chat};
 use crate::trajectory::Usage;
 
 /// The responses API.
@@ -67,6 +68,14 @@ impl Surface for OpenaiResponses {
 
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
         rewrite::write(body, before, after)
+    }
+
+    fn kept(&self, asked: &[u8], replied: &[u8], streamed: bool) -> Result<Kept, SurfaceError> {
+        kept::of(asked, replied, streamed)
+    }
+
+    fn retell(&self, body: &[u8], told: &[String]) -> Result<Bytes, SurfaceError> {
+        kept::retell(body, told)
     }
 
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {
