@@ -44,4 +44,5 @@ mod secrets;
 mod shutdown;
 mod surfaces;
 mod tidy;
+mod unsure;
 mod upstream_failures;
