@@ -16,6 +16,8 @@ pub type Mark = u64;
 const SENTENCES_MAX: usize = 4096;
 /// Shortest run of hex digits and hyphens that is masked as an id.
 const HEX_ID_MIN: usize = 12;
+/// Longest one, in bytes: a text of nothing but hex digits and hyphens is not looked through again from each of them.
+const HEX_ID_MAX: usize = 128;
 
 /// What a request looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,7 +155,7 @@ fn ends_in_word(text: &str) -> bool {
 
 /// The length of the hex id that the text begins with; 0 when it begins with none.
 fn hex_id(text: &str) -> usize {
-    let length = text.bytes().take_while(|byte| byte.is_ascii_hexdigit() || *byte == b'-').count();
+    let length = text.bytes().take(HEX_ID_MAX).take_while(|byte| byte.is_ascii_hexdigit() || *byte == b'-').count();
     let id = text.as_bytes().get(..length).unwrap_or_default();
     let ends = !text.as_bytes().get(length).is_some_and(u8::is_ascii_alphanumeric);
     let is_id = length >= HEX_ID_MIN && ends && id.iter().any(u8::is_ascii_digit);

@@ -47,6 +47,7 @@ mod secrets;
 mod shutdown;
 mod surfaces;
 mod tidy;
+mod unsure;
 mod upstream_failures;
 mod upstream_h2;
 mod websocket;
