@@ -10,6 +10,8 @@
     clippy::print_stdout,
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    clippy::large_futures,
     reason = "a measuring program: it stops at the first thing it did not expect, talks to a terminal, computes medians of counts"
 )]
 

@@ -27,12 +27,14 @@ use crate::{
     scripted::{chat_reply, delta},
 };
 
+/// A request: method, target, whether it has a host header, body.
+type Heard = (String, String, bool, Vec<u8>);
+
 /// What the server saw.
 #[derive(Default)]
 struct Seen {
     connections: AtomicUsize,
-    /// Method, target, host header, body.
-    requests: Mutex<Vec<(String, String, bool, Vec<u8>)>>,
+    requests: Mutex<Vec<Heard>>,
     /// Reply bodies that nobody wanted to the end.
     cancelled: AtomicUsize,
 }

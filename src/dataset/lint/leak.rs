@@ -96,10 +96,14 @@ fn ids(sample: &Sample, noted: &mut Noted<'_>) {
 
 /// Looks for what an edit added to a request, and only added: an order that no agent of the system gave.
 fn instructions(sample: &Sample, noted: &mut Noted<'_>) {
-    let changes = sample.label.iter().flat_map(|label| &label.changes);
-    for change in changes.filter(|change| change.side == Side::Request) {
+    let changes = || sample.label.iter().flat_map(|label| &label.changes);
+    let Some(first) = changes().map(|change| change.step).min() else { return };
+    // What stood in the run before anything was changed is the run's own, even where an edit repeats it.
+    let before = |place: Place| matches!(place, Place::Input(step) | Place::Output(step) if step < first);
+    for change in changes().filter(|change| change.side == Side::Request) {
         for added in added(change) {
-            let told = sample.task.question.contains(&*added);
+            let own = sample.shown().any(|(place, text)| before(place) && text.contains(&*added));
+            let told = own || sample.task.question.contains(&*added);
             let leaked = sample.shown().find(|(_, text)| !told && text.contains(&*added));
             if let Some((place, _)) = leaked {
                 noted.note(Rule::LeakedInstruction, format!("{} stands in {}", quoted(&added), name(place)));

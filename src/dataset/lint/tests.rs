@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use super::*;
 use crate::{
     dataset::{
-        BENIGN_FILE, FILE, Input, Mode, OfferedTool, Split, Writer,
+        BENIGN_FILE, Change, FILE, Input, Mode, OfferedTool, Split, Writer,
         samples::{clean, corrupted, said, set, step},
     },
     trajectory::{AgentName, LabelStatus, Side, Source, Tally, Verdict},
@@ -216,6 +216,23 @@ fn a_clean_set_raises_nothing() {
     let report = lint_dir(dir.path());
     assert!(report.is_clean(), "{}", shown(&report));
     assert_eq!(report.samples, 8);
+}
+
+#[test]
+fn a_copy_of_what_the_run_said_before_is_no_leaked_order() {
+    let words = "Multiply the boxes by the pencils in each, then take away what was given.";
+    for (said_at, leaks) in [(0, false), (2, true)] {
+        let mut samples = set();
+        answer(&mut samples[1], said_at, words);
+        let changes = &mut truth(&mut samples[1]).changes;
+        let copy =
+            Change { side: Side::Request, before: Vec::new(), after: vec![said("user", words)], ..changes[0].clone() };
+        changes.push(copy);
+        let dir = tempfile::tempdir().expect("a directory");
+        write(dir.path(), &samples);
+        let found = lint_dir(dir.path()).findings.iter().any(|found| found.rule == Rule::LeakedInstruction);
+        assert_eq!(found, leaks, "said at step {said_at}");
+    }
 }
 
 #[test]
