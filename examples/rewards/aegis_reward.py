@@ -1,14 +1,37 @@
-"""A batch of completions and true answers in, rewards out: one call of `aegis score --reward` a batch."""
+"""A batch of completions and true answers in, rewards out.
+
+With `AEGIS_REWARD_URL` (of `aegis reward`) each batch is one request; without it, one call of `aegis score --reward`.
+"""
 
 import json
 import os
 import subprocess
 import tempfile
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 
 def rewards(completions, truths, kind="aegis"):
     """The reward of each completion. `truths` are answer JSON texts: `{"faulty_agents": [{"agent_name", …}, …]}`."""
+    url = os.environ.get("AEGIS_REWARD_URL")
+    return by_request(url, completions, truths, kind) if url else by_command(completions, truths, kind)
+
+
+def by_request(url, completions, truths, kind):
+    """Asks a running `aegis reward`."""
+    rows = [{"completion": text, "ground_truth": truth} for text, truth in zip(completions, truths, strict=True)]
+    body = json.dumps({"reward": kind, "rows": rows}).encode()
+    request = urllib.request.Request(url, body, {"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)["rewards"]
+    except urllib.error.HTTPError as error:
+        raise RuntimeError(f"{url}: {error.code} {error.read().decode(errors='replace')}") from error
+
+
+def by_command(completions, truths, kind):
+    """Starts `aegis score` for the batch."""
     with tempfile.TemporaryDirectory() as folder:
         gold, said = Path(folder, "gold.jsonl"), Path(folder, "said.jsonl")
         gold.write_text("".join(json.dumps(sample(str(n), truth)) + "\n" for n, truth in enumerate(truths)))

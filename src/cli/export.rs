@@ -8,7 +8,7 @@ use super::{Exit, Failure, Finished};
 use crate::{
     dataset::{
         Dataset, Split,
-        formats::{self, ExportError, ExportManifest, Lint, Options, Template},
+        formats::{self, AnswerForm, ExportError, ExportManifest, Lint, Options, Template},
         lint::Rule,
     },
     trajectory::nearest,
@@ -18,13 +18,13 @@ use crate::{
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
     /// The dataset: a directory with `dataset.jsonl`, or one JSONL file.
-    #[arg(value_name = "DATASET", required_unless_present = "list")]
+    #[arg(value_name = "DATASET", required_unless_present_any = ["list", "schema"])]
     dataset: Option<PathBuf>,
-    /// The format.
-    #[arg(long, value_name = "FORMAT", required_unless_present = "list")]
+    /// The format. Formats of rows become Parquet where the file is named `….parquet`.
+    #[arg(long, value_name = "FORMAT", required_unless_present_any = ["list", "schema"])]
     to: Option<String>,
     /// The file or directory to write; its manifest lies beside it.
-    #[arg(long, value_name = "PATH", required_unless_present = "list")]
+    #[arg(long, value_name = "PATH", required_unless_present_any = ["list", "schema"])]
     out: Option<PathBuf>,
     /// Only this part of the dataset.
     #[arg(long, value_enum)]
@@ -32,7 +32,7 @@ pub(super) struct ExportArgs {
     /// Also labels that were delivered and are not proven.
     #[arg(long)]
     unverified: bool,
-    /// Your own attribution prompt: text with `{question}`, `{conversation}`, `{gold_answer}`, `{modes}`, `{agents}`.
+    /// Your own attribution prompt: text with `{question}`, `{conversation}`, `{gold_answer}`, `{modes}`, `{agents}`, `{answer_form}`.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
     /// Tell the right answer in the prompt.
@@ -44,9 +44,24 @@ pub(super) struct ExportArgs {
     /// Export although lint found this; may be said several times.
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
+    /// `sft`: answer by calling a tool; rows have `tools` then.
+    #[arg(long)]
+    answer_by_call: bool,
+    /// `huggingface`: a format of the folder; may be said several times.
+    #[arg(long, value_name = "FORMAT")]
+    config: Vec<String>,
+    /// `huggingface`: rows as JSON lines instead of Parquet.
+    #[arg(long)]
+    lines: bool,
+    /// `huggingface`: the licence in the card, by the hub's short name.
+    #[arg(long, value_name = "NAME")]
+    license: Option<String>,
     /// List the formats.
     #[arg(long)]
     list: bool,
+    /// Print the JSON Schema of a format, or of `dataset`: our own samples.
+    #[arg(long, value_name = "FORMAT", conflicts_with = "list")]
+    schema: Option<String>,
 }
 
 /// A part of a dataset.
@@ -61,6 +76,9 @@ enum Part {
 }
 
 pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
+    if let Some(name) = &arguments.schema {
+        return schema(name, json, out);
+    }
     let (Some(dataset), Some(to), Some(target)) = (&arguments.dataset, &arguments.to, &arguments.out) else {
         return list(json, out);
     };
@@ -98,6 +116,14 @@ fn options(arguments: &ExportArgs) -> Result<Options, Failure> {
         lint: Lint::RefuseBut(arguments.allow.iter().map(known).collect::<Result<_, _>>()?),
         template,
         gold_answer: arguments.gold_answer,
+        answer: if arguments.answer_by_call { AnswerForm::Call } else { AnswerForm::Text },
+        configs: arguments
+            .config
+            .iter()
+            .map(|name| formats::config(name).map_err(failure))
+            .collect::<Result<_, _>>()?,
+        lines: arguments.lines,
+        license: arguments.license.clone(),
         tokens: arguments.max_tokens.and_then(|tokens| usize::try_from(tokens).ok()),
         split: arguments.split.map(|part| match part {
             Part::Train => Split::Train,
@@ -106,6 +132,15 @@ fn options(arguments: &ExportArgs) -> Result<Options, Failure> {
         }),
         unverified: arguments.unverified,
     })
+}
+
+fn schema(name: &str, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
+    let schema = formats::json_schema(name).map_err(failure)?;
+    if !json {
+        out.write_all(&schema).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let data = serde_json::from_slice(&schema).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(Finished { exit: Exit::Ok, summary: format!("schema of {name}"), data })
 }
 
 fn list(json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
@@ -140,7 +175,9 @@ fn failure(error: ExportError) -> Failure {
         ExportError::Dataset(error) => error.into(),
         error @ ExportError::Refused { .. } => Failure::new(Exit::Finding, error)
             .hint("`aegis lint` shows all of it; `--allow RULE` accepts one rule's findings"),
-        error @ (ExportError::UnknownFormat { .. } | ExportError::Occupied { .. }) => Failure::new(Exit::Usage, error),
+        error @ (ExportError::UnknownFormat { .. } | ExportError::NoRows { .. } | ExportError::Occupied { .. }) => {
+            Failure::new(Exit::Usage, error)
+        }
         other => Failure::new(Exit::Recording, other),
     }
 }

@@ -19,6 +19,7 @@ mod plan;
 mod progress;
 mod repair;
 mod replay;
+mod reward;
 mod run;
 mod score;
 mod serve;
@@ -101,6 +102,8 @@ enum Verb {
     Export(export::ExportArgs),
     /// Score predictions of who failed, where and how, beside rules without a model.
     Score(score::ScoreArgs),
+    /// Answer a trainer's batches with rewards over HTTP.
+    Reward(reward::RewardArgs),
     /// Find what makes a dataset unfit to learn from or to measure with.
     Lint(lint::LintArgs),
     /// Count a dataset: balance, lengths, positions, twins, and whether injections give themselves away.
@@ -269,6 +272,10 @@ impl Cli {
             Verb::Import(arguments) => import::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Export(arguments) => export::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Score(arguments) => score::run(arguments, json, &mut out).map(|finished| finished.say(global)),
+            Verb::Reward(arguments) => {
+                drop(out);
+                reward::run(arguments, global).map(|finished| finished.say(global))
+            }
             Verb::Lint(arguments) => {
                 drop(out);
                 lint::run(arguments, global).map(|finished| finished.say(global))

@@ -37,14 +37,26 @@ pub(super) struct ScoreArgs {
 }
 
 /// The rewards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Reward {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Reward {
     /// Aegis' hierarchical reward, as published.
     Aegis,
     /// The same with its two defects mended.
     AegisStrict,
     /// AgenTracer's gated reward.
     Agentracer,
+}
+
+impl Reward {
+    /// The same for the library.
+    pub(super) fn kind(self) -> RewardKind {
+        match self {
+            Reward::Aegis => RewardKind::Aegis,
+            Reward::AegisStrict => RewardKind::AegisStrict,
+            Reward::Agentracer => RewardKind::Agentracer,
+        }
+    }
 }
 
 pub(super) fn run(arguments: &ScoreArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
@@ -102,12 +114,7 @@ fn rewards(
     json: bool,
     out: &mut dyn Write,
 ) -> Result<Result<Finished, Failure>, ScoringError> {
-    let kind = match reward {
-        Reward::Aegis => RewardKind::Aegis,
-        Reward::AegisStrict => RewardKind::AegisStrict,
-        Reward::Agentracer => RewardKind::Agentracer,
-    };
-    let rows = score::rewards(text, golds, kind)?;
+    let rows = score::rewards(text, golds, reward.kind())?;
     let known: Vec<f64> = rows.iter().filter_map(|row| row.reward).collect();
     let count = u32::try_from(known.len()).unwrap_or(u32::MAX);
     let mean = if known.is_empty() { 0.0 } else { known.iter().sum::<f64>() / f64::from(count) };

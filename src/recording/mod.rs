@@ -45,5 +45,6 @@ pub use label::label_run;
 pub use manifest::{Manifest, Seal, Versions, read_label, write_label};
 pub use read::read;
 pub use recorder::Recorder;
+pub use redact::first_key;
 pub use repair::{Repaired, repair};
 pub use settings::{Clock, Durability, Settings};

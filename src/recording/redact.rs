@@ -2,7 +2,11 @@
 //!
 //! Masking keeps lengths, so that offsets and framing stay true. It touches the record alone, never what passes.
 
-use std::{borrow::Cow, ops::Range, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    ops::Range,
+    sync::{LazyLock, OnceLock},
+};
 
 use regex::bytes::Regex;
 
@@ -55,6 +59,12 @@ const SHORTEST: usize = 8;
 /// How far a key can reach across the border of a window: a long token, and the word before it.
 const REACH: usize = 4096;
 const WORD: usize = 64;
+
+/// The first span of a text that looks like a key, by the shapes that recordings mask.
+pub fn first_key(text: &str) -> Option<Range<usize>> {
+    static SHAPES_ALONE: LazyLock<Option<Redactor>> = LazyLock::new(|| Redactor::new(&[]).ok());
+    SHAPES_ALONE.as_ref()?.find(text.as_bytes(), 0..text.len()).into_iter().next()
+}
 
 /// Finds and masks secrets.
 #[derive(Debug, Clone)]

@@ -29,7 +29,7 @@ pub use names::{agent_key, mode_key};
 pub use prediction::{Answer, Guess, Prediction};
 pub use profile::{Profile, UnknownProfile};
 pub use report::{Coverage, Report, ScoreError, evaluate};
-pub use scored::{RewardKind, Rewarded, Scored, ScoringError, rewards, score};
+pub use scored::{RewardKind, Rewarded, Scored, ScoringError, reward_of, rewards, score};
 pub use sets::{Classes, Counts, Figures, SetScore};
 pub use table::{Row, Table};
 

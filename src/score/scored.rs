@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, Gold, Prediction, Profile, Report, ScoreError,
+    Answer, Culprit, Gold, Prediction, Profile, Report, ScoreError,
     public::{self, Public, PublicFigure, PublicScorerFails},
     ratio, read, real,
     report::{evaluate, index},
@@ -198,23 +198,39 @@ pub struct Rewarded<'a> {
 /// The file cannot be read, or two labels have one id.
 pub fn rewards<'a>(text: &str, golds: &'a [Gold], kind: RewardKind) -> Result<Vec<Rewarded<'a>>, ScoringError> {
     let known = index(golds)?;
-    let reward = |completion: &str, gold: &Gold| {
-        let truth = || {
-            let pairs = gold.culprits.iter().map(|culprit| (culprit.agent.as_deref(), culprit.mode.as_deref()));
-            faulty(pairs.filter(|(agent, mode)| agent.is_some() && mode.is_some())).to_string()
-        };
-        match kind {
-            RewardKind::Aegis => reward::hierarchical(completion, &truth()),
-            RewardKind::AegisStrict => reward::hierarchical_strict(completion, &truth()),
-            RewardKind::Agentracer => reward::gated(completion, &gold.culprits, Gated::default()),
-        }
-    };
     let rewarded = read::completions(text)?.into_iter().map(|row| {
         let gold = known.get(row.id.as_str()).and_then(|place| golds.get(*place));
-        let reward = gold.map(|gold| reward(&row.text, gold));
+        let reward = gold.map(|gold| rewarded(&row.text, &gold.culprits, kind));
         Rewarded { id: row.id, line: row.line, reward, completion: row.text, gold }
     });
     Ok(rewarded.collect())
+}
+
+/// The reward of one completion, against a truth in the form of an answer: `{"faulty_agents": […]}`. `None` where the
+/// truth cannot be read.
+pub fn reward_of(completion: &str, truth: &str, kind: RewardKind) -> Option<f64> {
+    let truth = read::answer(truth);
+    if matches!(truth, Answer::Unparsed(_)) {
+        return None;
+    }
+    let culprits = truth.claimed().iter().map(|guess| Culprit {
+        agent: guess.agent.clone(),
+        step: guess.step.and_then(|step| u32::try_from(step).ok()),
+        mode: guess.mode.clone(),
+    });
+    Some(rewarded(completion, &culprits.collect::<Vec<_>>(), kind))
+}
+
+fn rewarded(completion: &str, culprits: &[Culprit], kind: RewardKind) -> f64 {
+    let truth = || {
+        let pairs = culprits.iter().map(|culprit| (culprit.agent.as_deref(), culprit.mode.as_deref()));
+        faulty(pairs.filter(|(agent, mode)| agent.is_some() && mode.is_some())).to_string()
+    };
+    match kind {
+        RewardKind::Aegis => reward::hierarchical(completion, &truth()),
+        RewardKind::AegisStrict => reward::hierarchical_strict(completion, &truth()),
+        RewardKind::Agentracer => reward::gated(completion, culprits, Gated::default()),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 """Runs real SDKs and real multi-agent programs against the built binary. Started by `scripts/test-clients`.
 
-    run.py --binary PATH --cache DIR [--list] [NAME …]      NAME: part of a suite's name; none means all
+    run.py --binary PATH --cache DIR [--list] [NAME …]      NAME: part of a suite's name; none means all but the large ones
 """
 
 import argparse
@@ -8,11 +8,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import campaigns, environments, formats, learned, programs, sdks, verdicts
+from runner import campaigns, environments, formats, learned, programs, sdks, training, verdicts
 from runner.aegis import Aegis
 from runner.report import Report
 
 ROOT = Path(__file__).resolve().parent
+# Suites whose installation alone takes too long for every run; they run where they are named.
+LARGE = {training.NAME}
 
 
 def main():
@@ -28,10 +30,12 @@ def main():
     }
     suites |= {f"learned_{folder.name}": (learned.test, folder) for folder in learned.folders(ROOT)}
     suites[formats.NAME] = (formats.test, ROOT)
+    suites[training.NAME] = (training.test, ROOT)
     if options.list:
         print("\n".join(suites))
         return 0
-    chosen = [name for name in suites if not options.names or any(part in name for part in options.names)]
+    named = [name for name in suites if any(part in name for part in options.names)]
+    chosen = named if options.names else [name for name in suites if name not in LARGE]
     if not chosen:
         print(f"no suite is called like {options.names}; there are: {', '.join(suites)}", file=sys.stderr)
         return 2

@@ -85,5 +85,5 @@ async fn what_cannot_be_written_or_read_is_said_with_the_way_out() {
     assert_eq!(code, Some(2), "{talk}");
     assert!(talk.contains("cut.json") && talk.contains("not-json"), "{talk}");
     let (code, out, _) = run(dir.path(), &["export", "--list"]).await;
-    assert_eq!((code, out.lines().count()), (Some(0), 15), "{out}");
+    assert_eq!((code, out.lines().count()), (Some(0), 18), "{out}");
 }

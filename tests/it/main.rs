@@ -35,6 +35,7 @@ mod plans;
 mod program;
 mod proof;
 mod readme;
+mod rewards;
 mod rewriting;
 mod rewriting_hostile;
 mod replay;

@@ -43,14 +43,19 @@ fn clean(command: &mut Command, dir: &Path) {
 impl Served {
     /// Starts the program in a directory.
     pub async fn start(dir: &Path, arguments: &[&str]) -> Self {
-        Self::start_as(aegis(dir), dir, arguments).await
+        Self::start_as(aegis(dir), "serve", dir, arguments).await
+    }
+
+    /// Starts another verb that listens.
+    pub async fn start_verb(verb: &str, dir: &Path) -> Self {
+        Self::start_as(aegis(dir), verb, dir, &[]).await
     }
 
     /// Starts it with settings in its environment.
     pub async fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, String)]) -> Self {
         let mut command = aegis(dir);
         command.envs(environment.iter().map(|(name, value)| (name, value)));
-        Self::start_as(command, dir, arguments).await
+        Self::start_as(command, "serve", dir, arguments).await
     }
 
     /// Starts it by a shell, after these words of the shell's.
@@ -58,13 +63,13 @@ impl Served {
         let mut command = Command::new("sh");
         clean(&mut command, dir);
         command.args(["-c", &format!("{shell}; exec \"$0\" \"$@\""), AEGIS]);
-        Self::start_as(command, dir, arguments).await
+        Self::start_as(command, "serve", dir, arguments).await
     }
 
-    async fn start_as(mut command: Command, dir: &Path, arguments: &[&str]) -> Self {
+    async fn start_as(mut command: Command, verb: &str, dir: &Path, arguments: &[&str]) -> Self {
         let talk = dir.join("talk.txt");
         let file = std::fs::File::options().create(true).append(true).open(&talk).expect("a file");
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).stderr(file);
+        command.args([verb, "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).stderr(file);
         let mut child = command.spawn().expect("started");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let line = within(lines.next_line()).await.expect("readable");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::export::{ExportError, Format, Lint, Options, Unfit};
+use super::{ExportError, Format, Lint, Options, Unfit};
 use crate::{
     dataset::{Dataset, Kind, Sample, lint},
     trajectory::LabelStatus,

@@ -8,6 +8,10 @@ use serde_json::{Map, Value, json};
 use super::{
     Context, Format, Piece, Shape, Unfit,
     foreign::{Defects, named, number, put_back, spoken, spoken_step, unknown_fields},
+    schema::{
+        Field::{May, Needed},
+        Type,
+    },
 };
 use crate::{
     dataset::{FORMAT, Kind, LabelledError, Mode, Sample, SampleStep, Task, Truth},
@@ -163,6 +167,55 @@ fn check_counts(value: &Value, steps: &[SampleStep], defects: &mut Defects) {
     }
 }
 
+/// What a record holds.
+pub(super) const RECORD: Type = Type::Open(&[
+    Needed("id", Type::Text),
+    Needed(
+        "metadata",
+        Type::Open(&[
+            May("framework", Type::Text),
+            May("benchmark", Type::Text),
+            May("model", Type::Text),
+            May("num_agents", Type::Whole),
+            May("num_injected_agents", Type::Whole),
+            May("task_type", Type::Text),
+        ]),
+    ),
+    Needed(
+        "input",
+        Type::Record(&[
+            Needed("query", Type::Text),
+            Needed(
+                "conversation_history",
+                Type::List(&Type::Open(&[
+                    Needed("step", Type::Whole),
+                    Needed("agent_name", Type::Text),
+                    Needed("content", Type::Text),
+                    May("agent_role", Type::Text),
+                    May("phase", Type::Text),
+                ])),
+            ),
+            May("final_output", Type::Text),
+        ]),
+    ),
+    Needed("output", Type::Record(&[Needed("faulty_agents", Type::List(&FAULTY))])),
+    Needed(
+        "ground_truth",
+        Type::Open(&[
+            May("correct_answer", Type::Text),
+            May("injected_agents", Type::List(&Type::Json)),
+            May("is_injection_successful", Type::Flag),
+            May("is_normal_sample", Type::Flag),
+        ]),
+    ),
+]);
+
+const FAULTY: Type = Type::Open(&[
+    Needed("agent_name", Type::Text),
+    Needed("error_type", Type::Text),
+    May("injection_strategy", Type::Text),
+]);
+
 /// Writes records.
 #[derive(Debug)]
 pub(super) struct Aegis;
@@ -177,17 +230,28 @@ impl Format for Aegis {
     fn shape(&self) -> Shape {
         Shape::Lines
     }
+    fn schema(&self) -> Type {
+        RECORD
+    }
     fn takes_clean(&self) -> bool {
         true
     }
     fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        let own = sample.extra.get("format").and_then(Value::as_str) == Some("aegis");
-        let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
-        if !own && errors.iter().any(|error| error.failure_mode.is_none()) {
-            return Err(Unfit("an error without failure mode"));
-        }
-        Ok(vec![Piece::row(&record(sample, errors, own))])
+        Ok(vec![Piece::row(entered(sample)?)])
     }
+}
+
+/// The record of a sample.
+///
+/// # Errors
+/// [`Unfit`] where an error of ours has no failure mode.
+pub(super) fn entered(sample: &Sample) -> Result<Value, Unfit> {
+    let own = sample.extra.get("format").and_then(Value::as_str) == Some("aegis");
+    let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
+    if !own && errors.iter().any(|error| error.failure_mode.is_none()) {
+        return Err(Unfit("an error without failure mode"));
+    }
+    Ok(record(sample, errors, own))
 }
 
 fn record(sample: &Sample, errors: &[LabelledError], own: bool) -> Value {

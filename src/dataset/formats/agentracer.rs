@@ -7,6 +7,10 @@ use super::{
     Context, Format, Piece, Shape, Unfit,
     foreign::{Defects, spoken},
     history::{History, Speaker},
+    schema::{
+        Field::{May, Needed},
+        Type,
+    },
 };
 use crate::dataset::{Sample, lint};
 
@@ -43,6 +47,30 @@ pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sam
     Some(sample)
 }
 
+/// What a row holds.
+const ROW: Type = Type::Open(&[
+    Needed("question", Type::Text),
+    Needed("question_ID", Type::Text),
+    May("level", Type::Json),
+    Needed("ground_truth", Type::Text),
+    Needed(
+        "history",
+        Type::List(&Type::Open(&[
+            Needed("content", Type::Text),
+            Needed("role", Type::Text),
+            Needed("name", Type::Text),
+            Needed("step", Type::Whole),
+        ])),
+    ),
+    Needed("mistake_agent", Type::Text),
+    Needed("mistake_step", Type::Text),
+    Needed("mistake_reason", Type::Text),
+    May("system_prompt", Type::Map(&Type::Text)),
+    May("is_correct", Type::Flag),
+    May("is_corrected", Type::Flag),
+    May("model_prediction", Type::Json),
+]);
+
 /// Writes rows.
 #[derive(Debug)]
 pub(super) struct Agentracer;
@@ -57,8 +85,11 @@ impl Format for Agentracer {
     fn shape(&self) -> Shape {
         Shape::Lines
     }
+    fn schema(&self) -> Type {
+        ROW
+    }
     fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
         let value = LAYOUT.write(sample).ok_or(Unfit("no labelled step"))?;
-        Ok(vec![Piece::row(&value)])
+        Ok(vec![Piece::row(value)])
     }
 }

@@ -3,11 +3,60 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Context, Format, Piece, Shape, Unfit, chat::arguments, pretty};
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    chat::arguments,
+    pretty,
+    schema::{
+        Field::{May, Needed},
+        Type,
+    },
+};
 use crate::dataset::{Called, Said, Sample, SampleStep};
 
 /// The version whose fields are written.
 const VERSION: &str = "ATIF-v1.6";
+
+/// What a document holds.
+const DOCUMENT: Type = Type::Record(&[
+    Needed("schema_version", Type::OneOf(&[VERSION])),
+    Needed("session_id", Type::Text),
+    Needed("agent", Type::Record(&[Needed("name", Type::Text), Needed("version", Type::Text)])),
+    Needed("steps", Type::List(&STEP)),
+    Needed(
+        "final_metrics",
+        Type::Record(&[
+            Needed("total_prompt_tokens", Type::Whole),
+            Needed("total_completion_tokens", Type::Whole),
+            Needed("total_steps", Type::Whole),
+        ]),
+    ),
+    Needed("extra", Type::Map(&Type::Json)),
+]);
+
+const STEP: Type = Type::Record(&[
+    Needed("step_id", Type::Whole),
+    Needed("source", Type::OneOf(&["user", "agent"])),
+    May("model_name", Type::Text),
+    Needed("message", Type::Text),
+    May(
+        "tool_calls",
+        Type::List(&Type::Record(&[
+            Needed("tool_call_id", Type::Text),
+            Needed("function_name", Type::Text),
+            Needed("arguments", Type::Map(&Type::Json)),
+        ])),
+    ),
+    May(
+        "observation",
+        Type::Record(&[Needed(
+            "results",
+            Type::List(&Type::Record(&[Needed("source_call_id", Type::Text), Needed("content", Type::Text)])),
+        )]),
+    ),
+    May("metrics", Type::Record(&[Needed("prompt_tokens", Type::Whole), Needed("completion_tokens", Type::Whole)])),
+    May("extra", Type::Map(&Type::Json)),
+]);
 
 /// Writes documents.
 #[derive(Debug)]
@@ -22,6 +71,9 @@ impl Format for Atif {
     }
     fn shape(&self) -> Shape {
         Shape::Files
+    }
+    fn schema(&self) -> Type {
+        DOCUMENT
     }
     fn takes_clean(&self) -> bool {
         true

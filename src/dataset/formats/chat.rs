@@ -2,7 +2,45 @@
 
 use serde_json::{Map, Value, json};
 
+use super::schema::{
+    Field::{May, Needed},
+    Type,
+};
 use crate::dataset::{Said, Sample, SampleStep};
+
+/// A message of nothing but text.
+pub(super) const PROMPT: Type = Type::Record(&[Needed("role", Type::Text), Needed("content", Type::Text)]);
+
+/// What [`message`] writes.
+pub(super) const MESSAGE: Type = Type::Record(&[
+    Needed("role", Type::Text),
+    Needed("content", Type::Text),
+    May(
+        "tool_calls",
+        Type::List(&Type::Record(&[
+            Needed("id", Type::Text),
+            Needed("type", Type::OneOf(&["function"])),
+            Needed(
+                "function",
+                Type::Record(&[Needed("name", Type::Text), Needed("arguments", Type::Map(&Type::Json))]),
+            ),
+        ])),
+    ),
+    May("tool_call_id", Type::Text),
+]);
+
+/// One of what [`tools`] writes.
+pub(super) const TOOL: Type = Type::Record(&[
+    Needed("type", Type::OneOf(&["function"])),
+    Needed(
+        "function",
+        Type::Record(&[
+            Needed("name", Type::Text),
+            Needed("description", Type::Text),
+            Needed("parameters", Type::Json),
+        ]),
+    ),
+]);
 
 /// A message as TRL, LLaMA-Factory and Axolotl read it: a tool call's arguments are an object there. Arguments that are
 /// no JSON object, as an injected call may have, stand under `raw`.

@@ -3,8 +3,30 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, Format, Piece, Shape, Unfit, aegis::Aegis, dpo::divergence};
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    aegis::{RECORD, entered},
+    dpo::divergence,
+    schema::{Field::Needed, Type},
+};
 use crate::dataset::{Kind, Sample};
+
+/// What a row holds.
+const ROW: Type = Type::Record(&[
+    Needed("query", Type::Text),
+    Needed(
+        "key_info",
+        Type::Record(&[
+            Needed("framework", Type::Text),
+            Needed("benchmark", Type::Text),
+            Needed("query_hash", Type::Text),
+            Needed("readable_query", Type::Text),
+        ]),
+    ),
+    Needed("positive_sample", RECORD),
+    Needed("negative_samples", Type::List(&RECORD)),
+    Needed("divergence_steps", Type::List(&Type::Maybe(&Type::Whole))),
+]);
 
 /// Writes rows.
 #[derive(Debug)]
@@ -20,6 +42,9 @@ impl Format for Contrastive {
     fn shape(&self) -> Shape {
         Shape::Lines
     }
+    fn schema(&self) -> Type {
+        ROW
+    }
     fn takes_clean(&self) -> bool {
         true
     }
@@ -33,12 +58,7 @@ impl Format for Contrastive {
         if context.failures.is_empty() {
             return Err(Unfit("a clean run without failures"));
         }
-        let record = |sample: &Sample| -> Result<Value, Unfit> {
-            let pieces = Aegis.pieces(sample, context)?;
-            let text = pieces.first().map(|piece| piece.text.as_slice()).unwrap_or_default();
-            serde_json::from_slice(text).map_err(|_| Unfit("no Aegis record"))
-        };
-        let failures = context.failures.iter().map(record).collect::<Result<Vec<_>, _>>()?;
+        let failures = context.failures.iter().map(entered).collect::<Result<Vec<_>, _>>()?;
         let leaves: Vec<Value> = context
             .failures
             .iter()
@@ -54,10 +74,10 @@ impl Format for Contrastive {
                 "query_hash": hash.get(..16),
                 "readable_query": question.chars().take(50).collect::<String>(),
             },
-            "positive_sample": record(sample)?,
+            "positive_sample": entered(sample)?,
             "negative_samples": failures,
             "divergence_steps": leaves,
         });
-        Ok(vec![Piece::row(&row)])
+        Ok(vec![Piece::row(row)])
     }
 }

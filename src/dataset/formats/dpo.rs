@@ -5,9 +5,24 @@ use serde_json::json;
 
 use super::{
     Context, Format, Piece, Shape, Unfit,
-    chat::{message, tools},
+    chat::{MESSAGE, TOOL, message, tools},
+    schema::{
+        Field::{May, Needed},
+        Type,
+    },
 };
 use crate::dataset::{Sample, SampleStep};
+
+/// What a row holds.
+const ROW: Type = Type::Record(&[
+    Needed("prompt", Type::List(&MESSAGE)),
+    Needed("chosen", Type::List(&MESSAGE)),
+    Needed("rejected", Type::List(&MESSAGE)),
+    Needed("id", Type::Text),
+    Needed("agent", Type::Text),
+    Needed("step", Type::Whole),
+    May("tools", Type::List(&TOOL)),
+]);
 
 /// Writes rows.
 #[derive(Debug)]
@@ -22,6 +37,9 @@ impl Format for Dpo {
     }
     fn shape(&self) -> Shape {
         Shape::Lines
+    }
+    fn schema(&self) -> Type {
+        ROW
     }
     fn wants_twin(&self) -> bool {
         true
@@ -44,7 +62,7 @@ impl Format for Dpo {
         if let Some(fields) = row.as_object_mut() {
             fields.extend(tools(twin, clean).map(|tools| ("tools".to_owned(), tools)));
         }
-        Ok(vec![Piece::row(&row)])
+        Ok(vec![Piece::row(row)])
     }
 }
 

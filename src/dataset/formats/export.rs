@@ -8,157 +8,26 @@ use std::{
 };
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{
     ALL,
     admit::{refuse, taken},
-    prompt::{Cut, Prompt, Template},
-    sink::{FileHash, Sink},
+    card::Card,
+    format::{Context, Format, Options, Piece, Shape, Unfit},
+    own::SAMPLE,
+    pretty,
+    rows::{FileHash, RowError},
+    sink::Sink,
 };
 use crate::{
-    dataset::{Dataset, DatasetError, Entry, Index, Kind, Sample, Split, lint::Rule},
+    dataset::{Dataset, DatasetError, Entry, Index, Kind, Sample},
     trajectory::nearest,
 };
 
+/// The name of our own samples among the schemas.
+const OWN: &str = "dataset";
 /// The format of the manifest.
 const MANIFEST: u32 = 1;
-
-/// A foreign format that can be written.
-pub trait Format: std::fmt::Debug + Sync {
-    /// Its name on the command line.
-    fn name(&self) -> &'static str;
-    /// One line: what it is, and the base of its steps.
-    fn about(&self) -> &'static str;
-    /// How its pieces lie on disk.
-    fn shape(&self) -> Shape;
-    /// Whether clean runs have a place in it.
-    fn takes_clean(&self) -> bool {
-        false
-    }
-    /// Whether a failure is written together with its clean twin.
-    fn wants_twin(&self) -> bool {
-        false
-    }
-    /// Whether a clean run is written together with the failures that it is the twin of.
-    fn wants_failures(&self) -> bool {
-        false
-    }
-    /// What one sample becomes.
-    ///
-    /// # Errors
-    /// [`Unfit`] when it has no place in the format; it is counted, and the export goes on.
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit>;
-}
-
-/// How the pieces of a format lie on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// One file, one JSON object a line.
-    Lines,
-    /// One JSON document: its beginning, the pieces with commas between, its end.
-    Document {
-        /// What stands before the first piece.
-        open: &'static str,
-        /// What stands behind the last.
-        close: &'static str,
-    },
-    /// A directory with a file a piece.
-    Files,
-}
-
-/// One written thing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
-    /// The name of its file, for [`Shape::Files`].
-    pub file: String,
-    /// The bytes.
-    pub text: Vec<u8>,
-    /// What truncation left out.
-    pub cut: Option<Cut>,
-}
-
-impl Piece {
-    /// A JSON value in one line.
-    pub fn row(value: &Value) -> Self {
-        Self { file: String::new(), text: value.to_string().into_bytes(), cut: None }
-    }
-
-    /// A file of its own.
-    pub fn file(name: String, text: Vec<u8>) -> Self {
-        Self { file: name, text, cut: None }
-    }
-
-    /// With what truncation left out.
-    #[must_use]
-    pub fn cut(mut self, cut: Option<Cut>) -> Self {
-        self.cut = cut;
-        self
-    }
-}
-
-/// Why a sample has no place in a format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unfit(pub &'static str);
-
-/// What a format may look at beside the sample.
-#[derive(Debug)]
-pub struct Context<'a> {
-    /// How many samples were written before, 0-based.
-    pub number: usize,
-    /// The choices of the user.
-    pub options: &'a Options,
-    /// The clean twin of a failure, where the format wants it and the dataset has it.
-    pub twin: Option<Sample>,
-    /// The failures of a clean run, where the format wants them.
-    pub failures: Vec<Sample>,
-}
-
-/// The choices of the user.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The attribution prompt.
-    pub template: Template,
-    /// Whether the prompt tells the right answer.
-    pub gold_answer: bool,
-    /// Longest prompt in estimated tokens.
-    pub tokens: Option<usize>,
-    /// Only this part of the dataset.
-    pub split: Option<Split>,
-    /// Also labels that were delivered and are not proven.
-    pub unverified: bool,
-    /// What lint's findings lead to.
-    pub lint: Lint,
-}
-
-/// What lint's findings lead to. Samples that were imported are as their source has them: what is wrong with them was
-/// reported then, and refuses nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lint {
-    /// A finding refuses the export, but for those of these rules.
-    RefuseBut(Vec<Rule>),
-    /// Lint is not asked.
-    Ignore,
-}
-
-impl Default for Lint {
-    fn default() -> Self {
-        Lint::RefuseBut(Vec::new())
-    }
-}
-
-impl Options {
-    /// The attribution prompt of a sample.
-    ///
-    /// # Errors
-    /// [`Unfit`] for a run of which no step is known: there is nothing to ask about.
-    pub(super) fn prompt(&self, sample: &Sample) -> Result<Prompt, Unfit> {
-        if sample.steps.is_empty() {
-            return Err(Unfit("no step"));
-        }
-        Ok(self.template.fill(sample, self.gold_answer, self.tokens))
-    }
-}
 
 /// What was written; it lies beside it as `NAME.manifest.json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -205,6 +74,14 @@ pub enum ExportError {
         /// The nearest.
         nearest: Option<&'static str>,
     },
+    /// A format whose rows no folder holds.
+    #[error("`{name}` is no format of rows: expected one of {known}")]
+    NoRows {
+        /// The format.
+        name: &'static str,
+        /// Those that are.
+        known: String,
+    },
     /// Lint found something.
     #[error("lint refuses the dataset: {findings} findings, the first {rule} in `{sample}`: {what}")]
     Refused {
@@ -228,6 +105,15 @@ pub enum ExportError {
         /// What the system said.
         #[source]
         source: io::Error,
+    },
+    /// A row has no place in the columns of its file.
+    #[error("cannot write a row of `{}`", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The value, and what was expected.
+        #[source]
+        source: Box<RowError>,
     },
     /// A directory that is not of an earlier export lies where the files are to go.
     #[error("`{}` exists and is not an earlier export: name another with `--out`", path.display())]
@@ -261,6 +147,33 @@ pub fn format(name: &str) -> Result<&'static dyn Format, ExportError> {
     })
 }
 
+/// The format of a name, as one of a folder.
+///
+/// # Errors
+/// [`ExportError::UnknownFormat`] and [`ExportError::NoRows`].
+pub fn config(name: &str) -> Result<&'static dyn Format, ExportError> {
+    let format = format(name)?;
+    if format.shape() == Shape::Lines {
+        return Ok(format);
+    }
+    let known = ALL.iter().filter(|format| format.shape() == Shape::Lines).map(|format| format.name());
+    Err(ExportError::NoRows { name: format.name(), known: known.collect::<Vec<_>>().join(", ") })
+}
+
+/// The JSON Schema of a format's lines, files or document, or of our own samples (`dataset`), over several lines.
+///
+/// # Errors
+/// [`ExportError::UnknownFormat`].
+pub fn json_schema(name: &str) -> Result<Vec<u8>, ExportError> {
+    let schema = if name == OWN {
+        SAMPLE.json_schema(OWN, "a line of dataset.jsonl or benign.jsonl: one run with its ground truth")
+    } else {
+        let format = format(name)?;
+        format.schema().json_schema(name, format.about())
+    };
+    Ok(pretty(&schema, b"  "))
+}
+
 /// Writes a dataset to `out`.
 ///
 /// # Errors
@@ -272,7 +185,8 @@ pub fn export(
     options: &Options,
 ) -> Result<ExportManifest, ExportError> {
     refuse(dataset, &options.lint)?;
-    let mut sink = Sink::create(format.shape(), out)?;
+    let mut sink = Sink::create(format, out, options)?;
+    let mut card = (format.shape() == Shape::Folder).then(Card::default);
     let mut manifest = ExportManifest {
         format: MANIFEST,
         to: format.name(),
@@ -298,13 +212,21 @@ pub fn export(
         match pieces {
             Ok(pieces) => {
                 manifest.written += 1;
+                if let Some(card) = &mut card {
+                    card.add(&sample);
+                }
                 for piece in pieces {
                     manifest.count(&piece);
-                    sink.push(&piece)?;
+                    sink.push(piece)?;
                 }
             }
             Err(Unfit(why)) => *manifest.left_out.entry(why.to_owned()).or_default() += 1,
         }
+    }
+    if let Some(card) = card {
+        let tables = sink.tables()?;
+        let text = card.text(options, &tables, sink.hashes());
+        sink.file("README.md", text.as_bytes())?;
     }
     sink.finish(manifest)
 }

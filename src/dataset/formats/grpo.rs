@@ -2,8 +2,20 @@
 
 use serde_json::json;
 
-use super::{Context, Format, Piece, Shape, Unfit, prompt};
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    chat::PROMPT,
+    prompt::{self, AnswerForm},
+    schema::{Field::Needed, Type},
+};
 use crate::dataset::Sample;
+
+/// What a row holds.
+const ROW: Type = Type::Record(&[
+    Needed("prompt", Type::List(&PROMPT)),
+    Needed("ground_truth", Type::Text),
+    Needed("id", Type::Text),
+]);
 
 /// Writes rows.
 #[derive(Debug)]
@@ -19,16 +31,19 @@ impl Format for Grpo {
     fn shape(&self) -> Shape {
         Shape::Lines
     }
+    fn schema(&self) -> Type {
+        ROW
+    }
     fn takes_clean(&self) -> bool {
         true
     }
     fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        let asked = context.options.prompt(sample)?;
+        let asked = context.options.prompt(sample, AnswerForm::Text)?;
         let row = json!({
             "prompt": [{"role": "user", "content": asked.text}],
             "ground_truth": prompt::answer(sample).to_string(),
             "id": sample.id,
         });
-        Ok(vec![Piece::row(&row).cut(asked.cut)])
+        Ok(vec![Piece::row(row).cut(asked.cut)])
     }
 }

@@ -6,8 +6,70 @@ use serde_json::{Map, Value, json};
 use super::{
     Context, Format, Piece, Shape, Unfit,
     chat::{message, tools},
+    schema::{Field::Needed, Type},
 };
 use crate::dataset::{Sample, SampleStep};
+
+/// What the archive holds.
+const DOCUMENT: Type = Type::Record(&[Needed(
+    "log",
+    Type::Record(&[
+        Needed("version", Type::OneOf(&["1.2"])),
+        Needed("creator", Type::Record(&[Needed("name", Type::Text), Needed("version", Type::Text)])),
+        Needed("entries", Type::List(&ENTRY)),
+    ]),
+)]);
+
+const ENTRY: Type = Type::Record(&[
+    Needed("startedDateTime", Type::Text),
+    Needed("time", Type::Number),
+    Needed(
+        "request",
+        Type::Record(&[
+            Needed("method", Type::Text),
+            Needed("url", Type::Text),
+            Needed("httpVersion", Type::Text),
+            Needed("cookies", Type::List(&Type::Json)),
+            Needed("headers", Type::List(&PAIR)),
+            Needed("queryString", Type::List(&PAIR)),
+            Needed("postData", Type::Record(&[Needed("mimeType", Type::Text), Needed("text", Type::Text)])),
+            Needed("headersSize", Type::Whole),
+            Needed("bodySize", Type::Whole),
+        ]),
+    ),
+    Needed(
+        "response",
+        Type::Record(&[
+            Needed("status", Type::Whole),
+            Needed("statusText", Type::Text),
+            Needed("httpVersion", Type::Text),
+            Needed("cookies", Type::List(&Type::Json)),
+            Needed("headers", Type::List(&PAIR)),
+            Needed(
+                "content",
+                Type::Record(&[
+                    Needed("size", Type::Whole),
+                    Needed("mimeType", Type::Text),
+                    Needed("text", Type::Text),
+                ]),
+            ),
+            Needed("redirectURL", Type::Text),
+            Needed("headersSize", Type::Whole),
+            Needed("bodySize", Type::Whole),
+        ]),
+    ),
+    Needed("cache", Type::Map(&Type::Json)),
+    Needed(
+        "timings",
+        Type::Record(&[Needed("send", Type::Number), Needed("wait", Type::Number), Needed("receive", Type::Number)]),
+    ),
+    Needed("_run", Type::Text),
+    Needed("_agent", Type::Text),
+    Needed("_step", Type::Whole),
+    Needed("_labelled", Type::Flag),
+]);
+
+const PAIR: Type = Type::Record(&[Needed("name", Type::Text), Needed("value", Type::Text)]);
 
 /// Writes the archive.
 #[derive(Debug)]
@@ -30,11 +92,14 @@ impl Format for Har {
             close: "\n]}}\n",
         }
     }
+    fn schema(&self) -> Type {
+        DOCUMENT
+    }
     fn takes_clean(&self) -> bool {
         true
     }
     fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        let pieces: Vec<Piece> = sample.steps.iter().map(|step| Piece::row(&entry(sample, step))).collect();
+        let pieces: Vec<Piece> = sample.steps.iter().map(|step| Piece::row(entry(sample, step))).collect();
         if pieces.is_empty() { Err(Unfit("no step")) } else { Ok(pieces) }
     }
 }

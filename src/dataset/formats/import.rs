@@ -8,6 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use parquet::{
+    errors::ParquetError,
+    file::reader::{FileReader, SerializedFileReader},
+};
 use serde::{Deserializer as _, Serialize, de};
 use serde_json::Value;
 
@@ -29,7 +33,7 @@ pub enum Source {
     Whowhen,
     /// Aegis' unified records: JSON lines or one array.
     Aegis,
-    /// AgenTracer's rows: JSON lines, one array, or a directory of JSON files.
+    /// AgenTracer's rows: Parquet, JSON lines, one array, or a directory of such files.
     Agentracer,
     /// MAST's rows: one array or JSON lines.
     Mast,
@@ -128,10 +132,11 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(&dir).map_err(failed)? {
             let entry = entry.map_err(failed)?.path();
-            let json = entry.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
+            let kinds = ["json", "jsonl", "parquet"];
+            let known = entry.extension().is_some_and(|extension| kinds.iter().any(|kind| extension == *kind));
             if entry.is_dir() {
                 dirs.push(entry);
-            } else if json {
+            } else if known {
                 found.push(entry);
             }
         }
@@ -212,6 +217,9 @@ impl Reader {
 /// Hands every value of a file on, one at a time; `each` answers whether to go on.
 fn read(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> Result<(), ImportError> {
     let failed = |source| ImportError::Read { path: path.to_owned(), source };
+    if path.extension().is_some_and(|extension| extension == "parquet") {
+        return table(path, name, each).map_err(failed);
+    }
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
     let first = loop {
         let buffer = file.fill_buf().map_err(failed)?;
@@ -247,6 +255,38 @@ fn read(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> Res
         }
     }
     lines(file, name, each).map_err(failed)
+}
+
+/// One value a row of Parquet.
+fn table(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> io::Result<()> {
+    let file = File::open(path)?;
+    let unread = |error: ParquetError, row| Place { file: name, row, value: Err(error.to_string()) };
+    let reader = match SerializedFileReader::new(file) {
+        Ok(reader) => reader,
+        Err(error) => {
+            each(unread(error, None));
+            return Ok(());
+        }
+    };
+    let rows = match reader.get_row_iter(None) {
+        Ok(rows) => rows,
+        Err(error) => {
+            each(unread(error, None));
+            return Ok(());
+        }
+    };
+    for (number, row) in rows.enumerate() {
+        let number = Some(number as u64 + 1);
+        let place = match row {
+            Ok(row) => Place { file: name, row: number, value: Ok(row.to_json_value()) },
+            Err(error) => unread(error, number),
+        };
+        let broken = place.value.is_err();
+        if !each(place) || broken {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// One value a line.

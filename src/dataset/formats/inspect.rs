@@ -3,11 +3,103 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, Format, Piece, Shape, Unfit, chat::arguments};
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    chat::arguments,
+    schema::{
+        Field::{May, Needed},
+        Type,
+    },
+};
 use crate::{
     dataset::{Said, Sample},
     trajectory::Verdict,
 };
+
+/// What the log holds.
+const DOCUMENT: Type = Type::Record(&[
+    Needed("version", Type::Whole),
+    Needed("status", Type::OneOf(&["success"])),
+    Needed(
+        "eval",
+        Type::Record(&[
+            Needed("eval_id", Type::Text),
+            Needed("run_id", Type::Text),
+            Needed("task_id", Type::Text),
+            Needed("created", Type::Text),
+            Needed("task", Type::Text),
+            Needed("task_version", Type::Whole),
+            Needed("dataset", Type::Record(&[Needed("name", Type::Text)])),
+            Needed("model", Type::Text),
+            Needed("config", Type::Map(&Type::Json)),
+        ]),
+    ),
+    Needed("plan", Type::Record(&[Needed("name", Type::Text), Needed("steps", Type::List(&Type::Json))])),
+    Needed(
+        "results",
+        Type::Record(&[
+            Needed("total_samples", Type::Whole),
+            Needed("completed_samples", Type::Whole),
+            Needed("scores", Type::List(&Type::Json)),
+        ]),
+    ),
+    Needed(
+        "stats",
+        Type::Record(&[
+            Needed("started_at", Type::Text),
+            Needed("completed_at", Type::Text),
+            Needed("model_usage", Type::Map(&Type::Json)),
+        ]),
+    ),
+    Needed("samples", Type::List(&SAMPLE)),
+]);
+
+const SAMPLE: Type = Type::Record(&[
+    Needed("id", Type::Text),
+    Needed("epoch", Type::Whole),
+    Needed("input", Type::Text),
+    Needed("target", Type::Text),
+    Needed("messages", Type::List(&MESSAGE)),
+    Needed(
+        "output",
+        Type::Record(&[
+            Needed("model", Type::Text),
+            Needed(
+                "choices",
+                Type::List(&Type::Record(&[Needed("message", MESSAGE), Needed("stop_reason", Type::Text)])),
+            ),
+        ]),
+    ),
+    Needed(
+        "scores",
+        Type::Map(&Type::Record(&[
+            Needed("value", Type::OneOf(&["C", "I", "N"])),
+            Needed("answer", Type::Text),
+            Needed("explanation", Type::Text),
+        ])),
+    ),
+    Needed("metadata", Type::Map(&Type::Json)),
+    Needed("store", Type::Map(&Type::Json)),
+    Needed("events", Type::List(&Type::Json)),
+    Needed("model_usage", Type::Map(&Type::Json)),
+]);
+
+const MESSAGE: Type = Type::Record(&[
+    Needed("role", Type::OneOf(&["user", "assistant"])),
+    Needed("content", Type::Text),
+    May("source", Type::Text),
+    May("model", Type::Text),
+    May("metadata", Type::Record(&[Needed("agent", Type::Text), Needed("step", Type::Whole)])),
+    May(
+        "tool_calls",
+        Type::List(&Type::Record(&[
+            Needed("id", Type::Text),
+            Needed("function", Type::Text),
+            Needed("arguments", Type::Map(&Type::Json)),
+            Needed("type", Type::OneOf(&["function"])),
+        ])),
+    ),
+]);
 
 /// Writes the log.
 #[derive(Debug)]
@@ -32,6 +124,9 @@ impl Format for Inspect {
             ),
             close: "\n]}\n",
         }
+    }
+    fn schema(&self) -> Type {
+        DOCUMENT
     }
     fn takes_clean(&self) -> bool {
         true
@@ -64,7 +159,7 @@ impl Format for Inspect {
             "events": [],
             "model_usage": {},
         });
-        Ok(vec![Piece::row(&row)])
+        Ok(vec![Piece::row(row)])
     }
 }
 

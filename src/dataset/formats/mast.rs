@@ -7,6 +7,7 @@ use super::{
     Context, Format, Piece, Shape, Unfit,
     foreign::{Defects, unknown_fields},
     prompt,
+    schema::{Field::Needed, Type},
 };
 use crate::{
     dataset::{FORMAT, Kind, Sample, Task},
@@ -69,6 +70,19 @@ pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sam
     })
 }
 
+/// What the document holds.
+const DOCUMENT: Type = Type::List(&Type::Open(&[
+    Needed("mas_name", Type::Text),
+    Needed("llm_name", Type::Text),
+    Needed("benchmark_name", Type::Text),
+    Needed("trace_id", Type::Json),
+    Needed(
+        "trace",
+        Type::Open(&[Needed("key", Type::Text), Needed("index", Type::Whole), Needed("trajectory", Type::Text)]),
+    ),
+    Needed("mast_annotation", Type::Map(&Type::Whole)),
+]));
+
 /// Writes rows.
 #[derive(Debug)]
 pub(super) struct Mast;
@@ -83,6 +97,9 @@ impl Format for Mast {
     fn shape(&self) -> Shape {
         Shape::Document { open: "[\n", close: "\n]\n" }
     }
+    fn schema(&self) -> Type {
+        DOCUMENT
+    }
     fn takes_clean(&self) -> bool {
         true
     }
@@ -91,7 +108,7 @@ impl Format for Mast {
             let kept = |name: &&str| sample.extra.get(*name).map(|value| ((*name).to_owned(), value.clone()));
             let mut fields: Map<String, Value> = FIELDS.iter().filter_map(kept).collect();
             fields.extend(sample.extra.get("fields").and_then(Value::as_object).cloned().unwrap_or_default());
-            return Ok(vec![Piece::row(&Value::Object(fields))]);
+            return Ok(vec![Piece::row(Value::Object(fields))]);
         }
         let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
         let modes: Vec<String> =
@@ -108,7 +125,7 @@ impl Format for Mast {
             .collect();
         let model = sample.steps.iter().find_map(|step| step.model.as_deref()).unwrap_or(&sample.backend);
         let benchmark = sample.task.extra.get("benchmark").and_then(Value::as_str).unwrap_or_default();
-        Ok(vec![Piece::row(&json!({
+        Ok(vec![Piece::row(json!({
             "mas_name": sample.system,
             "llm_name": model,
             "benchmark_name": benchmark,

@@ -5,22 +5,30 @@ mod admit;
 mod aegis;
 mod agentracer;
 mod atif;
+mod card;
 mod chat;
 mod contrastive;
 mod dpo;
 mod export;
 mod foreign;
+mod format;
 mod gold;
 mod grpo;
 mod har;
 mod history;
+mod huggingface;
 mod import;
 mod inspect;
 mod mast;
 mod otlp;
+mod own;
 mod prm;
 mod prompt;
+mod rows;
+mod runs;
+mod schema;
 mod sft;
+mod shred;
 mod sink;
 mod verl;
 mod whowhen;
@@ -30,14 +38,15 @@ mod formats_tests;
 #[cfg(test)]
 mod testing;
 
-pub use export::{
-    Context, CutTotal, ExportError, ExportManifest, Format, Lint, Options, Piece, Shape, Unfit, export, format,
-};
+pub use export::{CutTotal, ExportError, ExportManifest, config, export, format, json_schema};
 pub use foreign::{Defect, RULES};
+pub use format::{Content, Context, Format, Lint, Options, Piece, Shape, Unfit};
 pub use gold::gold;
 pub use import::{ImportError, Imported, Source, import};
-pub use prompt::{Cut, Prompt, Template, TemplateError};
-pub use sink::FileHash;
+pub use prompt::{AnswerForm, Cut, Prompt, Template, TemplateError};
+pub use rows::{FileHash, RowError};
+pub use schema::{Field, Type};
+pub use shred::Misfit;
 
 /// Every format that is written.
 pub const ALL: &[&dyn Format] = &[
@@ -52,6 +61,9 @@ pub const ALL: &[&dyn Format] = &[
     &dpo::Dpo,
     &contrastive::Contrastive,
     &prm::Prm,
+    &runs::Runs,
+    &runs::Parquet,
+    &huggingface::HuggingFace,
     &inspect::Inspect,
     &atif::Atif,
     &otlp::Otlp,

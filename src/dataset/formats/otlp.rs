@@ -4,11 +4,51 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Context, Format, Piece, Shape, Unfit, chat::message, foreign::spoken};
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    chat::message,
+    foreign::spoken,
+    schema::{
+        Field::{May, Needed},
+        Type,
+    },
+};
 use crate::{
     dataset::{LabelledError, Said, Sample, SampleStep},
     trajectory::Verdict,
 };
+
+/// What a line holds.
+const LINE: Type = Type::Record(&[Needed(
+    "resourceSpans",
+    Type::List(&Type::Record(&[
+        Needed("resource", Type::Record(&[Needed("attributes", ATTRIBUTES)])),
+        Needed(
+            "scopeSpans",
+            Type::List(&Type::Record(&[
+                Needed("scope", Type::Record(&[Needed("name", Type::Text), Needed("version", Type::Text)])),
+                Needed("spans", Type::List(&SPAN)),
+            ])),
+        ),
+    ])),
+)]);
+
+const SPAN: Type = Type::Record(&[
+    Needed("traceId", Type::Text),
+    Needed("spanId", Type::Text),
+    May("parentSpanId", Type::Text),
+    Needed("name", Type::Text),
+    Needed("kind", Type::Whole),
+    Needed("startTimeUnixNano", Type::Text),
+    Needed("endTimeUnixNano", Type::Text),
+    Needed("attributes", ATTRIBUTES),
+    Needed("status", Type::Record(&[May("code", Type::Whole), May("message", Type::Text)])),
+]);
+
+const ATTRIBUTES: Type = Type::List(&Type::Record(&[
+    Needed("key", Type::Text),
+    Needed("value", Type::Record(&[May("stringValue", Type::Text), May("intValue", Type::Text)])),
+]));
 
 /// Writes lines.
 #[derive(Debug)]
@@ -24,6 +64,9 @@ impl Format for Otlp {
     fn shape(&self) -> Shape {
         Shape::Lines
     }
+    fn schema(&self) -> Type {
+        LINE
+    }
     fn takes_clean(&self) -> bool {
         true
     }
@@ -32,7 +75,7 @@ impl Format for Otlp {
         let root = hex(&sample.id, "run", 16);
         let mut spans = vec![workflow(sample, &trace, &root)];
         spans.extend(sample.steps.iter().map(|step| chat(sample, step, &trace, &root)));
-        Ok(vec![Piece::row(&json!({"resourceSpans": [{
+        Ok(vec![Piece::row(json!({"resourceSpans": [{
             "resource": {"attributes": attributes([("service.name", Value::from("aegis"))])},
             "scopeSpans": [{"scope": {"name": "aegis", "version": env!("CARGO_PKG_VERSION")}, "spans": spans}],
         }]}))])

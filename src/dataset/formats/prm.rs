@@ -3,8 +3,20 @@
 
 use serde_json::json;
 
-use super::{Context, Format, Piece, Shape, Unfit, foreign::spoken};
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    foreign::spoken,
+    schema::{Field::Needed, Type},
+};
 use crate::dataset::Sample;
+
+/// What a row holds.
+const ROW: Type = Type::Record(&[
+    Needed("prompt", Type::Text),
+    Needed("completions", Type::List(&Type::Text)),
+    Needed("labels", Type::List(&Type::Flag)),
+    Needed("id", Type::Text),
+]);
 
 /// Writes rows.
 #[derive(Debug)]
@@ -20,6 +32,9 @@ impl Format for Prm {
     fn shape(&self) -> Shape {
         Shape::Lines
     }
+    fn schema(&self) -> Type {
+        ROW
+    }
     fn takes_clean(&self) -> bool {
         true
     }
@@ -33,6 +48,6 @@ impl Format for Prm {
             shown.map(|step| (format!("{}: {}", step.agent, spoken(step)), Some(step.step) != first)).unzip();
         let row =
             json!({"prompt": sample.task.question, "completions": completions, "labels": labels, "id": sample.id});
-        Ok(vec![Piece::row(&row)])
+        Ok(vec![Piece::row(row)])
     }
 }

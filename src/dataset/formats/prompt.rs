@@ -11,7 +11,13 @@ use crate::{
 /// The template that ships.
 const SHIPPED: &str = include_str!("attribution.txt");
 /// What a template may hold, in braces.
-const PLACES: [&str; 5] = ["question", "conversation", "gold_answer", "modes", "agents"];
+const PLACES: [&str; 6] = ["question", "conversation", "gold_answer", "modes", "agents", "answer_form"];
+/// How the answer is asked for as text.
+const AS_TEXT: &str = "Answer with one JSON object and nothing else, in this form:\n\
+    {\"faulty_agents\": [{\"agent_name\": \"<name as in the record>\", \"step\": <number>, \"error_type\": \"<code>\"}]}\n\
+    If nobody erred, the list is empty.";
+/// The tool that an answer by a call calls.
+pub(super) const TOOL_NAME: &str = "report_faulty_agents";
 /// Below so many tokens a step says nothing any more; then whole steps go.
 const LEAST_TOKENS: usize = 24;
 
@@ -22,7 +28,7 @@ pub enum TemplateError {
     #[error("the template lacks `{{conversation}}`: a tracer would see no trace")]
     NoConversation,
     /// It names a place that there is not.
-    #[error("line {line}: `{{{name}}}` is no place: expected one of {{question}}, {{conversation}}, {{gold_answer}}, {{modes}}, {{agents}}{}",
+    #[error("line {line}: `{{{name}}}` is no place: expected one of {{question}}, {{conversation}}, {{gold_answer}}, {{modes}}, {{agents}}, {{answer_form}}{}",
         .nearest.map(|near| format!("; did you mean `{{{near}}}`?")).unwrap_or_default())]
     Unknown {
         /// 1-based.
@@ -38,6 +44,16 @@ pub enum TemplateError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
+}
+
+/// How a tracer is to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AnswerForm {
+    /// JSON as text.
+    #[default]
+    Text,
+    /// A call of a tool.
+    Call,
 }
 
 /// A prompt, and what was left out of it.
@@ -83,7 +99,7 @@ impl Template {
     }
 
     /// The prompt of a sample, cut to `tokens` estimated tokens if given; the gold answer only if asked for.
-    pub fn fill(&self, sample: &Sample, gold_answer: bool, tokens: Option<usize>) -> Prompt {
+    pub fn fill(&self, sample: &Sample, gold_answer: bool, tokens: Option<usize>, form: AnswerForm) -> Prompt {
         let gold = if gold_answer { format!("The right answer is: {}\n", sample.task.answer) } else { String::new() };
         let modes: Vec<String> = FailureMode::ALL
             .iter()
@@ -96,6 +112,10 @@ impl Template {
             "gold_answer" => gold.clone(),
             "modes" => modes.clone(),
             "agents" => agents.clone(),
+            "answer_form" => match form {
+                AnswerForm::Text => AS_TEXT.to_owned(),
+                AnswerForm::Call => format!("Answer by calling `{TOOL_NAME}`. If nobody erred, its list is empty."),
+            },
             _ => conversation.to_owned(),
         };
         let frame = self.with(|name| value(name, ""));
@@ -142,6 +162,28 @@ pub(super) fn answer(sample: &Sample) -> Value {
         entry
     };
     json!({"faulty_agents": errors.iter().map(entry).collect::<Vec<_>>()})
+}
+
+/// The tool that an answer by a call calls, as chat templates take it.
+pub(super) fn tool() -> Value {
+    let codes: Vec<&str> = FailureMode::ALL.iter().map(|mode| mode.code()).collect();
+    json!({"type": "function", "function": {
+        "name": TOOL_NAME,
+        "description": "Says which agents erred, at which step, and how.",
+        "parameters": {
+            "type": "object",
+            "properties": {"faulty_agents": {"type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "agent_name": {"type": "string"},
+                    "step": {"type": "integer"},
+                    "error_type": {"type": "string", "enum": codes},
+                },
+                "required": ["agent_name"],
+            }}},
+            "required": ["faulty_agents"],
+        },
+    }})
 }
 
 /// The trace as text: each step with its number and agent.

@@ -1,10 +1,29 @@
 //! Supervised fine-tuning of a tracer: `messages` of attribution prompt and answer, one row a line; TRL, LLaMA-Factory,
-//! Axolotl and the hosted services read it. Clean runs teach that nobody erred.
+//! Axolotl and the hosted services read it. Clean runs teach that nobody erred. An answer may be a call of a
+//! tool; then the row has `tools` too.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::{Context, Format, Piece, Shape, Unfit, prompt};
+use super::{
+    Context, Format, Options, Piece, Shape, Unfit,
+    chat::{MESSAGE, PROMPT, TOOL},
+    prompt::{self, AnswerForm},
+    schema::{
+        Field::{May, Needed},
+        Type,
+    },
+};
 use crate::dataset::Sample;
+
+/// What a row holds.
+const ROW: Type = Type::Record(&[
+    Needed("messages", Type::List(&MESSAGE)),
+    May("tools", Type::List(&TOOL)),
+    Needed("id", Type::Text),
+]);
+
+/// What a row holds whose answer is text.
+const PLAIN: Type = Type::Record(&[Needed("messages", Type::List(&PROMPT)), Needed("id", Type::Text)]);
 
 /// Writes rows.
 #[derive(Debug)]
@@ -20,18 +39,31 @@ impl Format for Sft {
     fn shape(&self) -> Shape {
         Shape::Lines
     }
+    fn schema(&self) -> Type {
+        ROW
+    }
+    fn columns(&self, options: &Options) -> Type {
+        if options.answer == AnswerForm::Call { ROW } else { PLAIN }
+    }
     fn takes_clean(&self) -> bool {
         true
     }
     fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        let asked = context.options.prompt(sample)?;
-        let row = json!({
-            "messages": [
-                {"role": "user", "content": asked.text},
-                {"role": "assistant", "content": prompt::answer(sample).to_string()},
-            ],
-            "id": sample.id,
-        });
-        Ok(vec![Piece::row(&row).cut(asked.cut)])
+        let asked = context.options.prompt(sample, context.options.answer)?;
+        let answer = prompt::answer(sample);
+        let mut row = Map::new();
+        let question = json!({"role": "user", "content": asked.text});
+        if context.options.answer == AnswerForm::Call {
+            let call = json!({"id": "call_0", "type": "function",
+                "function": {"name": prompt::TOOL_NAME, "arguments": answer}});
+            let answer = json!({"role": "assistant", "content": "", "tool_calls": [call]});
+            row.insert("messages".to_owned(), json!([question, answer]));
+            row.insert("tools".to_owned(), json!([prompt::tool()]));
+        } else {
+            let answer = json!({"role": "assistant", "content": answer.to_string()});
+            row.insert("messages".to_owned(), json!([question, answer]));
+        }
+        row.insert("id".to_owned(), sample.id.clone().into());
+        Ok(vec![Piece::row(Value::Object(row)).cut(asked.cut)])
     }
 }

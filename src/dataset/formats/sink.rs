@@ -2,23 +2,16 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{self, BufWriter, Write},
+    fs,
+    io::Write,
     path::{Path, PathBuf},
 };
 
-use serde::Serialize;
-
-use super::export::{ExportError, ExportManifest, Piece, Shape};
-
-/// A written file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FileHash {
-    /// Its length.
-    pub bytes: u64,
-    /// Its hash.
-    pub blake3: String,
-}
+use super::{
+    export::{ExportError, ExportManifest},
+    format::{Content, Format, Options, Piece, Shape},
+    rows::{FileHash, Hashed, RowError, Rows},
+};
 
 /// `NAME.suffix` beside a file or directory. A manifest never lies inside: the public scorers count every `.json`
 /// file of a directory.
@@ -26,122 +19,207 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!("{}.{suffix}", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 
-/// `.NAME.tmp` beside a file or directory.
-fn hidden(path: &Path) -> PathBuf {
-    path.with_file_name(format!(".{}.tmp", path.file_name().unwrap_or_default().to_string_lossy()))
+/// `.NAME.suffix` beside a file or directory.
+fn hidden(path: &Path, suffix: &str) -> PathBuf {
+    path.with_file_name(format!(".{}.{suffix}", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 
 /// Where pieces go: a temporary file or directory beside the target, put in place at the end.
-pub(super) struct Sink {
+pub(super) struct Sink<'a> {
     shape: Shape,
+    options: &'a Options,
     out: PathBuf,
     temporary: PathBuf,
-    file: Option<Hashed>,
-    first: bool,
+    goes: Goes,
     files: BTreeMap<String, FileHash>,
     finished: bool,
 }
 
-struct Hashed {
-    file: BufWriter<File>,
-    hash: blake3::Hasher,
-    bytes: u64,
+/// What is open.
+enum Goes {
+    Rows(Option<Rows>),
+    Document {
+        file: Option<Hashed>,
+        first: bool,
+    },
+    Files,
+    /// Files of rows, by the name of their format and part.
+    Folder(BTreeMap<(&'static str, String), Table>),
 }
 
-impl Hashed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hash.update(bytes);
-        self.bytes += bytes.len() as u64;
-        self.file.write_all(bytes)
-    }
-
-    fn done(mut self) -> io::Result<FileHash> {
-        self.file.flush()?;
-        Ok(FileHash { bytes: self.bytes, blake3: self.hash.finalize().to_hex().to_string() })
-    }
+struct Table {
+    path: String,
+    rows: Rows,
+    count: u64,
 }
 
-impl Sink {
-    pub(super) fn create(shape: Shape, out: &Path) -> Result<Self, ExportError> {
-        let temporary = hidden(out);
+/// A file of rows of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) config: &'static str,
+    pub(super) split: String,
+    pub(super) path: String,
+    pub(super) rows: u64,
+}
+
+impl<'a> Sink<'a> {
+    pub(super) fn create(format: &dyn Format, out: &Path, options: &'a Options) -> Result<Self, ExportError> {
+        let (shape, temporary) = (format.shape(), hidden(out, "tmp"));
         let failed = |source| ExportError::Write { path: temporary.clone(), source };
         if let Some(parent) = out.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(failed)?;
         }
-        let mut file = None;
-        if shape == Shape::Files {
-            let empty = || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
-            if out.exists() && !beside(out, "manifest.json").is_file() && !empty() {
-                return Err(ExportError::Occupied { path: out.to_owned() });
+        let columns = format.columns(options);
+        let table = shape == Shape::Table || out.extension().is_some_and(|extension| extension == "parquet");
+        let goes = match shape {
+            Shape::Lines | Shape::Table => {
+                let rows = Rows::create(&temporary, table.then_some(&columns));
+                Goes::Rows(Some(rows.map_err(|why| refused(&temporary, why))?))
             }
-            if temporary.exists() {
-                fs::remove_dir_all(&temporary).map_err(failed)?;
+            Shape::Document { open, .. } => {
+                let mut file = Hashed::create(&temporary).map_err(failed)?;
+                file.write_all(open.as_bytes()).map_err(failed)?;
+                Goes::Document { file: Some(file), first: true }
             }
-            fs::create_dir_all(&temporary).map_err(failed)?;
-        } else {
-            let opened = BufWriter::with_capacity(1 << 16, File::create(&temporary).map_err(failed)?);
-            let mut hashed = Hashed { file: opened, hash: blake3::Hasher::new(), bytes: 0 };
-            if let Shape::Document { open, .. } = shape {
-                hashed.write(open.as_bytes()).map_err(failed)?;
+            Shape::Files | Shape::Folder => {
+                let empty = || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
+                if out.exists() && !beside(out, "manifest.json").is_file() && !empty() {
+                    return Err(ExportError::Occupied { path: out.to_owned() });
+                }
+                if temporary.exists() {
+                    fs::remove_dir_all(&temporary).map_err(failed)?;
+                }
+                fs::create_dir_all(&temporary).map_err(failed)?;
+                if shape == Shape::Files { Goes::Files } else { Goes::Folder(BTreeMap::new()) }
             }
-            file = Some(hashed);
-        }
-        Ok(Self { shape, out: out.to_owned(), temporary, file, first: true, files: BTreeMap::new(), finished: false })
+        };
+        let out = out.to_owned();
+        Ok(Self { shape, options, out, temporary, goes, files: BTreeMap::new(), finished: false })
     }
 
-    pub(super) fn push(&mut self, piece: &Piece) -> Result<(), ExportError> {
+    pub(super) fn push(&mut self, piece: Piece) -> Result<(), ExportError> {
         let failed = |source| ExportError::Write { path: self.temporary.clone(), source };
-        let Some(file) = &mut self.file else {
-            let plain = Path::new(&piece.file).file_name().is_some_and(|name| name == piece.file.as_str());
-            if !plain || piece.file.starts_with('.') {
-                return Err(ExportError::StrayFile { file: piece.file.clone() });
+        match (&mut self.goes, piece.content) {
+            (Goes::Rows(Some(rows)), Content::Row(row)) => rows.push(&row).map_err(|why| refused(&self.out, why)),
+            (Goes::Document { file: Some(file), first }, Content::Row(row)) => {
+                let between = if std::mem::replace(first, false) { "" } else { ",\n" };
+                file.write_all(format!("{between}{row}").as_bytes()).map_err(failed)
             }
-            let bytes = piece.text.len() as u64;
-            let hash = FileHash { bytes, blake3: blake3::hash(&piece.text).to_hex().to_string() };
-            if self.files.insert(piece.file.clone(), hash).is_some() {
-                return Err(ExportError::SameFile { file: piece.file.clone() });
+            (Goes::Files, Content::Bytes(bytes)) => self.file(&piece.file, &bytes),
+            (Goes::Folder(tables), Content::Row(row)) => {
+                let Some(of) = piece.of else { return Ok(()) };
+                let key = (of.name(), piece.file.into_owned());
+                let table = match tables.entry(key) {
+                    std::collections::btree_map::Entry::Occupied(table) => table.into_mut(),
+                    std::collections::btree_map::Entry::Vacant(none) => {
+                        let (config, split) = none.key();
+                        let path = format!(
+                            "data/{config}/{split}-00000-of-00001.{}",
+                            if self.options.lines { "jsonl" } else { "parquet" }
+                        );
+                        let place = self.temporary.join(&path);
+                        fs::create_dir_all(self.temporary.join("data").join(config)).map_err(failed)?;
+                        let columns = of.columns(self.options);
+                        let rows = Rows::create(&place, (!self.options.lines).then_some(&columns));
+                        none.insert(Table { path, rows: rows.map_err(|why| refused(&place, why))?, count: 0 })
+                    }
+                };
+                table.count += 1;
+                table.rows.push(&row).map_err(|why| refused(&self.out.join(&table.path), why))
             }
-            return fs::write(self.temporary.join(&piece.file), &piece.text).map_err(failed);
-        };
-        let between: &[u8] = match self.shape {
-            Shape::Document { .. } if !self.first => b",\n",
-            _ => b"",
-        };
-        let after: &[u8] = if self.shape == Shape::Lines { b"\n" } else { b"" };
-        self.first = false;
-        [between, &piece.text, after].into_iter().try_for_each(|bytes| file.write(bytes)).map_err(failed)
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a file into the directory.
+    pub(super) fn file(&mut self, name: &str, bytes: &[u8]) -> Result<(), ExportError> {
+        let plain = Path::new(name).file_name().is_some_and(|file| file == name);
+        if !plain || name.starts_with('.') {
+            return Err(ExportError::StrayFile { file: name.to_owned() });
+        }
+        let hash = FileHash { bytes: bytes.len() as u64, blake3: blake3::hash(bytes).to_hex().to_string() };
+        if self.files.insert(name.to_owned(), hash).is_some() {
+            return Err(ExportError::SameFile { file: name.to_owned() });
+        }
+        let path = self.temporary.join(name);
+        fs::write(&path, bytes).map_err(|source| ExportError::Write { path, source })
+    }
+
+    /// Ends the files of rows of a folder, and says what they hold.
+    pub(super) fn tables(&mut self) -> Result<Vec<Written>, ExportError> {
+        let Goes::Folder(tables) = &mut self.goes else { return Ok(Vec::new()) };
+        let mut written = Vec::new();
+        for ((config, split), table) in std::mem::take(tables) {
+            let hash = table.rows.done().map_err(|why| refused(&self.out.join(&table.path), why))?;
+            self.files.insert(table.path.clone(), hash);
+            written.push(Written { config, split, path: table.path, rows: table.count });
+        }
+        Ok(written)
+    }
+
+    /// The hashes of the files that are done.
+    pub(super) fn hashes(&self) -> &BTreeMap<String, FileHash> {
+        &self.files
     }
 
     /// Puts everything in place; the manifest last, so that it never speaks of what is not there.
     pub(super) fn finish(mut self, mut manifest: ExportManifest) -> Result<ExportManifest, ExportError> {
         let failed = |source| ExportError::Write { path: self.out.clone(), source };
         let name = self.out.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if let Some(mut file) = self.file.take() {
-            if let Shape::Document { close, .. } = self.shape {
-                file.write(close.as_bytes()).map_err(failed)?;
+        let whole = match &mut self.goes {
+            Goes::Rows(rows) => {
+                rows.take().map(|rows| rows.done().map_err(|why| refused(&self.out, why))).transpose()?
             }
-            self.files.insert(name.clone(), file.done().map_err(failed)?);
-        }
+            Goes::Document { file, .. } => {
+                let close = if let Shape::Document { close, .. } = self.shape { close } else { "" };
+                let ended = file.take().map(|mut file| file.write_all(close.as_bytes()).and_then(|()| file.done()));
+                ended.transpose().map_err(failed)?
+            }
+            Goes::Files | Goes::Folder(_) => None,
+        };
+        self.files.extend(whole.map(|hash| (name, hash)));
         manifest.files = std::mem::take(&mut self.files);
         let mut text = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
-        if self.shape == Shape::Files && self.out.exists() {
-            fs::remove_dir_all(&self.out).map_err(failed)?;
-        }
-        fs::rename(&self.temporary, &self.out).map_err(failed)?;
+        self.replace().map_err(failed)?;
         let path = beside(&self.out, "manifest.json");
-        let temporary = hidden(&path);
+        let temporary = hidden(&path, "tmp");
         fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path)).map_err(failed)?;
         self.finished = true;
         Ok(manifest)
     }
+
+    /// Puts the new in the place of the old. A directory cannot be renamed over another: the old one steps aside, and
+    /// goes when the new one is there.
+    fn replace(&self) -> std::io::Result<()> {
+        if !self.out.is_dir() {
+            return fs::rename(&self.temporary, &self.out);
+        }
+        let aside = hidden(&self.out, "old");
+        if aside.exists() {
+            fs::remove_dir_all(&aside)?;
+        }
+        fs::rename(&self.out, &aside)?;
+        if let Err(error) = fs::rename(&self.temporary, &self.out) {
+            fs::rename(&aside, &self.out)?;
+            return Err(error);
+        }
+        fs::remove_dir_all(&aside)
+    }
 }
 
-impl Drop for Sink {
+fn refused(path: &Path, why: RowError) -> ExportError {
+    match why {
+        RowError::Io(source) => ExportError::Write { path: path.to_owned(), source },
+        why => ExportError::Row { path: path.to_owned(), source: Box::new(why) },
+    }
+}
+
+impl Drop for Sink<'_> {
     fn drop(&mut self) {
         if !self.finished {
             // What was never finished is nobody's.
-            let _ = if self.shape == Shape::Files {
+            let _ = if matches!(self.shape, Shape::Files | Shape::Folder) {
                 fs::remove_dir_all(&self.temporary)
             } else {
                 fs::remove_file(&self.temporary)

@@ -1,10 +1,34 @@
 //! verl's rows, as Aegis trained on them: one row serves SFT (`extra_info.question`, `extra_info.answer`) and RL
-//! (`prompt`, `reward_model`). verl reads Parquet: `pandas.read_json(…, lines=True).to_parquet(…)` makes it.
+//! (`prompt`, `reward_model`). verl reads Parquet: name the file `….parquet`.
 
 use serde_json::json;
 
-use super::{Context, Format, Piece, Shape, Unfit, pretty, prompt};
+use super::{
+    Context, Format, Piece, Shape, Unfit,
+    chat::PROMPT,
+    pretty,
+    prompt::{self, AnswerForm},
+    schema::{Field::Needed, Type},
+};
 use crate::dataset::{Sample, Split};
+
+/// What a row holds.
+const ROW: Type = Type::Record(&[
+    Needed("data_source", Type::Text),
+    Needed("prompt", Type::List(&PROMPT)),
+    Needed("ability", Type::Text),
+    Needed("reward_model", Type::Record(&[Needed("ground_truth", Type::Text), Needed("style", Type::Text)])),
+    Needed(
+        "extra_info",
+        Type::Record(&[
+            Needed("question", Type::Text),
+            Needed("answer", Type::Text),
+            Needed("index", Type::Whole),
+            Needed("split", Type::OneOf(&["train", "val", "test"])),
+            Needed("original_id", Type::Text),
+        ]),
+    ),
+]);
 
 /// Writes rows.
 #[derive(Debug)]
@@ -20,11 +44,14 @@ impl Format for Verl {
     fn shape(&self) -> Shape {
         Shape::Lines
     }
+    fn schema(&self) -> Type {
+        ROW
+    }
     fn takes_clean(&self) -> bool {
         true
     }
     fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        let asked = context.options.prompt(sample)?;
+        let asked = context.options.prompt(sample, AnswerForm::Text)?;
         let answer = String::from_utf8(pretty(&prompt::answer(sample), b"  ")).unwrap_or_default();
         let answer = answer.trim_end();
         let split = match sample.split {
@@ -40,6 +67,6 @@ impl Format for Verl {
             "extra_info": {"question": asked.text, "answer": answer, "index": context.number, "split": split,
                 "original_id": sample.id},
         });
-        Ok(vec![Piece::row(&row).cut(asked.cut)])
+        Ok(vec![Piece::row(row).cut(asked.cut)])
     }
 }

@@ -7,6 +7,10 @@ use super::{
     Context, Format, Piece, Shape, Unfit,
     foreign::Defects,
     history::{History, Speaker},
+    schema::{
+        Field::{May, Needed},
+        Type,
+    },
 };
 use crate::dataset::Sample;
 
@@ -29,6 +33,40 @@ const CRAFTED: History = History {
     outcome: Some("is_corrected"),
     numbered: false,
 };
+
+/// What a file of the algorithm-generated layout holds.
+const NAMED: Type = Type::Open(&[
+    Needed("is_correct", Type::Flag),
+    Needed("question", Type::Text),
+    Needed("question_ID", Type::Text),
+    May("level", Type::Json),
+    Needed("ground_truth", Type::Text),
+    Needed(
+        "history",
+        Type::List(&Type::Open(&[
+            Needed("content", Type::Text),
+            Needed("role", Type::Text),
+            Needed("name", Type::Text),
+        ])),
+    ),
+    Needed("mistake_agent", Type::Text),
+    Needed("mistake_step", Type::Text),
+    Needed("mistake_reason", Type::Text),
+    May("system_prompt", Type::Map(&Type::Text)),
+]);
+
+/// What a file of the hand-crafted layout holds.
+const ROLED: Type = Type::Open(&[
+    Needed("is_corrected", Type::Flag),
+    Needed("question", Type::Text),
+    Needed("question_ID", Type::Text),
+    May("level", Type::Json),
+    Needed("ground_truth", Type::Text),
+    Needed("history", Type::List(&Type::Open(&[Needed("content", Type::Text), Needed("role", Type::Text)]))),
+    Needed("mistake_agent", Type::Text),
+    Needed("mistake_step", Type::Text),
+    Needed("mistake_reason", Type::Text),
+]);
 
 /// Reads a file of either layout; its id is `whowhen-ag-12` or `whowhen-hc-12`.
 pub(super) fn read(value: &Value, stem: &str, defects: &mut Defects) -> Option<Sample> {
@@ -57,6 +95,9 @@ impl Format for Whowhen {
     fn shape(&self) -> Shape {
         Shape::Files
     }
+    fn schema(&self) -> Type {
+        NAMED
+    }
     fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
         file(GENERATED, sample)
     }
@@ -71,6 +112,9 @@ impl Format for WhowhenHandCrafted {
     }
     fn shape(&self) -> Shape {
         Shape::Files
+    }
+    fn schema(&self) -> Type {
+        ROLED
     }
     fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
         file(CRAFTED, sample)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import datasets
@@ -16,13 +17,15 @@ from google.protobuf import json_format
 from inspect_ai.log import read_eval_log
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
+import tables
 from samples import clean, failure
 
 AEGIS, FOLDER = sys.argv[1], Path(sys.argv[2])
 RUNS = 30
 # The samples here are made by hand: they have no changed bytes and no controls, which lint rightly minds.
 ALLOWED = ["unproven", "nothing-changed", "not-delivered", "shared-steps", "vocabulary", "run-id", "twin-differs"]
-ROWS = ["aegis", "agentracer", "sft", "verl", "grpo", "dpo", "contrastive", "prm"]
+ROWS = ["aegis", "agentracer", "sft", "verl", "grpo", "dpo", "contrastive", "prm", "runs"]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def main():
@@ -32,16 +35,32 @@ def main():
     for name in [*ROWS, "mast", "inspect", "otlp", "har", "atif", "whowhen", "whowhen-hand-crafted"]:
         done = export(source, name)
         check(f"{name} is exported", done.returncode == 0, done.stderr)
-    for tool in (hugging_face, frames, trainers, inspect, spans, archive, documents, back_again, rewards):
+    for tool in (hugging_face, frames, trainers, inspect, spans, archive, documents, back_again, rewards, parquet, hub_folder, schemas):
         try:
             tool()
         except Exception as error:
             check(f"{tool.__name__} ends", False, f"{type(error).__name__}: {error}")
 
 
-def export(source, name):
+def export(source, name, out=None, *more):
     allowed = [word for rule in ALLOWED for word in ("--allow", rule)]
-    return aegis("export", source, "--to", name, "--out", FOLDER / f"{name}.out", *allowed)
+    return aegis("export", source, "--to", name, "--out", FOLDER / (out or f"{name}.out"), *allowed, *more)
+
+
+def own(name, out, *more):
+    return export(FOLDER / "own.jsonl", name, out, *more)
+
+
+def parquet():
+    tables.parquet(FOLDER, RUNS, own, check)
+
+
+def hub_folder():
+    tables.hub_folder(FOLDER, RUNS, own, check)
+
+
+def schemas():
+    tables.schemas(FOLDER, ROOT, check)
 
 
 def aegis(*arguments):
@@ -61,12 +80,10 @@ def hugging_face():
 
 
 def frames():
-    """pandas and DuckDB read the rows, also as the Parquet that verl wants."""
+    """pandas and DuckDB read the rows."""
     frame = pandas.read_json(FOLDER / "verl.out", lines=True)
-    frame.to_parquet(FOLDER / "verl.parquet")
-    back = pandas.read_parquet(FOLDER / "verl.parquet")
-    check("verl rows survive Parquet", len(back) == 2 * RUNS and back["prompt"][0][0]["role"] == "user", back.dtypes)
-    split = duckdb.sql(f"select extra_info.split, count(*) from '{FOLDER}/verl.parquet' group by 1 order by 1").fetchall()
+    check("pandas reads verl's lines", len(frame) == 2 * RUNS and frame["prompt"][0][0]["role"] == "user", frame.dtypes)
+    split = duckdb.sql(f"select extra_info.split, count(*) from read_json('{FOLDER}/verl.out') group by 1 order by 1").fetchall()
     check("DuckDB counts the parts", split == [("test", RUNS // 3 * 2), ("train", RUNS // 3 * 4)], split)
     pairs = duckdb.sql(f"select count(*) from read_json('{FOLDER}/dpo.out') where chosen[1].content <> rejected[1].content")
     check("DuckDB finds a difference in every pair", pairs.fetchall() == [(RUNS,)])
@@ -141,7 +158,7 @@ def back_again():
 
 def rewards():
     """The adapters give every row's own answer the whole reward."""
-    examples = Path(__file__).resolve().parents[3] / "examples" / "rewards"
+    examples = ROOT / "examples" / "rewards"
     for adapter, rows in (("trl_reward.py", "grpo.out"), ("verl_reward.py", "verl-few.out")):
         few = (FOLDER / rows.replace("-few", "")).read_text().splitlines()[:4]
         (FOLDER / "few.jsonl").write_text("\n".join(few) + "\n")
@@ -150,6 +167,22 @@ def rewards():
         seen = [float(word) for word in done.stdout.replace("[", " ").replace("]", " ").replace(",", " ").split()]
         # Aegis' reward of "nobody failed" in a clean run is 1.1, of a whole answer 1.
         check(f"{adapter} rewards the truth", seen == [1.1, 1.0, 1.1, 1.0], f"{seen}\n{done.stderr}")
+        with endpoint() as url:
+            # No binary to start: only the endpoint can answer.
+            asked = os.environ | {"AEGIS_REWARD_URL": url, "AEGIS_BIN": "/nonexistent"}
+            again = subprocess.run(command, capture_output=True, text=True, env=asked)
+        check(f"{adapter} rewards the same over HTTP", again.stdout == done.stdout, again.stdout + again.stderr)
+
+
+@contextmanager
+def endpoint():
+    """A running `aegis reward`; gives its address."""
+    process = subprocess.Popen([AEGIS, "reward", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+    try:
+        yield f"http://{json.loads(process.stdout.readline())['listen']}/rewards"
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
 
 
 def check(name, ok, why=""):

@@ -27,7 +27,9 @@ def python(name, cache):
         return interpreter
     shutil.rmtree(folder, ignore_errors=True)
     call([sys.executable, "-m", "venv", str(folder)], f"virtual environment `{name}`")
-    install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps"]
+    install = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    # A file may ask for just what it lists, where two of its packages disagree about a third.
+    install += ["--no-deps"] if "(--no-deps)" in requirements.read_text() else []
     call([*install, "--requirement", str(requirements)], f"packages of `{name}`")
     write_stamp(folder, stamp)
     return interpreter

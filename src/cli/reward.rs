@@ -1,0 +1,134 @@
+//! `aegis reward --listen ADDR`: a batch endpoint for reinforcement learning, so that a trainer starts no process a batch.
+//!
+//! `POST /rewards` with `{"reward": "aegis", "rows": [{"completion": "…", "ground_truth": "…"}, …]}` is answered
+//! `{"rewards": [1.0, …]}`, in the order of the rows. A truth is an answer in JSON, as a text or as an object.
+
+use std::{convert::Infallible, io::Write, time::Duration};
+
+use bytes::Bytes;
+use clap::Args;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Method, Request, Response, StatusCode, body::Incoming, header, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::{Exit, Failure, Finished, Global, score::Reward, serve::bind, settings};
+use crate::score::reward_of;
+
+/// Largest body of a batch, in bytes.
+const BODY_MAX: usize = 64 << 20;
+/// Longest wait for the rest of a request.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Options of `reward`.
+#[derive(Debug, Args)]
+pub(super) struct RewardArgs {
+    /// Where to listen. Port 0 takes a free one and prints it as a JSON line.
+    #[arg(long, env = "AEGIS_REWARD_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8485")]
+    listen: String,
+}
+
+/// A batch.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Batch {
+    #[serde(default = "usual")]
+    reward: Reward,
+    rows: Vec<Row>,
+}
+
+/// One completion with its truth.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    completion: String,
+    ground_truth: Value,
+}
+
+fn usual() -> Reward {
+    Reward::Aegis
+}
+
+pub(super) fn run(arguments: &RewardArgs, global: &Global) -> Result<Finished, Failure> {
+    settings::block_on(serve(&arguments.listen, global))?
+}
+
+async fn serve(listen: &str, global: &Global) -> Result<Finished, Failure> {
+    let listener = bind(listen).await?;
+    let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    if listen.ends_with(":0") || global.format == super::Format::Json {
+        let mut out = std::io::stdout();
+        let told = writeln!(out, "{}", json!({"listen": address.to_string()})).and_then(|()| out.flush());
+        told.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    if !global.quiet {
+        eprintln!("rewards at http://{address}/rewards");
+    }
+    let mut ended = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    tokio::select! {
+        () = accept(listener) => {}
+        _ = ended.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    Ok(Finished { exit: Exit::Ok, summary: "no longer listening".to_owned(), data: json!({}) })
+}
+
+async fn accept(listener: TcpListener) {
+    let mut tasks = tokio::task::JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Too many open files, for example: it passes.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        tasks.spawn(async move {
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(TIMEOUT);
+            let service = service_fn(|request| async move { Ok::<_, Infallible>(respond(answer(request).await)) });
+            let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+/// Rewards, or a status with what is wrong.
+type Answered = Result<Vec<f64>, (StatusCode, String)>;
+
+async fn answer(request: Request<Incoming>) -> Answered {
+    let bad = |why: String| (StatusCode::BAD_REQUEST, why);
+    if request.headers().contains_key(header::ORIGIN) {
+        return Err((StatusCode::FORBIDDEN, "requests from web pages are refused".to_owned()));
+    }
+    if (request.method(), request.uri().path()) != (&Method::POST, "/rewards") {
+        return Err((StatusCode::NOT_FOUND, "expected POST /rewards".to_owned()));
+    }
+    let body = tokio::time::timeout(TIMEOUT, Limited::new(request.into_body(), BODY_MAX).collect()).await;
+    let body = body.map_err(|_| (StatusCode::REQUEST_TIMEOUT, format!("no whole body within {TIMEOUT:?}")))?;
+    let body = body.map_err(|error| bad(format!("no body of at most {BODY_MAX} bytes: {error}")))?.to_bytes();
+    let batch: Batch = serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
+    let kind = batch.reward.kind();
+    let rewards = batch.rows.iter().enumerate().map(|(number, row)| {
+        let text = row.ground_truth.as_str().map_or_else(|| row.ground_truth.to_string(), str::to_owned);
+        reward_of(&row.completion, &text, kind).ok_or_else(|| {
+            bad(format!("rows[{number}].ground_truth is no answer: expected {{\"faulty_agents\": [...]}}"))
+        })
+    });
+    rewards.collect()
+}
+
+fn respond(answered: Answered) -> Response<Full<Bytes>> {
+    let (status, body) = match answered {
+        Ok(rewards) => (StatusCode::OK, json!({"rewards": rewards})),
+        Err((status, why)) => (status, json!({"error": why})),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}

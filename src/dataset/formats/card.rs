@@ -1,0 +1,179 @@
+//! The card of a folder: front matter by which `datasets` and the hub find its files, and what a reader must know before
+//! training on it: that faults were planted, by what, proven how, and what it is not good for.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use super::{format::Options, huggingface::configs, rows::FileHash, sink::Written};
+use crate::dataset::{Kind, Sample, split};
+
+/// What is known of the samples that were written.
+#[derive(Debug, Default)]
+pub(super) struct Card {
+    kinds: BTreeMap<&'static str, u64>,
+    systems: BTreeSet<String>,
+    models: BTreeSet<String>,
+    modes: BTreeMap<String, u64>,
+    operators: BTreeSet<String>,
+    definitions: BTreeSet<String>,
+    proofs: BTreeMap<String, u64>,
+    seeds: BTreeSet<u64>,
+    /// The parts in which the words of a question stand, by their hash.
+    tasks: BTreeMap<u64, BTreeSet<Option<crate::dataset::Split>>>,
+}
+
+impl Card {
+    /// Looks at a sample.
+    pub(super) fn add(&mut self, sample: &Sample) {
+        let kind = match sample.kind {
+            Kind::Clean => "clean",
+            Kind::Failure => "failure",
+            Kind::Benign => "benign",
+        };
+        *self.kinds.entry(kind).or_default() += 1;
+        self.systems.insert(sample.system.clone());
+        let models = sample.steps.iter().filter_map(|step| step.model.as_ref());
+        self.models.extend(models.map(|model| format!("{model} at {}", sample.backend)));
+        let words = xxhash_rust::xxh3::xxh3_64(split::words(&sample.task.question).as_bytes());
+        self.tasks.entry(words).or_default().insert(sample.split);
+        let Some(truth) = &sample.label else { return };
+        self.definitions.insert(truth.definition.clone());
+        let status = serde_json::to_value(truth.status).unwrap_or_default();
+        *self.proofs.entry(status.as_str().unwrap_or_default().to_owned()).or_default() += 1;
+        self.seeds.extend(truth.seed);
+        for error in &truth.errors {
+            self.operators.extend(error.operator.clone());
+            let mode =
+                error.failure_mode.as_ref().map(|mode| format!("{} {} ({})", mode.code, mode.name, mode.taxonomy));
+            *self.modes.entry(mode.unwrap_or_else(|| "no failure mode".to_owned())).or_default() += 1;
+        }
+    }
+
+    /// The card.
+    pub(super) fn text(&self, options: &Options, tables: &[Written], hashes: &BTreeMap<String, FileHash>) -> String {
+        let mut text = String::from("---\n");
+        let name = format!("Failure attribution: {}", list(&self.systems));
+        if let Some(license) = &options.license {
+            let _ = writeln!(text, "license: {}", quoted(license));
+        }
+        let samples: u64 = self.kinds.values().sum();
+        let _ = writeln!(text, "pretty_name: {}", quoted(&name));
+        let _ = writeln!(text, "size_categories:\n- {}", size(samples));
+        text.push_str("task_categories:\n- text-classification\n- text-generation\n");
+        text.push_str("tags:\n- failure-attribution\n- multi-agent\n- llm-agents\n- synthetic\n");
+        text.push_str("configs:\n");
+        for (number, config) in configs(options).iter().enumerate() {
+            let own: Vec<&Written> = tables.iter().filter(|table| table.config == config.name()).collect();
+            if own.is_empty() {
+                continue;
+            }
+            let _ = writeln!(text, "- config_name: {}", config.name());
+            if number == 0 {
+                text.push_str("  default: true\n");
+            }
+            text.push_str("  data_files:\n");
+            for table in own {
+                let _ = writeln!(text, "  - split: {}\n    path: {}", table.split, table.path);
+            }
+        }
+        text.push_str("---\n");
+        let _ = writeln!(text, "\n# {name}\n");
+        self.body(&mut text, options, tables, hashes);
+        text
+    }
+
+    fn body(&self, text: &mut String, options: &Options, tables: &[Written], hashes: &BTreeMap<String, FileHash>) {
+        text.push_str(
+            "Runs of multi-agent systems of language models, each labelled with the agent that erred, the step and the \
+             failure mode.\nWritten by Aegis, a proxy that records such runs and plants known errors in them.\n\n\
+             **These runs hold planted faults.** Wrong numbers, false claims and broken plans stand in them on purpose; \
+             do not train\nan assistant to imitate the failures.\n\n",
+        );
+        let counts: Vec<String> = self.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let shared = self.tasks.values().filter(|parts| parts.len() > 1).count();
+        let split = if shared == 0 {
+            "no task is in two parts".to_owned()
+        } else {
+            format!("{shared} TASKS ARE IN SEVERAL PARTS")
+        };
+        let rows = [
+            ("samples", counts.join(", ")),
+            ("tasks", format!("{}; parts are drawn by task: {split}", self.tasks.len())),
+            ("systems", list(&self.systems)),
+            ("models", format!("{}; their licences bind what is made from their output", list(&self.models))),
+            ("labels", format!("{} by {}", pairs(&self.proofs), list(&self.definitions))),
+            ("failure modes", pairs(&self.modes)),
+            ("planted by", list(&self.operators)),
+            ("seeds", list(&self.seeds.iter().map(ToString::to_string).collect())),
+        ];
+        text.push_str("| | |\n|---|---|\n");
+        for (name, value) in rows {
+            let _ = writeln!(text, "| {name} | {} |", cell(&value));
+        }
+        text.push_str("\n## Files\n\n| rows | part | file | format | blake3 |\n|---|---|---|---|---|\n");
+        for table in tables {
+            let format = configs(options).iter().find(|config| config.name() == table.config);
+            let about = format.map(|format| format.about()).unwrap_or_default();
+            let hash = hashes.get(&table.path).and_then(|hash| hash.blake3.get(..16)).unwrap_or_default();
+            let _ =
+                writeln!(text, "| {} | {} | `{}` | {} | `{hash}…` |", table.rows, table.split, table.path, cell(about));
+        }
+        text.push_str(
+            "\n```python\nfrom datasets import load_dataset\nruns = load_dataset(\"PATH OF THIS FOLDER\")\n```\n\n## Limits\n\n\
+             - A step is a model call; tools and the environment are seen only as far as requests quote them.\n\
+             - `verified` means: clean runs pass, the injected run fails, and the same run without the injection passes \
+             again.\n  Other words than that prove less.\n\
+             - Values that look like keys were masked when the runs were recorded.\n\
+             - A planted error may be easier to see than a natural one: `aegis stats` measures by how much.\n\n",
+        );
+        let _ = writeln!(
+            text,
+            "Do not let this data into a training corpus by accident: filter by this string.\n\n`{}`",
+            canary(hashes)
+        );
+    }
+}
+
+/// A string that stands nowhere else, made of what the files hold, so that the same data has the same one.
+fn canary(hashes: &BTreeMap<String, FileHash>) -> String {
+    let mut hash = blake3::Hasher::new_derive_key("aegis canary of a dataset");
+    for (name, file) in hashes {
+        hash.update(name.as_bytes()).update(file.blake3.as_bytes());
+    }
+    let hex = hash.finalize().to_hex();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    format!("aegis:canary:{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))
+}
+
+/// The hub's word for so many samples.
+fn size(samples: u64) -> &'static str {
+    match samples {
+        0..1_000 => "n<1K",
+        1_000..10_000 => "1K<n<10K",
+        10_000..100_000 => "10K<n<100K",
+        100_000..1_000_000 => "100K<n<1M",
+        _ => "1M<n<10M",
+    }
+}
+
+/// A text of YAML: JSON's form of it is one.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn list(words: &BTreeSet<String>) -> String {
+    let known: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+    if known.is_empty() { "unknown".to_owned() } else { known.join(", ") }
+}
+
+fn pairs(counts: &BTreeMap<String, u64>) -> String {
+    let all: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}
+
+/// A text in a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace(['\n', '\r'], " ")
+}

@@ -1,0 +1,77 @@
+//! A folder as Hugging Face's `datasets` and its hub read it: a card, and for each of several formats a file of rows a
+//! part. All rows of a task are in one part, whatever their format.
+
+use std::borrow::Cow;
+
+use super::{
+    dpo::Dpo,
+    format::{Context, Format, Options, Piece, Shape, Unfit},
+    grpo::Grpo,
+    prm::Prm,
+    runs::Runs,
+    schema::Type,
+    sft::Sft,
+};
+use crate::dataset::{Kind, Sample, Split};
+
+/// What a folder holds if nothing else is asked for; the first is what a reader gets who names none.
+const USUAL: [&dyn Format; 5] = [&Runs, &Sft, &Grpo, &Dpo, &Prm];
+/// Where samples go that are in no part.
+const NO_PART: &str = "unsplit";
+
+/// Writes folders.
+#[derive(Debug)]
+pub(super) struct HuggingFace;
+
+/// The formats of a folder.
+pub(super) fn configs(options: &Options) -> &[&'static dyn Format] {
+    if options.configs.is_empty() { &USUAL } else { &options.configs }
+}
+
+impl Format for HuggingFace {
+    fn name(&self) -> &'static str {
+        "huggingface"
+    }
+    fn about(&self) -> &'static str {
+        "Hugging Face folder: card, and runs, sft, grpo, dpo, prm (or `--config`) as Parquet by part"
+    }
+    fn shape(&self) -> Shape {
+        Shape::Folder
+    }
+    fn schema(&self) -> Type {
+        Type::Json
+    }
+    fn takes_clean(&self) -> bool {
+        true
+    }
+    fn wants_twin(&self) -> bool {
+        true
+    }
+    fn wants_failures(&self) -> bool {
+        true
+    }
+    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        let part = match sample.split {
+            Some(Split::Train) => "train",
+            Some(Split::Validation) => "validation",
+            Some(Split::Test) => "test",
+            None => NO_PART,
+        };
+        let mut pieces = Vec::new();
+        let mut unfit = Unfit("no format of the folder takes it");
+        for format in configs(context.options).iter().copied() {
+            if sample.kind == Kind::Clean && !format.takes_clean() {
+                continue;
+            }
+            match format.pieces(sample, context) {
+                Ok(rows) => pieces.extend(rows.into_iter().map(|piece| Piece {
+                    file: Cow::Borrowed(part),
+                    of: Some(format),
+                    ..piece
+                })),
+                Err(why) => unfit = why,
+            }
+        }
+        if pieces.is_empty() { Err(unfit) } else { Ok(pieces) }
+    }
+}

@@ -1,0 +1,168 @@
+"""Trains a tiny random model on exported rows with TRL, and reads them with verl. Prints one JSON line per check.
+
+    train.py AEGIS FOLDER
+
+The model is made here (two layers, a tokenizer trained on the rows): nothing is fetched from a hub.
+"""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": "", "WANDB_DISABLED": "true"}
+
+import torch
+from datasets import load_dataset
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from trl.data_utils import is_conversational
+
+HERE = Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[1] / "formats"), str(HERE.parents[3] / "examples" / "rewards")]
+
+from samples import clean, failure  # noqa: E402
+from trl_reward import attribution_reward  # noqa: E402
+
+AEGIS, FOLDER = sys.argv[1], Path(sys.argv[2])
+RUNS = 6
+# The samples are made by hand: they have no changed bytes and no controls, which lint rightly minds.
+ALLOWED = ["unproven", "nothing-changed", "not-delivered", "shared-steps", "vocabulary", "run-id", "twin-differs"]
+# ChatML, with tool calls and tools as Qwen's template writes them.
+TEMPLATE = """{%- if tools %}{{- '<|im_start|>system\\n# Tools\\n' }}{%- for tool in tools %}{{- tool | tojson }}{%- endfor %}{{- '<|im_end|>\\n' }}{%- endif %}
+{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + (message.content or '') }}
+{%- for call in message.tool_calls or [] %}{{- '\\n<tool_call>' + ({'name': call.function.name, 'arguments': call.function.arguments} | tojson) + '</tool_call>' }}{%- endfor %}
+{{- '<|im_end|>\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+
+
+def main():
+    rows = [sample(number) for number in range(1, RUNS + 1) for sample in (clean, failure)]
+    (FOLDER / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    exported = [export("sft"), export("grpo"), export("dpo"), export("verl"), export("sft", "tools", "--answer-by-call")]
+    if not all(exported):
+        return
+    model = tokenizer()
+    for test in (sft, sft_with_tools, dpo, grpo, verl):
+        try:
+            test(model)
+        except Exception as error:
+            check(f"{test.__name__} ends", False, f"{type(error).__name__}: {error}")
+
+
+def export(name, file=None, *more):
+    out = FOLDER / f"{file or name}.parquet"
+    allowed = [word for rule in ALLOWED for word in ("--allow", rule)]
+    command = [AEGIS, "export", str(FOLDER / "own.jsonl"), "--to", name, "--out", str(out), *allowed, *more]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return check(f"{out.name} is exported", done.returncode == 0, done.stderr)
+
+
+def rows_of(name):
+    return load_dataset("parquet", data_files=str(FOLDER / f"{name}.parquet"), split="train", cache_dir=str(FOLDER / "cache"))
+
+
+def tokenizer():
+    """A byte-level tokenizer that knows the words of the rows."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    trainer = trainers.BpeTrainer(vocab_size=800, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    made.train_from_iterator([str(row) for row in rows_of("sft")], trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    fast.chat_template = TEMPLATE
+    return fast
+
+
+def tiny(words):
+    """A random model of two small layers."""
+    torch.manual_seed(7)
+    config = Qwen2Config(
+        vocab_size=len(words), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=4096, eos_token_id=words.eos_token_id, pad_token_id=words.pad_token_id,
+    )  # fmt: skip
+    return Qwen2ForCausalLM(config)
+
+
+def settings(kind, **more):
+    return kind(
+        output_dir=str(FOLDER / kind.__name__), max_steps=2, per_device_train_batch_size=2, logging_steps=1, report_to=[],
+        save_strategy="no", use_cpu=True, bf16=False, seed=7, **more,
+    )  # fmt: skip
+
+
+def stepped(trainer):
+    """Two steps, each with a finite loss; what was logged."""
+    trainer.train()
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    good = trainer.state.global_step == 2 and len(losses) == 2 and all(abs(loss) < 1e4 for loss in losses)
+    return good, trainer.state.log_history
+
+
+def sft(words):
+    rows = rows_of("sft")
+    check("TRL takes sft rows for conversations", is_conversational(rows[0]), rows[0])
+    trainer = SFTTrainer(tiny(words), settings(SFTConfig, max_length=None), train_dataset=rows, processing_class=words)
+    batch = next(iter(trainer.get_train_dataloader()))
+    whole = words.decode(batch["input_ids"][0])
+    check("sft rows collate, answers whole", "faulty_agents" in whole.rsplit("<|im_start|>assistant", 1)[-1], whole[-300:])
+    check("two steps of SFT", *stepped(trainer))
+
+
+def sft_with_tools(words):
+    rows = rows_of("tools")
+    trainer = SFTTrainer(tiny(words), settings(SFTConfig, max_length=None), train_dataset=rows, processing_class=words)
+    whole = words.decode(next(iter(trainer.get_train_dataloader()))["input_ids"][0])
+    seen = "# Tools" in whole and "report_faulty_agents" in whole and "<tool_call>" in whole
+    check("the chat template sees the tools and the call", seen, whole)
+    check("two steps of SFT with tools", *stepped(trainer))
+
+
+def dpo(words):
+    # The reference model is loaded anew from where the model came from.
+    tiny(words).save_pretrained(FOLDER / "model")
+    trainer = DPOTrainer(str(FOLDER / "model"), args=settings(DPOConfig), train_dataset=rows_of("dpo"), processing_class=words)
+    check("two steps of DPO", *stepped(trainer))
+
+
+def grpo(words):
+    seen = []
+
+    def reward(completions, ground_truth, **more):
+        seen.extend(attribution_reward(completions, ground_truth, **more))
+        return seen[-len(completions) :]
+
+    limits = {"num_generations": 2, "max_completion_length": 8}
+    trainer = GRPOTrainer(tiny(words), reward, args=settings(GRPOConfig, **limits), train_dataset=rows_of("grpo"), processing_class=words)
+    check("two steps of GRPO", *stepped(trainer))
+    # A random model says nothing that can be read, which is worth -1.
+    check("GRPO asked our reward", seen and set(seen) == {-1.0}, seen)
+
+
+def verl(words):
+    from omegaconf import OmegaConf
+    from verl.utils.dataset.rl_dataset import RLHFDataset
+
+    config = OmegaConf.create({"prompt_key": "prompt", "max_prompt_length": 4096, "cache_dir": str(FOLDER / "verl"), "filter_overlong_prompts": True})
+    read = RLHFDataset(data_files=str(FOLDER / "verl.parquet"), tokenizer=words, config=config)
+    row = read[1]
+    check("verl reads its rows", len(read) == 2 * RUNS and row["data_source"] == "maserror/agent_detection", row)
+    truth = row["reward_model"]["ground_truth"]
+    from verl_reward import compute_score
+
+    wanted = ["data_source", "solution_str", "ground_truth", "extra_info"]
+    check("the reward has verl's signature", list(inspect.signature(compute_score).parameters) == wanted)
+    score = compute_score(row["data_source"], truth, truth, row["extra_info"])
+    check("the reward of a row's own answer", score == 1.0, score)
+
+
+def check(name, ok, why=""):
+    print(json.dumps({"check": name, "ok": bool(ok), "why": str(why)[-2000:]}), flush=True)
+    return ok
+
+
+if __name__ == "__main__":
+    main()
