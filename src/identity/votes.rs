@@ -11,7 +11,7 @@ use regex::Regex;
 use super::{
     fingerprint::{Mark, is_fresh},
     speakers::{id_mark, text_mark},
-    words::{holds, plain},
+    words::Words,
 };
 use crate::{
     surface::{Outline, Reply, Role},
@@ -55,7 +55,7 @@ pub fn propose(heard: &[Heard<'_>]) -> BTreeMap<AgentName, Proposal> {
     let mut votes = Votes::new();
     let mut said: HashMap<Mark, &AgentName> = HashMap::new();
     let mut calls: Calls<'_> = HashMap::new();
-    let mut tasks: Vec<(String, String)> = Vec::new();
+    let mut tasks: Vec<(Words, String)> = Vec::new();
     let mut chosen: Option<String> = None;
     for step in heard {
         if is_helper(step.agent) {
@@ -146,24 +146,24 @@ fn hand_offs(step: &Heard<'_>, calls: &Calls<'_>, votes: &mut Votes) {
 
 /// The first user text is what a delegate tool was called with. Only the request that takes the work up tells: later
 /// ones have it too, and so has whoever passed it on since.
-fn delegates(step: &Heard<'_>, tasks: &[(String, String)], votes: &mut Votes) {
+fn delegates(step: &Heard<'_>, tasks: &[(Words, String)], votes: &mut Votes) {
     let Some(user) = step.outline.first_user.as_ref().filter(|_| is_fresh(&step.outline)) else { return };
-    let user = plain(user, COMPARED);
-    if let Some((_, name)) = tasks.iter().rev().find(|(task, _)| holds(&user, task)) {
+    let user = Words::new(user, COMPARED);
+    if let Some((_, name)) = tasks.iter().rev().find(|(task, _)| task.are_in(&user)) {
         vote(votes, step.agent, name, 1, "a delegate tool was called with its task");
     }
 }
 
 /// What a delegate tool asks of whom: the longest string argument, and the agent in the tool's name or arguments.
-fn task_of(tool: &str, arguments: &str) -> Option<(String, String)> {
+fn task_of(tool: &str, arguments: &str) -> Option<(Words, String)> {
     let arguments: serde_json::Map<String, serde_json::Value> = serde_json::from_str(arguments).ok()?;
     let text = |keys: &[&str]| keys.iter().find_map(|key| arguments.get(*key)?.as_str()).map(str::to_owned);
     let told = text(&["coworker", "agent_name", "member_id", "agent", "to_agent"]);
     let name = told.or_else(|| DELEGATE.captures(tool)?.get(1).map(|name| name.as_str().to_owned()))?;
     let name = Some(name).filter(|name| is_name(name))?;
     let task = arguments.values().filter_map(|value| value.as_str()).max_by_key(|task| task.len())?;
-    let task = plain(task, COMPARED);
-    (task.split(' ').count() > 4).then_some((task, name))
+    let task = Words::new(task, COMPARED);
+    task.are_enough().then_some((task, name))
 }
 
 /// The name with most votes, where it has most of them and no other agent has more for it.

@@ -1,5 +1,6 @@
 //! Words of a text as lineage compares them: letters and digits only, so that quoting, escapes and layout do not matter.
 
+use memchr::memmem::Finder;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::fingerprint::Mark;
@@ -27,7 +28,7 @@ pub(super) fn shingles(text: &str) -> Vec<Mark> {
 }
 
 /// The words with single blanks between and around them, at most about `longest` bytes.
-pub(super) fn plain(text: &str, longest: usize) -> String {
+fn plain(text: &str, longest: usize) -> String {
     let mut plain = String::from(" ");
     for word in words(text) {
         if plain.len() + word.len() > longest {
@@ -39,24 +40,43 @@ pub(super) fn plain(text: &str, longest: usize) -> String {
     plain
 }
 
-/// Whether one of two such texts holds the other whole. A text of fewer than three words is held by its equal only.
-pub(super) fn holds(text: &str, part: &str) -> bool {
-    let enough = part.trim().split(' ').count() >= 3;
-    if enough {
-        memchr::memmem::find(text.as_bytes(), part.as_bytes()).is_some()
-    } else {
-        part.len() > 1 && text == part
-    }
-}
-
+/// Fewest words of a text that is looked for in another; shorter ones are held by their equals only.
+const WORDS_MIN: usize = 3;
 /// Shortest text that is held by another sign for sign, in bytes: what is mostly signs has few words.
 const SIGNS_MIN: usize = 12;
+
+/// A text's plain words, ready to be looked for: one request is compared with many texts.
+#[derive(Debug, Clone)]
+pub(super) struct Words {
+    finder: Finder<'static>,
+    enough: bool,
+}
+
+impl Words {
+    /// About `longest` bytes of a text's words.
+    pub(super) fn new(text: &str, longest: usize) -> Self {
+        let words = plain(text, longest);
+        let enough = words.trim().split(' ').count() >= WORDS_MIN;
+        Self { finder: Finder::new(&words).into_owned(), enough }
+    }
+
+    /// Whether they are enough to be looked for in other texts.
+    pub(super) fn are_enough(&self) -> bool {
+        self.enough
+    }
+
+    /// Whether the other ones hold them all, in a row.
+    pub(super) fn are_in(&self, other: &Self) -> bool {
+        let (own, other) = (self.finder.needle(), other.finder.needle());
+        if self.enough { stands_in(&self.finder, other) } else { own.len() > 1 && own == other }
+    }
+}
 
 /// A text that a run opens with.
 #[derive(Debug, Clone)]
 pub(super) struct Opening {
-    words: String,
-    text: String,
+    words: Words,
+    text: Finder<'static>,
 }
 
 impl Opening {
@@ -64,21 +84,24 @@ impl Opening {
     pub(super) fn new(text: &str, longest: usize) -> Self {
         let trimmed = text.trim();
         let end = (0..=trimmed.len().min(longest)).rev().find(|end| trimmed.is_char_boundary(*end)).unwrap_or_default();
-        Self { words: plain(text, longest), text: trimmed.get(..end).unwrap_or_default().to_owned() }
+        let signs = trimmed.get(..end).unwrap_or_default();
+        Self { words: Words::new(text, longest), text: Finder::new(signs).into_owned() }
     }
 
     /// Whether it holds the other one whole.
     pub(super) fn holds(&self, other: &Self) -> bool {
-        let by_sign = || {
-            other.text.len() >= SIGNS_MIN && memchr::memmem::find(self.text.as_bytes(), other.text.as_bytes()).is_some()
-        };
-        holds(&self.words, &other.words) || by_sign()
+        let by_sign = || other.text.needle().len() >= SIGNS_MIN && stands_in(&other.text, self.text.needle());
+        other.words.are_in(&self.words) || by_sign()
     }
 
     /// Equal for texts of the same words.
     pub(super) fn mark(&self) -> Mark {
-        xxh3_64(self.words.as_bytes())
+        xxh3_64(self.words.finder.needle())
     }
+}
+
+fn stands_in(part: &Finder<'_>, text: &[u8]) -> bool {
+    part.needle().len() <= text.len() && part.find(text).is_some()
 }
 
 #[cfg(test)]
