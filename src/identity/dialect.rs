@@ -141,7 +141,7 @@ impl Dialect {
             let last = outline.said.iter().rev().find(|said| said.role == Role::User)?;
             captured(pattern, last.name.as_deref()?)?
         } else if let Some(pattern) = self.first_user.as_ref().filter(|_| bare && is_fresh(outline)) {
-            captured(pattern, beginning(outline.first_user.as_deref()?))?
+            captured(pattern, beginning(&outline.first_user()?))?
         } else {
             return None;
         };

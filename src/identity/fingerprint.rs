@@ -46,8 +46,8 @@ impl Looks {
         let mut sentences = Vec::new();
         if prompted {
             outline.prompts.iter().for_each(|prompt| mark_sentences(prompt, &mut sentences));
-        } else if let Some(user) = &outline.first_user {
-            mark_sentences(user, &mut sentences);
+        } else if let Some(user) = outline.first_user() {
+            mark_sentences(&user, &mut sentences);
         }
         let tools = if prompted { tool_names(outline) } else { xxh3_64(outline.tool_text.as_bytes()) };
         let family = join(&[u64::from(prompted), tools, xxh3_64(outline.format.as_bytes())]);
@@ -194,6 +194,7 @@ pub(super) fn is_fresh(outline: &Outline<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::surface::{Message, Said};
 
     #[test]
     fn what_changes_without_meaning_another_agent_is_masked() {
@@ -224,7 +225,7 @@ mod tests {
     fn looks(prompt: &str, user: &str, tools: &[&str]) -> Looks {
         let outline = Outline {
             prompts: if prompt.is_empty() { vec![] } else { vec![prompt.into()] },
-            first_user: Some(user.into()),
+            said: vec![Said::from(&Message::text_of(Role::User, user))],
             tools: tools.iter().map(|tool| (*tool).into()).collect(),
             ..Outline::default()
         };

@@ -125,7 +125,7 @@ impl Lineage {
         self.enter(&run, source, &opening, looks.key, (question, body));
         let exchange = self.first + self.exchanges.len() as u64;
         let mut user = Vec::new();
-        mark_sentences(outline.first_user.as_deref().unwrap_or_default(), &mut user);
+        mark_sentences(&outline.first_user().unwrap_or_default(), &mut user);
         user.truncate(SENTENCES_MAX);
         let mut quotes = evidence.ids;
         quotes.extend(evidence.quotes.into_iter().map(|(exchange, _)| exchange));

@@ -201,6 +201,11 @@ impl Identity {
         found.map(|(agent, source, place)| declare(&agent, source, place)).transpose()
     }
 
+    /// Whether what the user declared is about what a request repeats from call to call, so that one look is enough.
+    fn asks_only_for_what_stands(&self) -> bool {
+        self.hints.metadata_agent.is_none() && !self.hints.user_is_agent && self.roster.asks_only_for_what_stands()
+    }
+
     /// The agent that the user's own declarations find in the body: mapped fields, the roster, a mapped model alias.
     /// They outrank every pattern of ours. `key`: what the request looks like.
     fn told(&self, outline: &Outline<'_>, key: u32) -> Option<Attribution> {

@@ -1,9 +1,8 @@
 //! A map of bounded size that forgets what it learnt first.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    hash::Hash,
-};
+use std::{collections::VecDeque, hash::Hash};
+
+use foldhash::HashMap;
 
 /// At most `room` entries; one more drops the oldest.
 #[derive(Debug, Clone)]
@@ -15,7 +14,7 @@ pub(super) struct Recent<K, V> {
 
 impl<K: Hash + Eq + Clone, V> Recent<K, V> {
     pub(super) fn new(room: usize) -> Self {
-        Self { room, entries: HashMap::new(), order: VecDeque::new() }
+        Self { room, entries: HashMap::default(), order: VecDeque::new() }
     }
 
     pub(super) fn get(&self, key: &K) -> Option<&V> {

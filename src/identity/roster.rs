@@ -1,5 +1,7 @@
 //! The roster: what tells a user's agents apart, declared once in `aegis.toml` (`[[agent]]`).
 
+use std::cell::LazyCell;
+
 use memchr::memmem::Finder;
 use regex::Regex;
 use serde::Deserialize;
@@ -77,6 +79,11 @@ impl Roster {
     /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether all conditions are about what a request repeats from call to call: prompt, names, tools, model, looks.
+    pub(super) fn asks_only_for_what_stands(&self) -> bool {
+        self.0.iter().all(|rule| rule.first_user.is_none() && rule.first_user_contains.is_none())
     }
 
     /// Whether a rule's conditions are about what a request looks like.
@@ -171,16 +178,13 @@ impl Rule {
     /// The agent, if every condition holds.
     fn matches(&self, outline: &Outline<'_>, prompt: &str, key: u32) -> Option<AgentName> {
         let rule = &self.conditions;
-        let first_user = outline.first_user.as_deref().unwrap_or_default();
+        let first_user = LazyCell::new(|| outline.first_user().unwrap_or_default());
         let offered = |tool: &String| outline.tools.iter().any(|offered| offered == tool);
-        let holds = |finder: &Option<Finder<'_>>, text: &str| {
-            finder.as_ref().is_none_or(|finder| finder.find(text.as_bytes()).is_some())
-        };
-        let holds = holds(&self.system_contains, prompt)
+        let holds = self.system_contains.as_ref().is_none_or(|finder| finder.find(prompt.as_bytes()).is_some())
             && rule.tools.as_ref().is_none_or(|tools| tools.iter().all(offered))
             && rule.model.as_ref().is_none_or(|model| outline.model == *model)
-            && holds(&self.first_user_contains, first_user)
-            && self.first_user.as_ref().is_none_or(|pattern| pattern.is_match(first_user))
+            && self.first_user_contains.as_ref().is_none_or(|finder| finder.find(first_user.as_bytes()).is_some())
+            && self.first_user.as_ref().is_none_or(|pattern| pattern.is_match(&first_user))
             && rule.wire_name.as_ref().is_none_or(|name| outline.names.iter().any(|n| n == name))
             && rule.bare.is_none_or(|bare| outline.prompts.is_empty() == bare)
             && self.looks.as_ref().is_none_or(|looks| looks.contains(&key));
@@ -206,6 +210,11 @@ fn key(name: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::surface::{Message, Role, Said};
+
+    fn said(role: Role, text: &str) -> Said<'static> {
+        Said::from(&Message::text_of(role, text))
+    }
 
     fn roster(toml: &str) -> Result<Roster, String> {
         #[derive(Deserialize)]
@@ -239,7 +248,7 @@ mod tests {
         assert_eq!(who(typist.clone()), Some(("typist".to_owned(), false)));
         assert_eq!(who(Outline { model: "m1".into(), ..typist }), None);
         assert_eq!(
-            who(Outline { first_user: Some("Hello you".into()), ..Outline::default() }),
+            who(Outline { said: vec![said(Role::User, "Hello you")], ..Outline::default() }),
             Some(("greeter".to_owned(), false))
         );
         assert_eq!(who(Outline { names: vec!["Zed".into()], ..Outline::default() }), Some(("named".to_owned(), false)));

@@ -3,11 +3,9 @@
 //! Fed with each request on arrival and each answer on completion; everything it decides follows from the rules, the
 //! request and the run's earlier exchanges. Bounded: what it forgets makes it less sure, never wrong.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
+use foldhash::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
@@ -41,6 +39,8 @@ pub struct Speakers {
     opening: Option<HashSet<Mark>>,
     /// What a request with this prompt, these names and tools looks like.
     seen: Recent<Mark, Arc<(Looks, Option<Told>)>>,
+    /// What the user's own words say of a request with this prompt, these names, tools and model.
+    told: Recent<Mark, Option<Attribution>>,
     served: Recent<Mark, Served>,
     instances: Instances,
     /// What the requests under way ask, by the hash of their bodies.
@@ -79,11 +79,12 @@ impl Default for Speakers {
         Self {
             opening: None,
             seen: Recent::new(PROMPTS_MAX),
+            told: Recent::new(PROMPTS_MAX),
             served: Recent::new(SERVED_MAX),
             instances: Instances::default(),
             under_way: Recent::new(UNDER_WAY_MAX),
             names: Vec::new(),
-            agents: HashMap::new(),
+            agents: HashMap::default(),
             known: Vec::new(),
         }
     }
@@ -110,7 +111,7 @@ impl Speakers {
         self.open(outline);
         // Looks cost more than all the rest together: nobody looks where the user's own words decide.
         let key = if rules.roster.asks_for_looks() { self.looks(rules, outline).0.key } else { 0 };
-        let mut attribution = if let Some(attribution) = rules.told(outline, key) {
+        let mut attribution = if let Some(attribution) = self.told(rules, outline, key) {
             attribution
         } else {
             let seen = self.looks(rules, outline);
@@ -169,15 +170,16 @@ impl Speakers {
     fn open(&mut self, outline: &Outline<'_>) {
         self.opening.get_or_insert_with(|| {
             let mut marks = Vec::new();
-            mark_sentences(outline.first_user.as_deref().unwrap_or_default(), &mut marks);
+            mark_sentences(&outline.first_user().unwrap_or_default(), &mut marks);
             marks.into_iter().collect()
         });
     }
 
     /// Entries held beside one an agent, and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = PROMPTS_MAX + SERVED_MAX + UNDER_WAY_MAX + super::instances::ASKED_MAX;
-        (self.seen.len() + self.served.len() + self.instances.len() + self.under_way.len(), most)
+        let most = 2 * PROMPTS_MAX + SERVED_MAX + UNDER_WAY_MAX + super::instances::ASKED_MAX;
+        let asked = self.instances.len() + self.under_way.len();
+        (self.seen.len() + self.told.len() + self.served.len() + asked, most)
     }
 
     fn serve(&mut self, mark: Option<Mark>, who: Who) {
@@ -186,6 +188,19 @@ impl Speakers {
         if !matches!(served, Served::One(known) if *known == who) {
             *served = Served::Several;
         }
+    }
+
+    /// What the user's own words say of a request: looked for once where it is the same for each call.
+    fn told(&mut self, rules: &Identity, outline: &Outline<'_>, key: u32) -> Option<Attribution> {
+        if !rules.asks_only_for_what_stands() {
+            return rules.told(outline, key);
+        }
+        let mut marks: Vec<Mark> = vec![u64::from(key), xxh3_64(outline.model.as_bytes())];
+        for texts in [&outline.prompts, &outline.names, &outline.tools] {
+            marks.push(texts.len() as u64);
+            marks.extend(texts.iter().map(|text| xxh3_64(text.as_bytes())));
+        }
+        self.told.entry(join(&marks), || rules.told(outline, key)).clone()
     }
 
     /// The looks of a request, and what a dialect tells of it; both follow from prompt, names and tools alone where
@@ -226,7 +241,7 @@ impl Speakers {
         {
             return attribution(name.clone(), Source::Continuation, evidence.to_owned(), 0.9);
         }
-        let frame = outline.first_user.is_some() || outline.tool_text.len() > 2;
+        let frame = outline.first_user().is_some() || outline.tool_text.len() > 2;
         if frame {
             let evidence = "no system prompt: what the first user text says beside the task, tools, format";
             return attribution(AgentName::unnamed(looks.key), Source::Frame, evidence.to_owned(), 0.5);

@@ -125,8 +125,8 @@ fn portraits<'a>(runs: &'a [HeardRun<'a>]) -> BTreeMap<AgentName, Portrait<'a>> 
 /// Sentences of the run's first user text.
 fn opening(run: &HeardRun<'_>) -> HashSet<u64> {
     let mut marks = Vec::new();
-    let first = run.steps.first().and_then(|step| step.outline.first_user.as_deref());
-    mark_sentences(first.unwrap_or_default(), &mut marks);
+    let first = run.steps.first().and_then(|step| step.outline.first_user());
+    mark_sentences(&first.unwrap_or_default(), &mut marks);
     marks.into_iter().collect()
 }
 
@@ -143,7 +143,7 @@ fn telling(runs: &[HeardRun<'_>], agent: &AgentName) -> Option<String> {
     }
     let replies = all().flat_map(|step| step.reply.iter().flat_map(|reply| &reply.answers));
     let quotable: HashSet<Mark> = replies.flat_map(|answer| shingles(&answer.message.text())).collect();
-    let texts: Vec<&str> = all().filter(mine).filter_map(|step| step.outline.first_user.as_deref()).collect();
+    let texts: Vec<_> = all().filter(mine).filter_map(|step| step.outline.first_user()).collect();
     let own = sentences(texts.first()?).take(SENTENCES_MAX);
     let tells = own.filter(|sentence| {
         sentence.len() >= TELLING_MIN
@@ -165,9 +165,8 @@ fn describe(text: &mut String, agent: &AgentName, portrait: &Portrait<'_>, propo
     );
     if let Some(first) = portrait.first {
         let prompt = first.outline.prompt();
-        let says =
-            if prompt.trim().is_empty() { first.outline.first_user.as_deref().unwrap_or_default() } else { &prompt };
-        let _ = writeln!(text, "#   is told: {}", plain(says));
+        let says = if prompt.trim().is_empty() { first.outline.first_user().unwrap_or_default() } else { prompt };
+        let _ = writeln!(text, "#   is told: {}", plain(&says));
         if !first.outline.tools.is_empty() {
             let _ = writeln!(text, "#   tools: {}", plain(&first.outline.tools.join(", ")));
         }

@@ -147,8 +147,8 @@ fn hand_offs(step: &Heard<'_>, calls: &Calls<'_>, votes: &mut Votes) {
 /// The first user text is what a delegate tool was called with. Only the request that takes the work up tells: later
 /// ones have it too, and so has whoever passed it on since.
 fn delegates(step: &Heard<'_>, tasks: &[(Words, String)], votes: &mut Votes) {
-    let Some(user) = step.outline.first_user.as_ref().filter(|_| is_fresh(&step.outline)) else { return };
-    let user = Words::new(user, COMPARED);
+    let Some(user) = step.outline.first_user().filter(|_| is_fresh(&step.outline)) else { return };
+    let user = Words::new(&user, COMPARED);
     if let Some((_, name)) = tasks.iter().rev().find(|(task, _)| task.are_in(&user)) {
         vote(votes, step.agent, name, 1, "a delegate tool was called with its task");
     }

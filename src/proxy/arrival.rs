@@ -4,13 +4,21 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::{HeaderMap, Uri, body::Body, http::request::Parts};
+use hyper::{
+    HeaderMap, Uri,
+    body::Body,
+    header::{self, HeaderName},
+    http::request::Parts,
+};
 
 use super::{Limits, error::ProxyError, headers};
 use crate::{
     identity::{Envelope, Hints, Routed, route},
     surface::{self, Surface},
 };
+
+/// How often the client has tried before, as the SDKs say.
+static RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 
 /// What kind of request it is.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +93,7 @@ pub(super) fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyEr
         header_run: hint(&parts.headers, &hints.run_header),
         header_agent: hint(&parts.headers, &hints.agent_header),
         key: headers::api_key(&parts.headers).filter(|_| hints.uses_keys()).map(str::to_owned),
-        retry: headers::text(&parts.headers, "x-stainless-retry-count").is_some_and(|count| count.trim() != "0"),
+        retry: headers::text(&parts.headers, &RETRY_COUNT).is_some_and(|count| count.trim() != "0"),
     };
     if rest.len() != target.len() {
         parts.uri = rest.parse::<Uri>().map_err(|_| ProxyError::BodyBroken)?;
@@ -113,7 +121,7 @@ impl Hinted {
 /// Whether the host header names us. A web page of another origin could make a browser send requests here under its
 /// own name (DNS rebinding); addresses, loopback names and configured names are ours.
 pub(super) fn is_our_host(headers: &HeaderMap, allowed: &[String]) -> Result<(), ProxyError> {
-    let host = headers::text(headers, "host").unwrap_or_default();
+    let host = headers::text(headers, &header::HOST).unwrap_or_default();
     let name = host.strip_suffix(']').or_else(|| host.rsplit_once(':').map(|(name, _)| name)).unwrap_or(host);
     let name = name.trim_matches(['[', ']']);
     let ours = name.parse::<std::net::IpAddr>().is_ok()

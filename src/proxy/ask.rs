@@ -10,7 +10,10 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full, Limited};
-use hyper::{HeaderMap, Request, StatusCode, header};
+use hyper::{
+    HeaderMap, Request, StatusCode,
+    header::{self, HeaderName},
+};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -242,7 +245,7 @@ impl Asking {
             return Ok(answer);
         }
         let said: String = String::from_utf8_lossy(&answer).chars().take(200).collect();
-        Err(AskError::Status { status: head.status, said, wait: seconds(&head.headers, "retry-after") })
+        Err(AskError::Status { status: head.status, said, wait: seconds(&head.headers, &header::RETRY_AFTER) })
     }
 
     /// Takes the most that a call may cost from the budget, so that calls at the same time cannot exceed it.
@@ -362,12 +365,13 @@ fn record(
 
 /// How long a client says that it waits for a reply, as the SDKs announce it, in seconds.
 pub(super) fn patience(headers: &HeaderMap) -> Option<Duration> {
-    let announced = ["x-stainless-read-timeout", "x-stainless-timeout"];
-    announced.into_iter().filter_map(|name| seconds(headers, name)).filter(|patience| !patience.is_zero()).min()
+    static ANNOUNCED: [HeaderName; 2] =
+        [HeaderName::from_static("x-stainless-read-timeout"), HeaderName::from_static("x-stainless-timeout")];
+    ANNOUNCED.iter().filter_map(|name| seconds(headers, name)).filter(|patience| !patience.is_zero()).min()
 }
 
 /// A header that holds seconds.
-fn seconds(headers: &HeaderMap, name: &str) -> Option<Duration> {
+fn seconds(headers: &HeaderMap, name: &HeaderName) -> Option<Duration> {
     let seconds: f64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }

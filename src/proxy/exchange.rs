@@ -144,7 +144,7 @@ impl Proxy {
             let key = self.identity.hints.metadata_run.as_ref()?;
             read()?.metadata.iter().find(|(name, _)| name == key).map(|(_, run)| run.to_string())
         })?;
-        let body_hash = xxhash_rust::xxh3::xxh3_128(&call.body);
+        let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
         let (run, source, track) = match (named, &self.default_run) {
             (Some((run, source)), _) => (run, source, None),
             (None, Some(run)) => (run.clone(), RunSource::Server, None),
@@ -199,7 +199,7 @@ impl Proxy {
         headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
         if self.identity.hints.uses_keys() {
             parts.headers.remove(hyper::header::AUTHORIZATION);
-            parts.headers.remove("api-key");
+            parts.headers.remove(&headers::API_KEY);
         }
         // The same bytes at the same place: nothing was edited, and nothing needs comparing.
         if body.as_ptr() != call.body.as_ptr() {

@@ -19,7 +19,16 @@ static HOP_BY_HOP: [HeaderName; 8] = [
 ];
 
 /// Digests and validators of a body that an edit makes untrue.
-const BODY_BOUND: &[&str] = &["content-length", "etag", "content-md5", "digest", "content-digest", "repr-digest"];
+static BODY_BOUND: [HeaderName; 6] = [
+    header::CONTENT_LENGTH,
+    header::ETAG,
+    HeaderName::from_static("content-md5"),
+    HeaderName::from_static("digest"),
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("repr-digest"),
+];
+/// Azure's header for the API key.
+pub(super) static API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// Takes off what belongs to one connection only, and what `Connection` names.
 pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
@@ -87,8 +96,8 @@ pub(super) fn switch_to_websocket(headers: &mut HeaderMap) {
 
 /// Takes off what an edited body makes untrue.
 pub(super) fn body_changed(headers: &mut HeaderMap) {
-    for name in BODY_BOUND {
-        headers.remove(*name);
+    for name in &BODY_BOUND {
+        headers.remove(name);
     }
 }
 
@@ -102,7 +111,7 @@ pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
 pub(super) fn api_key(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = bearer.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
-    bearer.map(str::trim).or_else(|| headers.get("api-key")?.to_str().ok())
+    bearer.map(str::trim).or_else(|| headers.get(&API_KEY)?.to_str().ok())
 }
 
 /// Names and values as a recorder takes them.
@@ -111,7 +120,7 @@ pub(super) fn pairs(headers: &HeaderMap) -> Vec<(&str, &[u8])> {
 }
 
 /// A header's value as text.
-pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 

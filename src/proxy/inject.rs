@@ -46,7 +46,7 @@ pub(super) fn conversation(
 ) -> Result<Option<Conversation>, ProxyError> {
     let (Some(plan), Some(surface)) = (&run.plan, surface) else { return Ok(None) };
     if plan.asks_model() {
-        run.learn_task(|| Some(surface.outline(body).ok()?.first_user?.into_owned()));
+        run.learn_task(|| Some(surface.outline(body).ok()?.first_user()?.into_owned()));
     }
     let aimed = |injection: &Injection| injection.agents.matches(attribution.agent.as_str());
     if plan.injections.iter().any(aimed) {
@@ -165,7 +165,7 @@ pub(super) async fn edit_response(
             return Ok(Response::from_parts(head, rest));
         }
     };
-    let encoding = headers::text(&head.headers, "content-encoding").map(str::to_owned);
+    let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
     let plain =
         decode::body(&raw, encoding.as_deref()).ok_or_else(|| "the reply's content-encoding cannot be read".to_owned());
     let read = plain.and_then(|plain| {

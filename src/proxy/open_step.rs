@@ -28,7 +28,7 @@ use crate::{
 /// Bytes of a reply that are kept for the record; what comes after passes and is marked as cut.
 const TAPE_MAX: usize = 32 << 20;
 
-/// A chunk below this is copied: as it came, it keeps a whole read buffer alive, and a stream has hundreds of them.
+/// A chunk of a stream below this is copied: as it came, it keeps a whole read buffer alive, and there are hundreds.
 const SMALL: usize = 4 << 10;
 
 /// A step under way.
@@ -148,7 +148,7 @@ impl OpenStep {
             return;
         }
         self.taped += chunk.len();
-        let kept = if chunk.len() < SMALL { Bytes::copy_from_slice(chunk) } else { chunk.clone() };
+        let kept = if self.streamed && chunk.len() < SMALL { Bytes::copy_from_slice(chunk) } else { chunk.clone() };
         self.tape.push((kept, self.elapsed_us()));
     }
 

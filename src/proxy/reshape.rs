@@ -76,7 +76,7 @@ async fn change(
             return Ok(Response::from_parts(head, rest));
         }
     };
-    let encoding = headers::text(&head.headers, "content-encoding").map(str::to_owned);
+    let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
     let plain = decode::body(&raw, encoding.as_deref()).ok_or("the reply's content-encoding cannot be read");
     let changed = plain.map_err(str::to_owned).and_then(|plain| {
         let operator = faults::operator(step, fault).ok_or("the fault is not in the plan")?;

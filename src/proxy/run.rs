@@ -1,7 +1,7 @@
 //! A run under way: its recorder, its step numbers, what retries and manipulators need to remember.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::VecDeque,
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -9,6 +9,8 @@ use std::{
     },
     time::Duration,
 };
+
+use foldhash::{HashMap, HashSet};
 
 use super::{
     ask::Asking,

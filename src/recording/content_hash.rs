@@ -11,7 +11,7 @@ pub(super) struct ContentHash(u128);
 impl ContentHash {
     /// The hash of these bytes.
     pub(super) fn of(bytes: &[u8]) -> Self {
-        Self(xxhash_rust::xxh3::xxh3_128(bytes))
+        Self(twox_hash::XxHash3_128::oneshot(bytes))
     }
 
     /// The same hash, known already.

@@ -30,8 +30,11 @@ pub(super) enum LineError {
     Damaged(&'static str),
 }
 
-/// What stands before the record: at most 64 bytes.
-pub(super) fn head(seq: u64, crc: u32) -> Vec<u8> {
+/// Room for the longest head of a line, in bytes.
+pub(super) const HEAD: usize = 64;
+
+/// Writes what stands before the record to the end of `room`; gives where it begins.
+pub(super) fn head(seq: u64, crc: u32, room: &mut [u8; HEAD]) -> usize {
     // By hand: the formatting machinery costs more than the checksum.
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: usize| DIGITS.get(nibble % 16).copied().unwrap_or_default();
@@ -43,13 +46,18 @@ pub(super) fn head(seq: u64, crc: u32) -> Vec<u8> {
             break;
         }
     }
-    let mut head = Vec::with_capacity(64);
-    head.extend_from_slice(OPENING);
-    head.extend_from_slice(decimal.get(first..).unwrap_or_default());
-    head.extend_from_slice(b",\"crc\":\"");
-    head.extend((0..8).rev().map(|place| digit((crc >> (4 * place)) as usize)));
-    head.extend_from_slice(b"\",\"rec\":");
-    head
+    let checksum: [u8; 8] = std::array::from_fn(|place| digit((crc >> (28 - 4 * place)) as usize));
+    let parts: [&[u8]; 5] =
+        [OPENING, decimal.get(first..).unwrap_or_default(), b",\"crc\":\"", &checksum, b"\",\"rec\":"];
+    let mut start = HEAD;
+    for part in parts.into_iter().rev() {
+        let end = start;
+        start = end.saturating_sub(part.len());
+        if let Some(place) = room.get_mut(start..end) {
+            place.copy_from_slice(part);
+        }
+    }
+    start
 }
 
 /// Checks a line (without its line feed).
@@ -87,8 +95,14 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
+    fn head_of(seq: u64, crc: u32) -> Vec<u8> {
+        let mut room = [b' '; HEAD];
+        let start = head(seq, crc, &mut room);
+        room[start..].to_vec()
+    }
+
     fn line_of(seq: u64, record: &[u8]) -> Vec<u8> {
-        [&head(seq, crc32fast::hash(record)), record, b"}".as_slice()].concat()
+        [&head_of(seq, crc32fast::hash(record)), record, b"}".as_slice()].concat()
     }
 
     #[test]
@@ -116,7 +130,7 @@ mod tests {
     fn heads_of_all_numbers() {
         for (seq, crc) in [(0, 0), (9, 0xf), (10, 0x0123_4567), (u64::MAX, u32::MAX)] {
             let expected = format!("{{\"v\":{FORMAT},\"seq\":{seq},\"crc\":\"{crc:08x}\",\"rec\":");
-            assert_eq!(String::from_utf8(head(seq, crc)).expect("ASCII"), expected);
+            assert_eq!(String::from_utf8(head_of(seq, crc)).expect("ASCII"), expected);
         }
     }
 

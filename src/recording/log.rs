@@ -1,7 +1,6 @@
 //! The log file of a run that is being recorded: under its lock only "which texts are new", the numbers, one write.
 
 use std::{
-    collections::HashSet,
     fs::File,
     io::IoSlice,
     path::{Path, PathBuf},
@@ -12,16 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use foldhash::HashSet;
+
 use super::{
     RecordingError,
     content_hash::ContentHash,
     disk::Disk,
-    line::{self, TAIL},
+    line::{self, HEAD, TAIL},
     settings::Durability,
 };
-
-/// Room for the longest head of a line.
-const HEAD: usize = 64;
 
 /// A line that lacks only its number: room for the head, the record, the end.
 #[derive(Debug)]
@@ -43,11 +41,7 @@ impl Ready {
 
     /// The whole line with its number.
     fn numbered(&mut self, seq: u64) -> &[u8] {
-        let head = line::head(seq, self.crc);
-        let start = HEAD.saturating_sub(head.len());
-        if let Some(room) = self.line.get_mut(start..HEAD) {
-            room.copy_from_slice(&head);
-        }
+        let start = self.line.first_chunk_mut().map_or(0, |room| line::head(seq, self.crc, room));
         self.line.get(start..).unwrap_or_default()
     }
 }

@@ -1,12 +1,12 @@
 //! The bodies that a new one may grow from: a bounded ring of those written last, and the hashes of all.
 
 use std::{
-    collections::HashMap,
     ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use bytes::Bytes;
+use foldhash::HashMap;
 
 use super::{content_hash::ContentHash, share};
 

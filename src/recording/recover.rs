@@ -1,11 +1,8 @@
 //! Opens the log of a run that was not ended in order: cuts a torn end, learns what the log holds already.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    fs::File,
-    io::IoSlice,
-    path::Path,
-};
+use std::{collections::BTreeMap, fs::File, io::IoSlice, path::Path};
+
+use foldhash::HashSet;
 
 use super::{
     RecordingError,

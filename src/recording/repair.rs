@@ -75,7 +75,9 @@ fn rescue(
     let mut assembly = Assembly::new(Library::new(target));
     let mut log: Vec<u8> = Vec::new();
     let mut put = |record: &[u8], records: &mut u64| {
-        log.extend(line::head(*records, crc32fast::hash(record)));
+        let mut room = [0; line::HEAD];
+        let start = line::head(*records, crc32fast::hash(record), &mut room);
+        log.extend_from_slice(room.get(start..).unwrap_or_default());
         log.extend_from_slice(record);
         log.extend_from_slice(TAIL);
         *records += 1;

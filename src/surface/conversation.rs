@@ -79,8 +79,6 @@ pub struct Outline<'a> {
     pub prompts: Vec<Cow<'a, str>>,
     /// The `name` of system and developer messages.
     pub names: Vec<Cow<'a, str>>,
-    /// The text of the first user message.
-    pub first_user: Option<Cow<'a, str>>,
     /// The names of the tools on offer.
     pub tools: Vec<Cow<'a, str>>,
     /// Caller-defined `metadata` entries.
@@ -323,6 +321,11 @@ impl Outline<'_> {
             several => Cow::Owned(several.join("\n")),
         }
     }
+
+    /// The text of the first user message.
+    pub fn first_user(&self) -> Option<Cow<'_, str>> {
+        self.said.iter().find(|said| said.role == Role::User).map(Said::text)
+    }
 }
 
 impl From<&Conversation> for Outline<'static> {
@@ -333,7 +336,6 @@ impl From<&Conversation> for Outline<'static> {
             model: owned(&conversation.model),
             prompts: prompts().map(|message| Cow::Owned(message.text())).collect(),
             names: prompts().filter_map(|message| message.name.as_ref().map(owned)).collect(),
-            first_user: conversation.first_user().map(|message| Cow::Owned(message.text())),
             tools: conversation.tools.iter().map(|tool| owned(&tool.name)).collect(),
             metadata: conversation.metadata.iter().map(|(key, value)| (owned(key), owned(value))).collect(),
             user: conversation.user.as_ref().map(owned),

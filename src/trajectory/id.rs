@@ -1,8 +1,8 @@
 //! Ids and indices, each checked once where it enters.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Longest run id, in bytes.
 const RUN_ID_MAX: usize = 64;
@@ -75,9 +75,9 @@ impl From<RunId> for String {
 
 /// Names an agent. Free text, because frameworks name agents `Senior Researcher`; never empty, never with
 /// characters that could steer a terminal.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct AgentName(Box<str>);
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct AgentName(Arc<str>);
 
 impl AgentName {
     /// Checks the text.
@@ -120,7 +120,13 @@ impl TryFrom<String> for AgentName {
 
 impl From<AgentName> for String {
     fn from(name: AgentName) -> Self {
-        name.0.into()
+        name.as_str().to_owned()
+    }
+}
+
+impl Serialize for AgentName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

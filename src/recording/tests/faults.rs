@@ -94,7 +94,7 @@ fn every_operation_fails_once() {
 #[test]
 fn a_full_device_ends_the_log() {
     let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else { return };
-    let log = Log::new(Disk::default(), Path::new("/dev/full"), full, Durability::Written, 0, HashSet::new());
+    let log = Log::new(Disk::default(), Path::new("/dev/full"), full, Durability::Written, 0, HashSet::default());
     let log = log.expect("opens");
     let mut record = Ready::new(2, |line| line.extend_from_slice(b"{}"));
     match log.append(&mut [], &mut record) {

@@ -1,22 +1,44 @@
 //! One message: reading it, and splicing an edited one into its place.
 
+use std::borrow::Cow;
+
 use crate::surface::{
-    Message, ToolCall,
+    Message, Part, ToolCall,
     fields::{edit_parts, parts, role, role_name, set},
+    scan,
     splice::{Member, Node, Splices, encode_string, member},
 };
 
-/// Reads a message object.
+/// Reads a message object; what is none has no words.
 pub(super) fn read(node: &Node<'_>, origin: usize) -> Message {
-    let members = node.members();
-    let string = |key: &str| member(&members, key).and_then(|value| value.string()).map(std::borrow::Cow::into_owned);
-    Message {
-        role: role(string("role").as_deref()),
-        name: string("name"),
-        parts: member(&members, "content").map(|content| parts(&content)).unwrap_or_default(),
-        tool_calls: member(&members, "tool_calls").map(|calls| tool_calls(&calls)).unwrap_or_default(),
-        answers_call: string("tool_call_id"),
-        origin: Some(origin),
+    let silent = || Message { parts: Vec::new(), origin: Some(origin), ..Message::text_of(role(None), "") };
+    hear(node.raw().as_bytes(), origin).map_or_else(silent, |(message, _)| message)
+}
+
+/// Reads the message that the text begins with, in one pass; gives what follows it. The last of equal keys counts.
+pub(super) fn hear(text: &[u8], origin: usize) -> Option<(Message, &[u8])> {
+    let mut message = Message { parts: Vec::new(), origin: Some(origin), ..Message::text_of(role(None), "") };
+    let owned = |value| scan::string(value).map(Cow::into_owned);
+    let after = scan::object(text, |key, rest| {
+        let (value, after) = scan::skip(rest)?;
+        match key.as_ref() {
+            "role" => message.role = role(scan::string(value).as_deref()),
+            "name" => message.name = owned(value),
+            "content" => message.parts = said(value),
+            "tool_calls" => message.tool_calls = Node::parse(value).map(|calls| tool_calls(&calls)).unwrap_or_default(),
+            "tool_call_id" => message.answers_call = owned(value),
+            _ => {}
+        }
+        Some(after)
+    })?;
+    Some((message, after))
+}
+
+/// The parts of a `content`.
+fn said(content: &[u8]) -> Vec<Part> {
+    match scan::string(content) {
+        Some(text) => vec![Part::Text(text.into_owned())],
+        None => Node::parse(content).map(|content| parts(&content)).unwrap_or_default(),
     }
 }
 

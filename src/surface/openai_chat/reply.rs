@@ -1,12 +1,14 @@
 //! A whole reply: reading it, and splicing an edited view into it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::message;
 use crate::{
     surface::{
         Answer, Message, Reply, Role, SurfaceError,
-        fields::{self, text, unreadable},
+        fields::{self, unreadable},
         scan,
         splice::{Member, Node, Splices, encode_string, member},
     },
@@ -18,18 +20,35 @@ const EXPECTED: &str = "a chat completion";
 /// Fields beside the text that describe it token by token; they go when the text changes.
 const TOKEN_FIELDS: &[&str] = &["logprobs", "token_ids", "routed_experts"];
 
+/// Reads it in one pass, skipping what no answer is made of. The last of equal keys counts.
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
-    let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
-    let members = root.members();
-    let choices = member(&members, "choices").filter(Node::is_array);
-    let choices = choices.ok_or_else(|| unreadable(EXPECTED, "`choices` is missing or is no list"))?;
-    Ok(Reply {
-        id: text(&members, "id"),
-        model: text(&members, "model"),
-        answers: choices.elements().iter().enumerate().map(|(position, choice)| answer(position, choice)).collect(),
-        usage: member(&members, "usage").and_then(|node| usage(&node)),
-        ..Reply::default()
-    })
+    let mut reply = Reply::default();
+    let mut answers = None;
+    let text = |value: &[u8]| scan::string(value).unwrap_or_default().into_owned();
+    let after = scan::object(body, |key, rest| {
+        if key == "choices" && rest.starts_with(b"[") {
+            let mut read = Vec::new();
+            let after = scan::array(rest, |choice| answer(choice, &mut read));
+            answers = Some(read);
+            return after;
+        }
+        let (value, after) = scan::skip(rest)?;
+        match key.as_ref() {
+            "id" => reply.id = text(value),
+            "model" => reply.model = text(value),
+            "usage" => reply.usage = counts(value),
+            "choices" => answers = None,
+            _ => {}
+        }
+        Some(after)
+    });
+    if after.is_none_or(|after| !after.trim_ascii().is_empty()) {
+        // What is wrong, and where, is a parser's to say.
+        let detail = Node::parse(body).err().unwrap_or_else(|| "no object".to_owned());
+        return Err(unreadable(EXPECTED, detail));
+    }
+    let answers = answers.ok_or_else(|| unreadable(EXPECTED, "`choices` is missing or is no list"))?;
+    Ok(Reply { answers, ..reply })
 }
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
@@ -64,25 +83,27 @@ pub(in crate::surface) fn usage(node: &Node<'_>) -> Option<Usage> {
 
 /// Token counts without the rest: of a whole reply, or of the frames in the last chunk of a streamed one.
 pub(in crate::surface) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage> {
-    let read = |json: &[u8]| {
-        let (_, counts) = scan::members(json).filter(|(key, _)| key == "usage").last()?;
-        let (mut input, mut output) = (None, None);
-        for (key, count) in scan::members(counts) {
-            let count = std::str::from_utf8(count).ok().and_then(|count| count.parse().ok());
-            match key.as_ref() {
-                "prompt_tokens" => input = count,
-                "completion_tokens" => output = count,
-                _ => {}
-            }
-        }
-        (input.is_some() || output.is_some())
-            .then(|| Usage { input: input.unwrap_or_default(), output: output.unwrap_or_default() })
-    };
+    let read = |json: &[u8]| counts(scan::members(json).filter(|(key, _)| key == "usage").last()?.1);
     if !streamed {
         return read(body);
     }
     let frames = crate::surface::sse::events(body);
     frames.iter().rev().find_map(|frame| read(body.get(frame.data.first()?.clone())?))
+}
+
+/// Token counts of a `usage` object that is only looked at.
+fn counts(object: &[u8]) -> Option<Usage> {
+    let (mut input, mut output) = (None, None);
+    for (key, count) in scan::members(object) {
+        let count = std::str::from_utf8(count).ok().and_then(|count| count.parse().ok());
+        match key.as_ref() {
+            "prompt_tokens" => input = count,
+            "completion_tokens" => output = count,
+            _ => {}
+        }
+    }
+    (input.is_some() || output.is_some())
+        .then(|| Usage { input: input.unwrap_or_default(), output: output.unwrap_or_default() })
 }
 
 /// Sets token-by-token fields that described the old text to `null`.
@@ -113,13 +134,28 @@ pub(super) fn edit_finish(
     }
 }
 
-fn answer(position: usize, choice: &Node<'_>) -> Answer {
-    let members = choice.members();
-    let index = member(&members, "index").and_then(|index| index.value());
-    let silent = || Message { parts: Vec::new(), origin: Some(0), ..Message::text_of(Role::Assistant, "") };
-    Answer {
-        index: index.unwrap_or_else(|| u32::try_from(position).unwrap_or(u32::MAX)),
-        message: member(&members, "message").map_or_else(silent, |node| message::read(&node, 0)),
-        finish_reason: member(&members, "finish_reason").and_then(|v| v.string()).map(std::borrow::Cow::into_owned),
-    }
+/// Adds the choice that the text begins with; gives what follows it.
+fn answer<'a>(text: &'a [u8], answers: &mut Vec<Answer>) -> Option<&'a [u8]> {
+    let mut answer = Answer {
+        index: u32::try_from(answers.len()).unwrap_or(u32::MAX),
+        message: Message { parts: Vec::new(), origin: Some(0), ..Message::text_of(Role::Assistant, "") },
+        finish_reason: None,
+    };
+    let member = |key: Cow<'a, str>, rest: &'a [u8]| {
+        if key == "message" && rest.starts_with(b"{") {
+            let (message, after) = message::hear(rest, 0)?;
+            answer.message = message;
+            return Some(after);
+        }
+        let (value, after) = scan::skip(rest)?;
+        match key.as_ref() {
+            "index" => answer.index = serde_json::from_slice(value).unwrap_or(answer.index),
+            "finish_reason" => answer.finish_reason = scan::string(value).map(Cow::into_owned),
+            _ => {}
+        }
+        Some(after)
+    };
+    let after = if text.starts_with(b"{") { scan::object(text, member)? } else { scan::skip(text)?.1 };
+    answers.push(answer);
+    Some(after)
 }

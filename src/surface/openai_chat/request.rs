@@ -45,8 +45,8 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
         return Err(unreadable(EXPECTED, "the object does not end"));
     }
     let heard = heard.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
-    let Outline { prompts, names, first_user, said, quotes, .. } = heard;
-    Ok(Outline { prompts, names, first_user, said, quotes, ..outline })
+    let Outline { prompts, names, said, quotes, .. } = heard;
+    Ok(Outline { prompts, names, said, quotes, ..outline })
 }
 
 /// Takes the message that the text begins with into the outline; gives what follows it.
@@ -69,13 +69,9 @@ fn hear<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
     let role = fields::role(role.as_deref());
     outline.quotes.extend(calls.into_iter().flat_map(scan::elements).filter_map(|call| named(call, "id")));
     outline.quotes.extend(answers.clone());
-    match role {
-        Role::System | Role::Developer => {
-            outline.prompts.push(content.map(text_of).unwrap_or_default());
-            outline.names.extend(name.clone());
-        }
-        Role::User if outline.first_user.is_none() => outline.first_user = content.map(text_of),
-        _ => {}
+    if matches!(role, Role::System | Role::Developer) {
+        outline.prompts.push(content.map(text_of).unwrap_or_default());
+        outline.names.extend(name.clone());
     }
     outline.said.push(Said::raw(role, name, answers, content, calls));
     after

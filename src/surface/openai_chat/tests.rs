@@ -90,7 +90,7 @@ fn odd_request_bytes_survive_an_edit_elsewhere() {
     assert_eq!(std::str::from_utf8(&edited), Ok(expected.as_str()));
     let outline = OpenaiChat.outline(body).expect("an outline");
     assert_eq!(outline.prompt(), "a/b é");
-    assert_eq!(outline.first_user.as_deref(), Some("hi"));
+    assert_eq!(outline.first_user().as_deref(), Some("hi"));
 }
 
 #[test]
