@@ -70,7 +70,7 @@ fn columns<'a>(results: &'a Results, scenario: &'a Scenario) -> Vec<Column<'a>> 
         column("CPU µs/request", move |way| {
             proxied(way, || spread(results, name, way, |sample| sample.cpu_per_request))
         }),
-        column(if base == Way::Nginx { "÷ nginx" } else { "÷ unedited" }, move |way| {
+        column(if base == Way::Nginx { "÷ nginx" } else { "÷ Aegis" }, move |way| {
             proxied(way, || number(results.ratio(name, way, base, |sample| Some(sample.cpu_per_request)), 2))
         }),
         column("requests/s", move |way| {

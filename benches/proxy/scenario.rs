@@ -105,6 +105,20 @@ pub(crate) fn all() -> Vec<Scenario> {
             ..closed("edit32k", "requests of 32 kB, each edited by a plan, closed loop, 16 connections", to_edit, 16)
         },
         Scenario {
+            ways: &[Way::Aegis, Way::AegisInferring],
+            conversations: Some(20),
+            ..closed(
+                "lineage",
+                "4 agents, 30 steps over a growing history, 80 runs that no request names",
+                Shape::TEAM,
+                4,
+            )
+        },
+        Scenario {
+            ways: &[Way::Aegis, Way::AegisInferring],
+            ..closed("strangers", "requests of 2 kB that name no run and have nothing in common", Shape::SMALL, 16)
+        },
+        Scenario {
             ways: &[Way::Nginx, Way::Aegis],
             explicit: true,
             conversations: Some(100),

@@ -31,6 +31,9 @@ pub(crate) enum Way {
     /// The same with a plan that edits every request.
     #[value(skip)]
     AegisEditing,
+    /// Aegis, told of no run: lineage finds the run of each request.
+    #[value(skip)]
+    AegisInferring,
 }
 
 impl Way {
@@ -40,11 +43,12 @@ impl Way {
             Self::Nginx => "nginx",
             Self::Aegis => "Aegis",
             Self::AegisEditing => "Aegis, editing",
+            Self::AegisInferring => "Aegis, by lineage",
         }
     }
 
     pub(crate) fn is_aegis(self) -> bool {
-        matches!(self, Self::Aegis | Self::AegisEditing)
+        matches!(self, Self::Aegis | Self::AegisEditing | Self::AegisInferring)
     }
 }
 
@@ -85,7 +89,7 @@ impl Target {
         let tree = match way {
             Way::Direct => None,
             Way::Nginx => Some(nginx(site, port, &directory)?),
-            Way::Aegis | Way::AegisEditing => Some(aegis(site, port, &directory, way == Way::AegisEditing)?),
+            Way::Aegis | Way::AegisEditing | Way::AegisInferring => Some(aegis(site, port, &directory, way)?),
         };
         let mut target = Self { port, tree, directory, keep: true, started_in: Duration::ZERO };
         target.wait(start)?;
@@ -184,7 +188,7 @@ http {{
     start(Command::new("nginx").arg("-c").arg(&config).arg("-p").arg(directory), directory)
 }
 
-fn aegis(site: &Site, port: u16, directory: &Path, editing: bool) -> io::Result<Tree> {
+fn aegis(site: &Site, port: u16, directory: &Path, way: Way) -> io::Result<Tree> {
     let config = directory.join("aegis.toml");
     let roster = AGENTS
         .map(|agent| format!("[[agent]]\nname = \"{agent}\"\nsystem_contains = \"{}\"\n\n", introduction(agent)))
@@ -195,9 +199,11 @@ fn aegis(site: &Site, port: u16, directory: &Path, editing: bool) -> io::Result<
     command.arg("--upstream").arg(format!("http://127.0.0.1:{}", site.upstream));
     command.arg("--listen").arg(format!("127.0.0.1:{port}"));
     command.arg("--log-dir").arg(directory.join("logs")).arg("--config").arg(&config);
-    // Requests that name no run are this one's: what a hop costs, not what telling runs apart costs.
-    command.arg("--run").arg("bench");
-    if editing {
+    if way != Way::AegisInferring {
+        // Requests that name no run are this one's: what a hop costs, not what telling runs apart costs.
+        command.arg("--run").arg("bench");
+    }
+    if way == Way::AegisEditing {
         let plan = directory.join("plan.toml");
         fs::write(&plan, editing_plan())?;
         command.arg("--plan").arg(plan);

@@ -12,6 +12,8 @@ use crate::{
 
 /// How many clients leave at once.
 const CLIENTS: usize = 50;
+/// How often so many leave: two hundred in all, with the sockets that any machine allows.
+const WAVES: usize = 4;
 
 /// Connects clients that read up to `seen` and returns them, still connected.
 async fn waiting(lab: &Lab, seen: &'static [u8]) -> Vec<Client> {
@@ -31,13 +33,17 @@ async fn waiting(lab: &Lab, seen: &'static [u8]) -> Vec<Client> {
 async fn leave(script: Vec<Act>, seen: &'static [u8], cause: CloseCause) {
     let upstream = Scripted::always(script).await;
     let mut lab = Lab::before(upstream.address, Setup::default()).await;
-    let clients = waiting(&lab, seen).await;
-    until("every call reached the upstream", || upstream.count() == CLIENTS).await;
-    drop(clients);
-    until_within(Duration::from_secs(1), "the upstream is rid of them", || upstream.live.load(Ordering::SeqCst) == 0)
+    for wave in 1..=WAVES {
+        let clients = waiting(&lab, seen).await;
+        until("every call reached the upstream", || upstream.count() == wave * CLIENTS).await;
+        drop(clients);
+        until_within(Duration::from_secs(1), "the upstream is rid of them", || {
+            upstream.live.load(Ordering::SeqCst) == 0
+        })
         .await;
+    }
     assert_eq!(lab.drain().await, 0, "nothing is left to cut");
-    assert_eq!(lab.causes("r0"), vec![Some(cause); CLIENTS]);
+    assert_eq!(lab.causes("r0"), vec![Some(cause); WAVES * CLIENTS]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
