@@ -271,8 +271,8 @@ const ROSTER: &str = "aegis agents RUN_DIR --suggest proposes rules; with them, 
 
 /// A label whose agents are surely those that spoke; else why there is none.
 fn nameable(label: Label, cassette: &Cassette) -> Result<Label, NoLabel> {
-    let steps = label.errors.iter().map(|entry| entry.error.step);
-    steps.map(|step| recording::may_name(cassette.recording(), step)).collect::<Result<(), NoLabel>>()?;
+    let mut steps = label.errors.iter().map(|entry| entry.error.step);
+    steps.try_for_each(|step| recording::may_name(cassette.recording(), step))?;
     Ok(label)
 }
 

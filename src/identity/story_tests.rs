@@ -222,9 +222,13 @@ fn vectors_stay_with_their_agent_whatever_it_is_called_late() {
     story.answer(&second, &called("q1", "search", &json!({ "query": query }).to_string()));
     let vectors = story.arrive(&crate::surface::OpenaiEmbeddings, &json!({"model": "v", "input": [query]}));
     story.end(&vectors, None, false);
-    assert_eq!((&vectors.run, vectors.told.agent.as_str()), (&second.run, &*format!("{}/embedding", second.told.agent)));
+    assert_eq!(
+        (&vectors.run, vectors.told.agent.as_str()),
+        (&second.run, &*format!("{}/embedding", second.told.agent))
+    );
     let late = story.late();
-    let named: Vec<_> = late[&second.run].iter().filter_map(|step| step.agent.as_ref()).map(AgentName::as_str).collect();
+    let named: Vec<_> =
+        late[&second.run].iter().filter_map(|step| step.agent.as_ref()).map(AgentName::as_str).collect();
     assert_eq!(named, [first.told.agent.as_str(), &format!("{}/embedding", first.told.agent)]);
 }
 

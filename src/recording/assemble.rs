@@ -344,7 +344,8 @@ impl Assembly {
         let delivered = close.delivered.as_ref().map(|body| self.library.body(body)).transpose()?;
         let bodies = [&request, &reply, &delivered];
         let exact = !close.truncated && bodies.into_iter().flatten().all(|body| body.exact);
-        let request = request.filter(|_| self.steps.contains_key(&close.step)).map(|body| self.request(close.step, body));
+        let request =
+            request.filter(|_| self.steps.contains_key(&close.step)).map(|body| self.request(close.step, body));
         let step = self.steps.get_mut(&close.step).ok_or("it closes a step that was not opened")?;
         let is_it = |attempt: &&mut Attempt| attempt.attempt == close.attempt && attempt.cause.is_none();
         let attempt = step.attempts.iter_mut().rev().find(is_it).ok_or("it closes an exchange that is not open")?;

@@ -36,7 +36,8 @@ pub(super) fn number(steps: &mut [Step], request: impl Fn(usize, &Step) -> Bytes
         let key = (step.attribution.agent.clone(), step.attribution.instance);
         let stays = |before: &&Activation| !before.handed_over || before.step + 1 == at;
         let before = running.get(&key).filter(|before| !before.awaited.is_empty()).filter(stays);
-        let goes_on = before.filter(|before| surface.is_some_and(|surface| answers(surface, &request(at, step), &before.awaited)));
+        let goes_on = before
+            .filter(|before| surface.is_some_and(|surface| answers(surface, &request(at, step), &before.awaited)));
         step.turn = if let Some(before) = goes_on {
             before.turn
         } else {

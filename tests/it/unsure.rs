@@ -93,7 +93,8 @@ async fn the_late_pass_itself_withdraws_what_interleaved_runs_got_wrong() {
         ask(&lab, CHATS, &writer).await;
         ask(&lab, CHATS, &writer).await;
         for text in TIDES {
-            let critic = json!([{"role": "system", "content": "You criticise."}, task, {"role": "user", "content": text}]);
+            let critic =
+                json!([{"role": "system", "content": "You criticise."}, task, {"role": "user", "content": text}]);
             ask(&lab, CHATS, &critic).await;
         }
         let run = std::fs::read_dir(&lab.logs).expect("logs").flatten().next().expect("a run").file_name();
@@ -125,7 +126,8 @@ async fn the_late_pass_leaves_named_runs_alone() {
     assert!(lab.proxy.identity.late(&ids).is_empty());
 }
 
-const PROBLEM: &str = "Mia has 12 boxes with 8 pencils each. She gives away 12 pencils. How many pencils does she have left?";
+const PROBLEM: &str =
+    "Mia has 12 boxes with 8 pencils each. She gives away 12 pencils. How many pencils does she have left?";
 
 /// A trace finds a step in any recorded run; it makes a label only where the wire told surely whose step that is.
 #[tokio::test(flavor = "multi_thread")]
@@ -149,7 +151,8 @@ async fn a_trace_names_nobody_in_a_label_whom_the_wire_does_not_tell() {
         let correction = json!({"step": 1, "reply": other, "reason": "another result is wanted"}).to_string();
         std::fs::write(dir.path().join("fix.jsonl"), correction).expect("written");
         let run = runs[0].to_str().expect("text");
-        let arguments = ["trace", run, "--corrections", "fix.jsonl", "--check", "grep -q 'ANSWER: 94$'", "--samples", "2"];
+        let arguments =
+            ["trace", run, "--corrections", "fix.jsonl", "--check", "grep -q 'ANSWER: 94$'", "--samples", "2"];
         let program = ["--", AEGIS, "example", "pipeline", "--task", PROBLEM];
         let (code, _, talk) = verb(dir.path(), &[&arguments[..], &program].concat()).await;
         assert!(code == Some(0) && talk.contains("step 1") && talk.contains(expected), "{talk}");
