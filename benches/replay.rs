@@ -35,30 +35,44 @@ const GROWING: u32 = 1_200;
 /// A recording: its name, its steps, how many agents they are of, and the request of each.
 type Kind = (&'static str, u32, u32, fn(u32) -> Bytes);
 
+const KINDS: [Kind; 3] =
+    [("anew", STEPS, 10, anew), ("growing", GROWING, 1, growing), ("the same", STEPS, 1, |_| anew(0))];
+
+/// Each kind in a process of its own, so that memory is that kind's.
 fn main() {
-    let kinds: [Kind; 3] =
-        [("anew", STEPS, 10, anew), ("growing", GROWING, 1, growing), ("the same", STEPS, 1, |_| anew(0))];
-    println!("requests   steps   MB asked   opened    calls/s   p50        p99        memory before → peak, MB");
-    for kind @ (name, steps, _, request) in kinds {
-        let dir = tempfile::tempdir().expect("a directory");
-        let asked: usize = (0..steps).map(|step| request(step).len()).sum();
-        record(dir.path(), kind);
-        let before = forget_peak();
-        let began = Instant::now();
-        let cassette = Arc::new(Cassette::open(&dir.path().join("long")).expect("a cassette"));
-        let opened = began.elapsed();
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-        let (took, mut each) = runtime.block_on(replay(dir.path(), cassette, kind));
-        each.sort_unstable();
-        let at = |percent: usize| each[(each.len() - 1) * percent / 100];
-        let rate = f64::from(steps) / took.as_secs_f64();
-        let (p50, p99) = (format!("{:.1?}", at(50)), format!("{:.1?}", at(99)));
-        let (asked, opened) = (asked >> 20, format!("{opened:.1?}"));
-        println!(
-            "{name:<9} {steps:>6} {asked:>10}   {opened:<8} {rate:>8.0}   {p50:<9}  {p99:<9}  {before} → {}",
-            memory("VmHWM:")
-        );
+    let asked: Vec<String> = std::env::args().collect();
+    if let Some(kind) = KINDS.into_iter().find(|(name, ..)| asked.iter().any(|asked| asked == name)) {
+        return measure(kind);
     }
+    println!("requests   steps   MB asked   opened    calls/s   p50        p99        memory before → peak, MB");
+    for (name, ..) in KINDS {
+        let own = std::env::current_exe().expect("this program");
+        assert!(std::process::Command::new(own).arg(name).status().expect("it runs").success(), "{name}");
+    }
+}
+
+fn measure(kind: Kind) {
+    let (name, steps, _, request) = kind;
+    let dir = tempfile::tempdir().expect("a directory");
+    let asked: usize = (0..steps).map(|step| request(step).len()).sum();
+    record(dir.path(), kind);
+    let before = forget_peak();
+    let began = Instant::now();
+    let cassette = Arc::new(Cassette::open(&dir.path().join("long")).expect("a cassette"));
+    let opened = began.elapsed();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let (took, mut each) = runtime.block_on(replay(dir.path(), cassette, kind));
+    each.sort_unstable();
+    let at = |percent: usize| format!("{:.1?}", each[(each.len() - 1) * percent / 100]);
+    let rate = f64::from(steps) / took.as_secs_f64();
+    println!(
+        "{name:<9} {steps:>6} {:>10}   {:<8} {rate:>8.0}   {:<9}  {:<9}  {before} → {}",
+        asked >> 20,
+        format!("{opened:.1?}"),
+        at(50),
+        at(99),
+        memory("VmHWM:")
+    );
 }
 
 /// A request of ten agents in turn: a conversation that grows by a turn of 400 bytes, for `TURNS` turns.

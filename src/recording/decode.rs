@@ -37,6 +37,11 @@ const WHOLE: usize = 64;
 /// Bytes of them, at most; a single body may be longer.
 const WHOLE_BYTES: usize = 8 << 20;
 
+/// How many bodies one may grow from, each from the one before, without being held whole: so many, and one more for each
+/// so many bytes of it. To put a body together then costs no more than to read it.
+const DEEPEST: usize = 32;
+const BYTES_A_LEVEL: usize = 256;
+
 /// The texts and bodies of a log, as far as it is read.
 #[derive(Debug)]
 pub(super) struct Library {
@@ -60,6 +65,8 @@ struct Kept {
     middle: Bytes,
     shared_end: usize,
     len: usize,
+    /// How many bodies it grows from, each from the one before.
+    depth: usize,
     exact: bool,
     frames: Vec<(u64, u64)>,
 }
@@ -176,7 +183,12 @@ impl Library {
         let exact = record.redacted.is_empty() && record.cut_from.is_none();
         let body = Body { hash: Some(record.hash), bytes: bytes.clone(), exact, frames: frames.clone() };
         let parent = record.parent.filter(|_| shared + shared_end > 0);
-        let kept = Kept { parent, shared, middle, shared_end, len, exact, frames };
+        let depth = parent.and_then(|parent| self.bodies.get(parent).ok()).map_or(0, |parent| parent.depth + 1);
+        let kept = if depth > DEEPEST + len / BYTES_A_LEVEL {
+            Kept { parent: None, shared: 0, middle: bytes.clone(), shared_end: 0, len, depth: 0, exact, frames }
+        } else {
+            Kept { parent, shared, middle, shared_end, len, depth, exact, frames }
+        };
         self.bodies.0.entry(record.hash).or_insert(kept);
         self.hold(record.hash, bytes);
         Ok(body)

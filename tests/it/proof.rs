@@ -9,8 +9,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use aegis::{
     attribution::{
-        Bench, Budget, Corrections, Decisive, Finding, LabelRule, Order, Share, StepFinding, Trace, TraceSettings,
-        Watch, false_blame, label_of, power,
+        Bench, Budget, Corrections, Decisive, Finding, LabelRule, Order, Origin, Share, StepFinding, Trace,
+        TraceSettings, Watch, false_blame, label_of, power,
     },
     identity::Identity,
     plan,
@@ -18,7 +18,7 @@ use aegis::{
     recording::Settings,
     replay::Cassette,
     simulator::Simulator,
-    trajectory::{RunId, Verdict},
+    trajectory::{RunId, Trajectory, Verdict},
 };
 
 use self::systems::{Noisy, Topology};
@@ -272,6 +272,11 @@ async fn a_clean_twin_corrects_and_both_rules_name_their_step() {
     let corrections = Corrections::from_twin(&cassette, &twin);
     let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
     assert_eq!(steps, [2, 4], "what the twin said too is left out: {:?}", corrections.left_out);
+    // A twin that ended earlier: what it does not have can be asked once more.
+    let short = Trajectory { steps: twin.steps[..4].to_vec(), ..twin.clone() };
+    let mended = Corrections::from_twin(&cassette, &short).or_redrawn(&cassette.recording().trajectory);
+    let sources: Vec<_> = [2, 4].map(|step| mended.by_step[&step].source).to_vec();
+    assert_eq!(sources, [Origin::Twin, Origin::Redraw], "{:?}", mended.left_out);
     let trace = Trace::new(Arc::clone(&bench), Arc::clone(&cassette), corrections.clone(), settings(Order::Scan, 1, 3));
     let finding = trace.run(&Silent).await.expect("traced");
     let label = |rule| label_of(&finding, rule).expect("a label");
