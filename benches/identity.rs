@@ -4,7 +4,9 @@
 //!
 //! The exchange is the whole proxy in this process, over real sockets, recording on, before an upstream that answers at
 //! once; its CPU is the process's without the client's thread. Identity's own cost is measured on the same requests, in
-//! a run that knows them as a run would: reading the outline, naming the agent, taking in the answer.
+//! a run that knows them as a run would: reading the outline, placing the request in a run, naming the agent, taking in
+//! the answer. Three kinds of request: one that names run and agent, one that names its run (as below `aegis run`), one
+//! that names nothing (lineage).
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
@@ -21,7 +23,7 @@ use std::{
 };
 
 use aegis::{
-    identity::{Identity, Speakers},
+    identity::{Envelope, Identity, Speakers},
     proxy::{
         Limits, Proxy, RunTemplate, Runs, serve,
         upstream::{Answering, ReceivedBody, SentBody, Upstream},
@@ -89,13 +91,28 @@ fn micros(clock: ClockId) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
+/// What a request says of itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Agent,
+    Run,
+    Nothing,
+}
+
+/// Each kind, with its path and what it is called here.
+const KINDS: [(Names, &str, &str); 3] = [
+    (Names::Agent, "/r/bench/a/writer", "run, agent"),
+    (Names::Run, "/r/bench", "run"),
+    (Names::Nothing, "", "nothing"),
+];
+
 /// CPU of one exchange in microseconds, without the client's.
-fn exchange(address: SocketAddr, size: usize, rounds: usize) -> f64 {
+fn exchange(address: SocketAddr, prefix: &str, size: usize, rounds: usize) -> f64 {
     let requests: Vec<Vec<u8>> = (0..rounds)
         .map(|round| {
             let body = body(size, round);
             let head = format!(
-                "POST /r/bench/v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {}\r\n\r\n",
+                "POST {prefix}/v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {}\r\n\r\n",
                 body.len()
             );
             [head.into_bytes(), body.into_bytes()].concat()
@@ -129,30 +146,48 @@ fn exchange(address: SocketAddr, size: usize, rounds: usize) -> f64 {
     (micros(process) - micros(own) - before) / rounds
 }
 
-/// CPU of identity's part of one exchange: outline, name, taking in the answer.
-fn identity(size: usize, rounds: usize) -> (f64, f64, f64) {
-    let (rules, mut speakers) = (Identity::default(), Speakers::default());
+fn rules(names: Names) -> Identity {
+    Identity { lineage: (names == Names::Nothing).then(Arc::default), ..Identity::default() }
+}
+
+/// CPU of identity's part of one exchange: outline, run and name, taking in the answer. An agent that is named needs
+/// no outline; its answers are taken in all the same.
+fn identity(names: Names, size: usize, rounds: usize) -> [f64; 3] {
+    let (rules, mut speakers) = (rules(names), Speakers::default());
+    let envelope = Envelope {
+        path_agent: (names == Names::Agent).then_some("writer"),
+        path_run: None,
+        header_agent: None,
+        header_run: None,
+        key: None,
+    };
     let answer = reply();
-    let (mut outlining, mut naming, mut hearing) = (0.0, 0.0, 0.0);
+    let mut parts = [0.0; 3];
     let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
     for round in 0..rounds {
         let body = body(size, round);
         let hash = u128::try_from(round).expect("small");
-        let start = micros(clock);
-        let outline = OpenaiChat.outline(body.as_bytes()).expect("a request");
-        let read = micros(clock);
-        let told = speakers.attribute(&rules, Some(&outline), None, hash, false);
-        let named = micros(clock);
+        let mut marks = [micros(clock); 4];
+        let declared = rules.declared(&envelope).expect("a name");
+        let outline = declared.is_none().then(|| OpenaiChat.outline(body.as_bytes()).expect("a request"));
+        marks[1] = micros(clock);
+        let placed = rules.place(outline.as_ref(), hash, || RunId::parse("bench").expect("an id"));
+        let told = speakers.attribute(&rules, outline.as_ref(), declared, hash, false);
+        if let Some((_, _, track)) = &placed {
+            track.opened(u32::try_from(round).expect("small"), 0, &told);
+        }
+        marks[2] = micros(clock);
         let heard = OpenaiChat.read_reply(answer.as_bytes()).expect("a reply");
         speakers.ended(&told, hash, Some(&heard), false);
-        let ended = micros(clock);
-        outlining += read - start;
-        naming += named - read;
-        hearing += ended - named;
+        if let Some((_, _, track)) = &placed {
+            track.ended(Some(&heard), false);
+        }
+        marks[3] = micros(clock);
+        parts.iter_mut().zip(marks.windows(2)).for_each(|(part, pair)| *part += pair[1] - pair[0]);
     }
     #[expect(clippy::cast_precision_loss, reason = "some thousand rounds")]
     let rounds = rounds as f64;
-    (outlining / rounds, naming / rounds, hearing / rounds)
+    parts.map(|part| part / rounds)
 }
 
 fn main() {
@@ -162,32 +197,36 @@ fn main() {
     let directory = tempfile::tempdir().expect("a directory");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    println!("size   exchange   outline   name   answer   identity/exchange   (CPU, us)");
-    for size in [2 << 10, 32 << 10] {
-        let upstream: Arc<dyn Upstream> = Arc::new(Fixed(reply()));
-        let template = RunTemplate {
-            log_dir: directory.path().join(size.to_string()),
-            recording: Settings::default(),
-            plan: None,
-            upstream: "fixed".to_owned(),
-        };
-        let proxy = Arc::new(Proxy {
-            identity: Identity::default(),
-            upstream,
-            runs: Runs::new(template),
-            default_run: RunId::parse("bench").ok(),
-            routes: Vec::new(),
-            allowed_hosts: Vec::new(),
-            limits: Limits::default(),
-        });
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let server = runtime.spawn(async move { serve(proxy, listener, std::future::pending()).await });
-        exchange(address, size, ROUNDS / 10);
-        let whole = exchange(address, size, ROUNDS);
-        server.abort();
-        let (outline, name, answer) = identity(size, ROUNDS);
-        let share = (outline + name + answer) / whole * 100.0;
-        println!("{size:5}  {whole:8.1}  {outline:8.1}  {name:5.1}  {answer:7.1}  {share:17.1} %");
+    println!("names        size   exchange   outline    name   answer   identity/exchange   (CPU, us)");
+    for (names, prefix, called) in KINDS {
+        for size in [2 << 10, 32 << 10] {
+            let upstream: Arc<dyn Upstream> = Arc::new(Fixed(reply()));
+            let template = RunTemplate {
+                log_dir: directory.path().join(format!("{called} {size}")),
+                recording: Settings::default(),
+                plan: None,
+                upstream: "fixed".to_owned(),
+            };
+            let proxy = Arc::new(Proxy {
+                identity: rules(names),
+                upstream,
+                runs: Runs::new(template),
+                default_run: None,
+                routes: Vec::new(),
+                allowed_hosts: Vec::new(),
+                limits: Limits::default(),
+            });
+            let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
+            let address = listener.local_addr().expect("an address");
+            let server = runtime.spawn(async move { serve(proxy, listener, std::future::pending()).await });
+            exchange(address, prefix, size, ROUNDS / 10);
+            let whole = exchange(address, prefix, size, ROUNDS);
+            server.abort();
+            let [outline, name, answer] = identity(names, size, ROUNDS);
+            let share = (outline + name + answer) / whole * 100.0;
+            println!(
+                "{called:<11} {size:5}   {whole:8.1}   {outline:7.1}   {name:5.1}   {answer:6.1}   {share:15.1} %"
+            );
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Strict replay of a long recording: `cargo bench --bench replay`. A run of 10,000 steps is recorded, opened as a
-//! cassette and asked for over one kept-alive connection, in its order; every reply is compared.
+//! cassette and asked for over one kept-alive connection, in its order; every reply is compared. Three recordings: agents
+//! whose conversations begin anew now and then, one agent whose conversation only grows, and one request again and again.
+//! Memory is the most that this process held since the recording was made, the client's and the new recording's included.
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a measurement talks, and stops where it cannot measure")]
 #![expect(clippy::indexing_slicing, reason = "a measurement that cannot read a reply stops")]
@@ -23,38 +25,70 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Steps of the recording, of ten agents.
+/// Steps of a recording, of ten agents.
 const STEPS: u32 = 10_000;
 /// Turns after which an agent's conversation starts anew.
 const TURNS: u32 = 20;
+/// Steps of the recording whose one conversation grows: its requests take 300 MB.
+const GROWING: u32 = 1_200;
 
+/// A recording: its name, its steps, how many agents they are of, and the request of each.
+type Kind = (&'static str, u32, u32, fn(u32) -> Bytes);
+
+const KINDS: [Kind; 3] =
+    [("anew", STEPS, 10, anew), ("growing", GROWING, 1, growing), ("the same", STEPS, 1, |_| anew(0))];
+
+/// Each kind in a process of its own, so that memory is that kind's.
 fn main() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let requests: Vec<Bytes> = (0..STEPS).map(request).collect();
-    let size: usize = requests.iter().map(Bytes::len).sum();
-    let began = Instant::now();
-    record(dir.path(), &requests);
-    println!("recorded   {STEPS} steps, {} MB of requests, in {:.1?}", size >> 20, began.elapsed());
-    println!("memory     {} MB", peak_memory());
-    let began = Instant::now();
-    let cassette = Arc::new(Cassette::open(&dir.path().join("long")).expect("a cassette"));
-    println!("opened     in {:.1?}, peak memory {} MB", began.elapsed(), peak_memory());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let (took, mut each) = runtime.block_on(replay(dir.path(), cassette, &requests));
-    each.sort_unstable();
-    let at = |percent: usize| each[(each.len() - 1) * percent / 100];
-    println!("replayed   {:.0} calls/s over one connection", f64::from(STEPS) / took.as_secs_f64());
-    println!("delay      p50 {:.1?}  p99 {:.1?}", at(50), at(99));
-    println!("memory     peak {} MB", peak_memory());
+    let asked: Vec<String> = std::env::args().collect();
+    if let Some(kind) = KINDS.into_iter().find(|(name, ..)| asked.iter().any(|asked| asked == name)) {
+        return measure(kind);
+    }
+    println!("requests   steps   MB asked   opened    calls/s   p50        p99        memory before → peak, MB");
+    for (name, ..) in KINDS {
+        let own = std::env::current_exe().expect("this program");
+        assert!(std::process::Command::new(own).arg(name).status().expect("it runs").success(), "{name}");
+    }
 }
 
-/// The request of a step: a conversation that grows by a turn of 400 bytes, for `TURNS` turns.
-fn request(step: u32) -> Bytes {
+fn measure(kind: Kind) {
+    let (name, steps, _, request) = kind;
+    let dir = tempfile::tempdir().expect("a directory");
+    let asked: usize = (0..steps).map(|step| request(step).len()).sum();
+    record(dir.path(), kind);
+    let before = forget_peak();
+    let began = Instant::now();
+    let cassette = Arc::new(Cassette::open(&dir.path().join("long")).expect("a cassette"));
+    let opened = began.elapsed();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let (took, mut each) = runtime.block_on(replay(dir.path(), cassette, kind));
+    each.sort_unstable();
+    let at = |percent: usize| format!("{:.1?}", each[(each.len() - 1) * percent / 100]);
+    let rate = f64::from(steps) / took.as_secs_f64();
+    println!(
+        "{name:<9} {steps:>6} {:>10}   {:<8} {rate:>8.0}   {:<9}  {:<9}  {before} → {}",
+        asked >> 20,
+        format!("{opened:.1?}"),
+        at(50),
+        at(99),
+        memory("VmHWM:")
+    );
+}
+
+/// A request of ten agents in turn: a conversation that grows by a turn of 400 bytes, for `TURNS` turns.
+fn anew(step: u32) -> Bytes {
     let (agent, turn) = (step % 10, step / 10 % TURNS);
-    let chapter = step / 10 / TURNS;
+    conversation(&format!("agent {agent} chapter {}", step / 10 / TURNS), turn)
+}
+
+/// A request of one conversation that never ends.
+fn growing(step: u32) -> Bytes {
+    conversation("agent 0", step)
+}
+
+fn conversation(whose: &str, turn: u32) -> Bytes {
     let said = (0..=turn).map(|turn| {
-        let words = format!("agent {agent} chapter {chapter} turn {turn} {}", "and so on it goes ".repeat(20));
-        serde_json::json!({"role": "user", "content": words})
+        serde_json::json!({"role": "user", "content": format!("{whose} turn {turn} {}", "and so on it goes ".repeat(20))})
     });
     let messages: Vec<_> = said.collect();
     Bytes::from(serde_json::json!({"model": "m", "messages": messages}).to_string())
@@ -69,13 +103,14 @@ fn reply(step: u32) -> Bytes {
     )
 }
 
-fn record(logs: &Path, requests: &[Bytes]) {
+fn record(logs: &Path, (_, steps, agents, request): Kind) {
     let settings = Settings::default();
     let manifest = Manifest::new(RunId::parse("long").expect("an id"), "http://upstream", settings.clock.wall());
     let recorder = Recorder::create(logs, manifest, &settings).expect("creates");
-    for (step, request) in (0..).zip(requests) {
+    for step in 0..steps {
+        let request = request(step);
         let attribution = Attribution {
-            agent: AgentName::parse(&format!("agent{}", step % 10)).expect("a name"),
+            agent: AgentName::parse(&format!("agent{}", step % agents)).expect("a name"),
             instance: 0,
             source: Source::Path,
             evidence: "path /a/".to_owned(),
@@ -84,7 +119,7 @@ fn record(logs: &Path, requests: &[Bytes]) {
         };
         let opened = recorder.open(Open {
             step,
-            call: step / 10,
+            call: step / agents,
             attempt: 0,
             attribution: &attribution,
             overlapping: false,
@@ -93,7 +128,7 @@ fn record(logs: &Path, requests: &[Bytes]) {
             method: "POST",
             path: "/v1/chat/completions",
             headers: &[],
-            body: Some(request),
+            body: Some(&request),
             body_hash: None,
             at_us: u64::from(step) * 1000,
             wall: settings.clock.wall(),
@@ -120,7 +155,8 @@ fn record(logs: &Path, requests: &[Bytes]) {
 }
 
 /// Asks for every step; says how long all took, and each.
-async fn replay(logs: &Path, cassette: Arc<Cassette>, requests: &[Bytes]) -> (Duration, Vec<Duration>) {
+async fn replay(logs: &Path, cassette: Arc<Cassette>, kind: Kind) -> (Duration, Vec<Duration>) {
+    let (_, steps, agents, request) = kind;
     let replayed = Arc::new(Replayed::new(cassette));
     let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
     let run = RunId::parse("again").expect("an id");
@@ -145,25 +181,24 @@ async fn replay(logs: &Path, cassette: Arc<Cassette>, requests: &[Bytes]) -> (Du
     let server = tokio::spawn(serve(proxy, listener, std::future::pending()));
     let mut connection = TcpStream::connect(address).await.expect("connects");
     connection.set_nodelay(true).expect("set");
-    let mut each = Vec::with_capacity(requests.len());
-    let began = Instant::now();
-    for (step, body) in (0..).zip(requests) {
+    let mut each = Vec::new();
+    for step in 0..steps {
+        let body = request(step);
         let asked = Instant::now();
         let head = format!(
             "POST /a/agent{}/v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            step % 10,
+            step % agents,
             body.len()
         );
-        connection.write_all(&[head.as_bytes(), body].concat()).await.expect("sent");
+        connection.write_all(&[head.as_bytes(), &body[..]].concat()).await.expect("sent");
         let got = read_reply(&mut connection).await;
         each.push(asked.elapsed());
         assert!(got == reply(step), "step {step}: {}", String::from_utf8_lossy(&got));
     }
-    let took = began.elapsed();
     server.abort();
     let report = replayed.report();
     assert!(report.missed.is_empty() && report.unused.is_empty(), "every step was served");
-    (took, each)
+    (each.iter().sum(), each)
 }
 
 /// The body of the next reply on a connection.
@@ -184,9 +219,15 @@ async fn read_reply(connection: &mut TcpStream) -> Vec<u8> {
     }
 }
 
-/// The most memory that this process ever held, in MB.
-fn peak_memory() -> u64 {
+/// Forgets the most memory that this process ever held; what it holds now, in MB.
+fn forget_peak() -> u64 {
+    std::fs::write("/proc/self/clear_refs", "5").expect("Linux forgets the peak");
+    memory("VmRSS:")
+}
+
+/// A figure of this process in MB.
+fn memory(figure: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the figure");
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)).expect("the figure");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
 }

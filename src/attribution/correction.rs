@@ -9,6 +9,9 @@ use crate::{
     trajectory::{FailureMode, Step, StepIndex, Trajectory},
 };
 
+/// Why a twin does not correct a step that it does not have.
+const ABSENT: &str = "the twin has no such call";
+
 /// A correction of one step.
 #[derive(Debug, Clone)]
 pub struct Correction {
@@ -140,7 +143,7 @@ impl Corrections {
             let theirs = comparison.twin_of(step.step);
             let theirs = theirs.and_then(|place| twin.steps.iter().find(|step| step.step == place.step));
             let Some(theirs) = theirs else {
-                corrections.left_out.insert(step.step, "the twin has no such call".to_owned());
+                corrections.left_out.insert(step.step, ABSENT.to_owned());
                 continue;
             };
             match as_answered_by(step, theirs) {
@@ -167,6 +170,18 @@ impl Corrections {
             corrections.add(step, Correction::of(AtFork::Live, Origin::Redraw, String::new()));
         }
         corrections
+    }
+
+    /// The same, where the steps that a twin has no call for are asked once more.
+    #[must_use]
+    pub fn or_redrawn(mut self, run: &Trajectory) -> Self {
+        for step in &run.steps {
+            if self.left_out.get(&step.step).is_some_and(|why| why == ABSENT) {
+                self.left_out.remove(&step.step);
+                self.by_step.insert(step.step, Correction::of(AtFork::Live, Origin::Redraw, ABSENT.to_owned()));
+            }
+        }
+        self
     }
 
     /// Takes a correction in. One that says what the step said anyway is no correction.

@@ -39,17 +39,16 @@ pub fn difference(treated: Share, null: Share) -> (f64, Interval) {
 /// The highest probability with which a step without any effect is blamed, when both arms have `samples` samples:
 /// exact, over all rates that the two arms could share (in steps of a hundredth).
 pub fn false_blame(samples: u32) -> f64 {
-    let blamed: Vec<(u32, u32)> = (0..=samples)
-        .flat_map(|treated| (0..=samples).map(move |null| (treated, null)))
-        .filter(|(treated, null)| {
-            let share = |successes: &u32| Share { successes: *successes, samples };
-            difference(share(treated), share(null)).1.low > 0.0
-        })
-        .collect();
-    let at = |rate: f64| -> f64 {
-        blamed.iter().map(|(treated, null)| binomial(samples, *treated, rate) * binomial(samples, *null, rate)).sum()
-    };
+    let at = |rate: f64| power(samples, rate, rate);
     (0..=100).map(|percent| at(f64::from(percent) / 100.0)).fold(0.0, f64::max)
+}
+
+/// The probability with which a step is blamed, when both arms have `samples` samples and succeed at these rates: exact.
+pub fn power(samples: u32, treated: f64, null: f64) -> f64 {
+    let all = (0..=samples).flat_map(|treated| (0..=samples).map(move |null| (treated, null)));
+    let share = |successes| Share { successes, samples };
+    let blamed = all.filter(|(treated, null)| difference(share(*treated), share(*null)).1.low > 0.0);
+    blamed.map(|(of, none)| binomial(samples, of, treated) * binomial(samples, none, null)).sum()
 }
 
 /// The probability of exactly `successes` of `samples`.
@@ -77,6 +76,17 @@ mod tests {
         let (_, interval) = difference(share(9, 10), share(3, 10));
         assert!((interval.low - 0.1705).abs() < 5e-5 && (interval.high - 0.8090).abs() < 5e-5, "{interval:?}");
         assert_eq!(share(0, 0).wilson(), Interval { low: 0.0, high: 1.0 });
+    }
+
+    #[test]
+    fn a_step_with_effect_is_blamed_as_often_as_the_arms_can_tell() {
+        // Three of three against none of three is all that blames at 3 samples; at 5, three of five and none are enough.
+        for (samples, treated, null, expected) in
+            [(3, 1.0, 0.0, 1.0), (3, 0.5, 0.0, 0.125), (5, 0.5, 0.0, 0.5), (3, 1.0, 1.0, 0.0), (1, 1.0, 0.0, 0.0)]
+        {
+            let found = power(samples, treated, null);
+            assert!((found - expected).abs() < 1e-9, "{samples} {treated} {null}: {found}");
+        }
     }
 
     #[test]

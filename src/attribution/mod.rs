@@ -24,7 +24,7 @@ pub use budget::{Budget, Spent};
 pub use correction::{Correction, CorrectionError, Corrections, Origin};
 pub use counterfactual::Trace;
 pub use finding::{AgentFinding, Arm, Decisive, Doubt, Finding, LabelRule, StepFinding};
-pub use interval::{Interval, Share, difference, false_blame};
+pub use interval::{Interval, Share, difference, false_blame, power};
 pub use label::label_of;
 pub use settings::{Order, TraceSettings, Watch};
 pub use trial::{Bench, Command, Executing, Sample, System, TrialError, Tried};

@@ -121,7 +121,7 @@ impl Arm {
 
 /// Where a cell leaves the record of its reference.
 fn fork(cell: &Cell, cassette: &Cassette) -> Option<ForkPoint> {
-    let last = || cassette.recording().trajectory.steps.last().map(|step: &Step| step.step);
+    let last = || cassette.bare_steps().last().map(|step: &Step| step.step);
     match &cell.kind {
         Kind::Clean { .. } => None,
         Kind::Injected { aimed, .. } => ForkPoint::of_plan(cassette, &aimed.plan, &cell.run),

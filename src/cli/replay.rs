@@ -69,7 +69,7 @@ impl MatchArgs {
     pub(super) fn open(&self, dir: &std::path::Path) -> Result<Arc<Cassette>, Failure> {
         let rules = settings::rules(self.rules.as_deref())?;
         let cassette = Cassette::open(dir)?.with_rules(rules);
-        if cassette.recording().trajectory.steps.is_empty() {
+        if cassette.bare_steps().is_empty() {
             let error = format!("`{}` holds no step: there is nothing to replay", dir.display());
             return Err(Failure::new(Exit::Usage, error).hint("aegis show RUN_DIR says what became of it"));
         }
@@ -162,7 +162,7 @@ async fn conduct(
 
 /// Says what came of it, on standard error.
 fn talk(cassette: &Cassette, report: &Report, explain: bool) {
-    let steps = &cassette.recording().trajectory.steps;
+    let steps = cassette.bare_steps();
     let fits = [
         (Fit::Bytes, "by bytes"),
         (Fit::Canonical, "by canonical form"),
@@ -215,7 +215,7 @@ fn finish(id: &RunId, cassette: &Cassette, report: &Report, ending: Option<Endin
         report.served.len(),
         report.missed.len(),
         report.unused.len(),
-        cassette.recording().trajectory.steps.len()
+        cassette.bare_steps().len()
     );
-    Finished { exit, summary, data: json!({"run": id, "record": cassette.recording().manifest.run, "report": report}) }
+    Finished { exit, summary, data: json!({"run": id, "record": cassette.run(), "report": report}) }
 }

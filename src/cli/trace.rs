@@ -27,7 +27,7 @@ use crate::{
     proxy::Proxy,
     recording,
     replay::Cassette,
-    trajectory::Verdict,
+    trajectory::{Label, NoLabel, Verdict},
 };
 
 /// Options of `trace`.
@@ -76,16 +76,17 @@ pub(super) struct TraceArgs {
 
 /// Where corrections come from.
 #[derive(Debug, Clone, Args)]
-#[group(required = true, multiple = false)]
+#[group(required = true, multiple = true)]
 struct SourceArgs {
     /// JSON lines: {"step": N, "reply": "…", "reason": "…"}.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["twin", "redraw", "analyzer"])]
     corrections: Option<PathBuf>,
-    /// A recorded run of the same task that succeeded: each step is corrected with its twin's reply.
-    #[arg(long, value_name = "RUN_DIR")]
+    /// A recorded run of the same task that succeeded: each step is corrected with its twin's reply. With --redraw,
+    /// steps that it has no call for are asked once more.
+    #[arg(long, value_name = "RUN_DIR", conflicts_with = "analyzer")]
     twin: Option<PathBuf>,
     /// Ask the live model once more at each step: finds an error that chance made, never one that it makes again.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "analyzer")]
     redraw: bool,
     /// Ask an analyzer model for a correction of each step: http://…, https://… or `simulator`. Its questions and
     /// answers are recorded as a run of their own.
@@ -138,17 +139,21 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     let known = known(&arguments.source, &cassette)?;
     let analyzer = analyzer(arguments, &cassette)?;
     let (proxy, _) = live(&arguments.proxy, &cassette).proxy(None)?;
-    let finding = settings::block_on(conduct(Arc::new(proxy), cassette, (known, analyzer), arguments, global))??;
+    let traced = conduct(Arc::new(proxy), Arc::clone(&cassette), (known, analyzer), arguments, global);
+    let finding = settings::block_on(traced)??;
     write(&finding, &arguments.dir)?;
     if global.format == Format::Text {
         let written = table::write(&finding, &mut std::io::stdout().lock());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let label = label(&finding, arguments)?;
-    if let (Some(entry), Some(truth)) = (entry, label_of(&finding, arguments.label)) {
+    let truth = label_of(&finding, arguments.label).map(|label| nameable(label, &cassette));
+    let label = label(truth.as_ref(), arguments)?;
+    if let (Some(entry), Some(truth)) = (entry, truth) {
+        let unnamed = |why| Failure::new(Exit::Finding, format!("the run is not added to the dataset: {why}"));
+        let truth = truth.map_err(|why| unnamed(why).hint(ROSTER))?;
         entry.add(&arguments.dir, truth, arguments.source.twin.as_deref())?;
     }
-    Ok(finish(&finding, label))
+    Ok(finish(&finding, &label))
 }
 
 /// A run that did not fail has no decisive error.
@@ -170,7 +175,8 @@ fn known(source: &SourceArgs, cassette: &Cassette) -> Result<Corrections, Failur
         return read.map_err(|error| Failure::new(Exit::Usage, error));
     }
     if let Some(twin) = &source.twin {
-        return Ok(Corrections::from_twin(cassette, &recording::read(twin)?.trajectory));
+        let corrections = Corrections::from_twin(cassette, &recording::read(twin)?.trajectory);
+        return Ok(if source.redraw { corrections.or_redrawn(run) } else { corrections });
     }
     Ok(if source.redraw { Corrections::redrawn(run) } else { Corrections::default() })
 }
@@ -260,14 +266,29 @@ fn write(finding: &Finding, dir: &Path) -> Result<(), Failure> {
     written.map_err(|error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display())))
 }
 
+/// How a step gets a name that a label may use.
+const ROSTER: &str = "aegis agents RUN_DIR --suggest proposes rules; with them, record the program once more";
+
+/// A label whose agents are surely those that spoke; else why there is none.
+fn nameable(label: Label, cassette: &Cassette) -> Result<Label, NoLabel> {
+    let mut steps = label.errors.iter().map(|entry| entry.error.step);
+    steps.try_for_each(|step| recording::may_name(cassette.recording(), step))?;
+    Ok(label)
+}
+
 /// Writes the label, where the run has none; says what became of it.
-fn label(finding: &Finding, arguments: &TraceArgs) -> Result<&'static str, Failure> {
+fn label(truth: Option<&Result<Label, NoLabel>>, arguments: &TraceArgs) -> Result<String, Failure> {
     if recording::read_label(&arguments.dir)?.is_some() {
-        return Ok("label kept");
+        return Ok("label kept".to_owned());
     }
-    let Some(label) = label_of(finding, arguments.label) else { return Ok("no label") };
-    recording::write_label(&arguments.dir, &label)?;
-    Ok("label verified")
+    match truth {
+        None => Ok("no label".to_owned()),
+        Some(Err(why)) => Ok(format!("no label: {why}; {ROSTER}")),
+        Some(Ok(label)) => {
+            recording::write_label(&arguments.dir, label)?;
+            Ok("label verified".to_owned())
+        }
+    }
 }
 
 fn finish(finding: &Finding, label: &str) -> Finished {

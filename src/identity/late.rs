@@ -252,9 +252,13 @@ fn names(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentNa
         templates.learn(seen.map(|((exchange, _), (_, name))| (&exchange.looks, name.clone())).collect());
     }
     let mut named: Vec<AgentName> = Vec::with_capacity(exchanges.len());
+    // What those are called late who were called something on arrival, run by run.
+    let mut renamed: HashMap<(&RunId, &AgentName), AgentName> = HashMap::new();
     for (exchange, (_, learned)) in exchanges.iter().zip(&learned) {
         let online = exchange.attribution.as_ref();
+        let embeds = online.and_then(|told| told.agent.as_str().strip_suffix("/embedding"));
         let name = match online.map(|told| told.source) {
+            _ if embeds.is_some() => embedding(exchange, &renamed),
             Some(Source::Fingerprint | Source::Frame) => match templates.name(&exchange.looks) {
                 // A tool loop's last word without tools keeps the name that it was given on arrival.
                 _ if online.is_some_and(|told| told.source == Source::Fingerprint && told.agent != *learned) => {
@@ -266,9 +270,20 @@ fn names(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentNa
             Some(Source::Continuation) => owner(lineage, exchange, &named).unwrap_or_else(|| learned.clone()),
             _ => online.map_or_else(|| learned.clone(), |told| told.agent.clone()),
         };
+        if let Some(told) = online {
+            renamed.insert((&exchange.run, &told.agent), name.clone());
+        }
         named.push(name);
     }
     named
+}
+
+/// Vectors stay those of the agent they were asked for, whatever that agent is called late.
+fn embedding(exchange: &Exchange, renamed: &HashMap<(&RunId, &AgentName), AgentName>) -> AgentName {
+    let Some(told) = &exchange.attribution else { return AgentName::unnamed(exchange.looks.key) };
+    let base = told.agent.as_str().strip_suffix("/embedding").and_then(|base| AgentName::parse(base).ok());
+    let owner = base.and_then(|base| renamed.get(&(&exchange.run, &base)).cloned());
+    owner.and_then(|owner| AgentName::parse(&format!("{owner}/embedding")).ok()).unwrap_or_else(|| told.agent.clone())
 }
 
 /// Who gave the answer that the exchange goes on from.

@@ -62,9 +62,13 @@ impl Story {
         if !tools.is_empty() {
             body["tools"] = tools.into();
         }
+        self.arrive(&OpenaiChat, &body)
+    }
+
+    fn arrive(&mut self, surface: &dyn Surface, body: &Value) -> Asked {
         let body = body.to_string();
         let hash = xxhash_rust::xxh3::xxh3_128(body.as_bytes());
-        let outline = OpenaiChat.outline(body.as_bytes()).expect("a request");
+        let outline = surface.outline(body.as_bytes()).expect("a request");
         let next = &mut self.next;
         let new_run = || {
             *next += 1;
@@ -205,6 +209,27 @@ fn sentences_that_stay_join_agents_over_runs_late() {
     let late = story.late();
     assert_eq!(late[&second.run][0].agent.as_ref(), Some(&first.told.agent));
     assert!(!late.contains_key(&first.run));
+}
+
+#[test]
+fn vectors_stay_with_their_agent_whatever_it_is_called_late() {
+    let mut story = Story::new();
+    let about = |topic: &str| system(&format!("You search. Be brief. Topic: {topic}"));
+    let first = story.ask(&[about("tides"), user("Look now for the sea please.")], &[]);
+    story.answer(&first, &said(FIRST));
+    let second = story.ask(&[about("bees"), user("Look now for the hive please.")], &[]);
+    let query = "how the wild bees find home in spring";
+    story.answer(&second, &called("q1", "search", &json!({ "query": query }).to_string()));
+    let vectors = story.arrive(&crate::surface::OpenaiEmbeddings, &json!({"model": "v", "input": [query]}));
+    story.end(&vectors, None, false);
+    assert_eq!(
+        (&vectors.run, vectors.told.agent.as_str()),
+        (&second.run, &*format!("{}/embedding", second.told.agent))
+    );
+    let late = story.late();
+    let named: Vec<_> =
+        late[&second.run].iter().filter_map(|step| step.agent.as_ref()).map(AgentName::as_str).collect();
+    assert_eq!(named, [first.told.agent.as_str(), &format!("{}/embedding", first.told.agent)]);
 }
 
 #[test]

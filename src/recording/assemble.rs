@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::{
     Manifest,
-    decode::{Body, Library},
+    content_hash::ContentHash,
+    decode::{Bodies, Body, Library},
     record::{CloseRecord, InjectRecord, ManipulatorRecord, OpenRecord, Record},
     turns,
 };
@@ -114,11 +115,31 @@ pub struct ManipulatorQuestion {
     pub took_us: u64,
 }
 
+/// The requests of a run, as they stand in its log: what one shares with an earlier one is held once. Each is put
+/// together when it is asked for.
+#[derive(Debug, Default)]
+pub struct Requests {
+    bodies: Bodies,
+    /// By the steps' positions.
+    hashes: Vec<Option<ContentHash>>,
+}
+
+impl Requests {
+    /// The request of the step at a position; empty where it has none.
+    pub fn get(&self, position: usize) -> Bytes {
+        let hash = self.hashes.get(position).copied().flatten();
+        // Each was put together once when the log was read, and fitted its hash.
+        hash.and_then(|hash| self.bodies.bytes(hash).ok()).unwrap_or_default()
+    }
+}
+
 /// Gathers records, in the order of the log.
 #[derive(Debug)]
 pub(super) struct Assembly {
     library: Library,
     steps: BTreeMap<StepIndex, Step>,
+    /// The steps' requests, where they are kept apart from them.
+    requests: Option<BTreeMap<StepIndex, Option<ContentHash>>>,
     exchanges: Vec<ExchangeDetail>,
     /// Per step and injection: the attempt that it was last applied to.
     injected: BTreeMap<(StepIndex, u32), (u32, InjectedError)>,
@@ -130,11 +151,12 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Nothing yet.
-    pub(super) fn new(library: Library) -> Self {
+    /// Nothing yet. `apart`: whether the steps' requests are kept apart from them.
+    pub(super) fn new(library: Library, apart: bool) -> Self {
         Self {
             library,
             steps: BTreeMap::new(),
+            requests: apart.then(BTreeMap::new),
             exchanges: Vec::new(),
             injected: BTreeMap::new(),
             notes: Vec::new(),
@@ -160,8 +182,8 @@ impl Assembly {
         Ok(())
     }
 
-    /// The recording; label, seal and torn end are the caller's to add.
-    pub(super) fn finish(mut self, manifest: Manifest) -> Recording {
+    /// The recording, and the requests where they are kept apart; label, seal and torn end are the caller's to add.
+    pub(super) fn finish(mut self, manifest: Manifest) -> (Recording, Requests) {
         for ((step, _), (attempt, mut error)) in self.injected {
             if let Some(step) = self.steps.get_mut(&step) {
                 error.delivered = delivered(step, attempt, &error);
@@ -178,10 +200,13 @@ impl Assembly {
             expected = number + 1;
         }
         let mut steps: Vec<Step> = self.steps.into_values().collect();
-        turns::number(&mut steps);
+        let apart = self.requests.is_some();
+        let hashes = self.requests.unwrap_or_default().into_values().collect();
+        let requests = Requests { bodies: self.library.into_bodies(), hashes };
+        turns::number(&mut steps, |at, step| if apart { requests.get(at) } else { step.request.clone() });
         let trajectory =
             Trajectory { run: manifest.run.clone(), seed: manifest.seed, outcome: manifest.outcome.clone(), steps };
-        Recording {
+        let recording = Recording {
             manifest,
             trajectory,
             exchanges: self.exchanges,
@@ -193,6 +218,18 @@ impl Assembly {
             sealed: false,
             open_exchanges,
             torn_bytes: 0,
+        };
+        (recording, requests)
+    }
+
+    /// The request of a step as it is held with the step.
+    fn request(&mut self, step: StepIndex, body: Body) -> Bytes {
+        match &mut self.requests {
+            None => body.bytes,
+            Some(apart) => {
+                apart.insert(step, body.hash);
+                Bytes::new()
+            }
         }
     }
 
@@ -207,6 +244,9 @@ impl Assembly {
             request_headers: owned(open.headers),
             ..ExchangeDetail::default()
         });
+        let exact = open.body.is_none() || body.exact;
+        // The first attempt's request is the step's.
+        let request = if self.steps.contains_key(&open.step) { Bytes::new() } else { self.request(open.step, body) };
         let step = self.steps.entry(open.step).or_insert_with(|| Step {
             step: open.step,
             call: open.call,
@@ -215,7 +255,7 @@ impl Assembly {
             surface: open.surface.into_owned(),
             method: open.method.into_owned(),
             path: open.path.into_owned(),
-            request: body.bytes,
+            request,
             request_sent: None,
             attempts: Vec::new(),
             injected: Vec::new(),
@@ -233,7 +273,7 @@ impl Assembly {
             last_byte_us: None,
             usage: None,
             uninspected: None,
-            exact: open.body.is_none() || body.exact,
+            exact,
         });
         Ok(())
     }
@@ -302,11 +342,14 @@ impl Assembly {
         let request = close.request.as_ref().map(|body| self.library.body(body)).transpose()?;
         let reply = close.reply.as_ref().map(|body| self.library.body(body)).transpose()?;
         let delivered = close.delivered.as_ref().map(|body| self.library.body(body)).transpose()?;
+        let bodies = [&request, &reply, &delivered];
+        let exact = !close.truncated && bodies.into_iter().flatten().all(|body| body.exact);
+        let request =
+            request.filter(|_| self.steps.contains_key(&close.step)).map(|body| self.request(close.step, body));
         let step = self.steps.get_mut(&close.step).ok_or("it closes a step that was not opened")?;
         let is_it = |attempt: &&mut Attempt| attempt.attempt == close.attempt && attempt.cause.is_none();
         let attempt = step.attempts.iter_mut().rev().find(is_it).ok_or("it closes an exchange that is not open")?;
-        let bodies = [&request, &reply, &delivered];
-        attempt.exact &= !close.truncated && bodies.into_iter().flatten().all(|body| body.exact);
+        attempt.exact &= exact;
         attempt.cause = Some(close.cause);
         attempt.status = close.status;
         attempt.streamed = close.streamed;
@@ -316,7 +359,7 @@ impl Assembly {
         attempt.uninspected = close.uninspected;
         attempt.reply_delivered = delivered.map(|body| body.bytes);
         if let Some(request) = request {
-            step.request = request.bytes;
+            step.request = request;
         }
         let Body { bytes, frames, .. } = reply.unwrap_or_default();
         attempt.reply = bytes;

@@ -37,13 +37,13 @@ mod turns;
 #[cfg(test)]
 mod tests;
 
-pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording};
+pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording, Requests};
 pub use error::RecordingError;
 pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open};
 pub use identity::write_identity;
-pub use label::label_run;
+pub use label::{label_run, may_name};
 pub use manifest::{Manifest, Seal, Versions, read_label, write_label};
-pub use read::read;
+pub use read::{read, read_apart};
 pub use recorder::Recorder;
 pub use redact::first_key;
 pub use repair::{Repaired, repair};

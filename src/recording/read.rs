@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path};
 
 use super::{
-    Manifest, Recording, RecordingError, Seal,
+    Manifest, Recording, RecordingError, Requests, Seal,
     assemble::Assembly,
     decode::Library,
     disk, identity, manifest,
@@ -19,6 +19,19 @@ use super::{
 /// [`RecordingError::NotARun`] when the directory holds none; [`RecordingError::Corrupt`] when the log is damaged
 /// before its end, refers to what it does not hold, or does not fit its seal; [`RecordingError::Future`].
 pub fn read(run_dir: &Path) -> Result<Recording, RecordingError> {
+    Ok(read_as(run_dir, false)?.0)
+}
+
+/// The same with the steps' requests apart, for a reader that seldom looks at one: those of a growing conversation
+/// take as much memory as its words, not as all of them together. The steps' own `request` is empty.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_apart(run_dir: &Path) -> Result<(Recording, Requests), RecordingError> {
+    read_as(run_dir, true)
+}
+
+fn read_as(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), RecordingError> {
     let manifest: Manifest = read_json(&run_dir.join("run.json"))
         .map_err(|error| match error {
             RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory => {
@@ -33,13 +46,13 @@ pub fn read(run_dir: &Path) -> Result<Recording, RecordingError> {
     if let Some(seal) = &seal {
         check_seal(seal, &bytes, lines.len() as u64, torn, &path)?;
     }
-    let mut assembly = Assembly::new(Library::new(run_dir));
+    let mut assembly = Assembly::new(Library::new(run_dir), apart);
     for line in &lines {
         let record: Record<'_> =
             serde_json::from_slice(line.record).map_err(|error| corrupt(&path, line.seq + 1, error.to_string()))?;
         assembly.add(record).map_err(|why| corrupt(&path, line.seq + 1, why))?;
     }
-    let mut recording = assembly.finish(manifest);
+    let (mut recording, requests) = assembly.finish(manifest);
     recording.label = manifest::read_label(run_dir)?;
     recording.late = identity::read_identity(run_dir)?;
     recording.sealed = seal.is_some();
@@ -47,7 +60,7 @@ pub fn read(run_dir: &Path) -> Result<Recording, RecordingError> {
     if !torn.is_empty() {
         recording.notes.push(format!("the last write is torn: {} bytes are left out", torn.len()));
     }
-    Ok(recording)
+    Ok((recording, requests))
 }
 
 /// The uncompressed log and the file that it came from.

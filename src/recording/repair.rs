@@ -72,7 +72,7 @@ fn rescue(
     disk.make_dir(target)?;
     copy_blobs(disk, run_dir, target)?;
     let mut repaired = Repaired::default();
-    let mut assembly = Assembly::new(Library::new(target));
+    let mut assembly = Assembly::new(Library::new(target), false);
     let mut log: Vec<u8> = Vec::new();
     let mut put = |record: &[u8], records: &mut u64| {
         let mut room = [0; line::HEAD];
@@ -97,7 +97,7 @@ fn rescue(
     });
     put(&serde_json::to_vec(&note).unwrap_or_default(), &mut repaired.records);
     disk.replace(&target.join("log.jsonl"), |file| std::io::Write::write_all(file, &log))?;
-    repaired.steps = assembly.finish(manifest.clone()).trajectory.steps.len() as u64;
+    repaired.steps = assembly.finish(manifest.clone()).0.trajectory.steps.len() as u64;
     // Last, so that a crash in between leaves no directory that passes for a run.
     write_json(disk, &target.join("run.json"), &Manifest { ended: None, ..manifest.clone() })?;
     Ok(repaired)

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
+
 use crate::{
     identity,
     surface::{self, Role, Surface, ToolCall},
@@ -24,8 +26,8 @@ struct Activation {
     step: usize,
 }
 
-/// Numbers the turns of a run, 0-based, in order of their first steps.
-pub(super) fn number(steps: &mut [Step]) {
+/// Numbers the turns of a run, 0-based, in order of their first steps. `request`: the request of the step at a position.
+pub(super) fn number(steps: &mut [Step], request: impl Fn(usize, &Step) -> Bytes) {
     let mut running: HashMap<(AgentName, u32), Activation> = HashMap::new();
     let mut turns = 0;
     for (at, step) in steps.iter_mut().enumerate() {
@@ -34,7 +36,8 @@ pub(super) fn number(steps: &mut [Step]) {
         let key = (step.attribution.agent.clone(), step.attribution.instance);
         let stays = |before: &&Activation| !before.handed_over || before.step + 1 == at;
         let before = running.get(&key).filter(|before| !before.awaited.is_empty()).filter(stays);
-        let goes_on = before.filter(|before| surface.is_some_and(|surface| answers(surface, step, &before.awaited)));
+        let goes_on = before
+            .filter(|before| surface.is_some_and(|surface| answers(surface, &request(at, step), &before.awaited)));
         step.turn = if let Some(before) = goes_on {
             before.turn
         } else {
@@ -49,8 +52,8 @@ pub(super) fn number(steps: &mut [Step]) {
 }
 
 /// Whether the request ends with answers to these tool calls.
-fn answers(surface: &dyn Surface, step: &Step, awaited: &[String]) -> bool {
-    let Ok(conversation) = surface.read_request(&step.request) else { return false };
+fn answers(surface: &dyn Surface, request: &[u8], awaited: &[String]) -> bool {
+    let Ok(conversation) = surface.read_request(request) else { return false };
     let last_words = conversation.messages.iter().rev().take_while(|message| message.role != Role::Assistant);
     last_words.filter_map(|message| message.answers_call.as_ref()).any(|id| awaited.contains(id))
 }

@@ -6,31 +6,47 @@ use std::{
     sync::OnceLock,
 };
 
+use bytes::Bytes;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Rules, canonical::Form};
+use super::{
+    Rules,
+    canonical::{Form, fits_masked, without_tool_results},
+};
 use crate::{
     fault::Disturbance,
     plan::{self, Operator},
-    recording::{self, ExchangeDetail, Recording, RecordingError},
-    trajectory::{Attempt, Attribution, CloseCause, Source, Step, StepIndex},
+    recording::{self, ExchangeDetail, Recording, RecordingError, Requests},
+    trajectory::{Attempt, Attribution, CloseCause, RunId, Source, Step, StepIndex},
 };
 
 /// A recording that answers requests. It holds no state of a replay: many runs may share one.
 #[derive(Debug)]
 pub struct Cassette {
     dir: PathBuf,
-    recording: Recording,
+    /// What was recorded; the steps' requests are in `requests`, where those of growing conversations share their words.
+    bare: Recording,
+    requests: Requests,
+    /// What was recorded, whole: made for those who ask for it.
+    whole: OnceLock<Recording>,
     rules: Rules,
     /// Where the rest of an exchange stands, by step and attempt.
     details: HashMap<(StepIndex, u32), usize>,
     /// Attempts, by step, that a planned fault cut short in good order: their clients took them for whole.
     clean_cuts: HashSet<(StepIndex, u32)>,
     /// Positions of the steps that have these bytes.
-    exact: HashMap<u128, Vec<usize>>,
+    exact: Positions,
     /// Positions of the steps that have this canonical form; made when bytes alone do not answer.
-    canonical: OnceLock<HashMap<u128, Vec<usize>>>,
+    canonical: OnceLock<Positions>,
+    /// The same without what tools gave; made when that does not answer either, and may.
+    resultless: OnceLock<Positions>,
 }
+
+/// Positions of steps, by what they were asked.
+type Positions = HashMap<u128, Vec<usize>>;
+
+/// Steps that were asked the same: the key of that, and their positions in recorded order.
+pub(super) type Same<'a> = (u128, &'a [usize]);
 
 impl Cassette {
     /// Opens a recorded run, with the built-in rules.
@@ -38,15 +54,24 @@ impl Cassette {
     /// # Errors
     /// [`RecordingError`] when the directory holds no readable recording.
     pub fn open(run_dir: &Path) -> Result<Self, RecordingError> {
-        let recording = recording::read(run_dir)?;
-        let steps = &recording.trajectory.steps;
-        let key = |step: &Step| key(&step.surface, &step.attribution, &step.request);
-        let exact = positions(steps.iter().map(key));
-        let exchanges = recording.exchanges.iter().enumerate();
+        let (bare, requests) = recording::read_apart(run_dir)?;
+        let steps = bare.trajectory.steps.iter().enumerate();
+        let exact = positions(steps.map(|(at, step)| key(&step.surface, &step.attribution, &requests.get(at))));
+        let exchanges = bare.exchanges.iter().enumerate();
         let details = exchanges.map(|(index, detail)| ((detail.step, detail.attempt), index)).collect();
-        let clean_cuts = clean_cuts(&recording);
-        let (dir, rules, canonical) = (run_dir.to_owned(), Rules::default(), OnceLock::new());
-        Ok(Self { dir, recording, rules, details, clean_cuts, exact, canonical })
+        let clean_cuts = clean_cuts(&bare);
+        Ok(Self {
+            dir: run_dir.to_owned(),
+            bare,
+            requests,
+            whole: OnceLock::new(),
+            rules: Rules::default(),
+            details,
+            clean_cuts,
+            exact,
+            canonical: OnceLock::new(),
+            resultless: OnceLock::new(),
+        })
     }
 
     /// The same with other normalisation rules.
@@ -60,9 +85,21 @@ impl Cassette {
         &self.dir
     }
 
-    /// What was recorded.
+    /// What was recorded, every request whole: put together at the first call, and held from then on. A replay does
+    /// without.
     pub fn recording(&self) -> &Recording {
-        &self.recording
+        self.whole.get_or_init(|| {
+            let mut whole = self.bare.clone();
+            for (position, step) in whole.trajectory.steps.iter_mut().enumerate() {
+                step.request = self.requests.get(position);
+            }
+            whole
+        })
+    }
+
+    /// The run that was recorded.
+    pub fn run(&self) -> &RunId {
+        &self.bare.manifest.run
     }
 
     /// What may differ in a request without making it another one.
@@ -75,15 +112,20 @@ impl Cassette {
         Form::of(body, &self.rules).text()
     }
 
-    /// The recorded steps, by position.
-    pub(super) fn steps(&self) -> &[Step] {
-        &self.recording.trajectory.steps
+    /// The recorded steps, by position, without their requests.
+    pub fn bare_steps(&self) -> &[Step] {
+        &self.bare.trajectory.steps
+    }
+
+    /// The request of the step at a position.
+    pub(super) fn request(&self, position: usize) -> Bytes {
+        self.requests.get(position)
     }
 
     /// What else is known of an attempt of a step.
     pub(super) fn detail(&self, step: &Step, attempt: &Attempt) -> Option<&ExchangeDetail> {
         let index = self.details.get(&(step.step, attempt.attempt))?;
-        self.recording.exchanges.get(*index)
+        self.bare.exchanges.get(*index)
     }
 
     /// Whether an attempt was cut short in good order.
@@ -91,21 +133,46 @@ impl Cassette {
         self.clean_cuts.contains(&(step.step, attempt.attempt))
     }
 
-    /// Positions of the steps whose request has the same bytes, in recorded order.
-    pub(super) fn same_bytes(&self, surface: &str, asker: &Attribution, body: &[u8]) -> &[usize] {
-        self.exact.get(&key(surface, asker, body)).map(Vec::as_slice).unwrap_or_default()
+    /// The steps whose request has the same bytes.
+    pub(super) fn same_bytes(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
+        found(&self.exact, key(surface, asker, body))
     }
 
-    /// Positions of the steps whose request has the same canonical form, in recorded order.
-    pub(super) fn same_form(&self, surface: &str, asker: &Attribution, body: &[u8]) -> &[usize] {
+    /// The steps whose request has the same canonical form.
+    pub(super) fn same_form(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
+        let form = |surface: &str, asker: &Attribution, body: &[u8]| {
+            key(surface, asker, Form::of(body, &self.rules).text().as_bytes())
+        };
         let index = self.canonical.get_or_init(|| {
-            positions(self.steps().iter().map(|step| self.form_key(&step.surface, &step.attribution, &step.request)))
+            let steps = self.bare_steps().iter().enumerate();
+            positions(steps.map(|(at, step)| form(&step.surface, &step.attribution, &self.request(at))))
         });
-        index.get(&self.form_key(surface, asker, body)).map(Vec::as_slice).unwrap_or_default()
+        found(index, form(surface, asker, body))
     }
 
-    fn form_key(&self, surface: &str, asker: &Attribution, body: &[u8]) -> u128 {
-        key(surface, asker, Form::of(body, &self.rules).text().as_bytes())
+    /// Positions of the steps that have the same bytes but for secrets that the record masks.
+    pub(super) fn same_but_secrets(&self, surface: &str, body: &[u8]) -> Vec<usize> {
+        let masked = |step: &Step| step.surface == surface && step.attempts.iter().any(|attempt| !attempt.exact);
+        let steps = self.bare_steps().iter().enumerate().filter(|(_, step)| masked(step));
+        steps.map(|(at, _)| at).filter(|at| fits_masked(&self.request(*at), body)).collect()
+    }
+
+    /// The steps that were asked the same but for what tools gave; none where the request holds no such thing.
+    pub(super) fn same_but_results(&self, surface: &str, body: &[u8]) -> Same<'_> {
+        let asked = |surface: &str, body: &[u8]| {
+            let asked = format!("{surface} {:?}", without_tool_results(surface, body)?);
+            Some(xxhash_rust::xxh3::xxh3_128(asked.as_bytes()))
+        };
+        let Some(key) = asked(surface, body) else { return (0, &[]) };
+        let index = self.resultless.get_or_init(|| {
+            let steps = self.bare_steps().iter().enumerate();
+            let mut index = Positions::new();
+            for (at, key) in steps.filter_map(|(at, step)| Some((at, asked(&step.surface, &self.request(at))?))) {
+                index.entry(key).or_default().push(at);
+            }
+            index
+        });
+        found(index, key)
     }
 
     /// Where in the log a step was opened and where its last attempt ended; a step that never ended ends where it
@@ -146,8 +213,12 @@ fn key(surface: &str, asker: &Attribution, body: &[u8]) -> u128 {
     hasher.digest128()
 }
 
-fn positions(keys: impl Iterator<Item = u128>) -> HashMap<u128, Vec<usize>> {
-    let mut positions: HashMap<u128, Vec<usize>> = HashMap::new();
+fn found(index: &Positions, key: u128) -> Same<'_> {
+    (key, index.get(&key).map(Vec::as_slice).unwrap_or_default())
+}
+
+fn positions(keys: impl Iterator<Item = u128>) -> Positions {
+    let mut positions = Positions::new();
     for (position, key) in keys.enumerate() {
         positions.entry(key).or_default().push(position);
     }

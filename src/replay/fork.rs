@@ -55,6 +55,6 @@ impl ForkPoint {
             let at = if decision.request.is_empty() { AtFork::Recorded } else { AtFork::Live };
             (!decision.is_empty()).then_some(Self { step: step.step, at })
         };
-        cassette.steps().iter().find_map(hit)
+        cassette.recording().trajectory.steps.iter().find_map(hit)
     }
 }

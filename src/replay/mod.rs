@@ -5,6 +5,7 @@
 //! order of the record only break ties. Never by position alone. A strict replay owns no socket; a miss says what the
 //! nearest record was and where it first differs. Verbs, campaigns and traces are built on this; it runs no program.
 
+mod alike;
 mod canonical;
 mod cassette;
 mod comparison;

@@ -10,13 +10,15 @@ use hyper::{Request, Response};
 
 use super::{
     Cassette, Departure, Fit, Nearest, Report, Served, Timing,
-    canonical::fits_masked,
+    alike::Alike,
+    canonical::without_tool_results,
+    cassette::Same,
     difference,
     reply::{self, Given},
 };
 use crate::{
     proxy::upstream::{Asker, ReceivedBody, SentBody, UpstreamError},
-    surface::{self, Conversation, Role},
+    surface,
     trajectory::{AgentName, Attempt, Attribution, Step, StepIndex, Usage},
 };
 
@@ -35,6 +37,12 @@ pub(super) struct Play {
 pub(super) struct State {
     /// How often each recorded step was served, by position.
     used: HashMap<usize, usize>,
+    /// Records that answer one request, by how they fit it and its key; those that were never given, and those of whose
+    /// attempts some are left.
+    fresh: HashMap<(Fit, u128), Alike>,
+    begun: HashMap<(Fit, u128), Alike>,
+    /// Of records that answer one request: before this one, each was given.
+    first_unused: HashMap<(Fit, u128), usize>,
     /// Steps of the run, and the positions they were found at.
     bound: HashMap<StepIndex, (usize, Fit)>,
     /// What the record calls those whom the rules of this run call so; `None` where it has several names for them.
@@ -92,14 +100,12 @@ impl Play {
         let found = if let Some(bound) = state.bound.get(&asker.step) {
             Some(*bound)
         } else {
-            let served = |position: usize| state.used.get(&position).copied().unwrap_or_default();
-            let attempts = |position: usize| self.cassette.steps().get(position).map_or(0, |step| step.attempts.len());
-            let fresh = self.find(question, |position| allowed(position) && served(position) == 0);
+            let fresh = self.find(state, question, false, &allowed);
             // What was a retry then is a request of its own now where the failure shows in the record alone.
-            fresh.or_else(|| self.find(question, |position| allowed(position) && served(position) < attempts(position)))
+            fresh.or_else(|| self.find(state, question, true, &allowed))
         };
         let (position, fit) = found?;
-        let step = self.cassette.steps().get(position)?;
+        let step = self.cassette.bare_steps().get(position)?;
         let served = state.used.entry(position).or_default();
         let attempt = step.attempts.get(*served).or_else(|| step.last_attempt())?;
         *served += 1;
@@ -109,7 +115,7 @@ impl Play {
 
     /// Takes this record, whatever is asked.
     pub(super) fn take_at(&self, state: &mut State, question: &Question, position: usize) -> Option<Taken> {
-        let attempt = self.cassette.steps().get(position)?.last_attempt()?.clone();
+        let attempt = self.cassette.bare_steps().get(position)?.last_attempt()?.clone();
         *state.used.entry(position).or_default() += 1;
         let fit = Fit::Set;
         state.bound.insert(question.asker.step, (position, fit));
@@ -120,13 +126,18 @@ impl Play {
     pub(super) fn recall(&self, surface: &str, asked: &[u8], told: &Attribution) -> Option<Attribution> {
         let mut state = self.state();
         let told_as = (told.agent.clone(), told.instance);
-        let steps = self.cassette.steps();
-        let unused = |positions: &[usize]| {
-            let unused = positions.iter().find(|position| !state.used.contains_key(position));
-            unused.or(positions.first()).and_then(|position| steps.get(*position)).map(|step| step.attribution.clone())
+        let steps = self.cassette.bare_steps();
+        let State { used, first_unused, .. } = &mut *state;
+        let mut unused = |fit, (key, positions): (u128, &[usize])| {
+            let next = first_unused.entry((fit, key)).or_default();
+            while positions.get(*next).is_some_and(|position| used.contains_key(position)) {
+                *next += 1;
+            }
+            let position = positions.get(*next).or(positions.first())?;
+            steps.get(*position).map(|step| step.attribution.clone())
         };
-        let recorded = unused(self.cassette.same_bytes(surface, told, asked))
-            .or_else(|| unused(self.cassette.same_form(surface, told, asked)));
+        let recorded = unused(Fit::Bytes, self.cassette.same_bytes(surface, told, asked))
+            .or_else(|| unused(Fit::Canonical, self.cassette.same_form(surface, told, asked)));
         let Some(recorded) = recorded else { return state.names.get(&told_as).cloned().flatten() };
         let known = state.names.entry(told_as).or_insert_with(|| Some(recorded.clone()));
         let same = |known: &Attribution| known.agent == recorded.agent && known.instance == recorded.instance;
@@ -138,42 +149,40 @@ impl Play {
 
     /// Whether the record answers this request anywhere.
     pub(super) fn knows(&self, question: &Question) -> bool {
-        self.find(question, |_| true).is_some()
+        self.find(&mut State::default(), question, false, &|_| true).is_some()
     }
 
-    /// The best of the records that answer a question.
-    fn find(&self, question: &Question, allowed: impl Fn(usize) -> bool) -> Option<(usize, Fit)> {
+    /// The best of the records that answer a question: of those that were never given or, once `begun`, of those that
+    /// have an attempt left.
+    fn find(
+        &self,
+        state: &mut State,
+        question: &Question,
+        begun: bool,
+        allowed: &impl Fn(usize) -> bool,
+    ) -> Option<(usize, Fit)> {
         let Question { asker, surface } = question;
-        let who = &asker.attribution;
-        let steps = self.cassette.steps();
-        let best = |positions: &[usize]| {
-            let allowed = positions.iter().copied().filter(|position| allowed(*position));
-            allowed.min_by_key(|position| {
-                let step = steps.get(*position);
-                let same = step.is_some_and(|step| {
-                    step.attribution.agent == who.agent && step.attribution.instance == who.instance
-                });
-                (!same, step.map(|step| step.call.abs_diff(asker.call)), *position)
-            })
+        let (who, asked, cassette) = (&asker.attribution, &asker.asked, &self.cassette);
+        let steps = cassette.bare_steps();
+        let State { used, fresh, begun: resumed, .. } = state;
+        let known = if begun { resumed } else { fresh };
+        let left = |position: usize| {
+            let served = used.get(&position).copied().unwrap_or_default();
+            let most = if begun { steps.get(position).map_or(0, |step| step.attempts.len()) } else { 1 };
+            allowed(position) && served < most
         };
-        let fits = |fit| move |position| (position, fit);
-        best(self.cassette.same_bytes(surface, who, &asker.asked))
-            .map(fits(Fit::Bytes))
-            .or_else(|| best(self.cassette.same_form(surface, who, &asker.asked)).map(fits(Fit::Canonical)))
+        let mut of = |fit, (key, positions): Same<'_>| {
+            let of = || Alike::of(positions.iter().filter_map(|at| Some((*at, steps.get(*at)?))));
+            let alike = known.entry((fit, key)).or_insert_with(of);
+            alike.best(who, asker.call, left).map(|position| (position, fit))
+        };
+        let bytes = cassette.same_bytes(surface, who, asked);
+        of(Fit::Bytes, bytes)
+            .or_else(|| of(Fit::Canonical, cassette.same_form(surface, who, asked)))
+            .or_else(|| of(Fit::Masked, (bytes.0, &cassette.same_but_secrets(surface, asked))))
             .or_else(|| {
-                let masked = |step: &Step| {
-                    step.surface == *surface
-                        && step.attempts.iter().any(|attempt| !attempt.exact)
-                        && fits_masked(&step.request, &asker.asked)
-                };
-                best(&positions(steps, masked)).map(fits(Fit::Masked))
-            })
-            .or_else(|| {
-                let asked = without_tool_results(surface, &asker.asked).filter(|_| self.any_tool_results)?;
-                let same = |step: &Step| {
-                    step.surface == *surface && without_tool_results(surface, &step.request).as_ref() == Some(&asked)
-                };
-                best(&positions(steps, same)).map(fits(Fit::ToolResults))
+                let same = || cassette.same_but_results(surface, asked);
+                self.any_tool_results.then(same).and_then(|same| of(Fit::ToolResults, same))
             })
     }
 
@@ -185,7 +194,7 @@ impl Play {
         given: Given,
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
         let Taken { position, attempt, fit } = taken;
-        let Some(step) = self.cassette.steps().get(position) else { return Err(UpstreamError::Hushed) };
+        let Some(step) = self.cassette.bare_steps().get(position) else { return Err(UpstreamError::Hushed) };
         {
             let mut state = self.state();
             let usage = attempt.usage.unwrap_or_default();
@@ -208,25 +217,25 @@ impl Play {
     pub(super) fn departure(&self, state: &State, question: &Question) -> Departure {
         let Question { asker, surface } = question;
         let who = &asker.attribution;
-        let steps = self.cassette.steps();
-        let same = self.cassette.same_form(surface, who, &asker.asked).len();
+        let steps = self.cassette.bare_steps();
+        let same = self.cassette.same_form(surface, who, &asker.asked).1.len();
         let rank = |(position, step): &(usize, &Step)| {
             let same_agent = step.attribution.agent == who.agent;
-            let likeness = likeness(&step.request, &asker.asked) + 100 * u32::from(same_agent);
+            let likeness = likeness(&self.cassette.request(*position), &asker.asked) + 100 * u32::from(same_agent);
             let call = u32::from(same_agent && step.call == asker.call) * 100;
             (!state.used.contains_key(position), likeness + call, std::cmp::Reverse(*position))
         };
         let candidates = steps.iter().enumerate().filter(|(_, step)| step.surface == *surface);
-        let nearest = candidates.max_by_key(rank).map(|(_, step)| step);
-        let tool_results_only = nearest.is_some_and(|step| {
+        let nearest = candidates.max_by_key(rank).map(|(position, step)| (self.cassette.request(position), step));
+        let tool_results_only = nearest.as_ref().is_some_and(|(request, _)| {
             let asked = without_tool_results(surface, &asker.asked);
-            same == 0 && asked.is_some() && asked == without_tool_results(surface, &step.request)
+            same == 0 && asked.is_some() && asked == without_tool_results(surface, request)
         });
-        let nearest = nearest.map(|step| Nearest {
+        let nearest = nearest.map(|(request, step)| Nearest {
             step: step.step,
             agent: step.attribution.agent.clone(),
             call: step.call,
-            difference: difference::first(&step.request, &asker.asked, self.cassette.rules()),
+            difference: difference::first(&request, &asker.asked, self.cassette.rules()),
         });
         let agent = who.agent.clone();
         let form = self.cassette.canonical_form(&asker.asked);
@@ -237,7 +246,7 @@ impl Play {
     pub(super) fn report(&self, due: impl Fn(usize) -> bool) -> Report {
         let state = self.state();
         let mut report = state.report.clone();
-        let unused = self.cassette.steps().iter().enumerate();
+        let unused = self.cassette.bare_steps().iter().enumerate();
         let unused = unused.filter(|(position, _)| due(*position) && !state.used.contains_key(position));
         report.unused = unused.map(|(_, step)| step.step).collect();
         report
@@ -251,10 +260,6 @@ pub(super) struct Taken {
     fit: Fit,
 }
 
-fn positions(steps: &[Step], is_it: impl Fn(&Step) -> bool) -> Vec<usize> {
-    steps.iter().enumerate().filter(|(_, step)| is_it(step)).map(|(position, _)| position).collect()
-}
-
 /// How much of two bodies is equal at their start and their end, in percent of the longer one.
 fn likeness(left: &Bytes, right: &Bytes) -> u32 {
     let longer = left.len().max(right.len()).max(1);
@@ -262,13 +267,4 @@ fn likeness(left: &Bytes, right: &Bytes) -> u32 {
     let rest = left.len().min(right.len()) - start;
     let end = left.iter().rev().zip(right.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
     u32::try_from((start + end) * 100 / longer).unwrap_or(100)
-}
-
-/// A request with what tools gave taken out; `None` where it has no such thing or cannot be read.
-fn without_tool_results(surface: &str, body: &[u8]) -> Option<Conversation> {
-    let surface = surface::ALL.iter().find(|known| known.name() == surface)?;
-    let mut conversation = surface.read_request(body).ok()?;
-    let results = conversation.messages.iter_mut().filter(|message| message.role == Role::Tool);
-    let results = results.map(|message| message.parts.clear()).count();
-    (results > 0).then_some(conversation)
 }

@@ -63,7 +63,7 @@ impl Prefixed {
     /// # Errors
     /// [`NoSuchStep`] when the record has no such step.
     pub fn new(cassette: Arc<Cassette>, fork: ForkPoint, live: Arc<dyn Upstream>) -> Result<Self, NoSuchStep> {
-        let steps = cassette.steps();
+        let steps = cassette.bare_steps();
         let no_such_step = NoSuchStep { step: fork.step, last: steps.last().map(|step| step.step) };
         let at = steps.iter().find(|step| step.step == fork.step).ok_or(no_such_step)?;
         let (_, closed) = cassette.span(at);
@@ -90,7 +90,7 @@ impl Prefixed {
     /// calls that are not set are live. A step that the record does not have sets nothing.
     #[must_use]
     pub fn with_agent(mut self, agent: AgentName, says: impl IntoIterator<Item = (StepIndex, AtFork)>) -> Self {
-        let steps = self.play.cassette.steps();
+        let steps = self.play.cassette.bare_steps();
         let set = |(step, at): (StepIndex, AtFork)| {
             let position = steps.iter().position(|recorded| recorded.step == step)?;
             Some((steps.get(position)?.call, (position, at)))
@@ -122,7 +122,7 @@ impl Prefixed {
         }
         let taken = self.play.take(&mut state, question, |position| self.prefix.contains(&position));
         let at_fork = taken.as_ref().is_some_and(|taken| {
-            self.play.cassette.steps().get(taken.position).is_some_and(|step| step.step == self.fork.step)
+            self.play.cassette.bare_steps().get(taken.position).is_some_and(|step| step.step == self.fork.step)
         });
         state.passed |= at_fork || edited;
         match taken {
@@ -131,7 +131,7 @@ impl Prefixed {
             Some(taken) if !at_fork => return Course::Recorded(taken, Given::Delivered),
             Some(mut taken) => {
                 // Attempts before the last one were the upstream's failures of that day.
-                let recorded = self.play.cassette.steps().get(taken.position);
+                let recorded = self.play.cassette.bare_steps().get(taken.position);
                 if let Some(last) = recorded.and_then(Step::last_attempt) {
                     taken.attempt = last.clone();
                 }

@@ -40,6 +40,8 @@ pub struct Setup {
     pub ca_file: Option<PathBuf>,
     /// The manipulators' model.
     pub asking: Option<Arc<Asking>>,
+    /// Whether runs that nobody names are told by lineage.
+    pub lineage: bool,
 }
 
 impl Default for Setup {
@@ -56,6 +58,7 @@ impl Default for Setup {
             key: None,
             ca_file: None,
             asking: None,
+            lineage: false,
         }
     }
 }
@@ -108,7 +111,7 @@ impl Lab {
         };
         let runs = Runs::new(template);
         let proxy = Arc::new(Proxy {
-            identity: identity(setup.config),
+            identity: Identity { lineage: setup.lineage.then(Arc::default), ..identity(setup.config) },
             upstream,
             runs: match setup.asking {
                 Some(asking) => runs.asking(asking),

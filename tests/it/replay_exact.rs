@@ -7,6 +7,7 @@ use aegis::{
     recording::{self, Recording},
     replay::{Cassette, Replayed},
     simulator::Simulator,
+    surface,
     trajectory::{CloseCause, RunId},
 };
 use serde_json::json;
@@ -54,6 +55,11 @@ async fn comes_back(name: &str, mut lab: Lab, made: &[(&str, Vec<u8>)], then: &[
     assert_eq!(wire.0.load(std::sync::atomic::Ordering::SeqCst), 0, "{name}");
     let second = again.sealed("r0").await;
     same_to_the_agent(name, &recording, &second);
+    let edited = |recording: &Recording| recording.trajectory.steps.iter().any(|step| !step.injected.is_empty());
+    let lengths = |recording: &Recording| -> Vec<u64> {
+        recording.exchanges.iter().flat_map(|exchange| &exchange.frames).map(|(_, length)| *length).collect()
+    };
+    assert!(edited(&recording) || lengths(&recording) == lengths(&second), "{name}: other frames");
 }
 
 /// Two recordings hold the same requests of the same agents and the same delivered bytes, attempt by attempt.
@@ -134,6 +140,31 @@ async fn whatever_an_upstream_said_comes_back() {
     let lab = Lab::before(upstream.address, Setup { limits, ..Setup::default() }).await;
     let then = calls(&lab, &made).await;
     comes_back("scripted", lab, &made, &then).await;
+}
+
+/// Every surface of the list, whole and streamed: the same bytes, and of a stream the same frames.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_surface_comes_back_frame_by_frame() {
+    for surface in surface::ALL {
+        for streamed in [false, true] {
+            if streamed && surface.name() == "openai_embeddings" {
+                continue;
+            }
+            let name = format!("{} streamed {streamed}", surface.name());
+            let mut body = String::from_utf8(surface.blank_request().to_vec()).expect("utf-8");
+            if streamed {
+                body = body.replacen('{', "{\"stream\": true, ", 1);
+            }
+            let path = format!("/a/solver{}", surface.path());
+            let made = [(path.as_str(), body.into_bytes())];
+            let lab = Lab::over(Arc::new(Simulator::new(0)), Setup::default()).await;
+            let then = calls(&lab, &made).await;
+            assert_eq!(then[0].status, 200, "{name}: {}", then[0].text());
+            let framed = lab.recorded("r0").exchanges.iter().any(|exchange| !exchange.frames.is_empty());
+            assert_eq!(framed, streamed, "{name}");
+            comes_back(&name, lab, &made, &then).await;
+        }
+    }
 }
 
 /// Secrets are masked in the record: the request is found all the same, the reply is served masked and said to be so.

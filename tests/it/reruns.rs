@@ -167,6 +167,12 @@ async fn a_trace_finds_the_step_and_writes_the_label() {
         (&["trace", "logs/clean", "--redraw"][..], 2, "succeeded: there is no failure to trace"),
         (&["trace", "logs/bad"], 2, "--corrections <FILE>|--twin <RUN_DIR>|--redraw|--analyzer <URL>"),
         (&["trace", "logs/bad", "--twin", "logs/bad", "--check", CHECK], 2, "no step has a correction"),
+        (&["trace", "logs/bad", "--redraw", "--corrections", "fix.jsonl"], 2, "cannot be used with"),
+        (
+            &["trace", "logs/bad", "--redraw", "--twin", "logs/clean", "--check", CHECK, "--samples", "2"],
+            0,
+            "solver at step 1",
+        ),
         (&["trace", "logs/bad", "--redraw", "--check", CHECK, "--budget-runs", "1"], 4, "RESULT  budget"),
     ] {
         let (got, _, talk) = verb(dir.path(), &pipeline(arguments, TASK)).await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     lab::{Lab, Setup},
-    program::aegis,
+    program::{AEGIS, Served, aegis, verb},
     scripted::{Scripted, chat_reply, http},
 };
 
@@ -68,6 +68,95 @@ async fn a_label_is_withdrawn_where_its_step_is_seen_otherwise_late() {
             assert_eq!(derived.expect_err("no label"), NoLabel::AmbiguousAgent, "{number}");
             assert_eq!(label.errors.len(), 1, "what was injected is still told: {number}");
         }
+    }
+}
+
+const TIDES: [&str; 2] =
+    ["The tide of 12 feet rises by the pull of the moon.", "Water of 15 feet comes back by each half of the day."];
+
+/// Two runs of one task that interleave, without ids, under a plan: on arrival they are one run, and the second critic
+/// is its second call. The late pass parts them by what they quote; what was injected into a step that belongs
+/// elsewhere is no ground truth. (`aegis serve` takes no request without a run where it has a plan, so that this
+/// cannot happen to its users: `a_plan_wants_to_be_told_the_run_and_hits_nobody_by_belief`.)
+#[tokio::test(flavor = "multi_thread")]
+async fn the_late_pass_itself_withdraws_what_interleaved_runs_got_wrong() {
+    const ROSTER: &str = "[[agent]]\nname = \"writer\"\nsystem_contains = \"You write\"\n[[agent]]\nname = \"critic\"\nsystem_contains = \"You criticise\"\n";
+    for (call, status) in [(0, LabelStatus::Delivered), (1, LabelStatus::Withdrawn)] {
+        let plan = CORRUPT.replace("adder", "critic").replace("when.call = 0", &format!("when.call = {call}"));
+        let say = |text: &str| vec![http("200 OK", "application/json", &chat_reply(text))];
+        let upstream =
+            Scripted::start([TIDES[0], TIDES[1], "That makes 12 feet.", "That makes 15 feet."].map(say).to_vec()).await;
+        let setup = Setup { config: ROSTER, lineage: true, default_run: None, ..Setup::planned(&plan) };
+        let mut lab = Lab::before(upstream.address, setup).await;
+        let task = json!({"role": "user", "content": "Write a short text about tides, please."});
+        let writer = json!([{"role": "system", "content": "You write."}, task]);
+        ask(&lab, CHATS, &writer).await;
+        ask(&lab, CHATS, &writer).await;
+        for text in TIDES {
+            let critic =
+                json!([{"role": "system", "content": "You criticise."}, task, {"role": "user", "content": text}]);
+            ask(&lab, CHATS, &critic).await;
+        }
+        let run = std::fs::read_dir(&lab.logs).expect("logs").flatten().next().expect("a run").file_name();
+        let run = RunId::parse(run.to_str().expect("text")).expect("an id");
+        let sealed = lab.sealed(run.as_str()).await;
+        let label = sealed.label.expect("on arrival it is one run's second call");
+        assert_eq!((label.errors[0].error.step, label.status), (2 + call, LabelStatus::Delivered));
+
+        let late = lab.proxy.identity.late(std::slice::from_ref(&run));
+        let moved: Vec<u32> = late[&run].iter().filter(|step| step.run.is_some()).map(|step| step.step).collect();
+        assert_eq!(moved, [1, 3], "{late:?}");
+        let dir = lab.logs.join(run.as_str());
+        recording::write_identity(&dir, &late[&run]).expect("written");
+        assert_eq!(recording::label_run(&dir).expect("readable").is_ok(), status == LabelStatus::Delivered);
+        assert_eq!(recording::read(&dir).expect("readable").label.expect("it stays").status, status);
+    }
+}
+
+/// A run that is named is nobody's guess: the late pass has nothing to say of it, however alike its requests are.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_late_pass_leaves_named_runs_alone() {
+    let (_upstream, mut lab) = lab(Setup { lineage: true, default_run: None, ..Setup::default() }).await;
+    let messages = json!([{"role": "system", "content": "You write."}, {"role": "user", "content": "About tides."}]);
+    for run in ["one", "two", "one", "two"] {
+        ask(&lab, &format!("/r/{run}{CHATS}"), &messages).await;
+    }
+    assert_eq!(lab.sealed("one").await.trajectory.steps.len(), 2);
+    let ids = ["one", "two"].map(|run| RunId::parse(run).expect("an id"));
+    assert!(lab.proxy.identity.late(&ids).is_empty());
+}
+
+const PROBLEM: &str =
+    "Mia has 12 boxes with 8 pencils each. She gives away 12 pencils. How many pencils does she have left?";
+
+/// A trace finds a step in any recorded run; it makes a label only where the wire told surely whose step that is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_names_nobody_in_a_label_whom_the_wire_does_not_tell() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/pipeline/aegis.toml");
+    let roster = std::fs::read_to_string(root).expect("a roster");
+    let other = "Step 1: 12 * 8 = 96 (pencils).\nStep 2: 96 - 12 = 84 (pencils left).\nANSWER: 94";
+    for (config, expected) in [(roster.as_str(), "label verified"), ("", "no label: the wire cannot tell")] {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("aegis.toml"), config).expect("written");
+        let served = Served::start(dir.path(), &["--upstream", "simulator", "--log-dir", "logs"]).await;
+        let mut program = aegis(dir.path());
+        program.args(["example", "pipeline", "--task", PROBLEM]);
+        program.env("OPENAI_BASE_URL", format!("http://{}/v1", served.address)).env("OPENAI_API_KEY", "none");
+        let said = program.output().await.expect("it runs");
+        assert_eq!(String::from_utf8_lossy(&said.stdout), "ANSWER: 84\n", "{}", String::from_utf8_lossy(&said.stderr));
+        assert_eq!(served.stop().await, Some(0));
+        let logs = dir.path().join("logs");
+        let runs: Vec<_> = std::fs::read_dir(&logs).expect("logs").flatten().map(|entry| entry.path()).collect();
+        assert_eq!(runs.len(), 1, "lineage holds the run together: {runs:?}");
+        let correction = json!({"step": 1, "reply": other, "reason": "another result is wanted"}).to_string();
+        std::fs::write(dir.path().join("fix.jsonl"), correction).expect("written");
+        let run = runs[0].to_str().expect("text");
+        let arguments =
+            ["trace", run, "--corrections", "fix.jsonl", "--check", "grep -q 'ANSWER: 94$'", "--samples", "2"];
+        let program = ["--", AEGIS, "example", "pipeline", "--task", PROBLEM];
+        let (code, _, talk) = verb(dir.path(), &[&arguments[..], &program].concat()).await;
+        assert!(code == Some(0) && talk.contains("step 1") && talk.contains(expected), "{talk}");
+        assert_eq!(runs[0].join("label.json").exists(), expected == "label verified", "{talk}");
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::sample;
-use crate::recording::{Captured, Recorder, Settings, read};
+use crate::recording::{Captured, Recorder, Settings, read, read_apart};
 
 /// Text with everything that escapes and boundaries can stumble over, long enough to become a text or not.
 fn text() -> impl Strategy<Value = String> {
@@ -122,7 +122,12 @@ proptest! {
                 recorder.seal().expect("seals");
             }
             let recording = read(&logs.path().join("r")).expect("reads");
+            let (bare, requests) = read_apart(&logs.path().join("r")).expect("reads");
             for (step, body) in bodies.iter().enumerate() {
+                // Each request by itself, put together from what it shares with earlier ones.
+                prop_assert_eq!(&requests.get(step), body);
+                prop_assert!(bare.trajectory.steps[step].request.is_empty());
+                prop_assert_eq!(&bare.trajectory.steps[step].attempts[0].reply, &bodies[step / 2]);
                 let read = &recording.trajectory.steps[step];
                 prop_assert_eq!(&read.request, body);
                 prop_assert_eq!(&read.attempts[0].reply, &bodies[step / 2]);
