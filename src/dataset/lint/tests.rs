@@ -220,19 +220,41 @@ fn a_clean_set_raises_nothing() {
 
 #[test]
 fn a_copy_of_what_the_run_said_before_is_no_leaked_order() {
-    let words = "Multiply the boxes by the pencils in each, then take away what was given.";
-    for (said_at, leaks) in [(0, false), (2, true)] {
-        let mut samples = set();
-        answer(&mut samples[1], said_at, words);
+    type Said = fn(&mut Samples, &str);
+    let added_before: Said = |samples, words| {
         let changes = &mut truth(&mut samples[1]).changes;
-        let copy =
-            Change { side: Side::Request, before: Vec::new(), after: vec![said("user", words)], ..changes[0].clone() };
-        changes.push(copy);
+        changes.push(added_at(0, words, &changes[0]));
+        asked(&mut samples[1], 1, words);
+    };
+    let cases: [(&str, bool, Said); 6] = [
+        ("answered before", false, |samples, words| answer(&mut samples[1], 0, words)),
+        ("answered there", true, |samples, words| answer(&mut samples[1], 1, words)),
+        ("answered later", true, |samples, words| answer(&mut samples[1], 2, words)),
+        ("asked there, before the edit", false, |samples, words| asked(&mut samples[1], 1, words)),
+        ("asked later", true, |samples, words| asked(&mut samples[1], 2, words)),
+        ("asked there, but added at an earlier step too", true, added_before),
+    ];
+    let words = "Multiply the boxes by the pencils in each, then take away what was given.";
+    for (what, leaks, say) in cases {
+        let mut samples = set();
+        let changes = &mut truth(&mut samples[1]).changes;
+        changes.push(added_at(1, words, &changes[0]));
+        say(&mut samples, words);
         let dir = tempfile::tempdir().expect("a directory");
         write(dir.path(), &samples);
         let found = lint_dir(dir.path()).findings.iter().any(|found| found.rule == Rule::LeakedInstruction);
-        assert_eq!(found, leaks, "said at step {said_at}");
+        assert_eq!(found, leaks, "{what}");
     }
+}
+
+/// A message that an edit adds to the request of a step.
+fn added_at(step: u32, words: &str, like: &Change) -> Change {
+    Change { step, side: Side::Request, before: Vec::new(), after: vec![said("user", words)], ..like.clone() }
+}
+
+/// Has the agent of a step ask words.
+fn asked(sample: &mut Sample, step: usize, words: &str) {
+    sample.steps[step].input.as_mut().expect("an input").messages.push(said("user", words));
 }
 
 #[test]
