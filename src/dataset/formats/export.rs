@@ -20,7 +20,7 @@ use super::{
     sink::Sink,
 };
 use crate::{
-    dataset::{Dataset, DatasetError, Entry, Index, Kind, Sample},
+    dataset::{Dataset, DatasetError, Entry, Index, Kind, Placed, Sample},
     trajectory::nearest,
 };
 
@@ -107,9 +107,13 @@ pub enum ExportError {
         source: io::Error,
     },
     /// A row has no place in the columns of its file.
-    #[error("cannot write a row of `{}`", path.display())]
+    #[error("{}:{line}: this sample has no place in a row of `{}`", from.display(), path.display())]
     Row {
-        /// The file.
+        /// The dataset's file that the sample was read from.
+        from: PathBuf,
+        /// Its line there, 1-based.
+        line: u64,
+        /// The file that was to hold the row.
         path: PathBuf,
         /// The value, and what was expected.
         #[source]
@@ -133,6 +137,17 @@ pub enum ExportError {
         /// What it asks for.
         file: String,
     },
+}
+
+impl ExportError {
+    /// Says where the sample of a refused row was read.
+    fn read_from(mut self, file: Option<&PathBuf>, at: u64) -> Self {
+        if let (Self::Row { from, line, .. }, Some(file)) = (&mut self, file) {
+            from.clone_from(file);
+            *line = at;
+        }
+        self
+    }
 }
 
 /// The format of a name.
@@ -199,7 +214,7 @@ pub fn export(
     };
     let relations = Relations::find(dataset, format)?;
     for placed in dataset.samples() {
-        let sample = placed?.sample;
+        let Placed { sample, file, line, .. } = placed?;
         manifest.read += 1;
         let number = usize::try_from(manifest.written).unwrap_or(usize::MAX);
         let pieces = match taken(&sample, format, options) {
@@ -217,7 +232,7 @@ pub fn export(
                 }
                 for piece in pieces {
                     manifest.count(&piece);
-                    sink.push(piece)?;
+                    sink.push(piece).map_err(|refused| refused.read_from(dataset.files().get(file), line))?;
                 }
             }
             Err(Unfit(why)) => *manifest.left_out.entry(why.to_owned()).or_default() += 1,
