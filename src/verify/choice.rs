@@ -138,6 +138,7 @@ mod tests {
             ("(C)", "**C**", Success),
             ("C) Paris", "C. Paris", Success),
             ("The answer is (D) because of x", "ANSWER: D", Success),
+            ("The answer is (D) Paris", "(D) Paris", Success),
             ("C", "Long reasoning about A and B.\n\nC", Success),
             ("C", "The answer is C.", Success),
             ("C", "The correct answer is option C, not A.", Success),
