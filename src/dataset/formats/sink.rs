@@ -8,8 +8,9 @@ use std::{
 };
 
 use super::{
-    export::{ExportError, ExportManifest},
     format::{Content, Format, Options, Piece, Shape},
+    manifest::ExportManifest,
+    refused::ExportError,
     rows::{FileHash, Hashed, RowError, Rows},
 };
 
