@@ -1,4 +1,4 @@
-//! Export of 10,000 runs: `cargo bench --bench export [-- FORMAT …]`. Each format is written by a process of its own, so
+//! Export of 10,000 runs: `cargo bench --bench export [-- --runs N FORMAT …]`. Each format is written by a process of its own, so
 //! that its peak memory is its own; the rate stands beside that of a plain copy of the dataset on the same disk. Exit
 //! code 1: a format took more memory than is promised.
 
@@ -18,14 +18,12 @@ use aegis::dataset::{
 };
 use serde_json::json;
 
-/// Runs of the dataset: half clean, half failures.
+/// Runs of the dataset where `--runs` names no other count: half clean, half failures.
 const RUNS: u32 = 10_000;
 /// Steps of a run.
 const STEPS: u32 = 12;
 /// What is promised, in MB.
 const MEMORY_MAX: u64 = 200;
-/// The formats that are measured if none is named.
-const USUAL: [&str; 8] = ["aegis", "sft", "verl", "dpo", "contrastive", "otlp", "parquet", "huggingface"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
@@ -34,22 +32,28 @@ fn main() -> ExitCode {
     {
         return one_export(format, Path::new(dataset), Path::new(out));
     }
+    let (runs, named) = match arguments.as_slice() {
+        [option, count, named @ ..] if option == "--runs" => (count.parse().expect("a count of runs"), named),
+        named => (RUNS, named),
+    };
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("export");
-    let dataset = dir.join("dataset");
-    write(&dataset);
+    let dataset = dir.join(format!("dataset-{runs}"));
+    write(&dataset, runs);
     let file = dataset.join("dataset.jsonl");
     let bytes = fs::metadata(&file).expect("a dataset").len();
-    println!("dataset    {RUNS} runs of {STEPS} steps, {} MB", bytes >> 20);
+    println!("dataset    {runs} runs of {STEPS} steps, {} MB", bytes >> 20);
     let copied = copy(&file, &dir.join("copy"));
     println!("disk       a synced copy: {copied:.0} MB/s\n");
     println!(
         "{:<14}{:>10}{:>12}{:>12}{:>12}{:>10}",
         "format", "seconds", "read MB/s", "of a copy", "written MB", "peak MB"
     );
-    let named: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    let all = || formats::ALL.iter().map(|format| format.name()).collect();
     let mut within = true;
-    for format in if named.is_empty() { USUAL.to_vec() } else { named } {
+    for format in if named.is_empty() { all() } else { named } {
         let out = dir.join(format!("{format}.out"));
+        remove(&out);
         let began = Instant::now();
         let program = std::env::current_exe().expect("this program");
         let done = Command::new(program).args(["--one", format]).args([&dataset, &out]).output().expect("it runs");
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         let share = rate / copied * 100.0;
         println!("{format:<14}{seconds:>10.1}{rate:>12.0}{share:>10.0} %{:>12}{peak:>10}", written >> 20);
         within &= peak <= MEMORY_MAX;
+        remove(&out);
     }
     println!("\npromised   at most {MEMORY_MAX} MB: {}", if within { "kept" } else { "NOT KEPT" });
     if within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -80,13 +85,22 @@ fn one_export(format: &str, dataset: &Path, out: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Removes what an export left, so that the next one begins with nothing and the disk is not filled.
+fn remove(out: &Path) {
+    if out.is_dir() {
+        fs::remove_dir_all(out).expect("removed");
+    } else if out.exists() {
+        fs::remove_file(out).expect("removed");
+    }
+}
+
 /// Writes the dataset, unless it is there.
-fn write(dir: &Path) {
+fn write(dir: &Path, runs: u32) {
     if dir.join("dataset.json").is_file() {
         return;
     }
     let mut writer = Writer::create(dir).expect("a writer");
-    for number in 0..RUNS / 2 {
+    for number in 0..runs / 2 {
         for failure in [false, true] {
             writer.push(&sample(number, failure)).expect("written");
         }

@@ -65,7 +65,8 @@ impl Bench {
         let meter = Arc::new(Meter::default());
         let salvage = Arc::new(self.state.salvage(&cell.run)?);
         let metered = |inner: &Arc<dyn Upstream>, most| self.metered(inner, &meter, &salvage, most);
-        let arm = Arm::of(self, cell, metered(&served.proxy.upstream, Some(system.max_calls)), &meter)?;
+        let live = metered(&served.proxy.upstream, Some(system.max_calls));
+        let arm = Arm::of(&self.references, &self.state, cell, live, &meter)?;
         let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
         let model = served.proxy.runs.model();
         let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));

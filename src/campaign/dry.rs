@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    budget::{PICO, pico_for},
+    cost::{PICO, pico_for},
     definition::{Campaign, Sample},
     file::Position,
 };

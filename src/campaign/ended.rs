@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::Cost;
+use super::cost::Cost;
 use crate::trajectory::{Label, NoLabel, Outcome, RunId, StepIndex, Verdict};
 
 /// The format of these files.

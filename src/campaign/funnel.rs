@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    budget::Cost,
+    cost::Cost,
     ended::{Class, Ended},
     file::Position,
 };

@@ -130,9 +130,8 @@ fn cost(page: &mut String, report: &Report) -> fmt::Result {
     let said = format!("Records of clean runs answered {:.0} % of all tokens.", 100.0 * cost.saved_share);
     heading(page, "Cost", &said)?;
     head(page, &["", "#calls", "#input tokens", "#output tokens", "#money"]);
-    let mut line = |what: &str, Expense { calls, input_tokens, output_tokens, money }: &Expense| {
-        let numbers = [calls, input_tokens, output_tokens].map(|n| format!("{n:.1}"));
-        row(page, &[what], &[&numbers[..], &[format!("{money:.6}")]].concat());
+    let mut line = |what: &str, expense: &Expense| {
+        row(page, &[what], &[&expense.counts()[..], &[format!("{:.6}", expense.money)]].concat());
     };
     line("spent", &cost.spent);
     line("of it by finished cells", &cost.by_cells);

@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::Cost;
+use super::cost::Cost;
 
 /// The journal, open for more.
 #[derive(Debug)]

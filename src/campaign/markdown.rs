@@ -84,8 +84,8 @@ fn row(page: &mut String, stratum: &Stratum) -> std::fmt::Result {
 fn cost(page: &mut String, report: &Report) -> std::fmt::Result {
     let cost = &report.cost;
     writeln!(page, "\n## Cost\n\n| | calls | input tokens | output tokens | money |\n|---|--:|--:|--:|--:|")?;
-    let mut line = |what: &str, Expense { calls, input_tokens, output_tokens, money }: &Expense| {
-        writeln!(page, "| {what} | {calls:.1} | {input_tokens:.1} | {output_tokens:.1} | {money:.6} |")
+    let mut line = |what: &str, expense: &Expense| {
+        writeln!(page, "| {what} | {} | {:.6} |", expense.counts().join(" | "), expense.money)
     };
     line("spent", &cost.spent)?;
     line("of it by finished cells", &cost.by_cells)?;

@@ -16,7 +16,8 @@ use hyper::{Request, Response, StatusCode, header};
 use tokio::sync::Notify;
 
 use super::{
-    budget::{Cost, Ledger, Reservation, pico_for},
+    budget::{Ledger, Reservation},
+    cost::{Cost, pico_for},
     definition::Campaign,
     gate::Gate,
     salvage::Salvage,

@@ -10,11 +10,11 @@ use std::{
 use hyper::Request;
 
 use super::{
-    bench::Bench,
-    budget::Cost,
     cell::{Cell, Kind},
+    cost::Cost,
     error::CampaignError,
     metered::{Halt, Meter},
+    state::State,
 };
 use crate::{
     proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
@@ -60,13 +60,13 @@ impl Upstream for Forked {
 
 impl References {
     /// The record of a run.
-    pub(super) fn open(&self, bench: &Bench, run: &RunId) -> Result<Arc<Cassette>, CampaignError> {
+    pub(super) fn open(&self, state: &State, run: &RunId) -> Result<Arc<Cassette>, CampaignError> {
         let held = |known: &HashMap<RunId, Weak<Cassette>>| known.get(run).and_then(Weak::upgrade);
         if let Some(cassette) = held(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(cassette);
         }
         // Read outside the lock: two cells may read the same record, and one of them is kept.
-        let cassette = Arc::new(Cassette::open(&bench.state.run_dir(run))?);
+        let cassette = Arc::new(Cassette::open(&state.run_dir(run))?);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, cassette| cassette.strong_count() > 0);
         known.insert(run.clone(), Arc::downgrade(&cassette));
@@ -77,13 +77,14 @@ impl References {
 impl Arm {
     /// The upstream of a cell over the live one.
     pub(super) fn of(
-        bench: &Bench,
+        references: &References,
+        state: &State,
         cell: &Cell,
         live: Arc<dyn Upstream>,
         meter: &Arc<Meter>,
     ) -> Result<Self, CampaignError> {
         let Some(reference) = cell.reference() else { return Ok(Self::Live(live)) };
-        let cassette = bench.references.open(bench, reference)?;
+        let cassette = references.open(state, reference)?;
         let fork = fork(cell, &cassette);
         let Some(fork) = fork else { return Ok(Self::Live(live)) };
         let prefixed = Prefixed::new(cassette, fork, live).map_err(|_| CampaignError::Lost)?;

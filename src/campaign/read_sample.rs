@@ -5,7 +5,7 @@ use toml::Spanned;
 use super::{
     definition::{Files, Planting, Sample},
     file::{Position, SampleEntry},
-    read::{at_least_one, indices, read_file, read_plan, stem},
+    read_named::{at_least_one, indices, read_file, read_plan, stem},
 };
 use crate::{
     plan::{AgentPattern, Operator, Problem},

@@ -8,7 +8,7 @@ use super::{
     command::Template,
     definition::{Files, System},
     file::SystemEntry,
-    read::read_file,
+    read_named::read_file,
 };
 use crate::plan::{Problem, Read};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    budget::Cost,
+    cost::Cost,
     definition::Campaign,
     ended::{Class, Ended},
     file::Position,
@@ -263,6 +263,11 @@ impl Expense {
             output_tokens: cost.output as f64 / by,
             money: cost.money() / by,
         }
+    }
+
+    /// Calls and tokens as a page shows them: whole, or with one digit behind the point.
+    pub(super) fn counts(&self) -> [String; 3] {
+        [self.calls, self.input_tokens, self.output_tokens].map(|count| ((count * 10.0).round() / 10.0).to_string())
     }
 }
 

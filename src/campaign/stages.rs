@@ -225,7 +225,7 @@ impl Bench {
         let mut cells: Vec<Option<Cell>> = Vec::new();
         for reference in references {
             let (system, task) = self.names(&reference.cell)?;
-            let cassette = self.references.open(self, &reference.cell.run)?;
+            let cassette = self.references.open(&self.state, &reference.cell.run)?;
             for (planned, repeats) in self.plans(reference, &cassette.recording().trajectory.steps) {
                 let (aimed, why) = match planned {
                     Ok(aimed) => (aimed, None),

@@ -73,7 +73,7 @@ pub(super) struct Reading<'a> {
     pub(super) duty: Duty,
     /// The task, if it can be read.
     pub(super) task: Option<Task>,
-    /// Particular orders in the prompt or the last message.
+    /// Particular orders in the prompt, the last message, or what tools returned since.
     pub(super) orders: Orders,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Reading<'a> {
         let prompt = conversation.prompt();
         let spoken = spoken(&conversation.messages);
         let last = spoken.iter().rev().find(|s| s.who == Who::Caller).map(|s| s.text.clone()).unwrap_or_default();
-        let orders = Orders::read(&format!("{prompt}\n{last}"));
+        let orders = Orders::read(&format!("{prompt}\n{last}\n{}", returned(&spoken)));
         let duty = duty::of(&prompt, &last);
         let task = task(&spoken, &prompt, &orders);
         Self { conversation, seed, prompt, spoken, duty, task, orders }
@@ -176,6 +176,13 @@ fn spoken(messages: &[Message]) -> Vec<Spoken> {
         Spoken { who, name: message.name.clone(), text: message.text(), calls: message.tool_calls.clone() }
     };
     others.map(spoken).collect()
+}
+
+/// What tools returned after the caller's last words: a model obeys orders that stand there, too.
+fn returned(spoken: &[Spoken]) -> String {
+    let since = spoken.iter().rposition(|s| s.who == Who::Caller).map_or(0, |at| at + 1);
+    let results = spoken.iter().skip(since).filter(|s| matches!(s.who, Who::Tool(_)));
+    results.map(|s| s.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// The first text that is a problem that can be solved: in the caller's messages, else in the prompt.

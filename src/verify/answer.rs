@@ -21,6 +21,29 @@ static SEPARATOR: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?P<head>\b\d{1,3}|[^\d.,]\d{1,3})(?P<rest>(?:(?:,|\{,\}|\\,|[\u{00a0}\u{2009}\u{202f}_'’])\d{3})+)(?P<end>\b|$)").ok()
 });
 
+/// How a text gives its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Given<'t> {
+    /// In its last box.
+    Boxed(&'t str),
+    /// After its last announcement, where there is no box.
+    Stated(&'t str),
+    /// It announces that there is none.
+    Denied,
+    /// It announces nothing: any part of it may be meant.
+    Open,
+}
+
+/// How a text gives its answer: a box counts before an announcement.
+pub(super) fn given(text: &str) -> Given<'_> {
+    match (boxed(text), stated(text)) {
+        (Some(boxed), _) => Given::Boxed(boxed),
+        (None, Some(stated)) => Given::Stated(stated),
+        (None, None) if denied(text) => Given::Denied,
+        (None, None) => Given::Open,
+    }
+}
+
 /// What the text says after its last announcement of an answer (`ANSWER: …`, `the answer is …`), to the end of that
 /// line or, if nothing stands there, of the next one that is not empty. `None` without one, or if it is denied.
 pub(super) fn stated(text: &str) -> Option<&str> {

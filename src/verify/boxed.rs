@@ -3,7 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, Said, answer, latex, value};
+use super::{
+    Case, Said,
+    answer::{self, Given},
+    latex, value,
+};
 
 /// Compares mathematical answers: what stands in the last `\boxed{…}` of the output, else after its last `answer:`.
 /// Layout, spelling of fractions and roots, units in `\text`, and a leading `x =` do not count; values are compared
@@ -32,19 +36,19 @@ impl Boxed {
         if expected.trim().is_empty() {
             return Said::unreadable("mathematical answer", case);
         }
-        let otherwise = || if self.required { None } else { answer::stated(case.output).or_else(|| last_line(case)) };
-        let Some(got) = answer::boxed(case.output).or_else(otherwise) else {
-            return Said::no_answer("boxed answer", case);
+        let got = match answer::given(case.output) {
+            Given::Boxed(boxed) => Some(boxed),
+            Given::Stated(stated) => Some(stated).filter(|_| !self.required),
+            Given::Open => last_line(case.output).filter(|_| !self.required),
+            Given::Denied => None,
         };
+        let Some(got) = got else { return Said::no_answer("boxed answer", case) };
         Said::compared(same(expected, got), got, case)
     }
 }
 
-fn last_line<'a>(case: &Case<'a>) -> Option<&'a str> {
-    if answer::denied(case.output) {
-        return None;
-    }
-    case.output.lines().rev().find(|line| !line.trim().is_empty())
+fn last_line(text: &str) -> Option<&str> {
+    text.lines().rev().find(|line| !line.trim().is_empty())
 }
 
 fn same(expected: &str, got: &str) -> bool {

@@ -6,7 +6,12 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, Said, answer, latex, normalised::words};
+use super::{
+    Case, Said,
+    answer::{self, Given},
+    latex,
+    normalised::words,
+};
 
 /// Compares choice letters, A to J. The output's is the one in its last `\boxed{…}`, else after its last `answer:` or
 /// `answer is`, else alone on its last line, else the only one that it names as `(C)` or `option C`; a denied letter
@@ -67,18 +72,18 @@ impl Choice {
 
 /// The letter that the output gives.
 fn given(output: &str, listed: &[(char, String)]) -> Option<char> {
-    if let Some(boxed) = answer::boxed(output) {
-        let plain = latex::plain(boxed);
-        return letter_in(&plain).or_else(|| by_words(&plain, listed));
+    match answer::given(output) {
+        Given::Boxed(boxed) => {
+            let plain = latex::plain(boxed);
+            letter_in(&plain).or_else(|| by_words(&plain, listed))
+        }
+        Given::Stated(stated) => stated_letter(stated).or_else(|| by_words(stated, listed)),
+        Given::Denied => None,
+        Given::Open => {
+            let last = output.lines().rev().find(|line| !line.trim().is_empty())?;
+            letter_in(last.trim()).or_else(|| by_words(last, listed)).or_else(|| only_named(output))
+        }
     }
-    if let Some(stated) = answer::stated(output) {
-        return stated_letter(stated).or_else(|| by_words(stated, listed));
-    }
-    if answer::denied(output) {
-        return None;
-    }
-    let last = output.lines().rev().find(|line| !line.trim().is_empty())?;
-    letter_in(last.trim()).or_else(|| by_words(last, listed)).or_else(|| only_named(output))
 }
 
 /// The letter of a text that is a letter, perhaps with its words: `C`, `(C)`, `C) Paris`.
@@ -138,6 +143,7 @@ mod tests {
             ("(C)", "**C**", Success),
             ("C) Paris", "C. Paris", Success),
             ("The answer is (D) because of x", "ANSWER: D", Success),
+            ("The answer is (D) Paris", "(D) Paris", Success),
             ("C", "Long reasoning about A and B.\n\nC", Success),
             ("C", "The answer is C.", Success),
             ("C", "The correct answer is option C, not A.", Success),

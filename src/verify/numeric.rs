@@ -70,6 +70,7 @@ mod tests {
     fn hard_cases() {
         let table: &[(&str, &str, Verdict)] = &[
             ("84", "ANSWER: 84", Success),
+            ("5040, the unit is  .", r"\boxed{5040}", Success),
             ("84", "84.0", Success),
             ("84", "The answer is 84 because 7 * 12 = 84, not 85.", Success),
             ("84", "Answer: 7 * 12 = 84 pencils", Success),

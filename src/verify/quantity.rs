@@ -4,7 +4,10 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::{answer, latex, value};
+use super::{
+    answer::{self, Given},
+    latex, value,
+};
 
 /// A number and, where one is known, its unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,18 +85,15 @@ impl Quantity {
     /// The quantity that a text gives as its answer: that in its last box, else after its last announcement of an
     /// answer, else the last one.
     pub(super) fn answer_in(text: &str) -> Option<Self> {
-        if let Some(boxed) = answer::boxed(text) {
-            return Self::stated_by(boxed);
+        match answer::given(text) {
+            Given::Boxed(said) | Given::Stated(said) => Self::stated_by(said),
+            Given::Denied => None,
+            Given::Open => {
+                let text = prepared(text);
+                let whole = value::evaluate(text.trim()).map(|value| Self { value, unit: None });
+                whole.or_else(|| Self::all_in(&text).last())
+            }
         }
-        if let Some(stated) = answer::stated(text) {
-            return Self::stated_by(stated);
-        }
-        if answer::denied(text) {
-            return None;
-        }
-        let text = prepared(text);
-        let whole = value::evaluate(text.trim()).map(|value| Self { value, unit: None });
-        whole.or_else(|| Self::all_in(&text).last())
     }
 
     /// `84`, `84 because 7 * 12 = 84`, `7 * 12 = 84 pencils`; `84 or 85` is no answer.

@@ -1,6 +1,6 @@
 """Runs real SDKs and real multi-agent programs against the built binary. Started by `scripts/test-clients`.
 
-    run.py --binary PATH --cache DIR [--list] [NAME …]      NAME: part of a suite's name; none means all but the large ones
+    run.py --binary PATH --cache DIR [--list] [NAME …]      NAME: part of a suite's name; none means all
 """
 
 import argparse
@@ -13,8 +13,6 @@ from runner.aegis import Aegis
 from runner.report import Report
 
 ROOT = Path(__file__).resolve().parent
-# Suites whose installation alone takes too long for every run; they run where they are named.
-LARGE = {training.NAME}
 
 
 def main():
@@ -35,7 +33,7 @@ def main():
         print("\n".join(suites))
         return 0
     named = [name for name in suites if any(part in name for part in options.names)]
-    chosen = named if options.names else [name for name in suites if name not in LARGE]
+    chosen = named if options.names else list(suites)
     if not chosen:
         print(f"no suite is called like {options.names}; there are: {', '.join(suites)}", file=sys.stderr)
         return 2

@@ -9,8 +9,10 @@ use crate::{
     scripted::{Act, Scripted, chunk, last_chunk, stream_head},
 };
 
-/// Each point, and where it is held: (file, test).
-const POINTS: &[(&str, &[(&str, &str)])] = &[
+/// A point, and where it is held: (file, test).
+pub type Point = (&'static str, &'static [(&'static str, &'static str)]);
+
+const POINTS: &[Point] = &[
     (
         "an exchange that nothing changes is the same bytes both ways",
         &[
@@ -87,7 +89,12 @@ const POINTS: &[(&str, &[(&str, &str)])] = &[
 
 #[test]
 fn each_point_has_its_tests() {
-    for (point, tests) in POINTS {
+    held(POINTS);
+}
+
+/// Whether each test of each point is there.
+pub fn held(points: &[Point]) {
+    for (point, tests) in points {
         for (file, test) in *tests {
             let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect(file);
             assert!(source.contains(&format!("fn {test}(")), "{point}: {file} has no `{test}`");

@@ -99,6 +99,7 @@ async fn a_row_without_a_column_stops_the_export_whole() {
     let (code, _, talk) = export(dir.path(), &["in", "--to", "agentracer", "--out", "rows.parquet"]).await;
     assert_eq!(code, Some(5), "{talk}");
     assert!(talk.contains("`history[0].mood` is \"glad\"") && talk.contains("JSON lines"), "{talk}");
+    assert!(talk.contains("in/dataset.jsonl:1: this sample has no place in a row of `rows.parquet`"), "{talk}");
     assert!(!dir.path().join("rows.parquet").exists() && !dir.path().join(".rows.parquet.tmp").exists());
     let (code, ..) = export(dir.path(), &["in", "--to", "agentracer", "--out", "rows.jsonl"]).await;
     assert_eq!(code, Some(0));

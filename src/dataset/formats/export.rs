@@ -1,139 +1,26 @@
 //! Writes a dataset in a foreign format: one sample at a time, in the dataset's order, nothing half-written, with a
 //! manifest of counts and hashes beside it.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    path::{Path, PathBuf},
-};
-
-use serde::Serialize;
+use std::{collections::BTreeMap, path::Path};
 
 use super::{
     ALL,
     admit::{refuse, taken},
     card::Card,
-    format::{Context, Format, Options, Piece, Shape, Unfit},
+    format::{Context, Format, Options, Shape, Unfit},
+    manifest::ExportManifest,
     own::SAMPLE,
     pretty,
-    rows::{FileHash, RowError},
+    refused::ExportError,
     sink::Sink,
 };
 use crate::{
-    dataset::{Dataset, DatasetError, Entry, Index, Kind, Sample},
+    dataset::{Dataset, Entry, Index, Kind, Placed, Sample},
     trajectory::nearest,
 };
 
 /// The name of our own samples among the schemas.
 const OWN: &str = "dataset";
-/// The format of the manifest.
-const MANIFEST: u32 = 1;
-
-/// What was written; it lies beside it as `NAME.manifest.json`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ExportManifest {
-    /// Format of this manifest.
-    pub format: u32,
-    /// The foreign format.
-    pub to: &'static str,
-    /// Samples read.
-    pub read: u64,
-    /// Samples written.
-    pub written: u64,
-    /// Rows or files written; some formats make none or several of a sample.
-    pub pieces: u64,
-    /// Samples without a place in the format, by the reason.
-    pub left_out: BTreeMap<String, u64>,
-    /// Prompts that were cut to size.
-    pub cut: CutTotal,
-    /// Each file with its bytes and hash.
-    pub files: BTreeMap<String, FileHash>,
-}
-
-/// Truncation over all samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct CutTotal {
-    /// Prompts.
-    pub prompts: u64,
-    /// Steps of which only beginning and end are left.
-    pub shortened_steps: u64,
-    /// Steps that are gone.
-    pub dropped_steps: u64,
-}
-
-/// Why nothing was written.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// There is no such format.
-    #[error("unknown format `{name}`: expected one of {known}{}", .nearest.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
-    UnknownFormat {
-        /// What was written.
-        name: String,
-        /// All of them.
-        known: String,
-        /// The nearest.
-        nearest: Option<&'static str>,
-    },
-    /// A format whose rows no folder holds.
-    #[error("`{name}` is no format of rows: expected one of {known}")]
-    NoRows {
-        /// The format.
-        name: &'static str,
-        /// Those that are.
-        known: String,
-    },
-    /// Lint found something.
-    #[error("lint refuses the dataset: {findings} findings, the first {rule} in `{sample}`: {what}")]
-    Refused {
-        /// How many.
-        findings: usize,
-        /// The first one's rule.
-        rule: &'static str,
-        /// Its sample.
-        sample: String,
-        /// What it says.
-        what: String,
-    },
-    /// The dataset cannot be read.
-    #[error(transparent)]
-    Dataset(#[from] DatasetError),
-    /// A file cannot be written.
-    #[error("cannot write `{}`", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// A row has no place in the columns of its file.
-    #[error("cannot write a row of `{}`", path.display())]
-    Row {
-        /// The file.
-        path: PathBuf,
-        /// The value, and what was expected.
-        #[source]
-        source: Box<RowError>,
-    },
-    /// A directory that is not of an earlier export lies where the files are to go.
-    #[error("`{}` exists and is not an earlier export: name another with `--out`", path.display())]
-    Occupied {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// Two samples would be one file.
-    #[error("two samples would both be written to `{file}`: their source files have one name; export them apart")]
-    SameFile {
-        /// The file's name.
-        file: String,
-    },
-    /// A sample asks for a file outside of the directory.
-    #[error("a sample names `{}` as its file: expected a plain file name", file.escape_debug())]
-    StrayFile {
-        /// What it asks for.
-        file: String,
-    },
-}
 
 /// The format of a name.
 ///
@@ -187,19 +74,10 @@ pub fn export(
     refuse(dataset, &options.lint)?;
     let mut sink = Sink::create(format, out, options)?;
     let mut card = (format.shape() == Shape::Folder).then(Card::default);
-    let mut manifest = ExportManifest {
-        format: MANIFEST,
-        to: format.name(),
-        read: 0,
-        written: 0,
-        pieces: 0,
-        left_out: BTreeMap::new(),
-        cut: CutTotal::default(),
-        files: BTreeMap::new(),
-    };
+    let mut manifest = ExportManifest::of(format.name());
     let relations = Relations::find(dataset, format)?;
     for placed in dataset.samples() {
-        let sample = placed?.sample;
+        let Placed { sample, file, line, .. } = placed?;
         manifest.read += 1;
         let number = usize::try_from(manifest.written).unwrap_or(usize::MAX);
         let pieces = match taken(&sample, format, options) {
@@ -217,7 +95,7 @@ pub fn export(
                 }
                 for piece in pieces {
                     manifest.count(&piece);
-                    sink.push(piece)?;
+                    sink.push(piece).map_err(|refused| refused.read_from(dataset.files().get(file), line))?;
                 }
             }
             Err(Unfit(why)) => *manifest.left_out.entry(why.to_owned()).or_default() += 1,
@@ -229,17 +107,6 @@ pub fn export(
         sink.file("README.md", text.as_bytes())?;
     }
     sink.finish(manifest)
-}
-
-impl ExportManifest {
-    fn count(&mut self, piece: &Piece) {
-        self.pieces += 1;
-        if let Some(cut) = piece.cut {
-            self.cut.prompts += 1;
-            self.cut.shortened_steps += cut.shortened_steps as u64;
-            self.cut.dropped_steps += cut.dropped_steps as u64;
-        }
-    }
 }
 
 /// Which samples belong together, by place; ids are held, samples are not.

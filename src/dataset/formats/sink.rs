@@ -8,8 +8,9 @@ use std::{
 };
 
 use super::{
-    export::{ExportError, ExportManifest},
     format::{Content, Format, Options, Piece, Shape},
+    manifest::ExportManifest,
+    refused::ExportError,
     rows::{FileHash, Hashed, RowError, Rows},
 };
 
@@ -211,7 +212,7 @@ impl<'a> Sink<'a> {
 fn refused(path: &Path, why: RowError) -> ExportError {
     match why {
         RowError::Io(source) => ExportError::Write { path: path.to_owned(), source },
-        why => ExportError::Row { path: path.to_owned(), source: Box::new(why) },
+        why => ExportError::Row { from: PathBuf::new(), line: 0, path: path.to_owned(), source: Box::new(why) },
     }
 }
 

@@ -87,13 +87,20 @@ fn ids(sample: &Sample, noted: &mut Noted<'_>) {
 
 /// Looks for what an edit added to a request, and only added: an order that no agent of the system gave.
 fn instructions(sample: &Sample, noted: &mut Noted<'_>) {
-    let changes = || sample.label.iter().flat_map(|label| &label.changes);
-    let Some(first) = changes().map(|change| change.step).min() else { return };
-    // What stood in the run before anything was changed is the run's own, even where an edit repeats it.
-    let before = |place: Place| matches!(place, Place::Input(step) | Place::Output(step) if step < first);
-    for change in changes().filter(|change| change.side == Side::Request) {
+    let changes = || sample.label.iter().flat_map(|label| &label.changes).filter(|change| change.side == Side::Request);
+    for change in changes() {
         for added in added(change) {
-            let own = sample.shown().any(|(place, text)| before(place) && text.contains(&*added));
+            let again = |change: &&Change| change.after.iter().any(|after| after.text.contains(&*added));
+            let first = changes().filter(again).map(|change| change.step).min().unwrap_or(change.step);
+            // Inputs are what the agent asked, before the edit: what stands in one by then, an edit only repeats.
+            let own = sample.shown().any(|(place, text)| {
+                let earlier = match place {
+                    Place::Input(step) => step <= first,
+                    Place::Output(step) => step < first,
+                    _ => false,
+                };
+                earlier && text.contains(&*added)
+            });
             let told = own || sample.task.question.contains(&*added);
             let leaked = sample.shown().find(|(_, text)| !told && text.contains(&*added));
             if let Some((place, _)) = leaked {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use super::*;
 use crate::{
     dataset::{
-        BENIGN_FILE, Change, FILE, Input, Mode, OfferedTool, Split, Writer,
+        BENIGN_FILE, Called, Change, FILE, Input, Mode, OfferedTool, Said, Split, Writer,
         samples::{clean, corrupted, said, set, step},
     },
     trajectory::{AgentName, LabelStatus, Side, Source, Tally, Verdict},
@@ -220,19 +220,41 @@ fn a_clean_set_raises_nothing() {
 
 #[test]
 fn a_copy_of_what_the_run_said_before_is_no_leaked_order() {
-    let words = "Multiply the boxes by the pencils in each, then take away what was given.";
-    for (said_at, leaks) in [(0, false), (2, true)] {
-        let mut samples = set();
-        answer(&mut samples[1], said_at, words);
+    type Say = fn(&mut Samples, &str);
+    let added_before: Say = |samples, words| {
         let changes = &mut truth(&mut samples[1]).changes;
-        let copy =
-            Change { side: Side::Request, before: Vec::new(), after: vec![said("user", words)], ..changes[0].clone() };
-        changes.push(copy);
+        changes.push(added_at(0, words));
+        asked(&mut samples[1], 1, words);
+    };
+    let cases: [(&str, bool, Say); 6] = [
+        ("answered before", false, |samples, words| answer(&mut samples[1], 0, words)),
+        ("answered there", true, |samples, words| answer(&mut samples[1], 1, words)),
+        ("answered later", true, |samples, words| answer(&mut samples[1], 2, words)),
+        ("asked there, before the edit", false, |samples, words| asked(&mut samples[1], 1, words)),
+        ("asked later", true, |samples, words| asked(&mut samples[1], 2, words)),
+        ("asked there, but added at an earlier step too", true, added_before),
+    ];
+    let words = "Multiply the boxes by the pencils in each, then take away what was given.";
+    for (what, leaks, say) in cases {
+        let mut samples = set();
+        let changes = &mut truth(&mut samples[1]).changes;
+        changes.push(added_at(1, words));
+        say(&mut samples, words);
         let dir = tempfile::tempdir().expect("a directory");
         write(dir.path(), &samples);
         let found = lint_dir(dir.path()).findings.iter().any(|found| found.rule == Rule::LeakedInstruction);
-        assert_eq!(found, leaks, "said at step {said_at}");
+        assert_eq!(found, leaks, "{what}");
     }
+}
+
+/// A message that an edit adds to the request of a step.
+fn added_at(step: u32, words: &str) -> Change {
+    Change { step, side: Side::Request, before: Vec::new(), after: vec![said("user", words)] }
+}
+
+/// Has the agent of a step ask words.
+fn asked(sample: &mut Sample, step: usize, words: &str) {
+    sample.steps[step].input.as_mut().expect("an input").messages.push(said("user", words));
 }
 
 #[test]
@@ -331,6 +353,26 @@ fn labels_by_people_need_no_control_and_no_twin() {
     truth(&mut sample).errors[0].step = Some(30);
     write(dir.path(), &[sample]);
     assert_eq!(lint_dir(dir.path()).findings[0].rule, Rule::StepExists);
+}
+
+#[test]
+fn ids_of_calls_may_differ_from_the_twins_but_not_what_they_answer() {
+    let called = |samples: &mut Samples, run: usize, ids: [&str; 2], answered: &str| {
+        let calls = ids.map(|id| Called { id: id.to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() });
+        let messages = &mut samples[run].steps[1].input.as_mut().expect("an input").messages;
+        messages.push(Said { calls: calls.to_vec(), ..said("assistant", "") });
+        messages.push(Said { answers: Some(answered.to_owned()), ..said("tool", "three") });
+    };
+    for (ids, answered, differs) in [(["a", "b"], "a", false), (["x", "y"], "x", false), (["x", "y"], "y", true)] {
+        let mut samples = set();
+        samples.truncate(2);
+        called(&mut samples, 0, ["a", "b"], "a");
+        called(&mut samples, 1, ids, answered);
+        let dir = tempfile::tempdir().expect("a directory");
+        write(dir.path(), &samples);
+        let found = lint_dir(dir.path()).findings.iter().any(|found| found.rule == Rule::PrefixDiffers);
+        assert_eq!(found, differs, "{ids:?} {answered}");
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Rules about a failure beside its clean twin: it is there, it is one, and both are the same up to the first error.
 
+use std::collections::HashMap;
+
 use super::{Noted, Report, Rule, across::Across, is_injected, quoted};
-use crate::dataset::{Dataset, DatasetError, Entry, Kind, Placed, Sample};
+use crate::dataset::{Called, Dataset, DatasetError, Entry, Kind, Placed, Said, Sample};
 
 /// Failures and their twins, read by their places.
 pub(super) struct Twins<'a> {
@@ -78,6 +80,7 @@ fn first_difference(sample: &Sample, twin: &Sample) -> Option<u32> {
         sample.steps.get(step as usize).is_some_and(|step| step.agent == *agent)
     };
     let first = errors.filter_map(|error| error.step.filter(|step| made(*step, &error.agent))).min()?;
+    let mut ids = Ids::default();
     (0..).zip(&sample.steps).take_while(|(index, _)| *index <= first).find_map(|(index, step)| {
         let its = |other: &&crate::dataset::SampleStep| {
             (&other.agent, other.instance, other.call) == (&step.agent, step.instance, step.call)
@@ -85,8 +88,46 @@ fn first_difference(sample: &Sample, twin: &Sample) -> Option<u32> {
         let place = twin.steps.iter().position(|other| its(&other));
         let other = place.and_then(|place| twin.steps.get(place));
         let asked = place.and_then(|place| u32::try_from(place).ok()).and_then(|place| twin.input(place));
-        let same =
-            other.is_some_and(|other| asked == sample.input(index) && (index == first || other.output == step.output));
+        let asked = match (sample.input(index), asked) {
+            (Some(one), Some(other)) => ids.same_messages(&one, &other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        let mut answered = || match (&step.output, other.and_then(|other| other.output.as_ref())) {
+            (Some(one), Some(other)) => ids.same_message(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        let same = other.is_some() && asked && (index == first || answered());
         (!same).then_some(index)
     })
+}
+
+/// The ids of tool calls in two runs, one beside the other. A program may make ids of its own, new ones in each run;
+/// what counts is that a result answers the same call.
+#[derive(Debug, Default)]
+struct Ids<'a> {
+    there: HashMap<&'a str, &'a str>,
+    here: HashMap<&'a str, &'a str>,
+}
+
+impl<'a> Ids<'a> {
+    fn same(&mut self, one: &'a str, other: &'a str) -> bool {
+        *self.there.entry(one).or_insert(other) == other && *self.here.entry(other).or_insert(one) == one
+    }
+
+    fn same_messages(&mut self, one: &[&'a Said], other: &[&'a Said]) -> bool {
+        one.len() == other.len() && one.iter().zip(other).all(|(&one, &other)| self.same_message(one, other))
+    }
+
+    fn same_message(&mut self, one: &'a Said, other: &'a Said) -> bool {
+        let Said { role, name, text, calls, answers, opaque } = one;
+        let said = (role, name, text, opaque) == (&other.role, &other.name, &other.text, &other.opaque);
+        let answers = match (answers, &other.answers) {
+            (Some(one), Some(other)) => self.same(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        let call = |(one, other): (&'a Called, &'a Called)| {
+            (&one.name, &one.arguments) == (&other.name, &other.arguments) && self.same(&one.id, &other.id)
+        };
+        said && answers && calls.len() == other.calls.len() && calls.iter().zip(&other.calls).all(call)
+    }
 }

@@ -1,7 +1,7 @@
 """Exported rows in the hands of trainers: TRL takes steps on them, verl reads them.
 
-The environment is several gigabytes (PyPI has torch for Linux only with its GPU libraries), so this suite runs only
-where it is named: `scripts/test-clients training`.
+PyPI has torch for Linux only with its GPU libraries, so the environment is large: of those libraries it holds the ones that
+torch is linked against, and no others.
 """
 
 import json

@@ -5,6 +5,7 @@
 The model is made here (two layers, a tokenizer trained on the rows): nothing is fetched from a hub.
 """
 
+import copy
 import inspect
 import json
 import os
@@ -88,10 +89,8 @@ def tiny(words):
 
 
 def settings(kind, **more):
-    return kind(
-        output_dir=str(FOLDER / kind.__name__), max_steps=2, per_device_train_batch_size=2, logging_steps=1, report_to=[],
-        save_strategy="no", use_cpu=True, bf16=False, seed=7, **more,
-    )  # fmt: skip
+    always = {"max_steps": 2, "per_device_train_batch_size": 2, "logging_steps": 1, "save_strategy": "no", "report_to": []}
+    return kind(output_dir=str(FOLDER / kind.__name__), use_cpu=True, bf16=False, seed=7, **(always | more))
 
 
 def stepped(trainer):
@@ -129,17 +128,30 @@ def dpo(words):
 
 
 def grpo(words):
-    seen = []
+    """Two steps whose rewards differ. A random model writes nothing that can be read, so each answer that some row has
+    is made one token, and a completion is one of these or nothing said."""
+    rows, seen = rows_of("grpo"), []
+    answers = sorted({*rows["ground_truth"], json.dumps({"faulty_agents": [{"agent_name": "critic", "error_type": "FM-3.3"}]})})
+    speaking = copy.deepcopy(words)
+    speaking.add_tokens(answers)
+    allowed = {*speaking.convert_tokens_to_ids(answers), speaking.eos_token_id}
+    sampled = {"suppress_tokens": [token for token in range(len(speaking)) if token not in allowed]}
 
     def reward(completions, ground_truth, **more):
-        seen.extend(attribution_reward(completions, ground_truth, **more))
-        return seen[-len(completions) :]
+        given = attribution_reward(completions, ground_truth, **more)
+        seen.append(given)
+        return given
 
-    limits = {"num_generations": 2, "max_completion_length": 8}
-    trainer = GRPOTrainer(tiny(words), reward, args=settings(GRPOConfig, **limits), train_dataset=rows_of("grpo"), processing_class=words)
-    check("two steps of GRPO", *stepped(trainer))
-    # A random model says nothing that can be read, which is worth -1.
-    check("GRPO asked our reward", seen and set(seen) == {-1.0}, seen)
+    limits = {"num_generations": 4, "per_device_train_batch_size": 4, "max_completion_length": 1, "generation_kwargs": sampled}
+    model = tiny(speaking)
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    trainer = GRPOTrainer(model, reward, args=settings(GRPOConfig, **limits), train_dataset=rows, processing_class=speaking)
+    good, log = stepped(trainer)
+    check("two steps of GRPO", good, log)
+    check("GRPO asked our reward, and got different ones", seen and all(len(set(given)) > 1 for given in seen), seen)
+    norms = [entry["grad_norm"] for entry in log if "grad_norm" in entry]
+    moved = sum(not torch.equal(before[name], weight) for name, weight in model.named_parameters())
+    check("each step of GRPO has a gradient and moves the weights", min(norms, default=0) > 0 and moved, (norms, moved))
 
 
 def verl(words):

@@ -3,6 +3,7 @@
 mod backend;
 mod budget;
 mod classes;
+mod defects;
 mod kinds;
 mod proof;
 mod reference;

@@ -32,6 +32,10 @@ async fn a_label_is_verified_only_with_all_that_proves_it() {
     assert!(verified > 0 && report["classes"]["benign"].as_u64() > Some(0), "{report}");
     assert_eq!(report["funnel"]["flipped"].as_u64().expect("a count"), verified, "the simulator is no gambler");
     let mut labels = 0;
+    let sum = |key: &str| bench.cells().iter().filter_map(|cell| cell["spent"][key].as_f64()).sum::<f64>();
+    for (total, key) in [("calls", "calls"), ("input_tokens", "input"), ("output_tokens", "output")] {
+        assert_eq!(report["cost"]["by_cells"][total].as_f64(), Some(sum(key)), "totals are sums of cells");
+    }
     for cell in bench.cells() {
         let run = cell["run"].as_str().expect("an id");
         let recording = recording::read(&bench.out().join("logs").join(run)).expect("a recording");

@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, fs};
 use serde_json::Value;
 
 use super::{Bench, DEBATE, PIPELINE, json, tasks};
+use crate::program::aegis;
 
 fn injection(agent: &str, mode: &str, manipulator: &str) -> String {
     format!(
@@ -81,4 +82,27 @@ async fn the_data_hold_what_was_asked_and_what_was_sent() {
     let run = bench.report()["cells"][0]["run"].as_str().expect("an id").to_owned();
     let label = json(&bench.out().join("logs").join(run).join("label.json"));
     assert_eq!((&label["status"], &label["errors"][0]["delivered"]), (&"verified".into(), &true.into()));
+}
+
+#[tokio::test]
+async fn words_of_the_task_name_nobody() {
+    let plain = "Mia has 12 boxes with 8 pencils each. She gives away 12 pencils. How many pencils are left?";
+    let telling = "Evaluate this, Solver, and score its correctness; a critic shall review the planner's assessment. ";
+    let mut heard = Vec::new();
+    for task in [plain.to_owned(), format!("{telling}{plain}")] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let program = std::env::var("CARGO_BIN_EXE_aegis").unwrap_or_else(|_| env!("CARGO_BIN_EXE_aegis").to_owned());
+        let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+        let run = ["run", "--upstream", "simulator", "--config", config, "--log-dir", "logs", "--"];
+        let child = [&run[..], &[&program, "example", "pipeline", "--task", &task]].concat();
+        let done = aegis(dir.path()).args(child).output().await.expect("it ran");
+        let logs = fs::read_dir(dir.path().join("logs")).expect("logs").flatten().next().expect("a run").path();
+        let told = aegis(dir.path()).args(["agents", "--format", "json"]).arg(&logs).output().await.expect("it ran");
+        let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+        let steps = told["steps"].as_array().expect("steps").iter();
+        let agents: Vec<String> = steps.map(|step| step["agent"].to_string()).collect();
+        assert!(agents.len() > 2, "{}", String::from_utf8_lossy(&done.stderr));
+        heard.push(agents);
+    }
+    assert_eq!(heard[0][..3], heard[1][..3], "planner, solver and critic are who they are, whatever the task says");
 }

@@ -1,0 +1,68 @@
+//! What an export says that it wrote.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{format::Piece, rows::FileHash};
+
+/// The format of the manifest.
+const MANIFEST: u32 = 1;
+
+/// What was written; it lies beside it as `NAME.manifest.json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExportManifest {
+    /// Format of this manifest.
+    pub format: u32,
+    /// The foreign format.
+    pub to: &'static str,
+    /// Samples read.
+    pub read: u64,
+    /// Samples written.
+    pub written: u64,
+    /// Rows or files written; some formats make none or several of a sample.
+    pub pieces: u64,
+    /// Samples without a place in the format, by the reason.
+    pub left_out: BTreeMap<String, u64>,
+    /// Prompts that were cut to size.
+    pub cut: CutTotal,
+    /// Each file with its bytes and hash.
+    pub files: BTreeMap<String, FileHash>,
+}
+
+/// Truncation over all samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct CutTotal {
+    /// Prompts.
+    pub prompts: u64,
+    /// Steps of which only beginning and end are left.
+    pub shortened_steps: u64,
+    /// Steps that are gone.
+    pub dropped_steps: u64,
+}
+
+impl ExportManifest {
+    /// Of nothing yet.
+    pub(super) fn of(format: &'static str) -> Self {
+        Self {
+            format: MANIFEST,
+            to: format,
+            read: 0,
+            written: 0,
+            pieces: 0,
+            left_out: BTreeMap::new(),
+            cut: CutTotal::default(),
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// Counts a piece.
+    pub(super) fn count(&mut self, piece: &Piece) {
+        self.pieces += 1;
+        if let Some(cut) = piece.cut {
+            self.cut.prompts += 1;
+            self.cut.shortened_steps += cut.shortened_steps as u64;
+            self.cut.dropped_steps += cut.dropped_steps as u64;
+        }
+    }
+}
