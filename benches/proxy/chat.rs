@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use memchr::memmem;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::text::{Draw, fill};
 
@@ -80,7 +80,7 @@ impl Ask {
         // An unescaped quote cannot stand in message text, so this is the field.
         let stream = memmem::find(&body[body.len().saturating_sub(120)..], b"\"stream\":true").is_some();
         let unedited = if reply.look_for_edit { without_instruction(body) } else { None };
-        let fingerprint = xxh3_64(unedited.as_deref().unwrap_or(body));
+        let fingerprint = XxHash3_64::oneshot(unedited.as_deref().unwrap_or(body));
         Some(Self { reply, stream, fingerprint, edited: unedited.is_some() })
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use twox_hash::XxHash3_64;
 
 use crate::surface::{Outline, Role};
 
@@ -49,8 +49,8 @@ impl Looks {
         } else if let Some(user) = outline.first_user() {
             mark_sentences(&user, &mut sentences);
         }
-        let tools = if prompted { tool_names(outline) } else { xxh3_64(outline.tool_text.as_bytes()) };
-        let family = join(&[u64::from(prompted), tools, xxh3_64(outline.format.as_bytes())]);
+        let tools = if prompted { tool_names(outline) } else { XxHash3_64::oneshot(outline.tool_text.as_bytes()) };
+        let family = join(&[u64::from(prompted), tools, XxHash3_64::oneshot(outline.format.as_bytes())]);
         let prompt = join(&sentences);
         let known_by = if prompted {
             join(&[prompt, tools])
@@ -87,21 +87,18 @@ pub(super) fn frame(family: Mark, sentences: &[Mark], opening: &HashSet<Mark>) -
 
 /// Marks of a text's sentences, appended in order.
 pub(super) fn mark_sentences(text: &str, marks: &mut Vec<Mark>) {
-    let (mut masked, mut rest, mut over) = (String::new(), Xxh3::new(), false);
+    let (mut masked, mut rest) = (String::new(), None);
     for (at, sentence) in sentences(text).enumerate() {
         masked.clear();
         mask(sentence, &mut masked);
-        let mark = xxh3_64(masked.as_bytes());
+        let mark = XxHash3_64::oneshot(masked.as_bytes());
         if at < SENTENCES_MAX {
             marks.push(mark);
         } else {
-            over = true;
-            rest.update(&mark.to_le_bytes());
+            rest = Some(XxHash3_64::oneshot_with_seed(rest.unwrap_or_default(), &mark.to_le_bytes()));
         }
     }
-    if over {
-        marks.push(rest.digest());
-    }
+    marks.extend(rest);
 }
 
 /// The text's sentences, as they can be shown: trimmed, none empty.
@@ -164,7 +161,7 @@ fn hex_id(text: &str) -> usize {
 
 /// The names of the tools on offer, whatever their order.
 fn tool_names(outline: &Outline<'_>) -> Mark {
-    let mut names: Vec<Mark> = outline.tools.iter().map(|name| xxh3_64(name.as_bytes())).collect();
+    let mut names: Vec<Mark> = outline.tools.iter().map(|name| XxHash3_64::oneshot(name.as_bytes())).collect();
     names.sort_unstable();
     join(&names)
 }
@@ -172,7 +169,7 @@ fn tool_names(outline: &Outline<'_>) -> Mark {
 /// One mark for several, in order.
 pub(super) fn join(marks: &[Mark]) -> Mark {
     let bytes: Vec<u8> = marks.iter().flat_map(|mark| mark.to_le_bytes()).collect();
-    xxh3_64(&bytes)
+    XxHash3_64::oneshot(&bytes)
 }
 
 /// The short form of a mark, as it stands in a name.

@@ -6,7 +6,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use foldhash::HashMap;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::{
     Identity,
@@ -195,10 +195,10 @@ impl Speakers {
         if !rules.asks_only_for_what_stands() {
             return rules.told(outline, key);
         }
-        let mut marks: Vec<Mark> = vec![u64::from(key), xxh3_64(outline.model.as_bytes())];
+        let mut marks: Vec<Mark> = vec![u64::from(key), XxHash3_64::oneshot(outline.model.as_bytes())];
         for texts in [&outline.prompts, &outline.names, &outline.tools] {
             marks.push(texts.len() as u64);
-            marks.extend(texts.iter().map(|text| xxh3_64(text.as_bytes())));
+            marks.extend(texts.iter().map(|text| XxHash3_64::oneshot(text.as_bytes())));
         }
         self.told.entry(join(&marks), || rules.told(outline, key)).clone()
     }
@@ -210,9 +210,10 @@ impl Speakers {
         if outline.prompts.is_empty() {
             return Arc::new((Looks::of(outline, opening), rules.dialects.tell(outline)));
         }
-        let mut marks: Vec<Mark> = outline.prompts.iter().map(|prompt| xxh3_64(prompt.as_bytes())).collect();
-        marks.extend(outline.names.iter().chain(&outline.tools).map(|text| xxh3_64(text.as_bytes())));
-        marks.push(xxh3_64(outline.format.as_bytes()));
+        let mut marks: Vec<Mark> =
+            outline.prompts.iter().map(|prompt| XxHash3_64::oneshot(prompt.as_bytes())).collect();
+        marks.extend(outline.names.iter().chain(&outline.tools).map(|text| XxHash3_64::oneshot(text.as_bytes())));
+        marks.push(XxHash3_64::oneshot(outline.format.as_bytes()));
         marks.push(u64::from(outline.said.iter().any(|said| said.role == Role::User)));
         let work_out = || Arc::new((Looks::of(outline, opening), rules.dialects.tell(outline)));
         Arc::clone(self.seen.entry(join(&marks), work_out))
@@ -225,7 +226,7 @@ impl Speakers {
         }
         if let Some(told) = told {
             // A helper whose owner is not named: its texts hold what it helps with, so that they tell nothing.
-            let unnamed = || AgentName::unnamed(fold(xxh3_64(told.dialect.as_bytes())));
+            let unnamed = || AgentName::unnamed(fold(XxHash3_64::oneshot(told.dialect.as_bytes())));
             let base = told.agent.clone().unwrap_or_else(unnamed);
             let helper = |role: &String| AgentName::parse(&format!("{base}/{role}")).ok();
             let agent = told.helper.as_ref().and_then(helper).unwrap_or(base);
@@ -265,7 +266,7 @@ impl Speakers {
                 0.8,
             );
         }
-        let nobody = AgentName::unnamed(fold(xxh3_64(outline.model.as_bytes())));
+        let nobody = AgentName::unnamed(fold(XxHash3_64::oneshot(outline.model.as_bytes())));
         attribution(helper(&nobody), Source::Fallback, "embeds what nobody asked for".to_owned(), 0.0)
     }
 
@@ -362,12 +363,12 @@ fn strings(arguments: &str) -> Vec<String> {
 /// The mark of a text; none of an empty one.
 pub(super) fn text_mark(text: &str) -> Option<Mark> {
     let text = text.trim();
-    (!text.is_empty()).then(|| xxh3_64(text.as_bytes()))
+    (!text.is_empty()).then(|| XxHash3_64::oneshot(text.as_bytes()))
 }
 
 /// The mark of an id; none of an empty one.
 pub(super) fn id_mark(id: &str) -> Option<Mark> {
-    (!id.is_empty()).then(|| xxh3_64(id.as_bytes()) ^ 1)
+    (!id.is_empty()).then(|| XxHash3_64::oneshot(id.as_bytes()) ^ 1)
 }
 
 fn attribution(agent: AgentName, source: Source, evidence: String, confidence: f32) -> Attribution {

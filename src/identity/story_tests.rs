@@ -67,7 +67,7 @@ impl Story {
 
     fn arrive(&mut self, surface: &dyn Surface, body: &Value) -> Asked {
         let body = body.to_string();
-        let hash = xxhash_rust::xxh3::xxh3_128(body.as_bytes());
+        let hash = twox_hash::XxHash3_128::oneshot(body.as_bytes());
         let outline = surface.outline(body.as_bytes()).expect("a request");
         let next = &mut self.next;
         let new_run = || {

@@ -111,7 +111,7 @@ mod tests {
             prompted: true,
             framed: false,
             whole: true,
-            sentences: text.split('.').map(|s| xxhash_rust::xxh3::xxh3_64(s.trim().as_bytes())).collect(),
+            sentences: text.split('.').map(|s| twox_hash::XxHash3_64::oneshot(s.trim().as_bytes())).collect(),
         };
         let mut templates = Templates::default();
         let runs: Vec<Vec<_>> =

@@ -1,7 +1,7 @@
 //! Words of a text as lineage compares them: letters and digits only, so that quoting, escapes and layout do not matter.
 
 use memchr::memmem::Finder;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::fingerprint::Mark;
 
@@ -22,7 +22,8 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// Marks of each five words in a row, in order; none for a shorter text.
 pub(super) fn shingles(text: &str) -> Vec<Mark> {
-    let marks: Vec<Mark> = words(text).take(SHINGLES_MAX + SHINGLE).map(|word| xxh3_64(word.as_bytes())).collect();
+    let marks: Vec<Mark> =
+        words(text).take(SHINGLES_MAX + SHINGLE).map(|word| XxHash3_64::oneshot(word.as_bytes())).collect();
     let of = |window: &[Mark]| window.iter().fold(0_u64, |sum, mark| sum.rotate_left(13).wrapping_add(*mark));
     marks.windows(SHINGLE).map(of).collect()
 }
@@ -96,7 +97,7 @@ impl Opening {
 
     /// Equal for texts of the same words.
     pub(super) fn mark(&self) -> Mark {
-        xxh3_64(self.words.finder.needle())
+        XxHash3_64::oneshot(self.words.finder.needle())
     }
 }
 

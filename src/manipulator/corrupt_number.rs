@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use super::number::{added, altered, numbers};
 use super::shape::{shape, visible};
@@ -103,7 +103,7 @@ impl CorruptNumber {
         match self.by {
             Some(by) => added(old, by),
             // Of several numbers, equal ones must become equal ones and different ones should not change alike.
-            None if self.which == Which::All => altered(old, self.how.unwrap_or_default(), xxh3_64_with_seed(old.as_bytes(), draw)),
+            None if self.which == Which::All => altered(old, self.how.unwrap_or_default(), XxHash3_64::oneshot_with_seed(draw, old.as_bytes())),
             None => altered(old, self.how.unwrap_or_default(), draw),
         }
     }

@@ -124,5 +124,5 @@ pub(super) fn best(raw: &[u8], beside: Option<&Arc<Remembered>>, ring: &Ring) ->
 }
 
 fn start_of(raw: &[u8]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(raw.get(..START).unwrap_or(raw))
+    twox_hash::XxHash3_64::oneshot(raw.get(..START).unwrap_or(raw))
 }

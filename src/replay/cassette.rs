@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::Xxh3;
+use twox_hash::XxHash3_128;
 
 use super::{
     Rules,
@@ -161,7 +161,7 @@ impl Cassette {
     pub(super) fn same_but_results(&self, surface: &str, body: &[u8]) -> Same<'_> {
         let asked = |surface: &str, body: &[u8]| {
             let asked = format!("{surface} {:?}", without_tool_results(surface, body)?);
-            Some(xxhash_rust::xxh3::xxh3_128(asked.as_bytes()))
+            Some(twox_hash::XxHash3_128::oneshot(asked.as_bytes()))
         };
         let Some(key) = asked(surface, body) else { return (0, &[]) };
         let index = self.resultless.get_or_init(|| {
@@ -204,13 +204,13 @@ fn clean_cuts(recording: &Recording) -> HashSet<(StepIndex, u32)> {
 /// What makes a request this request: surface, the agent if the client named it, the body.
 fn key(surface: &str, asker: &Attribution, body: &[u8]) -> u128 {
     let named = matches!(asker.source, Source::Path | Source::Header | Source::Key);
-    let mut hasher = Xxh3::new();
+    let mut hasher = XxHash3_128::new();
     for part in [surface, if named { asker.agent.as_str() } else { "" }] {
-        hasher.update(&part.len().to_le_bytes());
-        hasher.update(part.as_bytes());
+        hasher.write(&part.len().to_le_bytes());
+        hasher.write(part.as_bytes());
     }
-    hasher.update(body);
-    hasher.digest128()
+    hasher.write(body);
+    hasher.finish_128()
 }
 
 fn found(index: &Positions, key: u128) -> Same<'_> {

@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use twox_hash::XxHash3_64;
+
 use super::{Message, Part, Role, ToolCall, fields, openai_chat, scan, splice::Node};
 
 /// One message of a request.
@@ -71,24 +73,16 @@ impl<'a> Said<'a> {
 
     /// A 64-bit hash of role, name and content as they were written: equal for a message that comes again.
     pub fn mark(&self) -> u64 {
-        let mut hasher = xxhash_rust::xxh3::Xxh3::new();
-        hasher.update(&[self.role as u8, 0]);
-        hasher.update(self.name.as_deref().unwrap_or_default().as_bytes());
-        hasher.update(self.answers_call.as_deref().unwrap_or_default().as_bytes());
+        let add = |mark, part: &[u8]| XxHash3_64::oneshot_with_seed(mark, part);
+        let named = add(self.role as u64, self.name.as_deref().unwrap_or_default().as_bytes());
+        let mark = add(named, self.answers_call.as_deref().unwrap_or_default().as_bytes());
         match &self.content {
-            Content::Raw { text, calls } => {
-                [text, calls].into_iter().flatten().for_each(|raw| hasher.update(raw));
-            }
+            Content::Raw { text, calls } => [text, calls].into_iter().flatten().fold(mark, |mark, raw| add(mark, raw)),
             Content::Read { text, calls } => {
-                hasher.update(text.as_bytes());
-                for call in calls {
-                    for part in [&call.id, &call.name, &call.arguments] {
-                        hasher.update(part.as_bytes());
-                    }
-                }
+                let parts = calls.iter().flat_map(|call| [&call.id, &call.name, &call.arguments]);
+                parts.fold(add(mark, text.as_bytes()), |mark, part| add(mark, part.as_bytes()))
             }
         }
-        hasher.digest()
     }
 }
 

@@ -36,7 +36,7 @@ impl Card {
         self.systems.insert(sample.system.clone());
         let models = sample.steps.iter().filter_map(|step| step.model.as_ref());
         self.models.extend(models.map(|model| format!("{model} at {}", sample.backend)));
-        let words = xxhash_rust::xxh3::xxh3_64(split::words(&sample.task.question).as_bytes());
+        let words = twox_hash::XxHash3_64::oneshot(split::words(&sample.task.question).as_bytes());
         self.tasks.entry(words).or_default().insert(sample.split);
         let Some(truth) = &sample.label else { return };
         self.definitions.insert(truth.definition.clone());

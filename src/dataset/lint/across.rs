@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use xxhash_rust::xxh3::Xxh3;
+use twox_hash::XxHash3_64;
 
 use super::{Noted, Rule, quoted};
 use crate::{
@@ -47,7 +47,7 @@ impl Across {
 
     fn task(&mut self, sample: &Sample, noted: &mut Noted<'_>) -> u32 {
         let number = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
-        let said = hash_of([sample.task.question.as_str(), &sample.task.answer]);
+        let said = hash_of(0, [sample.task.question.as_str(), &sample.task.answer]);
         let (number, first) = *self.tasks.entry(sample.task.id.clone()).or_insert((number, said));
         if first != said {
             let id = quoted(&sample.task.id);
@@ -68,7 +68,7 @@ impl Across {
             noted.note(Rule::SplitByTask, "the sample is in a part of the dataset, those before it are in none");
         }
         self.parted.0 += 1;
-        let first = *self.splits.entry(hash_of([words(&sample.task.question).as_str()])).or_insert(split);
+        let first = *self.splits.entry(hash_of(0, [words(&sample.task.question).as_str()])).or_insert(split);
         if first != split {
             let (was, is) = (format!("{first:?}").to_lowercase(), format!("{split:?}").to_lowercase());
             let id = quoted(&sample.task.id);
@@ -90,11 +90,11 @@ impl Across {
 
     /// Whether the run, or most of its steps, stand elsewhere too.
     fn repeated(&mut self, sample: &Sample, task: u32, noted: &mut Noted<'_>) {
-        let mut run = Xxh3::new();
+        let mut run = 0;
         let (mut shared, mut speaking) = (0, 0);
         for (index, step) in (0..).zip(&sample.steps) {
             let (hash, said) = fingerprint(sample, index, step);
-            run.update(&hash.to_le_bytes());
+            run = add(run, &hash.to_le_bytes());
             if !said {
                 continue;
             }
@@ -102,15 +102,13 @@ impl Across {
             shared += u32::from(*self.steps.entry(hash).or_insert(task) != task);
         }
         let errors = sample.label.as_ref().map(|label| serde_json::to_string(&label.errors).unwrap_or_default());
-        run.update(errors.unwrap_or_default().as_bytes());
-        run.update(sample.system.as_bytes());
-        run.update(sample.task.id.as_bytes());
-        match self.runs.get(&run.digest()) {
+        run = hash_of(run, [&errors.unwrap_or_default(), &sample.system, &sample.task.id]);
+        match self.runs.get(&run) {
             Some(other) if !sample.steps.is_empty() && *other != sample.id => {
                 noted.note(Rule::DuplicateSample, format!("sample {} holds the same run", quoted(other)));
             }
             Some(_) => {}
-            None => drop(self.runs.insert(run.digest(), sample.id.clone())),
+            None => drop(self.runs.insert(run, sample.id.clone())),
         }
         if shared >= 2 && 2 * shared > speaking {
             noted.note(Rule::SharedSteps, format!("{shared} of {speaking} steps stand in runs of other tasks too"));
@@ -120,23 +118,21 @@ impl Across {
 
 /// A step by what was asked and answered, and whether anything was.
 fn fingerprint(sample: &Sample, index: StepIndex, step: &SampleStep) -> (u64, bool) {
-    let mut hash = Xxh3::new();
-    let mut length = 0;
+    let (mut hash, mut length) = (0, 0);
     let input = sample.input(index).unwrap_or_default();
     let texts = input.into_iter().chain(&step.output).flat_map(super::super::Said::texts);
     for text in std::iter::once(step.agent.as_str()).chain(texts) {
         length += text.len();
-        hash.update(text.as_bytes());
-        hash.update(&[0]);
+        hash = add(hash, text.as_bytes());
     }
-    (hash.digest(), length > step.agent.as_str().len())
+    (hash, length > step.agent.as_str().len())
 }
 
-fn hash_of<const N: usize>(texts: [&str; N]) -> u64 {
-    let mut hash = Xxh3::new();
-    for text in texts {
-        hash.update(text.as_bytes());
-        hash.update(&[0]);
-    }
-    hash.digest()
+/// A hash of what was hashed before and of these texts.
+fn hash_of<const N: usize>(before: u64, texts: [&str; N]) -> u64 {
+    texts.iter().fold(before, |hash, text| add(hash, text.as_bytes()))
+}
+
+fn add(hash: u64, bytes: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(hash, bytes)
 }

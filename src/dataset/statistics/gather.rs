@@ -38,7 +38,7 @@ impl Gathered {
         count(&mut statistics.splits, split);
         count(&mut statistics.systems, sample.system.clone());
         count(&mut statistics.backends, sample.backend.clone());
-        self.tasks.insert(xxhash_rust::xxh3::xxh3_64(sample.task.id.as_bytes()));
+        self.tasks.insert(twox_hash::XxHash3_64::oneshot(sample.task.id.as_bytes()));
         self.lengths(sample);
         for step in &sample.steps {
             self.agents.entry((sample.system.clone(), step.agent.to_string())).or_default().0 += 1;

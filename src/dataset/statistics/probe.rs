@@ -226,7 +226,7 @@ fn interval(auc: f64, injected: usize, clean: usize) -> (f64, f64) {
 }
 
 fn hash(text: &str) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+    twox_hash::XxHash3_64::oneshot(text.as_bytes())
 }
 
 #[cfg(test)]

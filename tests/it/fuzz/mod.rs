@@ -43,7 +43,7 @@ fn outcome(target: &Target, input: &[u8]) -> Option<u64> {
 }
 
 fn keep(target: &Target, input: &[u8], prefix: &str) -> PathBuf {
-    let path = corpus_of(target).join(format!("{prefix}-{:016x}", xxhash_rust::xxh3::xxh3_64(input)));
+    let path = corpus_of(target).join(format!("{prefix}-{:016x}", twox_hash::XxHash3_64::oneshot(input)));
     fs::create_dir_all(corpus_of(target)).expect("a directory");
     fs::write(&path, input).expect("written");
     path
