@@ -69,24 +69,11 @@ const SIDE_BY_SIDE: &[Way] = &[Way::Direct, Way::Nginx, Way::Aegis];
 
 /// Every scenario, in the order of the report.
 pub(crate) fn all() -> Vec<Scenario> {
-    let closed = |name, title, shape, connections| Scenario {
-        name,
-        title,
-        ways: SIDE_BY_SIDE,
-        shape,
-        connections,
-        rate: None,
-        explicit: false,
-        conversations: None,
-        rounds: None,
-    };
+    [beside_nginx(), beside_itself(), about_memory()].concat()
+}
+
+fn beside_nginx() -> Vec<Scenario> {
     let open = |name, title, shape, rate| Scenario { rate: Some(rate), ..closed(name, title, shape, 32) };
-    let streaming = |tokens, pace| Shape {
-        stream: true,
-        reply: Reply::of(tokens, 20).paced(Duration::from_millis(pace)),
-        ..Shape::SMALL
-    };
-    let to_edit = Shape { reply: Reply { look_for_edit: true, ..Shape::MIDDLE.reply }, ..Shape::MIDDLE };
     vec![
         closed("2k", "requests of 2 kB, closed loop, 16 connections", Shape::SMALL, 16),
         closed("32k", "requests of 32 kB, a fifth of it new text, closed loop, 16 connections", Shape::MIDDLE, 16),
@@ -100,6 +87,13 @@ pub(crate) fn all() -> Vec<Scenario> {
         open("open2k", "requests of 2 kB, open loop, 400 a second", Shape::SMALL, 400.0),
         open("open32k", "requests of 32 kB, open loop, 400 a second", Shape::MIDDLE, 400.0),
         open("openstream", "streams of 20 tokens, 4 ms apart, open loop, 50 a second", streaming(20, 4), 50.0),
+    ]
+}
+
+fn beside_itself() -> Vec<Scenario> {
+    let to_edit = Shape { reply: Reply { look_for_edit: true, ..Shape::MIDDLE.reply }, ..Shape::MIDDLE };
+    let unnamed = "4 agents, 30 steps over a growing history, 80 runs that no request names";
+    vec![
         Scenario {
             ways: &[Way::Aegis, Way::AegisEditing],
             ..closed("edit32k", "requests of 32 kB, each edited by a plan, closed loop, 16 connections", to_edit, 16)
@@ -107,17 +101,18 @@ pub(crate) fn all() -> Vec<Scenario> {
         Scenario {
             ways: &[Way::Aegis, Way::AegisInferring],
             conversations: Some(20),
-            ..closed(
-                "lineage",
-                "4 agents, 30 steps over a growing history, 80 runs that no request names",
-                Shape::TEAM,
-                4,
-            )
+            ..closed("lineage", unnamed, Shape::TEAM, 4)
         },
         Scenario {
             ways: &[Way::Aegis, Way::AegisInferring],
             ..closed("strangers", "requests of 2 kB that name no run and have nothing in common", Shape::SMALL, 16)
         },
+    ]
+}
+
+fn about_memory() -> Vec<Scenario> {
+    let streams = Shape { steps: 1, ..streaming(40, 100) };
+    vec![
         Scenario {
             ways: &[Way::Nginx, Way::Aegis],
             explicit: true,
@@ -129,14 +124,29 @@ pub(crate) fn all() -> Vec<Scenario> {
             ways: &[Way::Nginx, Way::Aegis],
             conversations: Some(1),
             rounds: Some(1),
-            ..closed(
-                STREAMS,
-                "1,000 streams at once, 40 tokens, 100 ms apart",
-                Shape { steps: 1, ..streaming(40, 100) },
-                1_000,
-            )
+            ..closed(STREAMS, "1,000 streams at once, 40 tokens, 100 ms apart", streams, 1_000)
         },
     ]
+}
+
+/// So many connections, each of which asks as soon as it is answered.
+fn closed(name: &'static str, title: &'static str, shape: Shape, connections: u64) -> Scenario {
+    Scenario {
+        name,
+        title,
+        ways: SIDE_BY_SIDE,
+        shape,
+        connections,
+        rate: None,
+        explicit: false,
+        conversations: None,
+        rounds: None,
+    }
+}
+
+/// Streams of so many tokens, `pace` milliseconds apart.
+fn streaming(tokens: usize, pace: u64) -> Shape {
+    Shape { stream: true, reply: Reply::of(tokens, 20).paced(Duration::from_millis(pace)), ..Shape::SMALL }
 }
 
 /// The scenarios that are about memory.
