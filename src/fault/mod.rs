@@ -203,6 +203,12 @@ pub trait Fault: Send + Sync + std::fmt::Debug {
         Err("it changes no reply".to_owned())
     }
 
+    /// Whether it makes a model seem to have said something else: what an upstream keeps of the reply then differs from
+    /// what its program was told, which it does not where bytes are damaged on their way.
+    fn rewords(&self) -> bool {
+        false
+    }
+
     /// Whether the parameters make sense together; what each allows alone is the business of its type.
     ///
     /// # Errors

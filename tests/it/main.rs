@@ -46,6 +46,7 @@ mod score;
 mod scripted;
 mod secrets;
 mod shutdown;
+mod stored_state;
 mod surfaces;
 mod tidy;
 mod unsure;
