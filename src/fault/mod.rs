@@ -46,6 +46,7 @@ faults! {
     error_event::ErrorEvent,
     wrong_model::WrongModel,
     wrong_finish::WrongFinish,
+    wrong_field::WrongField,
     stale_answer::StaleAnswer,
     spoil_answer::SpoilAnswer,
     spoil_tool_call::SpoilToolCall,

@@ -9,12 +9,14 @@
 )]
 
 mod acceptance;
+mod agentchaos;
 mod architecture;
 mod assembled;
 mod bodies;
 mod campaign;
 mod client_verdict;
 mod clients;
+mod context;
 mod dataset;
 mod durability;
 mod echo;
