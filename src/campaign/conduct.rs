@@ -239,7 +239,7 @@ impl Bench {
 /// Whether a planted fault, which never makes a label, was delivered.
 fn faults(recording: &Recording) -> bool {
     let planted = recording.trajectory.steps.iter().flat_map(|step| &step.injected);
-    planted.into_iter().any(|error| error.delivered && error.failure_mode.is_none())
+    planted.into_iter().any(|error| error.delivered && error.is_fault())
 }
 
 fn ran(cell: &Cell) -> Ran {

@@ -101,6 +101,10 @@ pub struct LimitsConfig {
     pub upstream_timeout_s: Option<f64>,
     /// Longest wait for a client that does not read.
     pub write_timeout_s: Option<f64>,
+    /// `WebSocket`s at once.
+    pub max_tunnels: Option<usize>,
+    /// Longest silence of both sides of a `WebSocket`.
+    pub tunnel_idle_s: Option<f64>,
     /// Longest wait for exchanges under way at shutdown.
     pub drain_s: Option<f64>,
 }
@@ -180,6 +184,7 @@ impl Config {
             ("body_timeout_s", given.body_timeout_s),
             ("upstream_timeout_s", given.upstream_timeout_s),
             ("write_timeout_s", given.write_timeout_s),
+            ("tunnel_idle_s", given.tunnel_idle_s),
             ("drain_s", given.drain_s),
         ]);
         let time = |name: &str, default: Duration| match times.get(name).copied().flatten() {
@@ -196,6 +201,8 @@ impl Config {
             body_timeout: time("body_timeout_s", defaults.body_timeout)?,
             silence_timeout: time("upstream_timeout_s", defaults.silence_timeout)?,
             write_timeout: time("write_timeout_s", defaults.write_timeout)?,
+            max_tunnels: given.max_tunnels.unwrap_or(defaults.max_tunnels),
+            tunnel_idle: time("tunnel_idle_s", defaults.tunnel_idle)?,
             drain: time("drain_s", defaults.drain)?,
         })
     }

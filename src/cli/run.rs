@@ -42,6 +42,8 @@ struct Concluded {
     run: RunId,
     dir: std::path::PathBuf,
     steps: u32,
+    /// Steps that passed uninspected.
+    uninspected: u32,
     ending: Ending,
     outcome: Outcome,
     label: Result<Label, NoLabel>,
@@ -103,11 +105,11 @@ async fn conduct(
     proxy.runs.retire();
     run.recorder.seal().map_err(recording)?;
     let label = recording::label_run(run.dir()).map_err(recording)?;
-    let (dir, steps) = (run.dir().to_owned(), run.steps());
+    let (dir, steps, uninspected) = (run.dir().to_owned(), run.steps(), run.uninspected());
     let planned = run.plan.is_some();
     let client = if planned { Some(verdict::read(&recording::read(&dir).map_err(recording)?)) } else { None };
     let client = client.filter(ClientVerdict::is_planned);
-    Ok(Concluded { run: id, dir, steps, ending: ended.ending, outcome, label, planned, client })
+    Ok(Concluded { run: id, dir, steps, uninspected, ending: ended.ending, outcome, label, planned, client })
 }
 
 /// How a verb ends that cannot open its run.
@@ -157,6 +159,10 @@ impl Concluded {
         if let Some(client) = &self.client {
             let _ = client_verdict::write(client, &mut std::io::stderr());
         }
+        if self.uninspected > 0 {
+            eprintln!("warning: {} of the steps are WebSockets, which pass uninspected", self.uninspected);
+            eprintln!("hint: switch the framework's WebSocket transport off, so that its calls can be read and edited");
+        }
         eprintln!("run      {}  {} steps", self.dir.display(), self.steps);
         eprintln!("next     aegis show {}", self.dir.display());
         eprintln!("         aegis agents {}", self.dir.display());
@@ -181,6 +187,7 @@ impl Concluded {
             "run": self.run,
             "run_dir": self.dir,
             "steps": self.steps,
+            "uninspected": self.uninspected,
             "outcome": self.outcome,
             "label": self.label.as_ref().ok(),
             "no_label": self.label.as_ref().err(),
@@ -188,7 +195,9 @@ impl Concluded {
         });
         let client = self.client.as_ref().map(|client| format!("  client {}", client.result.name()));
         let client = client.unwrap_or_default();
-        let summary = format!("{}  {} steps  outcome {verdict}{label}{client}", self.run, self.steps);
+        let uninspected =
+            if self.uninspected > 0 { format!("  {} uninspected", self.uninspected) } else { String::new() };
+        let summary = format!("{}  {} steps{uninspected}  outcome {verdict}{label}{client}", self.run, self.steps);
         Finished { exit: self.exit(), summary, data }
     }
 }

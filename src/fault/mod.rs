@@ -46,6 +46,7 @@ faults! {
     error_event::ErrorEvent,
     wrong_model::WrongModel,
     wrong_finish::WrongFinish,
+    wrong_field::WrongField,
     stale_answer::StaleAnswer,
     spoil_answer::SpoilAnswer,
     spoil_tool_call::SpoilToolCall,
@@ -201,6 +202,12 @@ pub trait Fault: Send + Sync + std::fmt::Debug {
     fn reshape(&self, reply: &Answered<'_>, draw: u64) -> Result<Bytes, String> {
         let _ = (reply, draw);
         Err("it changes no reply".to_owned())
+    }
+
+    /// Whether it makes a model seem to have said something else: what an upstream keeps of the reply then differs from
+    /// what its program was told, which it does not where bytes are damaged on their way.
+    fn rewords(&self) -> bool {
+        false
     }
 
     /// Whether the parameters make sense together; what each allows alone is the business of its type.

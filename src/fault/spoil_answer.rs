@@ -113,6 +113,10 @@ impl Fault for SpoilAnswer {
         }
     }
 
+    fn rewords(&self) -> bool {
+        true
+    }
+
     fn explain(&self) -> String {
         let how = match self.how {
             Spoiling::ErrorText => "says a service's failure instead of the answer",

@@ -148,6 +148,10 @@ impl Fault for SpoilToolCall {
         }
     }
 
+    fn rewords(&self) -> bool {
+        true
+    }
+
     fn explain(&self) -> String {
         let how = match self.how {
             CallSpoiling::NoArguments => "empties the arguments of tool calls",

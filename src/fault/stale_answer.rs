@@ -44,6 +44,10 @@ impl Fault for StaleAnswer {
         })
     }
 
+    fn rewords(&self) -> bool {
+        true
+    }
+
     fn explain(&self) -> String {
         format!("gives an earlier answer once more, {}", self.attempts.words())
     }

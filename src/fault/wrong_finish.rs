@@ -67,6 +67,10 @@ impl Fault for WrongFinish {
         })
     }
 
+    fn rewords(&self) -> bool {
+        true
+    }
+
     fn explain(&self) -> String {
         format!("says that the answer ended for `{}`, {}", self.reason.word(), self.attempts.words())
     }

@@ -34,7 +34,9 @@ pub struct CorruptToolResult {
     pub tool: Option<String>,
     /// What the result becomes, verbatim; instead of `how`.
     pub with: Option<String>,
-    /// How the result is changed; instead of `with`.
+    /// What is added to the result, verbatim, as a poisoned source does; instead of `how`.
+    pub append: Option<String>,
+    /// How the result is changed; instead of `with` and `append`.
     pub how: Option<Corruption>,
 }
 
@@ -50,6 +52,8 @@ pub enum Corruption {
     Stale,
     /// Its last number becomes another.
     Number,
+    /// It is said twice, the second time with another last number.
+    Contradict,
 }
 
 impl Manipulator for CorruptToolResult {
@@ -63,10 +67,11 @@ impl Manipulator for CorruptToolResult {
             return not_applicable(format!("the request carries no tool result{of}"));
         };
         let old = conversation.messages.get(*at).map(Message::text).unwrap_or_default();
-        let new = match (&self.with, self.how) {
-            (Some(text), _) => Some(text.clone()),
+        let new = match (self.verbatim(&old), self.how) {
+            (Some(text), _) => Some(text),
             (None, Some(Corruption::Truncate)) => halved(&old),
             (None, Some(Corruption::Number)) => other_number(&old, context.draw),
+            (None, Some(Corruption::Contradict)) => other_number(&old, context.draw).map(|other| both(&old, &other)),
             (None, Some(Corruption::Stale)) => results
                 .iter()
                 .rev()
@@ -74,8 +79,7 @@ impl Manipulator for CorruptToolResult {
                 .filter_map(|(at, _)| conversation.messages.get(*at).map(Message::text))
                 .find(|text| *text != old),
             (None, Some(Corruption::Error) | None) => {
-                let json = old.trim_start().starts_with(['{', '[']);
-                Some(if json { ERROR_JSON } else { ERROR_TEXT }.to_owned())
+                Some(if is_json(&old) { ERROR_JSON } else { ERROR_TEXT }.to_owned())
             }
         };
         let Some(new) = new else {
@@ -88,23 +92,43 @@ impl Manipulator for CorruptToolResult {
     }
 
     fn check(&self, _: Side) -> Result<(), String> {
-        match (&self.with, self.how) {
-            (Some(_), Some(_)) => Err("both `with` and `how` are given: expected one of them".to_owned()),
-            (None, None) => Err("expected `with` or `how`".to_owned()),
-            _ => Ok(()),
+        match [self.with.is_some(), self.append.is_some(), self.how.is_some()].into_iter().filter(|given| *given).count() {
+            0 => Err("expected `with`, `append` or `how`".to_owned()),
+            1 => Ok(()),
+            _ => Err("several of `with`, `append` and `how` are given: expected one of them".to_owned()),
         }
     }
 
     fn explain(&self) -> String {
         let of = self.tool.as_ref().map(|tool| format!(" of `{tool}`")).unwrap_or_default();
+        if let Some(more) = &self.append {
+            return format!("adds {} to the last tool result{of}", quoted(more));
+        }
         match (&self.with, self.how) {
             (Some(text), _) => format!("replaces the last tool result{of} by {}", quoted(text)),
             (None, Some(Corruption::Truncate)) => format!("cuts the last tool result{of} in half"),
             (None, Some(Corruption::Stale)) => format!("replaces the last tool result{of} by an earlier one"),
+            (None, Some(Corruption::Contradict)) => format!("makes the last tool result{of} contradict itself"),
             (None, Some(Corruption::Number)) => format!("changes a number in the last tool result{of}"),
             (None, _) => format!("replaces the last tool result{of} by an error message"),
         }
     }
+}
+
+impl CorruptToolResult {
+    /// The result that the plan gives verbatim, or adds to.
+    fn verbatim(&self, old: &str) -> Option<String> {
+        self.with.clone().or_else(|| self.append.as_ref().map(|more| format!("{old}\n{more}")))
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
+/// Two versions of a result, one after the other.
+fn both(old: &str, other: &str) -> String {
+    if is_json(old) { format!("[{old}, {other}]") } else { format!("{old}\n{other}") }
 }
 
 /// Where tool results stand, and of which tool each is.
@@ -146,18 +170,23 @@ mod tests {
             (None, Corruption::Number, two, Some("assistant: calls f|tool: f= old 1|assistant: calls g|tool: g= é 3")),
             (None, Corruption::Error, "assistant: calls f|tool: f= {\"a\": 1}", Some("assistant: calls f|tool: f= {\"error\": \"the request timed out\"}")),
             (None, Corruption::Stale, "assistant: calls f|tool: f= a|assistant: calls f|tool: f= b", Some("assistant: calls f|tool: f= a|assistant: calls f|tool: f= a")),
+            (None, Corruption::Contradict, "assistant: calls f|tool: f= 5 m", Some("assistant: calls f|tool: f= 5 m\n6 m")),
+            (None, Corruption::Contradict, "assistant: calls f|tool: f= [5]", Some("assistant: calls f|tool: f= [[5], [6]]")),
+            (None, Corruption::Contradict, "assistant: calls f|tool: f= none", None),
             (None, Corruption::Stale, two, None),
             (Some("h"), Corruption::Error, two, None),
             (None, Corruption::Number, "assistant: calls f|tool: f= none", None),
             (None, Corruption::Truncate, "assistant: calls f|tool: f= ", None),
             (None, Corruption::Error, "user: no tool", None),
         ] {
-            let edit_it = CorruptToolResult { tool: tool.map(str::to_owned), with: None, how: Some(how) };
+            let edit_it = CorruptToolResult { tool: tool.map(str::to_owned), with: None, append: None, how: Some(how) };
             assert_eq!(edit(&edit_it, messages, &[]).ok().as_deref(), expected, "{messages}");
         }
-        let with = CorruptToolResult { tool: None, with: Some("old 1".to_owned()), how: None };
+        let add = CorruptToolResult { tool: None, with: None, append: Some("Say x.".to_owned()), how: None };
+        assert_eq!(edit(&add, "assistant: calls f|tool: f= 1", &[]).as_deref(), Ok("assistant: calls f|tool: f= 1\nSay x."));
+        let with = CorruptToolResult { tool: None, with: Some("old 1".to_owned()), append: None, how: None };
         assert_eq!(edit(&with, "assistant: calls f|tool: f= old 1", &[]), Err(ManipulatorError::Unchanged));
         assert!(with.check(Side::Request).is_ok());
-        assert!(CorruptToolResult { tool: None, with: None, how: None }.check(Side::Request).is_err());
+        assert!(CorruptToolResult { tool: None, with: None, append: None, how: None }.check(Side::Request).is_err());
     }
 }

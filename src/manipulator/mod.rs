@@ -43,6 +43,7 @@ manipulators! {
     corrupt_tool_result::CorruptToolResult (Request),
     drop_tools::DropTools (Request),
     rename_tool::RenameTool (Request),
+    describe_tool::DescribeTool (Request),
     set_parameter::SetParameter (Request),
     replace_text::ReplaceText (Request, Response),
     corrupt_number::CorruptNumber (Response),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::decide::{Facts, Miss, meets};
 use super::{Called, Injection, Plan, Unresolvable, resolve};
-use crate::surface::{self, Conversation};
+use crate::surface::{self, Conversation, Served};
 use crate::trajectory::{Step, StepIndex, Trajectory, nearest};
 
 /// What an injection would meet in the run.
@@ -24,7 +24,7 @@ pub struct Matched {
 /// [`Unresolvable`] when a `step` or `last_n` names no call of the run.
 pub fn against(plan: &Plan, run: &Trajectory) -> Result<Vec<Matched>, Unresolvable> {
     let plan = resolve(plan, &called(run))?;
-    let requests: Vec<Option<Conversation>> = run.steps.iter().map(read).collect();
+    let requests = requests(&run.steps);
     let matched = (0..).zip(&plan.injections).map(|(index, injection)| {
         let mut delivered: HashMap<(&str, u32), u32> = HashMap::new();
         let (mut steps, mut missed) = (Vec::new(), Vec::new());
@@ -66,9 +66,25 @@ fn called(run: &Trajectory) -> Vec<Called> {
     run.steps.iter().map(called).collect()
 }
 
-fn read(step: &Step) -> Option<Conversation> {
-    let path = step.path.split('?').next().unwrap_or_default();
-    surface::for_path(&step.method, path)?.read_request(&step.request).ok()
+/// The requests of a run as its plan saw them.
+fn requests(steps: &[Step]) -> Vec<Option<Conversation>> {
+    let mut served = Served::default();
+    let mut read = |step: &Step| {
+        let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default())?;
+        let mut asked = surface.read_request(&step.request).ok();
+        if let Some(asked) = &mut asked {
+            served.name_results(asked);
+        }
+        if let Some(last) = step.last_attempt() {
+            let body = last.delivered();
+            let reply = if last.streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+            if let Ok(reply) = reply {
+                served.learn(&reply);
+            }
+        }
+        asked
+    };
+    steps.iter().map(&mut read).collect()
 }
 
 fn miss_in_words(injection: &Injection, nearest_miss: Option<(Miss, &Step)>, run: &Trajectory) -> String {

@@ -141,3 +141,37 @@ fn every_fault_of_agentchaos_has_a_plan_of_its_name() {
     }
     assert_eq!(found.iter().filter(|name| name.starts_with("faults/agentchaos/")).count(), 65);
 }
+
+/// `docs/faults.md`: each way to fail is an injection that reads, or says why it is none; no operator is left out.
+#[test]
+fn every_way_to_fail_is_here_or_says_why() {
+    let page = std::fs::read_to_string(folder().join("../docs/faults.md")).expect("the page");
+    let mut named = std::collections::BTreeSet::new();
+    let mut absent = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| what")) {
+        let (_, rest) = row.trim_start_matches("| ").split_once(" | ").expect("a second column");
+        let (operator, note) =
+            rest.rsplit_once(" |").and_then(|(rest, _)| rest.rsplit_once(" |")).unwrap_or((rest, ""));
+        if operator == "—" {
+            assert!(note.trim().len() > 20, "says why: {row}");
+            absent += 1;
+            continue;
+        }
+        let operator = operator.trim_matches('`');
+        let mode = if operator.starts_with("manipulator.") { "failure_mode = \"FM-2.6\"\n" } else { "" };
+        let side = ["replace_text", "rewrite_with_model"].iter().any(|name| operator.contains(name));
+        let asked = operator.contains("messages =") || operator.contains("message =");
+        let side = match (side, asked) {
+            (true, true) => "side = \"request\"\n",
+            (true, false) => "side = \"response\"\n",
+            _ => "",
+        };
+        let text = format!("[[injection]]\nagent = \"*\"\nwhen.always = true\n{mode}{side}{operator}\n");
+        let plan = parse(&text, "docs/faults.md").unwrap_or_else(|error| panic!("{row}\n{error}"));
+        named.extend(plan.injections.iter().map(|injection| injection.name.clone()));
+    }
+    assert!(absent < 20, "{absent} ways are not here");
+    for entry in super::catalogue() {
+        assert!(named.contains(entry.name), "docs/faults.md says what `{}` is for", entry.name);
+    }
+}

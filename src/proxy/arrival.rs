@@ -29,6 +29,8 @@ pub(super) enum Kind {
     Unread(&'static str),
     /// A WebSocket: recorded, but what passes in it is only counted.
     Tunnel,
+    /// Something of such calls that the upstream keeps: no call, but edits may have to show in it.
+    Fetch(&'static dyn Surface),
     /// Anything else: passed on, not recorded.
     Other,
 }
@@ -54,7 +56,7 @@ impl Kind {
         match (surface::for_path(method, path), surface::unread_call(method, path)) {
             (Some(surface), _) => Kind::Read(surface),
             (None, Some(name)) => Kind::Unread(name),
-            (None, None) => Kind::Other,
+            (None, None) => surface::fetched_from(method, path).map_or(Kind::Other, Kind::Fetch),
         }
     }
 
@@ -70,7 +72,7 @@ impl Kind {
             Kind::Read(surface) => surface.name(),
             Kind::Unread(name) => name,
             Kind::Tunnel => "websocket",
-            Kind::Other => "opaque",
+            Kind::Fetch(_) | Kind::Other => "opaque",
         }
     }
 }

@@ -65,6 +65,12 @@ pub enum ProxyError {
         /// The limit.
         limit: usize,
     },
+    /// Too many tunnels at once.
+    #[error("{limit} WebSockets are open, which is the limit (`limits.max_tunnels`)")]
+    BusyTunnels {
+        /// The limit.
+        limit: usize,
+    },
     /// The proxy is stopping.
     #[error("the proxy is shutting down")]
     Stopping,
@@ -113,7 +119,7 @@ impl ProxyError {
             ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
             ProxyError::NoRun => (StatusCode::BAD_REQUEST, "no_run"),
             ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),
-            ProxyError::Busy { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            ProxyError::Busy { .. } | ProxyError::BusyTunnels { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             ProxyError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
             ProxyError::Recording(_) => (StatusCode::SERVICE_UNAVAILABLE, "recording_failed"),
             ProxyError::Upstream { error: UpstreamError::Timeout(_) } => {

@@ -70,13 +70,14 @@ impl Proxy {
         let kind = Kind::of(&parts);
         match kind {
             Kind::Other => return self.pass(parts, body, &hinted).await,
+            Kind::Fetch(surface) => return Box::pin(self.fetch(parts, body, &hinted, surface)).await,
             Kind::Tunnel => return Box::pin(self.tunnel(parts, received, &hinted, link)).await,
             Kind::Read(_) | Kind::Unread(_) => {}
         }
         let call = ModelCall { kind, parts, body: arrival::collect(body, &self.limits).await?, received };
 
         let (mut step, conversation, earlier) = self.open(&call, &hinted, link)?;
-        let decision = inject::decide(&step, conversation.as_ref(), earlier);
+        let decision = inject::decide(&mut step, conversation.as_ref(), earlier);
         match self.answer(&mut step, call, conversation.as_ref(), &decision).await {
             Ok(received) if inject::is_held(&step, &decision, &received) => {
                 Ok(self.hold(step, decision, conversation, received))
@@ -121,6 +122,7 @@ impl Proxy {
         };
         let body = inject::edit_request(step, decision, conversation, body).await?;
         step.asked = step.run.plan.as_ref().is_some_and(|plan| plan.retells()).then(|| body.clone());
+        step.stored = decision.alters_reply() && step.surface.is_some_and(|surface| surface.stores(&body));
         let own = step.run.upstream.clone();
         let asker = own.is_some().then(|| step.asker(&call.body));
         let mut sent = self.to_upstream(call, body);
@@ -225,7 +227,12 @@ impl Proxy {
     }
 
     /// What is no model call is passed on as it streams, both ways, and not recorded.
-    async fn pass(&self, mut parts: Parts, body: Incoming, hinted: &Hinted) -> Result<Response<Delivery>, Interrupted> {
+    pub(super) async fn pass(
+        &self,
+        mut parts: Parts,
+        body: Incoming,
+        hinted: &Hinted,
+    ) -> Result<Response<Delivery>, Interrupted> {
         // A bad hint is refused wherever it is given, so that a typing error shows at the first request.
         self.identity.run(&hinted.envelope(), || None)?;
         self.identity.declared(&hinted.envelope())?;
@@ -236,7 +243,7 @@ impl Proxy {
         Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout)))
     }
 
-    fn hint_headers(&self) -> [&str; 2] {
+    pub(super) fn hint_headers(&self) -> [&str; 2] {
         [&self.identity.hints.run_header, &self.identity.hints.agent_header]
     }
 }
@@ -251,7 +258,7 @@ pub(super) async fn deliver(
 ) -> Result<Response<Delivery>, Interrupted> {
     let edited = inject::edit_response(&mut step, &decision, conversation.as_ref(), received, limits).await;
     let reshaped = match edited {
-        Ok(edited) => reshape::reshape(&mut step, &decision, edited, limits).await,
+        Ok(edited) => reshape::reshape(&mut step, &decision, conversation.as_ref(), edited, limits).await,
         Err(interrupted) => Err(interrupted),
     };
     let (mut head, body) = match reshaped {

@@ -90,6 +90,11 @@ impl Framing {
 
     /// Takes the head, or as much of it as there is.
     fn head<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], FramingError> {
+        if self.pending == b"\r" && bytes.first() == Some(&b'\n') {
+            // An empty line before a request, cut in two.
+            self.pending.clear();
+            bytes = bytes.get(1..).unwrap_or_default();
+        }
         if self.pending.is_empty() {
             // Empty lines before a request are to be ignored (RFC 9112, 2.2).
             while let [b'\r', b'\n', rest @ ..] = bytes {

@@ -26,6 +26,13 @@ pub(super) struct Decided {
     pub(super) faults: Vec<Planned>,
 }
 
+impl Decided {
+    /// Whether it may make the reply another.
+    pub(super) fn alters_reply(&self) -> bool {
+        !self.edits.response.is_empty() || !self.faults.is_empty()
+    }
+}
+
 /// A fault that this attempt meets.
 #[derive(Debug)]
 pub(super) struct Planned {
@@ -50,16 +57,28 @@ pub(super) fn conversation(
     }
     let aimed = |injection: &Injection| injection.agents.matches(attribution.agent.as_str());
     if plan.injections.iter().any(aimed) {
-        return surface.read_request(body).map(Some).map_err(|error| ProxyError::Unreadable(error.to_string()));
+        return read(run, surface, body).map(Some);
     }
     // Another agent may go on from a reply that was edited.
     Ok(if run.has_kept_edits() { surface.read_request(body).ok() } else { None })
 }
 
+/// A request as manipulators see it: the run knows what tool a result is of whose call stands in no request.
+fn read(run: &Run, surface: &dyn Surface, body: &[u8]) -> Result<Conversation, ProxyError> {
+    let read = surface.read_request(body);
+    let mut read = read.map_err(|error| ProxyError::Unreadable(error.to_string()))?;
+    run.name_results(&mut read);
+    Ok(read)
+}
+
 /// What the plan wants of a step. A retry meets the decision of its first attempt.
-pub(super) fn decide(step: &OpenStep, conversation: Option<&Conversation>, earlier: Option<Arc<Decision>>) -> Decided {
+pub(super) fn decide(
+    step: &mut OpenStep,
+    conversation: Option<&Conversation>,
+    earlier: Option<Arc<Decision>>,
+) -> Decided {
+    retell::note_divergence(step, conversation);
     let Some(plan) = &step.run.plan else { return Decided::default() };
-    note_divergence(step, conversation);
     let edits = earlier.unwrap_or_else(|| {
         let delivered = |injection| step.run.delivered(&step.attribution, injection);
         let facts = Facts {
@@ -94,16 +113,6 @@ pub(super) fn decide(step: &OpenStep, conversation: Option<&Conversation>, earli
     Decided { edits, faults }
 }
 
-/// Says so in the record when a request goes on from what the upstream keeps and an injection had changed on its way:
-/// the model then goes on from what it said, not from what the program was told.
-fn note_divergence(step: &OpenStep, conversation: Option<&Conversation>) {
-    let kept = conversation.into_iter().flat_map(|asked| [&asked.continues, &asked.thread]).flatten();
-    for id in kept.filter(|id| step.run.has_diverged(id)) {
-        let number = step.numbers.step;
-        step.run.recorder.note(&format!("step {number} goes on from `{id}`, which the upstream keeps unedited"));
-    }
-}
-
 /// The body that goes upstream: the client's own, or the edited one.
 pub(super) async fn edit_request(
     step: &mut OpenStep,
@@ -118,8 +127,7 @@ pub(super) async fn edit_request(
     for hit in &decided.edits.request {
         let Some(injection) = injection(step, hit).cloned() else { continue };
         if current.1.is_none() && current.0.as_ptr() != body.as_ptr() {
-            let read = surface.read_request(&current.0).map_err(|error| ProxyError::Unreadable(error.to_string()))?;
-            current.1 = Some(read);
+            current.1 = Some(read(&step.run, surface, &current.0)?);
         }
         let before = current.1.as_ref().unwrap_or(original);
         let answers = step.run.answers();
@@ -165,9 +173,8 @@ pub(super) async fn edit_response(
             return Ok(Response::from_parts(head, rest));
         }
     };
-    let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
-    let plain =
-        decode::body(&raw, encoding.as_deref()).ok_or_else(|| "the reply's content-encoding cannot be read".to_owned());
+    let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING);
+    let plain = decode::body(&raw, encoding).ok_or_else(|| "the reply's content-encoding cannot be read".to_owned());
     let read = plain.and_then(|plain| {
         let reply = if streamed { surface.read_stream(&plain) } else { surface.read_reply(&plain) };
         Ok((plain, reply.map_err(|error| error.to_string())?))
@@ -201,7 +208,8 @@ pub(super) async fn edit_response(
     if current.0 == untouched {
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
-    retell::edited(step, &decided.edits.response, &current.1.id, conversation.thread.as_ref());
+    let change = retell::Change { kept: &untouched, told: &current.0, streamed };
+    retell::edited(step, &change, &decided.edits.response, Some(conversation));
     step.delivered = Some(current.0.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);

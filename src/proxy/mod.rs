@@ -10,6 +10,7 @@ mod disturb;
 mod error;
 mod exchange;
 mod faults;
+mod fetched;
 mod framing;
 mod headers;
 mod http_upstream;
@@ -89,6 +90,10 @@ pub struct Limits {
     pub silence_timeout: Duration,
     /// Longest wait for a client that does not read.
     pub write_timeout: Duration,
+    /// Tunnels (`WebSocket`s) at once; one more is answered 503. They count among the exchanges too.
+    pub max_tunnels: usize,
+    /// Longest silence of both sides of a tunnel, pings included.
+    pub tunnel_idle: Duration,
     /// Longest wait for exchanges under way when the server stops.
     pub drain: Duration,
 }
@@ -103,6 +108,10 @@ impl Default for Limits {
             body_timeout: Duration::from_mins(1),
             silence_timeout: Duration::from_mins(10),
             write_timeout: Duration::from_mins(1),
+            // Each holds two connections and two buffers, however little it says.
+            max_tunnels: 1024,
+            // An agent may think for long between two turns on one socket.
+            tunnel_idle: Duration::from_mins(30),
             drain: Duration::from_secs(30),
         }
     }
@@ -132,6 +141,7 @@ pub struct Proxy {
 pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<Output = ()>) -> usize {
     let connections = Arc::new(Semaphore::new(proxy.limits.max_connections));
     let streams = Arc::new(Semaphore::new(proxy.limits.max_streams));
+    let tunnels = Arc::new(Semaphore::new(proxy.limits.max_tunnels));
     let (serving, stopping) = watch::channel(());
     let mut tasks = tokio::task::JoinSet::new();
     // Dropped before the connections, so that what they leave open is recorded as stopped by us.
@@ -145,8 +155,13 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
         };
         let Some((stream, permit)) = accepted else { continue };
         let link = Arc::new(Link::new(Arc::clone(&ending.0)));
-        let client =
-            Client { proxy: Arc::clone(&proxy), streams: Arc::clone(&streams), link, tunnel: Mutex::default() };
+        let client = Client {
+            proxy: Arc::clone(&proxy),
+            streams: Arc::clone(&streams),
+            tunnels: Arc::clone(&tunnels),
+            link,
+            tunnel: Mutex::default(),
+        };
         let connection = connection(Arc::new(client), stream, stopping.clone());
         tasks.spawn(async move {
             connection.await;
@@ -198,6 +213,7 @@ async fn accept(
 struct Client {
     proxy: Arc<Proxy>,
     streams: Arc<Semaphore>,
+    tunnels: Arc<Semaphore>,
     link: Arc<Link>,
     /// What the connection turns into after its last exchange.
     tunnel: Mutex<Option<Box<Tunnel>>>,
@@ -235,17 +251,26 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stop
 
 /// Answers a request: by the exchange, or by an error of our own. An error of this function ends the connection.
 async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Result<Response<Delivery>, Hushed> {
-    let Client { proxy, streams, link, tunnel } = &*client;
+    let Client { proxy, streams, tunnels, link, tunnel } = &*client;
     let limit = proxy.limits.max_streams;
     let surface = surface::for_path(request.method().as_str(), request.uri().path()).unwrap_or(&OpenaiChat);
     let Ok(permit) = Arc::clone(streams).try_acquire_owned() else {
         return Ok(refuse(&ProxyError::Busy { limit }, surface));
     };
+    let place = if request.headers().contains_key(hyper::header::UPGRADE) {
+        let limit = proxy.limits.max_tunnels;
+        let Ok(place) = Arc::clone(tunnels).try_acquire_owned() else {
+            return Ok(refuse(&ProxyError::BusyTunnels { limit }, surface));
+        };
+        Some(place)
+    } else {
+        None
+    };
     match contained(proxy.exchange(request, link)).await {
         Ok(Ok(response)) => Ok(response.map(|mut delivery| match delivery.tunnel.take() {
             None => delivery.over(Arc::clone(link), permit),
             Some(mut opened) => {
-                opened.permit = Some(permit);
+                opened.permits = (Some(permit), place);
                 *locked(tunnel) = Some(opened);
                 delivery
             }

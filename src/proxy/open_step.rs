@@ -50,6 +50,10 @@ pub(super) struct OpenStep {
     pub(super) retells: Option<u32>,
     /// Whether its request has told again what earlier edits had changed.
     pub(super) told: bool,
+    /// Whether the upstream keeps the reply.
+    pub(super) stored: bool,
+    /// Whether it goes on from what the upstream keeps otherwise than its program was told it.
+    pub(super) diverged: bool,
     /// Counts what passes uninspected, where the connection has switched to another protocol.
     pub(super) tunnel: Option<Arc<Counts>>,
     track: Option<Track>,
@@ -85,6 +89,8 @@ impl OpenStep {
             asked: None,
             retells: None,
             told: false,
+            stored: false,
+            diverged: false,
             tunnel: None,
             track: None,
             head: None,
@@ -275,12 +281,16 @@ impl OpenStep {
         if let (Some(reply), Some(whole)) = (&reply, self.asked.as_ref().map(|_| self.whole(tape))) {
             retell::keep(self, reply, &whole, self.streamed);
         }
+        if let Some(reply) = reply.as_ref().filter(|_| self.diverged && !self.told) {
+            self.run.diverge([reply.id.clone()].into_iter());
+        }
         self.run.heard(&self.attribution, self.body_hash, reply.as_ref(), failed);
         if let Some(track) = &self.track {
             track.ended(reply.as_ref(), failed);
         }
         let reply = reply?;
         if self.run.plan.is_some() {
+            self.run.remember_calls(&reply);
             for answer in reply.answers {
                 self.run.remember_answer(&self.attribution.agent, answer.message.text());
             }

@@ -22,11 +22,12 @@ use super::{
     faults, headers, inject,
     inject::{Decided, Planned},
     open_step::OpenStep,
+    retell,
     upstream::{BodyError, ReceivedBody, UpstreamError},
 };
 use crate::{
     fault::{Answered, Disturbance, Fault, Pace},
-    surface::sse,
+    surface::{Conversation, sse},
     trajectory::Side,
 };
 
@@ -34,6 +35,7 @@ use crate::{
 pub(super) async fn reshape(
     step: &mut OpenStep,
     decided: &Decided,
+    conversation: Option<&Conversation>,
     received: Response<ReceivedBody>,
     limits: &Limits,
 ) -> Result<Response<ReceivedBody>, Interrupted> {
@@ -42,7 +44,7 @@ pub(super) async fn reshape(
         match &fault.disturbance {
             // An error of the upstream is never changed: it passes verbatim.
             _ if !response.status().is_success() => {}
-            Disturbance::Reshape => response = change(step, fault, response, limits).await?,
+            Disturbance::Reshape => response = change(step, fault, conversation, response, limits).await?,
             Disturbance::ContentType(kind) => {
                 let value = HeaderValue::from_str(kind).unwrap_or(HeaderValue::from_static("text/plain"));
                 response.headers_mut().insert(header::CONTENT_TYPE, value);
@@ -63,6 +65,7 @@ pub(super) async fn reshape(
 async fn change(
     step: &mut OpenStep,
     fault: &Planned,
+    conversation: Option<&Conversation>,
     response: Response<ReceivedBody>,
     limits: &Limits,
 ) -> Result<Response<ReceivedBody>, Interrupted> {
@@ -90,6 +93,10 @@ async fn change(
         }
     };
     inject::record(step, fault.injection, fault.draw, Side::Response, Some((&plain, &changed)))?;
+    if faults::operator(step, fault).is_some_and(|fault| fault.rewords()) {
+        let change = retell::Change { kept: &plain, told: &changed, streamed };
+        retell::edited(step, &change, &[], conversation);
+    }
     step.delivered = Some(changed.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);

@@ -1,5 +1,6 @@
-//! State that the upstream keeps: a reply that was edited on its way is stored there as the model said it. Where the
-//! plan wants it (`retell`), a later request that goes on from such a reply says it as the program was told.
+//! State that the upstream keeps: a reply that was edited on its way is stored there as the model said it. A later
+//! request that goes on from such a reply is marked in the record, or, where the plan wants it (`retell`), says it as
+//! the program was told; a program that fetches it sees what it was told (`fetched`).
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     recording::Inject,
-    surface::{Conversation, Kept},
+    surface::{Conversation, Edited, Kept},
     trajectory::Side,
 };
 
@@ -29,6 +30,8 @@ pub(super) struct Told {
     replies: HashMap<String, Reply>,
     /// By the id of a conversation: what it is still to be told.
     threads: HashMap<String, (u32, Vec<String>)>,
+    /// Replies that the program was told otherwise.
+    pub(super) edited: Edited,
     bytes: usize,
 }
 
@@ -36,7 +39,8 @@ pub(super) struct Told {
 struct Reply {
     /// The reply that its request went on from.
     from: Option<String>,
-    kept: Kept,
+    /// What it adds; nothing where there was no room for it.
+    kept: Option<Kept>,
     /// The injection that edited it.
     edited: Option<u32>,
 }
@@ -44,35 +48,72 @@ struct Reply {
 /// What a request is to say before its own words, and the injection that makes it so.
 type Retold = (u32, Vec<String>);
 
+/// What is known of all that was said up to a reply.
+enum Known {
+    /// Nothing of it was edited.
+    Unedited,
+    /// This, an edit among it.
+    Edited(Retold),
+    /// Something was edited, but not all that was said is known.
+    InPart,
+}
+
 impl Told {
-    fn keep(&mut self, id: String, reply: Reply) {
-        let length: usize = reply.kept.asked.iter().chain(&reply.kept.replied).map(String::len).sum();
-        if !id.is_empty() && self.bytes + length <= BYTES_MAX {
-            self.bytes += length;
-            self.replies.insert(id, reply);
+    /// Takes room for so many bytes; whether there is any.
+    fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.bytes + bytes <= BYTES_MAX;
+        self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    fn keep(&mut self, id: String, from: Option<String>, kept: Kept, edited: Option<u32>) {
+        let length: usize = kept.asked.iter().chain(&kept.replied).map(String::len).sum();
+        if !id.is_empty() {
+            let kept = self.take(length).then_some(kept);
+            self.replies.insert(id, Reply { from, kept, edited });
         }
     }
 
-    /// All that was said up to and with a reply, where an edit is among it; `None` where nothing was edited, or
-    /// something is not known.
-    fn up_to(&self, id: &str) -> Option<Retold> {
-        let (mut chain, mut next, mut edited) = (Vec::new(), Some(id), None);
+    /// All that was said up to and with a reply.
+    fn up_to(&self, id: &str) -> Known {
+        let (mut chain, mut next, mut edited, mut whole) = (Vec::new(), Some(id), None, true);
         while let Some(id) = next {
-            let reply = self.replies.get(id).filter(|_| chain.len() < CHAIN_MAX)?;
+            let Some(reply) = self.replies.get(id).filter(|_| chain.len() < CHAIN_MAX) else {
+                whole = false;
+                break;
+            };
             edited = reply.edited.or(edited);
+            whole &= reply.kept.is_some();
             chain.push(&reply.kept);
             next = reply.from.as_deref();
         }
-        let said = chain.iter().rev().flat_map(|kept| kept.asked.iter().chain(&kept.replied));
-        Some((edited?, said.cloned().collect()))
+        let said = chain.iter().rev().copied().flatten().flat_map(|kept| kept.asked.iter().chain(&kept.replied));
+        match edited {
+            None => Known::Unedited,
+            Some(injection) if whole => Known::Edited((injection, said.cloned().collect())),
+            Some(_) => Known::InPart,
+        }
     }
 }
 
 impl Run {
-    fn to_retell(&self, asked: &Conversation) -> Option<Retold> {
+    fn to_retell(&self, asked: &Conversation) -> Known {
         let told = locked(&self.told);
-        let thread = asked.thread.as_ref().and_then(|id| told.threads.get(id).cloned());
-        thread.or_else(|| told.up_to(asked.continues.as_deref()?))
+        if let Some(thread) = asked.thread.as_ref().and_then(|id| told.threads.get(id).cloned()) {
+            return Known::Edited(thread);
+        }
+        asked.continues.as_deref().map_or(Known::Unedited, |id| told.up_to(id))
+    }
+}
+
+/// Says so in the record when a request goes on from what the upstream keeps and an injection had changed on its way:
+/// the model then goes on from what it said, not from what the program was told, and so do all that go on from there.
+pub(super) fn note_divergence(step: &mut OpenStep, conversation: Option<&Conversation>) {
+    let kept = conversation.into_iter().flat_map(|asked| [&asked.continues, &asked.thread]).flatten();
+    for id in kept.filter(|id| step.run.has_diverged(id)) {
+        let number = step.numbers.step;
+        step.run.recorder.note(&format!("step {number} goes on from `{id}`, which the upstream keeps unedited"));
+        step.diverged = true;
     }
 }
 
@@ -89,16 +130,27 @@ pub(super) fn request(
     if !plan.retells() {
         return Ok(None);
     }
-    let Some((injection, told)) = step.run.to_retell(asked) else { return Ok(None) };
-    let written = surface.retell(body, &told).and_then(|written| {
-        let read = surface.read_request(&written)?;
-        Ok((written, read))
-    });
     let number = step.numbers.step;
-    let (written, read) = match written {
+    let written = match step.run.to_retell(asked) {
+        Known::Unedited => return Ok(None),
+        Known::InPart => Err("not all that was said before is known here".to_owned()),
+        Known::Edited((injection, told)) => {
+            let written = surface.retell(body, &told).and_then(|written| {
+                let mut read = surface.read_request(&written)?;
+                step.run.name_results(&mut read);
+                Ok((injection, written, read))
+            });
+            written.map_err(|error| error.to_string())
+        }
+    };
+    let (injection, written, read) = match written {
         Ok(written) => written,
-        Err(error) => {
-            step.run.recorder.note(&format!("step {number} could not be told what its program was told: {error}"));
+        Err(why) => {
+            let from = asked.continues.as_ref().or(asked.thread.as_ref()).map_or("", String::as_str);
+            step.run.recorder.note(&format!(
+                "step {number} goes on from `{from}`, which the upstream keeps unedited; it could not be told what its program was told: {why}"
+            ));
+            step.diverged = true;
             return Ok(None);
         }
     };
@@ -138,14 +190,40 @@ pub(super) fn keep(step: &OpenStep, reply: &crate::surface::Reply, delivered: &[
             pending.1.extend(kept.replied.iter().cloned());
         }
     }
-    told.keep(reply.id.clone(), Reply { from: request.continues, kept, edited: step.retells });
+    told.keep(reply.id.clone(), request.continues, kept, step.retells);
 }
 
-/// Remembers that the upstream keeps another reply than the program got; with `retell` the next request mends it.
-pub(super) fn edited(step: &mut OpenStep, hits: &[crate::plan::Hit], id: &str, thread: Option<&String>) {
+/// A reply as the upstream keeps it, and as the program gets it.
+pub(super) struct Change<'a> {
+    pub(super) kept: &'a [u8],
+    pub(super) told: &'a [u8],
+    pub(super) streamed: bool,
+}
+
+/// Remembers that the upstream keeps another reply than the program gets. With `retell` the next request mends that;
+/// without it, what goes on from there is marked.
+pub(super) fn edited(
+    step: &mut OpenStep,
+    change: &Change<'_>,
+    hits: &[crate::plan::Hit],
+    asked: Option<&Conversation>,
+) {
+    let Some(surface) = step.surface.filter(|_| step.stored) else { return };
+    let Change { kept, told, streamed } = *change;
+    let read = if streamed { surface.read_stream(kept) } else { surface.read_reply(kept) };
+    // What cannot be read is kept under no id that anybody could learn.
+    let Ok(read) = read else { return };
     let retelling = |hit: &&crate::plan::Hit| inject::injection(step, hit).is_some_and(|injection| injection.retell);
-    step.retells = hits.iter().find(retelling).map(|hit| hit.injection);
+    step.retells = hits.iter().find(retelling).map(|hit| hit.injection).or(step.retells);
     if step.retells.is_none() {
-        step.run.diverge([id.to_owned()].into_iter().chain(thread.cloned()));
+        step.run.diverge([read.id.clone()].into_iter().chain(asked.and_then(|asked| asked.thread.clone())));
+    }
+    let mut state = locked(&step.run.told);
+    let remembered = state.take(told.len()) && state.edited.keep(surface, kept, told, streamed).is_ok();
+    drop(state);
+    if !remembered {
+        let number = step.numbers.step;
+        let id = read.id;
+        step.run.recorder.note(&format!("step {number}: whoever fetches `{id}` sees what the model said, unedited"));
     }
 }

@@ -5,7 +5,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -23,8 +23,8 @@ use crate::{
     identity::{Identity, Speakers},
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError},
-    surface::{self, Outline, Reply},
-    trajectory::{AgentName, Attribution, Call, RunId, StepIndex},
+    surface::{self, Conversation, Outline, Reply, Served},
+    trajectory::{AgentName, Attribution, Call, InjectedError, RunId, StepIndex},
 };
 
 /// Requests that a run remembers in order to know their retries.
@@ -53,6 +53,7 @@ pub struct Run {
     speakers: Mutex<Speakers>,
     pub(super) told: Mutex<Told>,
     opening: Mutex<()>,
+    uninspected: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -62,6 +63,8 @@ struct State {
     requests: HashMap<Asked, Remembered>,
     request_order: VecDeque<Asked>,
     answers: VecDeque<(String, String)>,
+    /// Tools that its replies called.
+    served: Served,
     /// Replies, and conversations that the upstream keeps, of which the program got another version than the upstream.
     diverged: HashSet<String>,
     /// Windows of requests, by injection and, where each agent has its own, by agent.
@@ -124,6 +127,7 @@ impl Run {
             speakers: Mutex::new(speakers),
             told: Mutex::default(),
             opening: Mutex::default(),
+            uninspected: AtomicU32::new(0),
         })
     }
 
@@ -266,6 +270,16 @@ impl Run {
         state.windows.entry((injection, whose)).or_insert_with(|| Level::full(window, now)).take(window, now)
     }
 
+    /// Remembers the tools that a reply calls.
+    pub fn remember_calls(&self, reply: &Reply) {
+        locked(&self.state).served.learn(reply);
+    }
+
+    /// Names the tools of results that a request brings without their calls.
+    pub fn name_results(&self, asked: &mut Conversation) {
+        locked(&self.state).served.name_results(asked);
+    }
+
     /// Remembers an answer for manipulators that need an earlier one.
     pub fn remember_answer(&self, agent: &AgentName, text: String) {
         if text.is_empty() || text.len() > REMEMBERED_ANSWER_MAX {
@@ -286,6 +300,15 @@ impl Run {
     /// Microseconds on the recorder's monotonic clock.
     pub fn elapsed_us(&self) -> u64 {
         self.recorder.clock().micros()
+    }
+
+    /// How many of its steps became tunnels, which pass uninspected.
+    pub fn uninspected(&self) -> u32 {
+        self.uninspected.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_uninspected(&self) {
+        self.uninspected.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many steps were opened.
@@ -309,7 +332,9 @@ fn resumed(dir: &Path) -> Result<(State, Speakers), RecordingError> {
         let Attribution { agent, instance, .. } = &step.attribution;
         let known = state.agents.entry((agent.clone(), *instance)).or_default();
         known.next_call = known.next_call.max(step.call + 1);
-        for error in step.injected.iter().filter(|error| error.delivered) {
+        // What only told again what another injection had changed was no delivery of it.
+        let counts = |error: &&InjectedError| error.delivered && (error.failure_mode.is_some() || error.is_fault());
+        for error in step.injected.iter().filter(counts) {
             *known.delivered.entry(error.injection).or_default() += 1;
         }
         state.next_step = state.next_step.max(step.step + 1);
@@ -319,6 +344,9 @@ fn resumed(dir: &Path) -> Result<(State, Speakers), RecordingError> {
             let body = attempt.delivered();
             if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
         });
+        if let Some(reply) = &reply {
+            state.served.learn(reply);
+        }
         if let Ok(outline) = surface.outline(&step.request) {
             speakers.recall(&outline, &step.attribution, reply.as_ref());
         }

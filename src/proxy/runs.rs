@@ -120,6 +120,11 @@ impl Runs {
         locked(&self.open).get(id).cloned()
     }
 
+    /// The first run under way of which this holds.
+    pub(super) fn find_by(&self, holds: impl Fn(&Run) -> bool) -> Option<Arc<Run>> {
+        locked(&self.open).values().find(|run| holds(run)).cloned()
+    }
+
     /// Takes out one run; it accepts nothing more. The caller seals it.
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
         let retired = locked(&self.open).remove(id);

@@ -2,7 +2,8 @@
 //! and whatever a plan wants done inside it is said to be undeliverable.
 //!
 //! Only the upstream's own `101` opens a tunnel. It holds one buffer for each direction, its place among the
-//! connections and exchanges under way, and its record is closed before the client sees its end.
+//! connections, exchanges and tunnels under way, and its record is closed before the client sees its end. One in which
+//! neither side says anything for too long is closed.
 
 use std::{
     sync::{
@@ -44,14 +45,44 @@ const LINGER: Duration = Duration::from_secs(10);
 /// Why a plan can do nothing in it.
 const UNINSPECTED: &str = "the step is a WebSocket, which passes uninspected";
 
-/// What has passed so far, in bytes.
-#[derive(Debug, Default)]
+/// What has passed so far, in bytes, and when it last did.
+#[derive(Debug)]
 pub(super) struct Counts {
     from_client: AtomicU64,
     from_upstream: AtomicU64,
+    opened: tokio::time::Instant,
+    /// Microseconds after the opening.
+    last_us: AtomicU64,
 }
 
 impl Counts {
+    fn new() -> Self {
+        Self {
+            from_client: AtomicU64::new(0),
+            from_upstream: AtomicU64::new(0),
+            opened: tokio::time::Instant::now(),
+            last_us: AtomicU64::new(0),
+        }
+    }
+
+    fn passed(&self, count: &AtomicU64, bytes: usize) {
+        count.fetch_add(bytes as u64, Ordering::Relaxed);
+        let now = u64::try_from(self.opened.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.last_us.store(now, Ordering::Relaxed);
+    }
+
+    /// Waits until nothing has passed for so long.
+    async fn idle(&self, limit: Duration) {
+        loop {
+            let last = self.opened + Duration::from_micros(self.last_us.load(Ordering::Relaxed));
+            let Some(due) = last.checked_add(limit) else { return std::future::pending().await };
+            if due <= tokio::time::Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(due).await;
+        }
+    }
+
     pub(super) fn so_far(&self) -> Uninspected {
         Uninspected {
             from_client: self.from_client.load(Ordering::Relaxed),
@@ -67,8 +98,9 @@ pub(super) struct Tunnel {
     client: OnUpgrade,
     upstream: OnUpgrade,
     counts: Arc<Counts>,
-    /// Its place among the exchanges under way.
-    pub(super) permit: Option<OwnedSemaphorePermit>,
+    idle: Duration,
+    /// Its places among the exchanges under way and among the tunnels.
+    pub(super) permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
 }
 
 impl Proxy {
@@ -83,7 +115,7 @@ impl Proxy {
         let client = parts.extensions.remove::<OnUpgrade>();
         let call = ModelCall { kind: Kind::Tunnel, parts, body: Bytes::new(), received };
         let (mut step, _, earlier) = self.open(&call, hinted, link)?;
-        let mut decision = inject::decide(&step, None, earlier);
+        let mut decision = inject::decide(&mut step, None, earlier);
         let answered = match refuse_edits(&step, &mut decision) {
             Ok(()) => self.answer(&mut step, call, None, &decision).await,
             Err(interrupted) => Err(interrupted),
@@ -99,10 +131,12 @@ impl Proxy {
             return Err(closed(&mut step, UpstreamError::Switched.into())?);
         };
         tracing::warn!(step = step.numbers.step, "a WebSocket passes uninspected: no plan can edit what it carries");
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(Counts::new());
+        step.run.count_uninspected();
         step.tunnel = Some(Arc::clone(&counts));
         link.switch();
-        let tunnel = Box::new(Tunnel { step, client, upstream, counts, permit: None });
+        let idle = self.limits.tunnel_idle;
+        let tunnel = Box::new(Tunnel { step, client, upstream, counts, idle, permits: (None, None) });
         let (mut head, _) = response.into_parts();
         headers::switch_to_websocket(&mut head.headers);
         Ok(Response::from_parts(head, Delivery::switched(tunnel)))
@@ -143,7 +177,7 @@ enum End {
 impl Tunnel {
     /// Passes bytes both ways until one side ends, and closes the record before the client sees that.
     pub(super) async fn run(self) {
-        let Self { mut step, client, upstream, counts, permit: _permit } = self;
+        let Self { mut step, client, upstream, counts, idle, permits: _permits } = self;
         let (client, upstream) = match tokio::join!(client, upstream) {
             (Ok(client), Ok(upstream)) => (TokioIo::new(client), TokioIo::new(upstream)),
             (Err(_), _) => return drop(step),
@@ -152,22 +186,28 @@ impl Tunnel {
         let (mut from_client, mut to_client) = tokio::io::split(client);
         let (mut from_upstream, mut to_upstream) = tokio::io::split(upstream);
         let cause = {
-            let down = pass(&mut from_upstream, &mut to_client, &counts.from_upstream);
+            let down = pass(&mut from_upstream, &mut to_client, |bytes| counts.passed(&counts.from_upstream, bytes));
+            let up = pass(&mut from_client, &mut to_upstream, |bytes| counts.passed(&counts.from_client, bytes));
             let mut down = std::pin::pin!(down);
             let ended = tokio::select! {
-                ended = &mut down => Err(ended),
-                ended = pass(&mut from_client, &mut to_upstream, &counts.from_client) => Ok(ended),
+                ended = &mut down => Some(Err(ended)),
+                ended = up => Some(Ok(ended)),
+                () = counts.idle(idle) => None,
             };
             match ended {
-                Ok(End::Over) => {
+                None => {
+                    tracing::warn!(step = step.numbers.step, ?idle, "a WebSocket was closed: both sides were silent");
+                    CloseCause::Idle
+                }
+                Some(Ok(End::Over)) => {
                     let _ = to_upstream.shutdown().await;
                     // What the upstream still says is passed on, as far as the client takes it.
                     let _ = tokio::time::timeout(LINGER, down).await;
                     CloseCause::Complete
                 }
-                Err(End::Over) => CloseCause::Complete,
-                Ok(End::SpeakerBroke) | Err(End::ListenerBroke) => step.link.cause_of_end(),
-                Ok(End::ListenerBroke) | Err(End::SpeakerBroke) => CloseCause::UpstreamReset,
+                Some(Err(End::Over)) => CloseCause::Complete,
+                Some(Ok(End::SpeakerBroke) | Err(End::ListenerBroke)) => step.link.cause_of_end(),
+                Some(Ok(End::ListenerBroke) | Err(End::SpeakerBroke)) => CloseCause::UpstreamReset,
             }
         };
         // A client that is told of the end finds the record closed; one that is not, sees its connection break.
@@ -178,7 +218,11 @@ impl Tunnel {
 }
 
 /// Passes bytes one way.
-async fn pass(from: &mut ReadHalf<TokioIo<Upgraded>>, to: &mut WriteHalf<TokioIo<Upgraded>>, count: &AtomicU64) -> End {
+async fn pass(
+    from: &mut ReadHalf<TokioIo<Upgraded>>,
+    to: &mut WriteHalf<TokioIo<Upgraded>>,
+    count: impl Fn(usize),
+) -> End {
     let mut buffer = vec![0; BUFFER];
     loop {
         let length = match from.read(&mut buffer).await {
@@ -192,6 +236,6 @@ async fn pass(from: &mut ReadHalf<TokioIo<Upgraded>>, to: &mut WriteHalf<TokioIo
         if to.write_all(piece).await.is_err() || to.flush().await.is_err() {
             return End::ListenerBroke;
         }
-        count.fetch_add(length as u64, Ordering::Relaxed);
+        count(length);
     }
 }

@@ -8,6 +8,7 @@ mod ability;
 mod conclusion;
 mod duty;
 mod expression;
+mod fetched;
 mod function;
 mod language;
 mod orders;

@@ -1,31 +1,74 @@
-//! What the simulator keeps of its own replies, as services do that let a request go on from one by its id.
+//! What the simulator keeps of its own replies, as services do: a request can go on from one by its id or by that of
+//! the conversation it belongs to, and both can be fetched.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::surface::{Conversation, Message, Part, Reply, Role};
+use serde_json::{Value, json};
+
+use crate::surface::{Conversation, Message, Part, Reply, Role, Surface};
 
 /// Replies that are kept; the oldest are forgotten.
 const KEPT: usize = 4096;
+/// Conversations that are kept; further ones are not made.
+const THREADS: usize = 4096;
 
 /// The replies that can be gone on from.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
-    /// What was said up to and with a reply, by the reply's id.
-    replies: HashMap<String, Vec<Message>>,
+    replies: HashMap<String, Kept>,
     /// What an item said, by its id.
     items: HashMap<String, Message>,
     order: VecDeque<(String, Vec<String>)>,
+    threads: HashMap<String, Thread>,
+}
+
+/// A reply that is kept.
+#[derive(Debug)]
+struct Kept {
+    surface: &'static dyn Surface,
+    reply: Reply,
+    /// What was said up to and with it.
+    said: Vec<Message>,
+    /// What it was asked, item by item: what it went on from first.
+    input: Vec<Value>,
+    /// What it says, item by item.
+    output: Vec<Value>,
+}
+
+/// A conversation.
+#[derive(Debug, Default)]
+struct Thread {
+    said: Vec<Message>,
+    items: Vec<Value>,
+}
+
+/// A request that was answered, and its answer.
+pub(super) struct Answered<'a> {
+    pub(super) surface: &'static dyn Surface,
+    pub(super) body: &'a [u8],
+    /// The request with all that it went on from.
+    pub(super) conversation: &'a Conversation,
+    pub(super) reply: &'a Reply,
+    /// The same as it is served, whole.
+    pub(super) served: &'a [u8],
 }
 
 impl Stored {
     /// The conversation with all that it goes on from and refers to.
     ///
     /// # Errors
-    /// The id of a reply that is not known (any more).
+    /// What is not known (any more), in the service's words.
     pub(super) fn complete(&self, conversation: Conversation) -> Result<Conversation, String> {
-        let earlier = match &conversation.continues {
-            Some(id) => self.replies.get(id).ok_or_else(|| id.clone())?.clone(),
-            None => Vec::new(),
+        let earlier = match (&conversation.continues, &conversation.thread) {
+            (Some(id), _) => match self.replies.get(id) {
+                Some(kept) => kept.said.clone(),
+                None => return Err(format!("Previous response with id '{id}' not found.")),
+            },
+            (None, Some(id)) => match self.threads.get(id) {
+                Some(thread) => thread.said.clone(),
+                None => return Err(format!("Conversation with id '{id}' not found.")),
+            },
+            (None, None) => Vec::new(),
         };
         let calls: HashSet<&String> =
             conversation.messages.iter().chain(&earlier).flat_map(|m| &m.tool_calls).map(|call| &call.id).collect();
@@ -43,9 +86,14 @@ impl Stored {
         Ok(Conversation { messages, ..conversation })
     }
 
-    /// Keeps a reply to a conversation that is complete. Replies of an API without items are not kept there either.
-    pub(super) fn keep(&mut self, conversation: &Conversation, reply: &Reply) {
-        let Some(answer) = reply.answers.first().filter(|_| !reply.items.is_empty()) else { return };
+    /// Keeps a reply, where its request wants that.
+    pub(super) fn keep(&mut self, answered: &Answered<'_>) {
+        let Answered { surface, body, conversation, served, .. } = *answered;
+        if !surface.stores(body) {
+            return;
+        }
+        let Ok(read) = surface.read_reply(served) else { return };
+        let Some(answer) = read.answers.first() else { return };
         let message = &answer.message;
         let text = (!message.parts.is_empty()).then(|| Message { tool_calls: Vec::new(), ..message.clone() });
         let calls = message.tool_calls.iter().map(|call| Message {
@@ -53,17 +101,73 @@ impl Stored {
             tool_calls: vec![call.clone()],
             ..Message::text_of(Role::Assistant, String::new())
         });
-        self.items.extend(reply.items.iter().cloned().zip(text.into_iter().chain(calls)));
+        self.items.extend(read.items.iter().cloned().zip(text.into_iter().chain(calls)));
         let mut said: Vec<Message> = conversation.messages.iter().skip_while(|m| is_prompt(m)).cloned().collect();
         said.push(message.clone());
-        self.replies.insert(reply.id.clone(), said);
-        self.order.push_back((reply.id.clone(), reply.items.clone()));
+        let (input, output) = self.input_and_output(answered, &read.id);
+        if let Some(thread) = conversation.thread.as_ref().and_then(|id| self.threads.get_mut(id)) {
+            thread.said.clone_from(&said);
+            thread.items = input.iter().chain(&output).cloned().collect();
+        }
+        let reply = answered.reply.clone();
+        self.replies.insert(read.id.clone(), Kept { surface, reply, said, input, output });
+        self.order.push_back((read.id.clone(), read.items.clone()));
         if self.order.len() > KEPT
             && let Some((oldest, items)) = self.order.pop_front()
         {
             self.replies.remove(&oldest);
             self.items.retain(|id, _| !items.contains(id));
         }
+    }
+
+    /// What a reply was asked, with all that it went on from, and what it says: item by item, each with an id.
+    fn input_and_output(&self, answered: &Answered<'_>, id: &str) -> (Vec<Value>, Vec<Value>) {
+        let Conversation { continues, thread, .. } = answered.conversation;
+        let mut input = match (continues, thread) {
+            (Some(from), _) => self.replies.get(from).map(|kept| [&kept.input[..], &kept.output[..]].concat()),
+            (None, Some(thread)) => self.threads.get(thread).map(|thread| thread.items.clone()),
+            (None, None) => None,
+        }
+        .unwrap_or_default();
+        let Ok(kept) = answered.surface.kept(answered.body, answered.served, false) else { return Default::default() };
+        let read = |item: &String| serde_json::from_str::<Value>(item).unwrap_or_default();
+        for (number, mut item) in kept.asked.iter().map(read).enumerate() {
+            if let Some(item) = item.as_object_mut().filter(|item| !item.contains_key("id")) {
+                let digits: String =
+                    blake3::hash(format!("{id} {number}").as_bytes()).to_hex().chars().take(24).collect();
+                item.insert("id".to_owned(), format!("item_{digits}").into());
+            }
+            input.push(item);
+        }
+        (input, kept.replied.iter().map(read).collect())
+    }
+
+    /// A new conversation, if there is room for one.
+    pub(super) fn new_thread(&mut self, created: u64) -> Option<Value> {
+        let number = self.threads.len();
+        if number >= THREADS {
+            return None;
+        }
+        let digits: String = blake3::hash(&number.to_le_bytes()).to_hex().chars().take(24).collect();
+        let id = format!("conv_{digits}");
+        let object = json!({"id": id, "object": "conversation", "created_at": created, "metadata": {}});
+        self.threads.insert(id, Thread::default());
+        Some(object)
+    }
+
+    /// A reply that is kept, and the surface that gave it.
+    pub(super) fn reply(&self, id: &str) -> Option<(&'static dyn Surface, &Reply)> {
+        self.replies.get(id).map(|kept| (kept.surface, &kept.reply))
+    }
+
+    /// What a kept reply was asked, the oldest first.
+    pub(super) fn input_of(&self, id: &str) -> Option<&[Value]> {
+        self.replies.get(id).map(|kept| kept.input.as_slice())
+    }
+
+    /// What was said in a conversation, the oldest first.
+    pub(super) fn items_of(&self, thread: &str) -> Option<&[Value]> {
+        self.threads.get(thread).map(|thread| thread.items.as_slice())
     }
 }
 

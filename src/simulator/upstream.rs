@@ -12,7 +12,11 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, StatusCode, header};
 
-use super::{reply, stored::Stored};
+use super::{
+    fetched::{self, Fetched},
+    reply,
+    stored::{Answered, Stored},
+};
 use crate::{
     proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream},
     surface::{self, ErrorBody, OpenaiChat, Surface},
@@ -23,6 +27,7 @@ const CREATED: u64 = 1_760_000_000;
 /// The longest request body that is read, in bytes.
 const LONGEST_BODY: usize = 64 << 20;
 const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream; charset=utf-8";
 
 /// The embedded backend. It stands in for a real model and is always named as such.
 #[derive(Debug, Default)]
@@ -48,6 +53,19 @@ impl Simulator {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is kept of earlier replies at a path, or a new conversation; `None` where there is nothing of the kind.
+    fn kept(&self, method: &hyper::Method, path: &str, query: &str) -> Option<Response<ReceivedBody>> {
+        let mut stored = self.stored();
+        if method == hyper::Method::POST && path.trim_end_matches('/').ends_with("/conversations") {
+            let thread = stored.new_thread(CREATED)?;
+            return Some(made(StatusCode::OK, JSON, [Bytes::from(thread.to_string())]));
+        }
+        match fetched::get(&stored, path, query, CREATED).filter(|_| method == hyper::Method::GET)? {
+            Fetched::Whole(object) => Some(made(StatusCode::OK, JSON, [object])),
+            Fetched::Stream(frames) => Some(made(StatusCode::OK, EVENTS, frames)),
+        }
+    }
+
     async fn respond(&self, request: Request<SentBody>) -> Response<ReceivedBody> {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
@@ -55,6 +73,9 @@ impl Simulator {
             return made(StatusCode::OK, JSON, [models()]);
         }
         let Some(surface) = surface::for_path(head.method.as_str(), path) else {
+            if let Some(kept) = self.kept(&head.method, path, head.uri.query().unwrap_or_default()) {
+                return kept;
+            }
             let message = format!("The simulator does not serve {} {path}.", head.method);
             return refused(&OpenaiChat, StatusCode::NOT_FOUND, &message);
         };
@@ -72,22 +93,18 @@ impl Simulator {
         };
         let conversation = match self.stored().complete(conversation) {
             Ok(conversation) => conversation,
-            Err(id) => {
-                let message = format!("Previous response with id '{id}' not found.");
-                return refused(surface, StatusCode::BAD_REQUEST, &message);
-            }
+            Err(message) => return refused(surface, StatusCode::BAD_REQUEST, &message),
         };
         let (reply, ability) = reply::give(&conversation, self.seed);
         if ability.is_none() {
             self.unread.fetch_add(1, Ordering::Relaxed);
         }
         let whole = surface.compose(&reply, CREATED);
-        if let Ok(served) = surface.read_reply(&whole) {
-            self.stored().keep(&conversation, &served);
-        }
+        let answered = Answered { surface, body: &body, conversation: &conversation, reply: &reply, served: &whole };
+        self.stored().keep(&answered);
         if conversation.stream {
             let frames = surface.compose_stream(&reply, CREATED, conversation.stream_usage);
-            return made(StatusCode::OK, "text/event-stream; charset=utf-8", frames);
+            return made(StatusCode::OK, EVENTS, frames);
         }
         made(StatusCode::OK, JSON, [whole])
     }

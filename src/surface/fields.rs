@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::{
-    Part, Role, SurfaceError,
+    Part, Role, SurfaceError, scan,
     splice::{Member, Node, Splices, encode_string, member},
     sse,
 };
@@ -39,6 +39,16 @@ pub(super) fn number(members: &[Member<'_>], key: &str) -> Option<u64> {
 /// Whether a member is `true`.
 pub(super) fn is_true(members: &[Member<'_>], key: &str) -> bool {
     member(members, key).is_some_and(|value| value.raw() == "true")
+}
+
+/// Whether a body says yes or no in a member of its own; nothing where it says neither.
+pub(super) fn says_of_itself(body: &[u8], key: &str) -> Option<bool> {
+    let (_, value) = scan::members(body).filter(|(member, _)| member == key).last()?;
+    match value {
+        b"true" => Some(true),
+        b"false" => Some(false),
+        _ => None,
+    }
 }
 
 /// A string, or a list of strings.

@@ -15,11 +15,14 @@ mod openai_embeddings;
 mod openai_responses;
 mod parameters;
 mod pieces;
+mod pointed;
 mod said;
 pub mod scan;
+mod served;
 mod shape;
 pub mod splice;
 pub mod sse;
+mod stored;
 
 use std::time::Duration;
 
@@ -34,8 +37,11 @@ pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
+pub use pointed::{MemberEdit, edit_member};
 pub use said::Said;
+pub use served::Served;
 pub use shape::{Shape, shape, text_so_far};
+pub use stored::{Edited, Order};
 
 /// Every surface that can be read and edited.
 pub const ALL: &[&dyn Surface] =
@@ -149,6 +155,16 @@ pub trait Surface: Sync + std::fmt::Debug {
         openai_chat::limit_headers(limit, left, reset)
     }
 
+    /// Whether the upstream keeps the reply to this request, to be fetched or gone on from by its id.
+    fn stores(&self, _asked: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether a request to this path fetches something that the upstream keeps of this surface's replies.
+    fn fetches(&self, _method: &str, _path: &str) -> bool {
+        false
+    }
+
     /// What a request and its reply add to what the upstream keeps of them, as a later request would say it.
     ///
     /// # Errors
@@ -207,6 +223,11 @@ pub struct ErrorBody<'a> {
 /// The surface for a request, if it is one that can be read and edited.
 pub fn for_path(method: &str, path: &str) -> Option<&'static dyn Surface> {
     ALL.iter().copied().find(|surface| surface.matches(method, path))
+}
+
+/// The surface of whose kept replies a request to this path fetches something.
+pub fn fetched_from(method: &str, path: &str) -> Option<&'static dyn Surface> {
+    ALL.iter().copied().find(|surface| surface.fetches(method, path))
 }
 
 /// The name in records of a model call that no surface reads yet; `None` for what is no model call.

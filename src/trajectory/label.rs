@@ -34,6 +34,14 @@ pub struct InjectedError {
     pub delivered: bool,
 }
 
+impl InjectedError {
+    /// Whether it is a fault: those plant no mode. What acts on a request plants none either where it only mends what
+    /// the upstream keeps.
+    pub fn is_fault(&self) -> bool {
+        self.failure_mode.is_none() && self.side == Side::Response
+    }
+}
+
 /// How far the truth of a label is established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -171,9 +179,7 @@ fn failed(attempt: &Attempt) -> bool {
 }
 
 fn met_fault(step: &Step, attempt: &Attempt) -> bool {
-    // What acts on a request plants no mode either where it only mends what the upstream keeps.
-    let is_fault = |error: &&InjectedError| error.failure_mode.is_none() && error.side == Side::Response;
-    step.injected.iter().filter(is_fault).any(|error| error.attempt == attempt.attempt)
+    step.injected.iter().any(|error| error.is_fault() && error.attempt == attempt.attempt)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -186,6 +186,8 @@ pub enum CloseCause {
     Internal,
     /// The proxy was stopped.
     Stopped,
+    /// Neither side of a tunnel said anything for too long.
+    Idle,
 }
 
 /// Token counts, as the upstream reported them.

@@ -16,11 +16,19 @@ use crate::lab::{Lab, Reply, Setup, request};
 /// Each fault of the catalogue, so that it is over in no time.
 const FAULTS: &[(&str, &str)] = &[
     ("latency", "{ ms = 1 }"),
+    ("latency", "{ uniform = { min_ms = 0, max_ms = 2 } }"),
+    ("latency", "{ normal = { mean_ms = 1, sd_ms = 1 } }"),
+    ("latency", "{ lognormal = { median_ms = 1, sigma = 0.2 } }"),
     ("slow_stream", "{ frame_ms = 1 }"),
+    ("hang", "{ at = \"before_request\", at_most_s = 0.01 }"),
+    ("hang", "{ at = \"before_body\", at_most_s = 0.01 }"),
     ("hang", "{ at = { after_bytes = 40 }, at_most_s = 0.01 }"),
     ("refuse_connection", "{}"),
+    ("reset", "{ at = \"before_request\" }"),
+    ("reset", "{ at = \"before_body\" }"),
     ("reset", "{ at = { after_bytes = 40 } }"),
     ("cut", "{ at = { after_bytes = 40 } }"),
+    ("cut", "{ at = \"before_end\", clean = true }"),
     ("cut", "{ at = { after_frames = 5 }, clean = true, done = true }"),
     ("status", "{ code = 429, retry_after_s = 1, sdk_retry = \"suppress\" }"),
     ("status", "{ code = 529 }"),
@@ -37,9 +45,26 @@ const FAULTS: &[(&str, &str)] = &[
     ("error_event", "{ after_frames = 5 }"),
     ("wrong_model", "{ model = \"other\" }"),
     ("wrong_finish", "{ reason = \"length\" }"),
+    ("wrong_field", "{ pointer = \"/choices\", drop = true }"),
+    ("wrong_field", "{ pointer = \"/id\", null = true }"),
+    ("wrong_field", "{ pointer = \"/object\", rename = \"kind\" }"),
     ("stale_answer", "{}"),
+    ("spoil_answer", "{ how = \"error_text\" }"),
+    ("spoil_answer", "{ how = \"timeout_text\" }"),
+    ("spoil_answer", "{ how = \"html_page\" }"),
+    ("spoil_answer", "{ how = \"policy\" }"),
+    ("spoil_answer", "{ how = \"filtered\" }"),
+    ("spoil_answer", "{ how = \"empty\" }"),
     ("spoil_answer", "{ how = \"truncated\" }"),
+    ("spoil_answer", "{ how = \"mojibake\" }"),
     ("spoil_tool_call", "{ how = \"no_arguments\" }"),
+    ("spoil_tool_call", "{ how = \"lost\" }"),
+    ("spoil_tool_call", "{ how = \"dropped\" }"),
+    ("spoil_tool_call", "{ how = \"truncated\" }"),
+    ("spoil_tool_call", "{ how = \"symbols\" }"),
+    ("spoil_tool_call", "{ how = \"unknown_keys\" }"),
+    ("spoil_tool_call", "{ how = \"stale\" }"),
+    ("spoil_tool_call", "{ how = \"other_entity\" }"),
 ];
 
 const HEADERS: &[&str] = &[
@@ -88,11 +113,13 @@ fn difference(clean: &[u8], body: &[u8]) -> String {
     format!("after {front} of {} bytes {} became {}", clean.len(), part(clean), part(body))
 }
 
-async fn transcript(fault: &str, parameters: &str) -> String {
+async fn transcript(fault: &'static str, parameters: &'static str) -> String {
     let mut out = format!("fault.{fault} = {parameters}\n");
     let plan = format!(
-        "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nwhen.call = 1\nfault.{fault} = {parameters}\n"
+        "format = 1\nseed = 7\n[[injection]]\nagent = \"solver-*\"\nwhen.call = 1\nfault.{fault} = {parameters}\n"
     );
+    let lab = Lab::over(Arc::new(Simulator::new(0)), Setup::planned(&plan)).await;
+    let mut noted = 0;
     for surface in surface::ALL.iter().copied().filter(|surface| surface.name() != "openai_embeddings") {
         for streamed in [false, true] {
             let mode = if streamed { "streamed" } else { "whole" };
@@ -101,9 +128,9 @@ async fn transcript(fault: &str, parameters: &str) -> String {
                 out.push_str("has no tools\n");
                 continue;
             };
-            let lab = Lab::over(Arc::new(Simulator::new(0)), Setup::planned(&plan)).await;
-            let (_, _) = seen(&lab, "solver", surface, &asked(surface, false, false).expect("a request")).await;
-            let (reply, end) = seen(&lab, "solver", surface, &body).await;
+            let agent = format!("solver-{}-{mode}", surface.name());
+            let (_, _) = seen(&lab, &agent, surface, &asked(surface, false, false).expect("a request")).await;
+            let (reply, end) = seen(&lab, &agent, surface, &body).await;
             let (clean, _) = seen(&lab, "critic", surface, &body).await;
             let how = match (end, reply.whole && reply.status != 0) {
                 (Some(ErrorKind::ConnectionReset), _) => "reset",
@@ -116,7 +143,8 @@ async fn transcript(fault: &str, parameters: &str) -> String {
             let _ = writeln!(out, "  {}", difference(&clean.body, &reply.body));
             assert!(!reply.head.to_lowercase().contains("aegis") && !reply.text().contains("inject"), "{}", reply.head);
             let notes = lab.recorded("r0").notes;
-            out.extend(notes.iter().map(|note| format!("  note: {note}\n")));
+            out.extend(notes.iter().skip(noted).map(|note| format!("  note: {note}\n")));
+            noted = notes.len();
         }
     }
     out
@@ -130,8 +158,9 @@ async fn every_fault_has_its_transcript() {
         assert!(known.contains(&entry.name), "{} has a transcript", entry.name);
     }
     let mut all = String::new();
-    for (fault, parameters) in FAULTS {
-        all += &transcript(fault, parameters).await;
+    let tasks: Vec<_> = FAULTS.iter().map(|(fault, parameters)| tokio::spawn(transcript(fault, parameters))).collect();
+    for task in tasks {
+        all += &task.await.expect("a transcript");
         all.push('\n');
     }
     insta::assert_snapshot!(all);

@@ -9,12 +9,14 @@
 )]
 
 mod acceptance;
+mod agentchaos;
 mod architecture;
 mod assembled;
 mod bodies;
 mod campaign;
 mod client_verdict;
 mod clients;
+mod context;
 mod dataset;
 mod durability;
 mod echo;
@@ -46,6 +48,7 @@ mod score;
 mod scripted;
 mod secrets;
 mod shutdown;
+mod stored_state;
 mod surfaces;
 mod tidy;
 mod unsure;

@@ -99,7 +99,7 @@ async fn state_divergence_is_labelled() {
     assert_eq!(second["status"], "completed");
     ask(serde_json::json!({"input": "What is 1 + 1?", "previous_response_id": second["id"]})).await;
     let notes = lab.sealed("r0").await.notes;
-    assert_eq!(notes.iter().filter(|note| note.contains("keeps unedited")).count(), 1, "{notes:?}");
+    assert_eq!(notes.iter().filter(|note| note.contains("keeps unedited")).count(), 2, "{notes:?}");
     assert!(notes.iter().any(|note| note.starts_with("step 1 goes on from `resp_")), "{notes:?}");
 }
 

@@ -177,3 +177,62 @@ async fn faults_meet_the_handshake_or_say_that_they_cannot() {
     let notes = lab.recorded("run").notes;
     assert!(notes.iter().any(|note| note.contains("`cut` could not act: the step is a WebSocket")), "{notes:?}");
 }
+
+/// A tunnel in which nobody says anything is closed, one in which somebody does is not; both are recorded as such.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_tunnel_is_closed() {
+    let limits = Limits { tunnel_idle: Duration::from_millis(300), ..Limits::default() };
+    let lab = Lab::before(echo().await, Setup { limits, ..Setup::default() }).await;
+    let mut socket = connect(&lab).await.expect("a tunnel");
+    let start = std::time::Instant::now();
+    while start.elapsed() < Duration::from_millis(700) {
+        say(&mut socket, Message::text("still here")).await;
+    }
+    assert_eq!(lab.causes("run"), [None], "open as long as somebody speaks");
+    assert!(!matches!(within(socket.next()).await, Some(Ok(_))), "the client is told by its connection");
+    assert_eq!(lab.causes("run"), [Some(CloseCause::Idle)], "recorded before the client sees it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_tunnels_than_allowed_are_refused() {
+    let limits = Limits { max_tunnels: 1, ..Limits::default() };
+    let lab = Lab::before(echo().await, Setup { limits, ..Setup::default() }).await;
+    let mut first = connect(&lab).await.expect("a tunnel");
+    say(&mut first, Message::text("x")).await;
+    let refused = connect(&lab).await.expect_err("no tunnel");
+    assert!(matches!(&refused, Error::Http(response) if response.status() == 503), "{refused}");
+    assert_eq!(lab.causes("run").len(), 1, "what is refused is no step");
+    leave(first).await;
+    until("the place is free", || lab.causes("run") == [Some(CloseCause::Complete)]).await;
+    let start = std::time::Instant::now();
+    let mut second = loop {
+        match connect(&lab).await {
+            Ok(socket) => break socket,
+            Err(error) => assert!(start.elapsed() < crate::lab::DEADLINE, "{error}"),
+        }
+    };
+    say(&mut second, Message::text("y")).await;
+}
+
+/// `aegis run` says how much of a run it could not look into.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_result_counts_what_passed_uninspected() {
+    const CLIENT: &str = r#"
+        address=${OPENAI_BASE_URL#http://}; host=${address%%/*}; path=/${address#*/}
+        exec 3<>"/dev/tcp/${host%:*}/${host#*:}"
+        printf 'GET %s/responses HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n' "$path" "$host" >&3
+        read -r status <&3; echo "$status"
+    "#;
+    let upstream = format!("http://{}", echo().await);
+    let dir = tempfile::tempdir().expect("a directory");
+    let ran = tokio::process::Command::new(env!("CARGO_BIN_EXE_aegis"))
+        .args(["run", "--upstream", &upstream, "--", "bash", "-c", CLIENT])
+        .current_dir(dir.path())
+        .output();
+    let ran = within(ran).await.expect("the program runs");
+    let (out, said) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(out.contains("101 Switching Protocols"), "{out}{said}");
+    let result = said.lines().last().expect("a last line");
+    assert!(result.starts_with("RESULT") && result.contains("1 steps  1 uninspected"), "{said}");
+    assert!(said.contains("1 of the steps are WebSockets"), "{said}");
+}

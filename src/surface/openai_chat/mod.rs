@@ -78,6 +78,15 @@ impl Surface for OpenaiChat {
         stream::write(body, before, after)
     }
 
+    fn stores(&self, asked: &[u8]) -> bool {
+        // Dropped unless the request says otherwise.
+        fields::says_of_itself(asked, "store") == Some(true)
+    }
+
+    fn fetches(&self, method: &str, path: &str) -> bool {
+        method == "GET" && (path.contains("/chat/completions/") || path.ends_with("/chat/completions"))
+    }
+
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {
         reply::usage_of(body, streamed)
     }

@@ -18,7 +18,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Kept, Outline, Reply, Surface, SurfaceError, openai_chat};
+use super::{Conversation, ErrorBody, Kept, Outline, Reply, Surface, SurfaceError, fields, openai_chat};
 use crate::trajectory::Usage;
 
 /// The responses API.
@@ -68,6 +68,15 @@ impl Surface for OpenaiResponses {
 
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
         rewrite::write(body, before, after)
+    }
+
+    fn stores(&self, asked: &[u8]) -> bool {
+        // Kept unless the request says otherwise.
+        fields::says_of_itself(asked, "store") != Some(false)
+    }
+
+    fn fetches(&self, method: &str, path: &str) -> bool {
+        method == "GET" && (path.contains("/responses/") || path.contains("/conversations/"))
     }
 
     fn kept(&self, asked: &[u8], replied: &[u8], streamed: bool) -> Result<Kept, SurfaceError> {

@@ -38,6 +38,10 @@ pub(super) fn of(root: &Node<'_>) -> Option<Reply> {
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
     let source = fields::source(body, EXPECTED)?;
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
+    // A response in the background is fetched when it is made: this is not yet what the model says.
+    if root.get("status").is_some_and(|status| matches!(status.raw(), "\"queued\"" | "\"in_progress\"")) {
+        return Err(SurfaceError::NoPlace("the response is still being made, in the background".to_owned()));
+    }
     let output = root.get("output").map(|output| output.elements()).unwrap_or_default();
     let items: Vec<_> = output.iter().map(item::read).collect();
     let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {

@@ -11,6 +11,8 @@ from . import environments
 
 NAME = "client-verdict"
 PYTHON, NODE = "ask.py", "ask.mjs"
+# Seconds until `aegis run` ends a program: 90, but where that is what the case is about, or the plan waits itself.
+LIMITS = {"sulking": 15, "stall": 180}
 # Program, its arguments, plan, result, the rules that hold.
 CASES = [
     (PYTHON, ["whole"], "limited", "passed", {"healed"}),
@@ -20,6 +22,12 @@ CASES = [
     (PYTHON, ["hasty"], "limited", "failed", {"healed", "ignored_retry_after"}),
     (PYTHON, ["whole"], "broken", "failed", {"retried", "crashed"}),
     (NODE, ["whole"], "broken", "failed", {"retried", "crashed"}),
+    (PYTHON, ["pressing"], "overloaded", "failed", {"healed", "no_backoff"}),
+    (PYTHON, ["whole"], "overloaded", "passed", {"healed"}),
+    (NODE, ["whole"], "overloaded", "passed", {"healed"}),
+    (PYTHON, ["sulking"], "broken", "failed", {"retried", "stuck"}),
+    # Waits for a minute: no client here has a shorter limit of its own.
+    (PYTHON, ["whole"], "stall", "failed", {"healed", "endured_stall"}),
     (PYTHON, ["careful"], "broken", "passed", {"retried", "gave_up"}),
     (PYTHON, ["whole"], "denied", "failed", {"crashed"}),
     (PYTHON, ["stubborn"], "denied", "failed", {"retried", "retried_non_retryable", "retry_storm", "gave_up"}),
@@ -43,16 +51,18 @@ def test(root, aegis, cache, report):
     }
     for program, arguments, plan, result, rules in CASES:
         name = f"{program} {' '.join(arguments)} under {plan}"
-        case([*commands[program], *arguments], folder / "plans" / f"{plan}.toml", (result, rules), name, aegis, report)
+        limit = LIMITS.get(arguments[0]) or LIMITS.get(plan, 90)
+        command = [*commands[program], *arguments]
+        case(command, limit, folder / "plans" / f"{plan}.toml", (result, rules), name, aegis, report)
 
 
-def case(command, plan, expected, name, aegis, report):
+def case(command, limit, plan, expected, name, aegis, report):
     result, rules = expected
     logs = aegis.logs("verdict")
     junit = logs / "junit.xml"
     options = ["--format", "json", "run", "--upstream", "simulator", "--simulator-seed", 7, "--log-dir", logs]
-    options += ["--run", "r1", "--plan", plan, "--junit", junit, "--timeout", 60]
-    done = aegis.call(*options, "--", *command, seconds=90)
+    options += ["--run", "r1", "--plan", plan, "--junit", junit, "--timeout", limit]
+    done = aegis.call(*options, "--", *command, seconds=limit + 30)
     talk = f"{done.stdout[-1500:]}\n{done.stderr[-2500:]}"
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not report.check(f"{name}: a result is said", lines, talk):

@@ -6,10 +6,13 @@
     careful            an error is caught, and the program ends well without an answer
     quoting            streamed; what came is given to a second call
     checking           streamed; asked again if no finish reason came
+    pressing           no retries by the SDK, a server's error is met by asking again at once
+    sulking            an error is caught, and the program does nothing more, for ever
     impatient          streamed, with a time limit of two seconds a read
 """
 
 import sys
+import time
 
 import openai
 
@@ -53,6 +56,13 @@ def careful():
         return f"no answer: {error.__class__.__name__}"
 
 
+def sulking():
+    try:
+        return whole(openai.OpenAI())
+    except openai.APIError:
+        time.sleep(10_000)
+
+
 def quoting():
     said, _ = streamed(openai.OpenAI())
     return streamed(openai.OpenAI(), f"A colleague wrote: {said}\nIs that right?")[0]
@@ -81,7 +91,9 @@ WAYS = {
     "streamed": lambda: streamed(openai.OpenAI())[0],
     "hasty": lambda: looped(5, openai.RateLimitError),
     "stubborn": lambda: looped(12, openai.APIError),
+    "pressing": lambda: looped(3, openai.InternalServerError),
     "careful": careful,
+    "sulking": sulking,
     "quoting": quoting,
     "checking": checking,
     "impatient": impatient,

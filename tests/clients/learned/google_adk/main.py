@@ -1,18 +1,27 @@
-"""Google ADK over LiteLLM: a planner, then two checkers at once, then a reporter; state is written into their prompts."""
+"""Google ADK on chat completions: a solver, then two checkers at once, then a reporter; state is written into their
+prompts. The model class is ADK's own for services of this API; LiteLLM is left out (see the README)."""
 
 import asyncio
+import os
 import sys
 
 from google.adk.agents import LlmAgent, ParallelAgent, SequentialAgent
-from google.adk.models.lite_llm import LiteLlm
+from google.adk.models.apigee_llm import ApigeeLlm
 from google.adk.runners import InMemoryRunner
 from google.genai import types
 
 PROBLEM = "Mia has 12 boxes with 7 pencils each. She gives away 9 pencils. How many pencils does she have left?"
 
 
+MODEL = ApigeeLlm(
+    model="apigee/openai/gpt-4o-mini",
+    proxy_url=os.environ["OPENAI_BASE_URL"],
+    custom_headers={"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
+)
+
+
 def agent(name: str, instruction: str) -> LlmAgent:
-    return LlmAgent(name=name, model=LiteLlm(model="openai/gpt-4o-mini"), instruction=instruction, output_key=name)
+    return LlmAgent(name=name, model=MODEL, instruction=instruction, output_key=name)
 
 
 async def main(problem: str) -> None:
