@@ -101,7 +101,7 @@ impl Results {
             at_most("CPU per request ÷ nginx, 4 agents, 30 steps", cpu("team"), "×", 1.6, 1.5),
             at_most("CPU per streamed token ÷ nginx", cpu("stream"), "×", 1.25, 1.15),
             at_most("CPU of an edited 32 kB request ÷ unedited", editing, "×", 1.25, 1.1),
-            // What the notes set no target for: telling runs apart is nobody else's.
+            // nginx tells no runs apart: the base is Aegis with a named run.
             at_most(by_lineage, inferring("lineage"), "×", 1.5, 1.25),
             at_most("the same for requests that have nothing in common", inferring("strangers"), "×", 4.0, 2.0),
             Figure { at_least: true, ..at_most("requests a second on one core ÷ nginx, 2 kB", rate, "×", 0.65, 0.8) },

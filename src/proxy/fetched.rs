@@ -103,6 +103,10 @@ async fn restated(
     if !streamed && !kind.contains("json") {
         return Ok(Response::from_parts(head, body));
     }
+    if streamed && !names_edited(&asked.path, run) {
+        // A reply may still be in the making: nobody waits for its end to see that nothing of it was edited.
+        return Ok(Response::from_parts(head, body));
+    }
     let raw = match gather(body, limits).await? {
         Ok(raw) => raw,
         Err(rest) => {

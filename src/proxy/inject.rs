@@ -19,6 +19,9 @@ use crate::{
     trajectory::{Attribution, Side},
 };
 
+/// Why an edit that changes what is read of a body, and not the body, is none.
+const NO_PLACE: &str = "the body has no place for the edit";
+
 /// What the plan wants of a step, with the faults of this attempt worked out.
 #[derive(Debug, Default)]
 pub(super) struct Decided {
@@ -137,6 +140,7 @@ pub(super) async fn edit_request(
             .await?
             .and_then(|after| surface.write_request(&current.0, before, &after).map_err(|error| error.to_string()));
         match written {
+            Ok(written) if written == current.0 => failed(step, hit, &injection, NO_PLACE)?,
             Ok(written) => {
                 record(step, hit.injection, hit.draw, Side::Request, Some((&current.0, &written)))?;
                 current = (written, None);
@@ -198,6 +202,7 @@ pub(super) async fn edit_response(
             .await?
             .and_then(|after| write(surface, streamed, &current, &after).map_err(|error| error.to_string()));
         match written {
+            Ok(written) if written.0 == current.0 => failed(step, hit, &injection, NO_PLACE)?,
             Ok(written) => {
                 record(step, hit.injection, hit.draw, Side::Response, Some((&current.0, &written.0)))?;
                 current = written;

@@ -257,7 +257,10 @@ async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Result<Respo
     let Ok(permit) = Arc::clone(streams).try_acquire_owned() else {
         return Ok(refuse(&ProxyError::Busy { limit }, surface));
     };
-    let place = if request.headers().contains_key(hyper::header::UPGRADE) {
+    let (parts, body) = request.into_parts();
+    let is_tunnel = headers::asks_for_websocket(&parts);
+    let request = Request::from_parts(parts, body);
+    let place = if is_tunnel {
         let limit = proxy.limits.max_tunnels;
         let Ok(place) = Arc::clone(tunnels).try_acquire_owned() else {
             return Ok(refuse(&ProxyError::BusyTunnels { limit }, surface));

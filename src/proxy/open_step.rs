@@ -28,7 +28,7 @@ use crate::{
 /// Bytes of a reply that are kept for the record; what comes after passes and is marked as cut.
 const TAPE_MAX: usize = 32 << 20;
 
-/// A chunk of a stream below this is copied: as it came, it keeps a whole read buffer alive, and there are hundreds.
+/// One of many chunks below this is copied: as it came, it keeps a whole read buffer alive, and there are hundreds.
 const SMALL: usize = 4 << 10;
 
 /// A step under way.
@@ -154,7 +154,8 @@ impl OpenStep {
             return;
         }
         self.taped += chunk.len();
-        let kept = if self.streamed && chunk.len() < SMALL { Bytes::copy_from_slice(chunk) } else { chunk.clone() };
+        let is_one_of_many = self.streamed || !self.tape.is_empty();
+        let kept = if is_one_of_many && chunk.len() < SMALL { Bytes::copy_from_slice(chunk) } else { chunk.clone() };
         self.tape.push((kept, self.elapsed_us()));
     }
 

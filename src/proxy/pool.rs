@@ -32,8 +32,6 @@ use super::{
 
 /// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
-/// A connection that was idle for less is taken as it is: what the upstream closed before, the runtime knows.
-const JUST_USED: Duration = Duration::from_millis(1);
 /// Most idle connections; further ones are closed.
 const IDLE_MAX: usize = 1024;
 
@@ -127,9 +125,7 @@ impl Pool {
     fn take(&self) -> Option<Wire> {
         loop {
             let (mut wire, since) = self.idle().pop_back()?;
-            let idle = since.elapsed();
-            let is_open = idle < JUST_USED || (idle < IDLE_TIMEOUT && !wire.is_closed_by_peer());
-            if is_open && wire.is_idle() {
+            if since.elapsed() < IDLE_TIMEOUT && !wire.is_closed_by_peer() && wire.is_idle() {
                 return Some(wire);
             }
         }

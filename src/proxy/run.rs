@@ -23,8 +23,8 @@ use crate::{
     identity::{Identity, Speakers},
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError},
-    surface::{self, Conversation, Outline, Reply, Served},
-    trajectory::{AgentName, Attribution, Call, InjectedError, RunId, StepIndex},
+    surface::{self, Conversation, Outline, Reply, Served, Surface},
+    trajectory::{AgentName, Attribution, Call, InjectedError, RunId, Step, StepIndex},
 };
 
 /// Requests that a run remembers in order to know their retries.
@@ -346,12 +346,28 @@ fn resumed(dir: &Path) -> Result<(State, Speakers), RecordingError> {
         });
         if let Some(reply) = &reply {
             state.served.learn(reply);
+            state.recall_kept(surface, &step, reply);
         }
         if let Ok(outline) = surface.outline(&step.request) {
             speakers.recall(&outline, &step.attribution, reply.as_ref());
         }
     }
     Ok((state, speakers))
+}
+
+impl State {
+    /// Knows again what the upstream keeps otherwise than the program got it.
+    fn recall_kept(&mut self, surface: &dyn Surface, step: &Step, reply: &Reply) {
+        let sent = step.request_sent.as_ref().unwrap_or(&step.request);
+        let asked = surface.read_request(sent).ok();
+        let (continues, thread) = asked.map(|asked| (asked.continues, asked.thread)).unwrap_or_default();
+        let edited = step.last_attempt().is_some_and(|attempt| attempt.reply_delivered.is_some());
+        let goes_on = continues.iter().chain(&thread).any(|id| self.diverged.contains(id));
+        if surface.stores(sent) && (edited || goes_on) {
+            self.diverged.extend(thread);
+            self.diverged.extend(Some(reply.id.clone()).filter(|id| !id.is_empty()));
+        }
+    }
 }
 
 fn asked(attribution: &Attribution, body: u128) -> Asked {

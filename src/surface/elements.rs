@@ -52,6 +52,10 @@ pub(super) fn tools<'a>(
         let place = tool.origin.and_then(|origin| Some((origin, before.get(origin)?, inner(nodes.get(origin)?)?)));
         let Some((origin, old, object)) = place else { return Element::made(make(tool).to_string()) };
         let (members, mut splices) = (object.members(), Splices::default());
+        // The upstream's own tools take no words of ours.
+        if fields::string(&members, "type").is_some_and(|kind| !matches!(kind.as_str(), "function" | "custom")) {
+            return Element::kept(origin, splices);
+        }
         for (key, old, new) in [("name", &old.name, &tool.name), ("description", &old.description, &tool.description)] {
             if old != new {
                 fields::set(&object, &members, key, &encode_string(new), &mut splices);

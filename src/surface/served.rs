@@ -19,8 +19,17 @@ impl Served {
     /// Remembers the calls of a reply.
     pub fn learn(&mut self, reply: &Reply) {
         for call in reply.answers.iter().flat_map(|answer| &answer.message.tool_calls) {
-            if !call.id.is_empty() && self.tools.insert(call.id.clone(), call.name.clone()).is_none() {
-                self.order.push_back(call.id.clone());
+            if call.id.is_empty() {
+                continue;
+            }
+            match self.tools.get_mut(&call.id) {
+                // Two tools under one id: nobody can tell whose result it is.
+                Some(known) if *known != call.name => known.clear(),
+                Some(_) => {}
+                None => {
+                    self.tools.insert(call.id.clone(), call.name.clone());
+                    self.order.push_back(call.id.clone());
+                }
             }
         }
         while self.order.len() > REMEMBERED {
@@ -40,7 +49,7 @@ impl Served {
         for message in asked.messages.iter_mut().filter(|message| message.role == Role::Tool && message.name.is_none())
         {
             let answers = message.answers_call.as_ref().filter(|id| !held.contains(*id));
-            message.name = answers.and_then(|id| self.tools.get(id)).cloned();
+            message.name = answers.and_then(|id| self.tools.get(id)).filter(|name| !name.is_empty()).cloned();
         }
     }
 }

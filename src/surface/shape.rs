@@ -30,9 +30,10 @@ struct Said {
 pub fn shape(surface: &dyn Surface, body: &[u8], streamed: bool) -> Shape {
     if !streamed {
         return match surface.read_reply(body) {
-            Ok(_) => Shape::Whole,
-            Err(_) if says_error(body) => Shape::Failed,
-            Err(_) => Shape::Unreadable,
+            // A surface reads past what a client's parser does not.
+            Ok(_) if serde_json::from_slice::<IgnoredAny>(body).is_ok() => Shape::Whole,
+            _ if says_error(body) => Shape::Failed,
+            _ => Shape::Unreadable,
         };
     }
     if sse::events(body).into_iter().flat_map(|event| event.data).any(|data| body.get(data).is_some_and(says_error)) {
@@ -99,6 +100,11 @@ mod tests {
         Reply { answers: vec![Answer { index: 0, message, finish_reason }], id: "r1".to_owned(), ..Reply::default() }
     }
 
+    fn spoilt(body: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+        let at = memchr::memmem::find(body, old).expect("it is there");
+        [&body[..at], new, &body[at + old.len()..]].concat()
+    }
+
     #[test]
     fn every_surface_knows_a_whole_reply_from_a_broken_one() {
         let error = ErrorBody { message: "overloaded", kind: "server_error", code: None, param: None };
@@ -113,6 +119,8 @@ mod tests {
             for (what, body, streamed, expected) in [
                 ("whole", &whole[..], false, Shape::Whole),
                 ("half", &whole[..whole.len() / 2], false, Shape::Unreadable),
+                ("no UTF-8", &spoilt(&whole, b"eggs", b"e\xffgs"), false, Shape::Unreadable),
+                ("no comma", &spoilt(&whole, b",\"", b" \""), false, Shape::Unreadable),
                 ("a page", b"<html>502</html>", false, Shape::Unreadable),
                 ("empty", b"", false, Shape::Unreadable),
                 ("an error", &surface.error_body(&error), false, Shape::Failed),

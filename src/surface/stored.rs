@@ -41,7 +41,7 @@ impl Edited {
 
     /// Whether this is the id of a reply, or of an item of one, that was told otherwise.
     pub fn knows(&self, id: &str) -> bool {
-        self.replies.contains_key(id) || self.items.contains_key(id)
+        !id.is_empty() && (self.replies.contains_key(id) || self.items.contains_key(id))
     }
 
     /// Keeps what a program was told in place of what the upstream keeps.

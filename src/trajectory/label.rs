@@ -140,6 +140,9 @@ pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label
     if trajectory.steps.iter().any(ended_by_fault) {
         return Err(NoLabel::FaultEnded);
     }
+    if trajectory.steps.iter().any(refused_as_edited) {
+        return Err(NoLabel::InfraError);
+    }
     Ok(Label {
         format: 1,
         status: LabelStatus::Delivered,
@@ -161,6 +164,13 @@ fn ended_by_fault(step: &Step) -> bool {
     let Some(last) = step.last_attempt() else { return false };
     let refused = last.cause == Some(CloseCause::Complete) && last.status.is_some_and(|status| status >= 400);
     last.cause == Some(CloseCause::Injected) || ((refused || failed(last)) && met_fault(step, last))
+}
+
+/// Whether the upstream would not answer an edited request: the agent then said nothing that could be its error.
+fn refused_as_edited(step: &Step) -> bool {
+    let edited = |error: &InjectedError| error.delivered && error.side == Side::Request && !error.is_fault();
+    let refused = step.last_attempt().and_then(|last| last.status).is_some_and(|status| status >= 400);
+    refused && step.injected.iter().any(edited)
 }
 
 /// Whether an attempt has no usable reply, whoever is to blame.

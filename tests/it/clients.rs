@@ -16,12 +16,12 @@ const CLIENTS: usize = 50;
 const WAVES: usize = 4;
 
 /// Connects clients that read up to `seen` and returns them, still connected.
-async fn waiting(lab: &Lab, seen: &'static [u8]) -> Vec<Client> {
+async fn waiting(lab: &Lab, seen: &'static [u8], wave: usize) -> Vec<Client> {
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         let mut client = lab.client().await;
         clients.spawn(async move {
-            client.post("/v1/chat/completions", &chat(&format!("call {number}"))).await;
+            client.post("/v1/chat/completions", &chat(&format!("call {number} of wave {wave}"))).await;
             assert!(client.read_until(seen).await, "`{}` comes", String::from_utf8_lossy(seen));
             client
         });
@@ -34,7 +34,7 @@ async fn leave(script: Vec<Act>, seen: &'static [u8], cause: CloseCause) {
     let upstream = Scripted::always(script).await;
     let mut lab = Lab::before(upstream.address, Setup::default()).await;
     for wave in 1..=WAVES {
-        let clients = waiting(&lab, seen).await;
+        let clients = waiting(&lab, seen, wave).await;
         until("every call reached the upstream", || upstream.count() == wave * CLIENTS).await;
         drop(clients);
         until_within(Duration::from_secs(1), "the upstream is rid of them", || {

@@ -182,8 +182,13 @@ impl<'a> Sink<'a> {
         manifest.files = std::mem::take(&mut self.files);
         let mut text = serde_json::to_vec_pretty(&manifest).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
-        self.replace().map_err(failed)?;
         let path = beside(&self.out, "manifest.json");
+        // One of an earlier export must not speak of the new files, however this ends.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        self.replace().map_err(failed)?;
         let temporary = hidden(&path, "tmp");
         fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path)).map_err(failed)?;
         self.finished = true;

@@ -9,13 +9,15 @@ use crate::{
     dataset::{Change, Kind, Place, Said, Sample},
     manipulator,
     recording::first_key,
-    trajectory::Side,
+    trajectory::{Side, StepIndex},
 };
 
 /// Shortest added text that counts as an instruction, in characters.
 const INSTRUCTION_MIN: usize = 20;
 /// Shortest id that is looked for, in bytes.
 const ID_MIN: usize = 6;
+/// Edits of a request that say again what it says.
+const REPEATING: [&str; 3] = ["duplicate_message", "reorder_history", "swap_role"];
 
 /// Words that only a program which plants errors writes: codes, headers, fields of labels.
 static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -85,6 +87,14 @@ fn ids(sample: &Sample, noted: &mut Noted<'_>) {
     }
 }
 
+/// Whether all that was done to a request only says again what it says.
+fn repeats(sample: &Sample, step: StepIndex) -> bool {
+    let errors = sample.label.iter().flat_map(|label| &label.errors);
+    let mut edits = errors.filter(|error| error.step == Some(step) && error.side == Some(Side::Request)).peekable();
+    edits.peek().is_some()
+        && edits.all(|error| error.operator.as_deref().is_some_and(|operator| REPEATING.contains(&operator)))
+}
+
 /// Looks for what an edit added to a request, and only added: an order that no agent of the system gave.
 fn instructions(sample: &Sample, noted: &mut Noted<'_>) {
     let changes = || sample.label.iter().flat_map(|label| &label.changes).filter(|change| change.side == Side::Request);
@@ -92,10 +102,12 @@ fn instructions(sample: &Sample, noted: &mut Noted<'_>) {
         for added in added(change) {
             let again = |change: &&Change| change.after.iter().any(|after| after.text.contains(&*added));
             let first = changes().filter(again).map(|change| change.step).min().unwrap_or(change.step);
-            // Inputs are what the agent asked, before the edit: what stands in one by then, an edit only repeats.
+            // Inputs are what the agent asked, before the edit: an edit that repeats finds its words there. Any other's
+            // stand there only by a leak.
+            let repeats = repeats(sample, first);
             let own = sample.shown().any(|(place, text)| {
                 let earlier = match place {
-                    Place::Input(step) => step <= first,
+                    Place::Input(step) => step < first || (repeats && step == first),
                     Place::Output(step) => step < first,
                     _ => false,
                 };

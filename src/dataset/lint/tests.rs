@@ -226,11 +226,18 @@ fn a_copy_of_what_the_run_said_before_is_no_leaked_order() {
         changes.push(added_at(0, words));
         asked(&mut samples[1], 1, words);
     };
-    let cases: [(&str, bool, Say); 6] = [
+    let repeated: Say = |samples, words| {
+        let errors = &mut truth(&mut samples[1]).errors;
+        errors[0].step = Some(1);
+        (errors[0].side, errors[0].operator) = (Some(Side::Request), Some("duplicate_message".to_owned()));
+        asked(&mut samples[1], 1, words);
+    };
+    let cases: [(&str, bool, Say); 7] = [
         ("answered before", false, |samples, words| answer(&mut samples[1], 0, words)),
         ("answered there", true, |samples, words| answer(&mut samples[1], 1, words)),
         ("answered later", true, |samples, words| answer(&mut samples[1], 2, words)),
-        ("asked there, before the edit", false, |samples, words| asked(&mut samples[1], 1, words)),
+        ("asked there, where the edit added it", true, |samples, words| asked(&mut samples[1], 1, words)),
+        ("asked there, where the edit repeats it", false, repeated),
         ("asked later", true, |samples, words| asked(&mut samples[1], 2, words)),
         ("asked there, but added at an earlier step too", true, added_before),
     ];

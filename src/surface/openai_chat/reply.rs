@@ -42,7 +42,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
         }
         Some(after)
     });
-    if after.is_none_or(|after| !after.trim_ascii().is_empty()) {
+    if after.is_none_or(|after| !after.trim_ascii().is_empty()) || std::str::from_utf8(body).is_err() {
         // What is wrong, and where, is a parser's to say.
         let detail = Node::parse(body).err().unwrap_or_else(|| "no object".to_owned());
         return Err(unreadable(EXPECTED, detail));
@@ -61,8 +61,8 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
             continue;
         }
         let members = choice.members();
-        let place =
-            member(&members, "message").ok_or_else(|| SurfaceError::NoPlace("a choice has no `message`".to_owned()))?;
+        let place = member(&members, "message").filter(Node::is_object);
+        let place = place.ok_or_else(|| SurfaceError::NoPlace("a choice has no `message`".to_owned()))?;
         message::edit(source, &place, &old.message, &new.message, &mut splices);
         edit_finish(choice, &members, old, new, &mut splices);
         if old.message != new.message {

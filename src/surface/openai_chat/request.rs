@@ -201,10 +201,11 @@ fn write_tools(
     let origins: Vec<_> = after.tools.iter().map(|tool| tool.origin).collect();
     let edit = |position: usize, origin: usize, splices: &mut Splices| {
         let (Some(old), Some(new)) = (before.tools.get(origin), after.tools.get(position)) else { return };
-        let inner = elements.get(origin).and_then(|e| e.get("function")).map(|f| f.members()).unwrap_or_default();
+        let inner = elements.get(origin).and_then(|tool| tool.get("function").or_else(|| tool.get("custom")));
+        let Some(inner) = inner else { return };
         for (key, old, new) in [("name", &old.name, &new.name), ("description", &old.description, &new.description)] {
-            if let (true, Some(place)) = (old != new, member(&inner, key)) {
-                splices.replace(place.span(), encode_string(new));
+            if old != new {
+                fields::set(&inner, &inner.members(), key, &encode_string(new), splices);
             }
         }
     };

@@ -32,7 +32,6 @@ async fn the_simulator_solves_fifty_tasks_of_three_kinds() {
             }
             let check: Check = serde_json::from_value(check).expect("a check");
             if check.name() == "command" && !python() {
-                *solved.entry(file).or_default() += 1;
                 continue;
             }
             let messages = vec![Message::text_of(Role::User, said("question"))];
@@ -43,8 +42,11 @@ async fn the_simulator_solves_fifty_tasks_of_three_kinds() {
             *solved.entry(file).or_default() += usize::from(verdict.verdict == Verdict::Success);
         }
     }
-    let expected = [("tasks.jsonl", 28), ("tasks/choice.jsonl", 10), ("tasks/code.jsonl", 12)];
-    assert_eq!(solved, BTreeMap::from(expected), "what its documentation says");
+    let mut expected = BTreeMap::from([("tasks.jsonl", 28), ("tasks/choice.jsonl", 10)]);
+    if python() {
+        expected.insert("tasks/code.jsonl", 12);
+    }
+    assert_eq!(solved, expected, "what its documentation says");
 }
 
 #[tokio::test]
