@@ -14,7 +14,7 @@ use tokio_tungstenite::{
 };
 
 use crate::{
-    lab::{Lab, Setup, until, within},
+    lab::{Lab, Setup, request, until, within},
     scripted::{Act, Scripted, http},
 };
 
@@ -212,6 +212,21 @@ async fn more_tunnels_than_allowed_are_refused() {
         }
     };
     say(&mut second, Message::text("y")).await;
+}
+
+/// Other offers to switch are taken off; they are no tunnels, and take no tunnel's place.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_offer_to_switch_is_an_ordinary_call_where_tunnels_are_forbidden() {
+    let upstream = Scripted::always(vec![http("200 OK", "application/json", "{}")]).await;
+    let limits = Limits { max_tunnels: 0, ..Limits::default() };
+    let lab = Lab::before(upstream.address, Setup { limits, ..Setup::default() }).await;
+    let body = crate::lab::chat("x");
+    let offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n";
+    let mut client = lab.client().await;
+    client.send(&request("POST", "/v1/chat/completions", &body, offer)).await;
+    assert!(client.read_until(b"{}").await, "it is answered");
+    assert!(!upstream.heads()[0].to_lowercase().contains("upgrade"), "{}", upstream.heads()[0]);
+    assert!(connect(&lab).await.is_err(), "a WebSocket is refused");
 }
 
 /// `aegis run` says how much of a run it could not look into.

@@ -141,3 +141,21 @@ fn a_custom_tools_input_is_read_and_edited_in_a_stream() {
     let edited = OpenaiChat.write_stream(stream.as_bytes(), &before, &after).expect("a place");
     assert_eq!(std::str::from_utf8(&edited), Ok(stream.replace("ls -l", "ls -a").as_str()));
 }
+
+#[test]
+fn a_tool_without_a_description_gets_one_and_a_choice_without_a_message_no_words() {
+    for kind in ["function", "custom"] {
+        let body = format!(r#"{{"model":"m","messages":[],"tools":[{{"type":"{kind}","{kind}":{{"name":"add"}}}}]}}"#);
+        let before = OpenaiChat.read_request(body.as_bytes()).expect("a request");
+        let mut after = before.clone();
+        after.tools[0].description = "Adds.".to_owned();
+        let written = OpenaiChat.write_request(body.as_bytes(), &before, &after).expect("written");
+        let again = OpenaiChat.read_request(&written).expect("a request");
+        assert_eq!(again.tools[0].description, "Adds.", "{kind}");
+    }
+    let silent = br#"{"choices":[{"message":null,"finish_reason":"stop"}]}"#;
+    let before = OpenaiChat.read_reply(silent).expect("a reply");
+    let mut after = before.clone();
+    after.answers[0].message.set_text("42");
+    OpenaiChat.write_reply(silent, &before, &after).expect_err("no place for words");
+}
