@@ -202,7 +202,6 @@ pub(super) async fn edit_response(
             .await?
             .and_then(|after| write(surface, streamed, &current, &after).map_err(|error| error.to_string()));
         match written {
-            Ok(written) if written.0 == current.0 => failed(step, hit, &injection, NO_PLACE)?,
             Ok(written) => {
                 record(step, hit.injection, hit.draw, Side::Response, Some((&current.0, &written.0)))?;
                 current = written;
@@ -269,13 +268,12 @@ fn write(
     after: &Reply,
 ) -> Result<(Bytes, Reply), SurfaceError> {
     let (body, before) = current;
-    if streamed {
-        let written = surface.write_stream(body, before, after)?;
-        let read = surface.read_stream(&written)?;
-        return Ok((written, read));
+    let written =
+        if streamed { surface.write_stream(body, before, after)? } else { surface.write_reply(body, before, after)? };
+    if written == body {
+        return Err(SurfaceError::NoPlace("it is the same as before".to_owned()));
     }
-    let written = surface.write_reply(body, before, after)?;
-    let read = surface.read_reply(&written)?;
+    let read = if streamed { surface.read_stream(&written)? } else { surface.read_reply(&written)? };
     Ok((written, read))
 }
 
