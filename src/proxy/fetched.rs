@@ -1,10 +1,9 @@
 //! What the upstream keeps and a program fetches later by its id: shown as the program was told it, where an edit on
 //! the way had made that another. It is no model call: it opens no step, and the run's record notes it.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Either};
+use http_body_util::Either;
 use hyper::{
     Request, Response, Uri,
     body::Incoming,
@@ -18,9 +17,10 @@ use super::{
     decode,
     delivery::Delivery,
     exchange::Interrupted,
+    gather::{gather, joined},
     headers, inject,
     run::{Run, locked},
-    upstream::{ReceivedBody, UpstreamError},
+    upstream::ReceivedBody,
 };
 use crate::surface::{Order, Surface};
 
@@ -108,7 +108,7 @@ async fn restated(
         return Ok(Response::from_parts(head, body));
     }
     let raw = match gather(body, limits).await? {
-        Ok(raw) => raw,
+        Ok(chunks) => joined(chunks),
         Err(rest) => {
             run.recorder.note(&format!(
                 "`{}` was fetched, and is too large to be shown as its program was told it",
@@ -142,22 +142,4 @@ async fn restated(
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
     Ok(Response::from_parts(head, inject::made(shown, streamed)))
-}
-
-/// Reads a whole body. What is too large comes back as it was.
-async fn gather(mut body: ReceivedBody, limits: &Limits) -> Result<Result<Bytes, ReceivedBody>, UpstreamError> {
-    let (mut read, mut length) = (VecDeque::new(), 0);
-    loop {
-        let frame = tokio::time::timeout(limits.silence_timeout, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| UpstreamError::Timeout(limits.silence_timeout))? else { break };
-        let frame = frame.map_err(|error| UpstreamError::Closed(Box::new(error)))?;
-        if let Ok(data) = frame.into_data() {
-            length += data.len();
-            read.push_back(data);
-            if length > limits.max_body_bytes {
-                return Ok(Err(ReceivedBody::Resumed(read, Box::new(body))));
-            }
-        }
-    }
-    Ok(Ok(read.into_iter().flatten().collect()))
 }

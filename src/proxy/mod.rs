@@ -12,6 +12,7 @@ mod exchange;
 mod faults;
 mod fetched;
 mod framing;
+mod gather;
 mod headers;
 mod http_upstream;
 mod inject;

@@ -12,7 +12,7 @@ use hyper::{HeaderMap, StatusCode};
 
 use super::{
     disturb::Breach,
-    retell,
+    gather, retell,
     run::{Numbers, Run},
     socket::Link,
     tunnel::Counts,
@@ -27,9 +27,6 @@ use crate::{
 
 /// Bytes of a reply that are kept for the record; what comes after passes and is marked as cut.
 const TAPE_MAX: usize = 32 << 20;
-
-/// One of many chunks below this is copied: as it came, it keeps a whole read buffer alive, and there are hundreds.
-const SMALL: usize = 4 << 10;
 
 /// A step under way.
 #[derive(Debug)]
@@ -154,8 +151,7 @@ impl OpenStep {
             return;
         }
         self.taped += chunk.len();
-        let is_one_of_many = self.streamed || !self.tape.is_empty();
-        let kept = if is_one_of_many && chunk.len() < SMALL { Bytes::copy_from_slice(chunk) } else { chunk.clone() };
+        let kept = gather::kept(chunk, !self.streamed && self.tape.is_empty());
         self.tape.push((kept, self.elapsed_us()));
     }
 

@@ -8,7 +8,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::{
     Response,
     body::{Body, Frame, SizeHint},
@@ -19,11 +18,13 @@ use tokio::time::Sleep;
 use super::{
     Limits, decode,
     exchange::Interrupted,
-    faults, headers, inject,
+    faults,
+    gather::{gather, joined},
+    headers, inject,
     inject::{Decided, Planned},
     open_step::OpenStep,
     retell,
-    upstream::{BodyError, ReceivedBody, UpstreamError},
+    upstream::{BodyError, ReceivedBody},
 };
 use crate::{
     fault::{Answered, Disturbance, Fault, Pace},
@@ -113,30 +114,18 @@ fn changed(step: &OpenStep, fault: &dyn Fault, draw: u64, body: &Bytes, streamed
 /// Reads a whole reply, onto the step's tape where that still runs. What is too large comes back as it was.
 async fn collect(
     step: &mut OpenStep,
-    mut body: ReceivedBody,
+    body: ReceivedBody,
     limits: &Limits,
 ) -> Result<Result<Bytes, ReceivedBody>, Interrupted> {
-    let (mut read, mut length) = (VecDeque::new(), 0);
-    loop {
-        let frame = tokio::time::timeout(limits.silence_timeout, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| UpstreamError::Timeout(limits.silence_timeout))? else { break };
-        let frame = frame.map_err(|error| UpstreamError::Closed(Box::new(error)))?;
-        if let Ok(data) = frame.into_data() {
-            length += data.len();
-            read.push_back(data);
-            if length > limits.max_body_bytes {
-                return Ok(Err(ReceivedBody::Resumed(read, Box::new(body))));
-            }
-        }
-    }
-    for chunk in &read {
+    let chunks = match gather(body, limits).await? {
+        Ok(chunks) => chunks,
+        Err(rest) => return Ok(Err(rest)),
+    };
+    for chunk in &chunks {
         step.tape(chunk);
     }
     step.stop_taping();
-    Ok(Ok(match read.len() {
-        1 => read.pop_front().unwrap_or_default(),
-        _ => read.into_iter().flatten().collect(),
-    }))
+    Ok(Ok(joined(chunks)))
 }
 
 /// A body that is passed on slowly.

@@ -1,0 +1,51 @@
+//! Reading a whole reply, within the limits: for what can only be done to all of it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+
+use super::{
+    Limits,
+    upstream::{ReceivedBody, UpstreamError},
+};
+
+/// One of many chunks below this is copied: as it came, it keeps a whole read buffer alive, and there are hundreds.
+const SMALL: usize = 4 << 10;
+
+/// Reads a whole body, in the chunks that came. What is longer than the limit comes back as it was.
+///
+/// # Errors
+/// The upstream is silent for too long, or the body breaks off.
+pub(super) async fn gather(
+    mut body: ReceivedBody,
+    limits: &Limits,
+) -> Result<Result<VecDeque<Bytes>, ReceivedBody>, UpstreamError> {
+    let (mut read, mut length) = (VecDeque::new(), 0);
+    loop {
+        let frame = tokio::time::timeout(limits.silence_timeout, body.frame()).await;
+        let Some(frame) = frame.map_err(|_| UpstreamError::Timeout(limits.silence_timeout))? else { break };
+        let frame = frame.map_err(|error| UpstreamError::Closed(Box::new(error)))?;
+        if let Ok(data) = frame.into_data() {
+            length += data.len();
+            read.push_back(kept(&data, read.is_empty()));
+            if length > limits.max_body_bytes {
+                return Ok(Err(ReceivedBody::Resumed(read, Box::new(body))));
+            }
+        }
+    }
+    Ok(Ok(read))
+}
+
+/// A chunk as it may be kept for a while. `alone`: it may be all that comes.
+pub(super) fn kept(chunk: &Bytes, alone: bool) -> Bytes {
+    if !alone && chunk.len() < SMALL { Bytes::copy_from_slice(chunk) } else { chunk.clone() }
+}
+
+/// The chunks in one piece.
+pub(super) fn joined(mut chunks: VecDeque<Bytes>) -> Bytes {
+    match chunks.len() {
+        1 => chunks.pop_front().unwrap_or_default(),
+        _ => chunks.into_iter().flatten().collect(),
+    }
+}
