@@ -38,17 +38,9 @@ pub(super) fn head(seq: u64, crc: u32, room: &mut [u8; HEAD]) -> usize {
     // By hand: the formatting machinery costs more than the checksum.
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: usize| DIGITS.get(nibble % 16).copied().unwrap_or_default();
-    let mut decimal = [0; 20];
-    let (mut rest, mut first) = (seq, decimal.len());
-    for (at, place) in decimal.iter_mut().enumerate().rev() {
-        (*place, rest, first) = (b'0' + u8::try_from(rest % 10).unwrap_or_default(), rest / 10, at);
-        if rest == 0 {
-            break;
-        }
-    }
+    let mut digits = [0; 20];
     let checksum: [u8; 8] = std::array::from_fn(|place| digit((crc >> (28 - 4 * place)) as usize));
-    let parts: [&[u8]; 5] =
-        [OPENING, decimal.get(first..).unwrap_or_default(), b",\"crc\":\"", &checksum, b"\",\"rec\":"];
+    let parts: [&[u8]; 5] = [OPENING, decimal(seq, &mut digits), b",\"crc\":\"", &checksum, b"\",\"rec\":"];
     let mut start = HEAD;
     for part in parts.into_iter().rev() {
         let end = start;
@@ -58,6 +50,18 @@ pub(super) fn head(seq: u64, crc: u32, room: &mut [u8; HEAD]) -> usize {
         }
     }
     start
+}
+
+/// The digits of a number.
+pub(super) fn decimal(number: u64, room: &mut [u8; 20]) -> &[u8] {
+    let (mut rest, mut first) = (number, room.len());
+    for (at, place) in room.iter_mut().enumerate().rev() {
+        (*place, rest, first) = (b'0' + u8::try_from(rest % 10).unwrap_or_default(), rest / 10, at);
+        if rest == 0 {
+            break;
+        }
+    }
+    room.get(first..).unwrap_or_default()
 }
 
 /// Checks a line (without its line feed).

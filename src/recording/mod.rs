@@ -33,6 +33,7 @@ mod settings;
 mod share;
 mod strings;
 mod turns;
+mod write;
 
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@ use super::{
     },
     recover::recover,
     redact::Redactor,
-    seal,
+    seal, write,
 };
 use crate::trajectory::{Attribution, Outcome, ProgramEnd};
 
@@ -341,10 +341,7 @@ impl Recorder {
             texts.append(&mut body.texts(&self.log));
         }
         let literal: usize = bodies().map(|(body, _)| body.literal_bytes()).sum();
-        let mut line = Ready::new(1024 + literal + literal / 4, |line| {
-            // Serialising these types into memory cannot fail.
-            let _ = serde_json::to_writer(line, record);
-        });
+        let mut line = Ready::new(1024 + literal + literal / 4, |line| write::record(record, line));
         self.log.append(&mut texts, &mut line)?;
         bodies().for_each(|(body, keep)| self.encoder.written(body, keep));
         Ok(())

@@ -112,7 +112,8 @@ fn is_minimal(raw: &[u8]) -> bool {
     true
 }
 
-fn escape_char(c: char, out: &mut Vec<u8>) {
+/// Appends a character that may not stand in a string as it is.
+pub(super) fn escape_char(c: char, out: &mut Vec<u8>) {
     let short: &[u8] = match c {
         '"' => b"\\\"",
         '\\' => b"\\\\",

@@ -165,3 +165,23 @@ proptest! {
         prop_assert!(frames.is_sorted_by_key(|(at, _)| *at));
     }
 }
+
+#[test]
+fn a_body_that_comes_back_after_its_name_was_forgotten_reads_back() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let recorder = Recorder::create(logs.path(), sample::manifest("r"), &Settings::default()).expect("creates");
+    let body = |number: u32| Bytes::from(format!("{{\"content\":\"{number} {}\"}}", "so it goes ".repeat(6)));
+    let numbers: Vec<u32> = (0..2500).chain([0, 2499, 1]).collect();
+    for (step, number) in numbers.iter().enumerate() {
+        let (step, body) = (u32::try_from(step).expect("few"), body(*number));
+        sample::exchange(&recorder, step, "a", &body, &body).expect("records");
+    }
+    let recording = read(&logs.path().join("r")).expect("reads");
+    for (step, number) in recording.trajectory.steps.iter().zip(&numbers) {
+        assert_eq!(step.request, body(*number));
+        assert_eq!(step.attempts[0].reply, step.request);
+    }
+    // Those that were forgotten are found by what they share with the newest, or by their texts.
+    let log = std::fs::read_to_string(logs.path().join("r/log.jsonl")).expect("reads");
+    assert_eq!(log.matches(r#""kind":"text""#).count(), 2500);
+}
