@@ -70,7 +70,7 @@ impl Proxy {
         let kind = Kind::of(&parts);
         match kind {
             Kind::Other => return self.pass(parts, body, &hinted).await,
-            Kind::Fetch(surface) => return Box::pin(self.fetch(parts, body, &hinted, surface)).await,
+            Kind::Fetch(surface) => return Box::pin(self.fetch(parts, body, &hinted, surface, link)).await,
             Kind::Tunnel => return Box::pin(self.tunnel(parts, received, &hinted, link)).await,
             Kind::Read(_) | Kind::Unread(_) => {}
         }
@@ -82,6 +82,7 @@ impl Proxy {
             Ok(received) if inject::is_held(&step, &decision, &received) => {
                 Ok(self.hold(step, decision, conversation, received))
             }
+            Ok(received) if step.background => Box::pin(self.postpone(step, decision, conversation, received)).await,
             Ok(received) => deliver(step, decision, conversation, received, &self.limits).await,
             Err(interrupted) => Err(closed(&mut step, interrupted)?),
         }
@@ -115,12 +116,16 @@ impl Proxy {
         if let Some(made) = faults::disturb_request(step, decision).await? {
             return Ok(made);
         }
+        let asked = conversation;
         let retold = retell::request(step, conversation, &call.body)?;
         let (body, conversation) = match &retold {
             Some((body, conversation)) => (body, Some(conversation)),
             None => (&call.body, conversation),
         };
-        let body = inject::edit_request(step, decision, conversation, body).await?;
+        let own = body;
+        let body = inject::edit_request(step, decision, conversation, own).await?;
+        step.kept_request = retell::asked(step, asked, own, &body);
+        step.background = step.surface.is_some_and(|surface| surface.in_background(&body));
         step.asked = step.run.plan.as_ref().is_some_and(|plan| plan.retells()).then(|| body.clone());
         step.stored = decision.alters_reply() && step.surface.is_some_and(|surface| surface.stores(&body));
         let own = step.run.upstream.clone();

@@ -1,9 +1,10 @@
-//! What the upstream keeps and a program fetches later by its id: shown as the program was told it, where an edit on
-//! the way had made that another. It is no model call: it opens no step, and the run's record notes it.
+//! What the upstream keeps and a program fetches later by its id: shown as the program was told it, or sent it, where
+//! an edit on the way had made that another. It is no model call: it opens no step, and the run's record notes it.
 
 use std::sync::Arc;
 
-use http_body_util::Either;
+use bytes::Bytes;
+use http_body_util::{Either, Full};
 use hyper::{
     Request, Response, Uri,
     body::Incoming,
@@ -14,22 +15,28 @@ use hyper::{
 use super::{
     Limits, Proxy,
     arrival::Hinted,
+    background::Fetched,
     decode,
     delivery::Delivery,
     exchange::Interrupted,
     gather::{gather, joined},
     headers, inject,
     run::{Run, locked},
-    upstream::ReceivedBody,
+    socket::Link,
+    upstream::{ReceivedBody, SentBody},
 };
-use crate::surface::{Order, Surface};
+use crate::surface::{self, Order, Surface};
 
-/// What a fetch asks for, beside the path.
+/// What a fetch asks for.
 struct Asked {
     path: String,
+    order: Order,
+    /// Whether a list begins where all of it begins.
+    from_start: bool,
     /// The number of the event of a stream after which it goes on.
     after: Option<u64>,
-    order: Order,
+    /// Whether the whole stream was asked for in place of the part: which part that is, the edited numbers say.
+    whole: bool,
 }
 
 impl Proxy {
@@ -40,18 +47,44 @@ impl Proxy {
         body: Incoming,
         hinted: &Hinted,
         surface: &'static dyn Surface,
+        link: &Arc<Link>,
     ) -> Result<Response<Delivery>, Interrupted> {
-        let Some(run) = self.run_that_edited(&parts, hinted)? else { return self.pass(parts, body, hinted).await };
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
-        let asked = whole_stream(&mut parts, &run);
-        let mut received = self.upstream.send(Request::from_parts(parts, Either::Right(body))).await?;
-        headers::strip_hop_by_hop(received.headers_mut());
-        let shown = if received.status().is_success() {
-            restated(&run, surface, &asked, received, &self.limits).await?
-        } else {
-            received
+        let awaited = self.runs.background.at(parts.uri.path());
+        let edited = self.run_that_edited(&parts, hinted)?;
+        let Some(run) = awaited.as_ref().map(|awaited| Arc::clone(&awaited.run)).or(edited) else {
+            return self.pass(parts, body, hinted).await;
         };
-        Ok(shown.map(|body| Delivery::pass(body, self.limits.silence_timeout)))
+        run.seen();
+        headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
+        let mut asked = Asked::of(surface, &parts);
+        let is_due = awaited.as_ref().is_some_and(|awaited| awaited.is_due);
+        asked.whole = asked.after.is_some() && (is_due || names_edited(&asked.path, &run));
+        let mut sent = parts.clone();
+        if asked.whole {
+            sent.uri = without_start(&parts.uri);
+        }
+        let mut received = self.ask(Request::from_parts(sent, Either::Right(body))).await?;
+        if received.status().is_success() {
+            if let Some(awaited) = &awaited {
+                let part = asked.after.is_some();
+                match self.fetch_awaited(awaited, received, link, part).await? {
+                    Fetched::Delivered(delivered) => return Ok(*delivered),
+                    Fetched::Plain(plain) => received = plain,
+                }
+            }
+            received = match restated(&run, surface, &asked, received, &self.limits).await? {
+                Some(shown) => shown,
+                // The whole is not what was asked for.
+                None => self.ask(Request::from_parts(parts, Either::Left(Full::new(Bytes::new())))).await?,
+            };
+        }
+        Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout)))
+    }
+
+    async fn ask(&self, request: Request<SentBody>) -> Result<Response<ReceivedBody>, Interrupted> {
+        let mut received = self.upstream.send(request).await?;
+        headers::strip_hop_by_hop(received.headers_mut());
+        Ok(received)
     }
 
     /// The run whose edits may show in what is fetched: the one that is named, or the one that served its id.
@@ -59,7 +92,7 @@ impl Proxy {
         let named = self.identity.run(&hinted.envelope(), || None)?.map(|(run, _)| run);
         let run = match named.as_ref().or(self.default_run.as_ref()) {
             Some(id) => self.runs.find(id).filter(|run| !locked(&run.told).edited.is_empty()),
-            None => self.runs.find_by(|run| names_edited(parts.uri.path(), run)),
+            None => self.runs.find_by(|run| concerns(parts.uri.path(), run)),
         };
         Ok(run)
     }
@@ -70,42 +103,58 @@ fn names_edited(path: &str, run: &Run) -> bool {
     path.split('/').any(|segment| told.edited.knows(segment))
 }
 
-/// Asks for the whole of an edited stream where a part is wanted: which part that is, the edited numbers say.
-fn whole_stream(parts: &mut Parts, run: &Run) -> Asked {
-    let path = parts.uri.path().to_owned();
-    let query = parts.uri.query().unwrap_or_default().to_owned();
-    let is_ascending = query.split('&').any(|part| part == "order=asc");
-    let order = if is_ascending { Order::Ascending } else { Order::Descending };
-    let mut asked = Asked { path, after: None, order };
-    let (part, rest): (Vec<_>, Vec<_>) = query.split('&').partition(|part| part.starts_with("starting_after="));
-    let after = part.first().and_then(|part| part.split_once('=')?.1.parse().ok());
-    if let Some(after) = after.filter(|_| names_edited(&asked.path, run)) {
-        let target = format!("{}?{}", asked.path, rest.join("&"));
-        let mut uri = std::mem::take(&mut parts.uri).into_parts();
-        uri.path_and_query = target.parse::<PathAndQuery>().ok();
-        parts.uri = Uri::from_parts(uri).unwrap_or_default();
-        asked.after = Some(after);
-    }
-    asked
+fn concerns(path: &str, run: &Run) -> bool {
+    let told = locked(&run.told);
+    path.split('/').any(|segment| told.edited.concerns(segment))
 }
 
-/// The reply as the program was told what it shows.
+impl Asked {
+    fn of(surface: &dyn Surface, parts: &Parts) -> Self {
+        let pairs = || parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+        let value = |key: &str| pairs().filter(|(name, _)| *name == key).map(|(_, value)| value).next_back();
+        let order = match value("order") {
+            Some("asc") => Order::Ascending,
+            None if surface.lists_oldest_first() => Order::Ascending,
+            _ => Order::Descending,
+        };
+        Self {
+            path: parts.uri.path().to_owned(),
+            order,
+            from_start: value("after").is_none() && value("before").is_none(),
+            after: value("starting_after").and_then(|after| after.parse().ok()),
+            whole: false,
+        }
+    }
+
+    fn list(&self) -> surface::Asked<'_> {
+        surface::Asked { path: &self.path, order: self.order, from_start: self.from_start }
+    }
+}
+
+/// The same stream from its beginning.
+fn without_start(uri: &Uri) -> Uri {
+    let query = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.starts_with("starting_after="));
+    let target = format!("{}?{}", uri.path(), query.collect::<Vec<_>>().join("&"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = target.parse::<PathAndQuery>().ok();
+    Uri::from_parts(parts).unwrap_or_default()
+}
+
+/// The reply as the program was told what it shows; `None` where it is the whole of what was asked for in part.
 async fn restated(
     run: &Run,
     surface: &dyn Surface,
     asked: &Asked,
     received: Response<ReceivedBody>,
     limits: &Limits,
-) -> Result<Response<ReceivedBody>, Interrupted> {
+) -> Result<Option<Response<ReceivedBody>>, Interrupted> {
     let (mut head, body) = received.into_parts();
     let streamed = headers::is_event_stream(&head.headers);
     let kind = headers::text(&head.headers, &header::CONTENT_TYPE).unwrap_or_default();
-    if !streamed && !kind.contains("json") {
-        return Ok(Response::from_parts(head, body));
-    }
-    if streamed && !names_edited(&asked.path, run) {
-        // A reply may still be in the making: nobody waits for its end to see that nothing of it was edited.
-        return Ok(Response::from_parts(head, body));
+    // A reply may still be in the making: nobody waits for its end to see that nothing of it was edited.
+    let passes = if streamed { !asked.whole && !names_edited(&asked.path, run) } else { !kind.contains("json") };
+    if passes {
+        return Ok(Some(Response::from_parts(head, body)));
     }
     let raw = match gather(body, limits).await? {
         Ok(chunks) => joined(chunks),
@@ -114,7 +163,7 @@ async fn restated(
                 "`{}` was fetched, and is too large to be shown as its program was told it",
                 asked.path
             ));
-            return Ok(Response::from_parts(head, rest));
+            return Ok((!asked.whole).then(|| Response::from_parts(head, rest)));
         }
     };
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
@@ -125,21 +174,23 @@ async fn restated(
         let shown = if streamed {
             edited.restate_stream(surface, &plain, asked.after)
         } else {
-            edited.restate(surface, &plain, asked.order)
+            edited.restate(surface, &plain, asked.list())
         };
         shown.map_err(|error| error.to_string())
     });
     let shown = match shown {
-        Ok(None) => return Ok(Response::from_parts(head, inject::made(raw, streamed))),
         Ok(Some(shown)) => shown,
-        Err(why) => {
-            run.recorder
-                .note(&format!("`{}` was fetched, and shows what the upstream keeps, unedited: {why}", asked.path));
-            return Ok(Response::from_parts(head, inject::made(raw, streamed)));
+        unedited => {
+            if let Err(why) = unedited {
+                let path = &asked.path;
+                let note = format!("`{path}` was fetched, and shows what the upstream keeps, unedited: {why}");
+                run.recorder.note(&note);
+            }
+            return Ok((!asked.whole || !streamed).then(|| Response::from_parts(head, inject::made(raw, streamed))));
         }
     };
     run.recorder.note(&format!("`{}` was fetched, and shown as its program was told it", asked.path));
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
-    Ok(Response::from_parts(head, inject::made(shown, streamed)))
+    Ok(Some(Response::from_parts(head, inject::made(shown, streamed))))
 }

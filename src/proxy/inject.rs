@@ -347,7 +347,7 @@ pub(super) fn failed(step: &OpenStep, hit: &Hit, injection: &Injection, why: &st
 }
 
 /// Writes down that no edit of the reply could be made.
-fn all_failed(step: &OpenStep, decided: &Decided, why: &str) -> Result<(), Interrupted> {
+pub(super) fn all_failed(step: &OpenStep, decided: &Decided, why: &str) -> Result<(), Interrupted> {
     for hit in &decided.edits.response {
         if let Some(injection) = injection(step, hit) {
             failed(step, hit, injection, why)?;

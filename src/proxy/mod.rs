@@ -3,6 +3,7 @@
 
 mod arrival;
 mod ask;
+mod background;
 mod control;
 mod decode;
 mod delivery;

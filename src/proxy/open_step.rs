@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hyper::{HeaderMap, StatusCode};
+use hyper::{HeaderMap, Response, StatusCode};
 
 use super::{
     disturb::Breach,
@@ -16,7 +16,7 @@ use super::{
     run::{Numbers, Run},
     socket::Link,
     tunnel::Counts,
-    upstream::Asker,
+    upstream::{Asker, ReceivedBody},
 };
 use crate::{
     identity::Track,
@@ -49,6 +49,10 @@ pub(super) struct OpenStep {
     pub(super) told: bool,
     /// Whether the upstream keeps the reply.
     pub(super) stored: bool,
+    /// What the upstream keeps of the request, where a fetch of it may have to show another.
+    pub(super) kept_request: Option<retell::KeptRequest>,
+    /// Whether the reply is asked for in the background.
+    pub(super) background: bool,
     /// Whether it goes on from what the upstream keeps otherwise than its program was told it.
     pub(super) diverged: bool,
     /// Counts what passes uninspected, where the connection has switched to another protocol.
@@ -87,6 +91,8 @@ impl OpenStep {
             retells: None,
             told: false,
             stored: false,
+            kept_request: None,
+            background: false,
             diverged: false,
             tunnel: None,
             track: None,
@@ -139,6 +145,15 @@ impl OpenStep {
     /// The last frame of a stream, where it says nothing but that.
     pub(super) fn last_frame(&self) -> Option<&'static [u8]> {
         self.surface.map(Surface::last_frame)
+    }
+
+    /// The reply is there at last, fetched over this connection: what was said of it before does not count.
+    pub(super) fn fetched(&mut self, link: &Arc<Link>, received: &Response<ReceivedBody>) {
+        self.link.leave();
+        self.link = Arc::clone(link);
+        self.link.enter();
+        self.untape();
+        self.answered(received.status(), received.headers());
     }
 
     /// Keeps a chunk of the upstream's reply.
@@ -277,6 +292,9 @@ impl OpenStep {
         });
         if let (Some(reply), Some(whole)) = (&reply, self.asked.as_ref().map(|_| self.whole(tape))) {
             retell::keep(self, reply, &whole, self.streamed);
+        }
+        if let Some(reply) = &reply {
+            retell::keep_request(self, reply);
         }
         if let Some(reply) = reply.as_ref().filter(|_| self.diverged && !self.told) {
             self.run.diverge([reply.id.clone()].into_iter());

@@ -1,5 +1,5 @@
-//! State that the upstream keeps: a reply that was edited on its way is stored there as the model said it. A later
-//! request that goes on from such a reply is marked in the record, or, where the plan wants it (`retell`), says it as
+//! State that the upstream keeps: a reply that was edited on its way is stored there as the model said it, a request as
+//! the model got it. A later request that goes on from such a reply is marked in the record, or, where the plan wants it (`retell`), says it as
 //! the program was told; a program that fetches it sees what it was told (`fetched`).
 
 use std::collections::HashMap;
@@ -174,9 +174,51 @@ pub(super) fn request(
     Ok(Some((written, read)))
 }
 
+/// What the upstream keeps of a request.
+#[derive(Debug)]
+pub(super) struct KeptRequest {
+    /// The reply and the conversation that it goes on from.
+    from: (Option<String>, Option<String>),
+    /// As its program sent it and as the upstream got it, where that is another.
+    edit: Option<(Bytes, Bytes)>,
+}
+
+/// What the upstream keeps of a request, where that, or what it goes on from, is not as its program sent it.
+pub(super) fn asked(
+    step: &OpenStep,
+    conversation: Option<&Conversation>,
+    own: &Bytes,
+    got: &Bytes,
+) -> Option<KeptRequest> {
+    let (surface, asked) = (step.surface?, conversation?);
+    let is_edited = own.as_ptr() != got.as_ptr();
+    if !is_edited && locked(&step.run.told).edited.sent_all() || !surface.stores(got) {
+        return None;
+    }
+    let edit = is_edited.then(|| (own.clone(), got.clone()));
+    Some(KeptRequest { from: (asked.continues.clone(), asked.thread.clone()), edit })
+}
+
+/// Remembers what the upstream keeps of a step's request, now that the id of its reply is known.
+pub(super) fn keep_request(step: &OpenStep, reply: &crate::surface::Reply) {
+    let (Some(kept), Some(surface)) = (&step.kept_request, step.surface) else { return };
+    let mut told = locked(&step.run.told);
+    let edit = kept.edit.as_ref().map(|(own, got)| (&own[..], &got[..]));
+    let fits = edit.is_none_or(|(own, got)| told.take(own.len() + got.len()));
+    told.edited.keep_request(surface, reply, kept.from.clone(), edit.filter(|_| fits));
+    drop(told);
+    if !fits {
+        let id = &reply.id;
+        step.run.recorder.note(&format!("whoever fetches what `{id}` was asked sees it as the upstream got it"));
+    }
+}
+
 /// Keeps what a step's reply adds to what the upstream keeps, as the program was told it.
 pub(super) fn keep(step: &OpenStep, reply: &crate::surface::Reply, delivered: &[u8], streamed: bool) {
     let (Some(asked), Some(surface)) = (&step.asked, step.surface) else { return };
+    if !surface.stores(asked) {
+        return;
+    }
     let (Ok(kept), Ok(request)) = (surface.kept(asked, delivered, streamed), surface.read_request(asked)) else {
         return;
     };

@@ -208,6 +208,11 @@ impl Run {
         }
     }
 
+    /// Its program is still there.
+    pub(super) fn seen(&self) {
+        self.last_seen_us.store(self.elapsed_us(), Ordering::Relaxed);
+    }
+
     /// An exchange is over.
     pub fn depart(&self, attribution: &Attribution, body: u128, failed: bool) {
         self.last_seen_us.store(self.elapsed_us(), Ordering::Relaxed);
@@ -251,7 +256,9 @@ impl Run {
 
     /// Whether the upstream keeps anything otherwise than the program got it, or would but for what is told again.
     pub fn has_kept_edits(&self) -> bool {
-        self.plan.as_ref().is_some_and(|plan| plan.retells()) || !locked(&self.state).diverged.is_empty()
+        self.plan.as_ref().is_some_and(|plan| plan.retells())
+            || !locked(&self.state).diverged.is_empty()
+            || !locked(&self.told).edited.sent_all()
     }
 
     /// Whether the upstream keeps the reply or conversation of this id otherwise than the program got it.

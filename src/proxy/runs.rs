@@ -12,6 +12,7 @@ use std::{
 
 use super::{
     ask::Asking,
+    background::Background,
     error::ProxyError,
     run::{Run, locked},
     upstream::Upstream,
@@ -55,11 +56,20 @@ pub struct Runs {
     sealed: Mutex<HashSet<RunId>>,
     /// How many ids were made here.
     opened: AtomicU64,
+    /// Replies that are made in the background, of all runs.
+    pub(super) background: Background,
 }
 impl Runs {
     /// No run yet.
     pub fn new(template: RunTemplate) -> Self {
-        Self { template, asking: None, open: Mutex::default(), sealed: Mutex::default(), opened: AtomicU64::new(0) }
+        Self {
+            template,
+            asking: None,
+            open: Mutex::default(),
+            sealed: Mutex::default(),
+            opened: AtomicU64::new(0),
+            background: Background::default(),
+        }
     }
 
     /// With a model that the manipulators of all runs may ask.
@@ -127,6 +137,7 @@ impl Runs {
 
     /// Takes out one run; it accepts nothing more. The caller seals it.
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
+        self.background.give_up(|run| run.id == *id);
         let retired = locked(&self.open).remove(id);
         locked(&self.sealed).insert(id.clone());
         retired
@@ -134,12 +145,15 @@ impl Runs {
 
     /// Takes out all runs; they accept nothing more. The caller seals them.
     pub fn retire(&self) -> Vec<Arc<Run>> {
+        self.background.give_up(|_| true);
         self.retire_if(|_| true)
     }
 
     /// Takes out the runs without traffic for that long, but never `kept`, the run of requests that name none: those
     /// would have nowhere to go. The caller seals them.
     pub fn retire_idle(&self, idle: Duration, kept: Option<&RunId>) -> Vec<Arc<Run>> {
+        // A run is quiet when nobody has fetched what it waits for, for so long.
+        self.background.give_up(|run| run.idle_for() >= idle);
         self.retire_if(|run| kept != Some(&run.id) && run.idle_for() >= idle && run.is_quiet())
     }
 

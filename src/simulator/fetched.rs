@@ -14,7 +14,7 @@ pub(super) enum Fetched {
 }
 
 /// What is kept at a path; `None` where there is nothing of the kind. `created` is in seconds since 1970.
-pub(super) fn get(stored: &Stored, path: &str, query: &str, created: u64) -> Option<Fetched> {
+pub(super) fn get(stored: &mut Stored, path: &str, query: &str, created: u64) -> Option<Fetched> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let parameter = |name: &str| {
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -23,9 +23,19 @@ pub(super) fn get(stored: &Stored, path: &str, query: &str, created: u64) -> Opt
     match segments.as_slice() {
         [.., "responses", id, "input_items"] => Some(list(stored.input_of(id)?, parameter("order"))),
         [.., "conversations", id, "items"] => Some(list(stored.items_of(id)?, parameter("order"))),
+        [.., "chat", "completions", id, "messages"] => {
+            Some(list(stored.input_of(id)?, Some(parameter("order").unwrap_or("asc"))))
+        }
         [.., "responses", id] | [.., "chat", "completions", id] => {
+            let streamed = parameter("stream") == Some("true");
+            if streamed {
+                stored.make(id);
+            }
+            if let Some(unmade) = stored.look(id, created) {
+                return Some(Fetched::Whole(unmade));
+            }
             let (surface, reply) = stored.reply(id)?;
-            if parameter("stream") != Some("true") {
+            if !streamed {
                 return Some(Fetched::Whole(surface.compose(reply, created)));
             }
             let after = parameter("starting_after").and_then(|number| number.parse::<usize>().ok());

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::surface::{Conversation, Message, Part, Reply, Role, Surface};
@@ -33,6 +34,16 @@ struct Kept {
     input: Vec<Value>,
     /// What it says, item by item.
     output: Vec<Value>,
+    making: Making,
+}
+
+/// How far a reply is that is made in the background: one state further each time that somebody looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Making {
+    Queued,
+    Begun,
+    Made,
+    Cancelled,
 }
 
 /// A conversation.
@@ -110,7 +121,8 @@ impl Stored {
             thread.items = input.iter().chain(&output).cloned().collect();
         }
         let reply = answered.reply.clone();
-        self.replies.insert(read.id.clone(), Kept { surface, reply, said, input, output });
+        let making = if surface.in_background(body) && !conversation.stream { Making::Queued } else { Making::Made };
+        self.replies.insert(read.id.clone(), Kept { surface, reply, said, input, output, making });
         self.order.push_back((read.id.clone(), read.items.clone()));
         if self.order.len() > KEPT
             && let Some((oldest, items)) = self.order.pop_front()
@@ -130,16 +142,12 @@ impl Stored {
         }
         .unwrap_or_default();
         let Ok(kept) = answered.surface.kept(answered.body, answered.served, false) else { return Default::default() };
-        let read = |item: &String| serde_json::from_str::<Value>(item).unwrap_or_default();
-        for (number, mut item) in kept.asked.iter().map(read).enumerate() {
-            if let Some(item) = item.as_object_mut().filter(|item| !item.contains_key("id")) {
-                let digits: String =
-                    blake3::hash(format!("{id} {number}").as_bytes()).to_hex().chars().take(24).collect();
-                item.insert("id".to_owned(), format!("item_{digits}").into());
-            }
-            input.push(item);
+        let read = |item: &str| serde_json::from_str::<Value>(item).unwrap_or_default();
+        for (number, item) in kept.asked.iter().enumerate() {
+            let digits: String = blake3::hash(format!("{id} {number}").as_bytes()).to_hex().chars().take(24).collect();
+            input.push(read(&answered.surface.shown(item, None, &digits)));
         }
-        (input, kept.replied.iter().map(read).collect())
+        (input, kept.replied.iter().map(|item| read(item)).collect())
     }
 
     /// A new conversation, if there is room for one.
@@ -158,6 +166,36 @@ impl Stored {
     /// A reply that is kept, and the surface that gave it.
     pub(super) fn reply(&self, id: &str) -> Option<(&'static dyn Surface, &Reply)> {
         self.replies.get(id).map(|kept| (kept.surface, &kept.reply))
+    }
+
+    /// A look at a reply: as it is served while it is still being made, which it then is for less long.
+    pub(super) fn look(&mut self, id: &str, created: u64) -> Option<Bytes> {
+        let kept = self.replies.get_mut(id)?;
+        let (status, next) = match kept.making {
+            Making::Queued => ("queued", Making::Begun),
+            Making::Begun => ("in_progress", Making::Made),
+            Making::Cancelled => ("cancelled", Making::Cancelled),
+            Making::Made => return None,
+        };
+        kept.making = next;
+        kept.surface.compose_unmade(&kept.reply, created, status)
+    }
+
+    /// Makes the rest of a reply: whoever reads it as it is made reads it to its end.
+    pub(super) fn make(&mut self, id: &str) {
+        if let Some(kept) = self.replies.get_mut(id).filter(|kept| kept.making != Making::Cancelled) {
+            kept.making = Making::Made;
+        }
+    }
+
+    /// Cancels a reply that is still being made, and shows it as it is then.
+    pub(super) fn cancel(&mut self, id: &str, created: u64) -> Option<Bytes> {
+        let kept = self.replies.get_mut(id)?;
+        if kept.making == Making::Made {
+            return Some(kept.surface.compose(&kept.reply, created));
+        }
+        kept.making = Making::Cancelled;
+        self.look(id, created)
     }
 
     /// What a kept reply was asked, the oldest first.

@@ -60,7 +60,11 @@ impl Simulator {
             let thread = stored.new_thread(CREATED)?;
             return Some(made(StatusCode::OK, JSON, [Bytes::from(thread.to_string())]));
         }
-        match fetched::get(&stored, path, query, CREATED).filter(|_| method == hyper::Method::GET)? {
+        let cancelled = path.trim_end_matches('/').strip_suffix("/cancel").filter(|_| method == hyper::Method::POST);
+        if let Some(id) = cancelled.and_then(|path| path.rsplit('/').next()) {
+            return Some(made(StatusCode::OK, JSON, [stored.cancel(id, CREATED)?]));
+        }
+        match fetched::get(&mut stored, path, query, CREATED).filter(|_| method == hyper::Method::GET)? {
             Fetched::Whole(object) => Some(made(StatusCode::OK, JSON, [object])),
             Fetched::Stream(frames) => Some(made(StatusCode::OK, EVENTS, frames)),
         }
@@ -106,7 +110,9 @@ impl Simulator {
             let frames = surface.compose_stream(&reply, CREATED, conversation.stream_usage);
             return made(StatusCode::OK, EVENTS, frames);
         }
-        made(StatusCode::OK, JSON, [whole])
+        let unmade = surface.in_background(&body).then(|| surface.read_reply(&whole).ok()).flatten();
+        let unmade = unmade.and_then(|read| self.stored().look(&read.id, CREATED));
+        made(StatusCode::OK, JSON, [unmade.unwrap_or(whole)])
     }
 }
 

@@ -18,6 +18,7 @@ mod pieces;
 mod pointed;
 mod said;
 pub mod scan;
+mod sent;
 mod served;
 mod shape;
 pub mod splice;
@@ -39,9 +40,10 @@ pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
 pub use pointed::{MemberEdit, edit_member};
 pub use said::Said;
+pub use sent::Sent;
 pub use served::Served;
 pub use shape::{Shape, shape, text_so_far};
-pub use stored::{Edited, Order};
+pub use stored::{Asked, Edited, Order};
 
 /// Every surface that can be read and edited.
 pub const ALL: &[&dyn Surface] =
@@ -160,6 +162,21 @@ pub trait Surface: Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether a request asks for a reply that is made in the background, to be fetched by its id.
+    fn in_background(&self, _asked: &[u8]) -> bool {
+        false
+    }
+
+    /// How far a reply is that may be made in the background.
+    fn progress(&self, _reply: &[u8]) -> Progress {
+        Progress::Made
+    }
+
+    /// A reply while it is made in the background, as the simulator gives it: `queued`, `in_progress`, `cancelled`.
+    fn compose_unmade(&self, _reply: &Reply, _created: u64, _status: &str) -> Option<Bytes> {
+        None
+    }
+
     /// Whether a request to this path fetches something that the upstream keeps of this surface's replies.
     fn fetches(&self, _method: &str, _path: &str) -> bool {
         false
@@ -171,6 +188,23 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// [`SurfaceError`] when they cannot be read, or the API keeps nothing.
     fn kept(&self, _asked: &[u8], _replied: &[u8], _streamed: bool) -> Result<Kept, SurfaceError> {
         Err(SurfaceError::NoPlace("this API keeps no conversation".to_owned()))
+    }
+
+    /// A piece of what is kept (see [`Kept`]), as a message; nothing where the API keeps none, or where it only names
+    /// another one.
+    fn kept_message(&self, _piece: &str) -> Option<Message> {
+        None
+    }
+
+    /// A piece of a request as a list of what is kept shows it: over what stands in its place, or, where nothing does,
+    /// anew under an id with these digits.
+    fn shown(&self, piece: &str, _instead_of: Option<&str>, _digits: &str) -> String {
+        piece.to_owned()
+    }
+
+    /// Whether lists of what is kept begin with the oldest, unless a request wants it otherwise.
+    fn lists_oldest_first(&self) -> bool {
+        false
     }
 
     /// The request with these pieces before its own words, in place of the kept reply that it goes on from.
@@ -197,6 +231,17 @@ pub trait Surface: Sync + std::fmt::Debug {
 /// surfaces above have these of their own beside them.
 const UNREAD: &[(&str, &str)] =
     &[("/api/chat", "ollama_chat"), ("/api/generate", "ollama_generate"), ("/api/embed", "ollama_embed")];
+
+/// How far a reply is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// Still being made, under this id.
+    Making(String),
+    /// As the model said it.
+    Made,
+    /// It failed, or somebody has cancelled it.
+    Broken,
+}
 
 /// What an upstream keeps of an exchange: one piece of JSON for each thing said, as it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

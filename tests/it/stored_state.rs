@@ -7,28 +7,24 @@ use aegis::{
     recording::Recording,
     simulator::Simulator,
     surface::{OpenaiResponses, Surface, sse},
-    trajectory::{NoLabel, derive},
 };
 use serde_json::{Value, json};
 
-use crate::{
-    lab::{Lab, Reply, Setup, request},
-    scripted::{Scripted, http},
-};
+use crate::lab::{Lab, Reply, Setup, request};
 
 const PLAN: &str = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n";
 const QUESTION: &str = "What is 12 + 30?";
 
-async fn simulated(plan: &str) -> Lab {
+pub async fn simulated(plan: &str) -> Lab {
     Lab::over(Arc::new(Simulator::new(0)), Setup::planned(plan)).await
 }
 
-async fn get(lab: &Lab, path: &str) -> Reply {
+pub async fn get(lab: &Lab, path: &str) -> Reply {
     Reply::parse(&lab.raw(&request("GET", path, b"", "Connection: close\r\n")).await)
 }
 
 /// The answer to a call, however it is sent.
-async fn respond(lab: &Lab, agent: &str, mut body: Value, streamed: bool) -> Value {
+pub async fn respond(lab: &Lab, agent: &str, mut body: Value, streamed: bool) -> Value {
     body["stream"] = streamed.into();
     let reply = lab.post(&format!("/a/{agent}/v1/responses"), body.to_string().as_bytes()).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -40,7 +36,7 @@ async fn respond(lab: &Lab, agent: &str, mut body: Value, streamed: bool) -> Val
     last["response"].clone()
 }
 
-fn notes<'a>(recording: &'a Recording, what: &'a str) -> Vec<&'a String> {
+pub fn notes<'a>(recording: &'a Recording, what: &'a str) -> Vec<&'a String> {
     recording.notes.iter().filter(|note| note.contains(what)).collect()
 }
 
@@ -224,24 +220,6 @@ async fn a_chain_that_is_not_known_whole_is_marked() {
     let recording = lab.sealed("r0").await;
     assert_eq!(recording.trajectory.steps[1].request_sent, None);
     assert_eq!(notes(&recording, "could not be told what its program was told").len(), 1, "{:?}", recording.notes);
-}
-
-/// A response in the background says nothing yet: no edit is made of it, and no label comes of it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_response_in_the_background_is_not_edited() {
-    let queued = r#"{"id":"resp_1","object":"response","status":"queued","background":true,"output":[]}"#;
-    let upstream = Scripted::always(vec![http("200 OK", "application/json", queued)]).await;
-    let plan = PLAN.replace("corrupt_number = { which = \"last\", by = 10 }", "refuse = {}");
-    let mut lab = Lab::before(upstream.address, Setup::planned(&plan)).await;
-    let reply = lab.post("/a/solver/v1/responses", br#"{"input":"x","background":true}"#).await;
-    assert_eq!(reply.text(), queued);
-    let recording = lab.sealed("r0").await;
-    assert!(
-        recording.manipulator_failures[0].why.contains("in the background"),
-        "{:?}",
-        recording.manipulator_failures
-    );
-    assert_eq!(derive(&recording.trajectory, true).err(), Some(NoLabel::ManipulatorFailed));
 }
 
 /// A request that goes on from a kept reply holds a tool's result without its call: the run knows what tool it is of.

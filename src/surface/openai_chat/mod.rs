@@ -1,9 +1,10 @@
 //! Chat completions: `POST …/chat/completions` (<https://platform.openai.com/docs/api-reference/chat>).
 //!
 //! `message` reads and edits one message, `request` and `reply` the bodies around it, `stream` the same reply sent as
-//! frames, `compose` makes replies of our own.
+//! frames, `kept` what is stored of them, `compose` makes replies of our own.
 
 mod compose;
+mod kept;
 mod message;
 mod refusal;
 mod reply;
@@ -19,7 +20,7 @@ pub(super) use reply::{drop_fields, usage, usage_of};
 use bytes::Bytes;
 pub(super) use message::tool_calls;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields};
+use super::{Conversation, ErrorBody, Kept, Message, Outline, Reply, Surface, SurfaceError, fields};
 use crate::trajectory::Usage;
 
 /// The chat completions API.
@@ -85,6 +86,22 @@ impl Surface for OpenaiChat {
 
     fn fetches(&self, method: &str, path: &str) -> bool {
         method == "GET" && (path.contains("/chat/completions/") || path.ends_with("/chat/completions"))
+    }
+
+    fn lists_oldest_first(&self) -> bool {
+        true
+    }
+
+    fn kept(&self, asked: &[u8], _: &[u8], _: bool) -> Result<Kept, SurfaceError> {
+        kept::of(asked)
+    }
+
+    fn kept_message(&self, piece: &str) -> Option<Message> {
+        kept::message(piece)
+    }
+
+    fn shown(&self, piece: &str, instead_of: Option<&str>, digits: &str) -> String {
+        kept::shown(piece, instead_of, digits)
     }
 
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {

@@ -9,6 +9,16 @@ pub(super) fn whole(reply: &Reply, created: u64) -> Bytes {
     Bytes::from(response(reply, created, Some(output(reply))).to_string())
 }
 
+/// A response that is being made in the background, or was cancelled: without what it says.
+pub(super) fn unmade(reply: &Reply, created: u64, status: &str) -> Bytes {
+    let mut object = response(reply, created, None);
+    if let Some(object) = object.as_object_mut() {
+        object.insert("status".to_owned(), status.into());
+        object.insert("background".to_owned(), true.into());
+    }
+    Bytes::from(object.to_string())
+}
+
 pub(super) fn stream(reply: &Reply, created: u64) -> Vec<Bytes> {
     let began = response(reply, created, None);
     let mut events = vec![

@@ -18,7 +18,9 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Kept, Outline, Reply, Surface, SurfaceError, fields, openai_chat};
+use super::{
+    Conversation, ErrorBody, Kept, Message, Outline, Progress, Reply, Surface, SurfaceError, fields, openai_chat,
+};
 use crate::trajectory::Usage;
 
 /// The responses API.
@@ -75,12 +77,34 @@ impl Surface for OpenaiResponses {
         fields::says_of_itself(asked, "store") != Some(false)
     }
 
+    fn in_background(&self, asked: &[u8]) -> bool {
+        // Most requests do not speak of it: one look tells, without reading their members.
+        memchr::memmem::find(asked, b"\"background\"").is_some()
+            && fields::says_of_itself(asked, "background") == Some(true)
+    }
+
+    fn progress(&self, reply: &[u8]) -> Progress {
+        reply::progress(reply)
+    }
+
+    fn compose_unmade(&self, reply: &Reply, created: u64, status: &str) -> Option<Bytes> {
+        Some(compose::unmade(reply, created, status))
+    }
+
     fn fetches(&self, method: &str, path: &str) -> bool {
         method == "GET" && (path.contains("/responses/") || path.contains("/conversations/"))
     }
 
     fn kept(&self, asked: &[u8], replied: &[u8], streamed: bool) -> Result<Kept, SurfaceError> {
         kept::of(asked, replied, streamed)
+    }
+
+    fn kept_message(&self, piece: &str) -> Option<Message> {
+        kept::message(piece)
+    }
+
+    fn shown(&self, piece: &str, instead_of: Option<&str>, digits: &str) -> String {
+        kept::shown(piece, instead_of, digits)
     }
 
     fn retell(&self, body: &[u8], told: &[String]) -> Result<Bytes, SurfaceError> {

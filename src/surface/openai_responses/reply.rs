@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{changes, item};
 use crate::{
     surface::{
-        Reply, SurfaceError,
+        Progress, Reply, SurfaceError,
         fields::{self, number, text, unreadable},
         splice::{Node, Splices, member},
         sse,
@@ -33,6 +33,18 @@ pub(super) fn of(root: &Node<'_>) -> Option<Reply> {
         usage: member(&members, "usage").and_then(|node| usage(&node)),
         ..Reply::default()
     })
+}
+
+/// How far a response is, as its status says.
+pub(super) fn progress(body: &[u8]) -> Progress {
+    let Ok(root) = Node::parse(body) else { return Progress::Made };
+    let members = root.members();
+    let id = text(&members, "id");
+    match text(&members, "status").as_str() {
+        "queued" | "in_progress" if !id.is_empty() => Progress::Making(id),
+        "failed" | "cancelled" => Progress::Broken,
+        _ => Progress::Made,
+    }
 }
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {

@@ -13,7 +13,10 @@ use aegis::{
     },
 };
 
-use super::examples::{bodies, heads, logs, plans, recorded, said, streams};
+use super::{
+    examples::{bodies, heads, logs, plans, recorded, said, streams},
+    kept,
+};
 
 /// A reader of bytes.
 pub struct Target {
@@ -68,6 +71,33 @@ const JSON: &[&str] = &[
     "\"stream\"",
 ];
 
+const KEPT: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "null",
+    "\"data\"",
+    "\"has_more\":true",
+    "\"first_id\"",
+    "\"last_id\"",
+    "\"id\"",
+    "\"resp_1\"",
+    "\"call_1\"",
+    "\"type\"",
+    "\"item_reference\"",
+    "\"role\"",
+    "\"content\"",
+    "\"content_parts\"",
+    "\"sequence_number\":2",
+    "\"x\"",
+    "\"y\"",
+    "data: ",
+    "\n\n",
+];
+
 pub const TARGETS: &[Target] = &[
     Target {
         name: "sse",
@@ -81,6 +111,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "openai_completions", examples: || said(2), words: JSON, check: |input| surface(2, input) },
     Target { name: "anthropic_messages", examples: || said(3), words: JSON, check: |input| surface(3, input) },
     Target { name: "openai_embeddings", examples: || said(4), words: JSON, check: |input| surface(4, input) },
+    Target { name: "kept", examples: kept::examples, words: KEPT, check: |input| sum(&kept::check(input)) },
     Target {
         name: "request_head",
         examples: heads,
