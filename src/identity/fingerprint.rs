@@ -103,9 +103,7 @@ pub(super) fn frame(family: Mark, sentences: &[Mark], opening: &HashSet<Mark>) -
 pub(super) fn mark_sentences(text: &str, marks: &mut Vec<Mark>) {
     let (mut masked, mut rest) = (String::new(), None);
     for (at, sentence) in sentences(text).enumerate() {
-        masked.clear();
-        mask(sentence, &mut masked);
-        let mark = XxHash3_64::oneshot(masked.as_bytes());
+        let mark = mark_of_sentence(sentence, &mut masked);
         if at < SENTENCES_MAX {
             marks.push(mark);
         } else {
@@ -113,6 +111,18 @@ pub(super) fn mark_sentences(text: &str, marks: &mut Vec<Mark>) {
         }
     }
     marks.extend(rest);
+}
+
+/// The marks of a text's first sentences.
+pub(super) fn first_sentences(text: &str, most: usize) -> Vec<Mark> {
+    let mut masked = String::new();
+    sentences(text).take(most).map(|sentence| mark_of_sentence(sentence, &mut masked)).collect()
+}
+
+fn mark_of_sentence(sentence: &str, masked: &mut String) -> Mark {
+    masked.clear();
+    mask(sentence, masked);
+    XxHash3_64::oneshot(masked.as_bytes())
 }
 
 /// The text's sentences, as they can be shown: trimmed, none empty.

@@ -57,7 +57,7 @@ pub struct Lineage {
 /// A run's way so far.
 #[derive(Debug)]
 struct Trail {
-    begun: Arc<Begun>,
+    begun: Option<Arc<Begun>>,
     began: u64,
     /// How often each body was sent.
     bodies: Recent<u128, u32>,
@@ -94,11 +94,21 @@ impl Lineage {
         let evidence = self.origins.of(outline, self.clock, |exchange| served(exchanges, first, exchange));
         let without_run = || Arc::new(Looks::of(outline, &HashSet::new()).shortened(SENTENCES_MAX));
         let looks = Arc::clone(self.looks.entry(Looks::known_by(outline), without_run));
-        let begun = Arc::clone(self.begun.entry(Begun::known_by(outline), || Arc::new(Begun::of(outline))));
         let question = asked(outline);
-        let found = self.find(&evidence, &begun.opening, looks.key, (question, body), is_fresh(outline));
+        let linked = self.by_link(&evidence, body);
+        // How a request begins tells nothing that its quotes do not, now and late.
+        let asks_opening = linked.is_none() || (evidence.ids.is_empty() && evidence.quotes.is_empty());
+        let begun = asks_opening
+            .then(|| Arc::clone(self.begun.entry(Begun::known_by(outline), || Arc::new(Begun::of(outline)))));
+        let by_opening = || {
+            let opening = &begun.as_ref()?.opening;
+            let run = self.by_opening(opening, (question, body), looks.key, is_fresh(outline))?;
+            Some((run, RunSource::Opening))
+        };
+        let awaited = || self.by_awaited(looks.key).map(|run| (run, RunSource::Pending));
+        let found = linked.or_else(by_opening).or_else(awaited);
         let (run, source) = found.unwrap_or_else(|| (new_run(), RunSource::New));
-        self.enter(&run, source, &begun, looks.key, (question, body));
+        self.enter(&run, source, begun.as_ref(), looks.key, (question, body));
         let exchange = self.first + self.exchanges.len() as u64;
         let mut quotes = evidence.ids;
         quotes.extend(evidence.quotes.into_iter().map(|(exchange, _)| exchange));
@@ -128,21 +138,11 @@ impl Lineage {
         Placed { run, source, exchange }
     }
 
-    /// The run that a request belongs to, by the first rule that knows one.
-    fn find(
-        &self,
-        evidence: &Evidence,
-        opening: &Opening,
-        looks: u32,
-        (question, body): (Mark, u128),
-        fresh: bool,
-    ) -> Option<(RunId, RunSource)> {
-        let ids = || self.by_ids(evidence).map(|run| (run, RunSource::Ids));
+    /// The run that a request is linked to by what it holds.
+    fn by_link(&self, evidence: &Evidence, body: u128) -> Option<(RunId, RunSource)> {
         let failure = || self.by_failure(body).map(|run| (run, RunSource::Retry));
         let quotes = || self.by_quotes(evidence).map(|run| (run, RunSource::Quotes));
-        let open = || self.by_opening(opening, (question, body), looks, fresh).map(|run| (run, RunSource::Opening));
-        let awaited = || self.by_awaited(looks).map(|run| (run, RunSource::Pending));
-        ids().or_else(failure).or_else(quotes).or_else(open).or_else(awaited)
+        self.by_ids(evidence).map(|run| (run, RunSource::Ids)).or_else(failure).or_else(quotes)
     }
 
     /// What became of a placed request: its numbers and who makes it.
@@ -274,11 +274,9 @@ impl Lineage {
     /// question that the run has left behind is the same task again: a new run.
     fn by_opening(&self, opening: &Opening, (question, body): (Mark, u128), looks: u32, fresh: bool) -> Option<RunId> {
         let latest = self.recent.iter().rev().take(OPENINGS_MAX);
+        let opened = |run: &RunId| self.trails.get(run)?.begun.as_ref();
         let of_task = latest.filter(|run| {
-            self.trails.get(run).is_some_and(|trail| {
-                let other = &trail.begun.opening;
-                opening.holds(other) || other.holds(opening)
-            })
+            opened(run).is_some_and(|other| opening.holds(&other.opening) || other.opening.holds(opening))
         });
         let open = of_task.filter(|run| {
             let Some(trail) = self.trails.get(run).filter(|trail| fresh && trail.question == question) else {
@@ -312,7 +310,7 @@ impl Lineage {
         &mut self,
         run: &RunId,
         source: RunSource,
-        begun: &Arc<Begun>,
+        begun: Option<&Arc<Begun>>,
         looks: u32,
         (question, body): (Mark, u128),
     ) {
@@ -324,7 +322,7 @@ impl Lineage {
                 self.trails.remove(&oldest);
             }
             let trail = Trail {
-                begun: Arc::clone(begun),
+                begun: begun.map(Arc::clone),
                 began: self.clock,
                 bodies: Recent::new(ASKED_MAX),
                 opener: looks,

@@ -6,7 +6,7 @@ use twox_hash::XxHash3_64;
 
 use super::{
     RunSource,
-    fingerprint::{Looks, Mark, first_user, join, mark_sentences},
+    fingerprint::{Looks, Mark, first_sentences, first_user, join},
     words::Opening,
 };
 use crate::{
@@ -41,8 +41,8 @@ pub(super) struct Exchange {
     pub(super) body: u128,
     pub(super) attribution: Option<Attribution>,
     pub(super) looks: Arc<Looks>,
-    /// What it begins with.
-    pub(super) begun: Arc<Begun>,
+    /// What it begins with, where no quote links it to an earlier exchange.
+    pub(super) begun: Option<Arc<Begun>>,
     /// Exchanges whose answers the request quotes, ids first.
     pub(super) quotes: Vec<u64>,
     /// Exchanges whose whole answers stand in it as said by an assistant, or whose tool calls it answers; latest first.
@@ -76,9 +76,7 @@ impl Begun {
     pub(super) fn of(outline: &Outline<'_>) -> Self {
         let text = opening(outline).map_or_else(|| outline.prompt(), Said::text);
         let opening = Opening::new(&text, OPENING_MAX);
-        let mut user = Vec::new();
-        mark_sentences(&outline.first_user().unwrap_or_default(), &mut user);
-        user.truncate(SENTENCES_MAX);
+        let user = first_sentences(&outline.first_user().unwrap_or_default(), SENTENCES_MAX);
         Self { mark: opening.mark(), opening, user }
     }
 }

@@ -1,5 +1,7 @@
 //! Words of a text as lineage compares them: letters and digits only, so that quoting, escapes and layout do not matter.
 
+use std::sync::OnceLock;
+
 use memchr::memmem::Finder;
 use twox_hash::XxHash3_64;
 
@@ -111,7 +113,8 @@ pub(super) fn chosen(marks: &[Mark]) -> Vec<usize> {
 
 /// The words with single blanks between and around them, at most about `longest` bytes.
 fn plain(text: &str, longest: usize) -> String {
-    let mut plain = String::from(" ");
+    let mut plain = String::with_capacity(text.len().min(longest) + 2);
+    plain.push(' ');
     for word in words(text) {
         if plain.len() + word.len() > longest {
             break;
@@ -127,10 +130,28 @@ const WORDS_MIN: usize = 3;
 /// Shortest text that is held by another sign for sign, in bytes: what is mostly signs has few words.
 const SIGNS_MIN: usize = 12;
 
+/// What is looked for in other texts; made ready when it first is, because most never are.
+#[derive(Debug, Clone)]
+struct Part {
+    bytes: Box<[u8]>,
+    finder: OnceLock<Finder<'static>>,
+}
+
+impl Part {
+    fn new(text: &str) -> Self {
+        Self { bytes: text.as_bytes().into(), finder: OnceLock::new() }
+    }
+
+    fn stands_in(&self, text: &Self) -> bool {
+        let finder = || self.finder.get_or_init(|| Finder::new(&self.bytes).into_owned());
+        self.bytes.len() <= text.bytes.len() && finder().find(&text.bytes).is_some()
+    }
+}
+
 /// A text's plain words, ready to be looked for: one request is compared with many texts.
 #[derive(Debug, Clone)]
 pub(super) struct Words {
-    finder: Finder<'static>,
+    plain: Part,
     enough: bool,
 }
 
@@ -138,8 +159,8 @@ impl Words {
     /// About `longest` bytes of a text's words.
     pub(super) fn new(text: &str, longest: usize) -> Self {
         let words = plain(text, longest);
-        let enough = words.trim().split(' ').count() >= WORDS_MIN;
-        Self { finder: Finder::new(&words).into_owned(), enough }
+        let enough = words.trim().split(' ').take(WORDS_MIN).count() == WORDS_MIN;
+        Self { plain: Part::new(&words), enough }
     }
 
     /// Whether they are enough to be looked for in other texts.
@@ -149,8 +170,8 @@ impl Words {
 
     /// Whether the other ones hold them all, in a row.
     pub(super) fn are_in(&self, other: &Self) -> bool {
-        let (own, other) = (self.finder.needle(), other.finder.needle());
-        if self.enough { stands_in(&self.finder, other) } else { own.len() > 1 && own == other }
+        let (own, other) = (&self.plain, &other.plain);
+        if self.enough { own.stands_in(other) } else { own.bytes.len() > 1 && own.bytes == other.bytes }
     }
 }
 
@@ -158,7 +179,7 @@ impl Words {
 #[derive(Debug, Clone)]
 pub(super) struct Opening {
     words: Words,
-    text: Finder<'static>,
+    text: Part,
 }
 
 impl Opening {
@@ -167,23 +188,19 @@ impl Opening {
         let trimmed = text.trim();
         let end = (0..=trimmed.len().min(longest)).rev().find(|end| trimmed.is_char_boundary(*end)).unwrap_or_default();
         let signs = trimmed.get(..end).unwrap_or_default();
-        Self { words: Words::new(text, longest), text: Finder::new(signs).into_owned() }
+        Self { words: Words::new(text, longest), text: Part::new(signs) }
     }
 
     /// Whether it holds the other one whole.
     pub(super) fn holds(&self, other: &Self) -> bool {
-        let by_sign = || other.text.needle().len() >= SIGNS_MIN && stands_in(&other.text, self.text.needle());
+        let by_sign = || other.text.bytes.len() >= SIGNS_MIN && other.text.stands_in(&self.text);
         other.words.are_in(&self.words) || by_sign()
     }
 
     /// Equal for texts of the same words.
     pub(super) fn mark(&self) -> Mark {
-        XxHash3_64::oneshot(self.words.finder.needle())
+        XxHash3_64::oneshot(&self.words.plain.bytes)
     }
-}
-
-fn stands_in(part: &Finder<'_>, text: &[u8]) -> bool {
-    part.needle().len() <= text.len() && part.find(text).is_some()
 }
 
 #[cfg(test)]
