@@ -199,13 +199,16 @@ impl Lineage {
             self.first += self.exchanges.len() as u64;
             self.exchanges.clear();
             self.origins = Origins::default();
+            self.looks = Recent::new(LOOKS_MAX);
+            self.begun = Recent::new(LOOKS_MAX);
         }
     }
 
     /// Entries held and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = MARKS_MAX + MESSAGES_MAX + EXCHANGES_MAX + RUNS_MAX;
-        (self.origins.len() + self.exchanges.len() + self.trails.len(), most)
+        let most = MARKS_MAX + MESSAGES_MAX + EXCHANGES_MAX + RUNS_MAX + 2 * LOOKS_MAX;
+        let begun = self.looks.len() + self.begun.len();
+        (self.origins.len() + self.exchanges.len() + self.trails.len() + begun, most)
     }
 
     pub(super) fn exchange(&self, number: u64) -> Option<&Exchange> {
