@@ -4,9 +4,11 @@
 //!
 //! The exchange is the whole proxy in this process, over real sockets, recording on, before an upstream that answers at
 //! once; its CPU is the process's without the client's thread. Identity's own cost is measured on the same requests, in
-//! a run that knows them as a run would: reading the outline, placing the request in a run, naming the agent, taking in
-//! the answer. Three kinds of request: one that names run and agent, one that names its run (as below `aegis run`), one
-//! that names nothing (lineage).
+//! a run that knows them as a run would: reading the outline, placing the request in a run, naming the agent, reading
+//! and taking in the answer. The record wants the answer's token counts, so that of reading it only what looking for
+//! those alone would not cost is identity's. Three kinds of request: one that names run and agent, one that names its
+//! run (as below `aegis run`), one that names nothing (lineage). The conversation goes on: each request brings the
+//! answer before it and new words, a kilobyte each, behind what is already known.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
@@ -16,10 +18,14 @@
 
 use std::{
     collections::VecDeque,
+    hint::black_box,
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
-    sync::Arc,
-    time::Duration,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use aegis::{
@@ -32,57 +38,74 @@ use aegis::{
     surface::{OpenaiChat, Surface},
     trajectory::RunId,
 };
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::{Request, Response, header};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
-/// Requests of one measurement.
+/// Requests of one measurement, and how many of them only warm up.
 const ROUNDS: usize = 4000;
+const WARM_UP: usize = 400;
 /// Words of one message and of a reply: about a kilobyte.
-const WORDS: usize = 160;
+const WORDS: usize = 140;
 
-/// Answers each request with the same words.
+/// Answers one request after the other, each with words of its own.
 #[derive(Debug)]
-struct Fixed(String);
+struct Scripted(Vec<Bytes>, AtomicUsize);
 
-impl Upstream for Fixed {
+impl Upstream for Scripted {
     fn name(&self) -> &'static str {
-        "fixed"
+        "scripted"
     }
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {
         Box::pin(async move {
             let _ = request.into_body().collect().await;
-            let mut response = Response::new(ReceivedBody::Made(VecDeque::from([self.0.clone().into()])));
+            let reply = self.0[self.1.fetch_add(1, Ordering::Relaxed)].clone();
+            let mut response = Response::new(ReceivedBody::Made(VecDeque::from([reply])));
             response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
             Ok(response)
         })
     }
 }
 
+/// Words that no other seed has in this order.
 fn words(seed: usize) -> String {
     let word =
         |at: usize| ["tide", "moon", "water", "harbour", "rises", "sinks", "slowly", "again"][(seed * 7 + at * at) % 8];
-    (0..WORDS).fold(String::new(), |text, at| text + word(at) + &((seed + at) % 10).to_string() + " ")
+    (0..WORDS).fold(String::new(), |text, at| {
+        let end = if at % 14 == 13 { ".\n" } else { " " };
+        text + word(at) + &((seed * 131 + at * 7919) % 997).to_string() + end
+    })
 }
 
-fn reply() -> String {
-    let message = json!({"role": "assistant", "content": words(99)});
-    json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m",
+fn answer(round: usize) -> String {
+    words(2 * round + 1)
+}
+
+fn reply(round: usize) -> String {
+    let message = json!({"role": "assistant", "content": answer(round)});
+    json!({"id": format!("chatcmpl-{round}"), "object": "chat.completion", "created": 1, "model": "m",
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}})
     .to_string()
 }
 
-/// The body of round `round`: a conversation of about `size` bytes whose last message is new.
+/// The body of round `round`: the last `size` bytes or so of a conversation that goes on; of a short one, what the last
+/// answer is handed on in.
 fn body(size: usize, round: usize) -> String {
-    let mut messages = vec![json!({"role": "system", "content": format!("You are the writer. {}", words(1))})];
-    for turn in 2..(size / 1024).max(2) {
-        let role = if turn % 2 == 0 { "user" } else { "assistant" };
-        messages.push(json!({"role": role, "content": words(turn)}));
+    let mut messages = vec![json!({"role": "system", "content": format!("You are the writer. {}", words(1_000_001))})];
+    let earlier = (size / 1024).saturating_sub(3) / 2;
+    if earlier > 0 {
+        messages.push(json!({"role": "user", "content": words(1_000_003)}));
     }
-    messages.push(json!({"role": "user", "content": format!("{round} go on")}));
+    for turn in round.saturating_sub(earlier)..round {
+        messages.push(json!({"role": "user", "content": words(2 * turn)}));
+        messages.push(json!({"role": "assistant", "content": answer(turn)}));
+    }
+    let last = if earlier == 0 { answer(round.saturating_sub(1)) } else { words(2 * round) };
+    messages.push(json!({"role": "user", "content": format!("{round} {last}")}));
     json!({"model": "m", "messages": messages}).to_string()
 }
 
@@ -107,23 +130,26 @@ const KINDS: [(Names, &str, &str); 3] = [
 ];
 
 /// CPU of one exchange in microseconds, without the client's.
-fn exchange(address: SocketAddr, prefix: &str, size: usize, rounds: usize) -> f64 {
-    let requests: Vec<Vec<u8>> = (0..rounds)
-        .map(|round| {
-            let body = body(size, round);
+fn exchange(address: SocketAddr, prefix: &str, bodies: &[String]) -> f64 {
+    let requests: Vec<Vec<u8>> = bodies
+        .iter()
+        .map(|body| {
             let head = format!(
                 "POST {prefix}/v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {}\r\n\r\n",
                 body.len()
             );
-            [head.into_bytes(), body.into_bytes()].concat()
+            [head.as_bytes(), body.as_bytes()].concat()
         })
         .collect();
     let mut stream = TcpStream::connect(address).expect("the proxy listens");
     stream.set_nodelay(true).expect("a socket");
     let (process, own) = (ClockId::CLOCK_PROCESS_CPUTIME_ID, ClockId::CLOCK_THREAD_CPUTIME_ID);
-    let before = micros(process) - micros(own);
+    let mut before = 0.0;
     let mut buffer = vec![0; 1 << 16];
-    for request in &requests {
+    for (round, request) in requests.iter().enumerate() {
+        if round == WARM_UP {
+            before = micros(process) - micros(own);
+        }
         stream.write_all(request).expect("sent");
         let mut seen = 0;
         let mut whole = usize::MAX;
@@ -141,18 +167,56 @@ fn exchange(address: SocketAddr, prefix: &str, size: usize, rounds: usize) -> f6
             }
         }
     }
-    #[expect(clippy::cast_precision_loss, reason = "some thousand rounds")]
-    let rounds = rounds as f64;
-    (micros(process) - micros(own) - before) / rounds
+    per_round(micros(process) - micros(own) - before)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some thousand rounds")]
+fn per_round(sum: f64) -> f64 {
+    sum / (ROUNDS - WARM_UP) as f64
 }
 
 fn rules(names: Names) -> Identity {
     Identity { lineage: (names == Names::Nothing).then(Arc::default), ..Identity::default() }
 }
 
-/// CPU of identity's part of one exchange: outline, run and name, taking in the answer. An agent that is named needs
-/// no outline; its answers are taken in all the same.
-fn identity(names: Names, size: usize, rounds: usize) -> [f64; 3] {
+/// What identity does for one exchange.
+const PARTS: [&str; 4] = ["outline", "name", "reading", "answer"];
+
+/// CPU of identity's part of one exchange: outline, run and name, reading the answer, taking it in. An agent that is
+/// named needs no outline; its answers are taken in all the same. A first pass measures all, a second one the shares.
+fn identity(names: Names, bodies: &[String], replies: &[Bytes]) -> [f64; PARTS.len()] {
+    let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
+    let before = micros(clock);
+    for (body, reply) in bodies.iter().zip(replies).skip(WARM_UP) {
+        black_box((received(body.as_bytes()), received(reply)));
+    }
+    let copying = per_round(micros(clock) - before);
+    let (whole, known) = pass(names, bodies, replies, |_| {});
+    let whole = whole - copying;
+    assert_eq!(known, if names == Names::Nothing { ROUNDS } else { 0 }, "all is one run");
+    let mut parts = [0.0; PARTS.len()];
+    pass(names, bodies, replies, |marks| {
+        parts.iter_mut().zip(marks.windows(2)).for_each(|(part, pair)| *part += (pair[1] - pair[0]).as_secs_f64());
+    });
+    let sum: f64 = parts.iter().sum();
+    // The record wants the token counts whoever speaks.
+    let before = micros(clock);
+    let again = received(&replies[WARM_UP]);
+    let counted = (WARM_UP..ROUNDS).filter_map(|_| OpenaiChat.usage(black_box(&again), false)).count();
+    assert_eq!(counted, ROUNDS - WARM_UP);
+    let usage = per_round(micros(clock) - before);
+    let mut parts = parts.map(|part| part / sum * whole);
+    parts[2] = (parts[2] - usage).max(0.0);
+    parts
+}
+
+/// A body as it comes: just written to memory.
+fn received(body: &[u8]) -> Vec<u8> {
+    body.to_vec()
+}
+
+/// One pass over all requests: its CPU without warming up. `each` gets the times between the parts.
+fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut(&[Instant; 5])) -> (f64, usize) {
     let (rules, mut speakers) = (rules(names), Speakers::default());
     let envelope = Envelope {
         path_agent: (names == Names::Agent).then_some("writer"),
@@ -161,33 +225,36 @@ fn identity(names: Names, size: usize, rounds: usize) -> [f64; 3] {
         header_run: None,
         key: None,
     };
-    let answer = reply();
-    let mut parts = [0.0; 3];
     let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
-    for round in 0..rounds {
-        let body = body(size, round);
-        let hash = u128::try_from(round).expect("small");
-        let mut marks = [micros(clock); 4];
-        let declared = rules.declared(&envelope).expect("a name");
-        let outline = declared.is_none().then(|| OpenaiChat.outline(body.as_bytes()).expect("a request"));
-        marks[1] = micros(clock);
-        let placed = rules.place(outline.as_ref(), hash, || RunId::parse("bench").expect("an id"));
-        let told = speakers.attribute(&rules, outline.as_ref(), declared, hash, false);
-        if let Some((_, _, track)) = &placed {
-            track.opened(u32::try_from(round).expect("small"), 0, &told);
+    let (mut before, mut known) = (0.0, 0);
+    for (round, (body, reply)) in bodies.iter().zip(replies).enumerate() {
+        if round == WARM_UP {
+            before = micros(clock);
         }
-        marks[2] = micros(clock);
-        let heard = OpenaiChat.read_reply(answer.as_bytes()).expect("a reply");
+        let (body, reply) = black_box((received(body.as_bytes()), received(reply)));
+        let hash = u128::try_from(round).expect("small");
+        let start = Instant::now();
+        let declared = rules.declared(&envelope).expect("a name");
+        let outline = declared.is_none().then(|| OpenaiChat.outline(&body).expect("a request"));
+        let outlined = Instant::now();
+        let placed = rules.place(outline.as_ref(), hash, || RunId::parse(&format!("run{round}")).expect("an id"));
+        let told = speakers.attribute(&rules, outline.as_ref(), declared, hash, false);
+        if let Some((run, _, track)) = &placed {
+            track.opened(u32::try_from(round).expect("small"), 0, &told);
+            known += usize::from(run.as_str() == "run0");
+        }
+        let named = Instant::now();
+        let heard = OpenaiChat.read_reply(&reply).expect("a reply");
+        let read = Instant::now();
         speakers.ended(&told, hash, Some(&heard), false);
         if let Some((_, _, track)) = &placed {
             track.ended(Some(&heard), false);
         }
-        marks[3] = micros(clock);
-        parts.iter_mut().zip(marks.windows(2)).for_each(|(part, pair)| *part += pair[1] - pair[0]);
+        if round >= WARM_UP {
+            each(&[start, outlined, named, read, Instant::now()]);
+        }
     }
-    #[expect(clippy::cast_precision_loss, reason = "some thousand rounds")]
-    let rounds = rounds as f64;
-    parts.map(|part| part / rounds)
+    (per_round(micros(clock) - before), known)
 }
 
 fn main() {
@@ -197,15 +264,17 @@ fn main() {
     let directory = tempfile::tempdir().expect("a directory");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    println!("names        size   exchange   outline    name   answer   identity/exchange   (CPU, us)");
-    for (names, prefix, called) in KINDS {
-        for size in [2 << 10, 32 << 10] {
-            let upstream: Arc<dyn Upstream> = Arc::new(Fixed(reply()));
+    println!("names        size   exchange   outline    name   reading   answer   identity/exchange   (CPU, us)");
+    let replies: Vec<Bytes> = (0..ROUNDS).map(|round| reply(round).into()).collect();
+    for size in [2 << 10, 32 << 10] {
+        let bodies: Vec<String> = (0..ROUNDS).map(|round| body(size, round)).collect();
+        for (names, prefix, called) in KINDS {
+            let upstream: Arc<dyn Upstream> = Arc::new(Scripted(replies.clone(), AtomicUsize::new(0)));
             let template = RunTemplate {
                 log_dir: directory.path().join(format!("{called} {size}")),
                 recording: Settings::default(),
                 plan: None,
-                upstream: "fixed".to_owned(),
+                upstream: "scripted".to_owned(),
             };
             let proxy = Arc::new(Proxy {
                 identity: rules(names),
@@ -219,13 +288,12 @@ fn main() {
             let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
             let address = listener.local_addr().expect("an address");
             let server = runtime.spawn(async move { serve(proxy, listener, std::future::pending()).await });
-            exchange(address, prefix, size, ROUNDS / 10);
-            let whole = exchange(address, prefix, size, ROUNDS);
+            let whole = exchange(address, prefix, &bodies);
             server.abort();
-            let [outline, name, answer] = identity(names, size, ROUNDS);
-            let share = (outline + name + answer) / whole * 100.0;
+            let [outline, name, reading, answer] = identity(names, &bodies, &replies);
+            let share = (outline + name + reading + answer) / whole * 100.0;
             println!(
-                "{called:<11} {size:5}   {whole:8.1}   {outline:7.1}   {name:5.1}   {answer:6.1}   {share:15.1} %"
+                "{called:<11} {size:5}   {whole:8.1}   {outline:7.1}   {name:5.1}   {reading:7.1}   {answer:6.1}   {share:15.1} %"
             );
         }
     }

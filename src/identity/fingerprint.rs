@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use twox_hash::XxHash3_64;
 
-use crate::surface::{Outline, Role};
+use crate::surface::{Outline, Role, Said};
 
 /// A 64-bit hash of a text: compared, never shown.
 pub type Mark = u64;
@@ -64,6 +64,20 @@ impl Looks {
         Self { key: fold(known_by), prompt, family, prompted, framed, sentences, whole: true }
     }
 
+    /// Equal for requests that look alike, whatever the run opened with: what [`Looks::of`] reads, not looked into.
+    pub(super) fn known_by(outline: &Outline<'_>) -> Mark {
+        let mark = |text: &std::borrow::Cow<'_, str>| XxHash3_64::oneshot(text.as_bytes());
+        let mut marks: Vec<Mark> = outline.prompts.iter().map(mark).collect();
+        marks.push(outline.prompts.len() as Mark);
+        marks.extend(outline.tools.iter().map(mark));
+        marks.push(mark(&outline.format));
+        if outline.prompts.iter().all(|prompt| prompt.trim().is_empty()) {
+            marks.extend(first_user(outline).map(Said::mark));
+            marks.push(mark(&outline.tool_text));
+        }
+        join(&marks)
+    }
+
     /// The same looks with at most `most` sentences: the first, the last, and one mark for all, so that long texts that
     /// differ anywhere stay different.
     pub(super) fn shortened(&self, most: usize) -> Self {
@@ -89,9 +103,7 @@ pub(super) fn frame(family: Mark, sentences: &[Mark], opening: &HashSet<Mark>) -
 pub(super) fn mark_sentences(text: &str, marks: &mut Vec<Mark>) {
     let (mut masked, mut rest) = (String::new(), None);
     for (at, sentence) in sentences(text).enumerate() {
-        masked.clear();
-        mask(sentence, &mut masked);
-        let mark = XxHash3_64::oneshot(masked.as_bytes());
+        let mark = mark_of_sentence(sentence, &mut masked);
         if at < SENTENCES_MAX {
             marks.push(mark);
         } else {
@@ -99,6 +111,18 @@ pub(super) fn mark_sentences(text: &str, marks: &mut Vec<Mark>) {
         }
     }
     marks.extend(rest);
+}
+
+/// The marks of a text's first sentences.
+pub(super) fn first_sentences(text: &str, most: usize) -> Vec<Mark> {
+    let mut masked = String::new();
+    sentences(text).take(most).map(|sentence| mark_of_sentence(sentence, &mut masked)).collect()
+}
+
+fn mark_of_sentence(sentence: &str, masked: &mut String) -> Mark {
+    masked.clear();
+    mask(sentence, masked);
+    XxHash3_64::oneshot(masked.as_bytes())
 }
 
 /// The text's sentences, as they can be shown: trimmed, none empty.
@@ -177,9 +201,14 @@ pub(super) fn fold(mark: Mark) -> u32 {
     u32::try_from((mark ^ (mark >> 32)) & 0xffff_ffff).unwrap_or_default()
 }
 
+/// The first message of role user.
+pub(super) fn first_user<'a>(outline: &'a Outline<'a>) -> Option<&'a Said<'a>> {
+    outline.said.iter().find(|said| said.role == Role::User)
+}
+
 /// What a request asks, whoever asks: equal for requests that say the same words to the same model.
 pub(super) fn asked(outline: &Outline<'_>) -> Mark {
-    let marks: Vec<Mark> = outline.said.iter().map(crate::surface::Said::mark).collect();
+    let marks: Vec<Mark> = outline.said.iter().map(Said::mark).collect();
     join(&marks)
 }
 
@@ -191,7 +220,7 @@ pub(super) fn is_fresh(outline: &Outline<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::{Message, Said};
+    use crate::surface::Message;
 
     #[test]
     fn what_changes_without_meaning_another_agent_is_masked() {

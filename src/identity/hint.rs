@@ -134,6 +134,11 @@ impl Hints {
         self.key.is_some() || !self.keys.is_empty()
     }
 
+    /// Whether names of models carry hints.
+    pub(super) fn uses_models(&self) -> bool {
+        self.model.is_some()
+    }
+
     /// What an API key names.
     pub fn from_key(&self, key: &str) -> Named {
         if let Some(entry) = self.keys.iter().find(|entry| entry.key == key) {

@@ -130,8 +130,11 @@ fn join_openings(exchanges: &[&Exchange], linked: &[bool], groups: &mut Groups) 
             continue;
         }
         let begins = exchange.source == RunSource::New;
-        let with =
-            |head: &&usize| !begins && exchanges.get(**head).is_some_and(|other| other.opening == exchange.opening);
+        let opening = |exchange: &Exchange| exchange.begun.as_ref().map(|begun| begun.mark);
+        let with = |head: &&usize| {
+            let other = exchanges.get(**head).and_then(|other| opening(other));
+            !begins && other.is_some() && other == opening(exchange)
+        };
         let near = |head: &&usize| exchanges.get(**head).is_some_and(|other| other.run == exchange.run);
         let mut candidates: Vec<usize> = heads.iter().filter(with).map(|head| groups.root(*head)).collect();
         if candidates.is_empty() {
@@ -229,7 +232,9 @@ fn names(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentNa
     let mut openings: HashMap<usize, HashSet<Mark>> = HashMap::new();
     let mut learned: Vec<(usize, AgentName)> = Vec::new();
     for (at, (exchange, group)) in exchanges.iter().zip(&runs.group).enumerate() {
-        let opening = openings.entry(*group).or_insert_with(|| exchange.user.iter().copied().collect());
+        let opening = openings
+            .entry(*group)
+            .or_insert_with(|| exchange.begun.iter().flat_map(|begun| begun.user.iter().copied()).collect());
         let looks = &exchange.looks;
         let framed = || AgentName::unnamed(fold(frame(looks.family, &looks.sentences, opening)));
         let name = if looks.framed && looks.whole { framed() } else { AgentName::unnamed(looks.key) };
@@ -249,7 +254,7 @@ fn names(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentNa
             matches!(source, Some(Source::Fingerprint | Source::Frame))
                 && (exchange.looks.prompted || exchange.looks.framed)
         });
-        templates.learn(seen.map(|((exchange, _), (_, name))| (&exchange.looks, name.clone())).collect());
+        templates.learn(seen.map(|((exchange, _), (_, name))| (&*exchange.looks, name.clone())).collect());
     }
     let mut named: Vec<AgentName> = Vec::with_capacity(exchanges.len());
     // What those are called late who were called something on arrival, run by run.

@@ -4,44 +4,47 @@
 //! Indexed when an answer is complete, so that siblings in flight never link to each other. Bounded, and forgotten with
 //! the run. What it says on arrival is provisional; [`late`](super::late) looks again when runs end.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
+
+use foldhash::HashMap;
 
 use super::{
     RunSource,
-    fingerprint::{Looks, Mark, asked, is_fresh, mark_sentences},
-    placed::{Exchange, Placed},
+    fingerprint::{Looks, Mark, asked, is_fresh},
+    origins::{Evidence, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
+    placed::{Begun, Exchange, Placed, SENTENCES_MAX},
     recent::Recent,
     speakers::{id_mark, text_mark},
-    words::{Opening, shingles},
+    words::Opening,
 };
 use crate::{
-    surface::{Outline, Reply, Role},
+    surface::{Outline, Reply},
     trajectory::{Attribution, RunId, StepIndex},
 };
 
-/// Ids, shingles and messages whose origin is remembered, over all runs.
-const MARKS_MAX: usize = 1 << 20;
 /// Runs that are remembered.
 const RUNS_MAX: usize = 1024;
 /// Exchanges that the late pass can look at, over all runs.
 pub(super) const EXCHANGES_MAX: usize = 1 << 16;
-/// Longest opening that is remembered, in bytes.
-const OPENING_MAX: usize = 4096;
 /// Runs whose opening is compared with a request, latest first.
 const OPENINGS_MAX: usize = 64;
-/// Origins that are kept of one request.
-const QUOTES_MAX: usize = 32;
 /// Different questions and bodies that are remembered of one run.
 const ASKED_MAX: usize = 4096;
 /// Failed bodies, and unanswered tool calls, that are remembered of one run.
 const WAITING_MAX: usize = 256;
-/// Sentences that are kept of one request.
-const SENTENCES_MAX: usize = 64;
+/// Looks, and beginnings of requests, that are remembered over all runs.
+const LOOKS_MAX: usize = 1024;
 
 /// What the requests of all runs without a name have shown.
 #[derive(Debug)]
 pub struct Lineage {
-    owners: Recent<Mark, Owner>,
+    origins: Origins,
+    /// What requests look like without the run's own words, and what they begin with: worked out once.
+    looks: Recent<Mark, Arc<Looks>>,
+    begun: Recent<Mark, Arc<Begun>>,
     trails: HashMap<RunId, Trail>,
     recent: VecDeque<RunId>,
     /// How often a run asks its opening question, by the looks of who asks.
@@ -51,18 +54,10 @@ pub struct Lineage {
     clock: u64,
 }
 
-/// Where a mark was served.
-#[derive(Debug, Clone, Copy)]
-struct Owner {
-    exchange: u64,
-    /// Runs that do not know of each other have said it.
-    several: bool,
-}
-
 /// A run's way so far.
 #[derive(Debug)]
 struct Trail {
-    opening: Opening,
+    begun: Option<Arc<Begun>>,
     began: u64,
     /// How often each body was sent.
     bodies: Recent<u128, u32>,
@@ -76,19 +71,13 @@ struct Trail {
     awaited: Vec<Mark>,
 }
 
-/// What a request says of its origin.
-#[derive(Debug, Default)]
-struct Evidence {
-    ids: Vec<u64>,
-    quotes: Vec<(u64, u32)>,
-    said: Vec<u64>,
-}
-
 impl Default for Lineage {
     fn default() -> Self {
         Self {
-            owners: Recent::new(MARKS_MAX),
-            trails: HashMap::new(),
+            origins: Origins::default(),
+            looks: Recent::new(LOOKS_MAX),
+            begun: Recent::new(LOOKS_MAX),
+            trails: HashMap::default(),
             recent: VecDeque::new(),
             times: Recent::new(4096),
             exchanges: VecDeque::new(),
@@ -99,34 +88,28 @@ impl Default for Lineage {
 }
 
 impl Lineage {
-    /// Places a request that names no run. `looks`: what it looks like without the run's own words; `body`: hash of its
-    /// body; `fresh`: makes the id of a new run.
-    pub fn place(
-        &mut self,
-        outline: &Outline<'_>,
-        looks: &Looks,
-        body: u128,
-        new_run: impl FnOnce() -> RunId,
-    ) -> Placed {
-        let evidence = self.evidence(outline);
-        let opening = Opening::new(&opening_text(outline), OPENING_MAX);
+    /// Places a request that names no run. `body`: hash of its body; `new_run`: makes the id of a new run.
+    pub fn place(&mut self, outline: &Outline<'_>, body: u128, new_run: impl FnOnce() -> RunId) -> Placed {
+        let (exchanges, first) = (&self.exchanges, self.first);
+        let evidence = self.origins.of(outline, self.clock, |exchange| served(exchanges, first, exchange));
+        let without_run = || Arc::new(Looks::of(outline, &HashSet::new()).shortened(SENTENCES_MAX));
+        let looks = Arc::clone(self.looks.entry(Looks::known_by(outline), without_run));
         let question = asked(outline);
-        let fresh = is_fresh(outline);
-        let found = self
-            .by_ids(&evidence)
-            .map(|run| (run, RunSource::Ids))
-            .or_else(|| self.by_failure(body).map(|run| (run, RunSource::Retry)))
-            .or_else(|| self.by_quotes(&evidence).map(|run| (run, RunSource::Quotes)))
-            .or_else(|| {
-                self.by_opening(&opening, (question, body), looks.key, fresh).map(|run| (run, RunSource::Opening))
-            })
-            .or_else(|| self.by_awaited(looks.key).map(|run| (run, RunSource::Pending)));
+        let linked = self.by_link(&evidence, body);
+        // How a request begins tells nothing that its quotes do not, now and late.
+        let asks_opening = linked.is_none() || (evidence.ids.is_empty() && evidence.quotes.is_empty());
+        let begun = asks_opening
+            .then(|| Arc::clone(self.begun.entry(Begun::known_by(outline), || Arc::new(Begun::of(outline)))));
+        let by_opening = || {
+            let opening = &begun.as_ref()?.opening;
+            let run = self.by_opening(opening, (question, body), looks.key, is_fresh(outline))?;
+            Some((run, RunSource::Opening))
+        };
+        let awaited = || self.by_awaited(looks.key).map(|run| (run, RunSource::Pending));
+        let found = linked.or_else(by_opening).or_else(awaited);
         let (run, source) = found.unwrap_or_else(|| (new_run(), RunSource::New));
-        self.enter(&run, source, &opening, looks.key, (question, body));
+        self.enter(&run, source, begun.as_ref(), looks.key, (question, body));
         let exchange = self.first + self.exchanges.len() as u64;
-        let mut user = Vec::new();
-        mark_sentences(&outline.first_user().unwrap_or_default(), &mut user);
-        user.truncate(SENTENCES_MAX);
         let mut quotes = evidence.ids;
         quotes.extend(evidence.quotes.into_iter().map(|(exchange, _)| exchange));
         quotes.truncate(QUOTES_MAX);
@@ -138,21 +121,28 @@ impl Lineage {
             source,
             asked: question,
             body,
-            opening: opening.mark(),
             attribution: None,
-            looks: looks.shortened(SENTENCES_MAX),
-            user,
+            looks,
+            begun,
             quotes,
             said: evidence.said,
             opened_at: self.clock,
             closed_at: u64::MAX,
             failed: false,
+            shared_at: 0,
         });
         if self.exchanges.len() > EXCHANGES_MAX {
             self.exchanges.pop_front();
             self.first += 1;
         }
         Placed { run, source, exchange }
+    }
+
+    /// The run that a request is linked to by what it holds.
+    fn by_link(&self, evidence: &Evidence, body: u128) -> Option<(RunId, RunSource)> {
+        let failure = || self.by_failure(body).map(|run| (run, RunSource::Retry));
+        let quotes = || self.by_quotes(evidence).map(|run| (run, RunSource::Quotes));
+        self.by_ids(evidence).map(|run| (run, RunSource::Ids)).or_else(failure).or_else(quotes)
     }
 
     /// What became of a placed request: its numbers and who makes it.
@@ -180,20 +170,17 @@ impl Lineage {
             }
         }
         let Some(reply) = reply else { return };
-        let named = reply.items.iter().chain([&reply.id]);
-        named.for_each(|id| self.own(id_mark(id), exchange, &run));
+        for id in reply.items.iter().chain([&reply.id]) {
+            self.own(id_mark(id), exchange, &run);
+        }
         for answer in &reply.answers {
             let text = answer.message.text();
             self.own(text_mark(&text), exchange, &run);
-            for mark in shingles(&text) {
-                self.own(Some(mark), exchange, &run);
-            }
+            self.own_words(&text, exchange, &run);
             for call in &answer.message.tool_calls {
                 let id = id_mark(&call.id);
                 self.own(id, exchange, &run);
-                for mark in shingles(&call.arguments) {
-                    self.own(Some(mark), exchange, &run);
-                }
+                self.own_words(&call.arguments, exchange, &run);
                 if let Some(trail) = self.trails.get_mut(&run) {
                     trail.awaited.extend(id);
                     trim(&mut trail.awaited);
@@ -211,18 +198,21 @@ impl Lineage {
         if self.trails.is_empty() {
             self.first += self.exchanges.len() as u64;
             self.exchanges.clear();
-            self.owners = Recent::new(MARKS_MAX);
+            self.origins = Origins::default();
+            self.looks = Recent::new(LOOKS_MAX);
+            self.begun = Recent::new(LOOKS_MAX);
         }
     }
 
     /// Entries held and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = MARKS_MAX + EXCHANGES_MAX + RUNS_MAX;
-        (self.owners.len() + self.exchanges.len() + self.trails.len(), most)
+        let most = MARKS_MAX + MESSAGES_MAX + EXCHANGES_MAX + RUNS_MAX + 2 * LOOKS_MAX;
+        let begun = self.looks.len() + self.begun.len();
+        (self.origins.len() + self.exchanges.len() + self.trails.len() + begun, most)
     }
 
     pub(super) fn exchange(&self, number: u64) -> Option<&Exchange> {
-        self.exchanges.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+        exchange(&self.exchanges, self.first, number)
     }
 
     fn exchange_mut(&mut self, number: u64) -> Option<&mut Exchange> {
@@ -231,42 +221,29 @@ impl Lineage {
 
     fn own(&mut self, mark: Option<Mark>, exchange: u64, run: &RunId) {
         let Some(mark) = mark else { return };
-        let owner = *self.owners.entry(mark, || Owner { exchange, several: false });
-        if owner.exchange != exchange && !owner.several && self.run_of(owner.exchange) != Some(run) {
-            *self.owners.entry(mark, || owner) = Owner { several: true, ..owner };
+        let (exchanges, first) = (&self.exchanges, self.first);
+        let other = self.origins.own(mark, exchange, |other| is_of(exchanges, first, other, run));
+        self.share(other);
+    }
+
+    fn own_words(&mut self, text: &str, exchange: u64, run: &RunId) {
+        let (exchanges, first) = (&self.exchanges, self.first);
+        let others = self.origins.own_words(text, exchange, |other| is_of(exchanges, first, other, run));
+        self.share(others);
+    }
+
+    /// Notes that another run has said what these exchanges served.
+    fn share(&mut self, exchanges: impl IntoIterator<Item = u64>) {
+        for exchange in exchanges {
+            let clock = self.clock;
+            if let Some(known) = self.exchange_mut(exchange) {
+                known.shared_at = clock;
+            }
         }
     }
 
     fn run_of(&self, exchange: u64) -> Option<&RunId> {
         self.exchange(exchange).map(|exchange| &exchange.run)
-    }
-
-    /// The origins of what a request holds: ids, latest first, and shingles of answers.
-    fn evidence(&self, outline: &Outline<'_>) -> Evidence {
-        let owner = |mark: &Mark| self.owners.get(mark).filter(|owner| !owner.several).map(|owner| owner.exchange);
-        let (mut ids, mut whole) = (Vec::new(), Vec::new());
-        let mut quotes: HashMap<u64, u32> = HashMap::new();
-        let previous = outline.continues.as_deref().and_then(id_mark);
-        whole.extend(previous.as_ref().and_then(owner));
-        let named = outline.quotes.iter().rev().chain(&outline.continues).chain(&outline.thread);
-        ids.extend(named.filter_map(|id| owner(&id_mark(id)?)));
-        for said in outline.said.iter().rev() {
-            whole.extend(said.answers_call.as_deref().and_then(id_mark).as_ref().and_then(owner));
-            let text = said.text();
-            if said.role == Role::Assistant {
-                whole.extend(text_mark(&text).as_ref().and_then(owner));
-            }
-            for origin in shingles(&text).iter().filter_map(owner) {
-                *quotes.entry(origin).or_default() += 1;
-            }
-        }
-        ids.dedup();
-        let mut quotes: Vec<(u64, u32)> = quotes.into_iter().collect();
-        // The latest answers say most about where a request belongs.
-        quotes.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));
-        whole.dedup();
-        whole.truncate(QUOTES_MAX);
-        Evidence { ids, quotes, said: whole }
     }
 
     fn by_ids(&self, evidence: &Evidence) -> Option<RunId> {
@@ -279,15 +256,12 @@ impl Lineage {
     }
 
     fn by_failure(&self, body: u128) -> Option<RunId> {
-        self.recent
-            .iter()
-            .rev()
-            .find(|run| self.trails.get(run).is_some_and(|trail| trail.failed.contains(&body)))
-            .cloned()
+        let failed = self.trails.iter().filter(|(_, trail)| trail.failed.contains(&body));
+        failed.max_by_key(|(_, trail)| trail.began).map(|(run, _)| run.clone())
     }
 
     fn by_quotes(&self, evidence: &Evidence) -> Option<RunId> {
-        let mut votes: HashMap<&RunId, u32> = HashMap::new();
+        let mut votes: HashMap<&RunId, u32> = HashMap::default();
         for (exchange, count) in &evidence.quotes {
             if let Some(run) = self.run_of(*exchange).filter(|run| self.trails.contains_key(run)) {
                 *votes.entry(run).or_default() += count;
@@ -303,8 +277,9 @@ impl Lineage {
     /// question that the run has left behind is the same task again: a new run.
     fn by_opening(&self, opening: &Opening, (question, body): (Mark, u128), looks: u32, fresh: bool) -> Option<RunId> {
         let latest = self.recent.iter().rev().take(OPENINGS_MAX);
+        let opened = |run: &RunId| self.trails.get(run)?.begun.as_ref();
         let of_task = latest.filter(|run| {
-            self.trails.get(run).is_some_and(|trail| opening.holds(&trail.opening) || trail.opening.holds(opening))
+            opened(run).is_some_and(|other| opening.holds(&other.opening) || other.opening.holds(opening))
         });
         let open = of_task.filter(|run| {
             let Some(trail) = self.trails.get(run).filter(|trail| fresh && trail.question == question) else {
@@ -334,7 +309,14 @@ impl Lineage {
     }
 
     /// Notes that a request is the run's.
-    fn enter(&mut self, run: &RunId, source: RunSource, opening: &Opening, looks: u32, (question, body): (Mark, u128)) {
+    fn enter(
+        &mut self,
+        run: &RunId,
+        source: RunSource,
+        begun: Option<&Arc<Begun>>,
+        looks: u32,
+        (question, body): (Mark, u128),
+    ) {
         if !self.trails.contains_key(run) {
             self.recent.push_back(run.clone());
             if self.recent.len() > RUNS_MAX
@@ -343,7 +325,7 @@ impl Lineage {
                 self.trails.remove(&oldest);
             }
             let trail = Trail {
-                opening: opening.clone(),
+                begun: begun.map(Arc::clone),
                 began: self.clock,
                 bodies: Recent::new(ASKED_MAX),
                 opener: looks,
@@ -378,11 +360,14 @@ fn trim<T>(waiting: &mut Vec<T>) {
     }
 }
 
-/// What a request opens with: its first user text; without one, its prompt.
-fn opening_text<'a>(outline: &'a Outline<'a>) -> std::borrow::Cow<'a, str> {
-    let user = outline.said.iter().find(|said| said.role == Role::User && said.size() > 2);
-    match user {
-        Some(said) => said.text(),
-        None => outline.prompt(),
-    }
+fn exchange(exchanges: &VecDeque<Exchange>, first: u64, number: u64) -> Option<&Exchange> {
+    exchanges.get(usize::try_from(number.checked_sub(first)?).ok()?)
+}
+
+fn is_of(exchanges: &VecDeque<Exchange>, first: u64, number: u64, run: &RunId) -> bool {
+    exchange(exchanges, first, number).is_some_and(|known| known.run == *run)
+}
+
+fn served(exchanges: &VecDeque<Exchange>, first: u64, number: u64) -> Option<Served> {
+    exchange(exchanges, first, number).map(|known| Served { at: known.closed_at, shared_at: known.shared_at })
 }

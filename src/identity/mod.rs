@@ -10,6 +10,7 @@ mod hint;
 mod instances;
 mod late;
 mod lineage;
+mod origins;
 mod placed;
 mod recent;
 mod roster;
@@ -171,8 +172,7 @@ impl Identity {
         let lineage = self.lineage.as_ref()?;
         let nothing = Outline::default();
         let outline = outline.unwrap_or(&nothing);
-        let looks = Looks::of(outline, &std::collections::HashSet::new());
-        let Placed { run, source, exchange } = locked(lineage).place(outline, &looks, body, new_run);
+        let Placed { run, source, exchange } = locked(lineage).place(outline, body, new_run);
         Some((run, source, Track { lineage: Arc::clone(lineage), exchange }))
     }
 
@@ -199,6 +199,12 @@ impl Identity {
         ];
         let found = declared.into_iter().find_map(|(agent, source, place)| Some((agent?, source, place)));
         found.map(|(agent, source, place)| declare(&agent, source, place)).transpose()
+    }
+
+    /// Whether the user declared nothing about bodies.
+    fn says_nothing(&self) -> bool {
+        let Hints { metadata_agent, user_is_agent, .. } = &self.hints;
+        metadata_agent.is_none() && !user_is_agent && !self.hints.uses_models() && self.roster.is_empty()
     }
 
     /// Whether what the user declared is about what a request repeats from call to call, so that one look is enough.

@@ -1,6 +1,9 @@
 //! A map of bounded size that forgets what it learnt first.
 
-use std::{collections::VecDeque, hash::Hash};
+use std::{
+    collections::{VecDeque, hash_map::Entry},
+    hash::Hash,
+};
 
 use foldhash::HashMap;
 
@@ -27,15 +30,19 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
 
     /// The entry, made if need be.
     pub(super) fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
-        if !self.entries.contains_key(&key) {
-            self.order.push_back(key.clone());
-            while self.order.len() > self.room.max(1) {
-                if let Some(oldest) = self.order.pop_front() {
-                    self.entries.remove(&oldest);
-                }
+        if self.order.len() >= self.room.max(1)
+            && !self.entries.contains_key(&key)
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.entries.remove(&oldest);
+        }
+        match self.entries.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                self.order.push_back(place.key().clone());
+                place.insert(make())
             }
         }
-        self.entries.entry(key).or_insert_with(make)
     }
 
     pub(super) fn len(&self) -> usize {

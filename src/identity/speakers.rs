@@ -11,7 +11,7 @@ use twox_hash::XxHash3_64;
 use super::{
     Identity,
     dialect::Told,
-    fingerprint::{Looks, Mark, asked, fold, join, mark_sentences},
+    fingerprint::{Looks, Mark, asked, fold, is_fresh, join, mark_sentences},
     instances::Instances,
     recent::Recent,
 };
@@ -32,6 +32,10 @@ const UNDER_WAY_MAX: usize = 4096;
 const ARGUMENT_MIN: usize = 8;
 /// Messages of a request that are looked at for an own earlier answer, latest first.
 const HISTORY_MAX: usize = 64;
+/// Messages of role assistant whose marks a run remembers.
+const OWN_MAX: usize = 4096;
+/// Tool calls of one message that are looked at.
+const CALLS_MAX: usize = 64;
 
 /// What one run has shown of its agents.
 #[derive(Debug)]
@@ -42,6 +46,8 @@ pub struct Speakers {
     /// What the user's own words say of a request with this prompt, these names, tools and model.
     told: Recent<Mark, Option<Attribution>>,
     served: Recent<Mark, Served>,
+    /// What messages of role assistant say, by the marks of their texts and calls.
+    own: Recent<Mark, Box<[Mark]>>,
     instances: Instances,
     /// What the requests under way ask, by the hash of their bodies.
     under_way: Recent<u128, (u32, Mark)>,
@@ -81,6 +87,7 @@ impl Default for Speakers {
             seen: Recent::new(PROMPTS_MAX),
             told: Recent::new(PROMPTS_MAX),
             served: Recent::new(SERVED_MAX),
+            own: Recent::new(OWN_MAX),
             instances: Instances::default(),
             under_way: Recent::new(UNDER_WAY_MAX),
             names: Vec::new(),
@@ -177,9 +184,9 @@ impl Speakers {
 
     /// Entries held beside one an agent, and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = 2 * PROMPTS_MAX + SERVED_MAX + UNDER_WAY_MAX + super::instances::ASKED_MAX;
+        let most = 2 * PROMPTS_MAX + SERVED_MAX + OWN_MAX + UNDER_WAY_MAX + super::instances::ASKED_MAX;
         let asked = self.instances.len() + self.under_way.len();
-        (self.seen.len() + self.told.len() + self.served.len() + asked, most)
+        (self.seen.len() + self.told.len() + self.served.len() + self.own.len() + asked, most)
     }
 
     fn serve(&mut self, mark: Option<Mark>, who: Who) {
@@ -192,6 +199,9 @@ impl Speakers {
 
     /// What the user's own words say of a request: looked for once where it is the same for each call.
     fn told(&mut self, rules: &Identity, outline: &Outline<'_>, key: u32) -> Option<Attribution> {
+        if rules.says_nothing() {
+            return None;
+        }
         if !rules.asks_only_for_what_stands() {
             return rules.told(outline, key);
         }
@@ -203,24 +213,24 @@ impl Speakers {
         self.told.entry(join(&marks), || rules.told(outline, key)).clone()
     }
 
-    /// The looks of a request, and what a dialect tells of it; both follow from prompt, names and tools alone where
-    /// there is a prompt, and are then worked out once.
+    /// The looks of a request, and what a dialect tells of it: worked out once for what both follow from.
     fn looks(&mut self, rules: &Identity, outline: &Outline<'_>) -> Arc<(Looks, Option<Told>)> {
         let opening = self.opening.get_or_insert_default();
+        let mut marks = vec![Looks::known_by(outline)];
+        marks.extend(outline.names.iter().map(|text| XxHash3_64::oneshot(text.as_bytes())));
+        let user = outline.said.iter().rev().find(|said| said.role == Role::User);
+        marks.push(Mark::from(user.is_some()));
         if outline.prompts.is_empty() {
-            return Arc::new((Looks::of(outline, opening), rules.dialects.tell(outline)));
+            // Only then a dialect looks at who asks, and whether anybody has answered yet.
+            marks.push(Mark::from(is_fresh(outline)));
+            marks.extend(user.and_then(|user| user.name.as_ref()).map(|name| XxHash3_64::oneshot(name.as_bytes())));
         }
-        let mut marks: Vec<Mark> =
-            outline.prompts.iter().map(|prompt| XxHash3_64::oneshot(prompt.as_bytes())).collect();
-        marks.extend(outline.names.iter().chain(&outline.tools).map(|text| XxHash3_64::oneshot(text.as_bytes())));
-        marks.push(XxHash3_64::oneshot(outline.format.as_bytes()));
-        marks.push(u64::from(outline.said.iter().any(|said| said.role == Role::User)));
         let work_out = || Arc::new((Looks::of(outline, opening), rules.dialects.tell(outline)));
         Arc::clone(self.seen.entry(join(&marks), work_out))
     }
 
     /// The name, by the first rule of ours that knows one.
-    fn name(&self, outline: &Outline<'_>, looks: &Looks, told: Option<&Told>) -> Attribution {
+    fn name(&mut self, outline: &Outline<'_>, looks: &Looks, told: Option<&Told>) -> Attribution {
         if outline.vectors {
             return self.embedding(outline);
         }
@@ -236,8 +246,10 @@ impl Speakers {
         if looks.prompted {
             return self.by_looks(outline, looks);
         }
-        let family = |who: Who| self.known.get(who.agent as usize).and_then(|agent| agent.bare_family);
-        if let Some((who, evidence)) = self.own_words(outline, |who| family(who) == Some(looks.family))
+        let alike = |known: &Self, who: Who| {
+            known.known.get(who.agent as usize).and_then(|agent| agent.bare_family) == Some(looks.family)
+        };
+        if let Some((who, evidence)) = self.own_words(outline, alike)
             && let Some(name) = self.names.get(who.agent as usize)
         {
             return attribution(name.clone(), Source::Continuation, evidence.to_owned(), 0.9);
@@ -306,20 +318,29 @@ impl Speakers {
     }
 
     /// Who said the latest of the request's own earlier words, among those who could have made this request.
-    fn own_words(&self, outline: &Outline<'_>, could: impl Fn(Who) -> bool) -> Option<(Who, &'static str)> {
+    fn own_words(&mut self, outline: &Outline<'_>, could: impl Fn(&Self, Who) -> bool) -> Option<(Who, &'static str)> {
         for said in outline.said.iter().rev().take(HISTORY_MAX) {
-            let (marks, evidence) = match said.role {
-                Role::Assistant => (own_marks(said), "goes on from its own answer"),
+            if said.role == Role::Assistant {
+                self.own.entry(said.mark(), || own_marks(said));
+            }
+            let found = |marks: &[Mark]| {
+                let owners = marks.iter().filter_map(|mark| match self.served.get(mark)? {
+                    Served::One(who) => Some(*who),
+                    Served::Several => None,
+                });
+                owners.into_iter().find(|who| could(self, *who))
+            };
+            let (who, evidence) = match said.role {
+                Role::Assistant => {
+                    (self.own.get(&said.mark()).and_then(|marks| found(marks)), "goes on from its own answer")
+                }
                 Role::Tool => {
-                    (said.answers_call.as_deref().and_then(id_mark).into_iter().collect(), "answers its own tool call")
+                    let call = said.answers_call.as_deref().and_then(id_mark);
+                    (found(call.as_slice()), "answers its own tool call")
                 }
                 _ => continue,
             };
-            let owners = marks.iter().filter_map(|mark| match self.served.get(mark)? {
-                Served::One(who) => Some(*who),
-                Served::Several => None,
-            });
-            if let Some(who) = owners.into_iter().find(|who| could(*who)) {
+            if let Some(who) = who {
                 return Some((who, evidence));
             }
         }
@@ -329,7 +350,7 @@ impl Speakers {
     /// Which of several equal agents it is.
     fn instance(&mut self, agent: u32, outline: &Outline<'_>, body: u128, retry: bool, told: &mut Attribution) {
         let question = asked(outline);
-        let own = self.own_words(outline, |who| who.agent == agent).map(|(who, _)| who.instance);
+        let own = self.own_words(outline, |_, who| who.agent == agent).map(|(who, _)| who.instance);
         let instance = self.instances.ask(agent, question, own, retry);
         self.under_way.entry(body, || (agent, question));
         told.instance = instance.number;
@@ -342,12 +363,12 @@ impl Speakers {
 }
 
 /// The marks of what a message of role assistant says: its text, its tool calls' ids.
-fn own_marks(said: &Said<'_>) -> Vec<Mark> {
+fn own_marks(said: &Said<'_>) -> Box<[Mark]> {
     let mut marks: Vec<Mark> = text_mark(&said.text()).into_iter().collect();
     if said.has_calls() {
-        marks.extend(said.calls().iter().filter_map(|call| id_mark(&call.id)));
+        marks.extend(said.calls().iter().take(CALLS_MAX).filter_map(|call| id_mark(&call.id)));
     }
-    marks
+    marks.into()
 }
 
 /// The texts among a tool call's arguments: what a tool may be asked next, for example to be found by.

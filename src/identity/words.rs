@@ -1,5 +1,7 @@
 //! Words of a text as lineage compares them: letters and digits only, so that quoting, escapes and layout do not matter.
 
+use std::sync::OnceLock;
+
 use memchr::memmem::Finder;
 use twox_hash::XxHash3_64;
 
@@ -9,28 +11,110 @@ use super::fingerprint::Mark;
 const SHINGLE: usize = 5;
 /// Shingles taken of one text; the rest of a longer one adds nothing that decides.
 pub(super) const SHINGLES_MAX: usize = 8192;
+/// Shingles of a text that stands for itself whole; of a longer one some are [`chosen`].
+pub(super) const ALL_MAX: usize = 32;
+/// Of so many shingles in a row, one at least is chosen: who quotes 12 words of a long text is found.
+pub(super) const WINDOW: usize = 8;
 
 /// A text's words. A line break written as an escape (a quote inside JSON) parts words too.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter_map(move |word| {
-        let at = word.as_ptr().addr() - text.as_ptr().addr();
-        let escaped = at.checked_sub(1).and_then(|before| text.as_bytes().get(before)) == Some(&b'\\');
-        let word = if escaped { word.strip_prefix(['n', 't', 'r']).unwrap_or(word) } else { word };
-        (!word.is_empty()).then_some(word)
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let rest = text.get(at..)?;
+            at += rest.bytes().position(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())?;
+            let rest = text.get(at..)?;
+            let length = word_length(rest);
+            if length == 0 {
+                // A sign beyond ASCII.
+                at += rest.chars().next().map_or(1, char::len_utf8);
+                continue;
+            }
+            let escaped = at.checked_sub(1).and_then(|before| text.as_bytes().get(before)) == Some(&b'\\');
+            at += length;
+            let word = rest.get(..length)?;
+            let word = if escaped { word.strip_prefix(['n', 't', 'r']).unwrap_or(word) } else { word };
+            if !word.is_empty() {
+                return Some(word);
+            }
+        }
     })
+}
+
+/// Bytes of the word that a text begins with. Most words are ASCII, and ends are looked for in eight bytes at once.
+fn word_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let others = not_alphanumeric(u64::from_le_bytes(*eight));
+        if others != 0 {
+            at += (others.trailing_zeros() / 8) as usize;
+            break;
+        }
+        at += 8;
+    }
+    at += bytes.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    if bytes.get(at).is_none_or(u8::is_ascii) {
+        return at;
+    }
+    text.char_indices().find(|(_, sign)| !sign.is_alphanumeric()).map_or(text.len(), |(end, _)| end)
+}
+
+/// The high bit of each of eight bytes that is no ASCII letter or digit.
+fn not_alphanumeric(bytes: u64) -> u64 {
+    const EACH: u64 = u64::MAX / 255;
+    const HIGH: u64 = EACH * 0x80;
+    let plain = bytes & !HIGH;
+    // Of a byte below 128, adding 128 - n sets the high bit from n on.
+    let from = |bytes: u64, first: u8| bytes + EACH * (0x80 - u64::from(first));
+    let lower = plain | (EACH * 0x20);
+    let letters = from(lower, b'a') & !from(lower, b'z' + 1);
+    let digits = from(plain, b'0') & !from(plain, b'9' + 1);
+    (!(letters | digits) | bytes) & HIGH
 }
 
 /// Marks of each five words in a row, in order; none for a shorter text.
 pub(super) fn shingles(text: &str) -> Vec<Mark> {
-    let marks: Vec<Mark> =
-        words(text).take(SHINGLES_MAX + SHINGLE).map(|word| XxHash3_64::oneshot(word.as_bytes())).collect();
-    let of = |window: &[Mark]| window.iter().fold(0_u64, |sum, mark| sum.rotate_left(13).wrapping_add(*mark));
-    marks.windows(SHINGLE).map(of).collect()
+    let mut marks = Vec::with_capacity((text.len() / 8).min(SHINGLES_MAX));
+    let mut last = [0_u64; SHINGLE];
+    for (at, word) in words(text).take(SHINGLES_MAX + SHINGLE).enumerate() {
+        last.rotate_left(1);
+        last[SHINGLE - 1] = XxHash3_64::oneshot(word.as_bytes());
+        if at + 1 >= SHINGLE {
+            marks.push(last.iter().fold(0_u64, |sum, mark| sum.rotate_left(13).wrapping_add(*mark)));
+        }
+    }
+    marks
+}
+
+/// Places of the shingles that a served text is known by, in order: all of a short text, of a longer one the least of
+/// each [`WINDOW`] in a row. What two texts share is so chosen alike in both (winnowing: Schleimer, Wilkerson and Aiken,
+/// 2003).
+pub(super) fn chosen(marks: &[Mark]) -> Vec<usize> {
+    if marks.len() <= ALL_MAX {
+        return (0..marks.len()).collect();
+    }
+    let mut chosen: Vec<usize> = Vec::with_capacity(marks.len() / 4);
+    let mut least = 0;
+    for (start, window) in marks.windows(WINDOW).enumerate() {
+        let end = start + WINDOW - 1;
+        let (Some(last), known) = (window.last(), marks.get(least).filter(|_| start > 0 && least >= start)) else {
+            break;
+        };
+        least = match known {
+            Some(known) if last >= known => continue,
+            Some(_) => end,
+            None => window.iter().enumerate().rev().min_by_key(|(_, mark)| **mark).map_or(end, |(at, _)| start + at),
+        };
+        chosen.push(least);
+    }
+    chosen
 }
 
 /// The words with single blanks between and around them, at most about `longest` bytes.
 fn plain(text: &str, longest: usize) -> String {
-    let mut plain = String::from(" ");
+    let mut plain = String::with_capacity(text.len().min(longest) + 2);
+    plain.push(' ');
     for word in words(text) {
         if plain.len() + word.len() > longest {
             break;
@@ -46,10 +130,28 @@ const WORDS_MIN: usize = 3;
 /// Shortest text that is held by another sign for sign, in bytes: what is mostly signs has few words.
 const SIGNS_MIN: usize = 12;
 
+/// What is looked for in other texts; made ready when it first is, because most never are.
+#[derive(Debug, Clone)]
+struct Part {
+    bytes: Box<[u8]>,
+    finder: OnceLock<Finder<'static>>,
+}
+
+impl Part {
+    fn new(text: &str) -> Self {
+        Self { bytes: text.as_bytes().into(), finder: OnceLock::new() }
+    }
+
+    fn stands_in(&self, text: &Self) -> bool {
+        let finder = || self.finder.get_or_init(|| Finder::new(&self.bytes).into_owned());
+        self.bytes.len() <= text.bytes.len() && finder().find(&text.bytes).is_some()
+    }
+}
+
 /// A text's plain words, ready to be looked for: one request is compared with many texts.
 #[derive(Debug, Clone)]
 pub(super) struct Words {
-    finder: Finder<'static>,
+    plain: Part,
     enough: bool,
 }
 
@@ -57,8 +159,8 @@ impl Words {
     /// About `longest` bytes of a text's words.
     pub(super) fn new(text: &str, longest: usize) -> Self {
         let words = plain(text, longest);
-        let enough = words.trim().split(' ').count() >= WORDS_MIN;
-        Self { finder: Finder::new(&words).into_owned(), enough }
+        let enough = words.trim().split(' ').take(WORDS_MIN).count() == WORDS_MIN;
+        Self { plain: Part::new(&words), enough }
     }
 
     /// Whether they are enough to be looked for in other texts.
@@ -68,8 +170,8 @@ impl Words {
 
     /// Whether the other ones hold them all, in a row.
     pub(super) fn are_in(&self, other: &Self) -> bool {
-        let (own, other) = (self.finder.needle(), other.finder.needle());
-        if self.enough { stands_in(&self.finder, other) } else { own.len() > 1 && own == other }
+        let (own, other) = (&self.plain, &other.plain);
+        if self.enough { own.stands_in(other) } else { own.bytes.len() > 1 && own.bytes == other.bytes }
     }
 }
 
@@ -77,7 +179,7 @@ impl Words {
 #[derive(Debug, Clone)]
 pub(super) struct Opening {
     words: Words,
-    text: Finder<'static>,
+    text: Part,
 }
 
 impl Opening {
@@ -86,23 +188,19 @@ impl Opening {
         let trimmed = text.trim();
         let end = (0..=trimmed.len().min(longest)).rev().find(|end| trimmed.is_char_boundary(*end)).unwrap_or_default();
         let signs = trimmed.get(..end).unwrap_or_default();
-        Self { words: Words::new(text, longest), text: Finder::new(signs).into_owned() }
+        Self { words: Words::new(text, longest), text: Part::new(signs) }
     }
 
     /// Whether it holds the other one whole.
     pub(super) fn holds(&self, other: &Self) -> bool {
-        let by_sign = || other.text.needle().len() >= SIGNS_MIN && stands_in(&other.text, self.text.needle());
+        let by_sign = || other.text.bytes.len() >= SIGNS_MIN && other.text.stands_in(&self.text);
         other.words.are_in(&self.words) || by_sign()
     }
 
     /// Equal for texts of the same words.
     pub(super) fn mark(&self) -> Mark {
-        XxHash3_64::oneshot(self.words.finder.needle())
+        XxHash3_64::oneshot(&self.words.plain.bytes)
     }
-}
-
-fn stands_in(part: &Finder<'_>, text: &[u8]) -> bool {
-    part.needle().len() <= text.len() && part.find(text).is_some()
 }
 
 #[cfg(test)]
@@ -121,6 +219,34 @@ mod tests {
             assert_eq!(shingles(text).iter().any(|mark| said.contains(mark)), quotes, "{text}");
         }
         assert!(shingles("APPROVE it now please").is_empty());
+    }
+
+    #[test]
+    fn a_long_quote_of_a_long_text_is_found_by_what_was_chosen() {
+        let text =
+            |from: usize, to: usize| (from..to).map(|at| format!("w{} ", at * 7919 % 10_007)).collect::<String>();
+        let said = shingles(&text(0, 2000));
+        let places = chosen(&said);
+        assert!(places.len() < said.len() / 4 && places.is_sorted(), "{} of {}", places.len(), said.len());
+        let kept: std::collections::HashSet<Mark> = places.iter().map(|at| said[*at]).collect();
+        assert_eq!(kept.len(), places.len(), "none twice");
+        for from in 0..2000 - SHINGLE - WINDOW {
+            let quote = shingles(&text(from, from + SHINGLE + WINDOW - 1));
+            assert!(quote.iter().any(|mark| kept.contains(mark)), "the words from {from}");
+        }
+        assert_eq!(chosen(&said[..ALL_MAX]).len(), ALL_MAX, "a short text is known by all");
+        assert!(chosen(&[]).is_empty());
+        assert_eq!(chosen(&[7; 40]), [7, 15, 23, 31, 39], "one of equal ones");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn words_are_what_letters_and_digits_make(text in "[ -~é世\n«]{0,60}") {
+            let plain = text.replace('\\', " ");
+            let expected: Vec<&str> = plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+            proptest::prop_assert_eq!(words(&plain).collect::<Vec<_>>(), expected);
+            proptest::prop_assert!(words(&text).all(|word| word.chars().all(char::is_alphanumeric)));
+        }
     }
 
     #[test]

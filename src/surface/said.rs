@@ -2,14 +2,14 @@
 //!
 //! A growing conversation is mostly known already; reading all of it for each call would cost more than passing it on.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::OnceCell};
 
 use twox_hash::XxHash3_64;
 
 use super::{Message, Part, Role, ToolCall, fields, openai_chat, scan, splice::Node};
 
 /// One message of a request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Said<'a> {
     /// Who speaks.
     pub role: Role,
@@ -18,6 +18,17 @@ pub struct Said<'a> {
     /// The id of the tool call that the message answers.
     pub answers_call: Option<Cow<'a, str>>,
     content: Content<'a>,
+    /// Several rules compare messages by it: worked out once.
+    mark: OnceCell<u64>,
+}
+
+impl PartialEq for Said<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.role == other.role
+            && self.name == other.name
+            && self.answers_call == other.answers_call
+            && self.content == other.content
+    }
 }
 
 /// What a message holds: as it was written, or as it was read.
@@ -42,7 +53,7 @@ impl<'a> Said<'a> {
         text: Option<&'a [u8]>,
         calls: Option<&'a [u8]>,
     ) -> Self {
-        Self { role, name, answers_call, content: Content::Raw { text, calls } }
+        Self { role, name, answers_call, content: Content::Raw { text, calls }, mark: OnceCell::new() }
     }
 
     /// The text, parts joined by line breaks.
@@ -73,16 +84,21 @@ impl<'a> Said<'a> {
 
     /// A 64-bit hash of role, name and content as they were written: equal for a message that comes again.
     pub fn mark(&self) -> u64 {
-        let add = |mark, part: &[u8]| XxHash3_64::oneshot_with_seed(mark, part);
-        let named = add(self.role as u64, self.name.as_deref().unwrap_or_default().as_bytes());
-        let mark = add(named, self.answers_call.as_deref().unwrap_or_default().as_bytes());
-        match &self.content {
-            Content::Raw { text, calls } => [text, calls].into_iter().flatten().fold(mark, |mark, raw| add(mark, raw)),
-            Content::Read { text, calls } => {
-                let parts = calls.iter().flat_map(|call| [&call.id, &call.name, &call.arguments]);
-                parts.fold(add(mark, text.as_bytes()), |mark, part| add(mark, part.as_bytes()))
+        *self.mark.get_or_init(|| {
+            let add = |mark, part: &[u8]| XxHash3_64::oneshot_with_seed(mark, part);
+            let kind = (self.role as u64) << 2;
+            let mark = self.name.as_deref().map_or(kind, |name| add(kind | 1, name.as_bytes()));
+            let mark = self.answers_call.as_deref().map_or(mark, |id| add(mark ^ 2, id.as_bytes()));
+            match &self.content {
+                Content::Raw { text, calls } => {
+                    [text, calls].into_iter().flatten().fold(mark, |mark, raw| add(mark, raw))
+                }
+                Content::Read { text, calls } => {
+                    let parts = calls.iter().flat_map(|call| [&call.id, &call.name, &call.arguments]);
+                    parts.fold(add(mark, text.as_bytes()), |mark, part| add(mark, part.as_bytes()))
+                }
             }
-        }
+        })
     }
 }
 
@@ -113,6 +129,7 @@ impl From<&Message> for Said<'static> {
             name: message.name.clone().map(Cow::Owned),
             answers_call: message.answers_call.clone().map(Cow::Owned),
             content: Content::Read { text: message.text(), calls: message.tool_calls.clone() },
+            mark: OnceCell::new(),
         }
     }
 }

@@ -1,0 +1,210 @@
+//! Where words come from: what was served, by the exchange that served it, and what requests were seen to quote of it.
+//!
+//! A conversation grows: all but the last of its messages are known from an earlier call. What a message quotes is
+//! looked up when it comes first and remembered; what is served later cannot be quoted in it.
+
+use super::{
+    fingerprint::Mark,
+    recent::Recent,
+    speakers::{id_mark, text_mark},
+    words::{ALL_MAX, WINDOW, chosen, shingles},
+};
+use crate::surface::{Outline, Role, Said};
+
+/// Ids, texts and shingles whose origin is remembered, over all runs.
+pub(super) const MARKS_MAX: usize = 1 << 18;
+/// Messages of requests that are remembered, over all runs.
+pub(super) const MESSAGES_MAX: usize = 1 << 14;
+/// Origins that are kept of one request, and of one message.
+pub(super) const QUOTES_MAX: usize = 32;
+
+/// What was served, and who quotes it.
+#[derive(Debug)]
+pub(super) struct Origins {
+    owners: Recent<Mark, Owner>,
+    messages: Recent<Mark, Heard>,
+}
+
+/// Where a mark was served: the exchange's number, and a bit for marks that runs which do not know of each other have
+/// served. One word, because there are many.
+#[derive(Debug, Clone, Copy)]
+struct Owner(u64);
+
+impl Owner {
+    fn new(exchange: u64, several: bool) -> Self {
+        Self(exchange << 1 | u64::from(several))
+    }
+
+    fn exchange(self) -> u64 {
+        self.0 >> 1
+    }
+
+    fn several(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// A message as it was looked at.
+#[derive(Debug)]
+struct Heard {
+    /// When it came first, and when it was last looked at.
+    since: u64,
+    at: u64,
+    /// Of words that a model said: all of them.
+    text: Option<Mark>,
+    /// Exchanges whose answers it quotes, and in how many shingles.
+    quotes: Box<[(u64, u32)]>,
+}
+
+/// What is known of an exchange that served something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Served {
+    /// When its answer was complete.
+    pub(super) at: u64,
+    /// When another run was last seen to say the same.
+    pub(super) shared_at: u64,
+}
+
+/// What a request says of its origin.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    /// Exchanges whose ids it holds, latest first.
+    pub(super) ids: Vec<u64>,
+    /// Exchanges whose answers it quotes, latest first, and in how many shingles.
+    pub(super) quotes: Vec<(u64, u32)>,
+    /// Exchanges whose whole answers stand in it as said by an assistant, or whose tool calls it answers; latest first.
+    pub(super) said: Vec<u64>,
+}
+
+impl Default for Origins {
+    fn default() -> Self {
+        Self { owners: Recent::new(MARKS_MAX), messages: Recent::new(MESSAGES_MAX) }
+    }
+}
+
+impl Origins {
+    /// Entries held.
+    pub(super) fn len(&self) -> usize {
+        self.owners.len() + self.messages.len()
+    }
+
+    /// Takes in a mark that an exchange served: an id, a whole text. `same_run`: whether another exchange is of the same
+    /// run. Gives the exchange of another run that has served it before.
+    pub(super) fn own(&mut self, mark: Mark, exchange: u64, same_run: impl Fn(u64) -> bool) -> Option<u64> {
+        let owner = self.owners.entry(mark, || Owner::new(exchange, false));
+        let other = owner.exchange();
+        if other == exchange || owner.several() || same_run(other) {
+            return None;
+        }
+        *owner = Owner::new(other, true);
+        Some(other)
+    }
+
+    /// Takes in the words of a text that an exchange served. Gives the exchanges of other runs that have said the same.
+    pub(super) fn own_words(&mut self, text: &str, exchange: u64, same_run: impl Fn(u64) -> bool) -> Vec<u64> {
+        let marks = shingles(text);
+        let long = marks.len() > ALL_MAX;
+        let mut others = Vec::new();
+        if !long {
+            others.extend(marks.iter().filter_map(|mark| self.own(*mark, exchange, &same_run)));
+            others.dedup();
+            return others;
+        }
+        // Of words that two long texts share, different shingles may be chosen near the ends: all are looked at.
+        let mut shared = Vec::new();
+        for (at, mark) in marks.iter().enumerate() {
+            let Some(owner) = self.owners.get_mut(mark).filter(|owner| owner.several() || !same_run(owner.exchange()))
+            else {
+                continue;
+            };
+            shared.push(at);
+            if !owner.several() {
+                others.push(owner.exchange());
+                *owner = Owner::new(owner.exchange(), true);
+            }
+        }
+        others.dedup();
+        let mut shared = shared.into_iter().peekable();
+        for at in chosen(&marks) {
+            while shared.next_if(|shared| shared + WINDOW <= at).is_some() {}
+            let several = shared.peek().is_some_and(|shared| *shared < at + WINDOW);
+            if let Some(mark) = marks.get(at) {
+                self.owners.entry(*mark, || Owner::new(exchange, several));
+            }
+        }
+        others
+    }
+
+    /// The origins of what a request holds. `now`: its time; `served`: what is known of an exchange, if it is remembered.
+    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, served: impl Fn(u64) -> Option<Served>) -> Evidence {
+        let mut evidence = Evidence::default();
+        let previous = outline.continues.as_deref().and_then(id_mark);
+        evidence.said.extend(previous.and_then(|mark| self.owner(mark)));
+        let named = outline.quotes.iter().rev().chain(&outline.continues).chain(&outline.thread);
+        evidence.ids.extend(named.filter_map(|id| self.owner(id_mark(id)?)));
+        evidence.ids.dedup();
+        for said in outline.said.iter().rev() {
+            let answers = said.answers_call.as_deref().and_then(id_mark);
+            evidence.said.extend(answers.and_then(|mark| self.owner(mark)));
+            let (text, quotes) = self.hear(said, now, &served);
+            evidence.quotes.extend_from_slice(quotes);
+            evidence.said.extend(text.and_then(|mark| self.owner(mark)));
+        }
+        // The latest answers say most about where a request belongs.
+        evidence.quotes.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));
+        evidence.quotes.dedup_by(|again, first| again.0 == first.0 && add(&mut first.1, again.1));
+        evidence.said.dedup();
+        evidence.said.truncate(QUOTES_MAX);
+        evidence
+    }
+
+    fn owner(&self, mark: Mark) -> Option<u64> {
+        self.owners.get(&mark).filter(|owner| !owner.several()).map(|owner| owner.exchange())
+    }
+
+    /// What a message quotes, from memory where that still holds.
+    fn hear(
+        &mut self,
+        said: &Said<'_>,
+        now: u64,
+        served: impl Fn(u64) -> Option<Served>,
+    ) -> (Option<Mark>, &[(u64, u32)]) {
+        let key = said.mark();
+        let known = self.messages.get(&key);
+        let since = known.map_or(now, |known| known.since);
+        let holds = |known: &Heard| {
+            known.quotes.iter().all(|(quoted, _)| served(*quoted).is_none_or(|served| served.shared_at <= known.at))
+        };
+        if !known.is_some_and(holds) {
+            let heard = self.look(said, since, now, served);
+            *self.messages.entry(key, || Heard { since, at: now, text: None, quotes: Box::default() }) = heard;
+        }
+        self.messages.get(&key).map_or((None, &[]), |known| (known.text, &known.quotes))
+    }
+
+    fn look(&self, said: &Said<'_>, since: u64, now: u64, served: impl Fn(u64) -> Option<Served>) -> Heard {
+        let text = said.text();
+        let mut quotes: Vec<(u64, u32)> = Vec::new();
+        if self.owners.len() > 0 {
+            let origins = shingles(&text).into_iter().filter_map(|mark| self.owner(mark));
+            for origin in origins {
+                match quotes.iter_mut().rev().find(|(known, _)| *known == origin) {
+                    Some((_, count)) => *count += 1,
+                    // What was served after the message was said is no origin of it.
+                    None if served(origin).is_some_and(|served| served.at <= since) => quotes.push((origin, 1)),
+                    None => {}
+                }
+            }
+        }
+        // The latest ones, where there are too many.
+        quotes.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));
+        quotes.truncate(QUOTES_MAX);
+        let text = if said.role == Role::Assistant { text_mark(&text) } else { None };
+        Heard { since, at: now, text, quotes: quotes.into() }
+    }
+}
+
+fn add(sum: &mut u32, count: u32) -> bool {
+    *sum = sum.saturating_add(count);
+    true
+}
