@@ -212,6 +212,7 @@ impl Bench {
             answer,
             label,
             no_label,
+            unmade: recording.manipulator_failures.iter().map(|f| (f.operator.clone(), f.why.clone())).collect(),
             steps: run.steps(),
             upstream_failed: recording.trajectory.steps.iter().any(ended_by_upstream),
             faults: faults(&recording),

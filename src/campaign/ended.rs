@@ -1,5 +1,7 @@
 //! What came of a cell: the file that says that it is finished, and all that reports and labels are made of.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::cost::Cost;
@@ -36,6 +38,9 @@ pub struct Ended {
     /// Why there is no label; of a run with a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_label: Option<NoLabel>,
+    /// Edits that could not be made: the manipulator and why, each once.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unmade: BTreeSet<(String, String)>,
     /// Model calls.
     pub steps: u32,
     /// Whether the upstream's own failure ended a step.
@@ -258,6 +263,7 @@ mod tests {
             answer: String::new(),
             label: label.is_ok().then_some(delivered),
             no_label: label.err(),
+            unmade: BTreeSet::new(),
             steps: 1,
             upstream_failed: false,
             faults: false,

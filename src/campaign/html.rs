@@ -54,6 +54,7 @@ fn write(page: &mut String, report: &Report) -> fmt::Result {
         })
         .collect();
     page.push_str(&bars(&modes));
+    unmade(page, report)?;
     cost(page, report)?;
     tasks(page, report)?;
     cells(page, report)?;
@@ -122,6 +123,19 @@ fn strata(page: &mut String, report: &Report) -> fmt::Result {
         row(page, &words, &[&numbers[..], &[share]].concat());
     }
     page.push_str("</table></details>");
+    Ok(())
+}
+
+fn unmade(page: &mut String, report: &Report) -> fmt::Result {
+    if report.unmade.is_empty() {
+        return Ok(());
+    }
+    heading(page, "Edits that could not be made", "Their steps passed untouched, and their runs have no label.")?;
+    head(page, &["manipulator", "why", "#runs"]);
+    for one in report.unmade.iter().take(LISTED) {
+        row(page, &[&one.manipulator, &one.why], &[one.runs.to_string()]);
+    }
+    page.push_str("</table>");
     Ok(())
 }
 

@@ -49,9 +49,21 @@ fn write(page: &mut String, report: &Report) -> std::fmt::Result {
     for mode in &report.modes {
         writeln!(page, "| {} | {} | {} | {} |", mode.mode, mode.name, mode.funnel.attempts, mode.funnel.verified)?;
     }
+    unmade(page, report)?;
     cost(page, report)?;
     tasks(page, report)?;
     cells(page, report)
+}
+
+fn unmade(page: &mut String, report: &Report) -> std::fmt::Result {
+    if report.unmade.is_empty() {
+        return Ok(());
+    }
+    writeln!(page, "\n## Edits that could not be made\n\n| manipulator | why | runs |\n|---|---|--:|")?;
+    for row in report.unmade.iter().take(LISTED) {
+        writeln!(page, "| {} | {} | {} |", row.manipulator, cell(&row.why), row.runs)?;
+    }
+    Ok(())
 }
 
 /// The simulator is always named as one.

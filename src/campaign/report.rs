@@ -38,6 +38,8 @@ pub struct Report {
     pub strata: Vec<Stratum>,
     /// Yield per failure mode, all 14, hit or not.
     pub modes: Vec<ModeBalance>,
+    /// Why edits could not be made, the most frequent reason first.
+    pub unmade: Vec<Unmade>,
     /// What it cost.
     pub cost: Costs,
     /// The injected runs.
@@ -152,6 +154,17 @@ pub struct Expense {
     pub money: f64,
 }
 
+/// A reason for which an edit could not be made.
+#[derive(Debug, Serialize)]
+pub struct Unmade {
+    /// What was to edit.
+    pub manipulator: String,
+    /// Why it did not.
+    pub why: String,
+    /// Injected runs in which it was so.
+    pub runs: usize,
+}
+
 /// An injected run.
 #[derive(Debug, Serialize)]
 pub struct CellRow {
@@ -177,7 +190,7 @@ pub struct CellRow {
     pub controls: Option<Tally>,
     /// Of a plan with several injections: whether the failure needs each.
     pub needed: BTreeMap<u32, bool>,
-    /// Why nothing was run, or where the run left its prefix.
+    /// Why nothing was run, where the run left its prefix, or why an edit could not be made.
     pub why: Option<String>,
 }
 
@@ -221,6 +234,7 @@ impl Report {
             classes,
             strata: strata(concluded),
             modes: FailureMode::ALL.iter().map(|mode| balance(*mode, concluded)).collect(),
+            unmade: unmade(concluded),
             cost: costs(concluded),
             cells: concluded.attempts.iter().map(|attempt| cell(attempt, campaign)).collect(),
             tasks: concluded.tasks.iter().filter(odd).map(task).collect(),
@@ -331,8 +345,30 @@ fn cell(attempt: &Attempt, campaign: &Campaign) -> CellRow {
         evidence: ended.map(|ended| ended.outcome.evidence.clone()).unwrap_or_default(),
         controls: attempt.controls.map(|(passed, of)| Tally { passed, of }),
         needed: attempt.needed.clone(),
-        why: attempt.why.clone().or_else(|| ended?.diverged.clone()),
+        why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade_of(ended?)),
     }
+}
+
+/// Why edits of a run could not be made, in words.
+fn unmade_of(ended: &Ended) -> Option<String> {
+    let words: Vec<_> = ended.unmade.iter().map(|(operator, why)| format!("{operator}: {why}")).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// Why edits could not be made, most frequent first.
+fn unmade(concluded: &Concluded) -> Vec<Unmade> {
+    let mut runs: BTreeMap<&(String, String), usize> = BTreeMap::new();
+    for edit in concluded.attempts.iter().filter_map(|attempt| attempt.ended.as_ref()).flat_map(|ended| &ended.unmade) {
+        *runs.entry(edit).or_default() += 1;
+    }
+    let row = |((manipulator, why), runs): (&(String, String), usize)| Unmade {
+        manipulator: manipulator.clone(),
+        why: why.clone(),
+        runs,
+    };
+    let mut rows: Vec<_> = runs.into_iter().map(row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.runs));
+    rows
 }
 
 fn task(state: &TaskState) -> TaskRow {

@@ -17,6 +17,9 @@ use crate::{
 /// How sure an agent's name must be for it to be hit.
 const CONFIDENCE: f32 = 0.5;
 
+/// Manipulators whose `from` names another agent.
+const QUOTING: [&str; 3] = ["withhold_message", "repeat_step", "echo_peer"];
+
 /// An agent of the reference run that may be hit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Candidate {
@@ -106,7 +109,7 @@ fn aim(sample: &Sample, seed: u64, place: usize, candidates: &[Candidate], calle
         else {
             return Err("nothing is left to draw".to_owned());
         };
-        injections.push(injection(planting, agent, position, draw_of(seed, place, target)));
+        injections.push(injection(planting, agent, position, draw_of(seed, place, target), called));
         names.push(&planting.name);
     }
     let name = names.join("+");
@@ -116,7 +119,7 @@ fn aim(sample: &Sample, seed: u64, place: usize, candidates: &[Candidate], calle
 }
 
 /// An injection of a template, aimed.
-fn injection(planting: &Planting, agent: &Candidate, position: Position, draw: u64) -> toml::Table {
+fn injection(planting: &Planting, agent: &Candidate, position: Position, draw: u64, called: &[Called]) -> toml::Table {
     let mut when = toml::Table::new();
     let chosen = match position {
         Position::Every => None,
@@ -136,7 +139,25 @@ fn injection(planting: &Planting, agent: &Candidate, position: Position, draw: u
     injection.insert("agent".to_owned(), agent.name.clone().into());
     injection.insert("when".to_owned(), when.into());
     injection.extend(planting.injection.clone());
+    // An edit of every call must find its source at the first.
+    if let Some((_, step)) = chosen.or(agent.calls.first()) {
+        aim_source(&mut injection, &agent.name, *step, called);
+    }
     injection
+}
+
+/// Where a template's edit takes words from an agent that the reference does not have (a `planner`, say), it takes them
+/// from who spoke last before the call that is hit.
+fn aim_source(injection: &mut toml::Table, agent: &str, step: u32, called: &[Called]) {
+    let earlier = called.iter().filter(|call| call.step < step && call.agent != agent && !call.agent.contains('/'));
+    let Some(latest) = earlier.max_by_key(|call| call.step) else { return };
+    let manipulator = injection.get_mut("manipulator").and_then(toml::Value::as_table_mut);
+    for (_, edit) in manipulator.into_iter().flatten().filter(|(name, _)| QUOTING.contains(&name.as_str())) {
+        let Some(toml::Value::String(source)) = edit.get_mut("from") else { continue };
+        if called.iter().all(|call| call.agent != *source) {
+            source.clone_from(&latest.agent);
+        }
+    }
 }
 
 /// A plan as its own text, so that what is recorded can be read and applied again.

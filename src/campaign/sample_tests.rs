@@ -54,6 +54,8 @@ impl Files for Plans {
             "t" => "{\"id\":\"a\",\"question\":\"q\"}".to_owned(),
             "end" => plan("FM-3.1", "manipulator.end_early = {}"),
             "num" => plan("FM-2.6", "manipulator.corrupt_number = {}"),
+            "quote" => plan("FM-1.3", "manipulator.repeat_step.from = \"writer\""),
+            "swap" => plan("FM-1.2", "manipulator.swap_role = { from = \"user\", to = \"system\" }"),
             "add" => plan("FM-1.2", "manipulator.append_instruction.text = \"go\""),
             _ => plan("FM-3.3", "manipulator.negate_verdict = {}"),
         })
@@ -132,4 +134,31 @@ fn nobody_to_hit_is_said() {
     let sample = sample("agents = [\"writer\"]\n");
     let said = draw(&sample, 3, 0, &reference());
     assert!(said[0].as_ref().is_err_and(|why| why.contains("no agent")));
+}
+
+#[test]
+fn words_are_taken_from_who_spoke_last_before_the_hit() {
+    let sample = sample("").templates;
+    let from = |plan: &str, agent: &str, position| {
+        let text = Plans.read(plan).expect("a plan");
+        let table: toml::Table = toml::from_str(&text).expect("TOML");
+        let mut planting = sample[0].clone();
+        planting.injection = table["injection"][0].as_table().expect("a table").clone();
+        planting.injection.retain(|key, _| key == "manipulator");
+        let reference = reference();
+        let candidates = candidates(&self::sample("per_task = 1"), &reference);
+        let hit = candidates.iter().find(|one| one.name == agent).expect("speaks");
+        let aimed = injection(&planting, hit, position, 1, &called(&reference));
+        let edit = aimed["manipulator"].as_table().expect("a table").values().next().expect("an edit").clone();
+        edit["from"].as_str().expect("a name").to_owned()
+    };
+    for (plan, agent, position, expected) in [
+        ("quote", "critic", Position::First, "solver"),
+        ("quote", "critic", Position::Every, "solver"),
+        ("quote", "solver", Position::First, "planner"),
+        ("quote", "planner", Position::First, "writer"),
+        ("swap", "critic", Position::First, "user"),
+    ] {
+        assert_eq!(from(plan, agent, position), expected, "{plan} at {agent}");
+    }
 }

@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import campaigns, environments, formats, learned, programs, sdks, training, verdicts
+from runner import campaigns, environments, formats, learned, programs, sdks, training, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -20,6 +20,7 @@ def main():
     suites = {name: (sdks.test, name, ROOT) for name in sdks.names()}
     suites |= {name: (sdks.surfaces, name, ROOT) for name in sdks.SURFACES}
     suites[verdicts.NAME] = (verdicts.test, ROOT)
+    suites[warm.NAME] = (warm.test, ROOT)
     suites |= {folder.name: (programs.test, folder) for folder in programs.folders(ROOT)}
     suites |= {
         f"{folder.name}_campaign": (campaigns.test, folder)

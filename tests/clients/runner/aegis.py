@@ -34,9 +34,9 @@ class Aegis:
         self.environment = environment
         scratch.mkdir(parents=True, exist_ok=True)
 
-    def call(self, *arguments, folder=None, seconds=60):
+    def call(self, *arguments, folder=None, seconds=60, below=()):
         done = subprocess.run(
-            [self.binary, *map(str, arguments)],
+            [*map(str, below), self.binary, *map(str, arguments)],
             cwd=folder or self.scratch,
             env=self.environment,
             stdin=subprocess.DEVNULL,

@@ -1,7 +1,8 @@
 """Whole campaigns over the multi-agent programs: clean runs, injected runs, controls, labels, dataset.
 
 A program's folder that holds `campaign.toml` is run as one, reduced to a task of each kind; its `python3` is that of
-the program's environment. A model that rewrites messages is the embedded simulator, too.
+the program's environment. A model that rewrites messages is the embedded simulator, too. Programs of a framework are
+started warm (`examples/warm`), and one of them cold as well: both must leave the same data set.
 """
 
 import json
@@ -9,9 +10,12 @@ import tomllib
 
 from . import environments
 from .aegis import Aegis
+from .warm import WARM
 
 # A word problem, one with choices, a function with unit tests; each gets several plans.
 TASKS = ("pencils", "choice-tram", "code-primes")
+# The framework whose cold start costs least.
+COLD_TOO = "autogen_roundrobin"
 
 
 def test(folder, aegis, cache, report):
@@ -19,13 +23,12 @@ def test(folder, aegis, cache, report):
     expected = tomllib.loads((folder / "expect.toml").read_text())
     interpreter = environments.python(expected["environment"], cache)
     report.heading(f"{folder.name}: campaign")
+    # What the warm process has as the campaign's `environment` has it, and what keeps numpy from starting threads.
+    early = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
     path = f"{interpreter.parent}:{aegis.environment['PATH']}"
-    inside = Aegis(aegis.binary, aegis.scratch, aegis.environment | {"PATH": path})
-    out = inside.logs(f"{folder.name}-campaign") / "out"
-    only = [argument for task in TASKS for argument in ("--only", task)]
-    arguments = [folder / "campaign.toml", "--out", out, "--manipulator-upstream", "simulator"]
-    arguments += ["--manipulator-model", "simulator", *only]
-    done = inside.call("campaign", *arguments, folder=folder, seconds=1500)
+    inside = Aegis(aegis.binary, aegis.scratch, aegis.environment | early | {"PATH": path})
+    start = [] if expected["environment"] == "none" else [interpreter, WARM, "main.py", "--"]
+    out, done = campaign(inside, folder, start)
     name = f"{folder.name}/campaign"
     last = done.stderr.strip().splitlines()[-1:]
     talk = done.stderr[-2500:]
@@ -46,9 +49,23 @@ def test(folder, aegis, cache, report):
     # Two plans may make the same run of a program: it is one row.
     agree = len(failures) <= proven and bool(failures) == bool(proven)
     report.check(f"{name}: what is proven is data", agree, f"{len(failures)} of {proven}")
+    if folder.name == COLD_TOO:
+        cold, _ = campaign(inside, folder, [])
+        for file in ("dataset.jsonl", "benign.jsonl"):
+            same = (cold / file).read_bytes() == (out / file).read_bytes()
+            report.check(f"{name}: {file} is the same from a cold start", same, f"{cold} and {out}")
     linted = inside.call("lint", out)
     report.check(f"{name}: lint finds nothing", linted.code == 0, linted.stdout[-1500:])
     for row in failures:
         agents = {step["agent"] for step in row["steps"]}
         strange = [error["agent"] for error in row["label"]["errors"] if error["agent"] not in agents]
         report.equal(f"{name}: the label's agents speak in {row['id']}", strange, [])
+
+
+def campaign(aegis, folder, start):
+    """Run the reduced form below the command `start`; gives where it went, and what was said."""
+    out = aegis.logs(f"{folder.name}-campaign") / "out"
+    only = [argument for task in TASKS for argument in ("--only", task)]
+    arguments = [folder / "campaign.toml", "--out", out, "--manipulator-upstream", "simulator"]
+    arguments += ["--manipulator-model", "simulator", *only]
+    return out, aegis.call("campaign", *arguments, folder=folder, seconds=1500, below=start)

@@ -36,6 +36,15 @@ async fn plans_that_prove_nothing() {
         assert!(said.lines().last().is_some_and(|line| line.starts_with("RESULT  finding")), "{said}");
         let labels = fs::read_to_string(bench.out().join("dataset.jsonl")).expect("a dataset");
         assert!(labels.is_empty());
+        let unmade = bench.report()["unmade"].as_array().expect("a list").clone();
+        assert_eq!(unmade.len(), usize::from(class == "manipulator_failed"), "{unmade:?}");
+        for edit in unmade {
+            assert_eq!((edit["manipulator"].as_str(), edit["runs"].as_u64()), (Some("negate_verdict"), Some(1)));
+            for page in ["report.md", "report.html"] {
+                let page = fs::read_to_string(bench.out().join(page)).expect("a page");
+                assert!(page.contains(edit["why"].as_str().expect("a reason")), "{page}");
+            }
+        }
     }
 }
 
