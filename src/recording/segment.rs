@@ -55,7 +55,8 @@ pub(super) fn cut(body: &[u8], middle: Range<usize>, shared: Option<&Shared>) ->
     if !looks_like_json {
         return Middle { pieces: literal(middle.clone()), range: middle, marks: Vec::new() };
     }
-    let mut scan = Scan { body, marks: Vec::new(), pieces: Vec::new(), done: middle.start };
+    let (marks, pieces) = (Vec::with_capacity(16), Vec::with_capacity(16));
+    let mut scan = Scan { body, marks, pieces, done: middle.start };
     let parent_marks = shared.map(|shared| shared.parent.marks.as_slice()).unwrap_or_default();
     let mut at = scan.enter(middle.start, parent_marks);
     let start = scan.done;

@@ -21,7 +21,7 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
     let mut heard = None;
     scan::object(body, |key, rest| {
         if key == "messages" && rest.starts_with(b"[") {
-            let mut messages = Outline::default();
+            let mut messages = Outline { said: Vec::with_capacity(16), ..Outline::default() };
             let after = scan::array(rest, |message| hear(message, &mut messages));
             heard = after.map(|_| messages);
             return after;
