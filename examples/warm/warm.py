@@ -28,7 +28,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # What the interpreter itself reads when it starts, long before a module could.
-INTERPRETER = ("PYTHON", "LC_", "LANG")
+INTERPRETER = ("PYTHON", "LC_", "LANG=", "LANGUAGE=")
 
 
 class Watched(type(os.environ)):
@@ -76,10 +76,11 @@ def unlike(there):
     """Why a run with the environment `there` would not be what a new process is; none if it would."""
     here = dict(os.environ)
     for name in sorted(here.keys() | there.keys()):
-        reader = "the interpreter" if name.startswith(INTERPRETER) else Watched.readers.get(name)
+        reader = "the interpreter" if f"{name}=".startswith(INTERPRETER) else Watched.readers.get(name)
         if reader and here.get(name) != there.get(name):
-            told = f"`{name}={there[name]}`" if name in there else f"no `{name}`"
-            return f"{reader} read `{name}` before the run: start warm.py with {told}, as the run has it"
+            # Never the value: it may be a key.
+            told = f"the `{name}` that the run has" if name in there else f"no `{name}`, as the run"
+            return f"{reader} read `{name}` before the run: start warm.py with {told}"
     return None
 
 
@@ -126,8 +127,11 @@ class Server:
         except (OSError, ValueError):
             caller.close()
             return None
-        why = unlike(call["environment"])
-        pid = None if why else os.fork()
+        why, pid = unlike(call["environment"]), None
+        try:
+            pid = None if why else os.fork()
+        except OSError as error:
+            why = f"cannot fork: {error}"
         if pid == 0:
             for open_here in (caller, *self.callers.values(), *self.ours, self.selector):
                 open_here.close()
@@ -210,11 +214,12 @@ def main():
     options, command = parser.parse_args(sys.argv[1:cut]), sys.argv[cut + 1 :]
     if not command:
         parser.error("expected `-- COMMAND` after the programs")
-    folder = Path(tempfile.mkdtemp(prefix="warm-"))
+    folder, server = Path(tempfile.mkdtemp(prefix="warm-")), os.getpid()
     try:
         end = work(folder, options, command)
     except BaseException:
-        shutil.rmtree(folder)
+        if os.getpid() == server:
+            shutil.rmtree(folder)
         raise
     if isinstance(end, dict):
         return run(end)

@@ -4,40 +4,49 @@
 //! being made passes untouched.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use hyper::{Response, header, http::response::Parts};
+use tokio::sync::oneshot;
 
 use super::{
     Limits, Proxy, decode,
     delivery::Delivery,
+    error::ProxyError,
     exchange::{Interrupted, closed, deliver},
     faults,
     gather::{gather, joined},
     headers,
     inject::{self, Decided},
     open_step::OpenStep,
-    reshape,
+    reshape, retell,
     run::{Run, locked},
     socket::Link,
-    upstream::ReceivedBody,
+    upstream::{Listener, ReceivedBody, UpstreamError},
 };
 use crate::{
     fault::Disturbance,
-    surface::{Conversation, Progress, Surface},
-    trajectory::CloseCause,
+    surface::{Conversation, Progress, Reply, Surface},
+    trajectory::{CloseCause, RunId},
 };
 
 /// Replies that are awaited at once, of all runs; what is due to a further one is recorded as failed.
 const AWAITED_MAX: usize = 4096;
-const NEVER_FETCHED: &str = "the reply is made in the background, and was not fetched before the run ended";
+/// Why what was due to a reply was not done.
+pub(super) const NEVER_FETCHED: &str = "the reply is made in the background, and was not fetched before the run ended";
+pub(super) const DELETED: &str = "the reply was made in the background, and deleted before it was fetched";
+const TOO_MANY: &str = "too many replies are being made in the background";
 
-/// The replies that are awaited, by their ids.
-#[derive(Debug, Default)]
-pub(super) struct Background(Mutex<HashMap<String, Arc<Awaited>>>);
+/// The replies that are awaited, by run and id: those of equal questions may have equal ids.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Background(Arc<Mutex<HashMap<Asked, VecDeque<Arc<Awaited>>>>>);
+
+/// The run, and the id of the reply.
+type Asked = (RunId, String);
 
 /// A reply that is made in the background.
 #[derive(Debug)]
@@ -57,6 +66,18 @@ struct Postponed {
     step: OpenStep,
     decision: Decided,
     conversation: Option<Conversation>,
+    /// What its program was told at first.
+    head: Parts,
+    said: Bytes,
+}
+
+/// How a reply is fetched.
+pub(super) struct Fetch<'a> {
+    pub(super) link: &'a Arc<Link>,
+    /// How long the client waits, where it says so.
+    pub(super) patience: Option<Duration>,
+    /// Whether only a part of a stream is wanted.
+    pub(super) part: bool,
 }
 
 /// What a fetch of an awaited reply comes to.
@@ -68,32 +89,123 @@ pub(super) enum Fetched {
 }
 
 impl Background {
-    /// The reply that a path fetches, if it is awaited.
-    pub(super) fn at(&self, path: &str) -> Option<Arc<Awaited>> {
-        let id = path.trim_end_matches('/').rsplit('/').next()?;
-        locked(&self.0).get(id).cloned()
+    /// The reply that a path fetches, cancels or deletes, if it is awaited. `run`: the one that the request names.
+    pub(super) fn at(&self, path: &str, run: Option<&RunId>) -> Option<Arc<Awaited>> {
+        let path = path.trim_end_matches('/');
+        let id = path.strip_suffix("/cancel").unwrap_or(path).rsplit('/').next()?;
+        let all = locked(&self.0);
+        let awaited = match run {
+            _ if all.is_empty() => None,
+            Some(run) => all.get(&(run.clone(), id.to_owned())),
+            None => all.iter().find(|((_, known), _)| known == id).map(|(_, awaited)| awaited),
+        };
+        awaited?.front().cloned()
     }
 
-    /// Gives up the replies of these runs: their steps end with what their programs saw of them.
-    pub(super) fn give_up(&self, of: impl Fn(&Run) -> bool) {
-        let given_up: Vec<_> = locked(&self.0).extract_if(|_, awaited| of(&awaited.run)).collect();
-        for (_, awaited) in given_up {
+    /// How many replies each run awaits.
+    pub(super) fn counts(&self) -> HashMap<RunId, usize> {
+        let mut counts = HashMap::new();
+        for ((run, _), awaited) in locked(&self.0).iter() {
+            *counts.entry(run.clone()).or_default() += awaited.len();
+        }
+        counts
+    }
+
+    /// Gives up replies: their steps end with what their programs saw of them, and what was due to them has failed.
+    pub(super) fn give_up(&self, why: &str, of: impl Fn(&Arc<Awaited>) -> bool) {
+        let mut given_up = Vec::new();
+        locked(&self.0).retain(|_, queue| {
+            queue.retain(|awaited| {
+                let gives_up = of(awaited);
+                given_up.extend(gives_up.then(|| Arc::clone(awaited)));
+                !gives_up
+            });
+            !queue.is_empty()
+        });
+        for awaited in given_up {
             // One that is locked is being delivered.
             if let Some(postponed) = awaited.held.try_lock().ok().and_then(|mut held| held.take()) {
-                postponed.give_up();
+                postponed.give_up(why);
+            }
+        }
+    }
+
+    /// Takes one more; gives it back where there are too many.
+    fn add(&self, awaited: Awaited) -> Option<Awaited> {
+        let mut all = locked(&self.0);
+        if all.values().map(VecDeque::len).sum::<usize>() >= AWAITED_MAX {
+            return Some(awaited);
+        }
+        all.entry((awaited.run.id.clone(), awaited.id.clone())).or_default().push_back(Arc::new(awaited));
+        None
+    }
+
+    fn remove(&self, awaited: &Arc<Awaited>) {
+        let mut all = locked(&self.0);
+        let key = (awaited.run.id.clone(), awaited.id.clone());
+        if let Some(queue) = all.get_mut(&key) {
+            queue.retain(|other| !Arc::ptr_eq(other, awaited));
+            if queue.is_empty() {
+                all.remove(&key);
             }
         }
     }
 }
 
 impl Postponed {
-    fn give_up(mut self) {
+    fn give_up(mut self, why: &str) {
         // What cannot be recorded has stopped the run already.
-        let _ = inject::all_failed(&self.step, &self.decision, NEVER_FETCHED);
+        let _ = inject::all_failed(&self.step, &self.decision, why);
         for fault in self.decision.faults.iter().filter(|fault| matches!(fault.disturbance, Disturbance::Reshape)) {
-            let _ = faults::fault_failed(&self.step, fault, NEVER_FETCHED);
+            let _ = faults::fault_failed(&self.step, fault, why);
         }
+        self.step.answered(self.head.status, &self.head.headers);
+        self.step.tape(&self.said);
         let _ = self.step.close(CloseCause::Complete);
+    }
+}
+
+/// Hears a stream of which nothing is wanted pass: at its end the step is closed. Where it ends early the program may
+/// resume it, and the step goes on waiting.
+#[derive(Debug)]
+struct Hearing {
+    awaited: Arc<Awaited>,
+    background: Background,
+    postponed: Mutex<Option<Postponed>>,
+}
+
+impl Hearing {
+    fn postponed(&mut self) -> &mut Option<Postponed> {
+        self.postponed.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Hearing {
+    fn frame(&mut self, frame: &Bytes) {
+        if let Some(postponed) = self.postponed() {
+            postponed.step.tape(frame);
+        }
+    }
+
+    fn end(&mut self) {
+        let surface = self.awaited.surface;
+        let whole = self.postponed().take_if(|postponed| surface.is_finished(&postponed.step.taped()));
+        if let Some(mut postponed) = whole {
+            // What cannot be recorded has stopped the run already.
+            let _ = postponed.step.close(CloseCause::Complete);
+            self.background.remove(&self.awaited);
+        }
+    }
+}
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        let Some(mut postponed) = self.postponed().take() else { return };
+        postponed.step.wait_on();
+        match self.awaited.held.try_lock() {
+            Ok(mut held) => *held = Some(postponed),
+            Err(_) => postponed.give_up(NEVER_FETCHED),
+        }
     }
 }
 
@@ -133,64 +245,107 @@ impl Proxy {
         };
         let number = step.numbers.step;
         step.run.recorder.note(&format!("step {number} is made in the background, as `{id}`"));
-        step.tape(&raw);
-        step.link.leave();
-        step.link = Arc::default();
-        step.link.enter();
-        let is_due = !decision.edits.response.is_empty() || !decision.faults.is_empty();
+        retell::keep_early(&mut step, &Reply { id: id.clone(), ..Reply::default() });
+        step.wait_on();
+        let rewords = decision.faults.iter().any(|fault| matches!(fault.disturbance, Disturbance::Reshape));
+        let is_due = !decision.edits.response.is_empty() || rewords;
         let run = Arc::clone(&step.run);
-        let held = tokio::sync::Mutex::new(Some(Postponed { step, decision, conversation }));
-        let awaited = Awaited { id: id.clone(), run, surface, is_due, held };
-        let refused = {
-            let mut all = locked(&self.runs.background.0);
-            if all.len() < AWAITED_MAX { all.insert(id, Arc::new(awaited)) } else { Some(Arc::new(awaited)) }
-        };
-        if let Some(postponed) = refused.and_then(|refused| refused.held.try_lock().ok()?.take()) {
-            postponed.give_up();
+        let postponed = Postponed { step, decision, conversation, head: head.clone(), said: raw.clone() };
+        let awaited = Awaited { id, run, surface, is_due, held: tokio::sync::Mutex::new(Some(postponed)) };
+        if let Some(refused) = self.runs.background.add(awaited)
+            && let Some(postponed) = refused.held.into_inner()
+        {
+            postponed.give_up(TOO_MANY);
         }
         Ok(Response::from_parts(head, Delivery::pass(inject::made(raw, false), limits.silence_timeout)))
     }
 
-    /// What was fetched of an awaited reply. `part`: only a part of its stream is wanted.
+    /// What was fetched of an awaited reply.
     pub(super) async fn fetch_awaited(
         &self,
-        awaited: &Awaited,
+        awaited: &Arc<Awaited>,
         received: Response<ReceivedBody>,
-        link: &Arc<Link>,
-        part: bool,
+        fetch: &Fetch<'_>,
     ) -> Result<Fetched, Interrupted> {
         let streamed = headers::is_event_stream(received.headers());
         if streamed && !awaited.is_due {
             // Nobody waits for the end of a stream of which nothing is wanted.
-            let postponed = if part { None } else { awaited.held.lock().await.take() };
-            let Some(Postponed { mut step, decision, conversation }) = postponed else {
-                return Ok(Fetched::Plain(received));
-            };
-            locked(&self.runs.background.0).remove(&awaited.id);
-            step.fetched(link, &received);
-            let delivered = deliver(step, decision, conversation, received, &self.limits).await?;
-            return Ok(Fetched::Delivered(Box::new(delivered)));
+            let postponed = if fetch.part { None } else { awaited.held.lock().await.take() };
+            return Ok(Fetched::Plain(match postponed {
+                Some(postponed) => self.hear(awaited, postponed, received, fetch),
+                None => received,
+            }));
         }
         let (head, body) = received.into_parts();
         let raw = match gather(body, &self.limits).await? {
             Ok(chunks) => joined(chunks),
             Err(rest) => return Ok(Fetched::Plain(Response::from_parts(head, rest))),
         };
-        let again = |head: &Parts| Response::from_parts(head.clone(), inject::made(raw.clone(), streamed));
+        let again = || Response::from_parts(head.clone(), inject::made(raw.clone(), streamed));
         let progress = if streamed { ended(awaited.surface, &raw) } else { progress(awaited.surface, &head, &raw) };
-        let mut held = awaited.held.lock().await;
-        let Some(postponed) = held.take_if(|_| !matches!(progress, Progress::Making(_))) else {
-            return Ok(Fetched::Plain(again(&head)));
-        };
+        match progress {
+            // To pass a part of what is to be edited would tell the program two things.
+            Progress::Making(_) if streamed => {
+                return Err(UpstreamError::Closed("the stream of a reply ended before the reply did".into()).into());
+            }
+            Progress::Making(_) => return Ok(Fetched::Plain(again())),
+            Progress::Made | Progress::Broken => {}
+        }
         let broken = matches!(progress, Progress::Broken);
-        let delivered = settle(postponed, link, again(&head), &raw, broken, &self.limits).await?;
-        drop(held);
-        locked(&self.runs.background.0).remove(&awaited.id);
-        if part {
-            return Ok(Fetched::Plain(again(&head)));
+        let Some(delivered) = self.settle(awaited, again(), raw.clone(), broken, fetch).await? else {
+            return Ok(Fetched::Plain(again()));
+        };
+        if fetch.part {
+            return Ok(Fetched::Plain(again()));
         }
         let delivered = delivered.map(|body| Delivery::pass(body, self.limits.silence_timeout));
         Ok(Fetched::Delivered(Box::new(delivered)))
+    }
+
+    /// A stream of which nothing is wanted, heard as it passes.
+    fn hear(
+        &self,
+        awaited: &Arc<Awaited>,
+        mut postponed: Postponed,
+        received: Response<ReceivedBody>,
+        fetch: &Fetch<'_>,
+    ) -> Response<ReceivedBody> {
+        postponed.step.fetched(fetch.link, &received, fetch.patience);
+        let (awaited, background) = (Arc::clone(awaited), self.runs.background.clone());
+        let hearing = Hearing { awaited, background, postponed: Mutex::new(Some(postponed)) };
+        received.map(|body| ReceivedBody::Heard(Box::new(body), Box::new(hearing)))
+    }
+
+    /// Does what is due to a reply that has been made. It goes on where its client has left meanwhile: the next fetch
+    /// must see the same. `None`: it was done before.
+    async fn settle(
+        &self,
+        awaited: &Arc<Awaited>,
+        received: Response<ReceivedBody>,
+        raw: Bytes,
+        broken: bool,
+        fetch: &Fetch<'_>,
+    ) -> Result<Option<Response<ReceivedBody>>, Interrupted> {
+        let (awaited, background, limits) = (Arc::clone(awaited), self.runs.background.clone(), self.limits.clone());
+        let (link, patience) = (Arc::clone(fetch.link), fetch.patience);
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(async move {
+            let mut held = awaited.held.lock().await;
+            let settled = match held.take() {
+                Some(mut postponed) => {
+                    postponed.step.fetched(&link, &received, patience);
+                    let left = || answer.is_closed();
+                    let settled = edited(postponed, received, &raw, broken, &limits, left).await;
+                    background.remove(&awaited);
+                    settled.map(Some)
+                }
+                None => Ok(None),
+            };
+            drop(held);
+            // Nobody is left to be told.
+            drop(answer.send(settled));
+        });
+        answered.await.unwrap_or(Err(ProxyError::Internal.into()))
     }
 }
 
@@ -205,19 +360,18 @@ fn ended(surface: &dyn Surface, raw: &Bytes) -> Progress {
     if surface.is_finished(raw) { Progress::Made } else { Progress::Making(String::new()) }
 }
 
-/// Does what is due to a reply that has been made, and closes its step before anybody gets it. A reply that was not
-/// made in the end passes as it is, like any error of an upstream.
-async fn settle(
+/// Edits a reply that has been made, and closes its step before anybody gets it. A reply that was not made in the end
+/// passes as it is, like any error of an upstream. `left`: whether the client has gone.
+async fn edited(
     postponed: Postponed,
-    link: &Arc<Link>,
     received: Response<ReceivedBody>,
     raw: &Bytes,
     broken: bool,
     limits: &Limits,
+    left: impl Fn() -> bool,
 ) -> Result<Response<ReceivedBody>, Interrupted> {
-    let Postponed { mut step, decision, conversation } = postponed;
+    let Postponed { mut step, decision, conversation, .. } = postponed;
     let decision = if broken { Decided::default() } else { decision };
-    step.fetched(link, &received);
     let edited = inject::edit_response(&mut step, &decision, conversation.as_ref(), received, limits).await;
     let reshaped = match edited {
         Ok(edited) => reshape::reshape(&mut step, &decision, conversation.as_ref(), edited, limits).await,
@@ -230,6 +384,6 @@ async fn settle(
     if step.taped().is_empty() {
         step.tape(raw);
     }
-    step.close(CloseCause::Complete)?;
+    step.close(if left() { CloseCause::ClientGone } else { CloseCause::Complete })?;
     Ok(response)
 }

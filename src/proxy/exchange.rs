@@ -4,7 +4,7 @@ use std::{cell::OnceCell, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
-use hyper::{Request, Response, body::Incoming, http::request::Parts};
+use hyper::{Method, Request, Response, body::Incoming, http::request::Parts};
 
 use super::{
     Limits, Proxy, arrival,
@@ -242,9 +242,13 @@ impl Proxy {
         self.identity.run(&hinted.envelope(), || None)?;
         self.identity.declared(&hinted.envelope())?;
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
+        let deleted = (parts.method == Method::DELETE).then(|| parts.uri.path().to_owned());
         let sent = Request::from_parts(parts, Either::Right(body));
         let mut received = self.upstream.send(sent).await?;
         headers::strip_hop_by_hop(received.headers_mut());
+        if let Some(path) = deleted.filter(|_| received.status().is_success()) {
+            self.deleted(&path, hinted)?;
+        }
         Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout)))
     }
 

@@ -15,7 +15,8 @@ use hyper::{
 use super::{
     Limits, Proxy,
     arrival::Hinted,
-    background::Fetched,
+    ask,
+    background::{DELETED, Fetch, Fetched},
     decode,
     delivery::Delivery,
     exchange::Interrupted,
@@ -25,7 +26,10 @@ use super::{
     socket::Link,
     upstream::{ReceivedBody, SentBody},
 };
-use crate::surface::{self, Order, Surface};
+use crate::{
+    surface::{self, Order, Surface},
+    trajectory::RunId,
+};
 
 /// What a fetch asks for.
 struct Asked {
@@ -49,12 +53,14 @@ impl Proxy {
         surface: &'static dyn Surface,
         link: &Arc<Link>,
     ) -> Result<Response<Delivery>, Interrupted> {
-        let awaited = self.runs.background.at(parts.uri.path());
-        let edited = self.run_that_edited(&parts, hinted)?;
+        let named = self.named_run(hinted)?;
+        let awaited = self.runs.background.at(parts.uri.path(), named.as_ref());
+        let edited = self.run_that_edited(&parts, named.as_ref());
         let Some(run) = awaited.as_ref().map(|awaited| Arc::clone(&awaited.run)).or(edited) else {
             return self.pass(parts, body, hinted).await;
         };
         run.seen();
+        let patience = ask::patience(&parts.headers);
         headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
         let mut asked = Asked::of(surface, &parts);
         let is_due = awaited.as_ref().is_some_and(|awaited| awaited.is_due);
@@ -66,8 +72,8 @@ impl Proxy {
         let mut received = self.ask(Request::from_parts(sent, Either::Right(body))).await?;
         if received.status().is_success() {
             if let Some(awaited) = &awaited {
-                let part = asked.after.is_some();
-                match self.fetch_awaited(awaited, received, link, part).await? {
+                let fetch = Fetch { link, patience, part: asked.after.is_some() };
+                match self.fetch_awaited(awaited, received, &fetch).await? {
                     Fetched::Delivered(delivered) => return Ok(*delivered),
                     Fetched::Plain(plain) => received = plain,
                 }
@@ -87,14 +93,26 @@ impl Proxy {
         Ok(received)
     }
 
-    /// The run whose edits may show in what is fetched: the one that is named, or the one that served its id.
-    fn run_that_edited(&self, parts: &Parts, hinted: &Hinted) -> Result<Option<Arc<Run>>, Interrupted> {
+    /// Something that the upstream keeps was deleted: nobody can fetch it any more.
+    pub(super) fn deleted(&self, path: &str, hinted: &Hinted) -> Result<(), Interrupted> {
+        if let Some(gone) = self.runs.background.at(path, self.named_run(hinted)?.as_ref()) {
+            self.runs.background.give_up(DELETED, |awaited| Arc::ptr_eq(awaited, &gone));
+        }
+        Ok(())
+    }
+
+    /// The run that a request names, or that of those which name none.
+    fn named_run(&self, hinted: &Hinted) -> Result<Option<RunId>, Interrupted> {
         let named = self.identity.run(&hinted.envelope(), || None)?.map(|(run, _)| run);
-        let run = match named.as_ref().or(self.default_run.as_ref()) {
+        Ok(named.or_else(|| self.default_run.clone()))
+    }
+
+    /// The run whose edits may show in what is fetched: the one that is named, or the one that served its id.
+    fn run_that_edited(&self, parts: &Parts, named: Option<&RunId>) -> Option<Arc<Run>> {
+        match named {
             Some(id) => self.runs.find(id).filter(|run| !locked(&run.told).edited.is_empty()),
             None => self.runs.find_by(|run| concerns(parts.uri.path(), run)),
-        };
-        Ok(run)
+        }
     }
 }
 

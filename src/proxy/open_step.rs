@@ -36,6 +36,8 @@ pub(super) struct OpenStep {
     pub(super) attribution: Attribution,
     pub(super) surface: Option<&'static dyn Surface>,
     pub(super) received: Instant,
+    /// Since when its client waits for the reply: since then, or since it fetches one that is made in the background.
+    awaited_since: Instant,
     pub(super) body_hash: u128,
     pub(super) link: Arc<Link>,
     pub(super) delivered: Option<Bytes>,
@@ -83,6 +85,7 @@ impl OpenStep {
             attribution,
             surface,
             received,
+            awaited_since: received,
             body_hash,
             link,
             delivered: None,
@@ -128,7 +131,7 @@ impl OpenStep {
 
     /// When an edit by a model that begins now must be done; `None` where there is no such model.
     pub(super) fn deadline(&self) -> Option<tokio::time::Instant> {
-        Some(self.run.asking.as_ref()?.deadline(self.patience, self.received.elapsed()))
+        Some(self.run.asking.as_ref()?.deadline(self.patience, self.awaited_since.elapsed()))
     }
 
     /// The head of the reply is there.
@@ -148,12 +151,22 @@ impl OpenStep {
     }
 
     /// The reply is there at last, fetched over this connection: what was said of it before does not count.
-    pub(super) fn fetched(&mut self, link: &Arc<Link>, received: &Response<ReceivedBody>) {
+    /// `patience`: how long this client waits, from now on.
+    pub(super) fn fetched(&mut self, link: &Arc<Link>, received: &Response<ReceivedBody>, patience: Option<Duration>) {
+        self.wait_on();
         self.link.leave();
         self.link = Arc::clone(link);
         self.link.enter();
-        self.untape();
+        (self.patience, self.awaited_since) = (patience, Instant::now());
         self.answered(received.status(), received.headers());
+    }
+
+    /// The reply is still to come, over whatever connection asks for it; what was told of it so far is none of it.
+    pub(super) fn wait_on(&mut self) {
+        self.link.leave();
+        self.link = Arc::default();
+        self.link.enter();
+        self.untape();
     }
 
     /// Keeps a chunk of the upstream's reply.

@@ -20,6 +20,8 @@ use crate::{
 
 /// Bytes of replies and requests that a run keeps for this; later ones cannot be told again.
 const BYTES_MAX: usize = 32 << 20;
+/// Bytes of edited requests that a run keeps; later ones are listed as the upstream got them.
+const REQUEST_BYTES_MAX: usize = 16 << 20;
 /// Longest chain of replies that is told again.
 const CHAIN_MAX: usize = 1024;
 
@@ -33,6 +35,7 @@ pub(super) struct Told {
     /// Replies that the program was told otherwise.
     pub(super) edited: Edited,
     bytes: usize,
+    request_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -63,6 +66,13 @@ impl Told {
     fn take(&mut self, bytes: usize) -> bool {
         let fits = self.bytes + bytes <= BYTES_MAX;
         self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    /// The same for requests: what nobody may ever list takes no room from replies.
+    fn take_request(&mut self, bytes: usize) -> bool {
+        let fits = self.request_bytes + bytes <= REQUEST_BYTES_MAX;
+        self.request_bytes += if fits { bytes } else { 0 };
         fits
     }
 
@@ -181,6 +191,8 @@ pub(super) struct KeptRequest {
     from: (Option<String>, Option<String>),
     /// As its program sent it and as the upstream got it, where that is another.
     edit: Option<(Bytes, Bytes)>,
+    /// Whether its bytes have been counted.
+    counted: bool,
 }
 
 /// What the upstream keeps of a request, where that, or what it goes on from, is not as its program sent it.
@@ -196,7 +208,7 @@ pub(super) fn asked(
         return None;
     }
     let edit = is_edited.then(|| (own.clone(), got.clone()));
-    Some(KeptRequest { from: (asked.continues.clone(), asked.thread.clone()), edit })
+    Some(KeptRequest { from: (asked.continues.clone(), asked.thread.clone()), edit, counted: false })
 }
 
 /// Remembers what the upstream keeps of a step's request, now that the id of its reply is known.
@@ -204,12 +216,20 @@ pub(super) fn keep_request(step: &OpenStep, reply: &crate::surface::Reply) {
     let (Some(kept), Some(surface)) = (&step.kept_request, step.surface) else { return };
     let mut told = locked(&step.run.told);
     let edit = kept.edit.as_ref().map(|(own, got)| (&own[..], &got[..]));
-    let fits = edit.is_none_or(|(own, got)| told.take(own.len() + got.len()));
+    let fits = kept.counted || edit.is_none_or(|(own, got)| told.take_request(own.len() + got.len()));
     told.edited.keep_request(surface, reply, kept.from.clone(), edit.filter(|_| fits));
     drop(told);
     if !fits {
         let id = &reply.id;
         step.run.recorder.note(&format!("whoever fetches what `{id}` was asked sees it as the upstream got it"));
+    }
+}
+
+/// Remembers it for a reply of which only the id is known yet.
+pub(super) fn keep_early(step: &mut OpenStep, reply: &crate::surface::Reply) {
+    keep_request(step, reply);
+    if let Some(kept) = &mut step.kept_request {
+        kept.counted = true;
     }
 }
 

@@ -328,7 +328,12 @@ impl Run {
     }
 
     pub(super) fn is_quiet(&self) -> bool {
-        locked(&self.state).agents.values().all(|agent| agent.in_flight == 0)
+        self.in_flight() == 0
+    }
+
+    /// Exchanges under way.
+    pub(super) fn in_flight(&self) -> usize {
+        locked(&self.state).agents.values().map(|agent| agent.in_flight as usize).sum()
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     ask::Asking,
-    background::Background,
+    background::{Background, NEVER_FETCHED},
     error::ProxyError,
     run::{Run, locked},
     upstream::Upstream,
@@ -137,7 +137,7 @@ impl Runs {
 
     /// Takes out one run; it accepts nothing more. The caller seals it.
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
-        self.background.give_up(|run| run.id == *id);
+        self.background.give_up(NEVER_FETCHED, |awaited| awaited.run.id == *id);
         let retired = locked(&self.open).remove(id);
         locked(&self.sealed).insert(id.clone());
         retired
@@ -145,15 +145,21 @@ impl Runs {
 
     /// Takes out all runs; they accept nothing more. The caller seals them.
     pub fn retire(&self) -> Vec<Arc<Run>> {
-        self.background.give_up(|_| true);
+        self.background.give_up(NEVER_FETCHED, |_| true);
         self.retire_if(|_| true)
     }
 
     /// Takes out the runs without traffic for that long, but never `kept`, the run of requests that name none: those
     /// would have nowhere to go. The caller seals them.
     pub fn retire_idle(&self, idle: Duration, kept: Option<&RunId>) -> Vec<Arc<Run>> {
-        // A run is quiet when nobody has fetched what it waits for, for so long.
-        self.background.give_up(|run| run.idle_for() >= idle);
+        // A run is quiet when nobody has fetched what it waits for, for so long, nor does so now.
+        let counts = self.background.counts();
+        self.background.give_up(NEVER_FETCHED, |awaited| {
+            let run = &awaited.run;
+            let only_awaits = counts.get(&run.id) == Some(&run.in_flight());
+            let is_fetched = Arc::strong_count(awaited) > 1;
+            kept != Some(&run.id) && run.idle_for() >= idle && only_awaits && !is_fetched
+        });
         self.retire_if(|run| kept != Some(&run.id) && run.idle_for() >= idle && run.is_quiet())
     }
 

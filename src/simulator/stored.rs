@@ -198,6 +198,12 @@ impl Stored {
         self.look(id, created)
     }
 
+    /// Deletes a reply, and says so.
+    pub(super) fn delete(&mut self, id: &str) -> Option<Bytes> {
+        self.replies.remove(id)?;
+        Some(json!({"id": id, "object": "response", "deleted": true}).to_string().into())
+    }
+
     /// What a kept reply was asked, the oldest first.
     pub(super) fn input_of(&self, id: &str) -> Option<&[Value]> {
         self.replies.get(id).map(|kept| kept.input.as_slice())

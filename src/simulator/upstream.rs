@@ -64,6 +64,10 @@ impl Simulator {
         if let Some(id) = cancelled.and_then(|path| path.rsplit('/').next()) {
             return Some(made(StatusCode::OK, JSON, [stored.cancel(id, CREATED)?]));
         }
+        if method == hyper::Method::DELETE {
+            let deleted = stored.delete(path.trim_end_matches('/').rsplit('/').next()?)?;
+            return Some(made(StatusCode::OK, JSON, [deleted]));
+        }
         match fetched::get(&mut stored, path, query, CREATED).filter(|_| method == hyper::Method::GET)? {
             Fetched::Whole(object) => Some(made(StatusCode::OK, JSON, [object])),
             Fetched::Stream(frames) => Some(made(StatusCode::OK, EVENTS, frames)),

@@ -66,7 +66,7 @@ impl Sent {
     pub(super) fn link(&mut self, reply: &str, from: Option<String>, thread: Option<String>) {
         if !self.is_empty() && !reply.is_empty() {
             let earlier = self.requests.len();
-            self.origins.insert(reply.to_owned(), From { reply: from, thread, earlier });
+            self.origins.entry(reply.to_owned()).or_insert(From { reply: from, thread, earlier });
         }
     }
 
@@ -74,6 +74,12 @@ impl Sent {
     pub(super) fn keep(&mut self, reply: &Reply, thread: Option<String>, own: Kept, got: Kept) {
         if own.asked != got.asked {
             let (reply, items) = (reply.id.clone(), reply.items.clone());
+            // That of a reply in the background is kept before the reply is made: now its items are known.
+            if let Some(known) = self.requests.iter_mut().rfind(|known| known.reply == reply && known.own == own.asked)
+            {
+                known.items = items;
+                return;
+            }
             self.requests.push(Otherwise { reply, items, thread, own: own.asked, got: got.asked });
         }
     }

@@ -1,12 +1,13 @@
 //! Replies that are made in the background: what a plan wants of them is done when they are first fetched whole.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use aegis::{
+    proxy::RunSetup,
     recording::Recording,
     simulator::Simulator,
     surface::{OpenaiResponses, Surface},
-    trajectory::{CloseCause, derive},
+    trajectory::{CloseCause, RunId, derive},
 };
 use serde_json::{Value, json};
 
@@ -32,7 +33,10 @@ fn status(response: &Value) -> &str {
 
 /// Asks in the background and looks until the reply is made; says what it was on the way.
 async fn polled(lab: &Lab, agent: &str) -> (Vec<String>, Value) {
-    let mut seen = respond(lab, agent, question(), false).await;
+    polled_at(lab, respond(lab, agent, question(), false).await).await
+}
+
+async fn polled_at(lab: &Lab, mut seen: Value) -> (Vec<String>, Value) {
     let (path, mut statuses) = (path_of(&seen), Vec::new());
     while matches!(status(&seen), "queued" | "in_progress") {
         statuses.push(status(&seen).to_owned());
@@ -143,16 +147,88 @@ async fn what_nobody_fetched_is_no_label() {
     }
 }
 
+/// Its step is over then: the next call of the agent does not overlap with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_reply_passes_as_it_is() {
+    for fetched in [false, true] {
+        let mut lab = simulated(PLAN).await;
+        let asked = respond(&lab, "solver", question(), false).await;
+        let path = path_of(&asked);
+        assert_eq!(lab.post(&format!("{path}/cancel"), b"").await.json()["status"], "cancelled");
+        if fetched {
+            assert_eq!(get(&lab, &path).await.json()["status"], "cancelled");
+        }
+        respond(&lab, "solver", json!({"model": "m", "input": "What is 1 + 1?"}), false).await;
+        let recording = lab.sealed("r0").await;
+        assert_eq!(status(&reply_of(&recording, 0).0), "cancelled");
+        assert!(recording.trajectory.steps[0].injected.iter().all(|error| !error.delivered));
+        assert!(!recording.trajectory.steps[1].overlapping);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_reply_ends_its_step() {
     let mut lab = simulated(PLAN).await;
+    let path = path_of(&respond(&lab, "solver", question(), false).await);
+    let deleted = lab.raw(&crate::lab::request("DELETE", &path, b"", "Connection: close\r\n")).await;
+    let deleted = crate::lab::Reply::parse(&deleted);
+    respond(&lab, "solver", json!({"model": "m", "input": "What is 1 + 1?"}), false).await;
+    let recording = lab.sealed("r0").await;
+    assert_eq!(deleted.json()["deleted"], true, "{}", deleted.text());
+    assert!(!recording.trajectory.steps[1].overlapping);
+    assert_eq!(status(&reply_of(&recording, 0).0), "queued", "what its program saw of it");
+    assert!(recording.manipulator_failures.iter().any(|failure| failure.why.contains("deleted")));
+}
+
+/// The simulator gives equal questions equal ids.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_with_equal_ids_do_not_see_each_other() {
+    let mut lab = simulated(PLAN).await;
+    let other = RunId::parse("other").expect("an id");
+    lab.proxy.runs.open(&other, RunSetup::default()).expect("opens");
     let asked = respond(&lab, "solver", question(), false).await;
     let path = path_of(&asked);
-    assert_eq!(lab.post(&format!("{path}/cancel"), b"").await.json()["status"], "cancelled");
-    assert_eq!(get(&lab, &path).await.json()["status"], "cancelled");
+    let again = lab.post("/r/other/a/solver/v1/responses", question().to_string().as_bytes()).await.json();
+    assert_eq!(path_of(&again), path);
+    let mut seen = [asked, again];
+    for (seen, prefix) in seen.iter_mut().zip(["/r/r0", "/r/other"]) {
+        while matches!(status(seen), "queued" | "in_progress") {
+            *seen = get(&lab, &format!("{prefix}{path}")).await.json();
+        }
+    }
+    assert!(text(&seen[0]).contains("52") && text(&seen[1]).contains("42"), "{seen:?}");
+    for (run, told) in ["r0", "other"].into_iter().zip(seen) {
+        assert_eq!(reply_of(&lab.sealed(run).await, 0), (told, Some(CloseCause::Complete)), "{run}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn equal_questions_of_one_run_are_two_steps() {
+    let mut lab = simulated(PLAN).await;
+    let first = respond(&lab, "critic", question(), false).await;
+    assert_eq!(path_of(&respond(&lab, "writer", question(), false).await), path_of(&first));
+    for _ in 0..2 {
+        polled_at(&lab, first.clone()).await;
+    }
     let recording = lab.sealed("r0").await;
-    assert_eq!(status(&reply_of(&recording, 0).0), "cancelled");
-    assert!(recording.trajectory.steps[0].injected.iter().all(|error| !error.delivered));
+    for step in 0..2 {
+        assert_eq!(status(&reply_of(&recording, step).0), "completed", "{step}");
+    }
+}
+
+/// The run of requests that name none is never given up, however long its reply takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_run_gives_up_what_it_awaits_unless_it_is_kept() {
+    for kept in [true, false] {
+        let lab = simulated(PLAN).await;
+        let asked = respond(&lab, "solver", question(), false).await;
+        let r0 = RunId::parse("r0").expect("an id");
+        let retired = lab.proxy.runs.retire_idle(Duration::ZERO, Some(&r0).filter(|_| kept));
+        assert_eq!(retired.is_empty(), kept);
+        if kept {
+            assert!(text(&polled_at(&lab, asked).await.1).contains("52"));
+        }
+    }
 }
 
 /// Several at once, fetched at once and out of order: each gets its own edit, once.

@@ -92,7 +92,10 @@ impl Surface for OpenaiResponses {
     }
 
     fn fetches(&self, method: &str, path: &str) -> bool {
-        method == "GET" && (path.contains("/responses/") || path.contains("/conversations/"))
+        // Cancelling answers with the response as it then is.
+        let cancels =
+            method == "POST" && path.contains("/responses/") && path.trim_end_matches('/').ends_with("/cancel");
+        cancels || method == "GET" && (path.contains("/responses/") || path.contains("/conversations/"))
     }
 
     fn kept(&self, asked: &[u8], replied: &[u8], streamed: bool) -> Result<Kept, SurfaceError> {
