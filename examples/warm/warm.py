@@ -76,10 +76,12 @@ def unlike(there):
     """Why a run with the environment `there` would not be what a new process is; none if it would."""
     here = dict(os.environ)
     for name in sorted(here.keys() | there.keys()):
-        reader = "the interpreter" if f"{name}=".startswith(INTERPRETER) else Watched.readers.get(name)
+        is_its_own = f"{name}=".startswith(INTERPRETER)
+        reader = "the interpreter" if is_its_own else Watched.readers.get(name)
         if reader and here.get(name) != there.get(name):
-            # Never the value: it may be a key.
-            told = f"the `{name}` that the run has" if name in there else f"no `{name}`, as the run"
+            # Of what a module reads never the value: it may be a key.
+            has = f"`{name}={there.get(name)}`" if is_its_own else f"the `{name}` that the run has"
+            told = has if name in there else f"no `{name}`, as the run"
             return f"{reader} read `{name}` before the run: start warm.py with {told}"
     return None
 

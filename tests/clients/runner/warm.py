@@ -102,7 +102,7 @@ def refused(folder, report):
     (folder / "threads.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=[9], daemon=True).start()\n")
     modules = {"PYTHONPATH": str(folder)}
     for module, line, why in [
-        ("reads", ["env", "OPENAI_BASE_URL=u", "python3", "main.py", ""], b"reads read `OPENAI_BASE_URL` before the run"),
+        ("reads", ["env", "OPENAI_BASE_URL=u", "python3", "main.py", ""], b"before the run: start warm.py with the `OPENAI_BASE_URL` that"),
         ("threads", ["true"], b"`import threads` leaves 0 native threads and ['Thread-1 (sleep)'] running"),
         ("json", ["env", "PYTHONHASHSEED=1", "python3", "main.py", ""], b"start warm.py with `PYTHONHASHSEED=1`"),
     ]:
