@@ -15,13 +15,8 @@ pub fn bodies() -> Vec<Vec<u8>> {
     [odd, "[]", "[1,2 , 3]", "\"a\"", "{}"].map(|text| text.as_bytes().to_vec()).to_vec()
 }
 
-/// Requests and replies of a surface, as it composes them.
-pub fn said(index: usize) -> Vec<Vec<u8>> {
-    let surface: &dyn Surface = surface::ALL[index];
-    let blank = surface.read_request(surface.blank_request()).expect("a request");
-    let mut asked = blank.clone();
-    asked.messages = vec![Message::text_of(Role::System, "You solve."), Message::text_of(Role::User, "12 + 30?")];
-    let request = surface.write_request(surface.blank_request(), &blank, &asked).unwrap_or_default();
+/// A reply that says something and calls a tool.
+pub fn reply(id: &str) -> Reply {
     let call = surface::ToolCall {
         id: "call_1".into(),
         name: "add".into(),
@@ -30,7 +25,17 @@ pub fn said(index: usize) -> Vec<Vec<u8>> {
     };
     let message = Message { tool_calls: vec![call], ..Message::text_of(Role::Assistant, "It is 42.") };
     let answer = surface::Answer { index: 0, message, finish_reason: Some("stop".into()) };
-    let reply = Reply { id: "r_1".into(), model: "m".into(), answers: vec![answer], ..Default::default() };
+    Reply { id: id.into(), model: "m".into(), answers: vec![answer], ..Default::default() }
+}
+
+/// Requests and replies of a surface, as it composes them.
+pub fn said(index: usize) -> Vec<Vec<u8>> {
+    let surface: &dyn Surface = surface::ALL[index];
+    let blank = surface.read_request(surface.blank_request()).expect("a request");
+    let mut asked = blank.clone();
+    asked.messages = vec![Message::text_of(Role::System, "You solve."), Message::text_of(Role::User, "12 + 30?")];
+    let request = surface.write_request(surface.blank_request(), &blank, &asked).unwrap_or_default();
+    let reply = reply("r_1");
     let mut all = vec![surface.blank_request().to_vec(), request.to_vec(), surface.compose(&reply, 1).to_vec()];
     all.push(surface.compose_stream(&reply, 1, true).concat());
     all

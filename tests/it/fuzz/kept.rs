@@ -2,8 +2,10 @@
 
 use std::{collections::HashSet, sync::OnceLock};
 
-use aegis::surface::{self, Asked, Edited, Message, Order, Reply, Role, Surface, splice::Node, sse};
+use aegis::surface::{self, Asked, Edited, Message, Order, Role, Surface, splice::Node, sse};
 use serde_json::json;
+
+use super::examples;
 
 /// An API that keeps what was said, and what was edited of it.
 struct Keeper {
@@ -29,15 +31,7 @@ fn keeper((name, list): (&str, &str)) -> Keeper {
         asked.messages = texts.iter().map(|text| Message::text_of(Role::User, *text)).collect();
         surface.write_request(surface.blank_request(), &blank, &asked).expect("a place")
     };
-    let call = surface::ToolCall {
-        id: "call_1".into(),
-        name: "add".into(),
-        arguments: "{\"a\": 1}".into(),
-        ..Default::default()
-    };
-    let message = Message { tool_calls: vec![call], ..Message::text_of(Role::Assistant, "It is 42.") };
-    let answer = surface::Answer { index: 0, message, finish_reason: Some("stop".into()) };
-    let reply = Reply { id: "resp_1".into(), model: "m".into(), answers: vec![answer], ..Default::default() };
+    let reply = examples::reply("resp_1");
     let kept = [surface.compose(&reply, 1).to_vec(), surface.compose_stream(&reply, 1, true).concat()];
     let before = surface.read_reply(&kept[0]).expect("a reply");
     let mut after = before.clone();
@@ -47,12 +41,12 @@ fn keeper((name, list): (&str, &str)) -> Keeper {
     edited.keep(surface, &kept[0], &told, false).expect("kept");
     let (own, got) = (request(&["a", "b", "c"]), request(&["a", "x", "y", "c"]));
     edited.keep_request(surface, &before, (None, None), Some((&own, &got)));
+    let path = format!("/v1/{}/{list}", before.id);
     let items = surface.kept(&got, b"{}", false).expect("kept").asked;
     let items = items.iter().enumerate().map(|(number, item)| surface.shown(item, None, &number.to_string()));
     let list = json!({"path": list, "data": []})
         .to_string()
         .replace("[]", &format!("[{}]", items.collect::<Vec<_>>().join(",")));
-    let path = format!("/v1/{}/{}", before.id, if name == "openai_chat" { "messages" } else { "input_items" });
     Keeper { surface, edited, kept, path, list }
 }
 
