@@ -43,7 +43,7 @@ pub(super) fn is_true(members: &[Member<'_>], key: &str) -> bool {
 
 /// Whether a body says yes or no in a member of its own; nothing where it says neither.
 pub(super) fn says_of_itself(body: &[u8], key: &str) -> Option<bool> {
-    let (_, value) = scan::members(body).filter(|(member, _)| member == key).last()?;
+    let (_, value) = scan::members(body).filter(|(member, _)| **member == *key.as_bytes()).last()?;
     match value {
         b"true" => Some(true),
         b"false" => Some(false),

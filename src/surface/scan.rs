@@ -6,14 +6,17 @@ use std::borrow::Cow;
 
 use super::splice::decode_string;
 
-/// The members of an object: decoded key and raw value, duplicates included. Ends early where the text is malformed.
-pub fn members(object: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
+/// A member's name, its escapes read: UTF-8, as bytes, because nearly all are only compared with a few words.
+pub type Key<'a> = Cow<'a, [u8]>;
+
+/// The members of an object: key and raw value, duplicates included. Ends early where the text is malformed.
+pub fn members(object: &[u8]) -> impl Iterator<Item = (Key<'_>, &[u8])> {
     let mut rest = object.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
     std::iter::from_fn(move || {
         let (key, after) = skip(next(rest)?)?;
         let (raw, after) = skip(after.trim_ascii_start().strip_prefix(b":")?)?;
         rest = after;
-        Some((string(key)?, raw))
+        Some((read_key(key)?, raw))
     })
 }
 
@@ -27,17 +30,14 @@ pub fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Walks over an object in one pass. `visit` gets each decoded key and the text from its value on, and gives what
+/// Walks over an object in one pass. `visit` gets each key and the text from its value on, and gives what
 /// follows that value ([`skip`] finds it, or a walk over the value). Gives what follows the object; `None` where the
 /// text is malformed or `visit` gives up.
-pub fn object<'a>(
-    text: &'a [u8],
-    mut visit: impl FnMut(Cow<'a, str>, &'a [u8]) -> Option<&'a [u8]>,
-) -> Option<&'a [u8]> {
+pub fn object<'a>(text: &'a [u8], mut visit: impl FnMut(Key<'a>, &'a [u8]) -> Option<&'a [u8]>) -> Option<&'a [u8]> {
     let mut rest = text.trim_ascii_start().strip_prefix(b"{")?;
     while let Some(member) = next(rest) {
         let (key, after) = skip(member)?;
-        rest = visit(string(key)?, after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())?;
+        rest = visit(read_key(key)?, after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())?;
     }
     rest.trim_ascii_start().strip_prefix(b"}")
 }
@@ -54,6 +54,26 @@ pub fn array<'a>(text: &'a [u8], mut visit: impl FnMut(&'a [u8]) -> Option<&'a [
 /// The decoded string, if the raw value is one and UTF-8.
 pub fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
     if raw.first() == Some(&b'"') { decode_string(std::str::from_utf8(raw).ok()?) } else { None }
+}
+
+/// The key that a raw string stands for. Nearly all are plain ASCII, and are taken as they stand.
+fn read_key(raw: &[u8]) -> Option<Key<'_>> {
+    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if inner.iter().all(|byte| byte.is_ascii() && *byte != b'\\') {
+        return Some(Cow::Borrowed(inner));
+    }
+    Some(match string(raw)? {
+        Cow::Borrowed(key) => Cow::Borrowed(key.as_bytes()),
+        Cow::Owned(key) => Cow::Owned(key.into_bytes()),
+    })
+}
+
+/// A key as text.
+pub fn text_of_key(key: Key<'_>) -> Option<Cow<'_, str>> {
+    match key {
+        Cow::Borrowed(key) => std::str::from_utf8(key).ok().map(Cow::Borrowed),
+        Cow::Owned(key) => String::from_utf8(key).ok().map(Cow::Owned),
+    }
 }
 
 /// Where the string that `from` lies in ends: at its closing quote. `from` must not lie behind a backslash that
@@ -113,7 +133,8 @@ mod tests {
     fn members_and_elements() {
         let text = r#" { "a" : "x\"},{" , "b\n":[1, {"c":"]"} ,"]"],"d":{},"e":null ,"f":-1.5e3}"#;
         let text_of = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-        let seen: Vec<_> = members(text.as_bytes()).map(|(key, raw)| format!("{key}={}", text_of(raw))).collect();
+        let seen: Vec<_> =
+            members(text.as_bytes()).map(|(key, raw)| format!("{}={}", text_of(&key), text_of(raw))).collect();
         assert_eq!(seen, [r#"a="x\"},{""#, "b\n=[1, {\"c\":\"]\"} ,\"]\"]", "d={}", "e=null", "f=-1.5e3"]);
         let seen: Vec<_> = elements(br#"[1, {"c":"]"} ,"]"]"#).map(text_of).collect();
         assert_eq!(seen, ["1", r#"{"c":"]"}"#, r#""]""#]);
@@ -128,6 +149,7 @@ mod tests {
         let text = br#" {"a" : [ {"b":"]}"} , 2 ] ,"c":{"d":1}, "e":[]} rest"#;
         let mut seen = Vec::new();
         let after = object(text, |key, value| {
+            let key = String::from_utf8_lossy(&key);
             if value.starts_with(b"[") {
                 return array(value, |element| {
                     let (raw, after) = skip(element)?;
@@ -159,7 +181,7 @@ mod tests {
             let object = serde_json::to_value(&keys).expect("a value");
             let text = object.to_string();
             let seen: serde_json::Map<_, _> = members(text.as_bytes())
-                .map(|(key, raw)| (key.into_owned(), serde_json::from_slice(raw).expect("a value")))
+                .map(|(key, raw)| (String::from_utf8(key.into_owned()).expect("UTF-8"), serde_json::from_slice(raw).expect("a value")))
                 .collect();
             proptest::prop_assert_eq!(serde_json::Value::Object(seen), object);
         }

@@ -61,7 +61,8 @@ impl<'a> Node<'a> {
     /// was parsed, so that each level is only looked at.
     pub fn members(&self) -> Vec<Member<'a>> {
         let members = scan::members(self.raw.as_bytes());
-        members.filter_map(|(key, value)| Some(Member { key, value: self.inner(value)? })).collect()
+        let member = |(key, value)| Some(Member { key: scan::text_of_key(key)?, value: self.inner(value)? });
+        members.filter_map(member).collect()
     }
 
     /// The elements, in order; empty when it is no array.

@@ -22,11 +22,13 @@ pub(super) fn hear(text: &[u8], origin: usize) -> Option<(Message, &[u8])> {
     let after = scan::object(text, |key, rest| {
         let (value, after) = scan::skip(rest)?;
         match key.as_ref() {
-            "role" => message.role = role(scan::string(value).as_deref()),
-            "name" => message.name = owned(value),
-            "content" => message.parts = said(value),
-            "tool_calls" => message.tool_calls = Node::parse(value).map(|calls| tool_calls(&calls)).unwrap_or_default(),
-            "tool_call_id" => message.answers_call = owned(value),
+            b"role" => message.role = role(scan::string(value).as_deref()),
+            b"name" => message.name = owned(value),
+            b"content" => message.parts = said(value),
+            b"tool_calls" => {
+                message.tool_calls = Node::parse(value).map(|calls| tool_calls(&calls)).unwrap_or_default();
+            }
+            b"tool_call_id" => message.answers_call = owned(value),
             _ => {}
         }
         Some(after)

@@ -26,7 +26,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
     let mut answers = None;
     let text = |value: &[u8]| scan::string(value).unwrap_or_default().into_owned();
     let after = scan::object(body, |key, rest| {
-        if key == "choices" && rest.starts_with(b"[") {
+        if *key == *b"choices" && rest.starts_with(b"[") {
             let mut read = Vec::new();
             let after = scan::array(rest, |choice| answer(choice, &mut read));
             answers = Some(read);
@@ -34,10 +34,10 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
         }
         let (value, after) = scan::skip(rest)?;
         match key.as_ref() {
-            "id" => reply.id = text(value),
-            "model" => reply.model = text(value),
-            "usage" => reply.usage = counts(value),
-            "choices" => answers = None,
+            b"id" => reply.id = text(value),
+            b"model" => reply.model = text(value),
+            b"usage" => reply.usage = counts(value),
+            b"choices" => answers = None,
             _ => {}
         }
         Some(after)
@@ -83,7 +83,7 @@ pub(in crate::surface) fn usage(node: &Node<'_>) -> Option<Usage> {
 
 /// Token counts without the rest: of a whole reply, or of the frames in the last chunk of a streamed one.
 pub(in crate::surface) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage> {
-    let read = |json: &[u8]| counts(scan::members(json).filter(|(key, _)| key == "usage").last()?.1);
+    let read = |json: &[u8]| counts(scan::members(json).filter(|(key, _)| **key == *b"usage").last()?.1);
     if !streamed {
         return read(body);
     }
@@ -97,8 +97,8 @@ fn counts(object: &[u8]) -> Option<Usage> {
     for (key, count) in scan::members(object) {
         let count = std::str::from_utf8(count).ok().and_then(|count| count.parse().ok());
         match key.as_ref() {
-            "prompt_tokens" => input = count,
-            "completion_tokens" => output = count,
+            b"prompt_tokens" => input = count,
+            b"completion_tokens" => output = count,
             _ => {}
         }
     }
@@ -141,16 +141,16 @@ fn answer<'a>(text: &'a [u8], answers: &mut Vec<Answer>) -> Option<&'a [u8]> {
         message: Message { parts: Vec::new(), origin: Some(0), ..Message::text_of(Role::Assistant, "") },
         finish_reason: None,
     };
-    let member = |key: Cow<'a, str>, rest: &'a [u8]| {
-        if key == "message" && rest.starts_with(b"{") {
+    let member = |key: scan::Key<'a>, rest: &'a [u8]| {
+        if *key == *b"message" && rest.starts_with(b"{") {
             let (message, after) = message::hear(rest, 0)?;
             answer.message = message;
             return Some(after);
         }
         let (value, after) = scan::skip(rest)?;
         match key.as_ref() {
-            "index" => answer.index = serde_json::from_slice(value).unwrap_or(answer.index),
-            "finish_reason" => answer.finish_reason = scan::string(value).map(Cow::into_owned),
+            b"index" => answer.index = serde_json::from_slice(value).unwrap_or(answer.index),
+            b"finish_reason" => answer.finish_reason = scan::string(value).map(Cow::into_owned),
             _ => {}
         }
         Some(after)

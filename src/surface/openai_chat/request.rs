@@ -20,7 +20,7 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
     let mut outline = Outline::default();
     let mut heard = None;
     scan::object(body, |key, rest| {
-        if key == "messages" && rest.starts_with(b"[") {
+        if *key == *b"messages" && rest.starts_with(b"[") {
             let mut messages = Outline { said: Vec::with_capacity(16), ..Outline::default() };
             let after = scan::array(rest, |message| hear(message, &mut messages));
             heard = after.map(|_| messages);
@@ -28,15 +28,15 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
         }
         let (value, after) = scan::skip(rest)?;
         match key.as_ref() {
-            "model" => outline.model = scan::string(value).unwrap_or_default(),
-            "user" => outline.user = scan::string(value),
-            "tools" => {
+            b"model" => outline.model = scan::string(value).unwrap_or_default(),
+            b"user" => outline.user = scan::string(value),
+            b"tools" => {
                 outline.tools = scan::elements(value).filter_map(tool_name).collect();
                 outline.tool_text = std::str::from_utf8(value).unwrap_or_default().into();
             }
-            "metadata" => outline.metadata = metadata(value),
-            "response_format" => outline.format = format_name(value),
-            "messages" => heard = None,
+            b"metadata" => outline.metadata = metadata(value),
+            b"response_format" => outline.format = format_name(value),
+            b"messages" => heard = None,
             _ => {}
         }
         Some(after)
@@ -52,14 +52,14 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
 /// Takes the message that the text begins with into the outline; gives what follows it.
 fn hear<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
     let (mut role, mut name, mut answers, mut content, mut calls) = (None, None, None, None, None);
-    let member = |key: Cow<'a, str>, rest: &'a [u8]| {
+    let member = |key: scan::Key<'a>, rest: &'a [u8]| {
         let (value, after) = scan::skip(rest)?;
         match key.as_ref() {
-            "role" => role = scan::string(value),
-            "name" => name = scan::string(value),
-            "tool_call_id" => answers = scan::string(value),
-            "content" => content = Some(value),
-            "tool_calls" => calls = Some(value),
+            b"role" => role = scan::string(value),
+            b"name" => name = scan::string(value),
+            b"tool_call_id" => answers = scan::string(value),
+            b"content" => content = Some(value),
+            b"tool_calls" => calls = Some(value),
             _ => {}
         }
         Some(after)
@@ -255,7 +255,7 @@ fn tool_choice(node: &Node<'_>) -> ToolChoice {
 
 /// A string member of a raw object.
 fn named<'a>(object: &'a [u8], key: &str) -> Option<Cow<'a, str>> {
-    let (_, value) = scan::members(object).filter(|(name, _)| name == key).last()?;
+    let (_, value) = scan::members(object).filter(|(name, _)| **name == *key.as_bytes()).last()?;
     scan::string(value)
 }
 
@@ -272,10 +272,10 @@ fn format_name(raw: &[u8]) -> Cow<'_, str> {
 }
 
 fn tool_name(tool: &[u8]) -> Option<Cow<'_, str>> {
-    let (_, function) = scan::members(tool).filter(|(key, _)| key == "function").last()?;
+    let (_, function) = scan::members(tool).filter(|(key, _)| **key == *b"function").last()?;
     named(function, "name")
 }
 
 fn metadata(object: &[u8]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
-    scan::members(object).filter_map(|(key, value)| Some((key, scan::string(value)?))).collect()
+    scan::members(object).filter_map(|(key, value)| Some((scan::text_of_key(key)?, scan::string(value)?))).collect()
 }
