@@ -105,7 +105,7 @@ pub(super) fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyEr
 
 /// A hint header's value. Names may be UTF-8; what is not becomes U+FFFD, which no name may hold.
 fn hint(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    headers::named(headers, name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
 impl Hinted {
@@ -128,7 +128,7 @@ pub(super) fn is_our_host(headers: &HeaderMap, allowed: &[String]) -> Result<(),
     let name = name.trim_matches(['[', ']']);
     let ours = name.parse::<std::net::IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
-        || name.to_ascii_lowercase().ends_with(".localhost")
+        || name.rsplit_once('.').is_some_and(|(_, top)| top.eq_ignore_ascii_case("localhost"))
         || name.eq_ignore_ascii_case("host.docker.internal")
         || allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
     if ours { Ok(()) } else { Err(ProxyError::Host(host.chars().take(80).collect())) }

@@ -179,7 +179,8 @@ fn check_head(head: &[u8]) -> Result<State, FramingError> {
         let colon = memchr::memchr(b':', line).ok_or(FramingError::Malformed)?;
         let (name, value) = line.split_at_checked(colon).ok_or(FramingError::Malformed)?;
         let value = value.get(1..).unwrap_or_default().trim_ascii();
-        let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+        // RFC 9110, 5.6.2.
+        let token = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~');
         let control = |byte: &u8| (*byte < 0x20 && *byte != b'\t') || *byte == 0x7f;
         if name.is_empty() || !name.iter().all(token) || value.iter().any(control) {
             return Err(FramingError::Malformed);

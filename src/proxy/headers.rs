@@ -44,8 +44,11 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
             headers.remove(name);
         }
     }
-    for name in &HOP_BY_HOP {
-        headers.remove(name);
+    // Few have any: one look at the names that are there costs less than a search for each that may be.
+    if headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
+        for name in &HOP_BY_HOP {
+            headers.remove(name);
+        }
     }
     if headers.get(header::TE).is_some_and(|te| te != "trailers") {
         headers.remove(header::TE);
@@ -59,7 +62,9 @@ pub(super) fn to_upstream(headers: &mut HeaderMap, hints: [&str; 2], readable: b
     headers.remove(header::HOST);
     headers.remove(header::EXPECT);
     for hint in hints {
-        headers.remove(hint);
+        if named(headers, hint).is_some() {
+            headers.remove(hint);
+        }
     }
     if readable && headers.contains_key(header::ACCEPT_ENCODING) {
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -117,6 +122,11 @@ pub(super) fn api_key(headers: &HeaderMap) -> Option<&str> {
 /// Names and values as a recorder takes them.
 pub(super) fn pairs(headers: &HeaderMap) -> Vec<(&str, &[u8])> {
     headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
+}
+
+/// The value of a header whose name is of a user's choice.
+pub(super) fn named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a HeaderValue> {
+    headers.iter().find(|(known, _)| known.as_str().eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
 /// A header's value as text.

@@ -123,7 +123,22 @@ pub(super) async fn edit_request(
     conversation: Option<&Conversation>,
     body: &Bytes,
 ) -> Result<Bytes, Interrupted> {
-    let (Some(surface), Some(original)) = (step.surface, conversation) else { return Ok(body.clone()) };
+    match (step.surface, conversation) {
+        (Some(surface), Some(original)) if !decided.edits.request.is_empty() => {
+            // Boxed, so that a request that nobody edits does not carry it.
+            Box::pin(edit_each(step, decided, surface, original, body)).await
+        }
+        _ => Ok(body.clone()),
+    }
+}
+
+async fn edit_each(
+    step: &mut OpenStep,
+    decided: &Decided,
+    surface: &'static dyn Surface,
+    original: &Conversation,
+    body: &Bytes,
+) -> Result<Bytes, Interrupted> {
     // What an edit made is read again only where another one goes on from it.
     let mut current = (body.clone(), None::<Conversation>);
     let until = step.deadline();

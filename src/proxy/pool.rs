@@ -93,6 +93,16 @@ impl Pool {
                 Err(unanswered) => return Err(unanswered.into()),
             }
         }
+        // Rare, and large: boxed, so that the common way does not carry it.
+        Box::pin(self.connect(request, switches)).await
+    }
+
+    /// Sends a request over the connection that all share, or over a new one.
+    async fn connect(
+        self: &Arc<Self>,
+        mut request: Request<SentBody>,
+        switches: bool,
+    ) -> Result<Response<ReceivedBody>, UpstreamError> {
         let stream = if switches {
             self.stream(&self.plain).await?
         } else {
