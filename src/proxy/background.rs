@@ -63,7 +63,7 @@ pub(super) struct Awaited {
 /// A step whose reply is still to come.
 #[derive(Debug)]
 struct Postponed {
-    step: OpenStep,
+    step: Box<OpenStep>,
     decision: Decided,
     conversation: Option<Conversation>,
     /// What its program was told at first.
@@ -83,7 +83,7 @@ pub(super) struct Fetch<'a> {
 /// What a fetch of an awaited reply comes to.
 pub(super) enum Fetched {
     /// This goes to the client.
-    Delivered(Box<Response<Delivery>>),
+    Delivered(Box<Response<Box<Delivery>>>),
     /// A fetch like any other.
     Plain(Response<ReceivedBody>),
 }
@@ -220,11 +220,11 @@ impl Proxy {
     /// says that it will be made.
     pub(super) async fn postpone(
         &self,
-        mut step: OpenStep,
+        mut step: Box<OpenStep>,
         decision: Decided,
         conversation: Option<Conversation>,
         received: Response<ReceivedBody>,
-    ) -> Result<Response<Delivery>, Interrupted> {
+    ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let limits = &self.limits;
         let at_once = decision.faults.iter().any(|fault| acts_at_once(&fault.disturbance));
         if !received.status().is_success() || headers::is_event_stream(received.headers()) || at_once {

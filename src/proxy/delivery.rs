@@ -7,27 +7,27 @@
 
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use hyper::{
-    HeaderMap, Response,
+    HeaderMap,
     body::{Body, Frame, SizeHint},
 };
-use tokio::time::Sleep;
 
 use super::{
     disturb::Breach,
-    exchange::Interrupted,
     headers,
     open_step::OpenStep,
     socket::Link,
     tunnel::Tunnel,
     upstream::{BodyError, ReceivedBody},
+    waiting::{Edit, Held, Patience, Told},
 };
 use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
 
@@ -51,24 +51,8 @@ pub(super) enum DeliveryError {
     Interrupted,
 }
 
-/// What keeps a held stream alive: a comment, which readers of event streams pass over.
-const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
-
-/// An edit under way; its step is recorded by it, however it ends.
-pub(super) type Edit = Pin<Box<dyn Future<Output = Result<Response<Delivery>, Interrupted>> + Send>>;
-
-/// A reply that waits for its edit.
-struct Held {
-    edit: Edit,
-    every: Duration,
-    next: Pin<Box<Sleep>>,
-}
-
-impl std::fmt::Debug for Held {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Held").field("every", &self.every).finish_non_exhaustive()
-    }
-}
+/// A whole reply of at most so many bytes is taken in before its head goes out, as far as it is there.
+const SHORT: u64 = 64 << 10;
 
 /// A reply body.
 #[derive(Debug)]
@@ -84,6 +68,8 @@ pub(super) struct Delivery {
     ready: VecDeque<Bytes>,
     held: VecDeque<Bytes>,
     breach: Option<Breach>,
+    /// Whether the closing record may wait for those of others.
+    joins: bool,
     over: bool,
     patience: Patience,
     size: SizeHint,
@@ -97,17 +83,13 @@ pub(super) struct Delivery {
     failure: Option<DeliveryError>,
 }
 
-/// Watches for an upstream that falls silent. One timer a reply: it is only set anew when it fires.
-#[derive(Debug)]
-struct Patience {
-    limit: Duration,
-    last: Instant,
-    timer: Option<Pin<Box<Sleep>>>,
-}
-
 impl Delivery {
     /// A reply that no step stands behind: passed on, not recorded. Counts as an exchange until its end.
-    pub(super) fn pass(source: ReceivedBody, limit: Duration) -> Self {
+    pub(super) fn pass(source: ReceivedBody, limit: Duration) -> Box<Self> {
+        Box::new(Self::of(source, limit))
+    }
+
+    fn of(source: ReceivedBody, limit: Duration) -> Self {
         let size = source.size_hint();
         Self {
             source,
@@ -118,8 +100,9 @@ impl Delivery {
             ready: VecDeque::new(),
             held: VecDeque::new(),
             breach: None,
+            joins: false,
             over: false,
-            patience: Patience { limit, last: Instant::now(), timer: None },
+            patience: Patience::new(limit),
             size,
             permit: None,
             tunnel: None,
@@ -130,19 +113,19 @@ impl Delivery {
     }
 
     /// Nothing: after this head the connection is no longer HTTP.
-    pub(super) fn switched(tunnel: Box<Tunnel>) -> Self {
+    pub(super) fn switched(tunnel: Box<Tunnel>) -> Box<Self> {
         let nothing = ReceivedBody::Made(VecDeque::new());
-        Self { tunnel: Some(tunnel), over: true, ..Self::pass(nothing, Duration::MAX) }
+        Box::new(Self { tunnel: Some(tunnel), over: true, ..Self::of(nothing, Duration::MAX) })
     }
 
     /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.
-    pub(super) fn held(edit: Edit, every: Duration) -> Self {
-        let next = Box::pin(tokio::time::sleep(every));
-        Self { edit: Some(Held { edit, every, next }), size: SizeHint::default(), ..Self::made(Bytes::new()) }
+    pub(super) fn held(edit: Edit, every: Duration) -> Box<Self> {
+        let edit = Some(Held::new(edit, every));
+        Box::new(Self { edit, size: SizeHint::default(), ..*Self::made(Bytes::new()) })
     }
 
     /// A body of the proxy's own.
-    pub(super) fn made(body: Bytes) -> Self {
+    pub(super) fn made(body: Bytes) -> Box<Self> {
         Self::pass(ReceivedBody::Made(VecDeque::from([body])), Duration::MAX)
     }
 
@@ -156,7 +139,7 @@ impl Delivery {
         mut step: Box<OpenStep>,
         breach: Option<Breach>,
         limit: Duration,
-    ) -> Result<Self, RecordingError> {
+    ) -> Result<Box<Self>, RecordingError> {
         let streamed = headers::is_event_stream(head);
         let markers = streamed.then(|| step.ends_of_stream());
         if source.is_end_stream() && breach.is_none() {
@@ -164,39 +147,82 @@ impl Delivery {
         }
         // An event stream has no length, whatever is known of it.
         let size = if streamed || breach.is_some() { SizeHint::default() } else { source.size_hint() };
-        Ok(Self {
+        Ok(Box::new(Self {
             splitter: markers.map(Splitter::new),
             remaining: source.size_hint().exact().filter(|_| !streamed),
             step: Some(step),
             breach,
             size,
-            ..Self::pass(source, limit)
-        })
+            ..Self::of(source, limit)
+        }))
     }
 
     /// On its way over a connection; keeps a place among the exchanges under way until the reply ends.
-    pub(super) fn over(mut self, link: Arc<Link>, permit: tokio::sync::OwnedSemaphorePermit) -> Self {
+    pub(super) fn over(mut self: Box<Self>, link: Arc<Link>, permit: tokio::sync::OwnedSemaphorePermit) -> Box<Self> {
         self.handed_at = link.flushes();
         self.link = Some(link);
         self.permit = Some(permit);
         self
     }
 
+    /// Takes in what is there already of a short whole reply. One that is there to its end is recorded together with
+    /// others; its head has not left yet, so nothing waits that could go alone.
+    ///
+    /// # Errors
+    /// The record could not be written: the reply must not go out.
+    pub(super) async fn take_in(&mut self) -> Result<(), RecordingError> {
+        if self.breach.is_some() || self.remaining.is_none_or(|left| left > SHORT) {
+            return Ok(());
+        }
+        self.joins = true;
+        poll_fn(|context| {
+            while self.failure.is_none() && self.step.as_ref().is_some_and(|step| !step.is_closed()) {
+                if self.poll_source(context).is_pending() {
+                    break;
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        self.joins = false;
+        match &mut self.step {
+            Some(step) => step.written().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes what the upstream has sent. `Some` is to be passed on as it is: trailers.
+    fn poll_source(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
+        let taken = match ready!(Pin::new(&mut self.source).poll_frame(context)) {
+            Some(Ok(frame)) => {
+                self.patience.heard();
+                match frame.into_data() {
+                    Ok(chunk) => self.take(chunk),
+                    Err(trailers) => return Poll::Ready(Some(trailers)),
+                }
+            }
+            Some(Err(error)) => {
+                let recorded = self.finish(CloseCause::UpstreamReset);
+                recorded.and(Err(DeliveryError::Upstream(error)))
+            }
+            None => self.end(),
+        };
+        self.failure = taken.err();
+        Poll::Ready(None)
+    }
+
     /// Waits for the edit of a held reply, and goes on as its delivery. `Some` is a comment for the meantime.
     fn poll_edit(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, DeliveryError>> {
         let Some(held) = &mut self.edit else { return Poll::Ready(Ok(None)) };
-        if let Poll::Ready(edited) = held.edit.as_mut().poll(context) {
-            self.edit = None;
-            let Ok(response) = edited else { return Poll::Ready(Err(DeliveryError::Interrupted)) };
-            let delivery = response.into_body();
-            let (permit, link, handed_at) = (self.permit.take(), self.link.take(), self.handed_at);
-            *self = Self { permit, link, handed_at, ..delivery };
-            return Poll::Ready(Ok(None));
-        }
-        ready!(held.next.as_mut().poll(context));
-        let next = tokio::time::Instant::now() + held.every;
-        held.next.as_mut().reset(next);
-        Poll::Ready(Ok(Some(Bytes::from_static(KEEP_ALIVE))))
+        let edited = match ready!(held.poll(context)) {
+            Told::Comment(comment) => return Poll::Ready(Ok(Some(comment))),
+            Told::Edited(edited) => edited,
+        };
+        self.edit = None;
+        let Ok(response) = edited else { return Poll::Ready(Err(DeliveryError::Interrupted)) };
+        let (permit, link, handed_at) = (self.permit.take(), self.link.take(), self.handed_at);
+        *self = Self { permit, link, handed_at, ..*response.into_body() };
+        Poll::Ready(Ok(None))
     }
 
     /// Takes a chunk from the upstream.
@@ -300,26 +326,10 @@ impl Delivery {
 
     fn finish(&mut self, cause: CloseCause) -> Result<(), DeliveryError> {
         match &mut self.step {
+            Some(step) if self.joins => Ok(step.queue_close(cause)?),
             Some(step) => Ok(step.close(cause)?),
             None => Ok(()),
         }
-    }
-
-    /// Gives the upstream until the limit to send something.
-    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<DeliveryError> {
-        let patience = &mut self.patience;
-        if patience.limit == Duration::MAX {
-            return Poll::Pending;
-        }
-        let deadline = tokio::time::Instant::from_std(patience.last + patience.limit);
-        let timer = patience.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        while timer.as_mut().poll(context).is_ready() {
-            if patience.last.elapsed() >= patience.limit {
-                return Poll::Ready(DeliveryError::Silent(patience.limit));
-            }
-            timer.as_mut().reset(deadline);
-        }
-        Poll::Pending
     }
 }
 
@@ -362,31 +372,22 @@ impl Body for Delivery {
                 self.failure = Some(error);
                 continue;
             }
-            let taken = match Pin::new(&mut self.source).poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    self.patience.last = Instant::now();
-                    match frame.into_data() {
-                        Ok(chunk) => self.take(chunk),
-                        Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
-                    }
-                }
-                Poll::Ready(Some(Err(error))) => {
-                    let recorded = self.finish(CloseCause::UpstreamReset);
-                    recorded.and(Err(DeliveryError::Upstream(error)))
-                }
-                Poll::Ready(None) => self.end(),
+            match self.poll_source(context) {
+                Poll::Ready(None) => {}
+                Poll::Ready(Some(trailers)) => return Poll::Ready(Some(Ok(trailers))),
                 Poll::Pending => {
-                    let silent = ready!(self.poll_patience(context));
-                    self.finish(CloseCause::UpstreamTimeout).and(Err(silent))
+                    let limit = ready!(self.patience.poll(context));
+                    let recorded = self.finish(CloseCause::UpstreamTimeout);
+                    self.failure = Some(recorded.err().unwrap_or(DeliveryError::Silent(limit)));
                 }
-            };
-            self.failure = taken.err();
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         let closed = self.step.as_ref().is_none_or(|step| step.is_closed());
         self.edit.is_none()
+            && self.failure.is_none()
             && self.ready.is_empty()
             && self.held.is_empty()
             && closed

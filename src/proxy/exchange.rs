@@ -54,7 +54,7 @@ pub(super) struct ModelCall {
 }
 
 /// A step with its numbers fixed, the request as manipulators see it, and what was decided for an earlier attempt.
-pub(super) type Opened = (OpenStep, Option<Conversation>, Option<Arc<Decision>>);
+pub(super) type Opened = (Box<OpenStep>, Option<Conversation>, Option<Arc<Decision>>);
 
 impl Proxy {
     /// One request's way through the proxy.
@@ -62,7 +62,7 @@ impl Proxy {
         &self,
         request: Request<Incoming>,
         link: &Arc<Link>,
-    ) -> Result<Response<Delivery>, Interrupted> {
+    ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let received = Instant::now();
         let (mut parts, body) = request.into_parts();
         arrival::is_our_host(&parts.headers, &self.allowed_hosts)?;
@@ -91,11 +91,11 @@ impl Proxy {
     /// A streamed reply whose edit takes a while: its head goes out now, its frames when the edit is made.
     fn hold(
         &self,
-        step: OpenStep,
+        step: Box<OpenStep>,
         decision: inject::Decided,
         conversation: Option<Conversation>,
         received: Response<ReceivedBody>,
-    ) -> Response<Delivery> {
+    ) -> Response<Box<Delivery>> {
         let (mut head, body) = received.into_parts();
         let received = Response::from_parts(head.clone(), body);
         headers::body_changed(&mut head.headers);
@@ -113,7 +113,10 @@ impl Proxy {
         conversation: Option<&Conversation>,
         decision: &inject::Decided,
     ) -> Result<Response<ReceivedBody>, Interrupted> {
-        if let Some(made) = faults::disturb_request(step, decision).await? {
+        step.written().await?;
+        if !decision.faults.is_empty()
+            && let Some(made) = Box::pin(faults::disturb_request(step, decision)).await?
+        {
             return Ok(made);
         }
         let asked = conversation;
@@ -140,7 +143,8 @@ impl Proxy {
         Ok(received)
     }
 
-    /// Fixes run, agent and numbers, and writes the opening record.
+    /// Fixes run, agent and numbers, and queues the opening record: before anything follows, it must be
+    /// [written](OpenStep::written).
     pub(super) fn open(&self, call: &ModelCall, hinted: &Hinted, link: &Arc<Link>) -> Result<Opened, Interrupted> {
         let envelope = hinted.envelope();
         let surface = call.kind.surface();
@@ -175,7 +179,7 @@ impl Proxy {
         step.follow(track);
         link.enter();
         let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-        let opened = step.run.recorder.open(Open {
+        let opened = step.run.recorder.queue_open(Open {
             step: numbers.step,
             call: numbers.call,
             attempt: numbers.attempt,
@@ -192,10 +196,13 @@ impl Proxy {
             wall: step.run.recorder.clock().wall(),
         });
         drop(opening);
-        if let Err(error) = opened {
-            // Nothing was recorded and nothing was sent: there is no step to close.
-            step.abandon();
-            return Err(ProxyError::from(error).into());
+        match opened {
+            Ok(queued) => step.opened(queued),
+            Err(error) => {
+                // Nothing was recorded and nothing was sent: there is no step to close.
+                step.abandon();
+                return Err(ProxyError::from(error).into());
+            }
         }
         Ok((step, conversation, earlier))
     }
@@ -237,7 +244,7 @@ impl Proxy {
         mut parts: Parts,
         body: Incoming,
         hinted: &Hinted,
-    ) -> Result<Response<Delivery>, Interrupted> {
+    ) -> Result<Response<Box<Delivery>>, Interrupted> {
         // A bad hint is refused wherever it is given, so that a typing error shows at the first request.
         self.identity.run(&hinted.envelope(), || None)?;
         self.identity.declared(&hinted.envelope())?;
@@ -259,18 +266,18 @@ impl Proxy {
 
 /// Edits the reply where an edit is due, and sends it on its way to the client, with what a fault does to it.
 pub(super) async fn deliver(
-    mut step: OpenStep,
+    mut step: Box<OpenStep>,
     decision: inject::Decided,
     conversation: Option<Conversation>,
     received: Response<ReceivedBody>,
     limits: &Limits,
-) -> Result<Response<Delivery>, Interrupted> {
-    let edited = inject::edit_response(&mut step, &decision, conversation.as_ref(), received, limits).await;
-    let reshaped = match edited {
-        Ok(edited) => reshape::reshape(&mut step, &decision, conversation.as_ref(), edited, limits).await,
-        Err(interrupted) => Err(interrupted),
+) -> Result<Response<Box<Delivery>>, Interrupted> {
+    let changed = if decision.alters_reply() {
+        Box::pin(change(&mut step, &decision, conversation.as_ref(), received, limits)).await
+    } else {
+        Ok(received)
     };
-    let (mut head, body) = match reshaped {
+    let (mut head, body) = match changed {
         Ok(response) => response.into_parts(),
         Err(interrupted) => return Err(closed(&mut step, interrupted)?),
     };
@@ -280,8 +287,21 @@ pub(super) async fn deliver(
         // The shorter reply is framed as a whole one.
         head.headers.remove(hyper::header::CONTENT_LENGTH);
     }
-    let delivery = Delivery::of_step(body, &head.headers, Box::new(step), breach, limits.silence_timeout)?;
+    let mut delivery = Delivery::of_step(body, &head.headers, step, breach, limits.silence_timeout)?;
+    delivery.take_in().await?;
     Ok(Response::from_parts(head, delivery))
+}
+
+/// The reply with the edits and the faults that are due.
+async fn change(
+    step: &mut OpenStep,
+    decision: &inject::Decided,
+    conversation: Option<&Conversation>,
+    received: Response<ReceivedBody>,
+    limits: &Limits,
+) -> Result<Response<ReceivedBody>, Interrupted> {
+    let edited = inject::edit_response(step, decision, conversation, received, limits).await?;
+    reshape::reshape(step, decision, conversation, edited, limits).await
 }
 
 /// Closes the step of an exchange that has no reply.

@@ -52,7 +52,7 @@ impl Proxy {
         hinted: &Hinted,
         surface: &'static dyn Surface,
         link: &Arc<Link>,
-    ) -> Result<Response<Delivery>, Interrupted> {
+    ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let named = self.named_run(hinted)?;
         let awaited = self.runs.background.at(parts.uri.path(), named.as_ref());
         let edited = self.run_that_edited(&parts, named.as_ref());

@@ -29,11 +29,12 @@ mod socket;
 mod tls;
 mod tunnel;
 pub mod upstream;
+mod waiting;
 
 use std::{
     future::Future,
     panic::AssertUnwindSafe,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -252,7 +253,7 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stop
 }
 
 /// Answers a request: by the exchange, or by an error of our own. An error of this function ends the connection.
-async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Result<Response<Delivery>, Hushed> {
+async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
     let Client { proxy, streams, tunnels, link, tunnel } = &*client;
     let limit = proxy.limits.max_streams;
     let surface = surface::for_path(request.method().as_str(), request.uri().path()).unwrap_or(&OpenaiChat);
@@ -271,7 +272,7 @@ async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Result<Respo
     } else {
         None
     };
-    match contained(proxy.exchange(request, link)).await {
+    match contained(pin!(proxy.exchange(request, link))).await {
         Ok(Ok(response)) => Ok(response.map(|mut delivery| match delivery.tunnel.take() {
             None => delivery.over(Arc::clone(link), permit),
             Some(mut opened) => {
@@ -287,7 +288,7 @@ async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Result<Respo
 }
 
 /// The answer for an error of our own, in the shape of the API that was asked.
-fn refuse(error: &ProxyError, surface: &dyn Surface) -> Response<Delivery> {
+fn refuse(error: &ProxyError, surface: &dyn Surface) -> Response<Box<Delivery>> {
     if let ProxyError::Id(_) = error {
         // A malformed hint may be a key that was put in the wrong place: only its sender is told what it was.
         tracing::warn!("answered by the proxy: a run or agent hint is malformed");
@@ -306,8 +307,7 @@ struct Hushed;
 struct Panicked;
 
 /// Keeps a defect in one exchange from ending the others of its connection.
-async fn contained<F: Future>(future: F) -> Result<F::Output, Panicked> {
-    let mut future = pin!(future);
+async fn contained<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, Panicked> {
     std::future::poll_fn(move |context| {
         match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),

@@ -3,7 +3,9 @@
 use std::{
     borrow::Cow,
     collections::VecDeque,
+    future::poll_fn,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -20,7 +22,7 @@ use super::{
 };
 use crate::{
     identity::Track,
-    recording::{Captured, Close, RecordingError},
+    recording::{Captured, Close, Queued, RecordingError},
     surface::Surface,
     trajectory::{Attribution, CloseCause, Usage},
 };
@@ -67,6 +69,8 @@ pub(super) struct OpenStep {
     cut: bool,
     taping: bool,
     closed: bool,
+    /// A record of the step that may still wait to be written.
+    queued: Option<Queued>,
 }
 
 impl OpenStep {
@@ -77,9 +81,9 @@ impl OpenStep {
         surface: Option<&'static dyn Surface>,
         request: (u128, Instant),
         link: Arc<Link>,
-    ) -> Self {
+    ) -> Box<Self> {
         let (body_hash, received) = request;
-        Self {
+        Box::new(Self {
             run,
             numbers,
             attribution,
@@ -106,7 +110,8 @@ impl OpenStep {
             cut: false,
             taping: true,
             closed: false,
-        }
+            queued: None,
+        })
     }
 
     /// Lets lineage know what becomes of the step.
@@ -236,11 +241,51 @@ impl OpenStep {
         self.closed
     }
 
+    /// The opening record waits to be written.
+    pub(super) fn opened(&mut self, queued: Queued) {
+        self.queued = Some(queued);
+    }
+
+    /// Waits until the records of the step so far are written. Exchanges that are ready at the same time share a write:
+    /// those that are get their turn first.
+    ///
+    /// # Errors
+    /// They could not be written: what follows them must not happen.
+    pub(super) async fn written(&mut self) -> Result<(), RecordingError> {
+        let Some(queued) = self.queued else { return Ok(()) };
+        if !queued.is_alone {
+            let mut waited = false;
+            poll_fn(|context| {
+                if std::mem::replace(&mut waited, true) {
+                    return Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+        self.write()
+    }
+
+    /// Writes the records of the step so far.
+    fn write(&mut self) -> Result<(), RecordingError> {
+        self.queued.take().map_or(Ok(()), |queued| self.run.recorder.write_queued(queued))
+    }
+
     /// Writes the closing record; further calls do nothing.
     ///
     /// # Errors
     /// The record could not be written: the reply's end must not be released.
     pub(super) fn close(&mut self, cause: CloseCause) -> Result<(), RecordingError> {
+        self.queue_close(cause)?;
+        self.write()
+    }
+
+    /// As [`OpenStep::close`], but the reply's end must wait for [`OpenStep::written`].
+    ///
+    /// # Errors
+    /// As [`OpenStep::close`].
+    pub(super) fn queue_close(&mut self, cause: CloseCause) -> Result<(), RecordingError> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
@@ -255,7 +300,7 @@ impl OpenStep {
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
         let whole: Vec<Bytes> =
             if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
-        let written = self.run.recorder.close(Close {
+        let queued = self.run.recorder.queue_close(Close {
             step: self.numbers.step,
             attempt: self.numbers.attempt,
             cause,
@@ -277,7 +322,8 @@ impl OpenStep {
         });
         // Only now is a further call of the agent no longer overlapping with this one.
         self.run.depart(&self.attribution, self.body_hash, failed);
-        written
+        self.queued = Some(queued?);
+        Ok(())
     }
 
     /// Token counts of a reply of which only a part was delivered, or that could not be read.

@@ -151,7 +151,7 @@ impl Run {
     }
 
     /// Held from the fixing of a step's numbers to its opening record, so that a killed proxy leaves no hole in the
-    /// numbers: a step is on disk before the next one has a number.
+    /// numbers: a step's record has its place in the log before the next one has a number.
     pub fn opening(&self) -> MutexGuard<'_, ()> {
         locked(&self.opening)
     }

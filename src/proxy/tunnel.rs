@@ -94,7 +94,7 @@ impl Counts {
 /// A connection that both sides have agreed to use for a WebSocket.
 #[derive(Debug)]
 pub(super) struct Tunnel {
-    step: OpenStep,
+    step: Box<OpenStep>,
     client: OnUpgrade,
     upstream: OnUpgrade,
     counts: Arc<Counts>,
@@ -111,7 +111,7 @@ impl Proxy {
         received: Instant,
         hinted: &Hinted,
         link: &Arc<Link>,
-    ) -> Result<Response<Delivery>, Interrupted> {
+    ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let client = parts.extensions.remove::<OnUpgrade>();
         let call = ModelCall { kind: Kind::Tunnel, parts, body: Bytes::new(), received };
         let (mut step, _, earlier) = self.open(&call, hinted, link)?;

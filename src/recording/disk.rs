@@ -3,7 +3,7 @@
 
 use std::{
     fs::{DirBuilder, File, OpenOptions, TryLockError},
-    io::{self, IoSlice, Read, Write},
+    io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -88,24 +88,9 @@ impl Disk {
         Ok(file)
     }
 
-    /// Writes all parts at the end of the file, by one system call where the system takes them at once.
-    pub(super) fn append(
-        &self,
-        file: &mut File,
-        path: &Path,
-        mut parts: &mut [IoSlice<'_>],
-    ) -> Result<(), RecordingError> {
-        self.call("write", path, || {
-            while !parts.is_empty() {
-                match file.write_vectored(parts) {
-                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                    Ok(written) => IoSlice::advance_slices(&mut parts, written),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(())
-        })
+    /// Writes the bytes at the end of the file, by one system call where the system takes them at once.
+    pub(super) fn append(&self, file: &mut File, path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
+        self.call("write", path, || file.write_all(bytes))
     }
 
     /// Forces a file's data to the device.

@@ -268,3 +268,15 @@ fn stored(raw: &Bytes, raw_hash: ContentHash, masked: &[Range<usize>]) -> (Bytes
     let hash = ContentHash::of(&bytes);
     (bytes.into(), hash)
 }
+
+/// The pieces as one body; a single piece is not copied.
+pub(super) fn joined<'a>(mut pieces: impl ExactSizeIterator<Item = &'a Bytes> + Clone) -> Bytes {
+    if pieces.len() == 1
+        && let Some(piece) = pieces.next()
+    {
+        return piece.clone();
+    }
+    let mut body = Vec::with_capacity(pieces.clone().map(Bytes::len).sum());
+    pieces.for_each(|piece| body.extend_from_slice(piece));
+    body.into()
+}

@@ -1,8 +1,10 @@
 //! The log file of a run that is being recorded: under its lock only "which texts are new", the numbers, one write.
+//!
+//! Lines may wait in a queue for those of other exchanges, and go to the file with them by one write. Nothing overtakes
+//! them: whatever is written next takes them along.
 
 use std::{
     fs::File,
-    io::IoSlice,
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError, RwLock,
@@ -20,6 +22,9 @@ use super::{
     line::{self, HEAD, TAIL},
     settings::Durability,
 };
+
+/// Bytes that wait at most; more are written at once.
+const QUEUE_MAX: usize = 256 << 10;
 
 /// A line that lacks only its number: room for the head, the record, the end.
 #[derive(Debug)]
@@ -46,6 +51,15 @@ impl Ready {
     }
 }
 
+/// A record that waits to be written.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "the record is not written yet"]
+pub struct Queued {
+    pub(super) below: u64,
+    /// Whether no other exchange of the run is under way: then nothing is worth waiting for.
+    pub is_alone: bool,
+}
+
 /// The log of one run.
 #[derive(Debug)]
 pub(super) struct Log {
@@ -62,6 +76,10 @@ pub(super) struct Log {
 struct State {
     file: File,
     next: u64,
+    /// Lines that wait for the next write.
+    queue: Vec<u8>,
+    /// Records below this number are in the file.
+    written: u64,
     /// Why nothing more is written, once that is so.
     why: Option<String>,
 }
@@ -90,7 +108,7 @@ impl Log {
             path: path.to_owned(),
             durability,
             texts: RwLock::new(texts),
-            state: Mutex::new(State { file, next, why: None }),
+            state: Mutex::new(State { file, next, queue: Vec::new(), written: next, why: None }),
             synced: Mutex::new(Synced { file: twin, below: next, at: Instant::now() }),
             stopped: AtomicBool::new(false),
         })
@@ -117,36 +135,63 @@ impl Log {
         self.end(&mut state, why);
     }
 
-    /// Writes the texts that are new, then the record, by one write. The first error ends the log for good: a second
-    /// try on the same file could succeed and hide that the first one lost data.
-    pub(super) fn append(&self, texts: &mut [(ContentHash, Ready)], record: &mut Ready) -> Result<(), RecordingError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Puts the texts that are new, then the record, into the queue. Gives how many records the log then has: the line
+    /// is in the file once [`Log::write`] was called with that.
+    pub(super) fn queue(&self, texts: &mut [(ContentHash, Ready)], record: &mut Ready) -> Result<u64, RecordingError> {
+        let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *guard;
         if let Some(why) = &state.why {
             return Err(RecordingError::Stopped { why: why.clone() });
         }
-        let mut parts = Vec::with_capacity(texts.len() + 1);
         if !texts.is_empty() {
             let mut known = self.texts.write().unwrap_or_else(PoisonError::into_inner);
             for (hash, text) in texts {
                 if known.insert(*hash) {
-                    parts.push(IoSlice::new(text.numbered(state.next)));
+                    state.queue.extend_from_slice(text.numbered(state.next));
                     state.next += 1;
                 }
             }
         }
-        parts.push(IoSlice::new(record.numbered(state.next)));
+        state.queue.extend_from_slice(record.numbered(state.next));
         state.next += 1;
-        if let Err(error) = self.disk.append(&mut state.file, &self.path, &mut parts) {
-            self.end(&mut state, &error_text(&error));
-            return Err(error);
+        if state.queue.len() > QUEUE_MAX {
+            self.write_queue(state)?;
         }
-        let written = state.next;
+        Ok(state.next)
+    }
+
+    /// Makes sure that the records below this number are in the file, all that wait with them. The first error ends the
+    /// log for good: a second try on the same file could succeed and hide that the first one lost data.
+    pub(super) fn write(&self, below: u64) -> Result<(), RecordingError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.written < below {
+            if let Some(why) = &state.why {
+                return Err(RecordingError::Stopped { why: why.clone() });
+            }
+            self.write_queue(&mut state)?;
+        }
         drop(state);
         match self.durability {
             Durability::Written => Ok(()),
-            Durability::Synced => self.sync_below(written),
-            Durability::Interval(every) => self.sync_if_older(written, every),
+            Durability::Synced => self.sync_below(below),
+            Durability::Interval(every) => self.sync_if_older(below, every),
         }
+    }
+
+    fn write_queue(&self, state: &mut State) -> Result<(), RecordingError> {
+        let written = self.disk.append(&mut state.file, &self.path, &state.queue);
+        if state.queue.capacity() > 2 * QUEUE_MAX {
+            state.queue = Vec::new();
+        }
+        state.queue.clear();
+        match written {
+            Ok(()) => state.written = state.next,
+            Err(error) => {
+                self.end(state, &error_text(&error));
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Forces everything written so far to the device.
@@ -154,7 +199,7 @@ impl Log {
         self.sync_below(self.records())
     }
 
-    /// Group commit: whoever comes first syncs for all that wait behind it.
+    /// Whoever comes first syncs for all that wait behind it.
     fn sync_below(&self, written: u64) -> Result<(), RecordingError> {
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         if synced.below >= written {
@@ -162,7 +207,7 @@ impl Log {
         }
         let (below, why) = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            (state.next, state.why.clone())
+            (state.written, state.why.clone())
         };
         if let Some(why) = why {
             return Err(RecordingError::Stopped { why });

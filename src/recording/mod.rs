@@ -43,6 +43,7 @@ pub use error::RecordingError;
 pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open};
 pub use identity::write_identity;
 pub use label::{label_run, may_name};
+pub use log::Queued;
 pub use manifest::{Manifest, Seal, Versions, read_label, write_label};
 pub use read::{read, read_apart};
 pub use recorder::Recorder;

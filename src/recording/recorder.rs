@@ -1,7 +1,6 @@
 //! The writer of one run: what the exchange calls.
 
 use std::{
-    borrow::Cow,
     collections::BTreeMap,
     fs::File,
     io::Write,
@@ -16,17 +15,15 @@ use super::{
     Settings,
     content_hash::ContentHash,
     disk::Disk,
-    encode::{Encoder, Prepared},
-    log::{Log, Ready, error_text},
+    encode::{Encoder, Prepared, joined},
+    log::{Log, Queued, Ready, error_text},
     manifest::{read_json, write_json},
-    record::{
-        AskedRecord, CloseRecord, Headers, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord,
-    },
+    record::{AskedRecord, CloseRecord, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord},
     recover::recover,
     redact::Redactor,
     seal, write,
 };
-use crate::trajectory::{Attribution, Outcome, ProgramEnd};
+use crate::trajectory::{Outcome, ProgramEnd};
 
 /// Records one run. Shared by the run's exchanges; every call returns after its record is written.
 #[derive(Debug)]
@@ -118,13 +115,22 @@ impl Recorder {
     /// # Errors
     /// [`RecordingError::Io`] at the first failed write, [`RecordingError::Stopped`] ever after.
     pub fn open(&self, open: Open<'_>) -> Result<(), RecordingError> {
+        let queued = self.queue_open(open)?;
+        self.write_queued(queued)
+    }
+
+    /// As [`Recorder::open`], but the record waits for [`Recorder::write_queued`].
+    ///
+    /// # Errors
+    /// As [`Recorder::open`].
+    pub fn queue_open(&self, open: Open<'_>) -> Result<Queued, RecordingError> {
         let hash = open.body_hash.map(ContentHash::known);
         let body = open.body.map(|body| self.encoder.prepare(body, hash, None));
         let record = Record::Open(OpenRecord {
             step: open.step,
             call: open.call,
             attempt: open.attempt,
-            attribution: self.attribution(open.attribution),
+            attribution: self.encoder.redactor.attribution(open.attribution),
             overlapping: open.overlapping,
             run_source: open.run_source.into(),
             surface: open.surface.into(),
@@ -132,10 +138,10 @@ impl Recorder {
             path: self.encoder.redactor.path(open.path),
             at: format!("{:.6}", open.wall).into(),
             t_us: open.at_us,
-            headers: self.headers(open.headers),
+            headers: self.encoder.redactor.headers(open.headers),
             body: body.as_ref().map(Prepared::record),
         });
-        self.write(&record, &[(body.as_ref(), true)])?;
+        let below = self.queue(&record, &[(body.as_ref(), true)])?;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.exchanges += 1;
         if open.attempt == 0 {
@@ -144,7 +150,7 @@ impl Recorder {
                 None => drop(counts.agents.insert(open.attribution.agent.to_string(), 1)),
             }
         }
-        Ok(())
+        Ok(Queued { below, is_alone: counts.exchanges <= counts.closed + 1 })
     }
 
     /// Records what an injection did. To be called before the first altered byte leaves.
@@ -230,6 +236,15 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::open`].
     pub fn close(&self, close: Close<'_>) -> Result<(), RecordingError> {
+        let queued = self.queue_close(close)?;
+        self.write_queued(queued)
+    }
+
+    /// As [`Recorder::close`], but the record waits for [`Recorder::write_queued`].
+    ///
+    /// # Errors
+    /// As [`Recorder::open`].
+    pub fn queue_close(&self, close: Close<'_>) -> Result<Queued, RecordingError> {
         let encoder = &self.encoder;
         let request = close.request_body.map(|body| encoder.prepare(body, None, None));
         let (reply, streamed) = match close.reply {
@@ -246,7 +261,7 @@ impl Recorder {
             attempt: close.attempt,
             cause: close.cause,
             status: close.status,
-            headers: self.headers(close.headers),
+            headers: encoder.redactor.headers(close.headers),
             usage: close.usage,
             finish_reason: close.finish_reason.map(|reason| encoder.redactor.text(reason)),
             first_byte_us: close.first_byte_us,
@@ -261,9 +276,19 @@ impl Recorder {
             reply: reply.as_ref().map(Prepared::record),
             delivered: delivered.as_ref().map(Prepared::record),
         }));
-        self.write(&record, &[(request.as_ref(), true), (reply.as_ref(), false), (delivered.as_ref(), false)])?;
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).closed += 1;
-        Ok(())
+        let bodies = [(request.as_ref(), true), (reply.as_ref(), false), (delivered.as_ref(), false)];
+        let below = self.queue(&record, &bodies)?;
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.closed += 1;
+        Ok(Queued { below, is_alone: counts.exchanges <= counts.closed })
+    }
+
+    /// Writes a queued record, and all that wait with it, unless somebody has.
+    ///
+    /// # Errors
+    /// As [`Recorder::open`].
+    pub fn write_queued(&self, queued: Queued) -> Result<(), RecordingError> {
+        self.log.write(queued.below)
     }
 
     /// Whether anything is recorded: right after [`Recorder::create`], whether an earlier recording goes on.
@@ -330,8 +355,12 @@ impl Recorder {
         self.write(&Record::Note(NoteRecord { at: at.into(), text }), &[])
     }
 
-    /// Writes a record with the bodies in it; `true` keeps a body for others to grow from.
     fn write(&self, record: &Record<'_>, bodies: &[(Option<&Prepared>, bool)]) -> Result<(), RecordingError> {
+        self.log.write(self.queue(record, bodies)?)
+    }
+
+    /// Queues a record with the bodies in it; `true` keeps a body for others to grow from.
+    fn queue(&self, record: &Record<'_>, bodies: &[(Option<&Prepared>, bool)]) -> Result<u64, RecordingError> {
         let bodies = || bodies.iter().filter_map(|(body, keep)| Some(((*body)?, *keep)));
         let mut texts = Vec::new();
         for (body, _) in bodies() {
@@ -342,9 +371,9 @@ impl Recorder {
         }
         let literal: usize = bodies().map(|(body, _)| body.literal_bytes()).sum();
         let mut line = Ready::new(1024 + literal + literal / 4, |line| write::record(record, line));
-        self.log.append(&mut texts, &mut line)?;
+        let below = self.log.queue(&mut texts, &mut line)?;
         bodies().for_each(|(body, keep)| self.encoder.written(body, keep));
-        Ok(())
+        Ok(below)
     }
 
     /// Writes a blob before the record that names it. A failure ends the recording, as that of a record does.
@@ -357,30 +386,4 @@ impl Recorder {
         let written = self.disk.make_dir(&blobs).and_then(|()| self.disk.replace(&path, |file| file.write_all(bytes)));
         written.inspect_err(|error| self.log.stop(&error_text(error)))
     }
-
-    /// Who made the call, with secrets masked in the evidence: a rule may have seen a key.
-    fn attribution<'a>(&self, attribution: &'a Attribution) -> Cow<'a, Attribution> {
-        match self.encoder.redactor.text(&attribution.evidence) {
-            Cow::Borrowed(_) => Cow::Borrowed(attribution),
-            Cow::Owned(evidence) => Cow::Owned(Attribution { evidence, ..attribution.clone() }),
-        }
-    }
-
-    fn headers<'a>(&self, pairs: &[(&'a str, &'a [u8])]) -> Headers<'a> {
-        let stored =
-            |(name, value): &(&'a str, &'a [u8])| (Cow::Borrowed(*name), self.encoder.redactor.header(name, value));
-        pairs.iter().map(stored).collect()
-    }
-}
-
-/// The pieces as one body; a single piece is not copied.
-fn joined<'a>(mut pieces: impl ExactSizeIterator<Item = &'a Bytes> + Clone) -> Bytes {
-    if pieces.len() == 1
-        && let Some(piece) = pieces.next()
-    {
-        return piece.clone();
-    }
-    let mut body = Vec::with_capacity(pieces.clone().map(Bytes::len).sum());
-    pieces.for_each(|piece| body.extend_from_slice(piece));
-    body.into()
 }

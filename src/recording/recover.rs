@@ -1,6 +1,6 @@
 //! Opens the log of a run that was not ended in order: cuts a torn end, learns what the log holds already.
 
-use std::{collections::BTreeMap, fs::File, io::IoSlice, path::Path};
+use std::{collections::BTreeMap, fs::File, path::Path};
 
 use foldhash::HashSet;
 
@@ -55,7 +55,7 @@ pub(super) fn recover(disk: &Disk, run_dir: &Path, file: &File) -> Result<Recove
     if !found.torn.is_empty() {
         let torn_path = run_dir.join("log.torn");
         let mut torn_file = disk.open_append(&torn_path)?;
-        disk.append(&mut torn_file, &torn_path, &mut [IoSlice::new(found.torn)])?;
+        disk.append(&mut torn_file, &torn_path, found.torn)?;
         disk.sync(&torn_file, &torn_path)?;
         disk.truncate(file, &path, found.good as u64)?;
     }

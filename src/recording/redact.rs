@@ -10,7 +10,8 @@ use std::{
 
 use regex::bytes::Regex;
 
-use super::{RecordingError, key_places};
+use super::{RecordingError, key_places, record::Headers};
+use crate::trajectory::Attribution;
 
 /// Headers that are stored as they are, lower case.
 const KEPT_HEADERS: &[&str] = &[
@@ -158,9 +159,7 @@ impl Redactor {
 
     /// A header's value as it may be stored.
     pub(super) fn header<'a>(&self, name: &str, value: &'a [u8]) -> Cow<'a, str> {
-        let is = |kept: &&str| name.eq_ignore_ascii_case(kept);
-        let begins = |kept: &&str| name.get(..kept.len()).is_some_and(|start| start.eq_ignore_ascii_case(kept));
-        if !KEPT_HEADERS.iter().any(is) && !KEPT_PREFIXES.iter().any(begins) {
+        if !is_kept(name) {
             return format!("<redacted:{}>", value.len()).into();
         }
         match std::str::from_utf8(value) {
@@ -170,6 +169,26 @@ impl Redactor {
             Err(_) => self.text(&String::from_utf8_lossy(value)).into_owned().into(),
         }
     }
+
+    /// Who made the call, with secrets masked in the evidence: a rule may have seen a key.
+    pub(super) fn attribution<'a>(&self, attribution: &'a Attribution) -> Cow<'a, Attribution> {
+        match self.text(&attribution.evidence) {
+            Cow::Borrowed(_) => Cow::Borrowed(attribution),
+            Cow::Owned(evidence) => Cow::Owned(Attribution { evidence, ..attribution.clone() }),
+        }
+    }
+
+    /// Headers as they may be stored.
+    pub(super) fn headers<'a>(&self, pairs: &[(&'a str, &'a [u8])]) -> Headers<'a> {
+        pairs.iter().map(|(name, value)| (Cow::Borrowed(*name), self.header(name, value))).collect()
+    }
+}
+
+/// Whether a header is stored as it is. Most names come in lower case, and are told by their length first.
+fn is_kept(name: &str) -> bool {
+    let is = |kept: &&str| name.len() == kept.len() && name.eq_ignore_ascii_case(kept);
+    let begins = |kept: &&str| name.get(..kept.len()).is_some_and(|start| start.eq_ignore_ascii_case(kept));
+    KEPT_HEADERS.iter().any(is) || KEPT_PREFIXES.iter().any(begins)
 }
 
 /// Overwrites the spans with asterisks.

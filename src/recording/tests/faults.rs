@@ -97,11 +97,13 @@ fn a_full_device_ends_the_log() {
     let log = Log::new(Disk::default(), Path::new("/dev/full"), full, Durability::Written, 0, HashSet::default());
     let log = log.expect("opens");
     let mut record = Ready::new(2, |line| line.extend_from_slice(b"{}"));
-    match log.append(&mut [], &mut record) {
+    let below = log.queue(&mut [], &mut record).expect("waits");
+    match log.write(below) {
         Err(RecordingError::Io { source, .. }) => assert_eq!(source.kind(), io::ErrorKind::StorageFull),
         other => panic!("expected a full device, got {other:?}"),
     }
-    assert!(matches!(log.append(&mut [], &mut record), Err(RecordingError::Stopped { .. })));
+    assert!(matches!(log.write(below), Err(RecordingError::Stopped { .. })));
+    assert!(matches!(log.queue(&mut [], &mut record), Err(RecordingError::Stopped { .. })));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is written is read back; what must not be written is refused.
 
 pub(crate) mod faults;
+mod queue;
 mod reading;
 mod recovery;
 mod round_trip;

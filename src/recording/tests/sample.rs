@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::recording::{Captured, Close, Manifest, Open, Recorder, RecordingError};
+use crate::recording::{Captured, Close, Manifest, Open, Queued, Recorder, RecordingError};
 use crate::trajectory::{AgentName, Attribution, CloseCause, RunId, Source, StepIndex, Usage};
 
 /// A manifest.
@@ -25,7 +25,17 @@ pub(crate) fn agent(name: &str) -> Attribution {
 
 /// Opens a step.
 pub(crate) fn open(recorder: &Recorder, step: StepIndex, name: &str, body: &Bytes) -> Result<(), RecordingError> {
-    recorder.open(Open {
+    recorder.write_queued(queue_open(recorder, step, name, body)?)
+}
+
+/// Opens a step without writing it yet.
+pub(crate) fn queue_open(
+    recorder: &Recorder,
+    step: StepIndex,
+    name: &str,
+    body: &Bytes,
+) -> Result<Queued, RecordingError> {
+    recorder.queue_open(Open {
         step,
         call: step,
         attempt: 0,

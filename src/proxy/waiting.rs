@@ -1,0 +1,94 @@
+//! What a reply on its way may have to wait for: an edit that a model makes, an upstream that is silent.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use hyper::Response;
+use tokio::time::Sleep;
+
+use super::{delivery::Delivery, exchange::Interrupted};
+
+/// What keeps a held stream alive: a comment, which readers of event streams pass over.
+const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+
+/// An edit under way; its step is recorded by it, however it ends.
+pub(super) type Edit = Pin<Box<dyn Future<Output = Result<Response<Box<Delivery>>, Interrupted>> + Send>>;
+
+/// A reply that waits for its edit.
+pub(super) struct Held {
+    edit: Edit,
+    every: Duration,
+    next: Pin<Box<Sleep>>,
+}
+
+/// What a held reply has to pass on.
+pub(super) enum Told {
+    /// That the edit has ended, and what came of it.
+    Edited(Result<Response<Box<Delivery>>, Interrupted>),
+    /// That it is alive.
+    Comment(Bytes),
+}
+
+impl Held {
+    /// Tells the client every so often that the stream is alive.
+    pub(super) fn new(edit: Edit, every: Duration) -> Self {
+        Self { edit, every, next: Box::pin(tokio::time::sleep(every)) }
+    }
+
+    /// Waits for the edit, or until a comment is due.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Told> {
+        if let Poll::Ready(edited) = self.edit.as_mut().poll(context) {
+            return Poll::Ready(Told::Edited(edited));
+        }
+        ready!(self.next.as_mut().poll(context));
+        let next = tokio::time::Instant::now() + self.every;
+        self.next.as_mut().reset(next);
+        Poll::Ready(Told::Comment(Bytes::from_static(KEEP_ALIVE)))
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Held").field("every", &self.every).finish_non_exhaustive()
+    }
+}
+
+/// Watches for an upstream that falls silent. One timer a reply: it is only set anew when it fires.
+#[derive(Debug)]
+pub(super) struct Patience {
+    limit: Duration,
+    last: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patience {
+    /// Waits so long at most.
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { limit, last: Instant::now(), timer: None }
+    }
+
+    /// The upstream has sent something.
+    pub(super) fn heard(&mut self) {
+        self.last = Instant::now();
+    }
+
+    /// Gives the upstream until the limit to send something; gives the limit when it has not.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
+        if self.limit == Duration::MAX {
+            return Poll::Pending;
+        }
+        let deadline = tokio::time::Instant::from_std(self.last + self.limit);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        while timer.as_mut().poll(context).is_ready() {
+            if self.last.elapsed() >= self.limit {
+                return Poll::Ready(self.limit);
+            }
+            timer.as_mut().reset(deadline);
+        }
+        Poll::Pending
+    }
+}
