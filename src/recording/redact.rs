@@ -13,27 +13,6 @@ use regex::bytes::Regex;
 use super::{RecordingError, key_places, record::Headers};
 use crate::trajectory::Attribution;
 
-/// Headers that are stored as they are, lower case.
-const KEPT_HEADERS: &[&str] = &[
-    "accept",
-    "accept-encoding",
-    "anthropic-beta",
-    "anthropic-version",
-    "cache-control",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "date",
-    "request-id",
-    "retry-after",
-    "retry-after-ms",
-    "server",
-    "transfer-encoding",
-    "user-agent",
-    "x-request-id",
-    "x-should-retry",
-];
 /// Beginnings of headers that are stored as they are, lower case.
 const KEPT_PREFIXES: &[&str] = &["x-stainless-", "openai-", "x-ratelimit-", "anthropic-ratelimit-", "x-aegis-"];
 /// Query keys that contain one of these have their values masked, lower case.
@@ -159,7 +138,9 @@ impl Redactor {
 
     /// A header's value as it may be stored.
     pub(super) fn header<'a>(&self, name: &str, value: &'a [u8]) -> Cow<'a, str> {
-        if !is_kept(name) {
+        let lower =
+            if name.bytes().any(|byte| byte.is_ascii_uppercase()) { Some(name.to_ascii_lowercase()) } else { None };
+        if !is_kept(lower.as_deref().unwrap_or(name)) {
             return format!("<redacted:{}>", value.len()).into();
         }
         match std::str::from_utf8(value) {
@@ -184,11 +165,29 @@ impl Redactor {
     }
 }
 
-/// Whether a header is stored as it is. Most names come in lower case, and are told by their length first.
+/// Whether a header of this name, in lower case, is stored as it is.
 fn is_kept(name: &str) -> bool {
-    let is = |kept: &&str| name.len() == kept.len() && name.eq_ignore_ascii_case(kept);
-    let begins = |kept: &&str| name.get(..kept.len()).is_some_and(|start| start.eq_ignore_ascii_case(kept));
-    KEPT_HEADERS.iter().any(is) || KEPT_PREFIXES.iter().any(begins)
+    matches!(
+        name,
+        "accept"
+            | "accept-encoding"
+            | "anthropic-beta"
+            | "anthropic-version"
+            | "cache-control"
+            | "connection"
+            | "content-encoding"
+            | "content-length"
+            | "content-type"
+            | "date"
+            | "request-id"
+            | "retry-after"
+            | "retry-after-ms"
+            | "server"
+            | "transfer-encoding"
+            | "user-agent"
+            | "x-request-id"
+            | "x-should-retry"
+    ) || KEPT_PREFIXES.iter().any(|kept| name.starts_with(kept))
 }
 
 /// Overwrites the spans with asterisks.
