@@ -7,7 +7,7 @@ use super::{
     fingerprint::Mark,
     recent::Recent,
     speakers::{id_mark, text_mark},
-    words::{ALL_MAX, WINDOW, chosen, shingles},
+    words::{ALL_MAX, WINDOW, chosen, each_shingle, shingles},
 };
 use crate::surface::{Outline, Role, Said};
 
@@ -186,15 +186,15 @@ impl Origins {
         let text = said.text();
         let mut quotes: Vec<(u64, u32)> = Vec::new();
         if self.owners.len() > 0 {
-            let origins = shingles(&text).into_iter().filter_map(|mark| self.owner(mark));
-            for origin in origins {
+            each_shingle(&text, |mark| {
+                let Some(origin) = self.owner(mark) else { return };
                 match quotes.iter_mut().rev().find(|(known, _)| *known == origin) {
                     Some((_, count)) => *count += 1,
                     // What was served after the message was said is no origin of it.
                     None if served(origin).is_some_and(|served| served.at <= since) => quotes.push((origin, 1)),
                     None => {}
                 }
-            }
+            });
         }
         // The latest ones, where there are too many.
         quotes.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));
