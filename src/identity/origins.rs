@@ -6,6 +6,7 @@
 use super::{
     fingerprint::Mark,
     recent::Recent,
+    sieve::Sieve,
     speakers::{id_mark, text_mark},
     words::{ALL_MAX, WINDOW, chosen, each_shingle, shingles},
 };
@@ -24,6 +25,8 @@ pub(super) const QUOTES_MAX: usize = 32;
 #[derive(Debug)]
 pub(super) struct Origins {
     owners: Recent<Mark, Owner>,
+    /// Holds the marks of `owners`: most words of a request nobody has served.
+    sieve: Sieve,
     messages: Recent<Mark, Heard>,
     /// Shingles of what was served last, by the marks of the texts.
     latest: Recent<Mark, Vec<Mark>>,
@@ -82,7 +85,12 @@ pub(super) struct Evidence {
 
 impl Default for Origins {
     fn default() -> Self {
-        Self { owners: Recent::new(MARKS_MAX), messages: Recent::new(MESSAGES_MAX), latest: Recent::new(LATEST_MAX) }
+        Self {
+            owners: Recent::new(MARKS_MAX),
+            sieve: Sieve::new(MARKS_MAX),
+            messages: Recent::new(MESSAGES_MAX),
+            latest: Recent::new(LATEST_MAX),
+        }
     }
 }
 
@@ -95,7 +103,7 @@ impl Origins {
     /// Takes in a mark that an exchange served: an id, a whole text. `same_run`: whether another exchange is of the same
     /// run. Gives the exchange of another run that has served it before.
     pub(super) fn own(&mut self, mark: Mark, exchange: u64, same_run: impl Fn(u64) -> bool) -> Option<u64> {
-        let owner = self.owners.entry(mark, || Owner::new(exchange, false));
+        let owner = self.enter(mark, exchange, false);
         let other = owner.exchange();
         if other == exchange || owner.several() || same_run(other) {
             return None;
@@ -124,6 +132,9 @@ impl Origins {
         // Of words that two long texts share, different shingles may be chosen near the ends: all are looked at.
         let mut shared = Vec::new();
         for (at, mark) in marks.iter().enumerate() {
+            if !self.sieve.may_hold(*mark) {
+                continue;
+            }
             let Some(owner) = self.owners.get_mut(mark).filter(|owner| owner.several() || !same_run(owner.exchange()))
             else {
                 continue;
@@ -140,7 +151,7 @@ impl Origins {
             while shared.next_if(|shared| shared + WINDOW <= at).is_some() {}
             let several = shared.peek().is_some_and(|shared| *shared < at + WINDOW);
             if let Some(mark) = marks.get(at) {
-                self.owners.entry(*mark, || Owner::new(exchange, several));
+                self.enter(*mark, exchange, several);
             }
         }
         others
@@ -169,7 +180,19 @@ impl Origins {
         evidence
     }
 
+    /// The mark's owner: the exchange, where there is none yet.
+    fn enter(&mut self, mark: Mark, exchange: u64, several: bool) -> &mut Owner {
+        let Self { owners, sieve, .. } = self;
+        owners.entry(mark, || {
+            sieve.take(mark);
+            Owner::new(exchange, several)
+        })
+    }
+
     fn owner(&self, mark: Mark) -> Option<u64> {
+        if !self.sieve.may_hold(mark) {
+            return None;
+        }
         self.owners.get(&mark).filter(|owner| !owner.several()).map(|owner| owner.exchange())
     }
 
