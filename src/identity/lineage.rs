@@ -14,7 +14,7 @@ use foldhash::HashMap;
 use super::{
     RunSource,
     fingerprint::{Looks, Mark, asked, is_fresh},
-    origins::{Evidence, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
+    origins::{Evidence, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
     placed::{Begun, Exchange, Placed, SENTENCES_MAX},
     recent::Recent,
     speakers::{id_mark, text_mark},
@@ -206,7 +206,7 @@ impl Lineage {
 
     /// Entries held and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = MARKS_MAX + MESSAGES_MAX + EXCHANGES_MAX + RUNS_MAX + 2 * LOOKS_MAX;
+        let most = MARKS_MAX + MESSAGES_MAX + LATEST_MAX + EXCHANGES_MAX + RUNS_MAX + 2 * LOOKS_MAX;
         let begun = self.looks.len() + self.begun.len();
         (self.origins.len() + self.exchanges.len() + self.trails.len() + begun, most)
     }

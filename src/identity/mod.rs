@@ -14,6 +14,7 @@ mod origins;
 mod placed;
 mod recent;
 mod roster;
+mod sieve;
 mod speakers;
 mod suggest;
 mod templates;

@@ -6,8 +6,9 @@
 use super::{
     fingerprint::Mark,
     recent::Recent,
+    sieve::Sieve,
     speakers::{id_mark, text_mark},
-    words::{ALL_MAX, WINDOW, chosen, shingles},
+    words::{ALL_MAX, WINDOW, chosen, each_shingle, shingles},
 };
 use crate::surface::{Outline, Role, Said};
 
@@ -15,6 +16,8 @@ use crate::surface::{Outline, Role, Said};
 pub(super) const MARKS_MAX: usize = 1 << 18;
 /// Messages of requests that are remembered, over all runs.
 pub(super) const MESSAGES_MAX: usize = 1 << 14;
+/// Served texts whose shingles are kept: what was served last is most often heard next, word for word.
+pub(super) const LATEST_MAX: usize = 16;
 /// Origins that are kept of one request, and of one message.
 pub(super) const QUOTES_MAX: usize = 32;
 
@@ -22,7 +25,11 @@ pub(super) const QUOTES_MAX: usize = 32;
 #[derive(Debug)]
 pub(super) struct Origins {
     owners: Recent<Mark, Owner>,
+    /// Holds the marks of `owners`: most words of a request nobody has served.
+    sieve: Sieve,
     messages: Recent<Mark, Heard>,
+    /// Shingles of what was served last, by the marks of the texts.
+    latest: Recent<Mark, Vec<Mark>>,
 }
 
 /// Where a mark was served: the exchange's number, and a bit for marks that runs which do not know of each other have
@@ -78,20 +85,25 @@ pub(super) struct Evidence {
 
 impl Default for Origins {
     fn default() -> Self {
-        Self { owners: Recent::new(MARKS_MAX), messages: Recent::new(MESSAGES_MAX) }
+        Self {
+            owners: Recent::new(MARKS_MAX),
+            sieve: Sieve::new(MARKS_MAX),
+            messages: Recent::new(MESSAGES_MAX),
+            latest: Recent::new(LATEST_MAX),
+        }
     }
 }
 
 impl Origins {
     /// Entries held.
     pub(super) fn len(&self) -> usize {
-        self.owners.len() + self.messages.len()
+        self.owners.len() + self.messages.len() + self.latest.len()
     }
 
     /// Takes in a mark that an exchange served: an id, a whole text. `same_run`: whether another exchange is of the same
     /// run. Gives the exchange of another run that has served it before.
     pub(super) fn own(&mut self, mark: Mark, exchange: u64, same_run: impl Fn(u64) -> bool) -> Option<u64> {
-        let owner = self.owners.entry(mark, || Owner::new(exchange, false));
+        let owner = self.enter(mark, exchange, false);
         let other = owner.exchange();
         if other == exchange || owner.several() || same_run(other) {
             return None;
@@ -103,9 +115,16 @@ impl Origins {
     /// Takes in the words of a text that an exchange served. Gives the exchanges of other runs that have said the same.
     pub(super) fn own_words(&mut self, text: &str, exchange: u64, same_run: impl Fn(u64) -> bool) -> Vec<u64> {
         let marks = shingles(text);
-        let long = marks.len() > ALL_MAX;
+        let others = self.own_shingles(&marks, exchange, same_run);
+        if let Some(text) = text_mark(text) {
+            self.latest.entry(text, || marks);
+        }
+        others
+    }
+
+    fn own_shingles(&mut self, marks: &[Mark], exchange: u64, same_run: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut others = Vec::new();
-        if !long {
+        if marks.len() <= ALL_MAX {
             others.extend(marks.iter().filter_map(|mark| self.own(*mark, exchange, &same_run)));
             others.dedup();
             return others;
@@ -113,6 +132,9 @@ impl Origins {
         // Of words that two long texts share, different shingles may be chosen near the ends: all are looked at.
         let mut shared = Vec::new();
         for (at, mark) in marks.iter().enumerate() {
+            if !self.sieve.may_hold(*mark) {
+                continue;
+            }
             let Some(owner) = self.owners.get_mut(mark).filter(|owner| owner.several() || !same_run(owner.exchange()))
             else {
                 continue;
@@ -125,11 +147,11 @@ impl Origins {
         }
         others.dedup();
         let mut shared = shared.into_iter().peekable();
-        for at in chosen(&marks) {
+        for at in chosen(marks) {
             while shared.next_if(|shared| shared + WINDOW <= at).is_some() {}
             let several = shared.peek().is_some_and(|shared| *shared < at + WINDOW);
             if let Some(mark) = marks.get(at) {
-                self.owners.entry(*mark, || Owner::new(exchange, several));
+                self.enter(*mark, exchange, several);
             }
         }
         others
@@ -158,7 +180,19 @@ impl Origins {
         evidence
     }
 
+    /// The mark's owner: the exchange, where there is none yet.
+    fn enter(&mut self, mark: Mark, exchange: u64, several: bool) -> &mut Owner {
+        let Self { owners, sieve, .. } = self;
+        owners.entry(mark, || {
+            sieve.take(mark);
+            Owner::new(exchange, several)
+        })
+    }
+
     fn owner(&self, mark: Mark) -> Option<u64> {
+        if !self.sieve.may_hold(mark) {
+            return None;
+        }
         self.owners.get(&mark).filter(|owner| !owner.several()).map(|owner| owner.exchange())
     }
 
@@ -184,22 +218,26 @@ impl Origins {
 
     fn look(&self, said: &Said<'_>, since: u64, now: u64, served: impl Fn(u64) -> Option<Served>) -> Heard {
         let text = said.text();
+        let mark = text_mark(&text);
         let mut quotes: Vec<(u64, u32)> = Vec::new();
-        if self.owners.len() > 0 {
-            let origins = shingles(&text).into_iter().filter_map(|mark| self.owner(mark));
-            for origin in origins {
-                match quotes.iter_mut().rev().find(|(known, _)| *known == origin) {
-                    Some((_, count)) => *count += 1,
-                    // What was served after the message was said is no origin of it.
-                    None if served(origin).is_some_and(|served| served.at <= since) => quotes.push((origin, 1)),
-                    None => {}
-                }
+        let trace = |mark| {
+            let Some(origin) = self.owner(mark) else { return };
+            match quotes.iter_mut().rev().find(|(known, _)| *known == origin) {
+                Some((_, count)) => *count += 1,
+                // What was served after the message was said is no origin of it.
+                None if served(origin).is_some_and(|served| served.at <= since) => quotes.push((origin, 1)),
+                None => {}
             }
+        };
+        match mark.and_then(|mark| self.latest.get(&mark)) {
+            Some(marks) => marks.iter().copied().for_each(trace),
+            None if self.owners.len() > 0 => each_shingle(&text, trace),
+            None => {}
         }
         // The latest ones, where there are too many.
         quotes.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));
         quotes.truncate(QUOTES_MAX);
-        let text = if said.role == Role::Assistant { text_mark(&text) } else { None };
+        let text = mark.filter(|_| said.role == Role::Assistant);
         Heard { since, at: now, text, quotes: quotes.into() }
     }
 }
@@ -207,4 +245,34 @@ impl Origins {
 fn add(sum: &mut u32, count: u32) -> bool {
     *sum = sum.saturating_add(count);
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surface::Message;
+
+    #[test]
+    fn an_answer_is_heard_alike_whether_its_words_are_remembered_or_read_again() {
+        let text = |from: usize, to: usize| (from..to).map(|at| format!("w{at} ")).collect::<String>();
+        let mut origins = Origins::default();
+        for (exchange, (from, to)) in [(0, 20), (10, 300), (5, 25), (290, 400)].into_iter().enumerate() {
+            origins.own_words(&text(from, to), exchange as u64, |_| true);
+        }
+        let heard = |origins: &Origins, words: &str, role| {
+            let known = |_| Some(Served { at: 0, shared_at: 0 });
+            let heard = origins.look(&Said::from(&Message::text_of(role, words)), 1, 1, known);
+            (heard.text, heard.quotes)
+        };
+        let said: Vec<_> = [(10, 300), (290, 400), (0, 400)].map(|(from, to)| format!(" {}\n", text(from, to))).into();
+        let roles = [Role::Assistant, Role::User];
+        let all = |origins: &Origins| {
+            let each = said.iter().flat_map(|words| roles.map(|role| heard(origins, words, role)));
+            each.collect::<Vec<_>>()
+        };
+        let remembered = all(&origins);
+        assert!(remembered.iter().all(|(_, quotes)| !quotes.is_empty()), "{remembered:?}");
+        origins.latest = Recent::new(LATEST_MAX);
+        assert_eq!(all(&origins), remembered);
+    }
 }

@@ -1,6 +1,6 @@
 //! Words of a text as lineage compares them: letters and digits only, so that quoting, escapes and layout do not matter.
 
-use std::sync::OnceLock;
+use std::{ops::Range, sync::OnceLock};
 
 use memchr::memmem::Finder;
 use twox_hash::XxHash3_64;
@@ -18,46 +18,88 @@ pub(super) const WINDOW: usize = 8;
 
 /// A text's words. A line break written as an escape (a quote inside JSON) parts words too.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        loop {
-            let rest = text.get(at..)?;
-            at += rest.bytes().position(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())?;
-            let rest = text.get(at..)?;
-            let length = word_length(rest);
-            if length == 0 {
-                // A sign beyond ASCII.
-                at += rest.chars().next().map_or(1, char::len_utf8);
-                continue;
-            }
-            let escaped = at.checked_sub(1).and_then(|before| text.as_bytes().get(before)) == Some(&b'\\');
-            at += length;
-            let word = rest.get(..length)?;
-            let word = if escaped { word.strip_prefix(['n', 't', 'r']).unwrap_or(word) } else { word };
-            if !word.is_empty() {
-                return Some(word);
-            }
-        }
-    })
+    let mut words = Marked { text, at: 0 };
+    std::iter::from_fn(move || words.next().and_then(|(word, _)| text.get(word)))
 }
 
-/// Bytes of the word that a text begins with. Most words are ASCII, and ends are looked for in eight bytes at once.
-fn word_length(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let others = not_alphanumeric(u64::from_le_bytes(*eight));
-        if others != 0 {
-            at += (others.trailing_zeros() / 8) as usize;
-            break;
+/// Where a text's words stand, and the mark of each, found in one pass.
+struct Marked<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Marked<'_> {
+    #[inline]
+    fn next(&mut self) -> Option<(Range<usize>, Mark)> {
+        let bytes = self.text.as_bytes();
+        loop {
+            let rest = bytes.get(self.at..)?;
+            let gap = rest.iter().position(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())?;
+            self.at += gap;
+            let escaped = gap > 0 && rest.get(gap - 1) == Some(&b'\\');
+            if escaped && rest.get(gap).is_some_and(|byte| b"ntr".contains(byte)) {
+                self.at += 1;
+            }
+            let start = self.at;
+            let (length, mark) = marked_word(self.text, start);
+            self.at += length;
+            if length > 0 {
+                return Some((start..self.at, mark));
+            }
+            // No word behind an escape, which the next escape may follow, or a sign beyond ASCII.
+            let sign = self.text.get(start..)?.chars().next().filter(|sign| !sign.is_ascii());
+            self.at += sign.map_or(0, char::len_utf8);
         }
-        at += 8;
     }
-    at += bytes.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
-    if bytes.get(at).is_none_or(u8::is_ascii) {
-        return at;
+}
+
+/// Bytes of the word that stands at `start`, and its mark. Most words are ASCII: read and marked eight bytes at once.
+#[inline]
+fn marked_word(text: &str, start: usize) -> (usize, Mark) {
+    let (mut rest, mut mark) = (text.as_bytes().get(start..).unwrap_or_default(), 0);
+    let mut length = 0;
+    loop {
+        let eight = rest.first_chunk::<8>().map_or_else(|| fewer(rest), |eight| u64::from_le_bytes(*eight));
+        let others = not_alphanumeric(eight);
+        if others == 0 {
+            mark = mix(mark, eight);
+            length += 8;
+            rest = rest.get(8..).unwrap_or_default();
+            continue;
+        }
+        let signs = others & others.wrapping_neg();
+        if eight & signs != 0 {
+            return beyond_ascii(text.get(start..).unwrap_or_default());
+        }
+        // What stands below the first sign: the sign is known by the high bit of its byte.
+        return (length + (signs.trailing_zeros() / 8) as usize, mix(mark, eight & ((signs >> 7) - 1)));
     }
-    text.char_indices().find(|(_, sign)| !sign.is_alphanumeric()).map_or(text.len(), |(end, _)| end)
+}
+
+/// The same for a word that holds more than ASCII, or ends with it.
+#[cold]
+fn beyond_ascii(text: &str) -> (usize, Mark) {
+    let end = text.char_indices().find(|(_, sign)| !sign.is_alphanumeric()).map_or(text.len(), |(end, _)| end);
+    let mut rest = text.as_bytes().get(..end).unwrap_or_default();
+    let mut mark = 0;
+    while let Some((eight, after)) = rest.split_first_chunk::<8>() {
+        mark = mix(mark, u64::from_le_bytes(*eight));
+        rest = after;
+    }
+    (end, mix(mark, fewer(rest)))
+}
+
+/// Less than eight bytes, behind them zeros, which no word holds.
+#[cold]
+fn fewer(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |eight, byte| eight << 8 | u64::from(*byte))
+}
+
+/// Takes eight more bytes into a mark: both halves of a product, so that each bit counts everywhere.
+fn mix(mark: Mark, eight: u64) -> Mark {
+    // Digits of pi: odd and without a pattern.
+    let (low, high) = (mark ^ eight ^ 0x243f_6a88_85a3_08d3).carrying_mul(0x1319_8a2e_0370_7345, 0);
+    low ^ high
 }
 
 /// The high bit of each of eight bytes that is no ASCII letter or digit.
@@ -76,15 +118,22 @@ fn not_alphanumeric(bytes: u64) -> u64 {
 /// Marks of each five words in a row, in order; none for a shorter text.
 pub(super) fn shingles(text: &str) -> Vec<Mark> {
     let mut marks = Vec::with_capacity((text.len() / 8).min(SHINGLES_MAX));
+    each_shingle(text, |mark| marks.push(mark));
+    marks
+}
+
+/// Hands over what [`shingles`] lists.
+pub(super) fn each_shingle(text: &str, mut visit: impl FnMut(Mark)) {
+    let mut words = Marked { text, at: 0 };
     let mut last = [0_u64; SHINGLE];
-    for (at, word) in words(text).take(SHINGLES_MAX + SHINGLE).enumerate() {
+    for at in 0..SHINGLES_MAX + SHINGLE {
+        let Some((_, mark)) = words.next() else { return };
         last.rotate_left(1);
-        last[SHINGLE - 1] = XxHash3_64::oneshot(word.as_bytes());
+        last[SHINGLE - 1] = mark;
         if at + 1 >= SHINGLE {
-            marks.push(last.iter().fold(0_u64, |sum, mark| sum.rotate_left(13).wrapping_add(*mark)));
+            visit(last.iter().fold(0_u64, |sum, mark| sum.rotate_left(13).wrapping_add(*mark)));
         }
     }
-    marks
 }
 
 /// Places of the shingles that a served text is known by, in order: all of a short text, of a longer one the least of
@@ -246,6 +295,25 @@ mod tests {
             let expected: Vec<&str> = plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
             proptest::prop_assert_eq!(words(&plain).collect::<Vec<_>>(), expected);
             proptest::prop_assert!(words(&text).all(|word| word.chars().all(char::is_alphanumeric)));
+        }
+    }
+
+    #[test]
+    fn escaped_line_breaks_part_words() {
+        for (text, expected) in
+            [(r"one\n\nnext\t\ttwo", "one next two"), (r"\n\n\n", ""), (r"\r\n— \nnn\", "nn"), (r"\«\néa\b", "éa b")]
+        {
+            assert_eq!(words(text).collect::<Vec<_>>().join(" "), expected, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_word_has_one_mark_wherever_it_stands(text in "[ -~é世\n«]{0,60}") {
+            let mut words = Marked { text: &text, at: 0 };
+            while let Some((word, mark)) = words.next() {
+                proptest::prop_assert_eq!(beyond_ascii(&text[word.clone()]), (word.len(), mark));
+            }
         }
     }
 

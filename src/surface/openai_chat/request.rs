@@ -51,11 +51,11 @@ pub(super) fn outline(body: &[u8]) -> Result<Outline<'_>, SurfaceError> {
 
 /// Takes the message that the text begins with into the outline; gives what follows it.
 fn hear<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
-    let (mut role, mut name, mut answers, mut content, mut calls) = (None, None, None, None, None);
+    let (mut role, mut name, mut answers, mut content, mut calls) = (Role::Other, None, None, None, None);
     let member = |key: scan::Key<'a>, rest: &'a [u8]| {
         let (value, after) = scan::skip(rest)?;
         match key.as_ref() {
-            b"role" => role = scan::string(value),
+            b"role" => role = role_of(value),
             b"name" => name = scan::string(value),
             b"tool_call_id" => answers = scan::string(value),
             b"content" => content = Some(value),
@@ -66,7 +66,6 @@ fn hear<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
     };
     let after =
         if text.starts_with(b"{") { scan::object(text, member) } else { scan::skip(text).map(|(_, after)| after) };
-    let role = fields::role(role.as_deref());
     outline.quotes.extend(calls.into_iter().flat_map(scan::elements).filter_map(|call| named(call, "id")));
     outline.quotes.extend(answers.clone());
     if matches!(role, Role::System | Role::Developer) {
@@ -75,6 +74,16 @@ fn hear<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
     }
     outline.said.push(Said::raw(role, name, answers, content, calls));
     after
+}
+
+/// The role that a raw value names. All but hardly any are written without escapes and need no decoding.
+fn role_of(raw: &[u8]) -> Role {
+    match raw {
+        b"\"user\"" => Role::User,
+        b"\"assistant\"" => Role::Assistant,
+        b"\"tool\"" => Role::Tool,
+        _ => fields::role(scan::string(raw).as_deref()),
+    }
 }
 
 /// Reads the whole view.
