@@ -261,14 +261,18 @@ impl Lineage {
     }
 
     fn by_quotes(&self, evidence: &Evidence) -> Option<RunId> {
-        let mut votes: HashMap<&RunId, u32> = HashMap::default();
+        // Nearly all quotes are of one run: the one before is looked at first.
+        let mut votes: Vec<(&RunId, u32)> = Vec::new();
         for (exchange, count) in &evidence.quotes {
-            if let Some(run) = self.run_of(*exchange).filter(|run| self.trails.contains_key(run)) {
-                *votes.entry(run).or_default() += count;
+            let Some(run) = self.run_of(*exchange) else { continue };
+            match votes.iter_mut().rev().find(|(voted, _)| *voted == run) {
+                Some((_, votes)) => *votes += count,
+                None if self.trails.contains_key(run) => votes.push((run, *count)),
+                None => {}
             }
         }
-        let most = votes.values().copied().max()?;
-        let mut best = votes.iter().filter(|(_, count)| **count == most).map(|(run, _)| (*run).clone());
+        let most = votes.iter().map(|(_, count)| *count).max()?;
+        let mut best = votes.iter().filter(|(_, count)| *count == most).map(|(run, _)| (*run).clone());
         // Two runs that are quoted alike tell nothing.
         best.next().filter(|_| best.next().is_none())
     }

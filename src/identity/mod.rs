@@ -10,6 +10,7 @@ mod hint;
 mod instances;
 mod late;
 mod lineage;
+mod marked;
 mod origins;
 mod placed;
 mod recent;

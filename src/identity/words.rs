@@ -1,119 +1,27 @@
-//! Words of a text as lineage compares them: letters and digits only, so that quoting, escapes and layout do not matter.
+//! Words of a text as lineage compares them: shingles, openings, what stands in what.
 
-use std::{ops::Range, sync::OnceLock};
+use std::{ops::ControlFlow, sync::OnceLock};
 
 use memchr::memmem::Finder;
 use twox_hash::XxHash3_64;
 
-use super::fingerprint::Mark;
+use super::{
+    fingerprint::Mark,
+    marked::{each_word, mark_of},
+};
 
 /// Words of a shingle. Five words of real prose are hardly ever said twice by chance.
 const SHINGLE: usize = 5;
+/// Bits by which a word's mark is turned for each word that follows it in a shingle.
+const TURN: u32 = 13;
+/// By how much the mark of the word is turned that leaves a shingle: once for each of its words.
+const TURNED: u32 = 5 * TURN;
 /// Shingles taken of one text; the rest of a longer one adds nothing that decides.
 pub(super) const SHINGLES_MAX: usize = 8192;
 /// Shingles of a text that stands for itself whole; of a longer one some are [`chosen`].
 pub(super) const ALL_MAX: usize = 32;
 /// Of so many shingles in a row, one at least is chosen: who quotes 12 words of a long text is found.
 pub(super) const WINDOW: usize = 8;
-
-/// A text's words. A line break written as an escape (a quote inside JSON) parts words too.
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    let mut words = Marked { text, at: 0 };
-    std::iter::from_fn(move || words.next().and_then(|(word, _)| text.get(word)))
-}
-
-/// Where a text's words stand, and the mark of each, found in one pass.
-struct Marked<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl Marked<'_> {
-    #[inline]
-    fn next(&mut self) -> Option<(Range<usize>, Mark)> {
-        let bytes = self.text.as_bytes();
-        loop {
-            let rest = bytes.get(self.at..)?;
-            let gap = rest.iter().position(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())?;
-            self.at += gap;
-            let escaped = gap > 0 && rest.get(gap - 1) == Some(&b'\\');
-            if escaped && rest.get(gap).is_some_and(|byte| b"ntr".contains(byte)) {
-                self.at += 1;
-            }
-            let start = self.at;
-            let (length, mark) = marked_word(self.text, start);
-            self.at += length;
-            if length > 0 {
-                return Some((start..self.at, mark));
-            }
-            // No word behind an escape, which the next escape may follow, or a sign beyond ASCII.
-            let sign = self.text.get(start..)?.chars().next().filter(|sign| !sign.is_ascii());
-            self.at += sign.map_or(0, char::len_utf8);
-        }
-    }
-}
-
-/// Bytes of the word that stands at `start`, and its mark. Most words are ASCII: read and marked eight bytes at once.
-#[inline]
-fn marked_word(text: &str, start: usize) -> (usize, Mark) {
-    let (mut rest, mut mark) = (text.as_bytes().get(start..).unwrap_or_default(), 0);
-    let mut length = 0;
-    loop {
-        let eight = rest.first_chunk::<8>().map_or_else(|| fewer(rest), |eight| u64::from_le_bytes(*eight));
-        let others = not_alphanumeric(eight);
-        if others == 0 {
-            mark = mix(mark, eight);
-            length += 8;
-            rest = rest.get(8..).unwrap_or_default();
-            continue;
-        }
-        let signs = others & others.wrapping_neg();
-        if eight & signs != 0 {
-            return beyond_ascii(text.get(start..).unwrap_or_default());
-        }
-        // What stands below the first sign: the sign is known by the high bit of its byte.
-        return (length + (signs.trailing_zeros() / 8) as usize, mix(mark, eight & ((signs >> 7) - 1)));
-    }
-}
-
-/// The same for a word that holds more than ASCII, or ends with it.
-#[cold]
-fn beyond_ascii(text: &str) -> (usize, Mark) {
-    let end = text.char_indices().find(|(_, sign)| !sign.is_alphanumeric()).map_or(text.len(), |(end, _)| end);
-    let mut rest = text.as_bytes().get(..end).unwrap_or_default();
-    let mut mark = 0;
-    while let Some((eight, after)) = rest.split_first_chunk::<8>() {
-        mark = mix(mark, u64::from_le_bytes(*eight));
-        rest = after;
-    }
-    (end, mix(mark, fewer(rest)))
-}
-
-/// Less than eight bytes, behind them zeros, which no word holds.
-#[cold]
-fn fewer(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |eight, byte| eight << 8 | u64::from(*byte))
-}
-
-/// Takes eight more bytes into a mark: both halves of a product, so that each bit counts everywhere.
-fn mix(mark: Mark, eight: u64) -> Mark {
-    // Digits of pi: odd and without a pattern.
-    let (low, high) = (mark ^ eight ^ 0x243f_6a88_85a3_08d3).carrying_mul(0x1319_8a2e_0370_7345, 0);
-    low ^ high
-}
-
-/// The high bit of each of eight bytes that is no ASCII letter or digit.
-fn not_alphanumeric(bytes: u64) -> u64 {
-    const EACH: u64 = u64::MAX / 255;
-    const HIGH: u64 = EACH * 0x80;
-    let plain = bytes & !HIGH;
-    // Of a byte below 128, adding 128 - n sets the high bit from n on.
-    let from = |bytes: u64, first: u8| bytes + EACH * (0x80 - u64::from(first));
-    let lower = plain | (EACH * 0x20);
-    let letters = from(lower, b'a') & !from(lower, b'z' + 1);
-    let digits = from(plain, b'0') & !from(plain, b'9' + 1);
-    (!(letters | digits) | bytes) & HIGH
-}
 
 /// Marks of each five words in a row, in order; none for a shorter text.
 pub(super) fn shingles(text: &str) -> Vec<Mark> {
@@ -124,16 +32,20 @@ pub(super) fn shingles(text: &str) -> Vec<Mark> {
 
 /// Hands over what [`shingles`] lists.
 pub(super) fn each_shingle(text: &str, mut visit: impl FnMut(Mark)) {
-    let mut words = Marked { text, at: 0 };
-    let mut last = [0_u64; SHINGLE];
-    for at in 0..SHINGLES_MAX + SHINGLE {
-        let Some((_, mark)) = words.next() else { return };
-        last.rotate_left(1);
-        last[SHINGLE - 1] = mark;
-        if at + 1 >= SHINGLE {
-            visit(last.iter().fold(0_u64, |sum, mark| sum.rotate_left(13).wrapping_add(*mark)));
+    let (mut last, mut shingle, mut seen) = ([0_u64; SHINGLE], 0_u64, 0);
+    let bytes = text.as_bytes();
+    let _ = each_word(text, |word| {
+        let mark = mark_of(bytes.get(word.start..).unwrap_or_default(), word.len());
+        // Turning and joining by `xor` go together, so that the word that leaves is taken off again.
+        shingle = shingle.rotate_left(TURN) ^ last[SHINGLE - 1].rotate_left(TURNED) ^ mark;
+        last.rotate_right(1);
+        last[0] = mark;
+        seen += 1;
+        if seen >= SHINGLE {
+            visit(shingle);
         }
-    }
+        if seen < SHINGLES_MAX + SHINGLE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
 }
 
 /// Places of the shingles that a served text is known by, in order: all of a short text, of a longer one the least of
@@ -164,13 +76,15 @@ pub(super) fn chosen(marks: &[Mark]) -> Vec<usize> {
 fn plain(text: &str, longest: usize) -> String {
     let mut plain = String::with_capacity(text.len().min(longest) + 2);
     plain.push(' ');
-    for word in words(text) {
+    let _ = each_word(text, |word| {
+        let word = text.get(word).unwrap_or_default();
         if plain.len() + word.len() > longest {
-            break;
+            return ControlFlow::Break(());
         }
         plain.push_str(word);
         plain.push(' ');
-    }
+        ControlFlow::Continue(())
+    });
     plain
 }
 
@@ -254,7 +168,7 @@ impl Opening {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::marked::words, *};
 
     #[test]
     fn quotes_are_found_whatever_their_clothes() {
@@ -288,33 +202,12 @@ mod tests {
         assert_eq!(chosen(&[7; 40]), [7, 15, 23, 31, 39], "one of equal ones");
     }
 
-    proptest::proptest! {
-        #[test]
-        fn words_are_what_letters_and_digits_make(text in "[ -~é世\n«]{0,60}") {
-            let plain = text.replace('\\', " ");
-            let expected: Vec<&str> = plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-            proptest::prop_assert_eq!(words(&plain).collect::<Vec<_>>(), expected);
-            proptest::prop_assert!(words(&text).all(|word| word.chars().all(char::is_alphanumeric)));
-        }
-    }
-
     #[test]
-    fn escaped_line_breaks_part_words() {
-        for (text, expected) in
-            [(r"one\n\nnext\t\ttwo", "one next two"), (r"\n\n\n", ""), (r"\r\n— \nnn\", "nn"), (r"\«\néa\b", "éa b")]
-        {
-            assert_eq!(words(text).collect::<Vec<_>>().join(" "), expected, "{text}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn a_word_has_one_mark_wherever_it_stands(text in "[ -~é世\n«]{0,60}") {
-            let mut words = Marked { text: &text, at: 0 };
-            while let Some((word, mark)) = words.next() {
-                proptest::prop_assert_eq!(beyond_ascii(&text[word.clone()]), (word.len(), mark));
-            }
-        }
+    fn a_shingle_is_its_words_in_order() {
+        let text: String = (0..50).map(|at| format!("w{} ", at * at % 17)).collect();
+        let marks: Vec<Mark> = words(&text).iter().map(|word| mark_of(word.as_bytes(), word.len())).collect();
+        let joined = |five: &[Mark]| five.iter().fold(0_u64, |shingle, mark| shingle.rotate_left(TURN) ^ mark);
+        assert_eq!(shingles(&text), marks.windows(SHINGLE).map(joined).collect::<Vec<_>>());
     }
 
     #[test]

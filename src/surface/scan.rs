@@ -13,10 +13,10 @@ pub type Key<'a> = Cow<'a, [u8]>;
 pub fn members(object: &[u8]) -> impl Iterator<Item = (Key<'_>, &[u8])> {
     let mut rest = object.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
     std::iter::from_fn(move || {
-        let (key, after) = skip(next(rest)?)?;
+        let (key, after) = read_key(next(rest)?)?;
         let (raw, after) = skip(after.trim_ascii_start().strip_prefix(b":")?)?;
         rest = after;
-        Some((read_key(key)?, raw))
+        Some((key, raw))
     })
 }
 
@@ -36,8 +36,8 @@ pub fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub fn object<'a>(text: &'a [u8], mut visit: impl FnMut(Key<'a>, &'a [u8]) -> Option<&'a [u8]>) -> Option<&'a [u8]> {
     let mut rest = text.trim_ascii_start().strip_prefix(b"{")?;
     while let Some(member) = next(rest) {
-        let (key, after) = skip(member)?;
-        rest = visit(read_key(key)?, after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())?;
+        let (key, after) = read_key(member)?;
+        rest = visit(key, after.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())?;
     }
     rest.trim_ascii_start().strip_prefix(b"}")
 }
@@ -56,16 +56,19 @@ pub fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
     if raw.first() == Some(&b'"') { decode_string(std::str::from_utf8(raw).ok()?) } else { None }
 }
 
-/// The key that a raw string stands for. Nearly all are plain ASCII, and are taken as they stand.
-fn read_key(raw: &[u8]) -> Option<Key<'_>> {
-    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    if inner.iter().all(|byte| byte.is_ascii() && *byte != b'\\') {
-        return Some(Cow::Borrowed(inner));
+/// The key that a text begins with, and what follows it. Nearly all are short plain ASCII, and are taken as they stand.
+fn read_key(text: &[u8]) -> Option<(Key<'_>, &[u8])> {
+    let inner = text.strip_prefix(b"\"")?;
+    let end = inner.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0x80..))?;
+    if let (key, [b'"', after @ ..]) = inner.split_at_checked(end)? {
+        return Some((Cow::Borrowed(key), after));
     }
-    Some(match string(raw)? {
+    let (raw, after) = skip(text)?;
+    let key = match string(raw)? {
         Cow::Borrowed(key) => Cow::Borrowed(key.as_bytes()),
         Cow::Owned(key) => Cow::Owned(key.into_bytes()),
-    })
+    };
+    Some((key, after))
 }
 
 /// A key as text.
