@@ -104,8 +104,9 @@ fn body(size: usize, round: usize) -> String {
         messages.push(json!({"role": "user", "content": words(2 * turn)}));
         messages.push(json!({"role": "assistant", "content": answer(turn)}));
     }
-    let last = if earlier == 0 { answer(round.saturating_sub(1)) } else { words(2 * round) };
-    messages.push(json!({"role": "user", "content": format!("{round} {last}")}));
+    // What is said now stands in the next rounds word for word.
+    let last = if earlier == 0 { format!("{round} {}", answer(round.saturating_sub(1))) } else { words(2 * round) };
+    messages.push(json!({"role": "user", "content": last}));
     json!({"model": "m", "messages": messages}).to_string()
 }
 

@@ -22,34 +22,15 @@ use hyper::{
 
 use super::{
     disturb::Breach,
+    error::DeliveryError,
     headers,
     open_step::OpenStep,
     socket::Link,
     tunnel::Tunnel,
-    upstream::{BodyError, ReceivedBody},
+    upstream::ReceivedBody,
     waiting::{Edit, Held, Patience, Told},
 };
 use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
-
-/// Why a reply ends without its end. The client sees its connection close.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum DeliveryError {
-    /// The upstream broke off.
-    #[error("the upstream broke off its reply")]
-    Upstream(#[from] BodyError),
-    /// The upstream fell silent.
-    #[error("the upstream sent nothing for {0:?}")]
-    Silent(Duration),
-    /// The record could not be written, so the end is not released.
-    #[error("the reply could not be recorded")]
-    Recording(#[from] RecordingError),
-    /// A planned fault.
-    #[error("the connection was closed")]
-    Breached,
-    /// The exchange was interrupted after its head had gone out.
-    #[error("the reply could not be delivered")]
-    Interrupted,
-}
 
 /// A whole reply of at most so many bytes is taken in before its head goes out, as far as it is there.
 const SHORT: u64 = 64 << 10;
@@ -185,9 +166,15 @@ impl Delivery {
         })
         .await;
         self.joins = false;
-        match &mut self.step {
-            Some(step) => step.written().await,
-            None => Ok(()),
+        if let Some(step) = &mut self.step {
+            step.written().await?;
+        }
+        match self.failure.take() {
+            Some(DeliveryError::Recording(error)) => Err(error),
+            other => {
+                self.failure = other;
+                Ok(())
+            }
         }
     }
 

@@ -6,7 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::{Response, StatusCode, header};
 
-use super::{framing::FramingError, upstream::UpstreamError};
+use super::{
+    framing::FramingError,
+    upstream::{BodyError, UpstreamError},
+};
 use crate::{
     recording::RecordingError,
     surface::{ErrorBody, OpenaiChat, Surface},
@@ -191,4 +194,23 @@ impl ProxyError {
         bytes.extend_from_slice(response.body());
         bytes
     }
+}
+/// Why a reply ends without its end. The client sees its connection close.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DeliveryError {
+    /// The upstream broke off.
+    #[error("the upstream broke off its reply")]
+    Upstream(#[from] BodyError),
+    /// The upstream fell silent.
+    #[error("the upstream sent nothing for {0:?}")]
+    Silent(Duration),
+    /// The record could not be written, so the end is not released.
+    #[error("the reply could not be recorded")]
+    Recording(#[from] RecordingError),
+    /// A planned fault.
+    #[error("the connection was closed")]
+    Breached,
+    /// The exchange was interrupted after its head had gone out.
+    #[error("the reply could not be delivered")]
+    Interrupted,
 }

@@ -77,6 +77,7 @@ impl Proxy {
         let call = ModelCall { kind, parts, body: arrival::collect(body, &self.limits).await?, received };
 
         let (mut step, conversation, earlier) = self.open(&call, &hinted, link)?;
+        step.written().await?;
         let decision = inject::decide(&mut step, conversation.as_ref(), earlier);
         match self.answer(&mut step, call, conversation.as_ref(), &decision).await {
             Ok(received) if inject::is_held(&step, &decision, &received) => {
@@ -113,7 +114,6 @@ impl Proxy {
         conversation: Option<&Conversation>,
         decision: &inject::Decided,
     ) -> Result<Response<ReceivedBody>, Interrupted> {
-        step.written().await?;
         if !decision.faults.is_empty()
             && let Some(made) = Box::pin(faults::disturb_request(step, decision)).await?
         {

@@ -26,6 +26,9 @@ use super::{
 /// Bytes that wait at most; more are written at once.
 const QUEUE_MAX: usize = 256 << 10;
 
+/// Bytes of the queue's memory that are kept for the next lines.
+const KEPT: usize = 64 << 10;
+
 /// A line that lacks only its number: room for the head, the record, the end.
 #[derive(Debug)]
 pub(super) struct Ready {
@@ -178,12 +181,30 @@ impl Log {
         }
     }
 
+    /// Ends the log with this record: what waits is written before it, nothing after it. Gives how many records there are.
+    pub(super) fn finish(&self, record: &mut Ready, why: &str) -> Result<u64, RecordingError> {
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *guard;
+        if let Some(why) = &state.why {
+            return Err(RecordingError::Stopped { why: why.clone() });
+        }
+        state.queue.extend_from_slice(record.numbered(state.next));
+        state.next += 1;
+        self.write_queue(state)?;
+        if self.durability != Durability::Written {
+            self.disk.sync(&state.file, &self.path).inspect_err(|error| self.end(state, &error_text(error)))?;
+            synced.below = state.written;
+        }
+        self.end(state, why);
+        Ok(state.written)
+    }
+
     fn write_queue(&self, state: &mut State) -> Result<(), RecordingError> {
         let written = self.disk.append(&mut state.file, &self.path, &state.queue);
-        if state.queue.capacity() > 2 * QUEUE_MAX {
-            state.queue = Vec::new();
-        }
         state.queue.clear();
+        // A long record must not cost every run that is open its length.
+        state.queue.shrink_to(KEPT);
         match written {
             Ok(()) => state.written = state.next,
             Err(error) => {
@@ -192,11 +213,6 @@ impl Log {
             }
         }
         Ok(())
-    }
-
-    /// Forces everything written so far to the device.
-    pub(super) fn sync(&self) -> Result<(), RecordingError> {
-        self.sync_below(self.records())
     }
 
     /// Whoever comes first syncs for all that wait behind it.

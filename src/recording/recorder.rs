@@ -25,7 +25,8 @@ use super::{
 };
 use crate::trajectory::{Outcome, ProgramEnd};
 
-/// Records one run. Shared by the run's exchanges; every call returns after its record is written.
+/// Records one run. Shared by the run's exchanges; every call returns after its record is written, but for those that
+/// queue it.
 #[derive(Debug)]
 pub struct Recorder {
     disk: Disk,
@@ -327,18 +328,16 @@ impl Recorder {
         let at = self.settings.clock.wall().to_string();
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let open = counts.exchanges.saturating_sub(counts.closed);
-        self.write(&Record::Stop(StopRecord { at: at.clone(), exchanges: counts.exchanges, open }), &[])?;
-        if self.disk.synced {
-            self.log.sync()?;
-        }
-        self.log.stop("the run is sealed");
+        let stop = Record::Stop(StopRecord { at: at.clone(), exchanges: counts.exchanges, open });
+        let mut line = Ready::new(128, |line| write::record(&stop, line));
+        let records = self.log.finish(&mut line, "the run is sealed")?;
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         manifest.ended = Some(at);
         manifest.agents.clone_from(&counts.agents);
         write_json(&self.disk, &self.dir.join("run.json"), &*manifest)?;
         let seal = Seal {
             format: 1,
-            records: self.log.records(),
+            records,
             steps: counts.agents.values().sum(),
             exchanges: counts.exchanges,
             open,

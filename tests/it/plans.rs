@@ -288,6 +288,22 @@ async fn max_times_counts_delivered_edits() {
     assert_eq!(lab.sealed("r0").await.label.expect("a label").errors.len(), 2);
 }
 
+/// On one thread, where calls that come together wait for each other's records: each is decided, and counted, in turn.
+#[tokio::test]
+async fn max_times_counts_calls_that_come_together() {
+    let text = plan("append_instruction = { text = \"Hurry.\" }", "")
+        .replace("when.call = 1", "when = { always = true, max_times = 2 }");
+    let (reply, _) = both(TEXT);
+    let upstream = Scripted::always(reply).await;
+    let lab = Lab::before(upstream.address, Setup::planned(&text)).await;
+    let bodies = ["one", "two", "three"].map(chat);
+    let [first, second, third] = bodies.each_ref().map(|body| lab.post("/a/solver/v1/chat/completions", body));
+    let replies = tokio::join!(first, second, third);
+    assert_eq!([replies.0.status, replies.1.status, replies.2.status], [200; 3]);
+    let edited = upstream.bodies().iter().filter(|body| String::from_utf8_lossy(body).contains("Hurry.")).count();
+    assert_eq!((upstream.count(), edited), (3, 2));
+}
+
 /// Through the simulator, which knows of no plan: the planted number is in what the agent gets, and in the label.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_is_planted_in_the_simulators_answer() {
