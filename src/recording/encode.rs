@@ -56,7 +56,14 @@ impl Encoder {
     }
 
     /// Prepares a body; `hash` is its hash, if it is known; `beside` is one that is being written with it and may be its parent.
-    pub(super) fn prepare(&self, body: &Bytes, hash: Option<ContentHash>, beside: Option<&Prepared>) -> Prepared {
+    /// Only one that `grows` is compared with what was asked before: replies begin like no request.
+    pub(super) fn prepare(
+        &self,
+        body: &Bytes,
+        grows: bool,
+        hash: Option<ContentHash>,
+        beside: Option<&Prepared>,
+    ) -> Prepared {
         let raw = body.slice(..body.len().min(self.longest));
         let hash = hash.filter(|_| raw.len() == body.len());
         let raw_hash = hash.unwrap_or_else(|| ContentHash::of(&raw));
@@ -66,7 +73,7 @@ impl Encoder {
         if let Some(hash) = known {
             return Prepared { is_known: true, cut_from, ..Prepared::of(raw, raw_hash, hash) };
         }
-        let shared = best(&raw, beside.map(|other| &other.remembered), &ring);
+        let shared = best(&raw, beside.map(|other| &other.remembered), if grows { &ring } else { &[] });
         let mut shared = shared.filter(|shared| shared.prefix + shared.suffix >= WORTH && shared.parent.hash.is_some());
         let masked = self.masked(&raw, shared.as_mut());
         let (stored, hash) = stored(&raw, raw_hash, &masked);

@@ -124,7 +124,7 @@ impl Recent {
 }
 
 /// The body that has the longest start in common with this one: of those that begin alike, the newest, and `beside`.
-pub(super) fn best(raw: &[u8], beside: Option<&Arc<Remembered>>, ring: &Ring) -> Option<Shared> {
+pub(super) fn best(raw: &[u8], beside: Option<&Arc<Remembered>>, ring: &[(u64, Arc<Remembered>)]) -> Option<Shared> {
     let start = start_of(raw);
     let alike = ring.iter().rev().enumerate().filter(|(age, (kept, _))| *kept == start || *age < NEWEST);
     let mut best: Option<&Arc<Remembered>> = None;

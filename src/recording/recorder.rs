@@ -126,7 +126,7 @@ impl Recorder {
     /// As [`Recorder::open`].
     pub fn queue_open(&self, open: Open<'_>) -> Result<Queued, RecordingError> {
         let hash = open.body_hash.map(ContentHash::known);
-        let body = open.body.map(|body| self.encoder.prepare(body, hash, None));
+        let body = open.body.map(|body| self.encoder.prepare(body, true, hash, None));
         let record = Record::Open(OpenRecord {
             step: open.step,
             call: open.call,
@@ -159,7 +159,7 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::open`].
     pub fn inject(&self, inject: Inject<'_>) -> Result<(), RecordingError> {
-        let body = inject.after.map(|body| self.encoder.prepare(body, None, None));
+        let body = inject.after.map(|body| self.encoder.prepare(body, true, None, None));
         let digest = |body: &Bytes| blake3::hash(body).to_hex().to_string();
         let record = Record::Inject(InjectRecord {
             step: inject.step,
@@ -202,8 +202,8 @@ impl Recorder {
     /// As [`Recorder::open`].
     pub fn manipulator_asked(&self, asked: ManipulatorAsked<'_>) -> Result<(), RecordingError> {
         let redactor = &self.encoder.redactor;
-        let question = self.encoder.prepare(asked.question, None, None);
-        let answer = asked.answer.map(|body| self.encoder.prepare(body, None, None));
+        let question = self.encoder.prepare(asked.question, true, None, None);
+        let answer = asked.answer.map(|body| self.encoder.prepare(body, false, None, None));
         let record = Record::Manipulator(ManipulatorRecord {
             step: asked.step,
             attempt: asked.attempt,
@@ -247,16 +247,16 @@ impl Recorder {
     /// As [`Recorder::open`].
     pub fn queue_close(&self, close: Close<'_>) -> Result<Queued, RecordingError> {
         let encoder = &self.encoder;
-        let request = close.request_body.map(|body| encoder.prepare(body, None, None));
+        let request = close.request_body.map(|body| encoder.prepare(body, true, None, None));
         let (reply, streamed) = match close.reply {
             Captured::Nothing | Captured::Uninspected(_) => (None, false),
-            Captured::Whole(pieces) => (Some(encoder.prepare(&joined(pieces.iter()), None, None)), false),
+            Captured::Whole(pieces) => (Some(encoder.prepare(&joined(pieces.iter()), false, None, None)), false),
             Captured::Stream(pieces) => {
                 let body = joined(pieces.iter().map(|(piece, _)| piece));
                 (Some(encoder.prepare_stream(&body, pieces)), true)
             }
         };
-        let delivered = close.delivered.map(|body| encoder.prepare(body, None, reply.as_ref()));
+        let delivered = close.delivered.map(|body| encoder.prepare(body, false, None, reply.as_ref()));
         let record = Record::Close(Box::new(CloseRecord {
             step: close.step,
             attempt: close.attempt,

@@ -5,7 +5,10 @@
 use std::{
     borrow::Cow,
     ops::Range,
-    sync::{LazyLock, OnceLock},
+    sync::{
+        Arc, LazyLock, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use regex::bytes::Regex;
@@ -36,6 +39,8 @@ const KEY_SHAPES: &str = concat!(
 
 /// No shape is shorter, in bytes.
 const SHORTEST: usize = 8;
+/// Texts that are remembered to hold no secret.
+const CLEAN: usize = 64;
 /// How far a key can reach across the border of a window: a long token, and the word before it.
 const REACH: usize = 4096;
 const WORD: usize = 64;
@@ -51,6 +56,8 @@ pub fn first_key(text: &str) -> Option<Range<usize>> {
 pub(super) struct Redactor {
     shapes: Regex,
     declared: Option<Regex>,
+    /// Marks of short texts that hold no secret: paths, headers and evidence come again and again.
+    clean: Arc<[AtomicU64; CLEAN]>,
 }
 
 impl Redactor {
@@ -71,7 +78,7 @@ impl Redactor {
         let declared: Vec<String> =
             secrets.iter().filter(|secret| secret.len() >= 4).map(|secret| regex::escape(secret)).collect();
         let declared = if declared.is_empty() { None } else { Some(compiled(&declared.join("|"))?) };
-        Ok(Self { shapes, declared })
+        Ok(Self { shapes, declared, clean: Arc::new([const { AtomicU64::new(0) }; CLEAN]) })
     }
 
     /// Spans to be masked that touch the window, in order; a key that crosses its border is found whole.
@@ -107,8 +114,16 @@ impl Redactor {
 
     /// The text with secrets masked.
     pub(super) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mark = twox_hash::XxHash3_64::oneshot(text.as_bytes()) | 1;
+        let known = usize::try_from(mark >> 32).ok().and_then(|place| self.clean.get(place % CLEAN));
+        if known.is_some_and(|known| known.load(Ordering::Relaxed) == mark) {
+            return Cow::Borrowed(text);
+        }
         let spans = self.find(text.as_bytes(), 0..text.len());
         if spans.is_empty() {
+            if let Some(known) = known {
+                known.store(mark, Ordering::Relaxed);
+            }
             return Cow::Borrowed(text);
         }
         let mut bytes = text.as_bytes().to_vec();
