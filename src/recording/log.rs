@@ -29,6 +29,12 @@ const QUEUE_MAX: usize = 256 << 10;
 /// Bytes of the queue's memory that are kept for the next lines.
 const KEPT: usize = 64 << 10;
 
+/// Memory of lines that were queued, for the next ones of whatever run.
+static SPARE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+/// Spare lines that are kept, and their bytes at most.
+const SPARE_MAX: usize = 32;
+const SPARE_LENGTH: usize = 16 << 10;
+
 /// A line that lacks only its number: room for the head, the record, the end.
 #[derive(Debug)]
 pub(super) struct Ready {
@@ -39,7 +45,9 @@ pub(super) struct Ready {
 impl Ready {
     /// Makes a line of the record that `write` appends; `expected` is about how many bytes that will be.
     pub(super) fn new(expected: usize, write: impl FnOnce(&mut Vec<u8>)) -> Self {
-        let mut line = Vec::with_capacity(HEAD + expected + TAIL.len());
+        let mut line = SPARE.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        line.clear();
+        line.reserve(HEAD + expected + TAIL.len());
         line.resize(HEAD, b' ');
         write(&mut line);
         let crc = crc32fast::hash(line.get(HEAD..).unwrap_or_default());
@@ -140,7 +148,7 @@ impl Log {
 
     /// Puts the texts that are new, then the record, into the queue. Gives how many records the log then has: the line
     /// is in the file once [`Log::write`] was called with that.
-    pub(super) fn queue(&self, texts: &mut [(ContentHash, Ready)], record: &mut Ready) -> Result<u64, RecordingError> {
+    pub(super) fn queue(&self, mut texts: Vec<(ContentHash, Ready)>, mut record: Ready) -> Result<u64, RecordingError> {
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
         if let Some(why) = &state.why {
@@ -148,7 +156,7 @@ impl Log {
         }
         if !texts.is_empty() {
             let mut known = self.texts.write().unwrap_or_else(PoisonError::into_inner);
-            for (hash, text) in texts {
+            for (hash, text) in &mut texts {
                 if known.insert(*hash) {
                     state.queue.extend_from_slice(text.numbered(state.next));
                     state.next += 1;
@@ -160,7 +168,13 @@ impl Log {
         if state.queue.len() > QUEUE_MAX {
             self.write_queue(state)?;
         }
-        Ok(state.next)
+        let below = state.next;
+        drop(guard);
+        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = texts.into_iter().map(|(_, text)| text).chain([record]).map(|used| used.line);
+        let room = SPARE_MAX.saturating_sub(spare.len());
+        spare.extend(used.filter(|line| line.capacity() <= SPARE_LENGTH).take(room));
+        Ok(below)
     }
 
     /// Makes sure that the records below this number are in the file, all that wait with them. The first error ends the
@@ -182,7 +196,7 @@ impl Log {
     }
 
     /// Ends the log with this record: what waits is written before it, nothing after it. Gives how many records there are.
-    pub(super) fn finish(&self, record: &mut Ready, why: &str) -> Result<u64, RecordingError> {
+    pub(super) fn finish(&self, mut record: Ready, why: &str) -> Result<u64, RecordingError> {
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;

@@ -329,8 +329,8 @@ impl Recorder {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let open = counts.exchanges.saturating_sub(counts.closed);
         let stop = Record::Stop(StopRecord { at: at.clone(), exchanges: counts.exchanges, open });
-        let mut line = Ready::new(128, |line| write::record(&stop, line));
-        let records = self.log.finish(&mut line, "the run is sealed")?;
+        let line = Ready::new(128, |line| write::record(&stop, line));
+        let records = self.log.finish(line, "the run is sealed")?;
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         manifest.ended = Some(at);
         manifest.agents.clone_from(&counts.agents);
@@ -369,8 +369,8 @@ impl Recorder {
             texts.append(&mut body.texts(&self.log));
         }
         let literal: usize = bodies().map(|(body, _)| body.literal_bytes()).sum();
-        let mut line = Ready::new(1024 + literal + literal / 4, |line| write::record(record, line));
-        let below = self.log.queue(&mut texts, &mut line)?;
+        let line = Ready::new(1024 + literal + literal / 4, |line| write::record(record, line));
+        let below = self.log.queue(texts, line)?;
         bodies().for_each(|(body, keep)| self.encoder.written(body, keep));
         Ok(below)
     }

@@ -96,14 +96,14 @@ fn a_full_device_ends_the_log() {
     let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else { return };
     let log = Log::new(Disk::default(), Path::new("/dev/full"), full, Durability::Written, 0, HashSet::default());
     let log = log.expect("opens");
-    let mut record = Ready::new(2, |line| line.extend_from_slice(b"{}"));
-    let below = log.queue(&mut [], &mut record).expect("waits");
+    let record = || Ready::new(2, |line| line.extend_from_slice(b"{}"));
+    let below = log.queue(Vec::new(), record()).expect("waits");
     match log.write(below) {
         Err(RecordingError::Io { source, .. }) => assert_eq!(source.kind(), io::ErrorKind::StorageFull),
         other => panic!("expected a full device, got {other:?}"),
     }
     assert!(matches!(log.write(below), Err(RecordingError::Stopped { .. })));
-    assert!(matches!(log.queue(&mut [], &mut record), Err(RecordingError::Stopped { .. })));
+    assert!(matches!(log.queue(Vec::new(), record()), Err(RecordingError::Stopped { .. })));
 }
 
 #[test]
