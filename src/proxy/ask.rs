@@ -17,7 +17,7 @@ use hyper::{
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    exchange::Interrupted,
+    error::Interrupted,
     open_step::OpenStep,
     upstream::{SentBody, Upstream},
 };

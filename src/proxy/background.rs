@@ -16,14 +16,14 @@ use tokio::sync::oneshot;
 use super::{
     Limits, Proxy, decode,
     delivery::Delivery,
-    error::ProxyError,
-    exchange::{Interrupted, closed, deliver},
+    error::{Interrupted, ProxyError},
+    exchange::{change, closed, deliver},
     faults,
     gather::{gather, joined},
     headers,
     inject::{self, Decided},
     open_step::OpenStep,
-    reshape, retell,
+    retell,
     run::{Run, locked},
     socket::Link,
     upstream::{Listener, ReceivedBody, UpstreamError},
@@ -372,12 +372,7 @@ async fn edited(
 ) -> Result<Response<ReceivedBody>, Interrupted> {
     let Postponed { mut step, decision, conversation, .. } = postponed;
     let decision = if broken { Decided::default() } else { decision };
-    let edited = inject::edit_response(&mut step, &decision, conversation.as_ref(), received, limits).await;
-    let reshaped = match edited {
-        Ok(edited) => reshape::reshape(&mut step, &decision, conversation.as_ref(), edited, limits).await,
-        Err(interrupted) => Err(interrupted),
-    };
-    let response = match reshaped {
+    let response = match change(&mut step, &decision, conversation.as_ref(), received, limits).await {
         Ok(response) => response,
         Err(interrupted) => return Err(closed(&mut step, interrupted)?),
     };

@@ -195,6 +195,24 @@ impl ProxyError {
         bytes
     }
 }
+/// Why an exchange has no reply.
+#[derive(Debug)]
+pub(super) enum Interrupted {
+    /// The proxy answers itself.
+    Error(ProxyError),
+    /// The connection is to end without an answer, as a plan wants it.
+    Hushed,
+}
+
+impl<E: Into<ProxyError>> From<E> for Interrupted {
+    fn from(error: E) -> Self {
+        match error.into() {
+            ProxyError::Upstream { error: UpstreamError::Hushed } => Interrupted::Hushed,
+            error => Interrupted::Error(error),
+        }
+    }
+}
+
 /// Why a reply ends without its end. The client sees its connection close.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DeliveryError {

@@ -12,12 +12,12 @@ use super::{
     ask,
     delivery::Delivery,
     disturb::Breach,
-    error::ProxyError,
+    error::{Interrupted, ProxyError},
     faults, headers, inject,
     open_step::OpenStep,
     reshape, retell,
     socket::Link,
-    upstream::{ReceivedBody, Route, SentBody, UpstreamError},
+    upstream::{ReceivedBody, Route, SentBody},
 };
 use crate::{
     identity::RunSource,
@@ -26,24 +26,6 @@ use crate::{
     surface::{Conversation, Outline},
     trajectory::CloseCause,
 };
-
-/// Why an exchange has no reply.
-#[derive(Debug)]
-pub(super) enum Interrupted {
-    /// The proxy answers itself.
-    Error(ProxyError),
-    /// The connection is to end without an answer, as a plan wants it.
-    Hushed,
-}
-
-impl<E: Into<ProxyError>> From<E> for Interrupted {
-    fn from(error: E) -> Self {
-        match error.into() {
-            ProxyError::Upstream { error: UpstreamError::Hushed } => Interrupted::Hushed,
-            error => Interrupted::Error(error),
-        }
-    }
-}
 
 /// A model call, its body complete.
 pub(super) struct ModelCall {
@@ -293,7 +275,7 @@ pub(super) async fn deliver(
 }
 
 /// The reply with the edits and the faults that are due.
-async fn change(
+pub(super) async fn change(
     step: &mut OpenStep,
     decision: &inject::Decided,
     conversation: Option<&Conversation>,

@@ -9,7 +9,7 @@ use hyper::{
 };
 
 use super::{
-    exchange::Interrupted,
+    error::Interrupted,
     inject::{Decided, Planned, made, record},
     open_step::OpenStep,
     upstream::ReceivedBody,

@@ -19,7 +19,7 @@ use super::{
     background::{DELETED, Fetch, Fetched},
     decode,
     delivery::Delivery,
-    exchange::Interrupted,
+    error::Interrupted,
     gather::{gather, joined},
     headers, inject,
     run::{Run, locked},

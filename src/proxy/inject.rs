@@ -7,7 +7,12 @@ use bytes::Bytes;
 use hyper::{Response, header};
 
 use super::{
-    Limits, ask, decode, error::ProxyError, exchange::Interrupted, headers, open_step::OpenStep, retell, run::Run,
+    Limits, ask, decode,
+    error::{Interrupted, ProxyError},
+    headers,
+    open_step::OpenStep,
+    retell,
+    run::Run,
     upstream::ReceivedBody,
 };
 use crate::{

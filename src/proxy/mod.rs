@@ -61,7 +61,7 @@ use tokio::{
 
 use self::{
     delivery::Delivery,
-    exchange::Interrupted,
+    error::Interrupted,
     run::locked,
     socket::{Link, Socket},
     tunnel::Tunnel,

@@ -17,7 +17,7 @@ use tokio::time::Sleep;
 
 use super::{
     Limits, decode,
-    exchange::Interrupted,
+    error::Interrupted,
     faults,
     gather::{gather, joined},
     headers, inject,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::{
-    exchange::Interrupted,
+    error::Interrupted,
     inject,
     open_step::OpenStep,
     run::{Run, locked},

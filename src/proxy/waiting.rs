@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::Response;
 use tokio::time::Sleep;
 
-use super::{delivery::Delivery, exchange::Interrupted};
+use super::{delivery::Delivery, error::Interrupted};
 
 /// What keeps a held stream alive: a comment, which readers of event streams pass over.
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
