@@ -171,8 +171,7 @@ async fn streams_errors_and_retries_come_back_as_they_were() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_identical_parallel_calls_get_the_same_answers() {
-    let script =
-        (0..50).map(|n| vec![http("200 OK", "application/json", &chat_reply(&format!("answer {n}"))), Act::Close]);
+    let script = (0..50).map(|n| vec![http("200 OK", "application/json", &chat_reply(&format!("answer {n}")))]);
     let upstream = Scripted::start(script.collect()).await;
     let lab = Lab::before(upstream.address, Setup::default()).await;
     let body = chat("same");
