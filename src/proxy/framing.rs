@@ -172,17 +172,19 @@ fn check_head(head: &[u8]) -> Result<State, FramingError> {
     if has_bare_line_feed(head) {
         return Err(FramingError::BareLineFeed);
     }
-    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    check_request_line(lines.next().unwrap_or_default())?;
+    let (request_line, mut rest) = line_of(head);
+    check_request_line(request_line)?;
     let (mut hosts, mut length, mut chunked) = (0, None, false);
-    for line in lines.take_while(|line| !line.is_empty()) {
-        let colon = memchr::memchr(b':', line).ok_or(FramingError::Malformed)?;
+    loop {
+        let (line, behind) = line_of(rest);
+        if line.is_empty() {
+            break;
+        }
+        rest = behind;
+        let colon = line.iter().position(|byte| !is_token(*byte)).ok_or(FramingError::Malformed)?;
         let (name, value) = line.split_at_checked(colon).ok_or(FramingError::Malformed)?;
-        let value = value.get(1..).unwrap_or_default().trim_ascii();
-        // RFC 9110, 5.6.2.
-        let token = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~');
-        let control = |byte: &u8| (*byte < 0x20 && *byte != b'\t') || *byte == 0x7f;
-        if name.is_empty() || !name.iter().all(token) || value.iter().any(control) {
+        let value = value.strip_prefix(b":").ok_or(FramingError::Malformed)?.trim_ascii();
+        if name.is_empty() || has_control(value) {
             return Err(FramingError::Malformed);
         }
         if name.eq_ignore_ascii_case(b"host") {
@@ -207,6 +209,36 @@ fn check_head(head: &[u8]) -> Result<State, FramingError> {
         (1, None, true) => Ok(State::ChunkSize),
         _ => Err(FramingError::Host),
     }
+}
+
+/// The first line, without its end, and what follows it.
+fn line_of(head: &[u8]) -> (&[u8], &[u8]) {
+    let end = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
+    let (line, rest) = head.split_at_checked(end).unwrap_or((head, &[]));
+    (line.strip_suffix(b"\r\n").unwrap_or(line), rest)
+}
+
+/// A bit for each byte that may stand in a header's name (RFC 9110, 5.6.2); all are ASCII.
+const TOKENS: u128 = {
+    let (mut tokens, mut byte) = (0, 0_u8);
+    while byte < 128 {
+        if matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
+        {
+            tokens |= 1 << byte;
+        }
+        byte += 1;
+    }
+    tokens
+};
+
+fn is_token(byte: u8) -> bool {
+    byte < 128 && TOKENS >> byte & 1 == 1
+}
+
+/// Whether a header's value holds a control character other than a tab: without a branch a byte.
+fn has_control(value: &[u8]) -> bool {
+    let control = |byte: &u8| u8::from((*byte < 0x20 && *byte != b'\t') || *byte == 0x7f);
+    value.iter().fold(0, |found, byte| found | control(byte)) > 0
 }
 
 fn check_request_line(line: &[u8]) -> Result<(), FramingError> {

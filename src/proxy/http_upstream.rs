@@ -148,7 +148,7 @@ impl HttpUpstream {
     }
 
     /// The request as its origin gets it, and the connections to that.
-    fn prepare(&self, mut request: Request<SentBody>) -> Result<(Request<SentBody>, &Arc<Pool>), UpstreamError> {
+    fn prepare(&self, mut request: Request<SentBody>) -> Result<(Box<Request<SentBody>>, &Arc<Pool>), UpstreamError> {
         let route = request.extensions_mut().remove::<Route>();
         let index = route.map_or(0, |Route(index)| index + 1);
         let Some((origin, host, pool)) = self.origins.get(index) else {
@@ -160,7 +160,8 @@ impl HttpUpstream {
         }
         request.headers_mut().insert(header::HOST, host.clone());
         authorize(request.headers_mut(), origin, index == 0);
-        Ok((request, pool))
+        // Boxed, because every future on its way to the connection holds it twice.
+        Ok((Box::new(request), pool))
     }
 }
 
@@ -185,8 +186,9 @@ impl Upstream for HttpUpstream {
     }
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+        let prepared = self.prepare(request);
         Box::pin(async move {
-            let (request, pool) = self.prepare(request)?;
+            let (request, pool) = prepared?;
             let switches = request.headers().contains_key(header::UPGRADE);
             let answered = tokio::time::timeout(self.head_timeout, pool.send(request)).await;
             let answered = answered.unwrap_or(Err(UpstreamError::Timeout(self.head_timeout)))?;

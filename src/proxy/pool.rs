@@ -83,18 +83,18 @@ impl Pool {
     /// nothing but another try.
     pub(super) async fn send(
         self: &Arc<Self>,
-        mut request: Request<SentBody>,
+        mut request: Box<Request<SentBody>>,
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
         let switches = request.headers().contains_key(header::UPGRADE);
         while let Some(wire) = self.take() {
             match wire.ask(request).await {
                 Ok(answered) => return Ok(self.received(answered)),
-                Err(Unanswered(_, Some(unsent))) => request = unsent,
+                Err(Unanswered(_, Some(unsent))) => request = Box::new(unsent),
                 Err(unanswered) => return Err(unanswered.into()),
             }
         }
         // Rare, and large: boxed, so that the common way does not carry it.
-        Box::pin(self.connect(request, switches)).await
+        Box::pin(self.connect(*request, switches)).await
     }
 
     /// Sends a request over the connection that all share, or over a new one.
@@ -119,7 +119,7 @@ impl Pool {
             }
         };
         let wire = Wire::new(stream).await.map_err(|error| UpstreamError::Unreachable(Box::new(error)))?;
-        Ok(self.received(wire.ask(request).await?))
+        Ok(self.received(wire.ask(Box::new(request)).await?))
     }
 
     async fn stream(&self, connector: &HttpsConnector<HttpConnector>) -> Result<Stream, UpstreamError> {
@@ -193,8 +193,8 @@ impl Wire {
     }
 
     /// Sends a request and drives the connection until the head of the answer is there.
-    async fn ask(mut self, request: Request<SentBody>) -> Result<(Response<Incoming>, Self), Unanswered> {
-        let mut answer = pin!(self.sender.try_send_request(request));
+    async fn ask(mut self, request: Box<Request<SentBody>>) -> Result<(Response<Incoming>, Self), Unanswered> {
+        let mut answer = pin!(self.sender.try_send_request(*request));
         let answered = poll_fn(|context| {
             drive(&mut self.driver, context);
             answer.as_mut().poll(context)

@@ -28,13 +28,22 @@ impl ContentHash {
     /// The hex digits.
     pub(super) fn hex(self) -> [u8; 32] {
         let mut hex = [0; 32];
-        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0.to_be_bytes()) {
-            for (digit, nibble) in pair.iter_mut().zip([byte >> 4, byte & 15]) {
-                *digit = if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
-            }
+        for (eight, four) in hex.as_chunks_mut::<8>().0.iter_mut().zip(self.0.to_be_bytes().as_chunks::<4>().0) {
+            *eight = digits(u32::from_be_bytes(*four));
         }
         hex
     }
+}
+
+/// Eight hex digits, made together: a number's nibbles are spread over eight bytes, and those above nine moved to the
+/// letters.
+fn digits(number: u32) -> [u8; 8] {
+    const ONES: u64 = u64::MAX / 255;
+    let pairs = (u64::from(number) | u64::from(number) << 16) & 0x0000_ffff_0000_ffff;
+    let bytes = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;
+    let nibbles = (bytes | bytes << 4) & (ONES * 15);
+    let letters = ((nibbles + ONES * 6) >> 4) & ONES;
+    (nibbles + ONES * u64::from(b'0') + letters * u64::from(b'a' - b'0' - 10)).to_be_bytes()
 }
 
 impl fmt::Display for ContentHash {

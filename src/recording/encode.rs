@@ -243,7 +243,7 @@ impl Prepared {
 
 /// Bytes as they stand in a record.
 pub(super) fn segment_of(bytes: &[u8]) -> Segment<'_> {
-    match std::str::from_utf8(bytes) {
+    match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Segment::Literal(Cow::Borrowed(text)),
         Err(_) => Segment::Opaque { b64: base64::engine::general_purpose::STANDARD.encode(bytes).into() },
     }

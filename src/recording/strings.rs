@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use crate::surface::scan;
+use crate::surface::{octets, scan};
 
 /// How a text was escaped where it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Style {
 /// The content of the next string that begins at or after `from`, which must lie outside any string. An unterminated
 /// one ends with the bytes.
 pub(super) fn next_string(bytes: &[u8], from: usize) -> Option<Range<usize>> {
-    let start = from + memchr::memchr(b'"', bytes.get(from..)?)? + 1;
+    let start = from + octets::quote(bytes.get(from..)?)? + 1;
     Some(start..end_of_string(bytes, start))
 }
 
@@ -65,7 +65,7 @@ pub(super) fn end_of_string(bytes: &[u8], from: usize) -> usize {
 
 /// How the content of a string is escaped, and its minimal escape; `None` when neither style reproduces it.
 pub(super) fn style_of(raw: &[u8]) -> Option<(Style, Cow<'_, [u8]>)> {
-    if has_control(raw) || std::str::from_utf8(raw).is_err() {
+    if has_control(raw) || simdutf8::basic::from_utf8(raw).is_err() {
         return None;
     }
     if is_minimal(raw) {

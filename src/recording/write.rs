@@ -9,6 +9,7 @@ use super::{
     record::{BodyRecord, CloseRecord, Headers, OpenRecord, Record, Segment},
     strings::escape_char,
 };
+use crate::surface::octets;
 
 /// Appends the record to the line.
 pub(super) fn record(record: &Record<'_>, line: &mut Vec<u8>) {
@@ -101,22 +102,35 @@ impl Json<'_> {
     fn text(&mut self, text: &str) {
         self.0.reserve(text.len() + 2);
         self.0.push(b'"');
-        // Most bodies are JSON: every few bytes comes a quote, and a search for it costs more than a look at each.
-        let plain = |byte: &u8| *byte >= b' ' && *byte != b'"' && *byte != b'\\';
+        // Most bodies are JSON: every few bytes comes a quote, and a search for the next costs more than it skips.
         let mut rest = text.as_bytes();
-        while !rest.is_empty() {
-            let length = rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
-            let (run, behind) = rest.split_at(length);
-            self.0.extend_from_slice(run);
-            let Some((special, behind)) = behind.split_first() else { break };
-            match special {
-                b'"' => self.0.extend_from_slice(b"\\\""),
-                b'\\' => self.0.extend_from_slice(b"\\\\"),
-                control => escape_char(char::from(*control), self.0),
+        while let Some(eight) = rest.first_chunk::<8>() {
+            let plain = octets::unescaped(*eight);
+            self.0.extend_from_slice(eight);
+            rest = if let Some(special) = eight.get(plain) {
+                self.0.truncate(self.0.len() - eight.len() + plain);
+                self.escape(*special);
+                rest.get(plain + 1..).unwrap_or_default()
+            } else {
+                rest.get(eight.len()..).unwrap_or_default()
+            };
+        }
+        for byte in rest {
+            match *byte {
+                b'"' | b'\\' | ..b' ' => self.escape(*byte),
+                plain => self.0.push(plain),
             }
-            rest = behind;
         }
         self.0.push(b'"');
+    }
+
+    /// A byte that may not stand in a string as it is.
+    #[inline]
+    fn escape(&mut self, byte: u8) {
+        match byte {
+            b'"' | b'\\' => self.0.extend_from_slice(&[b'\\', byte]),
+            control => escape_char(char::from(control), self.0),
+        }
     }
 
     fn hash(&mut self, hash: ContentHash) -> &mut Self {

@@ -9,6 +9,7 @@ pub mod conversation;
 mod elements;
 mod escape;
 mod fields;
+pub mod octets;
 mod openai_chat;
 mod openai_completions;
 mod openai_embeddings;

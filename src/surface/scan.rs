@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::splice::decode_string;
+use super::{octets, splice::decode_string};
 
 /// A member's name, its escapes read: UTF-8, as bytes, because nearly all are only compared with a few words.
 pub type Key<'a> = Cow<'a, [u8]>;
@@ -53,14 +53,13 @@ pub fn array<'a>(text: &'a [u8], mut visit: impl FnMut(&'a [u8]) -> Option<&'a [
 
 /// The decoded string, if the raw value is one and UTF-8.
 pub fn string(raw: &[u8]) -> Option<Cow<'_, str>> {
-    if raw.first() == Some(&b'"') { decode_string(std::str::from_utf8(raw).ok()?) } else { None }
+    if raw.first() == Some(&b'"') { decode_string(simdutf8::basic::from_utf8(raw).ok()?) } else { None }
 }
 
 /// The key that a text begins with, and what follows it. Nearly all are short plain ASCII, and are taken as they stand.
 fn read_key(text: &[u8]) -> Option<(Key<'_>, &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
-    let end = inner.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0x80..))?;
-    if let (key, [b'"', after @ ..]) = inner.split_at_checked(end)? {
+    if let (key, [b'"', after @ ..]) = inner.split_at_checked(octets::plain(inner))? {
         return Some((Cow::Borrowed(key), after));
     }
     let (raw, after) = skip(text)?;
@@ -84,7 +83,7 @@ pub fn text_of_key(key: Key<'_>) -> Option<Cow<'_, str>> {
 pub fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
-        let quote = at + memchr::memchr(b'"', bytes.get(at..)?)?;
+        let quote = at + octets::quote(bytes.get(at..)?)?;
         let before = bytes.get(from..quote)?;
         if before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0 {
             return Some(quote);
