@@ -195,6 +195,7 @@ impl ProxyError {
         bytes
     }
 }
+
 /// Why an exchange has no reply.
 #[derive(Debug)]
 pub(super) enum Interrupted {

@@ -70,6 +70,14 @@ impl<'de> Deserialize<'de> for ContentHash {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        #[test]
+        fn its_digits_are_those_of_the_number(number: u128) {
+            let hex = ContentHash::known(number).hex();
+            proptest::prop_assert_eq!(String::from_utf8_lossy(&hex), format!("{number:032x}"));
+        }
+    }
+
     #[test]
     fn hex_reads_back_and_nothing_else_does() {
         let hash = ContentHash::of(b"some text");
