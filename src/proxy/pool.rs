@@ -135,7 +135,7 @@ impl Pool {
     fn take(&self) -> Option<Wire> {
         loop {
             let (mut wire, since) = self.idle().pop_back()?;
-            if since.elapsed() < IDLE_TIMEOUT && !wire.is_closed_by_peer() && wire.is_idle() {
+            if since.elapsed() < IDLE_TIMEOUT && wire.is_still_open() {
                 return Some(wire);
             }
         }
@@ -147,8 +147,9 @@ impl Pool {
             return;
         }
         let mut idle = self.idle();
-        idle.push_back((wire, Instant::now()));
-        while idle.len() > IDLE_MAX || idle.front().is_some_and(|(_, since)| since.elapsed() >= IDLE_TIMEOUT) {
+        let now = Instant::now();
+        idle.push_back((wire, now));
+        while idle.len() > IDLE_MAX || idle.front().is_some_and(|(_, since)| now - *since >= IDLE_TIMEOUT) {
             idle.pop_front();
         }
     }
@@ -208,13 +209,14 @@ impl Wire {
         }
     }
 
-    /// Whether the upstream has closed it. The system is asked itself: nobody has waited for the socket since it went
-    /// idle, so the runtime may not have heard.
-    fn is_closed_by_peer(&self) -> bool {
+    /// Whether the upstream has left it open since it went idle. The system is asked itself: nobody has waited for the
+    /// socket, so the runtime may not have heard. What has come unasked is the driver's to judge.
+    fn is_still_open(&mut self) -> bool {
         use nix::sys::socket::{MsgFlags, recv};
         match recv(self.socket, &mut [0], MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT) {
-            Ok(length) => length == 0,
-            Err(error) => error != nix::errno::Errno::EAGAIN,
+            Ok(0) => false,
+            Ok(_) => self.is_idle(),
+            Err(error) => error == nix::errno::Errno::EAGAIN && self.sender.is_ready(),
         }
     }
 

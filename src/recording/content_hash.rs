@@ -37,7 +37,7 @@ impl ContentHash {
 
 /// Eight hex digits, made together: a number's nibbles are spread over eight bytes, and those above nine moved to the
 /// letters.
-fn digits(number: u32) -> [u8; 8] {
+pub(super) fn digits(number: u32) -> [u8; 8] {
     const ONES: u64 = u64::MAX / 255;
     let pairs = (u64::from(number) | u64::from(number) << 16) & 0x0000_ffff_0000_ffff;
     let bytes = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use super::{
     content_hash::ContentHash,
     frames::{self, Frame},
-    log::{Log, Ready},
     recent::{Recent, Remembered, Shared, best},
     record::{BodyRecord, Segment},
     redact::{self, Redactor},
@@ -203,18 +202,10 @@ impl Prepared {
         }
     }
 
-    /// Bytes that stand in its record as they are.
-    pub(super) fn literal_bytes(&self) -> usize {
-        let literal = self.pieces.iter().filter(|piece| piece.text.is_none() && !is_blob(piece));
-        let framed: usize = self.frames.iter().map(Frame::length).sum();
-        literal.map(|piece| piece.range.len()).sum::<usize>() + framed
-    }
-
-    /// The texts that it refers to and that the log does not have.
-    pub(super) fn texts(&self, log: &Log) -> Vec<(ContentHash, Ready)> {
+    /// The texts that it refers to, as minimal escapes.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (ContentHash, &[u8])> {
         let texts = self.pieces.iter().filter_map(|piece| Some((piece, piece.text.as_ref()?)));
-        let new = texts.filter(|(_, text)| !log.has_text(text.hash));
-        new.map(|(piece, text)| (text.hash, text_record(text, self.bytes(&piece.range)))).collect()
+        texts.map(|(piece, text)| (text.hash, text.minimal.as_deref().unwrap_or_else(|| self.bytes(&piece.range))))
     }
 
     /// The runs of bytes that go to files of their own.
@@ -251,18 +242,6 @@ pub(super) fn segment_of(bytes: &[u8]) -> Segment<'_> {
 
 fn is_blob(piece: &Piece) -> bool {
     piece.text.is_none() && piece.range.len() > BLOB
-}
-
-/// The record of a text; its minimal escape is JSON already.
-fn text_record(text: &PieceText, raw: &[u8]) -> Ready {
-    let escaped = text.minimal.as_deref().unwrap_or(raw);
-    Ready::new(escaped.len() + 72, |record| {
-        record.extend_from_slice(b"{\"kind\":\"text\",\"hash\":\"");
-        record.extend_from_slice(&text.hash.hex());
-        record.extend_from_slice(b"\",\"text\":\"");
-        record.extend_from_slice(escaped);
-        record.extend_from_slice(b"\"}");
-    })
 }
 
 /// The bytes that may be written, and their hash.

@@ -20,11 +20,6 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// About how many bytes its record takes.
-    pub(super) fn length(&self) -> usize {
-        self.middle.len() + 24
-    }
-
     /// Where it begins in the stream.
     fn start(&self) -> usize {
         self.middle.start - self.prefix

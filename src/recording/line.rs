@@ -3,12 +3,14 @@
 //! The checksum (CRC-32, as in gzip) covers the bytes of `rec`. JSON escapes every line feed, so no content can
 //! forge a line.
 
+use super::content_hash;
+
 /// The version of the log that is written, and the newest that is read.
 pub(super) const FORMAT: u64 = 1;
 /// How a line begins, up to its number.
 const OPENING: &[u8] = b"{\"v\":1,\"seq\":";
 /// What ends a line.
-pub(super) const TAIL: &[u8] = b"}\n";
+const TAIL: &[u8] = b"}\n";
 
 /// A checked line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,38 +32,53 @@ pub(super) enum LineError {
     Damaged(&'static str),
 }
 
-/// Room for the longest head of a line, in bytes.
-pub(super) const HEAD: usize = 64;
+/// What stands between the number and the record; its zeros are room for the checksum.
+const MIDDLE: &[u8] = b",\"crc\":\"00000000\",\"rec\":";
+/// How far before the record the checksum begins.
+const CHECKSUM: usize = b"00000000\",\"rec\":".len();
 
-/// Writes what stands before the record to the end of `room`; gives where it begins.
-pub(super) fn head(seq: u64, crc: u32, room: &mut [u8; HEAD]) -> usize {
-    // By hand: the formatting machinery costs more than the checksum.
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: usize| DIGITS.get(nibble % 16).copied().unwrap_or_default();
-    let mut digits = [0; 20];
-    let checksum: [u8; 8] = std::array::from_fn(|place| digit((crc >> (28 - 4 * place)) as usize));
-    let parts: [&[u8]; 5] = [OPENING, decimal(seq, &mut digits), b",\"crc\":\"", &checksum, b"\",\"rec\":"];
-    let mut start = HEAD;
-    for part in parts.into_iter().rev() {
-        let end = start;
-        start = end.saturating_sub(part.len());
-        if let Some(place) = room.get_mut(start..end) {
-            place.copy_from_slice(part);
-        }
+/// Appends a whole line to the log: `record` appends what stands in it.
+pub(super) fn append(seq: u64, log: &mut Vec<u8>, record: impl FnOnce(&mut Vec<u8>)) {
+    log.extend_from_slice(OPENING);
+    decimal(seq, log);
+    log.extend_from_slice(MIDDLE);
+    let start = log.len();
+    record(log);
+    let checksum = content_hash::digits(crc32fast::hash(log.get(start..).unwrap_or_default()));
+    if let Some(room) = log.get_mut(start - CHECKSUM..).and_then(<[u8]>::first_chunk_mut) {
+        *room = checksum;
     }
-    start
+    log.extend_from_slice(TAIL);
 }
 
-/// The digits of a number.
-pub(super) fn decimal(number: u64, room: &mut [u8; 20]) -> &[u8] {
-    let (mut rest, mut first) = (number, room.len());
-    for (at, place) in room.iter_mut().enumerate().rev() {
-        (*place, rest, first) = (b'0' + u8::try_from(rest % 10).unwrap_or_default(), rest / 10, at);
-        if rest == 0 {
-            break;
-        }
+/// Appends the digits of a number.
+pub(super) fn decimal(number: u64, out: &mut Vec<u8>) {
+    const EIGHT: u64 = 100_000_000;
+    if number < EIGHT {
+        let digits = eight_digits(number);
+        // Of zero, its last digit stays.
+        let zeros = (digits.trailing_zeros() / 8).min(7);
+        let length = out.len() + 8 - zeros as usize;
+        out.extend_from_slice(&((digits | ZEROS) >> (8 * zeros)).to_le_bytes());
+        out.truncate(length);
+    } else {
+        decimal(number / EIGHT, out);
+        out.extend_from_slice(&(eight_digits(number % EIGHT) | ZEROS).to_le_bytes());
     }
-    room.get(first..).unwrap_or_default()
+}
+
+/// The digit 0 in each byte.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The eight digits of a number below 10^8, the first in the lowest byte: halved in three steps, all parts together. By
+/// hand, since formatting costs more than the checksum, and digits written one by one stall what copies them.
+fn eight_digits(number: u64) -> u64 {
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    // In each half, x / 100 is x * 10486 / 2^20 for x below 10^4; in each quarter, x / 10 is x * 103 / 2^10 below 100.
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = hundreds | ((fours - hundreds * 100) << 16);
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((twos - tens * 10) << 8)
 }
 
 /// Checks a line (without its line feed).
@@ -99,14 +116,11 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
-    fn head_of(seq: u64, crc: u32) -> Vec<u8> {
-        let mut room = [b' '; HEAD];
-        let start = head(seq, crc, &mut room);
-        room[start..].to_vec()
-    }
-
     fn line_of(seq: u64, record: &[u8]) -> Vec<u8> {
-        [&head_of(seq, crc32fast::hash(record)), record, b"}".as_slice()].concat()
+        let mut line = b"before".to_vec();
+        append(seq, &mut line, |line| line.extend_from_slice(record));
+        assert_eq!(line.pop(), Some(b'\n'));
+        line.split_off("before".len())
     }
 
     #[test]
@@ -131,10 +145,22 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_all_numbers() {
-        for (seq, crc) in [(0, 0), (9, 0xf), (10, 0x0123_4567), (u64::MAX, u32::MAX)] {
-            let expected = format!("{{\"v\":{FORMAT},\"seq\":{seq},\"crc\":\"{crc:08x}\",\"rec\":");
-            assert_eq!(String::from_utf8(head_of(seq, crc)).expect("ASCII"), expected);
+    fn a_line_is_as_it_is_described() {
+        for (seq, record) in [(0, "{}"), (9, r#"{"kind":"note"}"#), (10, "{\"é\":1}"), (u64::MAX, "{\"a\":[]}")] {
+            let crc = crc32fast::hash(record.as_bytes());
+            let expected = format!("{{\"v\":{FORMAT},\"seq\":{seq},\"crc\":\"{crc:08x}\",\"rec\":{record}}}");
+            assert_eq!(String::from_utf8(line_of(seq, record.as_bytes())).expect("UTF-8"), expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn digits_are_those_of_the_number(number: u64, fewer in 0..64_u32) {
+            for number in [number >> fewer, 10_u64.pow(fewer % 20), 10_u64.pow(fewer % 20) - 1] {
+                let mut digits = b"before".to_vec();
+                decimal(number, &mut digits);
+                proptest::prop_assert_eq!(String::from_utf8_lossy(&digits), format!("before{number}"));
+            }
         }
     }
 

@@ -1,4 +1,5 @@
-//! The log file of a run that is being recorded: under its lock only "which texts are new", the numbers, one write.
+//! The log file of a run that is being recorded. Its lock is held for what must be in order: which texts are new, the
+//! numbers, lines that are put together in their queue, one write.
 //!
 //! Lines may wait in a queue for those of other exchanges, and go to the file with them by one write. Nothing overtakes
 //! them: whatever is written next takes them along.
@@ -7,7 +8,7 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError, RwLock,
+        Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -15,52 +16,13 @@ use std::{
 
 use foldhash::HashSet;
 
-use super::{
-    RecordingError,
-    content_hash::ContentHash,
-    disk::Disk,
-    line::{self, HEAD, TAIL},
-    settings::Durability,
-};
+use super::{RecordingError, content_hash::ContentHash, disk::Disk, line, settings::Durability, write};
 
 /// Bytes that wait at most; more are written at once.
 const QUEUE_MAX: usize = 256 << 10;
 
 /// Bytes of the queue's memory that are kept for the next lines.
 const KEPT: usize = 64 << 10;
-
-/// Memory of lines that were queued, for the next ones of whatever run.
-static SPARE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
-/// Spare lines that are kept, and their bytes at most.
-const SPARE_MAX: usize = 32;
-const SPARE_LENGTH: usize = 16 << 10;
-
-/// A line that lacks only its number: room for the head, the record, the end.
-#[derive(Debug)]
-pub(super) struct Ready {
-    line: Vec<u8>,
-    crc: u32,
-}
-
-impl Ready {
-    /// Makes a line of the record that `write` appends; `expected` is about how many bytes that will be.
-    pub(super) fn new(expected: usize, write: impl FnOnce(&mut Vec<u8>)) -> Self {
-        let mut line = SPARE.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        line.clear();
-        line.reserve(HEAD + expected + TAIL.len());
-        line.resize(HEAD, b' ');
-        write(&mut line);
-        let crc = crc32fast::hash(line.get(HEAD..).unwrap_or_default());
-        line.extend_from_slice(TAIL);
-        Self { line, crc }
-    }
-
-    /// The whole line with its number.
-    fn numbered(&mut self, seq: u64) -> &[u8] {
-        let start = self.line.first_chunk_mut().map_or(0, |room| line::head(seq, self.crc, room));
-        self.line.get(start..).unwrap_or_default()
-    }
-}
 
 /// A record that waits to be written.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +39,6 @@ pub(super) struct Log {
     disk: Disk,
     path: PathBuf,
     durability: Durability,
-    texts: RwLock<HashSet<ContentHash>>,
     state: Mutex<State>,
     synced: Mutex<Synced>,
     stopped: AtomicBool,
@@ -87,8 +48,11 @@ pub(super) struct Log {
 struct State {
     file: File,
     next: u64,
-    /// Lines that wait for the next write.
+    /// Texts that stand in the log already, or are sure to before any record that is written from now on.
+    texts: HashSet<ContentHash>,
+    /// Lines that wait for the next write, and how many bytes are whole lines: a record that panics halfway is none.
     queue: Vec<u8>,
+    whole: usize,
     /// Records below this number are in the file.
     written: u64,
     /// Why nothing more is written, once that is so.
@@ -118,16 +82,10 @@ impl Log {
             disk,
             path: path.to_owned(),
             durability,
-            texts: RwLock::new(texts),
-            state: Mutex::new(State { file, next, queue: Vec::new(), written: next, why: None }),
+            state: Mutex::new(State { file, next, texts, queue: Vec::new(), whole: 0, written: next, why: None }),
             synced: Mutex::new(Synced { file: twin, below: next, at: Instant::now() }),
             stopped: AtomicBool::new(false),
         })
-    }
-
-    /// Whether a text stands in the log already (or is sure to, before any record that is written from now on).
-    pub(super) fn has_text(&self, hash: ContentHash) -> bool {
-        self.texts.read().unwrap_or_else(PoisonError::into_inner).contains(&hash)
     }
 
     /// Whether an earlier error ended the log.
@@ -146,35 +104,28 @@ impl Log {
         self.end(&mut state, why);
     }
 
-    /// Puts the texts that are new, then the record, into the queue. Gives how many records the log then has: the line
-    /// is in the file once [`Log::write`] was called with that.
-    pub(super) fn queue(&self, mut texts: Vec<(ContentHash, Ready)>, mut record: Ready) -> Result<u64, RecordingError> {
+    /// Puts those of the texts (their escapes) that are new, then the record, into the queue. Gives how many records the
+    /// log then has: the line is in the file once [`Log::write`] was called with that.
+    pub(super) fn queue<'a>(
+        &self,
+        texts: impl IntoIterator<Item = (ContentHash, &'a [u8])>,
+        record: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<u64, RecordingError> {
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
         if let Some(why) = &state.why {
             return Err(RecordingError::Stopped { why: why.clone() });
         }
-        if !texts.is_empty() {
-            let mut known = self.texts.write().unwrap_or_else(PoisonError::into_inner);
-            for (hash, text) in &mut texts {
-                if known.insert(*hash) {
-                    state.queue.extend_from_slice(text.numbered(state.next));
-                    state.next += 1;
-                }
+        for (hash, escaped) in texts {
+            if state.texts.insert(hash) {
+                state.line(|line| write::text(hash, escaped, line));
             }
         }
-        state.queue.extend_from_slice(record.numbered(state.next));
-        state.next += 1;
+        state.line(record);
         if state.queue.len() > QUEUE_MAX {
             self.write_queue(state)?;
         }
-        let below = state.next;
-        drop(guard);
-        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = texts.into_iter().map(|(_, text)| text).chain([record]).map(|used| used.line);
-        let room = SPARE_MAX.saturating_sub(spare.len());
-        spare.extend(used.filter(|line| line.capacity() <= SPARE_LENGTH).take(room));
-        Ok(below)
+        Ok(state.next)
     }
 
     /// Makes sure that the records below this number are in the file, all that wait with them. The first error ends the
@@ -196,15 +147,14 @@ impl Log {
     }
 
     /// Ends the log with this record: what waits is written before it, nothing after it. Gives how many records there are.
-    pub(super) fn finish(&self, mut record: Ready, why: &str) -> Result<u64, RecordingError> {
+    pub(super) fn finish(&self, record: impl FnOnce(&mut Vec<u8>), why: &str) -> Result<u64, RecordingError> {
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
         if let Some(why) = &state.why {
             return Err(RecordingError::Stopped { why: why.clone() });
         }
-        state.queue.extend_from_slice(record.numbered(state.next));
-        state.next += 1;
+        state.line(record);
         self.write_queue(state)?;
         if self.durability != Durability::Written {
             self.disk.sync(&state.file, &self.path).inspect_err(|error| self.end(state, &error_text(error)))?;
@@ -215,8 +165,10 @@ impl Log {
     }
 
     fn write_queue(&self, state: &mut State) -> Result<(), RecordingError> {
+        state.queue.truncate(state.whole);
         let written = self.disk.append(&mut state.file, &self.path, &state.queue);
         state.queue.clear();
+        state.whole = 0;
         // A long record must not cost every run that is open its length.
         state.queue.shrink_to(KEPT);
         match written {
@@ -262,6 +214,16 @@ impl Log {
     fn end(&self, state: &mut State, why: &str) {
         state.why.get_or_insert_with(|| why.to_owned());
         self.stopped.store(true, Ordering::Release);
+    }
+}
+
+impl State {
+    /// Puts a line into the queue.
+    fn line(&mut self, record: impl FnOnce(&mut Vec<u8>)) {
+        self.queue.truncate(self.whole);
+        line::append(self.next, &mut self.queue, record);
+        self.whole = self.queue.len();
+        self.next += 1;
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
     content_hash::ContentHash,
     disk::Disk,
     encode::{Encoder, Prepared, joined},
-    log::{Log, Queued, Ready, error_text},
+    log::{Log, Queued, error_text},
     manifest::{read_json, write_json},
     record::{AskedRecord, CloseRecord, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord},
     recover::recover,
@@ -329,8 +329,7 @@ impl Recorder {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let open = counts.exchanges.saturating_sub(counts.closed);
         let stop = Record::Stop(StopRecord { at: at.clone(), exchanges: counts.exchanges, open });
-        let line = Ready::new(128, |line| write::record(&stop, line));
-        let records = self.log.finish(line, "the run is sealed")?;
+        let records = self.log.finish(|line| write::record(&stop, line), "the run is sealed")?;
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
         manifest.ended = Some(at);
         manifest.agents.clone_from(&counts.agents);
@@ -361,16 +360,11 @@ impl Recorder {
     /// Queues a record with the bodies in it; `true` keeps a body for others to grow from.
     fn queue(&self, record: &Record<'_>, bodies: &[(Option<&Prepared>, bool)]) -> Result<u64, RecordingError> {
         let bodies = || bodies.iter().filter_map(|(body, keep)| Some(((*body)?, *keep)));
-        let mut texts = Vec::new();
-        for (body, _) in bodies() {
-            for (hash, bytes) in body.blobs() {
-                self.write_blob(hash, bytes)?;
-            }
-            texts.append(&mut body.texts(&self.log));
+        for (hash, bytes) in bodies().flat_map(|(body, _)| body.blobs()) {
+            self.write_blob(hash, bytes)?;
         }
-        let literal: usize = bodies().map(|(body, _)| body.literal_bytes()).sum();
-        let line = Ready::new(1024 + literal + literal / 4, |line| write::record(record, line));
-        let below = self.log.queue(texts, line)?;
+        let texts = bodies().flat_map(|(body, _)| body.texts());
+        let below = self.log.queue(texts, |line| write::record(record, line))?;
         bodies().for_each(|(body, keep)| self.encoder.written(body, keep));
         Ok(below)
     }

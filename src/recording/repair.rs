@@ -8,7 +8,7 @@ use super::{
     assemble::Assembly,
     decode::Library,
     disk::{self, Disk},
-    line::{self, TAIL},
+    line,
     manifest::{read_json, write_json},
     read::log_bytes,
     record::Record,
@@ -75,11 +75,7 @@ fn rescue(
     let mut assembly = Assembly::new(Library::new(target), false);
     let mut log: Vec<u8> = Vec::new();
     let mut put = |record: &[u8], records: &mut u64| {
-        let mut room = [0; line::HEAD];
-        let start = line::head(*records, crc32fast::hash(record), &mut room);
-        log.extend_from_slice(room.get(start..).unwrap_or_default());
-        log.extend_from_slice(record);
-        log.extend_from_slice(TAIL);
+        line::append(*records, &mut log, |line| line.extend_from_slice(record));
         *records += 1;
     };
     for line in salvage(&bytes) {

@@ -53,9 +53,9 @@ pub(super) fn cut(body: &[u8], middle: Range<usize>, shared: Option<&Shared>) ->
     let looks_like_json =
         body.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     if !looks_like_json {
-        return Middle { pieces: literal(middle.clone()), range: middle, marks: Vec::new() };
+        return Middle { pieces: literal(middle.clone()).into_iter().collect(), range: middle, marks: Vec::new() };
     }
-    let (marks, pieces) = (Vec::with_capacity(16), Vec::with_capacity(16));
+    let (marks, pieces) = (Vec::with_capacity(8), Vec::with_capacity(8));
     let mut scan = Scan { body, marks, pieces, done: middle.start };
     let parent_marks = shared.map(|shared| shared.parent.marks.as_slice()).unwrap_or_default();
     let mut at = scan.enter(middle.start, parent_marks);
@@ -165,6 +165,6 @@ impl Scan<'_> {
     }
 }
 
-fn literal(range: Range<usize>) -> Vec<Piece> {
-    if range.is_empty() { Vec::new() } else { vec![Piece { range, text: None }] }
+fn literal(range: Range<usize>) -> Option<Piece> {
+    (!range.is_empty()).then_some(Piece { range, text: None })
 }

@@ -20,6 +20,11 @@ pub(super) fn record(record: &Record<'_>, line: &mut Vec<u8>) {
     }
 }
 
+/// Appends the record of a text; its minimal escape is JSON already.
+pub(super) fn text(hash: ContentHash, escaped: &[u8], line: &mut Vec<u8>) {
+    Json(line).raw(br#"{"kind":"text","hash":"#).hash(hash).raw(br#","text":""#).raw(escaped).raw(br#""}"#);
+}
+
 fn write_open(open: &OpenRecord<'_>, line: &mut Json<'_>) {
     let who = &open.attribution;
     line.raw(br#"{"kind":"open","step":"#).number(open.step.into());
@@ -89,7 +94,7 @@ impl Json<'_> {
     }
 
     fn number(&mut self, number: u64) {
-        self.raw(decimal(number, &mut [0; 20]));
+        decimal(number, self.0);
     }
 
     fn optional(&mut self, number: Option<u64>) {

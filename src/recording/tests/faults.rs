@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 
 use super::sample;
-use crate::recording::{Durability, Recorder, RecordingError, Settings, disk::Disk, log::Log, log::Ready, read};
+use crate::recording::{Durability, Recorder, RecordingError, Settings, disk::Disk, line, log::Log, read};
 
 /// Makes one file operation fail.
 #[derive(Debug)]
@@ -96,14 +96,37 @@ fn a_full_device_ends_the_log() {
     let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else { return };
     let log = Log::new(Disk::default(), Path::new("/dev/full"), full, Durability::Written, 0, HashSet::default());
     let log = log.expect("opens");
-    let record = || Ready::new(2, |line| line.extend_from_slice(b"{}"));
-    let below = log.queue(Vec::new(), record()).expect("waits");
+    let queue = || log.queue([], |line| line.extend_from_slice(b"{}"));
+    let below = queue().expect("waits");
     match log.write(below) {
         Err(RecordingError::Io { source, .. }) => assert_eq!(source.kind(), io::ErrorKind::StorageFull),
         other => panic!("expected a full device, got {other:?}"),
     }
     assert!(matches!(log.write(below), Err(RecordingError::Stopped { .. })));
-    assert!(matches!(log.queue(Vec::new(), record()), Err(RecordingError::Stopped { .. })));
+    assert!(matches!(queue(), Err(RecordingError::Stopped { .. })));
+}
+
+#[test]
+fn a_record_that_panics_halfway_leaves_nothing_in_the_log() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let path = logs.path().join("log.jsonl");
+    let file = OpenOptions::new().create(true).append(true).open(&path).expect("opens");
+    let log = Log::new(Disk::default(), &path, file, Durability::Written, 0, HashSet::default()).expect("opens");
+    let put = |record: &[u8]| log.queue([], |line| line.extend_from_slice(record)).expect("waits");
+    put(b"{\"first\":1}");
+    let torn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        log.queue([], |line| {
+            line.extend_from_slice(b"{\"half\":");
+            panic!("on purpose");
+        })
+    }));
+    assert!(torn.is_err());
+    log.write(put(b"{\"second\":2}")).expect("writes");
+    let written = std::fs::read_to_string(&path).expect("reads");
+    let records: Vec<_> = written.lines().map(|line| line::parse(line.as_bytes()).expect("a line")).collect();
+    let expected: [&[u8]; 2] = [b"{\"first\":1}", b"{\"second\":2}"];
+    assert_eq!(records.iter().map(|line| line.record).collect::<Vec<_>>(), expected);
+    assert_eq!(records.iter().map(|line| line.seq).collect::<Vec<_>>(), [0, 1]);
 }
 
 #[test]
