@@ -14,7 +14,8 @@ use foldhash::HashMap;
 use super::{
     RunSource,
     fingerprint::{Looks, Mark, asked, is_fresh},
-    origins::{Evidence, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
+    origins::{Evidence, LATEST_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
+    owners::HELD_MAX,
     placed::{Begun, Exchange, Placed, SENTENCES_MAX},
     recent::Recent,
     speakers::{id_mark, text_mark},
@@ -52,6 +53,8 @@ pub struct Lineage {
     pub(super) exchanges: VecDeque<Exchange>,
     pub(super) first: u64,
     clock: u64,
+    /// When runs were last seen to say the same.
+    shared_at: u64,
 }
 
 /// A run's way so far.
@@ -83,6 +86,7 @@ impl Default for Lineage {
             exchanges: VecDeque::new(),
             first: 0,
             clock: 0,
+            shared_at: 0,
         }
     }
 }
@@ -91,7 +95,8 @@ impl Lineage {
     /// Places a request that names no run. `body`: hash of its body; `new_run`: makes the id of a new run.
     pub fn place(&mut self, outline: &Outline<'_>, body: u128, new_run: impl FnOnce() -> RunId) -> Placed {
         let (exchanges, first) = (&self.exchanges, self.first);
-        let evidence = self.origins.of(outline, self.clock, |exchange| served(exchanges, first, exchange));
+        let evidence =
+            self.origins.of(outline, (self.clock, self.shared_at), |exchange| served(exchanges, first, exchange));
         let without_run = || Arc::new(Looks::of(outline, &HashSet::new()).shortened(SENTENCES_MAX));
         let looks = Arc::clone(self.looks.entry(Looks::known_by(outline), without_run));
         let question = asked(outline);
@@ -175,12 +180,13 @@ impl Lineage {
         }
         for answer in &reply.answers {
             let text = answer.message.text();
-            self.own(text_mark(&text), exchange, &run);
-            self.own_words(&text, exchange, &run);
+            let whole = text_mark(&text);
+            self.own(whole, exchange, &run);
+            self.own_words(&text, whole, exchange, &run);
             for call in &answer.message.tool_calls {
                 let id = id_mark(&call.id);
                 self.own(id, exchange, &run);
-                self.own_words(&call.arguments, exchange, &run);
+                self.own_words(&call.arguments, text_mark(&call.arguments), exchange, &run);
                 if let Some(trail) = self.trails.get_mut(&run) {
                     trail.awaited.extend(id);
                     trim(&mut trail.awaited);
@@ -206,7 +212,7 @@ impl Lineage {
 
     /// Entries held and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = MARKS_MAX + MESSAGES_MAX + LATEST_MAX + EXCHANGES_MAX + RUNS_MAX + 2 * LOOKS_MAX;
+        let most = HELD_MAX + MESSAGES_MAX + LATEST_MAX + EXCHANGES_MAX + RUNS_MAX + 2 * LOOKS_MAX;
         let begun = self.looks.len() + self.begun.len();
         (self.origins.len() + self.exchanges.len() + self.trails.len() + begun, most)
     }
@@ -226,9 +232,9 @@ impl Lineage {
         self.share(other);
     }
 
-    fn own_words(&mut self, text: &str, exchange: u64, run: &RunId) {
+    fn own_words(&mut self, text: &str, whole: Option<Mark>, exchange: u64, run: &RunId) {
         let (exchanges, first) = (&self.exchanges, self.first);
-        let others = self.origins.own_words(text, exchange, |other| is_of(exchanges, first, other, run));
+        let others = self.origins.own_words(text, whole, exchange, |other| is_of(exchanges, first, other, run));
         self.share(others);
     }
 
@@ -238,6 +244,7 @@ impl Lineage {
             let clock = self.clock;
             if let Some(known) = self.exchange_mut(exchange) {
                 known.shared_at = clock;
+                self.shared_at = clock;
             }
         }
     }

@@ -82,27 +82,40 @@ fn bits(bytes: u64) -> u64 {
 /// The mark of the first `length` bytes.
 pub(super) fn mark_of(mut bytes: &[u8], mut length: usize) -> Mark {
     let mut mark = 0;
-    loop {
-        let eight = bytes.first_chunk::<8>().map_or_else(|| fewer(bytes), |eight| u64::from_le_bytes(*eight));
-        if length < 8 {
-            return mix(mark, eight & ((1 << (8 * length)) - 1));
-        }
-        mark = mix(mark, eight);
-        bytes = bytes.get(8..).unwrap_or_default();
-        length -= 8;
+    // Most words are shorter, and how long the next is cannot be foreseen: all take the same way.
+    while length > 16 {
+        mark = mix(mark, sixteen(bytes));
+        bytes = bytes.get(16..).unwrap_or_default();
+        length -= 16;
+    }
+    let [first, second] = sixteen(bytes);
+    mix(mark, [first & lowest(length), second & lowest(length.saturating_sub(8))])
+}
+
+/// The lowest bytes of eight, at most all.
+fn lowest(count: usize) -> u64 {
+    u64::MAX.checked_shr(64_u32.saturating_sub(8 * u32::try_from(count).unwrap_or(8))).unwrap_or_default()
+}
+
+/// The first sixteen bytes; behind fewer, zeros, which no word holds.
+fn sixteen(bytes: &[u8]) -> [u64; 2] {
+    match bytes.as_chunks::<8>() {
+        ([first, second, ..], _) => [u64::from_le_bytes(*first), u64::from_le_bytes(*second)],
+        ([first], rest) => [u64::from_le_bytes(*first), fewer(rest)],
+        ([], rest) => [fewer(rest), 0],
     }
 }
 
-/// Less than eight bytes, behind them zeros, which no word holds.
+/// Less than eight bytes, behind them zeros.
 #[cold]
 fn fewer(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |eight, byte| eight << 8 | u64::from(*byte))
 }
 
-/// Takes eight more bytes into a mark: both halves of a product, so that each bit counts everywhere.
-fn mix(mark: Mark, eight: u64) -> Mark {
+/// Takes sixteen more bytes into a mark: both halves of a product, so that each bit counts everywhere.
+fn mix(mark: Mark, [first, second]: [u64; 2]) -> Mark {
     // Digits of pi: odd and without a pattern.
-    let (low, high) = (mark ^ eight ^ 0x243f_6a88_85a3_08d3).carrying_mul(0x1319_8a2e_0370_7345, 0);
+    let (low, high) = (mark ^ first ^ 0x243f_6a88_85a3_08d3).carrying_mul(second ^ 0x1319_8a2e_0370_7345, 0);
     low ^ high
 }
 

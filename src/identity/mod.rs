@@ -12,6 +12,7 @@ mod late;
 mod lineage;
 mod marked;
 mod origins;
+mod owners;
 mod placed;
 mod recent;
 mod roster;

@@ -5,6 +5,7 @@
 
 use super::{
     fingerprint::Mark,
+    owners::{Owner, Owners},
     recent::Recent,
     sieve::Sieve,
     speakers::{id_mark, text_mark},
@@ -24,7 +25,7 @@ pub(super) const QUOTES_MAX: usize = 32;
 /// What was served, and who quotes it.
 #[derive(Debug)]
 pub(super) struct Origins {
-    owners: Recent<Mark, Owner>,
+    owners: Owners,
     /// Holds the marks of `owners`: most words of a request nobody has served.
     sieve: Sieve,
     messages: Recent<Mark, Heard>,
@@ -32,27 +33,8 @@ pub(super) struct Origins {
     latest: Recent<Mark, Vec<Mark>>,
 }
 
-/// Where a mark was served: the exchange's number, and a bit for marks that runs which do not know of each other have
-/// served. One word, because there are many.
-#[derive(Debug, Clone, Copy)]
-struct Owner(u64);
-
-impl Owner {
-    fn new(exchange: u64, several: bool) -> Self {
-        Self(exchange << 1 | u64::from(several))
-    }
-
-    fn exchange(self) -> u64 {
-        self.0 >> 1
-    }
-
-    fn several(self) -> bool {
-        self.0 & 1 == 1
-    }
-}
-
 /// A message as it was looked at.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Heard {
     /// When it came first, and when it was last looked at.
     since: u64,
@@ -86,7 +68,7 @@ pub(super) struct Evidence {
 impl Default for Origins {
     fn default() -> Self {
         Self {
-            owners: Recent::new(MARKS_MAX),
+            owners: Owners::default(),
             sieve: Sieve::new(MARKS_MAX),
             messages: Recent::new(MESSAGES_MAX),
             latest: Recent::new(LATEST_MAX),
@@ -108,16 +90,22 @@ impl Origins {
         if other == exchange || owner.several() || same_run(other) {
             return None;
         }
-        *owner = Owner::new(other, true);
+        self.owners.set(mark, Owner::new(other, true));
         Some(other)
     }
 
-    /// Takes in the words of a text that an exchange served. Gives the exchanges of other runs that have said the same.
-    pub(super) fn own_words(&mut self, text: &str, exchange: u64, same_run: impl Fn(u64) -> bool) -> Vec<u64> {
+    /// Takes in the words of a text that an exchange served; `whole` is the mark of all of it. Gives the exchanges of other runs that have said the same.
+    pub(super) fn own_words(
+        &mut self,
+        text: &str,
+        whole: Option<Mark>,
+        exchange: u64,
+        same_run: impl Fn(u64) -> bool,
+    ) -> Vec<u64> {
         let marks = shingles(text);
         let others = self.own_shingles(&marks, exchange, same_run);
-        if let Some(text) = text_mark(text) {
-            self.latest.entry(text, || marks);
+        if let Some(whole) = whole {
+            self.latest.entry(whole, || marks);
         }
         others
     }
@@ -135,14 +123,12 @@ impl Origins {
             if !self.sieve.may_hold(*mark) {
                 continue;
             }
-            let Some(owner) = self.owners.get_mut(mark).filter(|owner| owner.several() || !same_run(owner.exchange()))
-            else {
-                continue;
-            };
+            let owner = self.owners.get(*mark).filter(|owner| owner.several() || !same_run(owner.exchange()));
+            let Some(owner) = owner else { continue };
             shared.push(at);
             if !owner.several() {
                 others.push(owner.exchange());
-                *owner = Owner::new(owner.exchange(), true);
+                self.owners.set(*mark, Owner::new(owner.exchange(), true));
             }
         }
         others.dedup();
@@ -157,8 +143,14 @@ impl Origins {
         others
     }
 
-    /// The origins of what a request holds. `now`: its time; `served`: what is known of an exchange, if it is remembered.
-    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, served: impl Fn(u64) -> Option<Served>) -> Evidence {
+    /// The origins of what a request holds. `now`: its time, and when runs were last seen to say the same; `served`: what is
+    /// known of an exchange, if it is remembered.
+    pub(super) fn of(
+        &mut self,
+        outline: &Outline<'_>,
+        now: (u64, u64),
+        served: impl Fn(u64) -> Option<Served>,
+    ) -> Evidence {
         let mut evidence = Evidence::default();
         let previous = outline.continues.as_deref().and_then(id_mark);
         evidence.said.extend(previous.and_then(|mark| self.owner(mark)));
@@ -168,8 +160,9 @@ impl Origins {
         for said in outline.said.iter().rev() {
             let answers = said.answers_call.as_deref().and_then(id_mark);
             evidence.said.extend(answers.and_then(|mark| self.owner(mark)));
-            let (text, quotes) = self.hear(said, now, &served);
-            evidence.quotes.extend_from_slice(quotes);
+            let heard = self.hear(said, now, &served);
+            let text = heard.text;
+            evidence.quotes.extend_from_slice(&heard.quotes);
             evidence.said.extend(text.and_then(|mark| self.owner(mark)));
         }
         // The latest answers say most about where a request belongs.
@@ -181,58 +174,60 @@ impl Origins {
     }
 
     /// The mark's owner: the exchange, where there is none yet.
-    fn enter(&mut self, mark: Mark, exchange: u64, several: bool) -> &mut Owner {
+    fn enter(&mut self, mark: Mark, exchange: u64, several: bool) -> Owner {
         let Self { owners, sieve, .. } = self;
-        owners.entry(mark, || {
-            sieve.take(mark);
-            Owner::new(exchange, several)
-        })
+        owners.entry(mark, Owner::new(exchange, several), || sieve.take(mark))
     }
 
     fn owner(&self, mark: Mark) -> Option<u64> {
         if !self.sieve.may_hold(mark) {
             return None;
         }
-        self.owners.get(&mark).filter(|owner| !owner.several()).map(|owner| owner.exchange())
+        self.owners.get(mark).filter(|owner| !owner.several()).map(Owner::exchange)
     }
 
     /// What a message quotes, from memory where that still holds.
     fn hear(
         &mut self,
         said: &Said<'_>,
-        now: u64,
+        (now, shared_at): (u64, u64),
         served: impl Fn(u64) -> Option<Served>,
-    ) -> (Option<Mark>, &[(u64, u32)]) {
+    ) -> &Heard {
         let key = said.mark();
         let known = self.messages.get(&key);
         let since = known.map_or(now, |known| known.since);
         let holds = |known: &Heard| {
-            known.quotes.iter().all(|(quoted, _)| served(*quoted).is_none_or(|served| served.shared_at <= known.at))
+            shared_at <= known.at
+                || known.quotes.iter().all(|(quoted, _)| served(*quoted).is_none_or(|it| it.shared_at <= known.at))
         };
-        if !known.is_some_and(holds) {
-            let heard = self.look(said, since, now, served);
-            *self.messages.entry(key, || Heard { since, at: now, text: None, quotes: Box::default() }) = heard;
+        let heard = if known.is_some_and(holds) { None } else { Some(self.look(said, since, now, served)) };
+        let entry = self.messages.entry(key, Heard::default);
+        if let Some(heard) = heard {
+            *entry = heard;
         }
-        self.messages.get(&key).map_or((None, &[]), |known| (known.text, &known.quotes))
+        entry
     }
 
     fn look(&self, said: &Said<'_>, since: u64, now: u64, served: impl Fn(u64) -> Option<Served>) -> Heard {
         let text = said.text();
         let mark = text_mark(&text);
         let mut quotes: Vec<(u64, u32)> = Vec::new();
-        let trace = |mark| {
-            let Some(origin) = self.owner(mark) else { return };
+        // First what may be known, then where it was served: looks at memory that do not wait for each other.
+        let mut held: Vec<Mark> = Vec::new();
+        let sift = |mark| held.extend(Some(mark).filter(|mark| self.sieve.may_hold(*mark)));
+        match mark.and_then(|mark| self.latest.get(&mark)) {
+            Some(marks) => marks.iter().copied().for_each(sift),
+            None if self.owners.len() > 0 => each_shingle(&text, sift),
+            None => {}
+        }
+        for origin in held.into_iter().filter_map(|mark| self.owners.get(mark)).filter(|owner| !owner.several()) {
+            let origin = origin.exchange();
             match quotes.iter_mut().rev().find(|(known, _)| *known == origin) {
                 Some((_, count)) => *count += 1,
                 // What was served after the message was said is no origin of it.
                 None if served(origin).is_some_and(|served| served.at <= since) => quotes.push((origin, 1)),
                 None => {}
             }
-        };
-        match mark.and_then(|mark| self.latest.get(&mark)) {
-            Some(marks) => marks.iter().copied().for_each(trace),
-            None if self.owners.len() > 0 => each_shingle(&text, trace),
-            None => {}
         }
         // The latest ones, where there are too many.
         quotes.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));
@@ -257,7 +252,8 @@ mod tests {
         let text = |from: usize, to: usize| (from..to).map(|at| format!("w{at} ")).collect::<String>();
         let mut origins = Origins::default();
         for (exchange, (from, to)) in [(0, 20), (10, 300), (5, 25), (290, 400)].into_iter().enumerate() {
-            origins.own_words(&text(from, to), exchange as u64, |_| true);
+            let text = text(from, to);
+            origins.own_words(&text, text_mark(&text), exchange as u64, |_| true);
         }
         let heard = |origins: &Origins, words: &str, role| {
             let known = |_| Some(Served { at: 0, shared_at: 0 });
