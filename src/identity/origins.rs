@@ -5,7 +5,7 @@
 
 use super::{
     fingerprint::Mark,
-    owners::{Owner, Owners},
+    owners::{MARKS_MAX, Owner, Owners},
     recent::Recent,
     sieve::Sieve,
     speakers::{id_mark, text_mark},
@@ -13,8 +13,6 @@ use super::{
 };
 use crate::surface::{Outline, Role, Said};
 
-/// Ids, texts and shingles whose origin is remembered, over all runs.
-pub(super) const MARKS_MAX: usize = 1 << 18;
 /// Messages of requests that are remembered, over all runs.
 pub(super) const MESSAGES_MAX: usize = 1 << 14;
 /// Served texts whose shingles are kept: what was served last is most often heard next, word for word.

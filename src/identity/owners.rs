@@ -5,8 +5,10 @@ use super::fingerprint::Mark;
 
 /// Marks of one place: as many as a line of the cache holds.
 const TOGETHER: usize = 4;
-/// Marks that are held at most: twice as many as are meant to be, so that few places are full before that.
-pub(super) const HELD_MAX: usize = 2 * super::origins::MARKS_MAX;
+/// Ids, texts and shingles whose origin is remembered, over all runs: as good as all of the last that many.
+pub(super) const MARKS_MAX: usize = 1 << 18;
+/// Marks that are held at most: twice as many, so that few places are full before.
+pub(super) const HELD_MAX: usize = 2 * MARKS_MAX;
 /// Places of a table that holds little, and at most; powers of two.
 const PLACES_MIN: usize = 1 << 8;
 const PLACES_MAX: usize = HELD_MAX / TOGETHER;
@@ -128,7 +130,7 @@ impl Place {
 mod tests {
     use twox_hash::XxHash3_64;
 
-    use super::{super::origins::MARKS_MAX, *};
+    use super::*;
 
     #[test]
     fn the_last_marks_are_held_and_the_table_does_not_grow() {
