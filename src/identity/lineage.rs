@@ -14,8 +14,7 @@ use foldhash::HashMap;
 use super::{
     RunSource,
     fingerprint::{Looks, Mark, asked, is_fresh},
-    origins::{Evidence, LATEST_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
-    owners::HELD_MAX,
+    origins::{Evidence, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
     placed::{Begun, Exchange, Placed, SENTENCES_MAX},
     recent::Recent,
     speakers::{id_mark, text_mark},
@@ -53,8 +52,6 @@ pub struct Lineage {
     pub(super) exchanges: VecDeque<Exchange>,
     pub(super) first: u64,
     clock: u64,
-    /// When runs were last seen to say the same.
-    shared_at: u64,
 }
 
 /// A run's way so far.
@@ -86,7 +83,6 @@ impl Default for Lineage {
             exchanges: VecDeque::new(),
             first: 0,
             clock: 0,
-            shared_at: 0,
         }
     }
 }
@@ -95,8 +91,7 @@ impl Lineage {
     /// Places a request that names no run. `body`: hash of its body; `new_run`: makes the id of a new run.
     pub fn place(&mut self, outline: &Outline<'_>, body: u128, new_run: impl FnOnce() -> RunId) -> Placed {
         let (exchanges, first) = (&self.exchanges, self.first);
-        let evidence =
-            self.origins.of(outline, (self.clock, self.shared_at), |exchange| served(exchanges, first, exchange));
+        let evidence = self.origins.of(outline, self.clock, |exchange| served(exchanges, first, exchange));
         let without_run = || Arc::new(Looks::of(outline, &HashSet::new()).shortened(SENTENCES_MAX));
         let looks = Arc::clone(self.looks.entry(Looks::known_by(outline), without_run));
         let question = asked(outline);
@@ -212,7 +207,7 @@ impl Lineage {
 
     /// Entries held and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = HELD_MAX + MESSAGES_MAX + LATEST_MAX + EXCHANGES_MAX + RUNS_MAX + 2 * LOOKS_MAX;
+        let most = MARKS_MAX + MESSAGES_MAX + LATEST_MAX + EXCHANGES_MAX + RUNS_MAX + 2 * LOOKS_MAX;
         let begun = self.looks.len() + self.begun.len();
         (self.origins.len() + self.exchanges.len() + self.trails.len() + begun, most)
     }
@@ -244,7 +239,6 @@ impl Lineage {
             let clock = self.clock;
             if let Some(known) = self.exchange_mut(exchange) {
                 known.shared_at = clock;
-                self.shared_at = clock;
             }
         }
     }

@@ -12,7 +12,6 @@ mod late;
 mod lineage;
 mod marked;
 mod origins;
-mod owners;
 mod placed;
 mod recent;
 mod roster;

@@ -5,7 +5,6 @@
 
 use super::{
     fingerprint::Mark,
-    owners::{MARKS_MAX, Owner, Owners},
     recent::Recent,
     sieve::Sieve,
     speakers::{id_mark, text_mark},
@@ -13,6 +12,8 @@ use super::{
 };
 use crate::surface::{Outline, Role, Said};
 
+/// Ids, texts and shingles whose origin is remembered, over all runs.
+pub(super) const MARKS_MAX: usize = 1 << 18;
 /// Messages of requests that are remembered, over all runs.
 pub(super) const MESSAGES_MAX: usize = 1 << 14;
 /// Served texts whose shingles are kept: what was served last is most often heard next, word for word.
@@ -23,12 +24,31 @@ pub(super) const QUOTES_MAX: usize = 32;
 /// What was served, and who quotes it.
 #[derive(Debug)]
 pub(super) struct Origins {
-    owners: Owners,
+    owners: Recent<Mark, Owner>,
     /// Holds the marks of `owners`: most words of a request nobody has served.
     sieve: Sieve,
     messages: Recent<Mark, Heard>,
     /// Shingles of what was served last, by the marks of the texts.
     latest: Recent<Mark, Vec<Mark>>,
+}
+
+/// Where a mark was served: the exchange's number, and a bit for marks that runs which do not know of each other have
+/// served. One word, because there are many.
+#[derive(Debug, Clone, Copy)]
+struct Owner(u64);
+
+impl Owner {
+    fn new(exchange: u64, several: bool) -> Self {
+        Self(exchange << 1 | u64::from(several))
+    }
+
+    fn exchange(self) -> u64 {
+        self.0 >> 1
+    }
+
+    fn several(self) -> bool {
+        self.0 & 1 == 1
+    }
 }
 
 /// A message as it was looked at.
@@ -66,7 +86,7 @@ pub(super) struct Evidence {
 impl Default for Origins {
     fn default() -> Self {
         Self {
-            owners: Owners::default(),
+            owners: Recent::new(MARKS_MAX),
             sieve: Sieve::new(MARKS_MAX),
             messages: Recent::new(MESSAGES_MAX),
             latest: Recent::new(LATEST_MAX),
@@ -88,11 +108,12 @@ impl Origins {
         if other == exchange || owner.several() || same_run(other) {
             return None;
         }
-        self.owners.set(mark, Owner::new(other, true));
+        *owner = Owner::new(other, true);
         Some(other)
     }
 
-    /// Takes in the words of a text that an exchange served; `whole` is the mark of all of it. Gives the exchanges of other runs that have said the same.
+    /// Takes in the words of a text that an exchange served; `whole` is the mark of all of it. Gives the exchanges of
+    /// other runs that have said the same.
     pub(super) fn own_words(
         &mut self,
         text: &str,
@@ -121,12 +142,14 @@ impl Origins {
             if !self.sieve.may_hold(*mark) {
                 continue;
             }
-            let owner = self.owners.get(*mark).filter(|owner| owner.several() || !same_run(owner.exchange()));
-            let Some(owner) = owner else { continue };
+            let Some(owner) = self.owners.get_mut(mark).filter(|owner| owner.several() || !same_run(owner.exchange()))
+            else {
+                continue;
+            };
             shared.push(at);
             if !owner.several() {
                 others.push(owner.exchange());
-                self.owners.set(*mark, Owner::new(owner.exchange(), true));
+                *owner = Owner::new(owner.exchange(), true);
             }
         }
         others.dedup();
@@ -141,14 +164,8 @@ impl Origins {
         others
     }
 
-    /// The origins of what a request holds. `now`: its time, and when runs were last seen to say the same; `served`: what is
-    /// known of an exchange, if it is remembered.
-    pub(super) fn of(
-        &mut self,
-        outline: &Outline<'_>,
-        now: (u64, u64),
-        served: impl Fn(u64) -> Option<Served>,
-    ) -> Evidence {
+    /// The origins of what a request holds. `now`: its time; `served`: what is known of an exchange, if it is remembered.
+    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, served: impl Fn(u64) -> Option<Served>) -> Evidence {
         let mut evidence = Evidence::default();
         let previous = outline.continues.as_deref().and_then(id_mark);
         evidence.said.extend(previous.and_then(|mark| self.owner(mark)));
@@ -172,31 +189,28 @@ impl Origins {
     }
 
     /// The mark's owner: the exchange, where there is none yet.
-    fn enter(&mut self, mark: Mark, exchange: u64, several: bool) -> Owner {
+    fn enter(&mut self, mark: Mark, exchange: u64, several: bool) -> &mut Owner {
         let Self { owners, sieve, .. } = self;
-        owners.entry(mark, Owner::new(exchange, several), || sieve.take(mark))
+        owners.entry(mark, || {
+            sieve.take(mark);
+            Owner::new(exchange, several)
+        })
     }
 
     fn owner(&self, mark: Mark) -> Option<u64> {
         if !self.sieve.may_hold(mark) {
             return None;
         }
-        self.owners.get(mark).filter(|owner| !owner.several()).map(Owner::exchange)
+        self.owners.get(&mark).filter(|owner| !owner.several()).map(|owner| owner.exchange())
     }
 
     /// What a message quotes, from memory where that still holds.
-    fn hear(
-        &mut self,
-        said: &Said<'_>,
-        (now, shared_at): (u64, u64),
-        served: impl Fn(u64) -> Option<Served>,
-    ) -> &Heard {
+    fn hear(&mut self, said: &Said<'_>, now: u64, served: impl Fn(u64) -> Option<Served>) -> &Heard {
         let key = said.mark();
         let known = self.messages.get(&key);
         let since = known.map_or(now, |known| known.since);
         let holds = |known: &Heard| {
-            shared_at <= known.at
-                || known.quotes.iter().all(|(quoted, _)| served(*quoted).is_none_or(|it| it.shared_at <= known.at))
+            known.quotes.iter().all(|(quoted, _)| served(*quoted).is_none_or(|served| served.shared_at <= known.at))
         };
         let heard = if known.is_some_and(holds) { None } else { Some(self.look(said, since, now, served)) };
         let entry = self.messages.entry(key, Heard::default);
@@ -210,22 +224,19 @@ impl Origins {
         let text = said.text();
         let mark = text_mark(&text);
         let mut quotes: Vec<(u64, u32)> = Vec::new();
-        // First what may be known, then where it was served: looks at memory that do not wait for each other.
-        let mut held: Vec<Mark> = Vec::new();
-        let sift = |mark| held.extend(Some(mark).filter(|mark| self.sieve.may_hold(*mark)));
-        match mark.and_then(|mark| self.latest.get(&mark)) {
-            Some(marks) => marks.iter().copied().for_each(sift),
-            None if self.owners.len() > 0 => each_shingle(&text, sift),
-            None => {}
-        }
-        for origin in held.into_iter().filter_map(|mark| self.owners.get(mark)).filter(|owner| !owner.several()) {
-            let origin = origin.exchange();
+        let trace = |mark| {
+            let Some(origin) = self.owner(mark) else { return };
             match quotes.iter_mut().rev().find(|(known, _)| *known == origin) {
                 Some((_, count)) => *count += 1,
                 // What was served after the message was said is no origin of it.
                 None if served(origin).is_some_and(|served| served.at <= since) => quotes.push((origin, 1)),
                 None => {}
             }
+        };
+        match mark.and_then(|mark| self.latest.get(&mark)) {
+            Some(marks) => marks.iter().copied().for_each(trace),
+            None if self.owners.len() > 0 => each_shingle(&text, trace),
+            None => {}
         }
         // The latest ones, where there are too many.
         quotes.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));

@@ -1,4 +1,4 @@
-//! The two records that every exchange has, put on their line by hand: serde's general way was a third of what
+//! The records that every exchange has, put on their line by hand: serde's general way was a third of what
 //! recording a small exchange cost. The same bytes as serde writes; a test holds that.
 
 use serde::Serialize;
