@@ -1,6 +1,11 @@
 //! A request as it arrives: is it one that we answer for, and what does it say outside its body.
 
-use std::time::Duration;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -170,6 +175,11 @@ where
         }
         Ok(whole.map_or(first, BytesMut::freeze))
     };
+    let mut reading = pin!(reading);
+    // Most bodies are there with their head: nothing to wait for.
+    if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
+        return read;
+    }
     let timeout: Duration = limits.body_timeout;
     tokio::time::timeout(timeout, reading).await.map_err(|_| ProxyError::BodyTimeout(timeout))?
 }

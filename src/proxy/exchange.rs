@@ -155,6 +155,7 @@ impl Proxy {
         let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;
         let opening_run = Arc::clone(&run);
         let opening = opening_run.opening();
+        let at_us = run.seen();
         let (numbers, earlier) = run.arrive(&attribution, body_hash, hinted.retry);
         let mut step = OpenStep::new(run, numbers, attribution, surface, (body_hash, call.received), Arc::clone(link));
         step.patience = ask::patience(&call.parts.headers);
@@ -174,7 +175,7 @@ impl Proxy {
             headers: &headers::pairs(&call.parts.headers),
             body: Some(&call.body),
             body_hash: Some(body_hash),
-            at_us: step.run.elapsed_us(),
+            at_us,
             wall: step.run.recorder.clock().wall(),
         });
         drop(opening);

@@ -169,14 +169,11 @@ fn check_head(head: &[u8]) -> Result<State, FramingError> {
     if head.len() > HEAD_MAX {
         return Err(FramingError::HeadTooLarge);
     }
-    if has_bare_line_feed(head) {
-        return Err(FramingError::BareLineFeed);
-    }
-    let (request_line, mut rest) = line_of(head);
+    let (request_line, mut rest) = line_of(head)?;
     check_request_line(request_line)?;
     let (mut hosts, mut length, mut chunked) = (0, None, false);
     loop {
-        let (line, behind) = line_of(rest);
+        let (line, behind) = line_of(rest)?;
         if line.is_empty() {
             break;
         }
@@ -212,10 +209,10 @@ fn check_head(head: &[u8]) -> Result<State, FramingError> {
 }
 
 /// The first line, without its end, and what follows it.
-fn line_of(head: &[u8]) -> (&[u8], &[u8]) {
+fn line_of(head: &[u8]) -> Result<(&[u8], &[u8]), FramingError> {
     let end = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
     let (line, rest) = head.split_at_checked(end).unwrap_or((head, &[]));
-    (line.strip_suffix(b"\r\n").unwrap_or(line), rest)
+    Ok((line.strip_suffix(b"\r\n").ok_or(FramingError::BareLineFeed)?, rest))
 }
 
 /// A bit for each byte that may stand in a header's name (RFC 9110, 5.6.2); all are ASCII.
@@ -242,15 +239,16 @@ fn has_control(value: &[u8]) -> bool {
 }
 
 fn check_request_line(line: &[u8]) -> Result<(), FramingError> {
-    let mut words = line.split(|byte| *byte == b' ');
-    let (method, target, version) = (words.next(), words.next(), words.next());
-    let (Some(method), Some(target), Some(version), None) = (method, target, version, words.next()) else {
+    let mut spaces = memchr::memchr_iter(b' ', line);
+    let (Some(first), Some(second), None) = (spaces.next(), spaces.next(), spaces.next()) else {
         return Err(FramingError::Malformed);
     };
+    let words = (line.get(..first), line.get(first + 1..second), line.get(second + 1..));
+    let (Some(method), Some(target), Some(version)) = words else { return Err(FramingError::Malformed) };
     if method == b"CONNECT" {
         return Err(FramingError::Connect);
     }
-    if !version.starts_with(b"HTTP/1.") || line.iter().any(|byte| *byte < 0x20 || *byte == 0x7f) {
+    if !version.starts_with(b"HTTP/1.") || has_control(line) || memchr::memchr(b'\t', line).is_some() {
         return Err(FramingError::Malformed);
     }
     match target {

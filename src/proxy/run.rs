@@ -176,7 +176,6 @@ impl Run {
     /// Fixes the numbers of a request on arrival. A request whose body failed before is another attempt of the same
     /// step (`retry`: the client says so itself).
     pub fn arrive(&self, attribution: &Attribution, body: u128, retry: bool) -> (Numbers, Option<Arc<Decision>>) {
-        self.last_seen_us.store(self.elapsed_us(), Ordering::Relaxed);
         let mut state = locked(&self.state);
         let state = &mut *state;
         let agent = state.agents.entry((attribution.agent.clone(), attribution.instance)).or_default();
@@ -208,14 +207,16 @@ impl Run {
         }
     }
 
-    /// Its program is still there.
-    pub(super) fn seen(&self) {
-        self.last_seen_us.store(self.elapsed_us(), Ordering::Relaxed);
+    /// Its program is still there. Gives the time, as [`Run::elapsed_us`] does.
+    pub(super) fn seen(&self) -> u64 {
+        let now = self.elapsed_us();
+        self.last_seen_us.store(now, Ordering::Relaxed);
+        now
     }
 
     /// An exchange is over.
     pub fn depart(&self, attribution: &Attribution, body: u128, failed: bool) {
-        self.last_seen_us.store(self.elapsed_us(), Ordering::Relaxed);
+        self.seen();
         let mut state = locked(&self.state);
         if let Some(agent) = state.agents.get_mut(&(attribution.agent.clone(), attribution.instance)) {
             agent.in_flight = agent.in_flight.saturating_sub(1);

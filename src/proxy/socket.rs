@@ -107,11 +107,13 @@ pub(super) struct Socket {
     link: Arc<Link>,
     write_timeout: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Whether something was written since the last flush.
+    written: bool,
 }
 
 impl Socket {
     pub(super) fn new(stream: TcpStream, link: Arc<Link>, write_timeout: Duration) -> Self {
-        Self { stream, framing: Framing::default(), link, write_timeout, stalled: None }
+        Self { stream, framing: Framing::default(), link, write_timeout, stalled: None, written: false }
     }
 
     /// Answers a request that hyper will never see. Only where no reply is under way: it would land in its middle.
@@ -127,6 +129,7 @@ impl Socket {
     fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
+            self.written = true;
             return written;
         }
         let timeout = self.write_timeout;
@@ -180,10 +183,10 @@ impl AsyncWrite for Socket {
         self.stream.is_write_vectored()
     }
 
-    /// Called once everything was written.
+    /// Called once everything was written, and often when there was nothing to write.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        if flushed.is_ready() {
+        if flushed.is_ready() && std::mem::take(&mut self.written) {
             self.link.flushed();
         }
         flushed

@@ -61,19 +61,20 @@ impl std::fmt::Debug for Held {
 #[derive(Debug)]
 pub(super) struct Patience {
     limit: Duration,
-    last: Instant,
+    /// Since when something is waited for.
+    since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patience {
     /// Waits so long at most.
     pub(super) fn new(limit: Duration) -> Self {
-        Self { limit, last: Instant::now(), timer: None }
+        Self { limit, since: None, timer: None }
     }
 
     /// The upstream has sent something.
     pub(super) fn heard(&mut self) {
-        self.last = Instant::now();
+        self.since = None;
     }
 
     /// Gives the upstream until the limit to send something; gives the limit when it has not.
@@ -81,10 +82,11 @@ impl Patience {
         if self.limit == Duration::MAX {
             return Poll::Pending;
         }
-        let deadline = tokio::time::Instant::from_std(self.last + self.limit);
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let deadline = tokio::time::Instant::from_std(since + self.limit);
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         while timer.as_mut().poll(context).is_ready() {
-            if self.last.elapsed() >= self.limit {
+            if since.elapsed() >= self.limit {
                 return Poll::Ready(self.limit);
             }
             timer.as_mut().reset(deadline);

@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use jiff::fmt::temporal::DateTimePrinter;
 
 use super::{
     Captured, Close, Durability, Inject, Manifest, ManipulatorAsked, ManipulatorFailed, Open, RecordingError, Seal,
@@ -24,6 +25,9 @@ use super::{
     seal, write,
 };
 use crate::trajectory::{Outcome, ProgramEnd};
+
+/// How records write the wall clock: to the microsecond.
+const STAMP: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
 /// Records one run. Shared by the run's exchanges; every call returns after its record is written, but for those that
 /// queue it.
@@ -137,7 +141,7 @@ impl Recorder {
             surface: open.surface.into(),
             method: open.method.into(),
             path: self.encoder.redactor.path(open.path),
-            at: format!("{:.6}", open.wall).into(),
+            at: STAMP.timestamp_to_string(&open.wall).into(),
             t_us: open.at_us,
             headers: self.encoder.redactor.headers(open.headers),
             body: body.as_ref().map(Prepared::record),
@@ -348,7 +352,7 @@ impl Recorder {
     }
 
     fn try_note(&self, text: &str) -> Result<(), RecordingError> {
-        let at = format!("{:.6}", self.settings.clock.wall());
+        let at = STAMP.timestamp_to_string(&self.settings.clock.wall());
         let text = self.encoder.redactor.text(text);
         self.write(&Record::Note(NoteRecord { at: at.into(), text }), &[])
     }
