@@ -14,7 +14,7 @@ use foldhash::HashMap;
 use super::{
     RunSource,
     fingerprint::{Looks, Mark, asked, is_fresh},
-    origins::{Evidence, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
+    origins::{Evidence, Known, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
     placed::{Begun, Exchange, Placed, SENTENCES_MAX},
     recent::Recent,
     speakers::{id_mark, text_mark},
@@ -33,8 +33,10 @@ pub(super) const EXCHANGES_MAX: usize = 1 << 16;
 const OPENINGS_MAX: usize = 64;
 /// Different questions and bodies that are remembered of one run.
 const ASKED_MAX: usize = 4096;
-/// Failed bodies, and unanswered tool calls, that are remembered of one run.
+/// Unanswered tool calls that are remembered of one run.
 const WAITING_MAX: usize = 256;
+/// Failed bodies that are remembered over all runs.
+const FAILED_MAX: usize = 4096;
 /// Looks, and beginnings of requests, that are remembered over all runs.
 const LOOKS_MAX: usize = 1024;
 
@@ -47,11 +49,15 @@ pub struct Lineage {
     begun: Recent<Mark, Arc<Begun>>,
     trails: HashMap<RunId, Trail>,
     recent: VecDeque<RunId>,
+    /// The runs in which a body's last attempt has failed.
+    failed: Recent<u128, Vec<RunId>>,
     /// How often a run asks its opening question, by the looks of who asks.
     times: Recent<u32, u32>,
     pub(super) exchanges: VecDeque<Exchange>,
     pub(super) first: u64,
     clock: u64,
+    /// When a run was last seen to say what another had served.
+    shared_at: u64,
 }
 
 /// A run's way so far.
@@ -64,7 +70,6 @@ struct Trail {
     opener: u32,
     question: Mark,
     asked: Recent<Mark, u32>,
-    failed: Vec<u128>,
     /// Whether anybody has gone on from an answer of the run.
     advanced: bool,
     /// Tool calls that nobody has answered yet.
@@ -79,10 +84,12 @@ impl Default for Lineage {
             begun: Recent::new(LOOKS_MAX),
             trails: HashMap::default(),
             recent: VecDeque::new(),
+            failed: Recent::new(FAILED_MAX),
             times: Recent::new(4096),
             exchanges: VecDeque::new(),
             first: 0,
             clock: 0,
+            shared_at: 0,
         }
     }
 }
@@ -90,8 +97,8 @@ impl Default for Lineage {
 impl Lineage {
     /// Places a request that names no run. `body`: hash of its body; `new_run`: makes the id of a new run.
     pub fn place(&mut self, outline: &Outline<'_>, body: u128, new_run: impl FnOnce() -> RunId) -> Placed {
-        let (exchanges, first) = (&self.exchanges, self.first);
-        let evidence = self.origins.of(outline, self.clock, |exchange| served(exchanges, first, exchange));
+        let known = Shown { exchanges: &self.exchanges, first: self.first, shared_at: self.shared_at };
+        let evidence = self.origins.of(outline, self.clock, &known);
         let without_run = || Arc::new(Looks::of(outline, &HashSet::new()).shortened(SENTENCES_MAX));
         let looks = Arc::clone(self.looks.entry(Looks::known_by(outline), without_run));
         let question = asked(outline);
@@ -162,12 +169,12 @@ impl Lineage {
         known.closed_at = clock;
         known.failed = failed;
         let (run, body) = (known.run.clone(), known.body);
-        if let Some(trail) = self.trails.get_mut(&run) {
-            trail.failed.retain(|known| *known != body);
-            if failed {
-                trail.failed.push(body);
-                trim(&mut trail.failed);
-            }
+        if failed {
+            let runs = self.failed.entry(body, Vec::new);
+            runs.retain(|other| *other != run && self.trails.contains_key(other));
+            runs.push(run.clone());
+        } else if let Some(runs) = self.failed.get_mut(&body) {
+            runs.retain(|other| *other != run);
         }
         let Some(reply) = reply else { return };
         for id in reply.items.iter().chain([&reply.id]) {
@@ -184,7 +191,9 @@ impl Lineage {
                 self.own_words(&call.arguments, text_mark(&call.arguments), exchange, &run);
                 if let Some(trail) = self.trails.get_mut(&run) {
                     trail.awaited.extend(id);
-                    trim(&mut trail.awaited);
+                    if trail.awaited.len() > WAITING_MAX {
+                        trail.awaited.remove(0);
+                    }
                 }
             }
         }
@@ -200,6 +209,7 @@ impl Lineage {
             self.first += self.exchanges.len() as u64;
             self.exchanges.clear();
             self.origins = Origins::default();
+            self.failed = Recent::new(FAILED_MAX);
             self.looks = Recent::new(LOOKS_MAX);
             self.begun = Recent::new(LOOKS_MAX);
         }
@@ -207,8 +217,8 @@ impl Lineage {
 
     /// Entries held and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = MARKS_MAX + MESSAGES_MAX + LATEST_MAX + EXCHANGES_MAX + RUNS_MAX + 2 * LOOKS_MAX;
-        let begun = self.looks.len() + self.begun.len();
+        let most = MARKS_MAX + MESSAGES_MAX + LATEST_MAX + EXCHANGES_MAX + RUNS_MAX + FAILED_MAX + 2 * LOOKS_MAX;
+        let begun = self.looks.len() + self.begun.len() + self.failed.len();
         (self.origins.len() + self.exchanges.len() + self.trails.len() + begun, most)
     }
 
@@ -229,7 +239,8 @@ impl Lineage {
 
     fn own_words(&mut self, text: &str, whole: Option<Mark>, exchange: u64, run: &RunId) {
         let (exchanges, first) = (&self.exchanges, self.first);
-        let others = self.origins.own_words(text, whole, exchange, |other| is_of(exchanges, first, other, run));
+        let (before, same_run) = (self.clock - 1, |other| is_of(exchanges, first, other, run));
+        let others = self.origins.own_words(text, whole, exchange, before, same_run);
         self.share(others);
     }
 
@@ -237,6 +248,7 @@ impl Lineage {
     fn share(&mut self, exchanges: impl IntoIterator<Item = u64>) {
         for exchange in exchanges {
             let clock = self.clock;
+            self.shared_at = clock;
             if let Some(known) = self.exchange_mut(exchange) {
                 known.shared_at = clock;
             }
@@ -257,8 +269,9 @@ impl Lineage {
     }
 
     fn by_failure(&self, body: u128) -> Option<RunId> {
-        let failed = self.trails.iter().filter(|(_, trail)| trail.failed.contains(&body));
-        failed.max_by_key(|(_, trail)| trail.began).map(|(run, _)| run.clone())
+        let runs = self.failed.get(&body)?.iter();
+        let open = runs.filter_map(|run| Some((self.trails.get(run)?.began, run)));
+        open.max_by_key(|(began, _)| *began).map(|(_, run)| run.clone())
     }
 
     fn by_quotes(&self, evidence: &Evidence) -> Option<RunId> {
@@ -336,7 +349,6 @@ impl Lineage {
                 opener: looks,
                 question,
                 asked: Recent::new(ASKED_MAX),
-                failed: Vec::new(),
                 advanced: false,
                 awaited: Vec::new(),
             };
@@ -358,13 +370,6 @@ impl Lineage {
     }
 }
 
-/// Forgets the oldest where there are too many.
-fn trim<T>(waiting: &mut Vec<T>) {
-    if waiting.len() > WAITING_MAX {
-        waiting.remove(0);
-    }
-}
-
 fn exchange(exchanges: &VecDeque<Exchange>, first: u64, number: u64) -> Option<&Exchange> {
     exchanges.get(usize::try_from(number.checked_sub(first)?).ok()?)
 }
@@ -373,6 +378,20 @@ fn is_of(exchanges: &VecDeque<Exchange>, first: u64, number: u64, run: &RunId) -
     exchange(exchanges, first, number).is_some_and(|known| known.run == *run)
 }
 
-fn served(exchanges: &VecDeque<Exchange>, first: u64, number: u64) -> Option<Served> {
-    exchange(exchanges, first, number).map(|known| Served { at: known.closed_at, shared_at: known.shared_at })
+/// Exchanges as origins see them.
+struct Shown<'a> {
+    exchanges: &'a VecDeque<Exchange>,
+    first: u64,
+    shared_at: u64,
+}
+
+impl Known for Shown<'_> {
+    fn served(&self, number: u64) -> Option<Served> {
+        exchange(self.exchanges, self.first, number)
+            .map(|known| Served { at: known.closed_at, shared_at: known.shared_at })
+    }
+
+    fn last_shared_at(&self) -> u64 {
+        self.shared_at
+    }
 }

@@ -16,8 +16,8 @@ use crate::surface::{Outline, Role, Said};
 pub(super) const MARKS_MAX: usize = 1 << 18;
 /// Messages of requests that are remembered, over all runs.
 pub(super) const MESSAGES_MAX: usize = 1 << 14;
-/// Served texts whose shingles are kept: what was served last is most often heard next, word for word.
-pub(super) const LATEST_MAX: usize = 16;
+/// Served texts of which is kept whose words they are: what was served last is most often heard next, word for word.
+pub(super) const LATEST_MAX: usize = 64;
 /// Origins that are kept of one request, and of one message.
 pub(super) const QUOTES_MAX: usize = 32;
 
@@ -28,8 +28,8 @@ pub(super) struct Origins {
     /// Holds the marks of `owners`: most words of a request nobody has served.
     sieve: Sieve,
     messages: Recent<Mark, Heard>,
-    /// Shingles of what was served last, by the marks of the texts.
-    latest: Recent<Mark, Vec<Mark>>,
+    /// What was served last, by the marks of the texts.
+    latest: Recent<Mark, Quotes>,
 }
 
 /// Where a mark was served: the exchange's number, and a bit for marks that runs which do not know of each other have
@@ -51,16 +51,31 @@ impl Owner {
     }
 }
 
+/// Exchanges whose answers a text quotes, latest first, and in how many shingles.
+#[derive(Debug, Default)]
+struct Quotes {
+    of: Box<[(u64, u32)]>,
+    /// When they were looked up.
+    at: u64,
+}
+
+impl Quotes {
+    fn new(mut of: Vec<(u64, u32)>, at: u64) -> Self {
+        // The latest ones, where there are too many.
+        of.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));
+        of.truncate(QUOTES_MAX);
+        Self { of: of.into(), at }
+    }
+}
+
 /// A message as it was looked at.
 #[derive(Debug, Default)]
 struct Heard {
-    /// When it came first, and when it was last looked at.
+    /// When it came first.
     since: u64,
-    at: u64,
-    /// Of words that a model said: all of them.
-    text: Option<Mark>,
-    /// Exchanges whose answers it quotes, and in how many shingles.
-    quotes: Box<[(u64, u32)]>,
+    /// The exchange whose whole answer it is, as said by an assistant.
+    said: Option<u64>,
+    quotes: Quotes,
 }
 
 /// What is known of an exchange that served something.
@@ -70,6 +85,15 @@ pub(super) struct Served {
     pub(super) at: u64,
     /// When another run was last seen to say the same.
     pub(super) shared_at: u64,
+}
+
+/// What is known of the exchanges that served something.
+pub(super) trait Known {
+    /// One of them, if it is remembered.
+    fn served(&self, exchange: u64) -> Option<Served>;
+
+    /// When a run was last seen to say what another had served, over all exchanges.
+    fn last_shared_at(&self) -> u64;
 }
 
 /// What a request says of its origin.
@@ -113,18 +137,24 @@ impl Origins {
     }
 
     /// Takes in the words of a text that an exchange served; `whole` is the mark of all of it. Gives the exchanges of
-    /// other runs that have said the same.
+    /// other runs that have said the same. `before`: any time before what is going on.
     pub(super) fn own_words(
         &mut self,
         text: &str,
         whole: Option<Mark>,
         exchange: u64,
+        before: u64,
         same_run: impl Fn(u64) -> bool,
     ) -> Vec<u64> {
         let marks = shingles(text);
         let others = self.own_shingles(&marks, exchange, same_run);
         if let Some(whole) = whole {
-            self.latest.entry(whole, || marks);
+            // Looked up now, while the map's places are at hand.
+            let mut quotes = Vec::new();
+            for mark in &marks {
+                self.count(*mark, &mut quotes, |_| true);
+            }
+            self.latest.entry(whole, || Quotes::new(quotes, before));
         }
         others
     }
@@ -164,8 +194,8 @@ impl Origins {
         others
     }
 
-    /// The origins of what a request holds. `now`: its time; `served`: what is known of an exchange, if it is remembered.
-    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, served: impl Fn(u64) -> Option<Served>) -> Evidence {
+    /// The origins of what a request holds. `now`: its time.
+    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, known: &impl Known) -> Evidence {
         let mut evidence = Evidence::default();
         let previous = outline.continues.as_deref().and_then(id_mark);
         evidence.said.extend(previous.and_then(|mark| self.owner(mark)));
@@ -175,10 +205,10 @@ impl Origins {
         for said in outline.said.iter().rev() {
             let answers = said.answers_call.as_deref().and_then(id_mark);
             evidence.said.extend(answers.and_then(|mark| self.owner(mark)));
-            let heard = self.hear(said, now, &served);
-            let text = heard.text;
-            evidence.quotes.extend_from_slice(&heard.quotes);
-            evidence.said.extend(text.and_then(|mark| self.owner(mark)));
+            if let Some(heard) = self.hear(said, now, known) {
+                evidence.quotes.extend_from_slice(&heard.quotes.of);
+                evidence.said.extend(heard.said);
+            }
         }
         // The latest answers say most about where a request belongs.
         evidence.quotes.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));
@@ -205,45 +235,48 @@ impl Origins {
     }
 
     /// What a message quotes, from memory where that still holds.
-    fn hear(&mut self, said: &Said<'_>, now: u64, served: impl Fn(u64) -> Option<Served>) -> &Heard {
+    fn hear(&mut self, said: &Said<'_>, now: u64, known: &impl Known) -> Option<&Heard> {
         let key = said.mark();
-        let known = self.messages.get(&key);
-        let since = known.map_or(now, |known| known.since);
-        let holds = |known: &Heard| {
-            known.quotes.iter().all(|(quoted, _)| served(*quoted).is_none_or(|served| served.shared_at <= known.at))
-        };
-        let heard = if known.is_some_and(holds) { None } else { Some(self.look(said, since, now, served)) };
-        let entry = self.messages.entry(key, Heard::default);
-        if let Some(heard) = heard {
-            *entry = heard;
+        let heard = self.messages.get(&key);
+        let since = heard.map_or(now, |heard| heard.since);
+        if !heard.is_some_and(|heard| holds(&heard.quotes, heard.said, known)) {
+            let heard = self.look(said, since, now, known);
+            *self.messages.entry(key, Heard::default) = heard;
         }
-        entry
+        self.messages.get(&key)
     }
 
-    fn look(&self, said: &Said<'_>, since: u64, now: u64, served: impl Fn(u64) -> Option<Served>) -> Heard {
+    fn look(&self, said: &Said<'_>, since: u64, now: u64, known: &impl Known) -> Heard {
         let text = said.text();
         let mark = text_mark(&text);
-        let mut quotes: Vec<(u64, u32)> = Vec::new();
-        let trace = |mark| {
-            let Some(origin) = self.owner(mark) else { return };
-            match quotes.iter_mut().rev().find(|(known, _)| *known == origin) {
-                Some((_, count)) => *count += 1,
-                // What was served after the message was said is no origin of it.
-                None if served(origin).is_some_and(|served| served.at <= since) => quotes.push((origin, 1)),
-                None => {}
-            }
-        };
-        match mark.and_then(|mark| self.latest.get(&mark)) {
-            Some(marks) => marks.iter().copied().for_each(trace),
-            None if self.owners.len() > 0 => each_shingle(&text, trace),
+        // What was served after the message was said is no origin of it.
+        let is_origin = |exchange: u64| known.served(exchange).is_some_and(|served| served.at <= since);
+        let latest = mark.and_then(|mark| self.latest.get(&mark)).filter(|latest| holds(latest, None, known));
+        let mut quotes = Vec::new();
+        match latest {
+            Some(latest) => quotes.extend(latest.of.iter().filter(|(exchange, _)| is_origin(*exchange))),
+            None if self.owners.len() > 0 => each_shingle(&text, |mark| self.count(mark, &mut quotes, is_origin)),
             None => {}
         }
-        // The latest ones, where there are too many.
-        quotes.sort_unstable_by_key(|(exchange, _)| std::cmp::Reverse(*exchange));
-        quotes.truncate(QUOTES_MAX);
-        let text = mark.filter(|_| said.role == Role::Assistant);
-        Heard { since, at: now, text, quotes: quotes.into() }
+        let said = mark.filter(|_| said.role == Role::Assistant).and_then(|mark| self.owner(mark));
+        Heard { since, said, quotes: Quotes::new(quotes, now) }
     }
+
+    /// Counts a shingle to the exchange that served it, if that may be its origin.
+    fn count(&self, mark: Mark, quotes: &mut Vec<(u64, u32)>, is_origin: impl Fn(u64) -> bool) {
+        let Some(origin) = self.owner(mark) else { return };
+        match quotes.iter_mut().rev().find(|(known, _)| *known == origin) {
+            Some((_, count)) => *count += 1,
+            None if is_origin(origin) => quotes.push((origin, 1)),
+            None => {}
+        }
+    }
+}
+
+/// Whether no other run has said since what a text was seen to be of.
+fn holds(quotes: &Quotes, said: Option<u64>, known: &impl Known) -> bool {
+    let alone = |exchange: u64| known.served(exchange).is_none_or(|served| served.shared_at <= quotes.at);
+    known.last_shared_at() <= quotes.at || quotes.of.iter().map(|(exchange, _)| *exchange).chain(said).all(alone)
 }
 
 fn add(sum: &mut u32, count: u32) -> bool {
@@ -256,28 +289,48 @@ mod tests {
     use super::*;
     use crate::surface::Message;
 
+    /// Exchanges that were all there from the beginning; the given ones have been shared.
+    struct Always(Vec<u64>);
+
+    impl Known for Always {
+        fn served(&self, exchange: u64) -> Option<Served> {
+            Some(Served { at: 0, shared_at: if self.0.contains(&exchange) { 9 } else { 0 } })
+        }
+
+        fn last_shared_at(&self) -> u64 {
+            if self.0.is_empty() { 0 } else { 9 }
+        }
+    }
+
     #[test]
     fn an_answer_is_heard_alike_whether_its_words_are_remembered_or_read_again() {
         let text = |from: usize, to: usize| (from..to).map(|at| format!("w{at} ")).collect::<String>();
+        let heard = |origins: &Origins, words: &str, role, shared: &[u64]| {
+            let heard = origins.look(&Said::from(&Message::text_of(role, words)), 1, 1, &Always(shared.to_vec()));
+            (heard.said, heard.quotes.of.to_vec())
+        };
         let mut origins = Origins::default();
         for (exchange, (from, to)) in [(0, 20), (10, 300), (5, 25), (290, 400)].into_iter().enumerate() {
             let text = text(from, to);
-            origins.own_words(&text, text_mark(&text), exchange as u64, |_| true);
+            origins.own_words(&text, text_mark(&text), exchange as u64, 0, |_| true);
+            origins.own(text_mark(&text).expect("long enough"), exchange as u64, |_| true);
+            let said = format!(" {text}\n");
+            for role in [Role::Assistant, Role::User] {
+                let remembered = heard(&origins, &said, role, &[]);
+                assert_eq!(remembered.0, (role == Role::Assistant).then_some(exchange as u64));
+                assert!(remembered.1.iter().any(|(quoted, _)| *quoted == exchange as u64), "{remembered:?}");
+                let latest = std::mem::replace(&mut origins.latest, Recent::new(LATEST_MAX));
+                assert_eq!(heard(&origins, &said, role, &[]), remembered);
+                origins.latest = latest;
+            }
         }
-        let heard = |origins: &Origins, words: &str, role| {
-            let known = |_| Some(Served { at: 0, shared_at: 0 });
-            let heard = origins.look(&Said::from(&Message::text_of(role, words)), 1, 1, known);
-            (heard.text, heard.quotes)
-        };
-        let said: Vec<_> = [(10, 300), (290, 400), (0, 400)].map(|(from, to)| format!(" {}\n", text(from, to))).into();
-        let roles = [Role::Assistant, Role::User];
-        let all = |origins: &Origins| {
-            let each = said.iter().flat_map(|words| roles.map(|role| heard(origins, words, role)));
-            each.collect::<Vec<_>>()
-        };
-        let remembered = all(&origins);
-        assert!(remembered.iter().all(|(_, quotes)| !quotes.is_empty()), "{remembered:?}");
-        origins.latest = Recent::new(LATEST_MAX);
-        assert_eq!(all(&origins), remembered);
+        // Once another run has said some of it, what was remembered no longer counts.
+        let said = text(10, 300);
+        let before = heard(&origins, &said, Role::User, &[]);
+        origins.own_words(&text(100, 200), None, 9, 0, |_| false);
+        assert_eq!(heard(&origins, &said, Role::User, &[]), before);
+        let after = heard(&origins, &said, Role::User, &[1]);
+        let count = |quotes: Vec<(u64, u32)>| quotes.iter().map(|(_, count)| count).sum::<u32>();
+        assert!(count(after.1.clone()) < count(before.1.clone()), "{after:?} {before:?}");
     }
 }
