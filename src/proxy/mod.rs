@@ -236,6 +236,7 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stop
     let service = service_fn(move |request| answer(Arc::clone(&answering), request));
     let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
     let ended = tokio::select! {
+        biased;
         ended = &mut served => ended,
         _ = stopping.changed() => {
             served.as_mut().graceful_shutdown();
