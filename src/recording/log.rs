@@ -14,15 +14,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use foldhash::HashSet;
-
-use super::{RecordingError, content_hash::ContentHash, disk::Disk, line, settings::Durability, write};
+use super::{RecordingError, content_hash::ContentHash, disk::Disk, known::Known, line, settings::Durability, write};
 
 /// Bytes that wait at most; more are written at once.
 const QUEUE_MAX: usize = 256 << 10;
 
 /// Bytes of the queue's memory that are kept for the next lines.
 const KEPT: usize = 64 << 10;
+
+/// Texts that are known to stand in the log, at least. Which one is new is looked up for each text of each exchange: in
+/// a table of all texts of a long run, that was slower than to write what is looked up.
+pub(super) const TEXTS: usize = 8192;
 
 /// A record that waits to be written.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +51,7 @@ struct State {
     file: File,
     next: u64,
     /// Texts that stand in the log already, or are sure to before any record that is written from now on.
-    texts: HashSet<ContentHash>,
+    texts: Known<()>,
     /// Lines that wait for the next write, and how many bytes are whole lines: a record that panics halfway is none.
     queue: Vec<u8>,
     whole: usize,
@@ -75,7 +77,7 @@ impl Log {
         file: File,
         durability: Durability,
         next: u64,
-        texts: HashSet<ContentHash>,
+        texts: Known<()>,
     ) -> Result<Self, RecordingError> {
         let twin = file.try_clone().map_err(|source| super::disk::failed("open", path, source))?;
         Ok(Self {
@@ -117,7 +119,8 @@ impl Log {
             return Err(RecordingError::Stopped { why: why.clone() });
         }
         for (hash, escaped) in texts {
-            if state.texts.insert(hash) {
+            if state.texts.get(hash).is_none() {
+                state.texts.insert(hash, ());
                 state.line(|line| write::text(hash, escaped, line));
             }
         }

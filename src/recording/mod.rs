@@ -16,6 +16,7 @@ mod frames;
 mod identity;
 mod label;
 mod key_places;
+mod known;
 mod line;
 mod log;
 mod manifest;

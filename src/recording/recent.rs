@@ -6,16 +6,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use foldhash::HashMap;
 
-use super::{content_hash::ContentHash, share};
+use super::{content_hash::ContentHash, known::Known, share};
 
 /// Most bodies that are kept.
 const MOST: usize = 64;
 /// Most bytes that are kept; a single body may be longer.
 const MOST_BYTES: usize = 8 << 20;
-/// Names of bodies that are kept at least, and half of what is kept at most. One that is forgotten and comes back is
-/// recorded once more, by the texts that the log has of it.
+/// Names of bodies that are kept. One that is forgotten and comes back is recorded by the texts that the log has of it.
 const NAMES: usize = 2048;
 
 /// A body that stands in the log.
@@ -57,40 +55,25 @@ pub(super) struct Recent {
     inner: Mutex<Inner>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     /// Oldest first. A snapshot is one reference count.
     ring: Arc<Ring>,
     bytes: usize,
-    known: Known,
+    /// By the hash of a body's raw bytes: the hash under which they stand in the log.
+    known: Known<ContentHash>,
 }
 
-/// By the hash of a body's raw bytes: the hash under which they stand in the log. Two generations, so that forgetting
-/// the older costs nothing, and what a long run looks through stays small enough for the caches.
-#[derive(Debug, Default)]
-struct Known {
-    young: HashMap<ContentHash, ContentHash>,
-    old: HashMap<ContentHash, ContentHash>,
-}
-
-impl Known {
-    fn get(&self, raw: ContentHash) -> Option<ContentHash> {
-        self.young.get(&raw).or_else(|| self.old.get(&raw)).copied()
-    }
-
-    fn insert(&mut self, raw: ContentHash, stored: ContentHash) {
-        if self.young.len() >= NAMES {
-            std::mem::swap(&mut self.young, &mut self.old);
-            self.young.clear();
-        }
-        self.young.insert(raw, stored);
+impl Default for Inner {
+    fn default() -> Self {
+        Self { ring: Arc::default(), bytes: 0, known: Known::new(NAMES) }
     }
 }
 
 impl Recent {
     /// The name of an equal body in the log, if there is one, and the ring as it is now.
     pub(super) fn look(&self, raw: ContentHash) -> (Option<ContentHash>, Arc<Ring>) {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         (inner.known.get(raw), Arc::clone(&inner.ring))
     }
 
@@ -149,21 +132,4 @@ pub(super) fn best(raw: &[u8], beside: Option<&Arc<Remembered>>, ring: &[(u64, A
 
 fn start_of(raw: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(raw.get(..START).unwrap_or(raw))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_forgotten_by_the_thousand_the_oldest_first() {
-        let mut known = Known::default();
-        let name = |number: usize| ContentHash::known(number as u128);
-        for number in 0..5 * NAMES {
-            known.insert(name(number), name(number + 1));
-            assert!(known.young.len() + known.old.len() <= 2 * NAMES);
-        }
-        let kept = (0..5 * NAMES).filter(|number| known.get(name(*number)) == Some(name(number + 1)));
-        assert_eq!(kept.collect::<Vec<_>>(), (3 * NAMES..5 * NAMES).collect::<Vec<_>>());
-    }
 }

@@ -53,7 +53,7 @@ pub(super) struct OpenRecord<'a> {
     pub(super) body: Option<BodyRecord<'a>>,
 }
 
-/// A text, once per run, before the first record that refers to it. `text` is written by hand (see `texts`).
+/// A text, before the first record that refers to it; again when it comes back after thousands of others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct TextRecord<'a> {
     pub(super) hash: ContentHash,

@@ -2,23 +2,22 @@
 
 use std::{collections::BTreeMap, fs::File, path::Path};
 
-use foldhash::HashSet;
-
 use super::{
     RecordingError,
-    content_hash::ContentHash,
     disk::{self, Disk},
+    known::Known,
+    log::TEXTS,
     record::Record,
     scan::{corrupt, scan},
 };
 
 /// What an existing log holds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recovered {
     /// Its records.
     pub(super) records: u64,
-    /// Its texts.
-    pub(super) texts: HashSet<ContentHash>,
+    /// Its latest texts.
+    pub(super) texts: Known<()>,
     /// Steps per agent.
     pub(super) agents: BTreeMap<String, u64>,
     /// Exchanges that were opened.
@@ -27,6 +26,12 @@ pub(super) struct Recovered {
     pub(super) closed: u64,
     /// Bytes that were cut from its end.
     pub(super) torn: usize,
+}
+
+impl Default for Recovered {
+    fn default() -> Self {
+        Self { records: 0, texts: Known::new(TEXTS), agents: BTreeMap::new(), exchanges: 0, closed: 0, torn: 0 }
+    }
 }
 
 /// Reads `log.jsonl`, moves a torn end to `log.torn`, and returns what is left.
@@ -39,9 +44,7 @@ pub(super) fn recover(disk: &Disk, run_dir: &Path, file: &File) -> Result<Recove
         let record: Record<'_> =
             serde_json::from_slice(line.record).map_err(|error| corrupt(&path, line.seq + 1, error.to_string()))?;
         match record {
-            Record::Text(text) => {
-                recovered.texts.insert(text.hash);
-            }
+            Record::Text(text) => recovered.texts.insert(text.hash, ()),
             Record::Open(open) => {
                 recovered.exchanges += 1;
                 if open.attempt == 0 {

@@ -1,7 +1,6 @@
 //! Every file operation fails in turn (the n-th, for all n): no panic, no silent success.
 
 use std::{
-    collections::HashSet,
     fs::{File, OpenOptions},
     io,
     path::Path,
@@ -14,7 +13,14 @@ use std::{
 use bytes::Bytes;
 
 use super::sample;
-use crate::recording::{Durability, Recorder, RecordingError, Settings, disk::Disk, line, log::Log, read};
+use crate::recording::{
+    Durability, Recorder, RecordingError, Settings,
+    disk::Disk,
+    known::Known,
+    line,
+    log::{Log, TEXTS},
+    read,
+};
 
 /// Makes one file operation fail.
 #[derive(Debug)]
@@ -94,7 +100,7 @@ fn every_operation_fails_once() {
 #[test]
 fn a_full_device_ends_the_log() {
     let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else { return };
-    let log = Log::new(Disk::default(), Path::new("/dev/full"), full, Durability::Written, 0, HashSet::default());
+    let log = Log::new(Disk::default(), Path::new("/dev/full"), full, Durability::Written, 0, Known::new(TEXTS));
     let log = log.expect("opens");
     let queue = || log.queue([], |line| line.extend_from_slice(b"{}"));
     let below = queue().expect("waits");
@@ -111,7 +117,7 @@ fn a_record_that_panics_halfway_leaves_nothing_in_the_log() {
     let logs = tempfile::tempdir().expect("a directory");
     let path = logs.path().join("log.jsonl");
     let file = OpenOptions::new().create(true).append(true).open(&path).expect("opens");
-    let log = Log::new(Disk::default(), &path, file, Durability::Written, 0, HashSet::default()).expect("opens");
+    let log = Log::new(Disk::default(), &path, file, Durability::Written, 0, Known::new(TEXTS)).expect("opens");
     let put = |record: &[u8]| log.queue([], |line| line.extend_from_slice(record)).expect("waits");
     put(b"{\"first\":1}");
     let torn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

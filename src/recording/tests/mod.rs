@@ -43,6 +43,29 @@ fn a_run_reads_back_live_and_sealed() {
 }
 
 #[test]
+fn a_text_that_was_forgotten_is_recorded_again() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let recorder = Recorder::create(logs.path(), sample::manifest("r"), &Settings::default()).expect("creates");
+    let text = |number: usize| format!("\"number {number} of a text that is long enough to be a text of its own\"");
+    let body = |name: u32, texts: std::ops::Range<usize>| {
+        Bytes::from(format!("{{\"{name}\":[{}]}}", texts.map(text).collect::<Vec<_>>().join(",")))
+    };
+    let said: Vec<Bytes> = [0..1, 0..9_000, 9_000..18_000, 18_000..27_000, 0..1]
+        .into_iter()
+        .zip(0..)
+        .map(|(texts, name)| body(name, texts))
+        .collect();
+    for (step, body) in (0..).zip(&said) {
+        sample::exchange(&recorder, step, "solver", body, body).expect("records");
+    }
+    let log = std::fs::read_to_string(logs.path().join("r/log.jsonl")).expect("is there");
+    let times = |number: usize| log.matches(text(number).trim_matches('"')).count();
+    assert_eq!((times(0), times(1), times(26_999)), (2, 1, 1));
+    let recording = read(&logs.path().join("r")).expect("reads");
+    assert!(recording.trajectory.steps.iter().map(|step| &step.request).eq(&said));
+}
+
+#[test]
 fn a_second_writer_is_told_who_writes() {
     let logs = tempfile::tempdir().expect("a directory");
     let _first = Recorder::create(logs.path(), sample::manifest("r"), &Settings::default()).expect("creates");
