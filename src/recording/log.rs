@@ -63,7 +63,9 @@ struct State {
 
 #[derive(Debug)]
 struct Synced {
-    file: File,
+    /// The same file, where records are to be on the device before the run ends: a server that has thousands of runs open
+    /// has not many descriptors left for each.
+    file: Option<File>,
     /// Records below this number are on the device.
     below: u64,
     at: Instant,
@@ -79,7 +81,8 @@ impl Log {
         next: u64,
         texts: Known<()>,
     ) -> Result<Self, RecordingError> {
-        let twin = file.try_clone().map_err(|source| super::disk::failed("open", path, source))?;
+        let twin = (durability != Durability::Written).then(|| file.try_clone()).transpose();
+        let twin = twin.map_err(|source| super::disk::failed("open", path, source))?;
         Ok(Self {
             disk,
             path: path.to_owned(),
@@ -197,7 +200,7 @@ impl Log {
         if let Some(why) = why {
             return Err(RecordingError::Stopped { why });
         }
-        if let Err(error) = self.disk.sync(&synced.file, &self.path) {
+        if let Some(Err(error)) = synced.file.as_ref().map(|file| self.disk.sync(file, &self.path)) {
             self.stop(&error_text(&error));
             return Err(error);
         }
