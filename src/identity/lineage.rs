@@ -14,7 +14,7 @@ use foldhash::HashMap;
 use super::{
     RunSource,
     fingerprint::{Looks, Mark, asked, is_fresh},
-    origins::{Evidence, Known, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
+    origins::{Evidence, Exchanges, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
     placed::{Begun, Exchange, Placed, SENTENCES_MAX},
     recent::Recent,
     speakers::{id_mark, text_mark},
@@ -385,7 +385,7 @@ struct Shown<'a> {
     shared_at: u64,
 }
 
-impl Known for Shown<'_> {
+impl Exchanges for Shown<'_> {
     fn served(&self, number: u64) -> Option<Served> {
         exchange(self.exchanges, self.first, number)
             .map(|known| Served { at: known.closed_at, shared_at: known.shared_at })

@@ -88,7 +88,7 @@ pub(super) struct Served {
 }
 
 /// What is known of the exchanges that served something.
-pub(super) trait Known {
+pub(super) trait Exchanges {
     /// One of them, if it is remembered.
     fn served(&self, exchange: u64) -> Option<Served>;
 
@@ -195,7 +195,7 @@ impl Origins {
     }
 
     /// The origins of what a request holds. `now`: its time.
-    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, known: &impl Known) -> Evidence {
+    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, known: &impl Exchanges) -> Evidence {
         let mut evidence = Evidence::default();
         let previous = outline.continues.as_deref().and_then(id_mark);
         evidence.said.extend(previous.and_then(|mark| self.owner(mark)));
@@ -235,7 +235,7 @@ impl Origins {
     }
 
     /// What a message quotes, from memory where that still holds.
-    fn hear(&mut self, said: &Said<'_>, now: u64, known: &impl Known) -> Option<&Heard> {
+    fn hear(&mut self, said: &Said<'_>, now: u64, known: &impl Exchanges) -> Option<&Heard> {
         let key = said.mark();
         let heard = self.messages.get(&key);
         let since = heard.map_or(now, |heard| heard.since);
@@ -246,7 +246,7 @@ impl Origins {
         self.messages.get(&key)
     }
 
-    fn look(&self, said: &Said<'_>, since: u64, now: u64, known: &impl Known) -> Heard {
+    fn look(&self, said: &Said<'_>, since: u64, now: u64, known: &impl Exchanges) -> Heard {
         let text = said.text();
         let mark = text_mark(&text);
         // What was served after the message was said is no origin of it.
@@ -274,7 +274,7 @@ impl Origins {
 }
 
 /// Whether no other run has said since what a text was seen to be of.
-fn holds(quotes: &Quotes, said: Option<u64>, known: &impl Known) -> bool {
+fn holds(quotes: &Quotes, said: Option<u64>, known: &impl Exchanges) -> bool {
     let alone = |exchange: u64| known.served(exchange).is_none_or(|served| served.shared_at <= quotes.at);
     known.last_shared_at() <= quotes.at || quotes.of.iter().map(|(exchange, _)| *exchange).chain(said).all(alone)
 }
@@ -292,7 +292,7 @@ mod tests {
     /// Exchanges that were all there from the beginning; the given ones have been shared.
     struct Always(Vec<u64>);
 
-    impl Known for Always {
+    impl Exchanges for Always {
         fn served(&self, exchange: u64) -> Option<Served> {
             Some(Served { at: 0, shared_at: if self.0.contains(&exchange) { 9 } else { 0 } })
         }

@@ -22,8 +22,8 @@ const QUEUE_MAX: usize = 256 << 10;
 /// Bytes of the queue's memory that are kept for the next lines.
 const KEPT: usize = 64 << 10;
 
-/// Texts that are known to stand in the log, at least. Which one is new is looked up for each text of each exchange: in
-/// a table of all texts of a long run, that was slower than to write what is looked up.
+/// Texts that are known to stand in the log, at least: a run may go on for days, and each text of each exchange is
+/// looked up among them.
 pub(super) const TEXTS: usize = 8192;
 
 /// A record that waits to be written.
@@ -63,8 +63,8 @@ struct State {
 
 #[derive(Debug)]
 struct Synced {
-    /// The same file, where records are to be on the device before the run ends: a server that has thousands of runs open
-    /// has not many descriptors left for each.
+    /// The same file, opened once more only where records are to be on the device before the run ends: a server that has
+    /// thousands of runs open has few descriptors for each.
     file: Option<File>,
     /// Records below this number are on the device.
     below: u64,
