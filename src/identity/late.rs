@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     RunSource,
+    exchanges::Exchange,
     fingerprint::{Mark, fold, frame},
     instances::Instances,
     lineage::Lineage,
-    placed::Exchange,
     templates::Templates,
 };
 use crate::trajectory::{AgentName, RunId, Source, StepIndex};
@@ -73,8 +73,7 @@ impl Runs {
         let mut failed: HashMap<u128, usize> = HashMap::new();
         let mut linked = vec![false; exchanges.len()];
         for (at, exchange) in exchanges.iter().enumerate() {
-            let quoted =
-                exchange.quotes.iter().filter_map(|quoted| usize::try_from(quoted.checked_sub(lineage.first)?).ok());
+            let quoted = exchange.quotes.iter().filter_map(|quoted| lineage.exchanges.place(*quoted));
             let retried = failed.get(&exchange.body).copied().filter(|_| exchange.source == RunSource::Retry);
             for other in quoted.chain(retried) {
                 groups.join(at, other);
@@ -208,7 +207,7 @@ fn agents(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<(Agent
             of_run.end(agent, exchange.asked, exchange.failed);
             continue;
         }
-        let own = exchange.said.iter().filter_map(|said| usize::try_from(said.checked_sub(lineage.first)?).ok());
+        let own = exchange.said.iter().filter_map(|said| lineage.exchanges.place(*said));
         let own = own.filter(|said| names.get(*said) == Some(name)).find_map(|said| told.get(said).map(|told| told.1));
         let Some(place) = told.get_mut(at) else { continue };
         let online = exchange.attribution.as_ref();
@@ -295,9 +294,9 @@ fn embedding(exchange: &Exchange, renamed: &HashMap<(&RunId, &AgentName), AgentN
 fn owner(lineage: &Lineage, exchange: &Exchange, named: &[AgentName]) -> Option<AgentName> {
     let looks = &exchange.looks;
     exchange.said.iter().find_map(|said| {
-        let other = &lineage.exchange(*said)?.looks;
+        let other = &lineage.exchanges.get(*said)?.looks;
         let alike = if looks.prompted { other.prompt == looks.prompt } else { other.family == looks.family };
-        let at = usize::try_from(said.checked_sub(lineage.first)?).ok()?;
+        let at = lineage.exchanges.place(*said)?;
         named.get(at).filter(|_| alike && other.prompted == looks.prompted).cloned()
     })
 }

@@ -13,9 +13,10 @@ use foldhash::HashMap;
 
 use super::{
     RunSource,
+    exchanges::{EXCHANGES_MAX, Exchange, Exchanges},
     fingerprint::{Looks, Mark, asked, is_fresh},
-    origins::{Evidence, Exchanges, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX, Served},
-    placed::{Begun, Exchange, Placed, SENTENCES_MAX},
+    origins::{Evidence, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX},
+    placed::{Begun, Placed, SENTENCES_MAX},
     recent::Recent,
     speakers::{id_mark, text_mark},
     words::Opening,
@@ -27,8 +28,6 @@ use crate::{
 
 /// Runs that are remembered.
 const RUNS_MAX: usize = 1024;
-/// Exchanges that the late pass can look at, over all runs.
-pub(super) const EXCHANGES_MAX: usize = 1 << 16;
 /// Runs whose opening is compared with a request, latest first.
 const OPENINGS_MAX: usize = 64;
 /// Different questions and bodies that are remembered of one run.
@@ -53,11 +52,8 @@ pub struct Lineage {
     failed: Recent<u128, Vec<RunId>>,
     /// How often a run asks its opening question, by the looks of who asks.
     times: Recent<u32, u32>,
-    pub(super) exchanges: VecDeque<Exchange>,
-    pub(super) first: u64,
+    pub(super) exchanges: Exchanges,
     clock: u64,
-    /// When a run was last seen to say what another had served.
-    shared_at: u64,
 }
 
 /// A run's way so far.
@@ -86,10 +82,8 @@ impl Default for Lineage {
             recent: VecDeque::new(),
             failed: Recent::new(FAILED_MAX),
             times: Recent::new(4096),
-            exchanges: VecDeque::new(),
-            first: 0,
+            exchanges: Exchanges::default(),
             clock: 0,
-            shared_at: 0,
         }
     }
 }
@@ -97,8 +91,7 @@ impl Default for Lineage {
 impl Lineage {
     /// Places a request that names no run. `body`: hash of its body; `new_run`: makes the id of a new run.
     pub fn place(&mut self, outline: &Outline<'_>, body: u128, new_run: impl FnOnce() -> RunId) -> Placed {
-        let known = Shown { exchanges: &self.exchanges, first: self.first, shared_at: self.shared_at };
-        let evidence = self.origins.of(outline, self.clock, &known);
+        let evidence = self.origins.of(outline, self.clock, &self.exchanges);
         let without_run = || Arc::new(Looks::of(outline, &HashSet::new()).shortened(SENTENCES_MAX));
         let looks = Arc::clone(self.looks.entry(Looks::known_by(outline), without_run));
         let question = asked(outline);
@@ -116,32 +109,19 @@ impl Lineage {
         let found = linked.or_else(by_opening).or_else(awaited);
         let (run, source) = found.unwrap_or_else(|| (new_run(), RunSource::New));
         self.enter(&run, source, begun.as_ref(), looks.key, (question, body));
-        let exchange = self.first + self.exchanges.len() as u64;
         let mut quotes = evidence.ids;
         quotes.extend(evidence.quotes.into_iter().map(|(exchange, _)| exchange));
         quotes.truncate(QUOTES_MAX);
         self.clock += 1;
-        self.exchanges.push_back(Exchange {
-            run: run.clone(),
-            step: 0,
-            attempt: 0,
-            source,
+        let exchange = self.exchanges.push(Exchange {
             asked: question,
             body,
-            attribution: None,
-            looks,
             begun,
             quotes,
             said: evidence.said,
             opened_at: self.clock,
-            closed_at: u64::MAX,
-            failed: false,
-            shared_at: 0,
+            ..Exchange::new(run.clone(), source, looks)
         });
-        if self.exchanges.len() > EXCHANGES_MAX {
-            self.exchanges.pop_front();
-            self.first += 1;
-        }
         Placed { run, source, exchange }
     }
 
@@ -154,7 +134,7 @@ impl Lineage {
 
     /// What became of a placed request: its numbers and who makes it.
     pub fn opened(&mut self, exchange: u64, step: StepIndex, attempt: u32, attribution: &Attribution) {
-        if let Some(known) = self.exchange_mut(exchange) {
+        if let Some(known) = self.exchanges.get_mut(exchange) {
             known.step = step;
             known.attempt = attempt;
             known.attribution = Some(attribution.clone());
@@ -165,7 +145,7 @@ impl Lineage {
     pub fn served(&mut self, exchange: u64, reply: Option<&Reply>, failed: bool) {
         self.clock += 1;
         let clock = self.clock;
-        let Some(known) = self.exchange_mut(exchange) else { return };
+        let Some(known) = self.exchanges.get_mut(exchange) else { return };
         known.closed_at = clock;
         known.failed = failed;
         let (run, body) = (known.run.clone(), known.body);
@@ -206,7 +186,6 @@ impl Lineage {
         }
         self.recent.retain(|run| !ended.contains(run));
         if self.trails.is_empty() {
-            self.first += self.exchanges.len() as u64;
             self.exchanges.clear();
             self.origins = Origins::default();
             self.failed = Recent::new(FAILED_MAX);
@@ -222,41 +201,20 @@ impl Lineage {
         (self.origins.len() + self.exchanges.len() + self.trails.len() + begun, most)
     }
 
-    pub(super) fn exchange(&self, number: u64) -> Option<&Exchange> {
-        exchange(&self.exchanges, self.first, number)
-    }
-
-    fn exchange_mut(&mut self, number: u64) -> Option<&mut Exchange> {
-        self.exchanges.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
-    }
-
     fn own(&mut self, mark: Option<Mark>, exchange: u64, run: &RunId) {
         let Some(mark) = mark else { return };
-        let (exchanges, first) = (&self.exchanges, self.first);
-        let other = self.origins.own(mark, exchange, |other| is_of(exchanges, first, other, run));
-        self.share(other);
+        let other = self.origins.own(mark, exchange, |other| self.exchanges.is_of(other, run));
+        self.exchanges.share(other, self.clock);
     }
 
     fn own_words(&mut self, text: &str, whole: Option<Mark>, exchange: u64, run: &RunId) {
-        let (exchanges, first) = (&self.exchanges, self.first);
-        let (before, same_run) = (self.clock - 1, |other| is_of(exchanges, first, other, run));
-        let others = self.origins.own_words(text, whole, exchange, before, same_run);
-        self.share(others);
-    }
-
-    /// Notes that another run has said what these exchanges served.
-    fn share(&mut self, exchanges: impl IntoIterator<Item = u64>) {
-        for exchange in exchanges {
-            let clock = self.clock;
-            self.shared_at = clock;
-            if let Some(known) = self.exchange_mut(exchange) {
-                known.shared_at = clock;
-            }
-        }
+        let same_run = |other| self.exchanges.is_of(other, run);
+        let others = self.origins.own_words(text, whole, exchange, self.clock - 1, same_run);
+        self.exchanges.share(others, self.clock);
     }
 
     fn run_of(&self, exchange: u64) -> Option<&RunId> {
-        self.exchange(exchange).map(|exchange| &exchange.run)
+        self.exchanges.get(exchange).map(|exchange| &exchange.run)
     }
 
     fn by_ids(&self, evidence: &Evidence) -> Option<RunId> {
@@ -367,31 +325,5 @@ impl Lineage {
                 self.times.entry(opener, || times);
             }
         }
-    }
-}
-
-fn exchange(exchanges: &VecDeque<Exchange>, first: u64, number: u64) -> Option<&Exchange> {
-    exchanges.get(usize::try_from(number.checked_sub(first)?).ok()?)
-}
-
-fn is_of(exchanges: &VecDeque<Exchange>, first: u64, number: u64, run: &RunId) -> bool {
-    exchange(exchanges, first, number).is_some_and(|known| known.run == *run)
-}
-
-/// Exchanges as origins see them.
-struct Shown<'a> {
-    exchanges: &'a VecDeque<Exchange>,
-    first: u64,
-    shared_at: u64,
-}
-
-impl Exchanges for Shown<'_> {
-    fn served(&self, number: u64) -> Option<Served> {
-        exchange(self.exchanges, self.first, number)
-            .map(|known| Served { at: known.closed_at, shared_at: known.shared_at })
-    }
-
-    fn last_shared_at(&self) -> u64 {
-        self.shared_at
     }
 }

@@ -5,6 +5,7 @@
 //! never a guessed name. [`Speakers`] holds what one run has shown. Nothing here does IO; the proxy hands in what it saw.
 
 mod dialect;
+mod exchanges;
 mod fingerprint;
 mod hint;
 mod instances;

@@ -4,6 +4,7 @@
 //! looked up when it comes first and remembered; what is served later cannot be quoted in it.
 
 use super::{
+    exchanges::Exchanges,
     fingerprint::Mark,
     recent::Recent,
     sieve::Sieve,
@@ -76,24 +77,6 @@ struct Heard {
     /// The exchange whose whole answer it is, as said by an assistant.
     said: Option<u64>,
     quotes: Quotes,
-}
-
-/// What is known of an exchange that served something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Served {
-    /// When its answer was complete.
-    pub(super) at: u64,
-    /// When another run was last seen to say the same.
-    pub(super) shared_at: u64,
-}
-
-/// What is known of the exchanges that served something.
-pub(super) trait Exchanges {
-    /// One of them, if it is remembered.
-    fn served(&self, exchange: u64) -> Option<Served>;
-
-    /// When a run was last seen to say what another had served, over all exchanges.
-    fn last_shared_at(&self) -> u64;
 }
 
 /// What a request says of its origin.
@@ -195,7 +178,7 @@ impl Origins {
     }
 
     /// The origins of what a request holds. `now`: its time.
-    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, known: &impl Exchanges) -> Evidence {
+    pub(super) fn of(&mut self, outline: &Outline<'_>, now: u64, known: &Exchanges) -> Evidence {
         let mut evidence = Evidence::default();
         let previous = outline.continues.as_deref().and_then(id_mark);
         evidence.said.extend(previous.and_then(|mark| self.owner(mark)));
@@ -235,7 +218,7 @@ impl Origins {
     }
 
     /// What a message quotes, from memory where that still holds.
-    fn hear(&mut self, said: &Said<'_>, now: u64, known: &impl Exchanges) -> Option<&Heard> {
+    fn hear(&mut self, said: &Said<'_>, now: u64, known: &Exchanges) -> Option<&Heard> {
         let key = said.mark();
         let heard = self.messages.get(&key);
         let since = heard.map_or(now, |heard| heard.since);
@@ -246,11 +229,11 @@ impl Origins {
         self.messages.get(&key)
     }
 
-    fn look(&self, said: &Said<'_>, since: u64, now: u64, known: &impl Exchanges) -> Heard {
+    fn look(&self, said: &Said<'_>, since: u64, now: u64, known: &Exchanges) -> Heard {
         let text = said.text();
         let mark = text_mark(&text);
         // What was served after the message was said is no origin of it.
-        let is_origin = |exchange: u64| known.served(exchange).is_some_and(|served| served.at <= since);
+        let is_origin = |exchange: u64| known.get(exchange).is_some_and(|served| served.closed_at <= since);
         let latest = mark.and_then(|mark| self.latest.get(&mark)).filter(|latest| holds(latest, None, known));
         let mut quotes = Vec::new();
         match latest {
@@ -274,9 +257,8 @@ impl Origins {
 }
 
 /// Whether no other run has said since what a text was seen to be of.
-fn holds(quotes: &Quotes, said: Option<u64>, known: &impl Exchanges) -> bool {
-    let alone = |exchange: u64| known.served(exchange).is_none_or(|served| served.shared_at <= quotes.at);
-    known.last_shared_at() <= quotes.at || quotes.of.iter().map(|(exchange, _)| *exchange).chain(said).all(alone)
+fn holds(quotes: &Quotes, said: Option<u64>, known: &Exchanges) -> bool {
+    known.unshared_since(quotes.at, quotes.of.iter().map(|(exchange, _)| *exchange).chain(said))
 }
 
 fn add(sum: &mut u32, count: u32) -> bool {
@@ -286,27 +268,32 @@ fn add(sum: &mut u32, count: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::surface::Message;
+    use std::collections::HashSet;
 
-    /// Exchanges that were all there from the beginning; the given ones have been shared.
-    struct Always(Vec<u64>);
+    use super::{
+        super::{RunSource, exchanges::Exchange, fingerprint::Looks},
+        *,
+    };
+    use crate::{surface::Message, trajectory::RunId};
 
-    impl Exchanges for Always {
-        fn served(&self, exchange: u64) -> Option<Served> {
-            Some(Served { at: 0, shared_at: if self.0.contains(&exchange) { 9 } else { 0 } })
+    /// Exchanges that have all ended before anything else; the given ones have been shared since.
+    fn ended(shared: &[u64]) -> Exchanges {
+        let mut exchanges = Exchanges::default();
+        for number in 0..10 {
+            let run = RunId::parse("r").expect("an id");
+            let looks = Looks::of(&Outline::default(), &HashSet::new());
+            let exchange = Exchange { closed_at: 0, ..Exchange::new(run, RunSource::New, looks.into()) };
+            assert_eq!(exchanges.push(exchange), number);
         }
-
-        fn last_shared_at(&self) -> u64 {
-            if self.0.is_empty() { 0 } else { 9 }
-        }
+        exchanges.share(shared.iter().copied(), 9);
+        exchanges
     }
 
     #[test]
     fn an_answer_is_heard_alike_whether_its_words_are_remembered_or_read_again() {
         let text = |from: usize, to: usize| (from..to).map(|at| format!("w{at} ")).collect::<String>();
         let heard = |origins: &Origins, words: &str, role, shared: &[u64]| {
-            let heard = origins.look(&Said::from(&Message::text_of(role, words)), 1, 1, &Always(shared.to_vec()));
+            let heard = origins.look(&Said::from(&Message::text_of(role, words)), 1, 1, &ended(shared));
             (heard.said, heard.quotes.of.to_vec())
         };
         let mut origins = Origins::default();

@@ -1,17 +1,15 @@
-//! A request that named no run: where it was placed, and what the late pass needs of it.
-
-use std::sync::Arc;
+//! A request that named no run: where it was placed, and what it begins with.
 
 use twox_hash::XxHash3_64;
 
 use super::{
     RunSource,
-    fingerprint::{Looks, Mark, first_sentences, first_user, join},
+    fingerprint::{Mark, first_sentences, first_user, join},
     words::Opening,
 };
 use crate::{
     surface::{Outline, Role, Said},
-    trajectory::{Attribution, RunId, StepIndex},
+    trajectory::RunId,
 };
 
 /// Longest opening that is remembered, in bytes.
@@ -28,30 +26,6 @@ pub struct Placed {
     pub source: RunSource,
     /// The request's number, for [`Lineage::opened`](super::Lineage::opened) and [`Lineage::served`](super::Lineage::served).
     pub exchange: u64,
-}
-
-/// What the late pass needs of a request.
-#[derive(Debug, Clone)]
-pub(super) struct Exchange {
-    pub(super) run: RunId,
-    pub(super) step: StepIndex,
-    pub(super) attempt: u32,
-    pub(super) source: RunSource,
-    pub(super) asked: Mark,
-    pub(super) body: u128,
-    pub(super) attribution: Option<Attribution>,
-    pub(super) looks: Arc<Looks>,
-    /// What it begins with, where no quote links it to an earlier exchange.
-    pub(super) begun: Option<Arc<Begun>>,
-    /// Exchanges whose answers the request quotes, ids first.
-    pub(super) quotes: Vec<u64>,
-    /// Exchanges whose whole answers stand in it as said by an assistant, or whose tool calls it answers; latest first.
-    pub(super) said: Vec<u64>,
-    pub(super) opened_at: u64,
-    pub(super) closed_at: u64,
-    pub(super) failed: bool,
-    /// When another run was last seen to say the same as its answer.
-    pub(super) shared_at: u64,
 }
 
 /// What a request begins with.
