@@ -15,7 +15,8 @@ use super::{
     RunSource,
     exchanges::{EXCHANGES_MAX, Exchange, Exchanges},
     fingerprint::{Looks, Mark, asked, is_fresh},
-    origins::{Evidence, LATEST_MAX, MARKS_MAX, MESSAGES_MAX, Origins, QUOTES_MAX},
+    origins::{Evidence, LATEST_MAX, MESSAGES_MAX, Origins, QUOTES_MAX},
+    owners::OWNERS_MAX,
     placed::{Begun, Placed, SENTENCES_MAX},
     recent::Recent,
     speakers::{id_mark, text_mark},
@@ -161,7 +162,7 @@ impl Lineage {
             self.own(id_mark(id), exchange, &run);
         }
         for answer in &reply.answers {
-            let text = answer.message.text();
+            let text = answer.message.text_to_read();
             let whole = text_mark(&text);
             self.own(whole, exchange, &run);
             self.own_words(&text, whole, exchange, &run);
@@ -196,7 +197,7 @@ impl Lineage {
 
     /// Entries held and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = MARKS_MAX + MESSAGES_MAX + LATEST_MAX + EXCHANGES_MAX + RUNS_MAX + FAILED_MAX + 2 * LOOKS_MAX;
+        let most = OWNERS_MAX + MESSAGES_MAX + LATEST_MAX + EXCHANGES_MAX + RUNS_MAX + FAILED_MAX + 2 * LOOKS_MAX;
         let begun = self.looks.len() + self.begun.len() + self.failed.len();
         (self.origins.len() + self.exchanges.len() + self.trails.len() + begun, most)
     }

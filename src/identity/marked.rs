@@ -23,93 +23,123 @@ pub(super) fn words(text: &str) -> Vec<&str> {
 /// JSON) parts words too.
 pub(super) fn each_word(text: &str, mut visit: impl FnMut(Range<usize>) -> ControlFlow<()>) -> ControlFlow<()> {
     let bytes = text.as_bytes();
-    let mut part = |start: usize, end: usize| {
-        let escaped = start.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\\');
-        let start =
-            start + usize::from(escaped && bytes.get(start).is_some_and(|byte| matches!(byte, b'n' | b't' | b'r')));
-        if start < end { visit(start..end) } else { ControlFlow::Continue(()) }
-    };
-    if !text.is_ascii() {
-        return each_run(text, part);
-    }
-    let (mut open, mut last) = (None, 0);
-    for (number, block) in bytes.chunks(BLOCK).enumerate() {
-        let plain = plain_bytes(block);
-        // Where a run of letters and digits begins or ends.
-        let mut edges = plain ^ (plain << 1 | last);
+    let (mut start, mut last, mut over) = (0, 0, 0);
+    // One block more, in which a word ends that the text ends with.
+    for (number, block) in bytes.chunks(BLOCK).chain([&[][..]]).enumerate() {
+        let first = number * BLOCK;
+        let mut plain = bits(block, |byte| {
+            u8::from((byte | 0x20).wrapping_sub(b'a') < 26) | u8::from(byte.wrapping_sub(b'0') < 10)
+        });
+        if over != 0 || !block.is_ascii() {
+            let wide = wide_letters(text, first, bits(block, |byte| byte >> 7));
+            plain |= over | wide[0];
+            over = wide[1];
+        }
+        let before = plain << 1 | last;
+        let (mut starts, mut ends) = (plain & !before, before & !plain);
+        // Otherwise a word goes on from the block before.
+        if last == 0 {
+            start = first + next(&mut starts);
+        }
+        while ends != 0 {
+            part(bytes, start, first + next(&mut ends), &mut visit)?;
+            start = first + next(&mut starts);
+        }
         last = plain >> (BLOCK - 1);
-        while edges != 0 {
-            let edge = number * BLOCK + edges.trailing_zeros() as usize;
-            edges &= edges - 1;
-            match open.take() {
-                None => open = Some(edge),
-                Some(start) => part(start, edge)?,
-            }
-        }
     }
-    open.map_or(ControlFlow::Continue(()), |start| part(start, bytes.len()))
+    ControlFlow::Continue(())
 }
 
-/// The same for a text that holds more than ASCII, sign by sign: hands over its runs of letters and digits.
-fn each_run(text: &str, mut part: impl FnMut(usize, usize) -> ControlFlow<()>) -> ControlFlow<()> {
-    let mut open = None;
-    for (at, sign) in text.char_indices() {
-        match (sign.is_alphanumeric(), open) {
-            (true, None) => open = Some(at),
-            (false, Some(start)) => {
-                open = None;
-                part(start, at)?;
-            }
-            _ => {}
-        }
+/// The place of the lowest bit, which is taken off; behind the last where none is left.
+fn next(bits: &mut u64) -> usize {
+    let place = bits.trailing_zeros() as usize;
+    *bits &= bits.wrapping_sub(1);
+    place
+}
+
+/// Bits for the bytes of letters and digits beyond ASCII that begin among the `wide` bytes, which are counted from
+/// `first` on, and for those of their bytes that stand in the next block.
+fn wide_letters(text: &str, first: usize, mut wide: u64) -> [u64; 2] {
+    let mut letters = [0; 2];
+    while wide != 0 {
+        let at = next(&mut wide);
+        let sign = text.get(first + at..).and_then(|rest| rest.chars().next());
+        // No sign begins within another.
+        let Some(sign) = sign.filter(|sign| sign.is_alphanumeric()) else { continue };
+        let whole = u64::MAX >> (BLOCK - sign.len_utf8());
+        letters[0] |= whole << at;
+        letters[1] |= whole.checked_shr((BLOCK - at).try_into().unwrap_or(u32::MAX)).unwrap_or_default();
     }
-    open.map_or(ControlFlow::Continue(()), |start| part(start, text.len()))
+    letters
 }
 
-/// A bit for each of up to 64 bytes that is an ASCII letter or digit.
-fn plain_bytes(block: &[u8]) -> u64 {
-    let (eights, rest) = block.as_chunks::<8>();
-    let plain = |eight: u64| bits(!not_alphanumeric(eight));
-    let whole = eights.iter().rev().fold(0, |bits, eight| bits << 8 | plain(u64::from_le_bytes(*eight)));
-    if rest.is_empty() { whole } else { whole | plain(fewer(rest)) << (8 * eights.len()) }
+/// Hands over a run of letters and digits as a word, without the letter of an escape before it.
+#[inline]
+fn part(
+    bytes: &[u8],
+    start: usize,
+    end: usize,
+    visit: &mut impl FnMut(Range<usize>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let escaped = start.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\\');
+    let start = start + usize::from(escaped && bytes.get(start).is_some_and(|byte| matches!(byte, b'n' | b't' | b'r')));
+    if start < end { visit(start..end) } else { ControlFlow::Continue(()) }
 }
 
-/// One bit for the high bit of each of eight bytes.
-fn bits(bytes: u64) -> u64 {
-    ((bytes >> 7) & (u64::MAX / 255)).wrapping_mul(0x0102_0408_1020_4080) >> 56
+/// For each of up to 64 bytes the bit that `tell` makes of it.
+fn bits(block: &[u8], tell: impl Fn(u8) -> u8) -> u64 {
+    let mut filled = [0; BLOCK];
+    let block = block.as_array().unwrap_or_else(|| {
+        filled.iter_mut().zip(block).for_each(|(place, byte)| *place = *byte);
+        &filled
+    });
+    // The product has the lowest bits of all eight bytes side by side in its highest one.
+    let together = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    block.map(tell).as_chunks().0.iter().rev().fold(0, |bits, eight| bits << 8 | together(eight))
 }
 
 /// The mark of the first `length` bytes.
-pub(super) fn mark_of(mut bytes: &[u8], mut length: usize) -> Mark {
-    let mut mark = 0;
-    // Most words are shorter, and how long the next is cannot be foreseen: all take the same way.
-    while length > 16 {
-        mark = mix(mark, sixteen(bytes));
-        bytes = bytes.get(16..).unwrap_or_default();
-        length -= 16;
-    }
-    let [first, second] = sixteen(bytes);
-    mix(mark, [first & lowest(length), second & lowest(length.saturating_sub(8))])
-}
-
-/// The lowest bytes of eight, at most all.
-fn lowest(count: usize) -> u64 {
-    u64::MAX.checked_shr(64_u32.saturating_sub(8 * u32::try_from(count).unwrap_or(8))).unwrap_or_default()
-}
-
-/// The first sixteen bytes; behind fewer, zeros, which no word holds.
-fn sixteen(bytes: &[u8]) -> [u64; 2] {
-    match bytes.as_chunks::<8>() {
-        ([first, second, ..], _) => [u64::from_le_bytes(*first), u64::from_le_bytes(*second)],
-        ([first], rest) => [u64::from_le_bytes(*first), fewer(rest)],
-        ([], rest) => [fewer(rest), 0],
+#[inline]
+pub(super) fn mark_of(bytes: &[u8], length: usize) -> Mark {
+    // What stands behind most words is masked away, so that all take the same way.
+    match (bytes.first_chunk(), LOWEST.get(length)) {
+        (Some(sixteen), Some([low, high])) => {
+            let [first, second] = halves(sixteen);
+            mix(0, [first & low, second & high])
+        }
+        _ => mark_of_any(bytes.get(..length).unwrap_or_default()),
     }
 }
 
-/// Less than eight bytes, behind them zeros.
+/// The mark of a long word, or of one that hardly anything stands behind.
 #[cold]
-fn fewer(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |eight, byte| eight << 8 | u64::from(*byte))
+fn mark_of_any(word: &[u8]) -> Mark {
+    let parts = word.len().div_ceil(16).max(1);
+    (0..parts).fold(0, |mark, number| {
+        let mut sixteen = [0; 16];
+        sixteen.iter_mut().zip(word.iter().skip(16 * number)).for_each(|(place, byte)| *place = *byte);
+        mix(mark, halves(&sixteen))
+    })
+}
+
+/// For each length, what leaves the lowest bytes of sixteen.
+#[expect(clippy::indexing_slicing, reason = "worked out when this is compiled")]
+const LOWEST: [[u64; 2]; 17] = {
+    let mut lowest = [[0; 2]; 17];
+    let mut length = 1;
+    while length <= 16 {
+        lowest[length] = lowest[length - 1];
+        lowest[length][(length - 1) / 8] |= 0xff << (8 * ((length - 1) % 8));
+        length += 1;
+    }
+    lowest
+};
+
+fn halves(sixteen: &[u8; 16]) -> [u64; 2] {
+    match sixteen.as_chunks() {
+        ([first, second], []) => [u64::from_le_bytes(*first), u64::from_le_bytes(*second)],
+        _ => [0; 2],
+    }
 }
 
 /// Takes sixteen more bytes into a mark: both halves of a product, so that each bit counts everywhere.
@@ -117,19 +147,6 @@ fn mix(mark: Mark, [first, second]: [u64; 2]) -> Mark {
     // Digits of pi: odd and without a pattern.
     let (low, high) = (mark ^ first ^ 0x243f_6a88_85a3_08d3).carrying_mul(second ^ 0x1319_8a2e_0370_7345, 0);
     low ^ high
-}
-
-/// The high bit of each of eight bytes that is no ASCII letter or digit.
-fn not_alphanumeric(bytes: u64) -> u64 {
-    const EACH: u64 = u64::MAX / 255;
-    const HIGH: u64 = EACH * 0x80;
-    let plain = bytes & !HIGH;
-    // Of a byte below 128, adding 128 - n sets the high bit from n on.
-    let from = |bytes: u64, first: u8| bytes + EACH * (0x80 - u64::from(first));
-    let lower = plain | (EACH * 0x20);
-    let letters = from(lower, b'a') & !from(lower, b'z' + 1);
-    let digits = from(plain, b'0') & !from(plain, b'9' + 1);
-    (!(letters | digits) | bytes) & HIGH
 }
 
 #[cfg(test)]

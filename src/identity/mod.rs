@@ -13,6 +13,7 @@ mod late;
 mod lineage;
 mod marked;
 mod origins;
+mod owners;
 mod placed;
 mod recent;
 mod roster;

@@ -6,15 +6,13 @@
 use super::{
     exchanges::Exchanges,
     fingerprint::Mark,
+    owners::{Owner, Owners},
     recent::Recent,
-    sieve::Sieve,
     speakers::{id_mark, text_mark},
-    words::{ALL_MAX, WINDOW, chosen, each_shingle, shingles},
+    words::{ALL_MAX, WINDOW, chosen, fill_shingles},
 };
 use crate::surface::{Outline, Role, Said};
 
-/// Ids, texts and shingles whose origin is remembered, over all runs.
-pub(super) const MARKS_MAX: usize = 1 << 18;
 /// Messages of requests that are remembered, over all runs.
 pub(super) const MESSAGES_MAX: usize = 1 << 14;
 /// Served texts of which is kept whose words they are: what was served last is most often heard next, word for word.
@@ -25,31 +23,13 @@ pub(super) const QUOTES_MAX: usize = 32;
 /// What was served, and who quotes it.
 #[derive(Debug)]
 pub(super) struct Origins {
-    owners: Recent<Mark, Owner>,
-    /// Holds the marks of `owners`: most words of a request nobody has served.
-    sieve: Sieve,
+    /// Ids, texts and shingles.
+    owners: Owners,
     messages: Recent<Mark, Heard>,
     /// What was served last, by the marks of the texts.
     latest: Recent<Mark, Quotes>,
-}
-
-/// Where a mark was served: the exchange's number, and a bit for marks that runs which do not know of each other have
-/// served. One word, because there are many.
-#[derive(Debug, Clone, Copy)]
-struct Owner(u64);
-
-impl Owner {
-    fn new(exchange: u64, several: bool) -> Self {
-        Self(exchange << 1 | u64::from(several))
-    }
-
-    fn exchange(self) -> u64 {
-        self.0 >> 1
-    }
-
-    fn several(self) -> bool {
-        self.0 & 1 == 1
-    }
+    /// Shingles of the text that is looked at, kept for their room.
+    marks: Vec<Mark>,
 }
 
 /// Exchanges whose answers a text quotes, latest first, and in how many shingles.
@@ -93,10 +73,10 @@ pub(super) struct Evidence {
 impl Default for Origins {
     fn default() -> Self {
         Self {
-            owners: Recent::new(MARKS_MAX),
-            sieve: Sieve::new(MARKS_MAX),
+            owners: Owners::default(),
             messages: Recent::new(MESSAGES_MAX),
             latest: Recent::new(LATEST_MAX),
+            marks: Vec::new(),
         }
     }
 }
@@ -110,12 +90,11 @@ impl Origins {
     /// Takes in a mark that an exchange served: an id, a whole text. `same_run`: whether another exchange is of the same
     /// run. Gives the exchange of another run that has served it before.
     pub(super) fn own(&mut self, mark: Mark, exchange: u64, same_run: impl Fn(u64) -> bool) -> Option<u64> {
-        let owner = self.enter(mark, exchange, false);
-        let other = owner.exchange();
-        if other == exchange || owner.several() || same_run(other) {
+        let Owner { exchange: other, several } = self.enter(mark, exchange, false);
+        if other == exchange || several || same_run(other) {
             return None;
         }
-        *owner = Owner::new(other, true);
+        self.owners.insert(mark, Owner { exchange: other, several: true });
         Some(other)
     }
 
@@ -129,16 +108,15 @@ impl Origins {
         before: u64,
         same_run: impl Fn(u64) -> bool,
     ) -> Vec<u64> {
-        let marks = shingles(text);
+        let mut marks = std::mem::take(&mut self.marks);
+        fill_shingles(&mut marks, text);
         let others = self.own_shingles(&marks, exchange, same_run);
         if let Some(whole) = whole {
             // Looked up now, while the map's places are at hand.
-            let mut quotes = Vec::new();
-            for mark in &marks {
-                self.count(*mark, &mut quotes, |_| true);
-            }
+            let quotes = self.quotes(&mut marks, |_| true);
             self.latest.entry(whole, || Quotes::new(quotes, before));
         }
+        self.marks = marks;
         others
     }
 
@@ -152,17 +130,12 @@ impl Origins {
         // Of words that two long texts share, different shingles may be chosen near the ends: all are looked at.
         let mut shared = Vec::new();
         for (at, mark) in marks.iter().enumerate() {
-            if !self.sieve.may_hold(*mark) {
-                continue;
-            }
-            let Some(owner) = self.owners.get_mut(mark).filter(|owner| owner.several() || !same_run(owner.exchange()))
-            else {
-                continue;
-            };
+            let owner = self.owners.get(*mark).filter(|owner| owner.several || !same_run(owner.exchange));
+            let Some(owner) = owner else { continue };
             shared.push(at);
-            if !owner.several() {
-                others.push(owner.exchange());
-                *owner = Owner::new(owner.exchange(), true);
+            if !owner.several {
+                others.push(owner.exchange);
+                self.owners.insert(*mark, Owner { several: true, ..owner });
             }
         }
         others.dedup();
@@ -202,19 +175,16 @@ impl Origins {
     }
 
     /// The mark's owner: the exchange, where there is none yet.
-    fn enter(&mut self, mark: Mark, exchange: u64, several: bool) -> &mut Owner {
-        let Self { owners, sieve, .. } = self;
-        owners.entry(mark, || {
-            sieve.take(mark);
-            Owner::new(exchange, several)
+    fn enter(&mut self, mark: Mark, exchange: u64, several: bool) -> Owner {
+        self.owners.get(mark).unwrap_or_else(|| {
+            let owner = Owner { exchange, several };
+            self.owners.insert(mark, owner);
+            owner
         })
     }
 
     fn owner(&self, mark: Mark) -> Option<u64> {
-        if !self.sieve.may_hold(mark) {
-            return None;
-        }
-        self.owners.get(&mark).filter(|owner| !owner.several()).map(|owner| owner.exchange())
+        self.owners.get(mark).filter(|owner| !owner.several).map(|owner| owner.exchange)
     }
 
     /// What a message quotes, from memory where that still holds.
@@ -229,30 +199,40 @@ impl Origins {
         self.messages.get(&key)
     }
 
-    fn look(&self, said: &Said<'_>, since: u64, now: u64, known: &Exchanges) -> Heard {
+    fn look(&mut self, said: &Said<'_>, since: u64, now: u64, known: &Exchanges) -> Heard {
         let text = said.text();
         let mark = text_mark(&text);
         // What was served after the message was said is no origin of it.
         let is_origin = |exchange: u64| known.get(exchange).is_some_and(|served| served.closed_at <= since);
         let latest = mark.and_then(|mark| self.latest.get(&mark)).filter(|latest| holds(latest, None, known));
-        let mut quotes = Vec::new();
-        match latest {
-            Some(latest) => quotes.extend(latest.of.iter().filter(|(exchange, _)| is_origin(*exchange))),
-            None if self.owners.len() > 0 => each_shingle(&text, |mark| self.count(mark, &mut quotes, is_origin)),
-            None => {}
-        }
+        let quotes = match latest {
+            Some(latest) => latest.of.iter().filter(|(exchange, _)| is_origin(*exchange)).copied().collect(),
+            None if self.owners.len() > 0 => {
+                let mut marks = std::mem::take(&mut self.marks);
+                fill_shingles(&mut marks, &text);
+                let quotes = self.quotes(&mut marks, is_origin);
+                self.marks = marks;
+                quotes
+            }
+            None => Vec::new(),
+        };
         let said = mark.filter(|_| said.role == Role::Assistant).and_then(|mark| self.owner(mark));
         Heard { since, said, quotes: Quotes::new(quotes, now) }
     }
 
-    /// Counts a shingle to the exchange that served it, if that may be its origin.
-    fn count(&self, mark: Mark, quotes: &mut Vec<(u64, u32)>, is_origin: impl Fn(u64) -> bool) {
-        let Some(origin) = self.owner(mark) else { return };
-        match quotes.iter_mut().rev().find(|(known, _)| *known == origin) {
-            Some((_, count)) => *count += 1,
-            None if is_origin(origin) => quotes.push((origin, 1)),
-            None => {}
+    /// The exchanges that may be the origins of a text and have served some of its shingles, and how many.
+    fn quotes(&self, marks: &mut Vec<Mark>, is_origin: impl Fn(u64) -> bool) -> Vec<(u64, u32)> {
+        let mut quotes: Vec<(u64, u32)> = Vec::new();
+        self.owners.sift(marks);
+        for mark in marks {
+            let Some(Owner { exchange, several: false }) = self.owners.of_sifted(*mark) else { continue };
+            match quotes.iter_mut().rev().find(|(known, _)| *known == exchange) {
+                Some((_, count)) => *count += 1,
+                None if is_origin(exchange) => quotes.push((exchange, 1)),
+                None => {}
+            }
         }
+        quotes
     }
 }
 
@@ -292,7 +272,7 @@ mod tests {
     #[test]
     fn an_answer_is_heard_alike_whether_its_words_are_remembered_or_read_again() {
         let text = |from: usize, to: usize| (from..to).map(|at| format!("w{at} ")).collect::<String>();
-        let heard = |origins: &Origins, words: &str, role, shared: &[u64]| {
+        let heard = |origins: &mut Origins, words: &str, role, shared: &[u64]| {
             let heard = origins.look(&Said::from(&Message::text_of(role, words)), 1, 1, &ended(shared));
             (heard.said, heard.quotes.of.to_vec())
         };
@@ -303,20 +283,20 @@ mod tests {
             origins.own(text_mark(&text).expect("long enough"), exchange as u64, |_| true);
             let said = format!(" {text}\n");
             for role in [Role::Assistant, Role::User] {
-                let remembered = heard(&origins, &said, role, &[]);
+                let remembered = heard(&mut origins, &said, role, &[]);
                 assert_eq!(remembered.0, (role == Role::Assistant).then_some(exchange as u64));
                 assert!(remembered.1.iter().any(|(quoted, _)| *quoted == exchange as u64), "{remembered:?}");
                 let latest = std::mem::replace(&mut origins.latest, Recent::new(LATEST_MAX));
-                assert_eq!(heard(&origins, &said, role, &[]), remembered);
+                assert_eq!(heard(&mut origins, &said, role, &[]), remembered);
                 origins.latest = latest;
             }
         }
         // Once another run has said some of it, what was remembered no longer counts.
         let said = text(10, 300);
-        let before = heard(&origins, &said, Role::User, &[]);
+        let before = heard(&mut origins, &said, Role::User, &[]);
         origins.own_words(&text(100, 200), None, 9, 0, |_| false);
-        assert_eq!(heard(&origins, &said, Role::User, &[]), before);
-        let after = heard(&origins, &said, Role::User, &[1]);
+        assert_eq!(heard(&mut origins, &said, Role::User, &[]), before);
+        let after = heard(&mut origins, &said, Role::User, &[1]);
         let count = |quotes: Vec<(u64, u32)>| quotes.iter().map(|(_, count)| count).sum::<u32>();
         assert!(count(after.1.clone()) < count(before.1.clone()), "{after:?} {before:?}");
     }

@@ -148,7 +148,7 @@ impl Speakers {
         }
         let who = Who { agent, instance: attribution.instance };
         for answer in reply.into_iter().flat_map(|reply| &reply.answers) {
-            let text = answer.message.text();
+            let text = answer.message.text_to_read();
             self.serve(text_mark(&text), who);
             for call in &answer.message.tool_calls {
                 self.serve(id_mark(&call.id), who);

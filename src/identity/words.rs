@@ -1,6 +1,6 @@
 //! Words of a text as lineage compares them: shingles, openings, what stands in what.
 
-use std::{ops::ControlFlow, sync::OnceLock};
+use std::{cell::Cell, ops::ControlFlow, sync::OnceLock};
 
 use memchr::memmem::Finder;
 use twox_hash::XxHash3_64;
@@ -14,8 +14,6 @@ use super::{
 const SHINGLE: usize = 5;
 /// Bits by which a word's mark is turned for each word that follows it in a shingle.
 const TURN: u32 = 13;
-/// By how much the mark of the word is turned that leaves a shingle: once for each of its words.
-const TURNED: u32 = 5 * TURN;
 /// Shingles taken of one text; the rest of a longer one adds nothing that decides.
 pub(super) const SHINGLES_MAX: usize = 8192;
 /// Shingles of a text that stands for itself whole; of a longer one some are [`chosen`].
@@ -25,27 +23,26 @@ pub(super) const WINDOW: usize = 8;
 
 /// Marks of each five words in a row, in order; none for a shorter text.
 pub(super) fn shingles(text: &str) -> Vec<Mark> {
-    let mut marks = Vec::with_capacity((text.len() / 8).min(SHINGLES_MAX));
-    each_shingle(text, |mark| marks.push(mark));
+    let mut marks = Vec::new();
+    fill_shingles(&mut marks, text);
     marks
 }
 
-/// Hands over what [`shingles`] lists.
-pub(super) fn each_shingle(text: &str, mut visit: impl FnMut(Mark)) {
-    let (mut last, mut shingle, mut seen) = ([0_u64; SHINGLE], 0_u64, 0);
+/// Puts what [`shingles`] gives in the place of what is there.
+pub(super) fn fill_shingles(marks: &mut Vec<Mark>, text: &str) {
+    let most = SHINGLES_MAX + SHINGLE - 1;
+    marks.clear();
     let bytes = text.as_bytes();
     let _ = each_word(text, |word| {
-        let mark = mark_of(bytes.get(word.start..).unwrap_or_default(), word.len());
-        // Turning and joining by `xor` go together, so that the word that leaves is taken off again.
-        shingle = shingle.rotate_left(TURN) ^ last[SHINGLE - 1].rotate_left(TURNED) ^ mark;
-        last.rotate_right(1);
-        last[0] = mark;
-        seen += 1;
-        if seen >= SHINGLE {
-            visit(shingle);
-        }
-        if seen < SHINGLES_MAX + SHINGLE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        marks.push(mark_of(bytes.get(word.start..).unwrap_or_default(), word.len()));
+        if marks.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
+    // The first word of a shingle gives it its place.
+    for words in Cell::from_mut(marks.as_mut_slice()).as_slice_of_cells().array_windows::<SHINGLE>() {
+        let shingle = words.iter().fold(0, |shingle: Mark, word| shingle.rotate_left(TURN) ^ word.get());
+        words[0].set(shingle);
+    }
+    marks.truncate((marks.len() + 1).saturating_sub(SHINGLE));
 }
 
 /// Places of the shingles that a served text is known by, in order: all of a short text, of a longer one the least of

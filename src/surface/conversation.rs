@@ -251,8 +251,13 @@ impl Message {
 
     /// All text parts, joined by line breaks.
     pub fn text(&self) -> String {
+        self.text_to_read().into_owned()
+    }
+
+    /// The same, not copied where it is one part.
+    pub fn text_to_read(&self) -> Cow<'_, str> {
         let mut texts = self.parts.iter().filter_map(Part::as_text);
-        let first = texts.next().unwrap_or_default().to_owned();
+        let first = Cow::Borrowed(texts.next().unwrap_or_default());
         texts.fold(first, |joined, text| joined + "\n" + text)
     }
 
