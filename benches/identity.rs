@@ -2,8 +2,8 @@
 //!
 //!     cargo bench --bench identity
 //!
-//! The exchange is the whole proxy in this process, over real sockets, recording on, before an upstream that answers at
-//! once; its CPU is the process's without the client's thread. Identity's own cost is measured on the same requests, in
+//! The exchange is the whole proxy in this process, recording on, between a client and a backend that answers at once,
+//! both over real sockets; its CPU is the process's without the threads of client and backend. Identity's own cost is measured on the same requests, in
 //! a run that knows them as a run would: reading the outline, placing the request in a run, naming the agent, reading
 //! and taking in the answer. The record wants the answer's token counts, so that of reading it only what looking for
 //! those alone would not cost is identity's. Three kinds of request: one that names run and agent, one that names its
@@ -17,58 +17,92 @@
 )]
 
 use std::{
-    collections::VecDeque,
     hint::black_box,
     io::{Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
 use aegis::{
     identity::{Envelope, Identity, Speakers},
-    proxy::{
-        Limits, Proxy, RunTemplate, Runs, serve,
-        upstream::{Answering, ReceivedBody, SentBody, Upstream},
-    },
+    proxy::{HttpUpstream, Limits, Origin, Proxy, RunTemplate, Runs, serve},
     recording::Settings,
     surface::{OpenaiChat, Surface},
     trajectory::RunId,
 };
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::{Request, Response, header};
+use memchr::memmem;
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
+use tokio::runtime::Runtime;
 use twox_hash::XxHash3_64;
 
-/// Requests of one measurement, and how many of them only warm up.
+/// Looks at each kind of request, one kind after the other.
+const LOOKS: usize = 5;
+/// Requests of one look, and how many of them only warm up.
 const ROUNDS: usize = 4000;
 const WARM_UP: usize = 400;
 /// Words of one message and of a reply: about a kilobyte.
 const WORDS: usize = 140;
 
-/// Answers one request after the other, each with words of its own.
-#[derive(Debug)]
-struct Scripted(Vec<Bytes>, AtomicUsize);
+/// A backend that answers one request after the other, each with words of its own, on threads of its own.
+struct Backend {
+    url: String,
+    /// What its threads have used so far, in nanoseconds.
+    cpu: Arc<AtomicU64>,
+}
 
-impl Upstream for Scripted {
-    fn name(&self) -> &'static str {
-        "scripted"
+impl Backend {
+    fn start(replies: &[Bytes]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (cpu, next) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (used, replies) = (Arc::clone(&cpu), replies.to_vec());
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, used, next) = (stream.expect("a connection"), Arc::clone(&used), Arc::clone(&next));
+                let replies = replies.clone();
+                thread::spawn(move || answer_all(stream, &replies, &next, &used));
+            }
+        });
+        Self { url, cpu }
     }
+}
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
-        Box::pin(async move {
-            let _ = request.into_body().collect().await;
-            let reply = self.0[self.1.fetch_add(1, Ordering::Relaxed)].clone();
-            let mut response = Response::new(ReceivedBody::Made(VecDeque::from([reply])));
-            response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-            Ok(response)
-        })
+fn answer_all(mut stream: TcpStream, replies: &[Bytes], next: &AtomicUsize, used: &AtomicU64) {
+    stream.set_nodelay(true).expect("a socket");
+    let (mut buffer, mut before) = (vec![0; 1 << 17], 0);
+    while read_message(&mut stream, &mut buffer).is_some() {
+        let reply = &replies[next.fetch_add(1, Ordering::Relaxed)];
+        let length = reply.len();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
+        // Told before the answer goes out, so that who reads the answer sees it.
+        let now = u64::try_from(cpu_time(ClockId::CLOCK_THREAD_CPUTIME_ID).as_nanos()).expect("years");
+        used.fetch_add(now - before, Ordering::Relaxed);
+        before = now;
+        stream.write_all(&[head.as_bytes(), reply].concat()).expect("sent");
     }
+}
+
+/// Reads one message: gives its head; nothing at the end.
+fn read_message(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<String> {
+    let mut seen = 0;
+    let (mut head, mut whole) = (String::new(), usize::MAX);
+    while seen < whole {
+        let count = stream.read(&mut buffer[seen..]).ok().filter(|count| *count > 0)?;
+        seen += count;
+        if let (true, Some(end)) = (head.is_empty(), memmem::find(&buffer[..seen], b"\r\n\r\n")) {
+            head = String::from_utf8_lossy(&buffer[..end]).to_lowercase();
+            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+            whole = end + 4 + length.and_then(|length| length.parse::<usize>().ok()).expect("a length");
+        }
+    }
+    Some(head)
 }
 
 /// Words that no other seed has in this order, not even five of them: each is drawn by a hash of its place.
@@ -111,9 +145,12 @@ fn body(size: usize, round: usize) -> String {
     json!({"model": "m", "messages": messages}).to_string()
 }
 
+fn cpu_time(clock: ClockId) -> Duration {
+    Duration::from(clock_gettime(clock).expect("a clock"))
+}
+
 fn micros(clock: ClockId) -> f64 {
-    let time = Duration::from(clock_gettime(clock).expect("a clock"));
-    time.as_secs_f64() * 1e6
+    cpu_time(clock).as_secs_f64() * 1e6
 }
 
 /// What a request says of itself.
@@ -131,8 +168,8 @@ const KINDS: [(Names, &str, &str); 3] = [
     (Names::Nothing, "", "nothing"),
 ];
 
-/// CPU of one exchange in microseconds, without the client's.
-fn exchange(address: SocketAddr, prefix: &str, bodies: &[String]) -> f64 {
+/// CPU of one exchange in microseconds, without the client's and the backend's.
+fn exchange(address: SocketAddr, backend: &Backend, prefix: &str, bodies: &[String]) -> f64 {
     let requests: Vec<Vec<u8>> = bodies
         .iter()
         .map(|body| {
@@ -145,31 +182,21 @@ fn exchange(address: SocketAddr, prefix: &str, bodies: &[String]) -> f64 {
         .collect();
     let mut stream = TcpStream::connect(address).expect("the proxy listens");
     stream.set_nodelay(true).expect("a socket");
-    let (process, own) = (ClockId::CLOCK_PROCESS_CPUTIME_ID, ClockId::CLOCK_THREAD_CPUTIME_ID);
+    let used = || {
+        let elsewhere = Duration::from_nanos(backend.cpu.load(Ordering::Relaxed)).as_secs_f64() * 1e6;
+        micros(ClockId::CLOCK_PROCESS_CPUTIME_ID) - micros(ClockId::CLOCK_THREAD_CPUTIME_ID) - elsewhere
+    };
     let mut before = 0.0;
     let mut buffer = vec![0; 1 << 16];
     for (round, request) in requests.iter().enumerate() {
         if round == WARM_UP {
-            before = micros(process) - micros(own);
+            before = used();
         }
         stream.write_all(request).expect("sent");
-        let mut seen = 0;
-        let mut whole = usize::MAX;
-        while seen < whole {
-            let count = stream.read(&mut buffer[seen..]).expect("a reply");
-            assert!(count > 0, "the proxy closed");
-            seen += count;
-            if whole == usize::MAX {
-                let text = String::from_utf8_lossy(&buffer[..seen]).to_lowercase();
-                if let Some(end) = text.find("\r\n\r\n") {
-                    assert!(text.starts_with("http/1.1 200"), "{text}");
-                    let length = text.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
-                    whole = end + 4 + length.and_then(|length| length.parse::<usize>().ok()).expect("a length");
-                }
-            }
-        }
+        let head = read_message(&mut stream, &mut buffer).expect("a reply");
+        assert!(head.starts_with("http/1.1 200"), "{head}");
     }
-    per_round(micros(process) - micros(own) - before)
+    per_round(used() - before)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some thousand rounds")]
@@ -259,44 +286,73 @@ fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut
     (per_round(micros(clock) - before), known)
 }
 
+/// One look at one kind of request: exchange, parts, and their share in percent.
+fn look(runtime: &Runtime, (names, prefix): (Names, &str), bodies: &[String], replies: &[Bytes]) -> Vec<f64> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let backend = Backend::start(replies);
+    let origin = Origin::parse(&backend.url, None).expect("an origin");
+    let upstream = HttpUpstream::new(origin, Vec::new(), None, Duration::from_secs(10)).expect("an upstream");
+    let template = RunTemplate {
+        log_dir: directory.path().to_owned(),
+        recording: Settings::default(),
+        plan: None,
+        upstream: backend.url.clone(),
+    };
+    let proxy = Arc::new(Proxy {
+        identity: rules(names),
+        upstream: upstream.shared(),
+        runs: Runs::new(template),
+        default_run: None,
+        routes: Vec::new(),
+        allowed_hosts: Vec::new(),
+        limits: Limits::default(),
+    });
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let server = runtime.spawn(async move { serve(proxy, listener, std::future::pending()).await });
+    let whole = exchange(address, &backend, prefix, bodies);
+    server.abort();
+    let parts = identity(names, bodies, replies);
+    let share = parts.iter().sum::<f64>() / whole * 100.0;
+    [&[whole], &parts[..], &[share]].concat()
+}
+
+/// The middle one of each column, and the last column's least and greatest.
+fn middle(mut columns: Vec<Vec<f64>>) -> (Vec<f64>, [f64; 2]) {
+    for column in &mut columns {
+        column.sort_by(f64::total_cmp);
+    }
+    let share = columns.last().expect("a share");
+    let ends = [share[0], share[share.len() - 1]];
+    (columns.iter().map(|column| column[column.len() / 2]).collect(), ends)
+}
+
 fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
-    let directory = tempfile::tempdir().expect("a directory");
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    println!("names        size   exchange   outline    name   reading   answer   identity/exchange   (CPU, us)");
+    println!("CPU in microseconds, medians of {LOOKS} looks; identity/exchange with the least and the greatest");
+    println!("names        size   exchange   {}   identity/exchange", PARTS.join("   "));
     let replies: Vec<Bytes> = (0..ROUNDS).map(|round| reply(round).into()).collect();
     for size in [2 << 10, 32 << 10] {
         let bodies: Vec<String> = (0..ROUNDS).map(|round| body(size, round)).collect();
-        for (names, prefix, called) in KINDS {
-            let upstream: Arc<dyn Upstream> = Arc::new(Scripted(replies.clone(), AtomicUsize::new(0)));
-            let template = RunTemplate {
-                log_dir: directory.path().join(format!("{called} {size}")),
-                recording: Settings::default(),
-                plan: None,
-                upstream: "scripted".to_owned(),
-            };
-            let proxy = Arc::new(Proxy {
-                identity: rules(names),
-                upstream,
-                runs: Runs::new(template),
-                default_run: None,
-                routes: Vec::new(),
-                allowed_hosts: Vec::new(),
-                limits: Limits::default(),
+        let mut looks: [Vec<Vec<f64>>; KINDS.len()] = std::array::from_fn(|_| vec![Vec::new(); PARTS.len() + 2]);
+        for _ in 0..LOOKS {
+            for ((names, prefix, _), columns) in KINDS.into_iter().zip(&mut looks) {
+                let figures = look(&runtime, (names, prefix), &bodies, &replies);
+                columns.iter_mut().zip(figures).for_each(|(column, figure)| column.push(figure));
+            }
+        }
+        for ((_, _, called), columns) in KINDS.into_iter().zip(looks) {
+            let (figures, [least, greatest]) = middle(columns);
+            let parts = PARTS.iter().zip(&figures[1..]).fold(String::new(), |row, (name, part)| {
+                let width = name.len();
+                row + &format!("   {part:width$.1}")
             });
-            let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
-            let address = listener.local_addr().expect("an address");
-            let server = runtime.spawn(async move { serve(proxy, listener, std::future::pending()).await });
-            let whole = exchange(address, prefix, &bodies);
-            server.abort();
-            let [outline, name, reading, answer] = identity(names, &bodies, &replies);
-            let share = (outline + name + reading + answer) / whole * 100.0;
-            println!(
-                "{called:<11} {size:5}   {whole:8.1}   {outline:7.1}   {name:5.1}   {reading:7.1}   {answer:6.1}   {share:15.1} %"
-            );
+            let (whole, share) = (figures[0], figures[figures.len() - 1]);
+            println!("{called:<11} {size:5}   {whole:8.1}{parts}   {share:.1} % ({least:.1}–{greatest:.1})");
         }
     }
 }
