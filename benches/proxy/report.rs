@@ -224,11 +224,16 @@ fn spread(results: &Results, name: &str, way: Way, field: fn(&Sample) -> f64) ->
     format!("{middle} ({least:.1}–{greatest:.1})")
 }
 
+/// Failures by their cause, the most frequent ones; the others are in the samples.
 fn causes<'a>(causes: impl Iterator<Item = (&'a String, &'a u64)>) -> String {
+    const NAMED: usize = 3;
     let mut total = std::collections::BTreeMap::<&str, u64>::new();
     causes.for_each(|(cause, count)| *total.entry(cause).or_default() += count);
-    let named: Vec<String> =
-        total.iter().map(|(cause, count)| format!("{count} {}", cause.replace('|', "/"))).collect();
+    let mut total: Vec<(&str, u64)> = total.into_iter().collect();
+    total.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let others: u64 = total.iter().skip(NAMED).map(|(_, count)| count).sum();
+    let named = total.iter().take(NAMED).map(|(cause, count)| format!("{count} {}", cause.replace('|', "/")));
+    let named: Vec<String> = named.chain((others > 0).then(|| format!("{others} others"))).collect();
     if named.is_empty() { "0".to_owned() } else { named.join("; ") }
 }
 
