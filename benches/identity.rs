@@ -3,12 +3,12 @@
 //!     cargo bench --bench identity
 //!
 //! The exchange is the whole proxy in this process, recording on, between a client and a backend that answers at once,
-//! both over real sockets; its CPU is the process's without the threads of client and backend. Identity's own cost is measured on the same requests, in
-//! a run that knows them as a run would: reading the outline, placing the request in a run, naming the agent, reading
-//! and taking in the answer. The record wants the answer's token counts, so that of reading it only what looking for
-//! those alone would not cost is identity's. Three kinds of request: one that names run and agent, one that names its
-//! run (as below `aegis run`), one that names nothing (lineage). The conversation goes on: each request brings the
-//! answer before it and new words, a kilobyte each, behind what is already known.
+//! both over real sockets; its CPU is the process's without the threads of client and backend. Identity's own cost is
+//! measured on the same requests, in a run that knows them as a run would: reading the outline, placing the request in
+//! a run, naming the agent, reading and taking in the answer. The record wants the answer's token counts, so that of
+//! reading it only what looking for those alone would not cost is identity's. Three kinds of request: one that names
+//! run and agent, one that names its run (as below `aegis run`), one that names nothing (lineage). The conversation
+//! goes on: each request brings the answer before it and new words, a kilobyte each, behind what is already known.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
@@ -268,15 +268,15 @@ fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut
         let outlined = Instant::now();
         let placed = rules.place(outline.as_ref(), hash, || RunId::parse(&format!("run{round}")).expect("an id"));
         let told = speakers.attribute(&rules, outline.as_ref(), declared, hash, false);
-        if let Some((run, _, track)) = &placed {
+        if let Some((placed, track)) = &placed {
             track.opened(u32::try_from(round).expect("small"), 0, &told);
-            known += usize::from(run.as_str() == "run0");
+            known += usize::from(placed.run.as_str() == "run0");
         }
         let named = Instant::now();
         let heard = OpenaiChat.read_reply(&reply).expect("a reply");
         let read = Instant::now();
         speakers.ended(&told, hash, Some(&heard), false);
-        if let Some((_, _, track)) = &placed {
+        if let Some((_, track)) = &placed {
             track.ended(Some(&heard), false);
         }
         if round >= WARM_UP {
@@ -301,7 +301,7 @@ fn look(runtime: &Runtime, (names, prefix): (Names, &str), bodies: &[String], re
     let proxy = Arc::new(Proxy {
         identity: rules(names),
         upstream: upstream.shared(),
-        runs: Runs::new(template),
+        runs: Arc::new(Runs::new(template)),
         default_run: None,
         routes: Vec::new(),
         allowed_hosts: Vec::new(),

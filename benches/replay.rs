@@ -169,7 +169,7 @@ async fn replay(logs: &Path, cassette: Arc<Cassette>, kind: Kind) -> (Duration, 
     let proxy = Arc::new(Proxy {
         identity: Identity::default(),
         upstream: Arc::clone(&upstream),
-        runs: Runs::new(template),
+        runs: Arc::new(Runs::new(template)),
         default_run: Some(run.clone()),
         routes: Vec::new(),
         allowed_hosts: Vec::new(),

@@ -3,7 +3,6 @@
 use std::{
     io::Write,
     net::{IpAddr, SocketAddr},
-    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -13,7 +12,7 @@ use tokio::{net::TcpListener, sync::watch};
 
 use super::{Exit, Failure, Global, run::recording_exit, settings, settings::ProxyArgs};
 use crate::{
-    proxy::{Proxy, Run, serve, serve_control},
+    proxy::{EndedRun, Proxy, serve, serve_control},
     recording,
     trajectory::RunId,
 };
@@ -95,7 +94,7 @@ async fn serve_until_told(
     }
     let forced = cut == usize::MAX;
     if !forced {
-        seal(&proxy, &proxy.runs.retire(), global)?;
+        seal_all(&proxy, global)?;
     }
     let signal = *stop.borrow();
     Ok(match signal {
@@ -176,56 +175,54 @@ fn control_token(control: &TcpListener, global: &Global) -> String {
     token
 }
 
-/// Seals runs that have had no traffic for a while.
+/// Seals runs that have had no traffic for a while, beside the traffic: it waits for the disk.
 async fn seal_idle(proxy: Arc<Proxy>, idle: Duration) {
     let mut tick = tokio::time::interval(IDLE_CHECK.min(idle.max(Duration::from_millis(100))));
     loop {
         tick.tick().await;
-        let retired = proxy.runs.retire_idle(idle, proxy.default_run.as_ref());
-        for run in &retired {
-            if let Err(error) = run.recorder.seal() {
-                tracing::error!(run = %run.id, %error, "cannot seal");
+        let proxy = Arc::clone(&proxy);
+        let sealing = tokio::task::spawn_blocking(move || {
+            for run in proxy.runs.retire_idle(idle, proxy.default_run.as_ref()) {
+                if let Err(error) = proxy.runs.seal(&run) {
+                    tracing::error!(run = %run.id, %error, "cannot seal");
+                }
             }
-        }
-        look_again(&proxy, &retired);
-        for run in &retired {
-            conclude(run.dir());
-        }
+            conclude(&proxy);
+        });
+        // A panic in it was reported where it happened; the runs of the next look are others.
+        let _ = sealing.await;
     }
 }
 
-/// Seals runs and says where they are.
-fn seal(proxy: &Proxy, runs: &[Arc<Run>], global: &Global) -> Result<(), Failure> {
-    for run in runs {
-        run.recorder.seal().map_err(|error| Failure::new(Exit::Recording, error))?;
-    }
-    look_again(proxy, runs);
-    for run in runs {
-        conclude(run.dir());
+/// Seals all runs and says where they are.
+fn seal_all(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
+    let sealed: Vec<_> = proxy.runs.retire().iter().map(|run| proxy.runs.seal(run)).collect();
+    for EndedRun { dir, steps, .. } in conclude(proxy) {
         if !global.quiet {
-            eprintln!("sealed {}  {} steps  aegis show {0}", run.dir().display(), run.steps());
+            eprintln!("sealed {}  {steps} steps  aegis show {0}", dir.display());
         }
     }
-    Ok(())
+    let failed = sealed.into_iter().find_map(Result::err);
+    failed.map_or(Ok(()), |error| Err(Failure::new(Exit::Recording, error)))
 }
 
-/// Writes what all traffic says of runs that have ended, where it differs from what was said on arrival.
-fn look_again(proxy: &Proxy, runs: &[Arc<Run>]) {
-    let ids: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
+/// Writes of runs that were sealed what all traffic says of them, where it differs from what was said on arrival, and
+/// their labels, where they have one.
+fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
+    let ended = proxy.runs.take_ended();
+    let ids: Vec<RunId> = ended.iter().map(|run| run.id.clone()).collect();
     let late = proxy.identity.late(&ids);
-    for run in runs {
-        let Some(steps) = late.get(&run.id) else { continue };
-        if let Err(error) = recording::write_identity(run.dir(), steps) {
-            tracing::error!(run = %run.id, %error, "cannot write identity.json");
+    for EndedRun { id, dir, .. } in &ended {
+        if let Some(steps) = late.get(id)
+            && let Err(error) = recording::write_identity(dir, steps)
+        {
+            tracing::error!(run = %id, %error, "cannot write identity.json");
+        }
+        if let Err(error) = recording::label_run(dir) {
+            tracing::error!(run = %id, %error, "cannot derive a label");
         }
     }
-}
-
-/// Writes the label of a sealed run, if it has one.
-fn conclude(dir: &Path) {
-    if let Err(error) = recording::label_run(dir) {
-        tracing::error!(run = %dir.display(), %error, "cannot derive a label");
-    }
+    ended
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -82,8 +82,8 @@ impl ProxyArgs {
             identity: config.identity()?,
             upstream,
             runs: match model {
-                Some(model) => runs.asking(model),
-                None => runs,
+                Some(model) => Arc::new(runs.asking(model)),
+                None => Arc::new(runs),
             },
             default_run: run,
             routes: config.route.iter().map(|route| pattern(&route.model)).collect::<Result<_, _>>()?,
@@ -185,7 +185,7 @@ pub(super) fn offline(
     Ok(Proxy {
         identity: config.identity()?,
         upstream,
-        runs: Runs::new(template),
+        runs: Arc::new(Runs::new(template)),
         default_run: Some(run),
         routes: Vec::new(),
         allowed_hosts: config.allowed_hosts.clone(),

@@ -59,10 +59,11 @@ impl Exchange {
     }
 }
 
-/// The latest exchanges. Numbers go on when exchanges are forgotten.
-#[derive(Debug, Default)]
+/// The latest exchanges. Numbers go on when exchanges are forgotten. A clone shares them, and costs a copy of those alone
+/// that change while it is looked at.
+#[derive(Debug, Default, Clone)]
 pub(super) struct Exchanges {
-    list: VecDeque<Exchange>,
+    list: VecDeque<Arc<Exchange>>,
     /// The number of the first one in the list.
     first: u64,
     /// When a run was last seen to say what another had served, over all exchanges.
@@ -76,7 +77,7 @@ impl Exchanges {
             self.list.pop_front();
             self.first += 1;
         }
-        self.list.push_back(exchange);
+        self.list.push_back(Arc::new(exchange));
         self.first + self.list.len() as u64 - 1
     }
 
@@ -91,7 +92,7 @@ impl Exchanges {
 
     /// All of them, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Exchange> {
-        self.list.iter()
+        self.list.iter().map(|exchange| &**exchange)
     }
 
     /// The place of an exchange among [`Self::iter`]'s, if it is remembered or younger.
@@ -100,11 +101,11 @@ impl Exchanges {
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Exchange> {
-        self.list.get(self.place(number)?)
+        self.list.get(self.place(number)?).map(|exchange| &**exchange)
     }
 
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Exchange> {
-        self.list.get_mut(self.place(number)?)
+        self.list.get_mut(self.place(number)?).map(Arc::make_mut)
     }
 
     /// Whether an exchange is one of a run's.

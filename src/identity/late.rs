@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     RunSource,
-    exchanges::Exchange,
-    fingerprint::{Mark, fold, frame},
+    exchanges::{Exchange, Exchanges},
+    fingerprint::{Looks, Mark, fold, frame},
     instances::Instances,
-    lineage::Lineage,
     templates::Templates,
 };
 use crate::trajectory::{AgentName, RunId, Source, StepIndex};
@@ -39,10 +38,10 @@ pub struct LateStep {
 }
 
 /// The late verdict on all that is known, by the run that recorded it; runs without a difference are left out.
-pub(super) fn look_again(lineage: &Lineage) -> BTreeMap<RunId, Vec<LateStep>> {
-    let exchanges: Vec<&Exchange> = lineage.exchanges.iter().collect();
-    let runs = Runs::of(lineage, &exchanges);
-    let agents = agents(lineage, &exchanges, &runs);
+pub(super) fn look_again(known: &Exchanges) -> BTreeMap<RunId, Vec<LateStep>> {
+    let exchanges: Vec<&Exchange> = known.iter().collect();
+    let runs = Runs::of(known, &exchanges);
+    let agents = agents(known, &exchanges, &runs);
     let mut late: BTreeMap<RunId, Vec<LateStep>> = BTreeMap::new();
     for ((exchange, group), (agent, instance, ambiguous)) in exchanges.iter().zip(&runs.group).zip(agents) {
         let Some(told) = exchange.attribution.as_ref().filter(|_| exchange.attempt == 0) else { continue };
@@ -68,12 +67,12 @@ struct Runs {
 }
 
 impl Runs {
-    fn of(lineage: &Lineage, exchanges: &[&Exchange]) -> Self {
+    fn of(known: &Exchanges, exchanges: &[&Exchange]) -> Self {
         let mut groups = Groups((0..exchanges.len()).collect());
         let mut failed: HashMap<u128, usize> = HashMap::new();
         let mut linked = vec![false; exchanges.len()];
         for (at, exchange) in exchanges.iter().enumerate() {
-            let quoted = exchange.quotes.iter().filter_map(|quoted| lineage.exchanges.place(*quoted));
+            let quoted = exchange.quotes.iter().filter_map(|quoted| known.place(*quoted));
             let retried = failed.get(&exchange.body).copied().filter(|_| exchange.source == RunSource::Retry);
             for other in quoted.chain(retried) {
                 groups.join(at, other);
@@ -96,7 +95,21 @@ impl Runs {
 
 /// Joins what no quote links: by the opening question, and by where it was placed on arrival.
 fn join_openings(exchanges: &[&Exchange], linked: &[bool], groups: &mut Groups) {
-    // First the parts that went on: two from the same question are two runs.
+    let heads = join_parts(exchanges, linked, groups);
+    join_single(exchanges, linked, &heads, groups);
+    // What is still alone stays with the run where it was placed.
+    let mut first: HashMap<&RunId, usize> = HashMap::new();
+    for (at, exchange) in exchanges.iter().enumerate() {
+        let earlier = *first.entry(&exchange.run).or_insert(at);
+        let alone = !linked.get(at).copied().unwrap_or(true) && !linked.get(earlier).copied().unwrap_or(true);
+        if alone && exchange.source != RunSource::New {
+            groups.join(at, earlier);
+        }
+    }
+}
+
+/// Joins the parts that went on, except two from the same question: those are two runs. Gives their first exchanges.
+fn join_parts(exchanges: &[&Exchange], linked: &[bool], groups: &mut Groups) -> Vec<usize> {
     let mut opened: HashMap<&RunId, Vec<usize>> = HashMap::new();
     let mut heads: Vec<usize> = Vec::new();
     let mut seen = HashSet::new();
@@ -117,7 +130,20 @@ fn join_openings(exchanges: &[&Exchange], linked: &[bool], groups: &mut Groups) 
             same_run.push(*head);
         }
     }
-    // Then the single ones: to a part with their opening that lacks their body, the one that began first.
+    heads
+}
+
+/// Joins single exchanges to a part with their opening that lacks their body, the one that began first.
+fn join_single(exchanges: &[&Exchange], linked: &[bool], heads: &[usize], groups: &mut Groups) {
+    let opening = |exchange: &Exchange| exchange.begun.as_ref().map(|begun| begun.mark);
+    let mut with_opening: HashMap<Mark, Vec<usize>> = HashMap::new();
+    let mut of_run: HashMap<&RunId, Vec<usize>> = HashMap::new();
+    for (head, exchange) in heads.iter().filter_map(|head| Some((*head, exchanges.get(*head)?))) {
+        of_run.entry(&exchange.run).or_default().push(head);
+        if let Some(opening) = opening(exchange) {
+            with_opening.entry(opening).or_default().push(head);
+        }
+    }
     let mut bodies: HashMap<(usize, u128), u32> = HashMap::new();
     for (at, exchange) in exchanges.iter().enumerate() {
         if linked.get(at).copied().unwrap_or_default() {
@@ -129,29 +155,22 @@ fn join_openings(exchanges: &[&Exchange], linked: &[bool], groups: &mut Groups) 
             continue;
         }
         let begins = exchange.source == RunSource::New;
-        let opening = |exchange: &Exchange| exchange.begun.as_ref().map(|begun| begun.mark);
-        let with = |head: &&usize| {
-            let other = exchanges.get(**head).and_then(|other| opening(other));
-            !begins && other.is_some() && other == opening(exchange)
-        };
-        let near = |head: &&usize| exchanges.get(**head).is_some_and(|other| other.run == exchange.run);
-        let mut candidates: Vec<usize> = heads.iter().filter(with).map(|head| groups.root(*head)).collect();
-        if candidates.is_empty() {
-            candidates = heads.iter().filter(near).map(|head| groups.root(*head)).collect();
+        let alike = opening(exchange).filter(|_| !begins).and_then(|opening| with_opening.get(&opening));
+        let Some(candidates) = alike.or_else(|| of_run.get(&exchange.run)) else { continue };
+        let mut best: Option<(u32, usize)> = None;
+        for head in candidates {
+            let root = groups.root(*head);
+            let has = bodies.get(&(root, exchange.body)).copied().unwrap_or_default();
+            if best.is_none_or(|(least, _)| has < least) {
+                best = Some((has, root));
+            }
+            if has == 0 {
+                break;
+            }
         }
-        let lacks = |root: &usize| bodies.get(&(*root, exchange.body)).copied().unwrap_or_default();
-        let Some(best) = candidates.iter().copied().min_by_key(lacks) else { continue };
+        let Some((_, best)) = best else { continue };
         *bodies.entry((best, exchange.body)).or_default() += 1;
         groups.join(at, best);
-    }
-    // What is still alone stays with the run where it was placed.
-    let mut first: HashMap<&RunId, usize> = HashMap::new();
-    for (at, exchange) in exchanges.iter().enumerate() {
-        let earlier = *first.entry(&exchange.run).or_insert(at);
-        let alone = !linked.get(at).copied().unwrap_or(true) && !linked.get(earlier).copied().unwrap_or(true);
-        if alone && exchange.source != RunSource::New {
-            groups.join(at, earlier);
-        }
     }
 }
 
@@ -177,8 +196,8 @@ fn name(exchanges: &[&Exchange], group: &[usize]) -> HashMap<usize, RunId> {
 }
 
 /// Agent, instance and whether the wire cannot tell, of each exchange within its late run.
-fn agents(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<(AgentName, u32, bool)> {
-    let names = names(lineage, exchanges, runs);
+fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &Runs) -> Vec<(AgentName, u32, bool)> {
+    let names = names(known, exchanges, runs);
     let mut told: Vec<(AgentName, u32, bool)> = names.iter().map(|name| (name.clone(), 0, false)).collect();
     let mut numbers: HashMap<&AgentName, u32> = HashMap::new();
     for name in &names {
@@ -207,7 +226,7 @@ fn agents(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<(Agent
             of_run.end(agent, exchange.asked, exchange.failed);
             continue;
         }
-        let own = exchange.said.iter().filter_map(|said| lineage.exchanges.place(*said));
+        let own = exchange.said.iter().filter_map(|said| known.place(*said));
         let own = own.filter(|said| names.get(*said) == Some(name)).find_map(|said| told.get(said).map(|told| told.1));
         let Some(place) = told.get_mut(at) else { continue };
         let online = exchange.attribution.as_ref();
@@ -226,39 +245,41 @@ fn splits(source: Source) -> bool {
 }
 
 /// The agent of each exchange: what was declared or written on the wire stands; learned looks are worked out again.
-fn names(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentName> {
+fn names(known: &Exchanges, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentName> {
     let mut templates = Templates::default();
     let mut openings: HashMap<usize, HashSet<Mark>> = HashMap::new();
-    let mut learned: Vec<(usize, AgentName)> = Vec::new();
-    for (at, (exchange, group)) in exchanges.iter().zip(&runs.group).enumerate() {
+    let mut learned: Vec<AgentName> = Vec::new();
+    for (exchange, group) in exchanges.iter().zip(&runs.group) {
         let opening = openings
             .entry(*group)
             .or_insert_with(|| exchange.begun.iter().flat_map(|begun| begun.user.iter().copied()).collect());
         let looks = &exchange.looks;
         let framed = || AgentName::unnamed(fold(frame(looks.family, &looks.sentences, opening)));
-        let name = if looks.framed && looks.whole { framed() } else { AgentName::unnamed(looks.key) };
-        learned.push((at, name));
+        learned.push(if looks.framed && looks.whole { framed() } else { AgentName::unnamed(looks.key) });
     }
     // Run by run, so that what stays between runs is told from what lives side by side in one.
-    let mut order: Vec<usize> = Vec::new();
-    runs.group.iter().for_each(|group| {
-        if !order.contains(group) {
-            order.push(*group);
+    let mut places: HashMap<usize, usize> = HashMap::new();
+    let mut seen: Vec<Vec<(&Looks, AgentName)>> = Vec::new();
+    for ((exchange, group), name) in exchanges.iter().zip(&runs.group).zip(&learned) {
+        let place = *places.entry(*group).or_insert(seen.len());
+        if place == seen.len() {
+            seen.push(Vec::new());
         }
-    });
-    for run in order {
-        let of_run = exchanges.iter().zip(&runs.group).zip(&learned).filter(|((_, group), _)| **group == run);
-        let seen = of_run.filter(|((exchange, _), _)| {
-            let source = exchange.attribution.as_ref().map(|told| told.source);
-            matches!(source, Some(Source::Fingerprint | Source::Frame))
-                && (exchange.looks.prompted || exchange.looks.framed)
-        });
-        templates.learn(seen.map(|((exchange, _), (_, name))| (&*exchange.looks, name.clone())).collect());
+        let source = exchange.attribution.as_ref().map(|told| told.source);
+        let is_learned = matches!(source, Some(Source::Fingerprint | Source::Frame));
+        if let (true, Some(run)) =
+            (is_learned && (exchange.looks.prompted || exchange.looks.framed), seen.get_mut(place))
+        {
+            run.push((&*exchange.looks, name.clone()));
+        }
+    }
+    for run in seen {
+        templates.learn(run);
     }
     let mut named: Vec<AgentName> = Vec::with_capacity(exchanges.len());
     // What those are called late who were called something on arrival, run by run.
     let mut renamed: HashMap<(&RunId, &AgentName), AgentName> = HashMap::new();
-    for (exchange, (_, learned)) in exchanges.iter().zip(&learned) {
+    for (exchange, learned) in exchanges.iter().zip(&learned) {
         let online = exchange.attribution.as_ref();
         let embeds = online.and_then(|told| told.agent.as_str().strip_suffix("/embedding"));
         let name = match online.map(|told| told.source) {
@@ -266,12 +287,12 @@ fn names(lineage: &Lineage, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentNa
             Some(Source::Fingerprint | Source::Frame) => match templates.name(&exchange.looks) {
                 // A tool loop's last word without tools keeps the name that it was given on arrival.
                 _ if online.is_some_and(|told| told.source == Source::Fingerprint && told.agent != *learned) => {
-                    owner(lineage, exchange, &named).unwrap_or_else(|| learned.clone())
+                    owner(known, exchange, &named).unwrap_or_else(|| learned.clone())
                 }
                 Some(name) => name,
                 None => learned.clone(),
             },
-            Some(Source::Continuation) => owner(lineage, exchange, &named).unwrap_or_else(|| learned.clone()),
+            Some(Source::Continuation) => owner(known, exchange, &named).unwrap_or_else(|| learned.clone()),
             _ => online.map_or_else(|| learned.clone(), |told| told.agent.clone()),
         };
         if let Some(told) = online {
@@ -291,12 +312,12 @@ fn embedding(exchange: &Exchange, renamed: &HashMap<(&RunId, &AgentName), AgentN
 }
 
 /// Who gave the answer that the exchange goes on from.
-fn owner(lineage: &Lineage, exchange: &Exchange, named: &[AgentName]) -> Option<AgentName> {
+fn owner(known: &Exchanges, exchange: &Exchange, named: &[AgentName]) -> Option<AgentName> {
     let looks = &exchange.looks;
     exchange.said.iter().find_map(|said| {
-        let other = &lineage.exchanges.get(*said)?.looks;
+        let other = &known.get(*said)?.looks;
         let alike = if looks.prompted { other.prompt == looks.prompt } else { other.family == looks.family };
-        let at = lineage.exchanges.place(*said)?;
+        let at = known.place(*said)?;
         named.get(at).filter(|_| alike && other.prompted == looks.prompted).cloned()
     })
 }

@@ -62,6 +62,8 @@ pub struct Lineage {
 struct Trail {
     begun: Option<Arc<Begun>>,
     began: u64,
+    /// When a request of the run was last placed or ended.
+    used: u64,
     /// How often each body was sent.
     bodies: Recent<u128, u32>,
     opener: u32,
@@ -109,6 +111,7 @@ impl Lineage {
         let awaited = || self.by_awaited(looks.key).map(|run| (run, RunSource::Pending));
         let found = linked.or_else(by_opening).or_else(awaited);
         let (run, source) = found.unwrap_or_else(|| (new_run(), RunSource::New));
+        let forgotten = if self.trails.contains_key(&run) { None } else { self.make_room() };
         self.enter(&run, source, begun.as_ref(), looks.key, (question, body));
         let mut quotes = evidence.ids;
         quotes.extend(evidence.quotes.into_iter().map(|(exchange, _)| exchange));
@@ -123,7 +126,7 @@ impl Lineage {
             opened_at: self.clock,
             ..Exchange::new(run.clone(), source, looks)
         });
-        Placed { run, source, exchange }
+        Placed { run, source, exchange, forgotten }
     }
 
     /// The run that a request is linked to by what it holds.
@@ -150,6 +153,9 @@ impl Lineage {
         known.closed_at = clock;
         known.failed = failed;
         let (run, body) = (known.run.clone(), known.body);
+        if let Some(trail) = self.trails.get_mut(&run) {
+            trail.used = clock;
+        }
         if failed {
             let runs = self.failed.entry(body, Vec::new);
             runs.retain(|other| *other != run && self.trails.contains_key(other));
@@ -180,10 +186,22 @@ impl Lineage {
         }
     }
 
+    /// Where there is no room for another run, forgets the one that was used longest ago.
+    fn make_room(&mut self) -> Option<RunId> {
+        if self.trails.len() < RUNS_MAX {
+            return None;
+        }
+        let (oldest, _) = self.trails.iter().min_by_key(|(_, trail)| (trail.used, trail.began))?;
+        let oldest = oldest.clone();
+        self.trails.remove(&oldest);
+        self.recent.retain(|run| *run != oldest);
+        Some(oldest)
+    }
+
     /// Forgets runs that have ended, and their exchanges where no other run is left.
-    pub fn forget(&mut self, ended: &[RunId]) {
+    pub fn forget(&mut self, ended: &HashSet<&RunId>) {
         for run in ended {
-            self.trails.remove(run);
+            self.trails.remove(*run);
         }
         self.recent.retain(|run| !ended.contains(run));
         if self.trails.is_empty() {
@@ -281,8 +299,8 @@ impl Lineage {
         if self.trails.values().any(|trail| trail.opener == looks) {
             return None;
         }
-        let mut waiting = self.recent.iter().filter(|run| self.trails.get(run).is_some_and(|t| !t.awaited.is_empty()));
-        waiting.next().filter(|_| waiting.next().is_none()).cloned()
+        let mut waiting = self.trails.iter().filter(|(_, trail)| !trail.awaited.is_empty());
+        waiting.next().filter(|_| waiting.next().is_none()).map(|(run, _)| run.clone())
     }
 
     /// Notes that a request is the run's.
@@ -296,14 +314,10 @@ impl Lineage {
     ) {
         if !self.trails.contains_key(run) {
             self.recent.push_back(run.clone());
-            if self.recent.len() > RUNS_MAX
-                && let Some(oldest) = self.recent.pop_front()
-            {
-                self.trails.remove(&oldest);
-            }
             let trail = Trail {
                 begun: begun.map(Arc::clone),
                 began: self.clock,
+                used: 0,
                 bodies: Recent::new(ASKED_MAX),
                 opener: looks,
                 question,
@@ -314,6 +328,7 @@ impl Lineage {
             self.trails.insert(run.clone(), trail);
         }
         let Some(trail) = self.trails.get_mut(run) else { return };
+        trail.used = self.clock;
         if source != RunSource::Retry {
             *trail.asked.entry(question, u32::default) += 1;
             *trail.bodies.entry(body, u32::default) += 1;

@@ -25,7 +25,7 @@ mod votes;
 mod words;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -172,22 +172,25 @@ impl Identity {
         outline: Option<&Outline<'_>>,
         body: u128,
         new_run: impl FnOnce() -> RunId,
-    ) -> Option<(RunId, RunSource, Track)> {
+    ) -> Option<(Placed, Track)> {
         let lineage = self.lineage.as_ref()?;
         let nothing = Outline::default();
         let outline = outline.unwrap_or(&nothing);
-        let Placed { run, source, exchange } = locked(lineage).place(outline, body, new_run);
-        Some((run, source, Track { lineage: Arc::clone(lineage), exchange }))
+        let placed = locked(lineage).place(outline, body, new_run);
+        let track = Track { lineage: Arc::clone(lineage), exchange: placed.exchange };
+        Some((placed, track))
     }
 
     /// Where all that is known by now says otherwise than was said on arrival, for runs that have ended; they are
     /// forgotten.
     pub fn late(&self, ended: &[RunId]) -> BTreeMap<RunId, Vec<LateStep>> {
-        let Some(lineage) = &self.lineage else { return BTreeMap::new() };
-        let mut lineage = locked(lineage);
-        let mut late = late::look_again(&lineage);
+        let Some(lineage) = self.lineage.as_ref().filter(|_| !ended.is_empty()) else { return BTreeMap::new() };
+        let ended: HashSet<&RunId> = ended.iter().collect();
+        // Requests that arrive meanwhile do not wait.
+        let exchanges = locked(lineage).exchanges.clone();
+        let mut late = late::look_again(&exchanges);
         late.retain(|run, _| ended.contains(run));
-        lineage.forget(ended);
+        locked(lineage).forget(&ended);
         late
     }
 

@@ -26,6 +26,8 @@ pub struct Placed {
     pub source: RunSource,
     /// The request's number, for [`Lineage::opened`](super::Lineage::opened) and [`Lineage::served`](super::Lineage::served).
     pub exchange: u64,
+    /// The run that was forgotten to make room for it, if there was one: no request can be placed there any more.
+    pub forgotten: Option<RunId>,
 }
 
 /// What a request begins with.

@@ -16,6 +16,8 @@ struct Story {
     identity: Identity,
     runs: HashMap<RunId, (Speakers, u32)>,
     next: u32,
+    /// Runs that were forgotten to make room for others.
+    forgotten: Vec<RunId>,
 }
 
 /// A request under way.
@@ -52,7 +54,7 @@ fn result(id: &str, text: &str) -> Value {
 impl Story {
     fn new() -> Self {
         let identity = Identity { lineage: Some(Arc::new(Mutex::new(Lineage::default()))), ..Identity::default() };
-        Self { identity, runs: HashMap::new(), next: 0 }
+        Self { identity, runs: HashMap::new(), next: 0, forgotten: Vec::new() }
     }
 
     fn ask(&mut self, messages: &[Value], tools: &[&str]) -> Asked {
@@ -74,7 +76,9 @@ impl Story {
             *next += 1;
             RunId::parse(&format!("run{next}")).expect("an id")
         };
-        let (run, source, track) = self.identity.place(Some(&outline), hash, new_run).expect("lineage is on");
+        let (placed, track) = self.identity.place(Some(&outline), hash, new_run).expect("lineage is on");
+        let Placed { run, source, forgotten, .. } = placed;
+        self.forgotten.extend(forgotten);
         let (speakers, steps) = self.runs.entry(run.clone()).or_default();
         let told = speakers.attribute(&self.identity, Some(&outline), None, hash, false);
         let step = *steps;
@@ -322,6 +326,24 @@ fn ten_thousand_steps_take_bounded_memory() {
     assert!(held <= most, "{held} of {most}");
     story.late();
     assert_eq!(locked(&lineage).size().0, 0, "forgotten with the run");
+}
+
+#[test]
+fn the_run_that_was_used_longest_ago_makes_room() {
+    let mut story = Story::new();
+    let task = |number: u32| user(&format!("Task {number}: weigh stone {} against stone {}.", number * 7, number * 11));
+    for number in 1..=1024 {
+        let source =
+            story.turn(&[task(number)], &said(&format!("Stone {number} is heavier by {} grams.", number * 13)));
+        assert_eq!(source, format!("run{number} new"));
+    }
+    assert!(story.forgotten.is_empty(), "there was room for all");
+    let goes_on = [task(1), said("Stone 1 is heavier by 13 grams."), user("Are you sure?")];
+    assert_eq!(story.turn(&goes_on, &said("Yes, by the scales.")), "run1 quotes");
+    assert_eq!(story.turn(&[task(5000)], &said("Neither of them.")), "run1025 new");
+    assert_eq!(story.forgotten.iter().map(RunId::as_str).collect::<Vec<_>>(), ["run2"], "the first one was used since");
+    let too_late = [task(2), said("Stone 2 is heavier by 26 grams."), user("Are you sure?")];
+    assert_eq!(story.turn(&too_late, &said("No.")), "run1026 new", "what is forgotten gets nothing more");
 }
 
 #[test]

@@ -3,10 +3,13 @@
 //! Texts of one agent differ *between* runs; agents that differ by a word live *side by side* in one run. So texts are
 //! only ever joined over runs, and never for sentences that several agents of one run share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::fingerprint::{Looks, Mark, join};
 use crate::trajectory::AgentName;
+
+/// Agents that one sentence leads to; what more there are have it in common and are not told by it.
+const ALIKE_MAX: usize = 64;
 
 /// What is known of one agent's texts.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ struct Template {
 pub(super) struct Templates {
     agents: Vec<Template>,
     texts: HashMap<(Mark, Mark), usize>,
+    /// The agents whose first text had a sentence.
+    by_sentence: HashMap<Mark, Vec<usize>>,
     /// Sentences that several agents of one run share.
     common: HashSet<Mark>,
 }
@@ -29,24 +34,24 @@ impl Templates {
     /// Takes in the texts of one run, with the names that they have by themselves.
     pub(super) fn learn(&mut self, seen: Vec<(&Looks, AgentName)>) {
         let mut texts: Vec<((Mark, Mark), &Looks, AgentName)> = Vec::new();
+        let mut said_by: HashMap<Mark, (Mark, Mark)> = HashMap::new();
+        let mut known = HashSet::new();
         for (looks, name) in seen {
             let text = text(looks);
-            if !texts.iter().any(|(known, _, _)| *known == text) {
-                texts.push((text, looks, name));
+            if !known.insert(text) {
+                continue;
             }
-        }
-        for (at, (_, looks, _)) in texts.iter().enumerate() {
-            for (_, other, _) in texts.iter().skip(at + 1) {
-                self.common.extend(looks.sentences.iter().filter(|mark| other.sentences.contains(mark)));
-            }
+            let shared = looks.sentences.iter().filter(|mark| *said_by.entry(**mark).or_insert(text) != text);
+            self.common.extend(shared);
+            texts.push((text, looks, name));
         }
         let mut taken: HashSet<usize> = texts.iter().filter_map(|(text, _, _)| self.texts.get(text).copied()).collect();
         texts.retain(|(text, _, _)| !self.texts.contains_key(text));
         // The pair that shares most goes first, so that agents of one run do not take each other's place.
         let mut pairs = Vec::new();
         for (at, (_, looks, _)) in texts.iter().enumerate() {
-            for (number, template) in self.agents.iter().enumerate().filter(|(number, _)| !taken.contains(number)) {
-                let shared = self.shared(template, looks);
+            for number in self.alike(looks).into_iter().filter(|number| !taken.contains(number)) {
+                let shared = self.agents.get(number).map_or(0, |template| self.shared(template, looks));
                 if shared > 0 {
                     pairs.push((shared, at, number));
                 }
@@ -68,7 +73,13 @@ impl Templates {
         }
         for (at, (text, looks, name)) in texts.into_iter().enumerate() {
             if !placed.contains(&at) {
-                let statics = looks.sentences.iter().copied().collect();
+                let statics: HashSet<Mark> = looks.sentences.iter().copied().collect();
+                for mark in &statics {
+                    let agents = self.by_sentence.entry(*mark).or_default();
+                    if agents.len() < ALIKE_MAX {
+                        agents.push(self.agents.len());
+                    }
+                }
                 self.agents.push(Template { family: looks.family, name, statics });
                 self.texts.insert(text, self.agents.len() - 1);
             }
@@ -79,6 +90,12 @@ impl Templates {
     pub(super) fn name(&self, looks: &Looks) -> Option<AgentName> {
         let number = self.texts.get(&text(looks))?;
         self.agents.get(*number).map(|template| template.name.clone())
+    }
+
+    /// The agents that a text may be of: those that have said one of its sentences.
+    fn alike(&self, looks: &Looks) -> BTreeSet<usize> {
+        let telling = looks.sentences.iter().filter(|mark| !self.common.contains(mark));
+        telling.filter_map(|mark| self.by_sentence.get(mark)).flatten().copied().collect()
     }
 
     /// How many sentences of its own a template has in common with a text; 0 where that is too few.

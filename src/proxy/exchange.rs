@@ -60,6 +60,12 @@ impl Proxy {
 
         let (mut step, conversation, earlier) = self.open(&call, &hinted, link)?;
         step.written().await?;
+        if self.identity.lineage.is_some()
+            && let Some(sealing) = self.runs.seal_forgotten()
+        {
+            // A panic in it was reported where it happened.
+            let _ = sealing.await;
+        }
         let decision = inject::decide(&mut step, conversation.as_ref(), earlier);
         match self.answer(&mut step, call, conversation.as_ref(), &decision).await {
             Ok(received) if inject::is_held(&step, &decision, &received) => {
@@ -143,8 +149,9 @@ impl Proxy {
             (None, Some(run)) => (run.clone(), RunSource::Server, None),
             (None, None) => {
                 let placed = self.identity.place(read(), body_hash, || self.runs.fresh_id(body_hash));
-                let (run, source, track) = placed.ok_or(ProxyError::NoRun)?;
-                (run, source, Some(track))
+                let (placed, track) = placed.ok_or(ProxyError::NoRun)?;
+                placed.forgotten.iter().for_each(|run| self.runs.forget(run));
+                (placed.run, placed.source, Some(track))
             }
         };
         let run = self.runs.get(&run)?;

@@ -53,7 +53,7 @@ use hyper::{Request, Response, body::Incoming, server::conn::http1, service::ser
 use hyper_util::rt::{TokioIo, TokioTimer};
 pub use recorded_answers::RecordedAnswers;
 pub use run::Run;
-pub use runs::{RunSetup, RunTemplate, Runs};
+pub use runs::{EndedRun, RunSetup, RunTemplate, Runs};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -128,7 +128,7 @@ pub struct Proxy {
     /// Where requests go.
     pub upstream: Arc<dyn Upstream>,
     /// The runs under way.
-    pub runs: Runs,
+    pub runs: Arc<Runs>,
     /// The run of requests that name none; without one they are refused.
     pub default_run: Option<RunId>,
     /// Model patterns of the upstream's routes, in their order.

@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::task::JoinHandle;
+
 use super::{
     ask::Asking,
     background::{Background, NEVER_FETCHED},
@@ -19,7 +21,7 @@ use super::{
 };
 use crate::{
     plan::Plan,
-    recording::{RecordingError, Settings},
+    recording::{RecordingError, Seal, Settings},
     trajectory::RunId,
 };
 
@@ -47,13 +49,29 @@ pub struct RunSetup {
     pub asking: Option<Arc<Asking>>,
 }
 
+/// A run that is sealed.
+#[derive(Debug, Clone)]
+pub struct EndedRun {
+    /// Its id.
+    pub id: RunId,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// How many steps it has.
+    pub steps: u32,
+}
+
 /// The runs of a server.
 #[derive(Debug)]
 pub struct Runs {
     template: RunTemplate,
     asking: Option<Arc<Asking>>,
     open: Mutex<HashMap<RunId, Arc<Run>>>,
-    sealed: Mutex<HashSet<RunId>>,
+    /// Taken out, and not sealed yet.
+    retired: Mutex<HashSet<RunId>>,
+    /// Taken out because lineage has forgotten them: to be sealed before more runs are opened.
+    forgotten: Mutex<Vec<Arc<Run>>>,
+    /// Sealed since somebody asked for what has ended.
+    ended: Mutex<Vec<EndedRun>>,
     /// How many ids were made here.
     opened: AtomicU64,
     /// Replies that are made in the background, of all runs.
@@ -66,7 +84,9 @@ impl Runs {
             template,
             asking: None,
             open: Mutex::default(),
-            sealed: Mutex::default(),
+            retired: Mutex::default(),
+            forgotten: Mutex::default(),
+            ended: Mutex::default(),
             opened: AtomicU64::new(0),
             background: Background::default(),
         }
@@ -105,7 +125,7 @@ impl Runs {
         if let Some(run) = open.get(id) {
             return Ok(Arc::clone(run));
         }
-        if locked(&self.sealed).contains(id) {
+        if locked(&self.retired).contains(id) {
             return Err(ProxyError::Sealed(id.clone()));
         }
         setup.asking = setup.asking.or_else(|| self.asking.clone());
@@ -139,14 +159,14 @@ impl Runs {
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
         self.background.give_up(NEVER_FETCHED, |awaited| awaited.run.id == *id);
         let retired = locked(&self.open).remove(id);
-        locked(&self.sealed).insert(id.clone());
+        locked(&self.retired).insert(id.clone());
         retired
     }
 
     /// Takes out all runs; they accept nothing more. The caller seals them.
     pub fn retire(&self) -> Vec<Arc<Run>> {
         self.background.give_up(NEVER_FETCHED, |_| true);
-        self.retire_if(|_| true)
+        self.retire_if(|_| true).into_iter().chain(self.take_forgotten()).collect()
     }
 
     /// Takes out the runs without traffic for that long, but never `kept`, the run of requests that name none: those
@@ -160,12 +180,59 @@ impl Runs {
             let is_fetched = Arc::strong_count(awaited) > 1;
             kept != Some(&run.id) && run.idle_for() >= idle && only_awaits && !is_fetched
         });
-        self.retire_if(|run| kept != Some(&run.id) && run.idle_for() >= idle && run.is_quiet())
+        let retired = self.retire_if(|run| kept != Some(&run.id) && run.idle_for() >= idle && run.is_quiet());
+        retired.into_iter().chain(self.take_forgotten()).collect()
+    }
+
+    /// Takes out a run that lineage has forgotten, so that no request can be placed there any more; while one is under
+    /// way in it, it is left to [`Runs::retire_idle`].
+    pub(super) fn forget(&self, id: &RunId) {
+        let forgotten = self.retire_if(|run| run.id == *id && run.is_quiet());
+        locked(&self.forgotten).extend(forgotten);
+    }
+
+    /// Begins to seal what was [forgotten](Runs::forget), if anything was. Each run holds descriptors, so whoever
+    /// displaced one waits for its end: runs are not opened faster than they end.
+    pub(super) fn seal_forgotten(self: &Arc<Self>) -> Option<JoinHandle<()>> {
+        let forgotten = self.take_forgotten();
+        if forgotten.is_empty() {
+            return None;
+        }
+        let runs = Arc::clone(self);
+        Some(tokio::task::spawn_blocking(move || {
+            for run in forgotten {
+                if let Err(error) = runs.seal(&run) {
+                    tracing::error!(run = %run.id, %error, "cannot seal");
+                }
+            }
+        }))
+    }
+
+    fn take_forgotten(&self) -> Vec<Arc<Run>> {
+        std::mem::take(&mut *locked(&self.forgotten))
+    }
+
+    /// Seals a run that was taken out; one that cannot be sealed is still refused.
+    ///
+    /// # Errors
+    /// The recording cannot be ended.
+    pub fn seal(&self, run: &Run) -> Result<Seal, RecordingError> {
+        let seal = run.recorder.seal()?;
+        let ended = EndedRun { id: run.id.clone(), dir: run.dir().to_owned(), steps: run.steps() };
+        locked(&self.ended).push(ended);
+        // Its directory says from now on that it is sealed.
+        locked(&self.retired).remove(&run.id);
+        Ok(seal)
+    }
+
+    /// The runs that were [sealed](Runs::seal) since this was last asked.
+    pub fn take_ended(&self) -> Vec<EndedRun> {
+        std::mem::take(&mut *locked(&self.ended))
     }
 
     fn retire_if(&self, retires: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
         let retired: Vec<_> = locked(&self.open).extract_if(|_, run| retires(run)).map(|(_, run)| run).collect();
-        locked(&self.sealed).extend(retired.iter().map(|run| run.id.clone()));
+        locked(&self.retired).extend(retired.iter().map(|run| run.id.clone()));
         retired
     }
 }

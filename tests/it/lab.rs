@@ -114,8 +114,8 @@ impl Lab {
             identity: Identity { lineage: setup.lineage.then(Arc::default), ..identity(setup.config) },
             upstream,
             runs: match setup.asking {
-                Some(asking) => runs.asking(asking),
-                None => runs,
+                Some(asking) => Arc::new(runs.asking(asking)),
+                None => Arc::new(runs),
             },
             default_run: setup.default_run.map(|run| RunId::parse(run).expect("an id")),
             routes: setup.routes.iter().map(|(model, ..)| regex::Regex::new(model).expect("a pattern")).collect(),

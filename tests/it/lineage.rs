@@ -157,3 +157,28 @@ async fn sixty_four_named_runs_at_once_hold_no_foreign_exchange() {
         }
     }
 }
+
+/// Each open run holds descriptors, so requests that have nothing in common end the oldest one each, before they run out.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_have_nothing_in_common_never_run_out_of_descriptors() {
+    const STRANGERS: usize = 1500;
+    let dir = tempfile::tempdir().expect("a directory");
+    let upstream = Scripted::always(vec![http("200 OK", "application/json", &chat_reply("Fine."))]).await;
+    let url = format!("http://{}", upstream.address);
+    let served = Served::start_after("ulimit -n 2300", dir.path(), &["--upstream", &url, "--log-dir", "logs"]).await;
+    for number in 0..STRANGERS {
+        let task = format!("Question {number}: which of {} and {} is prime?", number * 31 + 1, number * 37 + 5);
+        let reply = ask(&served, "/v1/chat/completions", &json!([{"role": "user", "content": task}])).await;
+        assert_eq!(reply.status, 200, "{number}: {}", reply.text());
+    }
+    let logs = dir.path().join("logs");
+    let found = runs(&logs);
+    assert_eq!(found.len(), STRANGERS);
+    let open = found.iter().filter(|run| !logs.join(run).join("seal.json").exists()).count();
+    assert!(open <= 1024, "{open} runs are open");
+    assert_eq!(served.stop().await, Some(0));
+    for run in found {
+        let recording = aegis::recording::read(&logs.join(&run)).expect("a recording");
+        assert!(recording.sealed && recording.trajectory.steps.len() == 1, "{run}");
+    }
+}

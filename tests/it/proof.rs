@@ -82,7 +82,7 @@ async fn failed(case: &Case, seed: u64, noise: f64) -> (tempfile::TempDir, Arc<B
     let proxy = Arc::new(Proxy {
         identity: Identity::default(),
         upstream: Arc::new(Noisy { inner: Arc::clone(&simulator), seed, rate: noise, never_right: case.never_right }),
-        runs: Runs::new(template),
+        runs: Arc::new(Runs::new(template)),
         default_run: None,
         routes: Vec::new(),
         allowed_hosts: Vec::new(),
