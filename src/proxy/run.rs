@@ -29,7 +29,7 @@ use crate::{
 
 /// Requests that a run remembers in order to know their retries.
 const REMEMBERED_REQUESTS: usize = 1024;
-/// Answers that a run remembers for manipulators that need an earlier one.
+/// Answers that a run remembers at least for manipulators that need an earlier one; a quarter more are dropped at once.
 const REMEMBERED_ANSWERS: usize = 256;
 /// Longest remembered answer, in bytes.
 const REMEMBERED_ANSWER_MAX: usize = 64 << 10;
@@ -62,7 +62,8 @@ struct State {
     agents: HashMap<(AgentName, u32), AgentState>,
     requests: HashMap<Asked, Remembered>,
     request_order: VecDeque<Asked>,
-    answers: VecDeque<(String, String)>,
+    /// Agents and what they answered, oldest first; shared with the edits under way.
+    answers: Arc<Vec<(String, String)>>,
     /// Tools that its replies called.
     served: Served,
     /// Replies, and conversations that the upstream keeps, of which the program got another version than the upstream.
@@ -294,15 +295,16 @@ impl Run {
             return;
         }
         let mut state = locked(&self.state);
-        state.answers.push_back((agent.to_string(), text));
-        if state.answers.len() > REMEMBERED_ANSWERS {
-            state.answers.pop_front();
+        let answers = Arc::make_mut(&mut state.answers);
+        answers.push((agent.to_string(), text));
+        if answers.len() > REMEMBERED_ANSWERS + REMEMBERED_ANSWERS / 4 {
+            answers.drain(..REMEMBERED_ANSWERS / 4);
         }
     }
 
     /// The remembered answers, oldest first.
-    pub fn answers(&self) -> Vec<(String, String)> {
-        locked(&self.state).answers.iter().cloned().collect()
+    pub fn answers(&self) -> Arc<Vec<(String, String)>> {
+        Arc::clone(&locked(&self.state).answers)
     }
 
     /// Microseconds on the recorder's monotonic clock.

@@ -53,7 +53,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
-    let source = std::str::from_utf8(body).map_err(|error| unreadable(EXPECTED, error.to_string()))?;
+    let source = fields::source(body, EXPECTED)?;
     let choices = root.get("choices").map(|choices| choices.elements()).unwrap_or_default();
     let mut splices = Splices::default();
     for ((choice, old), new) in choices.iter().zip(&before.answers).zip(&after.answers) {

@@ -123,7 +123,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
 /// Splices the edited view into the body.
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
-    let source = std::str::from_utf8(body).map_err(|error| unreadable(EXPECTED, error.to_string()))?;
+    let source = fields::source(body, EXPECTED)?;
     let members = root.members();
     let mut splices = Splices::default();
     if before.messages != after.messages {
