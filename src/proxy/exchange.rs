@@ -60,7 +60,8 @@ impl Proxy {
 
         let (mut step, conversation, earlier) = self.open(&call, &hinted, link)?;
         step.written().await?;
-        if self.identity.lineage.is_some()
+        // For a run that lineage opened, it may have forgotten another one.
+        if step.track.is_some()
             && let Some(sealing) = self.runs.seal_forgotten()
         {
             // A panic in it was reported where it happened.

@@ -61,7 +61,8 @@ pub(super) struct OpenStep {
     pub(super) diverged: bool,
     /// Counts what passes uninspected, where the connection has switched to another protocol.
     pub(super) tunnel: Option<Arc<Counts>>,
-    track: Option<Track>,
+    /// How lineage hears of it, where that told its run.
+    pub(super) track: Option<Track>,
     head: Option<(StatusCode, HeaderMap)>,
     streamed: bool,
     tape: Vec<(Bytes, u64)>,
