@@ -158,9 +158,9 @@ impl Runs {
     /// Takes out one run; it accepts nothing more. The caller seals it.
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
         self.background.give_up(NEVER_FETCHED, |awaited| awaited.run.id == *id);
-        let retired = locked(&self.open).remove(id);
+        let mut open = locked(&self.open);
         locked(&self.retired).insert(id.clone());
-        retired
+        open.remove(id)
     }
 
     /// Takes out all runs; they accept nothing more. The caller seals them.
@@ -187,8 +187,12 @@ impl Runs {
     /// Takes out a run that lineage has forgotten, so that no request can be placed there any more; while one is under
     /// way in it, it is left to [`Runs::retire_idle`].
     pub(super) fn forget(&self, id: &RunId) {
-        let forgotten = self.retire_if(|run| run.id == *id && run.is_quiet());
-        locked(&self.forgotten).extend(forgotten);
+        let mut open = locked(&self.open);
+        if !open.get(id).is_some_and(|run| run.is_quiet()) {
+            return;
+        }
+        locked(&self.retired).insert(id.clone());
+        locked(&self.forgotten).extend(open.remove(id));
     }
 
     /// Begins to seal what was [forgotten](Runs::forget), if anything was. Each run holds descriptors, so whoever
@@ -231,7 +235,9 @@ impl Runs {
     }
 
     fn retire_if(&self, retires: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
-        let retired: Vec<_> = locked(&self.open).extract_if(|_, run| retires(run)).map(|(_, run)| run).collect();
+        // Held until they are known to be retired, so that no request opens one again in between.
+        let mut open = locked(&self.open);
+        let retired: Vec<_> = open.extract_if(|_, run| retires(run)).map(|(_, run)| run).collect();
         locked(&self.retired).extend(retired.iter().map(|run| run.id.clone()));
         retired
     }
