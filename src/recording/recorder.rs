@@ -74,9 +74,12 @@ impl Recorder {
         let run = manifest.run.as_str();
         let dir = log_dir.join(run);
         disk.make_dir(&dir)?;
-        let lock = disk.lock(&dir, run)?;
-        if dir.join("seal.json").exists() {
-            return Err(RecordingError::Sealed { run: run.to_owned() });
+        let is_sealed = || dir.join("seal.json").exists();
+        let sealed = || RecordingError::Sealed { run: run.to_owned() };
+        // Whoever has just sealed it may still hold the lock.
+        let lock = disk.lock(&dir, run).map_err(|error| if is_sealed() { sealed() } else { error })?;
+        if is_sealed() {
+            return Err(sealed());
         }
         let manifest = match read_json::<Manifest>(&dir.join("run.json"))? {
             Some(earlier) if earlier.plan_digest != manifest.plan_digest => {

@@ -223,9 +223,12 @@ async fn a_sealed_run_takes_nothing_more() {
     let lab = Lab::before(upstream.address, Setup::default()).await;
     assert_eq!(lab.post("/r/done/v1/chat/completions", &chat("x")).await.status, 200);
     let run = lab.proxy.runs.retire_run(&RunId::parse("done").expect("an id")).expect("under way");
-    run.recorder.seal().expect("sealed");
+    lab.post("/r/done/v1/chat/completions", &chat("between")).await.assert_own_error(409, "run_sealed");
+    lab.proxy.runs.seal(&run).expect("sealed");
     let reply = lab.post("/r/done/v1/chat/completions", &chat("late")).await;
     reply.assert_own_error(409, "run_sealed");
+    let ended: Vec<_> = lab.proxy.runs.take_ended().into_iter().map(|run| (run.id.to_string(), run.steps)).collect();
+    assert_eq!(ended, [("done".to_owned(), 1)]);
     assert_eq!(reply.header("x-should-retry").as_deref(), Some("false"), "an SDK would try again");
     assert!(reply.text().contains("done"), "{}", reply.text());
     assert_eq!(upstream.count(), 1);

@@ -23,6 +23,8 @@ fn a_run_reads_back_live_and_sealed() {
     sample::exchange(&recorder, 0, "solver", &request, &reply).expect("records");
     sample::open(&recorder, 1, "critic", &request).expect("records");
     for sealed in [false, true] {
+        let again = Recorder::create(logs.path(), sample::manifest("r1"), &Settings::default());
+        assert!(matches!(again, Err(RecordingError::Locked { .. })), "while it is recorded");
         if sealed {
             recorder.seal().expect("seals");
         }
@@ -35,11 +37,10 @@ fn a_run_reads_back_live_and_sealed() {
         assert_eq!(steps[0].attribution, sample::agent("solver"));
         assert_eq!(steps[1].attempts[0].cause, None, "an interrupted exchange is open, not a hole");
     }
-    let again = Recorder::create(logs.path(), sample::manifest("r1"), &Settings::default());
+    let again = || Recorder::create(logs.path(), sample::manifest("r1"), &Settings::default());
+    assert!(matches!(again(), Err(RecordingError::Sealed { .. })), "while its recorder is still there");
     drop(recorder);
-    assert!(matches!(again, Err(RecordingError::Locked { .. })));
-    let again = Recorder::create(logs.path(), sample::manifest("r1"), &Settings::default());
-    assert!(matches!(again, Err(RecordingError::Sealed { .. })));
+    assert!(matches!(again(), Err(RecordingError::Sealed { .. })));
 }
 
 #[test]
