@@ -233,7 +233,7 @@ fn check(file: &Path, runs: &[Run<'_>], json: bool, out: &mut dyn Write) -> Resu
                 "becomes"
             };
             let after = if before == after { String::new() } else { format!(" {after}") };
-            writeln!(out, "{before}: {calls} calls, {verb}{after}")?;
+            writeln!(out, "{before}: {}, {verb}{after}", identity::calls(*calls))?;
         }
         for number in &unmatched {
             writeln!(out, "warning: [[agent]] number {number} fits no step of these runs")?;

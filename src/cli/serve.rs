@@ -182,7 +182,10 @@ async fn seal_idle(proxy: Arc<Proxy>, idle: Duration) {
         tick.tick().await;
         let proxy = Arc::clone(&proxy);
         let sealing = tokio::task::spawn_blocking(move || {
-            for run in proxy.runs.retire_idle(idle, proxy.default_run.as_ref()) {
+            let retired = proxy.runs.retire_idle(idle, proxy.default_run.as_ref());
+            // At once: sealing takes a while, and a request placed in one of them would be refused.
+            proxy.identity.leave(&retired.iter().map(|run| run.id.clone()).collect::<Vec<_>>());
+            for run in retired {
                 if let Err(error) = proxy.runs.seal(&run) {
                     tracing::error!(run = %run.id, %error, "cannot seal");
                 }

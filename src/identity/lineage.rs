@@ -198,12 +198,17 @@ impl Lineage {
         Some(oldest)
     }
 
-    /// Forgets runs that have ended, and their exchanges where no other run is left.
-    pub fn forget(&mut self, ended: &HashSet<&RunId>) {
+    /// Places nothing more in runs that end; what they have shown is still known.
+    pub fn leave(&mut self, ended: &HashSet<&RunId>) {
         for run in ended {
             self.trails.remove(*run);
         }
         self.recent.retain(|run| !ended.contains(run));
+    }
+
+    /// Forgets runs that have ended, and their exchanges where no other run is left.
+    pub fn forget(&mut self, ended: &HashSet<&RunId>) {
+        self.leave(ended);
         if self.trails.is_empty() {
             self.exchanges.clear();
             self.origins = Origins::default();

@@ -37,7 +37,7 @@ pub use lineage::Lineage;
 pub use placed::Placed;
 pub use roster::{Roster, RosterError, RosterRule};
 pub use speakers::Speakers;
-pub use suggest::{HeardRun, fitting_rules, looks, rule_name, source_name, suggest, try_roster};
+pub use suggest::{HeardRun, calls, fitting_rules, looks, rule_name, source_name, suggest, try_roster};
 pub use votes::{Heard, Proposal, hands_over, helper_role, is_helper, propose};
 
 use crate::{
@@ -179,6 +179,13 @@ impl Identity {
         let placed = locked(lineage).place(outline, body, new_run);
         let track = Track { lineage: Arc::clone(lineage), exchange: placed.exchange };
         Some((placed, track))
+    }
+
+    /// Places nothing more in runs that are about to end: a request that goes on from one opens a new one.
+    pub fn leave(&self, ending: &[RunId]) {
+        if let Some(lineage) = &self.lineage {
+            locked(lineage).leave(&ending.iter().collect());
+        }
     }
 
     /// Where all that is known by now says otherwise than was said on arrival, for runs that have ended; they are

@@ -347,6 +347,19 @@ fn the_run_that_was_used_longest_ago_makes_room() {
 }
 
 #[test]
+fn a_run_that_is_about_to_end_gets_nothing_more_and_is_still_looked_at() {
+    let mut story = Story::new();
+    assert_eq!(story.turn(&[system("You write."), user(TIDES)], &said(FIRST)), "run1 new");
+    assert_eq!(story.turn(&[system("You criticise."), user(FIRST)], &said(SECOND)), "run1 quotes");
+    let run1 = RunId::parse("run1").expect("an id");
+    story.identity.leave(std::slice::from_ref(&run1));
+    assert_eq!(story.turn(&[system("You edit."), user(SECOND)], &said("Good.")), "run2 new");
+    let late = story.late();
+    let of_run1 = |step: &LateStep| step.run.as_ref() == Some(&run1);
+    assert!(late.get(&RunId::parse("run2").expect("an id")).is_some_and(|steps| steps.iter().all(of_run1)), "{late:?}");
+}
+
+#[test]
 fn many_agents_and_long_prompts_are_told_apart() {
     let mut speakers = Speakers::default();
     let rules = Identity::default();

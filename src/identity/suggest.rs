@@ -154,13 +154,18 @@ fn telling(runs: &[HeardRun<'_>], agent: &AgentName) -> Option<String> {
     tells.max_by_key(|sentence| sentence.len()).map(str::to_owned)
 }
 
+/// A number of calls, in words.
+pub fn calls(count: usize) -> String {
+    if count == 1 { "1 call".to_owned() } else { format!("{count} calls") }
+}
+
 fn describe(text: &mut String, agent: &AgentName, portrait: &Portrait<'_>, proposal: Option<&Proposal>) {
     let source = portrait.source.map(source_name).unwrap_or_default();
     let _ = writeln!(
         text,
-        "\n# {}: {} calls; by {source}: {}",
+        "\n# {}: {}; by {source}: {}",
         plain(agent.as_str()),
-        portrait.calls,
+        calls(portrait.calls),
         plain(&portrait.evidence)
     );
     if let Some(first) = portrait.first {
@@ -175,7 +180,8 @@ fn describe(text: &mut String, agent: &AgentName, portrait: &Portrait<'_>, propo
         let _ = writeln!(text, "#   name: {evidence} ({votes} votes, {against} for other names)");
     }
     if portrait.ambiguous > 0 {
-        let _ = writeln!(text, "#   NOT SURE in {} calls: the wire cannot tell equal agents apart", portrait.ambiguous);
+        let _ =
+            writeln!(text, "#   NOT SURE in {}: the wire cannot tell equal agents apart", calls(portrait.ambiguous));
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
 
 /// Requests that a run remembers in order to know their retries.
 const REMEMBERED_REQUESTS: usize = 1024;
-/// Answers that a run remembers at least for manipulators that need an earlier one; a quarter more are dropped at once.
+/// Answers that a run remembers at least for manipulators that need an earlier one; at most a quarter more.
 const REMEMBERED_ANSWERS: usize = 256;
 /// Longest remembered answer, in bytes.
 const REMEMBERED_ANSWER_MAX: usize = 64 << 10;

@@ -242,3 +242,32 @@ impl Runs {
         retired
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trajectory::AgentName;
+
+    #[test]
+    fn a_run_remembers_its_latest_answers_and_no_more() {
+        let logs = tempfile::tempdir().expect("a directory");
+        let template = RunTemplate {
+            log_dir: logs.path().to_owned(),
+            recording: Settings::default(),
+            plan: None,
+            upstream: "none".to_owned(),
+        };
+        let run = Runs::new(template).get(&RunId::parse("r").expect("an id")).expect("it opens");
+        let agent = AgentName::parse("solver").expect("a name");
+        let before = run.answers();
+        for number in 0..1000 {
+            run.remember_answer(&agent, number.to_string());
+            let answers = run.answers();
+            assert!(answers.len() <= 320, "{}", answers.len());
+            let latest = (0..=number).rev().take(256).map(|number| number.to_string());
+            assert!(latest.zip(answers.iter().rev()).all(|(expected, (_, text))| expected == *text), "{number}");
+            assert!(answers.len() >= 256.min(number + 1), "{number}");
+        }
+        assert!(before.is_empty(), "an edit under way goes on with what it began with");
+    }
+}
