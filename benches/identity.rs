@@ -267,7 +267,7 @@ fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut
         let outline = declared.is_none().then(|| OpenaiChat.outline(&body).expect("a request"));
         let outlined = Instant::now();
         let placed = rules.place(outline.as_ref(), hash, || RunId::parse(&format!("run{round}")).expect("an id"));
-        let told = speakers.attribute(&rules, outline.as_ref(), declared, hash, false);
+        let told = speakers.attribute(&rules, outline.as_ref(), declared, hash, None);
         if let Some((placed, track)) = &placed {
             track.opened(u32::try_from(round).expect("small"), 0, &told);
             known += usize::from(placed.run.as_str() == "run0");

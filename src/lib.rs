@@ -7,11 +7,13 @@
 // Pure: no IO, no clock, no ambient randomness.
 pub mod trajectory;
 pub mod surface;
+pub mod equality;
 pub mod identity;
 pub mod manipulator;
 pub mod fault;
 pub mod plan;
 pub mod score;
+pub mod proof;
 // IO.
 pub mod recording;
 pub mod verdict;

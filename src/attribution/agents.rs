@@ -1,22 +1,27 @@
 //! Agents as a whole: what if all that an agent said had been something else, or nothing?
 //!
 //! From the agent's first step on its replies are set, call by call, whatever it is asked; the others are live. The
-//! null arm sets them to what was recorded. Calls beyond the recorded ones are live in both arms.
+//! null arm sets them to what was recorded. Calls beyond the recorded ones are live in both arms. This describes, with an
+//! interval; it blames nobody.
 
 use std::collections::BTreeMap;
 
-use super::{AgentFinding, Arm, TrialError, difference, search::Search};
+use super::{
+    AgentFinding, TrialError,
+    search::{Executions, Trial},
+};
 use crate::{
+    proof,
     replay::{AtFork, ForkPoint, emptied},
-    trajectory::{AgentName, RunId, Step, StepIndex},
+    trajectory::{AgentName, Executions as Counted, Step, StepIndex, difference},
 };
 
 /// What an agent says instead, by step.
 type Says = Vec<(StepIndex, AtFork)>;
 
 /// Tests every agent.
-pub(super) async fn search(search: &mut Search<'_>) -> Result<Vec<AgentFinding>, TrialError> {
-    let steps = search.subject().cassette.recording().trajectory.steps.clone();
+pub(super) async fn search(executions: &mut Executions<'_>) -> Result<Vec<AgentFinding>, TrialError> {
+    let steps = executions.subject.cassette.recording().trajectory.steps.clone();
     let mut agents: BTreeMap<&AgentName, Vec<&Step>> = BTreeMap::new();
     for step in &steps {
         agents.entry(&step.attribution.agent).or_default().push(step);
@@ -25,14 +30,18 @@ pub(super) async fn search(search: &mut Search<'_>) -> Result<Vec<AgentFinding>,
     for (agent, steps) in agents {
         let Some(from) = steps.first().map(|step| step.step) else { continue };
         let recorded: Says = steps.iter().map(|step| (step.step, AtFork::Delivered)).collect();
-        let null = arm(search, agent, from, recorded, "recorded").await?;
-        for (replaced_by, says) in [("corrections", corrected(search, &steps)), ("nothing", nothing(&steps))] {
+        let null = arm(executions, agent, from, recorded, "agent as recorded").await?;
+        for (replaced_by, words, says) in [
+            ("corrections", "agent corrected", corrected(executions, &steps)),
+            ("nothing", "agent emptied", nothing(&steps)),
+        ] {
             let Some(says) = says else { continue };
-            let treated = arm(search, agent, from, says, replaced_by).await?;
-            if search.out_of_budget || null.share.samples == 0 || treated.share.samples == 0 {
+            let treated = arm(executions, agent, from, says, words).await?;
+            let tally = |arm: &Counted| (arm.passed, arm.passed + arm.failed);
+            if executions.out_of_budget || tally(&null).1 == 0 || tally(&treated).1 == 0 {
                 continue;
             }
-            let (effect, interval) = difference(treated.share, null.share);
+            let (effect, interval) = difference(tally(&treated), tally(&null));
             let (agent, null) = (agent.clone(), null.clone());
             findings.push(AgentFinding { agent, replaced_by, from, null, treated, effect, interval });
         }
@@ -41,10 +50,10 @@ pub(super) async fn search(search: &mut Search<'_>) -> Result<Vec<AgentFinding>,
 }
 
 /// Its corrections, where it has any; a fresh draw cannot be set.
-fn corrected(search: &Search<'_>, steps: &[&Step]) -> Option<Says> {
-    let corrections = &search.subject().corrections.by_step;
+fn corrected(executions: &Executions<'_>, steps: &[&Step]) -> Option<Says> {
+    let corrections = &executions.subject.corrections.by_step;
     let corrected = |step: &&Step| match corrections.get(&step.step).map(|correction| &correction.at) {
-        Some(AtFork::Live) => None,
+        Some(AtFork::Live | AtFork::Asked(_)) => None,
         Some(at) => Some((step.step, at.clone())),
         None => Some((step.step, AtFork::Delivered)),
     };
@@ -58,25 +67,30 @@ fn nothing(steps: &[&Step]) -> Option<Says> {
 }
 
 async fn arm(
-    search: &mut Search<'_>,
+    executions: &mut Executions<'_>,
     agent: &AgentName,
     from: StepIndex,
     says: Says,
-    kind: &str,
-) -> Result<Arm, TrialError> {
-    let mut arm = Arm::default();
-    let samples = search.subject().settings.samples;
-    while arm.tried() < samples {
-        let Some(batch) = search.may_execute(samples - arm.tried()) else { break };
-        let first = says.first().map_or(AtFork::Delivered, |(_, at)| at.clone());
-        let runs = (arm.tried()..arm.tried() + batch).map(|number| {
-            let prefixed = search.subject().prefix(ForkPoint { step: from, at: first.clone() })?;
-            let identity = format!("{} {agent} {kind} {number}", search.subject().settings.salt);
-            Ok((RunId::hashed("t", identity.as_bytes()), prefixed.with_agent(agent.clone(), says.clone())))
-        });
-        let runs = runs.collect::<Result<Vec<_>, TrialError>>()?;
-        for (sample, refused) in search.execute(runs).await? {
-            arm.take(&sample, refused);
+    words: &'static str,
+) -> Result<Counted, TrialError> {
+    let (mut arm, settings) = (Counted::default(), executions.subject.settings.clone());
+    while arm.all() < settings.agents {
+        let left = (settings.agents - arm.all()).min(settings.jobs.max(1));
+        let Some(batch) = executions.room(left as usize) else { break };
+        let at = says.first().map_or(AtFork::Delivered, |(_, at)| at.clone());
+        let trial = |number| Trial {
+            fork: ForkPoint { step: from, at: at.clone() },
+            says: Some((agent.clone(), says.clone())),
+            words,
+            identity: format!("{words} {agent} {number}"),
+        };
+        let trials: Vec<Trial> = (0..batch).map(|number| trial(arm.all() as usize + number)).collect();
+        for outcome in executions.execute(&trials).await? {
+            match outcome.sample {
+                proof::Sample::Passed => arm.passed += 1,
+                proof::Sample::Failed => arm.failed += 1,
+                proof::Sample::Void(why) => *arm.void.entry(why).or_default() += 1,
+            }
         }
     }
     Ok(arm)

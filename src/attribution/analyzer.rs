@@ -9,7 +9,7 @@ use std::{fmt::Write, sync::Arc};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Bench, Correction, Corrections, Origin, TrialError, leak, trial::Line};
+use super::{Bench, Correction, Corrections, Meter, Origin, TrialError, leak, trial::Line};
 use crate::{
     proxy::upstream::Upstream,
     replay::{AtFork, answer_text, asked_text, reworded},
@@ -21,6 +21,8 @@ use crate::{
 const SHOWN: usize = 4000;
 /// Longest text of an earlier step, in characters.
 const SHOWN_EARLIER: usize = 800;
+/// Longest text of all earlier steps together, in characters: a question of a long run costs what one of a short run does.
+const SHOWN_BEFORE: usize = 12_000;
 /// How often a step is asked about.
 const TRIES: usize = 2;
 
@@ -59,14 +61,24 @@ struct Said {
 }
 
 impl Analyzer {
-    /// Asks about every step of a run; the questions are recorded as the run `own`.
+    /// Asks about every step of a run, within the budget; the questions are recorded as the run `own`.
     ///
     /// # Errors
     /// [`TrialError`] when that run cannot be recorded. What the analyzer gets wrong is no error: the step is left out.
-    pub async fn corrections(&self, bench: &Bench, run: &Trajectory, own: &RunId) -> Result<Corrections, TrialError> {
-        let line = bench.line(own, Arc::clone(&self.upstream), "analyzer")?;
+    pub async fn corrections(
+        &self,
+        bench: &Bench,
+        run: &Trajectory,
+        own: &RunId,
+        meter: &Arc<Meter>,
+    ) -> Result<Corrections, TrialError> {
+        let line = bench.line(own, meter.count(Arc::clone(&self.upstream)), "analyzer")?;
         let mut corrections = Corrections::default();
         for (index, step) in run.steps.iter().enumerate() {
+            if meter.is_spent() {
+                corrections.left_out.insert(step.step, "the budget ended before the analyzer was asked".to_owned());
+                continue;
+            }
             let earlier = run.steps.get(..index).unwrap_or_default();
             match self.correct(&line, step, earlier).await {
                 Ok((said, body)) => {
@@ -138,11 +150,7 @@ impl Analyzer {
         if let Some(gold) = &self.gold {
             let _ = write!(text, "The right final result is: {}\n\n", shown(gold, SHOWN_EARLIER));
         }
-        for step in earlier {
-            let said = answer_text(step);
-            let _ =
-                write!(text, "Step {} by {}:\n{}\n\n", step.step, step.attribution.agent, shown(&said, SHOWN_EARLIER));
-        }
+        text.push_str(&before(earlier));
         let (asked, said) = (asked_text(step), answer_text(step));
         let agent = &step.attribution.agent;
         let _ = write!(
@@ -157,6 +165,26 @@ impl Analyzer {
         }
         text
     }
+}
+
+/// What was said before, the nearest steps where there is no room for all.
+fn before(earlier: &[Step]) -> String {
+    let told = |step: &Step| {
+        let said = shown(&answer_text(step), SHOWN_EARLIER);
+        format!("Step {} by {}:\n{said}\n\n", step.step, step.attribution.agent)
+    };
+    let (mut room, mut texts) = (SHOWN_BEFORE, Vec::new());
+    for text in earlier.iter().rev().map(told) {
+        let length = text.chars().count();
+        if length > room {
+            texts.push("[Earlier steps are left out.]\n\n".to_owned());
+            break;
+        }
+        room -= length;
+        texts.push(text);
+    }
+    texts.reverse();
+    texts.concat()
 }
 
 /// What it is told, with the failure modes that it may name.

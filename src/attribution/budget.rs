@@ -1,4 +1,4 @@
-//! What a search may spend, and an upstream that never lets it spend more.
+//! What a search may spend, and upstreams that never let it spend more.
 
 use std::sync::{
     Arc,
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::proxy::upstream::{Answering, SentBody, Upstream, UpstreamError};
 
-/// The most that a search may spend. Without a bound it spends what its order asks for.
+/// The most that a search may spend. Without a bound it spends what it asks for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Budget {
     /// Executions of the program.
     pub runs: Option<u64>,
-    /// Live model calls.
+    /// Live model calls, those to an analyzer included.
     pub calls: Option<u64>,
 }
 
@@ -24,27 +24,39 @@ pub struct Budget {
 pub struct Spent {
     /// Executions of the program.
     pub runs: u64,
-    /// Live model calls.
+    /// Live model calls, those to an analyzer included.
     pub calls: u64,
-    /// Tokens of the live calls, as the upstream counted them.
+    /// Tokens of the program's live calls, as the upstream counted them.
     pub live_tokens: u64,
     /// Tokens that came from the record instead.
     pub recorded_tokens: u64,
 }
 
-/// The live upstream, counted: the call beyond the budget is refused, so it is never paid for.
+/// Counts live calls over all upstreams of a search: the call beyond the budget is refused, so it is never paid for.
 #[derive(Debug)]
-pub(super) struct Metered {
-    live: Arc<dyn Upstream>,
+pub struct Meter {
     limit: u64,
     calls: AtomicU64,
     refused: AtomicBool,
 }
 
-impl Metered {
-    pub(super) fn new(live: Arc<dyn Upstream>, budget: Budget) -> Self {
+/// An upstream whose calls are counted.
+#[derive(Debug)]
+pub(super) struct Metered {
+    live: Arc<dyn Upstream>,
+    meter: Arc<Meter>,
+}
+
+impl Meter {
+    /// Nothing is spent yet.
+    pub fn new(budget: Budget) -> Arc<Self> {
         let limit = budget.calls.unwrap_or(u64::MAX);
-        Self { live, limit, calls: AtomicU64::new(0), refused: AtomicBool::new(false) }
+        Arc::new(Self { limit, calls: AtomicU64::new(0), refused: AtomicBool::new(false) })
+    }
+
+    /// An upstream whose calls are counted here.
+    pub(super) fn count(self: &Arc<Self>, live: Arc<dyn Upstream>) -> Arc<dyn Upstream> {
+        Arc::new(Metered { live, meter: Arc::clone(self) })
     }
 
     /// Calls made so far.
@@ -69,12 +81,11 @@ impl Upstream for Metered {
     }
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {
-        let reserved = self
-            .calls
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| (calls < self.limit).then_some(calls + 1));
-        if reserved.is_err() {
-            self.refused.store(true, Ordering::Relaxed);
-            let limit = self.limit;
+        let Meter { limit, calls, refused } = &*self.meter;
+        let reserve = |calls: u64| (calls < *limit).then_some(calls + 1);
+        if calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve).is_err() {
+            refused.store(true, Ordering::Relaxed);
+            let limit = *limit;
             return Box::pin(async move { Err(UpstreamError::OverBudget { limit }) });
         }
         self.live.send(request)

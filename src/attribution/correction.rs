@@ -1,16 +1,22 @@
 //! What a step is corrected with: another reply, from a file, from a clean twin, from a model, or a fresh draw.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    equality::same_request,
+    proof::By,
     replay::{AtFork, Cassette, Comparison, NoReply, as_answered_by, reworded, same_answer},
     trajectory::{FailureMode, Step, StepIndex, Trajectory},
 };
 
 /// Why a twin does not correct a step that it does not have.
 const ABSENT: &str = "the twin has no such call";
+/// Why a twin that said the same corrects nothing, and clears nothing either.
+const OTHERWISE: &str = "the twin said the same, but was asked something else";
+/// Why a step needs no correction.
+const ALIKE: &str = "asked the same, the twin said the same";
 
 /// A correction of one step.
 #[derive(Debug, Clone)]
@@ -48,11 +54,34 @@ pub enum Origin {
     Redraw,
 }
 
+impl Origin {
+    /// Its name in labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::File => "file",
+            Origin::Twin => "twin",
+            Origin::Analyzer => "analyzer",
+            Origin::Redraw => "redraw",
+        }
+    }
+
+    /// Whose words they are.
+    pub(super) fn by(self) -> By {
+        match self {
+            Origin::File | Origin::Twin => By::Given,
+            Origin::Analyzer => By::Proposed,
+            Origin::Redraw => By::Drawn,
+        }
+    }
+}
+
 /// Corrections by step, and why others have none.
 #[derive(Debug, Clone, Default)]
 pub struct Corrections {
     /// What there is to try.
     pub by_step: BTreeMap<StepIndex, Correction>,
+    /// Steps that need none: asked the same, a run that succeeded said the same.
+    pub alike: BTreeSet<StepIndex>,
     /// Steps that are left out, with the reason.
     pub left_out: BTreeMap<StepIndex, String>,
 }
@@ -150,7 +179,7 @@ impl Corrections {
                 Ok(body) => {
                     let reason = format!("the twin's step {}", theirs.step);
                     if same_answer(step, theirs, cassette.rules()) {
-                        corrections.left_out.insert(step.step, "the twin said the same".to_owned());
+                        corrections.agree(step, same_request(step, theirs, cassette.rules()));
                     } else {
                         corrections.add(step, Correction::of(AtFork::Instead(body), Origin::Twin, reason));
                     }
@@ -172,16 +201,39 @@ impl Corrections {
         corrections
     }
 
-    /// The same, where the steps that a twin has no call for are asked once more.
+    /// The same, where the steps of which a twin says nothing are asked once more: it has no such call, or said the same
+    /// to another question.
     #[must_use]
     pub fn or_redrawn(mut self, run: &Trajectory) -> Self {
         for step in &run.steps {
-            if self.left_out.get(&step.step).is_some_and(|why| why == ABSENT) {
+            if let Some(why) = self.left_out.get(&step.step).filter(|why| *why == ABSENT || *why == OTHERWISE).cloned()
+            {
                 self.left_out.remove(&step.step);
-                self.by_step.insert(step.step, Correction::of(AtFork::Live, Origin::Redraw, ABSENT.to_owned()));
+                self.by_step.insert(step.step, Correction::of(AtFork::Live, Origin::Redraw, why));
             }
         }
         self
+    }
+
+    /// What a model proposed, held against a run that succeeded: a step that said the same there, asked the same, is no
+    /// error, whatever was proposed for it.
+    #[must_use]
+    pub fn checked_by(mut self, twin: Self) -> Self {
+        for step in twin.alike {
+            self.by_step.remove(&step);
+            self.left_out.insert(step, ALIKE.to_owned());
+            self.alike.insert(step);
+        }
+        self
+    }
+
+    /// A step at which the twin said the same. Its words clear the step only where it was asked the same.
+    fn agree(&mut self, step: &Step, asked_the_same: bool) {
+        if asked_the_same {
+            self.alike.insert(step.step);
+        }
+        let why = if asked_the_same { ALIKE } else { OTHERWISE };
+        self.left_out.insert(step.step, why.to_owned());
     }
 
     /// Takes a correction in. One that says what the step said anyway is no correction.

@@ -2,22 +2,24 @@
 //! only if its correction does more than a fresh draw of everything after it does.
 //!
 //! For a step, both arms take the run up to it from the record. The *null* arm then delivers its recorded reply, the
-//! *treated* arm the correction; what follows is live in both. The effect is the difference of the shares that
-//! succeed, with Newcombe's interval; a step is blamed when the interval lies above zero. An arm ends early when no
-//! outcome of the rest could still blame the step, which can only make blame rarer.
+//! *treated* arm the correction; what follows is live in both. What is executed next and what it amounts to, the room
+//! [`crate::proof`] says; nothing here decides.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Arm, Bench, Corrections, Finding, StepFinding, TraceSettings, TrialError, Watch, agents,
-    budget::Metered,
-    false_blame, order,
-    search::{Search, Subject},
+    Bench, Corrections, CoupleFinding, Decisive, Doubt, Finding, LabelRule, Meter, StepFinding, TraceSettings,
+    TrialError, Watch, agents, doubt, order_name,
+    search::{Executions, Searched, Subject},
 };
 use crate::{
-    replay::{AtFork, Cassette},
-    trajectory::StepIndex,
+    proof::{Answer, Found, Offer, Stands},
+    replay::{AtFork, Cassette, answer_text},
+    trajectory::{Executed, Step, StepIndex},
 };
+
+/// Version of the format of `trace.json`.
+const FORMAT: u32 = 2;
 
 /// A trace of one failed run.
 pub struct Trace {
@@ -25,10 +27,15 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace of the recorded run.
-    pub fn new(bench: Arc<Bench>, cassette: Arc<Cassette>, corrections: Corrections, settings: TraceSettings) -> Self {
-        let metered = Arc::new(Metered::new(bench.live(), settings.budget));
-        Self { subject: Subject { bench, cassette, corrections, settings, metered } }
+    /// A trace of the recorded run. `meter` counts what it asks of models, and what was asked for its corrections.
+    pub fn new(
+        bench: Arc<Bench>,
+        cassette: Arc<Cassette>,
+        corrections: Corrections,
+        settings: TraceSettings,
+        meter: Arc<Meter>,
+    ) -> Self {
+        Self { subject: Subject { bench, cassette, corrections, settings, meter } }
     }
 
     /// Searches, and tells what it found.
@@ -37,57 +44,148 @@ impl Trace {
     /// [`TrialError`] when the program cannot be executed; what it comes to is no error.
     pub async fn run(&self, watch: &dyn Watch) -> Result<Finding, TrialError> {
         let settings = &self.subject.settings;
-        let mut search = Search::new(&self.subject, watch, self.untested());
-        order::search(&mut search, settings.order, settings.first).await?;
-        let agents = if settings.agents { agents::search(&mut search).await? } else { Vec::new() };
-        search.spent.calls = self.subject.metered.calls();
+        let mut executions = Executions::new(&self.subject, watch);
+        let searched = executions.search().await?;
+        let ended = searched.search.ended();
+        let test_agents = settings.agents > 0 && ended.is_none();
+        let agents = if test_agents { agents::search(&mut executions).await? } else { Vec::new() };
+        executions.spent.calls = self.subject.meter.calls();
         let mut finding = Finding {
+            format: FORMAT,
             run: self.subject.cassette.recording().manifest.run.clone(),
-            order: settings.order.name(),
-            samples: settings.samples,
-            false_blame: false_blame(settings.samples),
-            steps: search.findings.into_values().collect(),
+            order: order_name(settings.order),
+            alpha: settings.terms.alpha,
+            claims: searched.search.claims(),
+            target: searched.search.target(),
+            effect: settings.terms.effect,
+            miss: settings.terms.miss,
+            sanity: searched.search.counted(searched.arms.question.sanity),
+            steps: self.steps(&searched),
+            couples: couples(&searched, self),
             agents,
             earliest_flip: None,
             commitment: None,
-            doubts: search.doubts,
-            other_tool_results: search.other_tool_results,
-            spent: search.spent,
-            out_of_budget: search.out_of_budget,
+            flips: Vec::new(),
+            coupled: Vec::new(),
+            doubts: Vec::new(),
+            not_found: None,
+            ending: ended,
+            unrunnable_check: executions.unrunnable,
+            other_tool_results: executions.other_tool_results,
+            spent: executions.spent,
+            out_of_budget: executions.out_of_budget,
         };
-        finding.conclude();
+        conclude(&mut finding, &searched, &searched.search.found());
         Ok(finding)
     }
 
-    fn untested(&self) -> BTreeMap<StepIndex, StepFinding> {
+    fn steps(&self, searched: &Searched) -> Vec<StepFinding> {
+        let mut findings = self.untested();
+        for (place, finding) in findings.iter_mut().enumerate() {
+            finding.conclude(searched.search.stands(place), searched.search.executed(place));
+            if let Some(Offer::Other { null, treated, .. }) = searched.arms.question.steps.get(place) {
+                let runs = |arm: usize| searched.runs.get(arm).cloned().unwrap_or_default();
+                (finding.null_runs, finding.treated_runs) = (runs(*null), runs(*treated));
+            }
+        }
+        findings
+    }
+
+    fn untested(&self) -> Vec<StepFinding> {
         let steps = self.subject.cassette.recording().trajectory.steps.iter();
+        let corrections = &self.subject.corrections;
         let untested = steps.map(|step| {
-            let correction = self.subject.corrections.by_step.get(&step.step);
-            let note = self.subject.corrections.left_out.get(&step.step).cloned();
+            let correction = corrections.by_step.get(&step.step);
             let hash = |body: &bytes::Bytes| blake3::hash(body).to_hex().to_string();
-            let corrected = correction.map(|correction| match &correction.at {
-                AtFork::Instead(body) => hash(body),
-                _ => String::new(),
+            let instead = correction.and_then(|correction| match &correction.at {
+                AtFork::Instead(body) => Some(body),
+                _ => None,
             });
-            let finding = StepFinding {
-                instance: step.attribution.instance,
-                recorded: step.last_attempt().map(|attempt| hash(attempt.delivered())).unwrap_or_default(),
-                corrected: corrected.unwrap_or_default(),
+            StepFinding {
                 step: step.step,
                 agent: step.attribution.agent.clone(),
                 call: step.call,
+                instance: step.attribution.instance,
+                recorded: step.last_attempt().map(|attempt| hash(attempt.delivered())).unwrap_or_default(),
+                corrected: instead.map(hash).unwrap_or_default(),
+                said: answer_text(step),
+                instead: instead.map(|body| text_of(step, body)),
                 source: correction.map(|correction| correction.source),
                 reason: correction.map(|correction| correction.reason.clone()).unwrap_or_default(),
                 proposed_mode: correction.and_then(|correction| correction.mode),
-                null: Arm::default(),
-                treated: Arm::default(),
+                stands: Stands::Untouched,
+                executed: None,
                 effect: None,
                 interval: None,
-                blamed: false,
-                note: note.or_else(|| Some("not tested".to_owned())),
-            };
-            (step.step, finding)
+                null_runs: Vec::new(),
+                treated_runs: Vec::new(),
+                note: corrections.left_out.get(&step.step).cloned(),
+            }
         });
         untested.collect()
+    }
+}
+
+/// The text of a reply in a step's framing.
+fn text_of(step: &Step, body: &bytes::Bytes) -> String {
+    let mut corrected = step.clone();
+    if let Some(last) = corrected.attempts.last_mut() {
+        last.reply_delivered = Some(body.clone());
+    }
+    answer_text(&corrected)
+}
+
+fn couples(searched: &Searched, trace: &Trace) -> Vec<CoupleFinding> {
+    let steps = &trace.subject.cassette.recording().trajectory.steps;
+    let number = |place: usize| steps.get(place).map(|step| step.step).unwrap_or_default();
+    let couples = searched.arms.question.couples.iter().enumerate();
+    let tried = couples.filter_map(|(index, couple)| {
+        let executed = searched.search.executed_of_couple(index)?;
+        let steps = [number(couple.steps.0), number(couple.steps.1)];
+        (executed.treated.all() > 0).then_some(CoupleFinding { steps, executed })
+    });
+    tried.collect()
+}
+
+/// Writes down which steps are decisive, and what is not known.
+fn conclude(finding: &mut Finding, searched: &Searched, found: &Found) {
+    let number: BTreeMap<usize, StepIndex> = finding.steps.iter().map(|step| step.step).enumerate().collect();
+    let of = |place: usize, executed: Option<Executed>| -> Option<Decisive> {
+        Some(finding.steps.get(place)?.decisive(executed?))
+    };
+    let decisive = |place: usize| of(place, searched.search.executed(place));
+    let named = |answer: &Answer| if let Answer::Step(place) = answer { decisive(*place) } else { None };
+    let (earliest, last) = (named(&found.earliest_flip), named(&found.commitment));
+    let flips: Vec<Decisive> = found.flips.iter().filter_map(|place| decisive(*place)).collect();
+    let coupled = found.coupled.map(|(first, second)| {
+        let couples = &searched.arms.question.couples;
+        let index = couples.iter().position(|couple| couple.steps == (first, second)).unwrap_or_default();
+        let executed = searched.search.executed_of_couple(index);
+        [first, second].into_iter().filter_map(|place| of(place, executed.clone())).collect()
+    });
+    let mut doubts = Vec::new();
+    for (rule, answer) in [(LabelRule::EarliestFlip, &found.earliest_flip), (LabelRule::Commitment, &found.commitment)]
+    {
+        let step = |place: &usize| number.get(place).copied();
+        match answer {
+            Answer::Unsure { shown, open } => doubts.push(Doubt {
+                rule,
+                shown: shown.as_ref().and_then(step),
+                steps: open.iter().filter_map(step).collect(),
+                why: doubt::why(finding, open),
+            }),
+            Answer::Proposed(place) => doubts.push(Doubt {
+                rule,
+                shown: step(place),
+                steps: step(place).into_iter().collect(),
+                why: doubt::PROPOSED.to_owned(),
+            }),
+            Answer::Step(_) | Answer::NotSought | Answer::None => {}
+        }
+    }
+    (finding.earliest_flip, finding.commitment, finding.flips) = (earliest, last, flips);
+    (finding.coupled, finding.doubts) = (coupled.unwrap_or_default(), doubts);
+    if finding.ending.is_some() || (finding.flips.is_empty() && finding.coupled.is_empty()) {
+        finding.not_found = Some(doubt::nothing(finding));
     }
 }

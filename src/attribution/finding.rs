@@ -1,31 +1,62 @@
-//! What a trace has found: arms, effects and labels, each with its evidence.
+//! What a trace has found: where each step stands, what was executed for it, and which steps are decisive.
 
 use serde::Serialize;
 
-use super::{Interval, Origin, Share, Spent, difference};
-use crate::trajectory::{AgentName, Call, FailureMode, RunId, StepIndex};
+use super::{Origin, Spent};
+use crate::{
+    proof::{Ending, Stands},
+    trajectory::{AgentName, Call, Executed, Executions, FailureMode, Interval, RunId, StepIndex, difference},
+};
 
 /// What a trace has found.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
+    /// Format of this file.
+    pub format: u32,
     /// The failed run.
     pub run: RunId,
     /// The order of the search, by name.
     pub order: &'static str,
-    /// Samples of each arm, at most.
-    pub samples: u32,
-    /// The highest probability with which a step without effect is blamed.
-    pub false_blame: f64,
+    /// The highest probability with which the trace blames any step without effect.
+    pub alpha: f64,
+    /// Claims that could be made of the run: a step is blamed at this many times 1/alpha.
+    pub claims: usize,
+    /// The e-value that blames a step.
+    pub target: f64,
+    /// An effect of this size is what a step is cleared of.
+    pub effect: f64,
+    /// How probable it may be that such an effect was missed, over all steps.
+    pub miss: f64,
+    /// The record as it is: executions without any correction and without a live call.
+    pub sanity: Executions,
     /// Every step of the run, in order.
     pub steps: Vec<StepFinding>,
+    /// Pairs of steps that were tried together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub couples: Vec<CoupleFinding>,
     /// The agents as a whole, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFinding>,
-    /// The earliest step with an effect, among those that were tested.
+    /// The earliest decisive step: its effect is shown, and every earlier step is cleared.
     pub earliest_flip: Option<Decisive>,
-    /// The latest step with an effect, among those that were tested: after it the failure stands.
+    /// The last decisive step: after it the failure stands, and every later step is cleared.
     pub commitment: Option<Decisive>,
-    /// What the search is not sure of. A rule that stands here names no step.
+    /// The steps whose own effect is shown, in order.
+    pub flips: Vec<Decisive>,
+    /// Two steps that heal the run together, and neither alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub coupled: Vec<Decisive>,
+    /// Rules that name no step, and why.
     pub doubts: Vec<Doubt>,
+    /// Why nothing was found, where nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_found: Option<String>,
+    /// Why the search ended before its steps were settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// What a check said that could not be run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrunnable_check: Option<String>,
     /// Executions whose tools gave other results than were recorded, where that was allowed.
     pub other_tool_results: u64,
     /// What it cost.
@@ -38,34 +69,40 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelRule {
-    /// The earliest step whose correction turns failure into success (`AgenTracer`'s rule, here against a null arm).
+    /// The earliest step whose correction turns failure into success (`AgenTracer`'s rule, here against a null arm), all
+    /// earlier ones cleared.
     #[default]
     EarliestFlip,
-    /// The latest one: after it the failure stands.
+    /// The last one, all later ones cleared: after it the failure stands.
     Commitment,
+    /// Any step whose correction turns failure into success: cheap, and true of that step alone.
+    Flip,
 }
 
 impl LabelRule {
-    /// Both rules.
-    pub const ALL: &'static [LabelRule] = &[LabelRule::EarliestFlip, LabelRule::Commitment];
+    /// All rules.
+    pub const ALL: &'static [LabelRule] = &[LabelRule::EarliestFlip, LabelRule::Commitment, LabelRule::Flip];
 
     /// Its name, as a label's `definition`.
     pub fn name(self) -> &'static str {
         match self {
             LabelRule::EarliestFlip => "earliest_flip",
             LabelRule::Commitment => "commitment",
+            LabelRule::Flip => "flip",
         }
     }
 }
 
-/// A rule of which the search cannot say which step it names.
+/// A rule that names no step, although one is sought.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Doubt {
     /// The rule.
     pub rule: LabelRule,
-    /// The steps that it may be.
+    /// The step whose effect is shown, if one is.
+    pub shown: Option<StepIndex>,
+    /// The steps that may stand in its place.
     pub steps: Vec<StepIndex>,
-    /// Why it cannot be said, and what would tell.
+    /// Why they are not cleared, and what would tell.
     pub why: String,
 }
 
@@ -84,6 +121,11 @@ pub struct StepFinding {
     pub recorded: String,
     /// blake3 of the corrected reply; empty where it is drawn anew.
     pub corrected: String,
+    /// What it said.
+    pub said: String,
+    /// What it was corrected with; `None` where it was not, or was drawn anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
     /// Where its correction came from.
     pub source: Option<Origin>,
     /// Why it was corrected so.
@@ -91,18 +133,29 @@ pub struct StepFinding {
     /// The failure mode that whoever corrected it proposes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposed_mode: Option<FailureMode>,
-    /// Its recorded reply, and a live rest: what chance alone does.
-    pub null: Arm,
-    /// Its corrected reply, and a live rest.
-    pub treated: Arm,
-    /// The difference of the two shares, where both were sampled.
+    /// Where it stands.
+    pub stands: Stands,
+    /// What was executed for it, and what it amounts to; `None` where it has no correction.
+    pub executed: Option<Executed>,
+    /// The difference of the two shares that pass, where both were executed: it describes, and decides nothing.
     pub effect: Option<f64>,
-    /// Its interval.
+    /// Its 95 % interval.
     pub interval: Option<Interval>,
-    /// Whether the interval lies above zero.
-    pub blamed: bool,
-    /// Why it was not tested, or not to the end.
+    /// The runs with its recorded reply.
+    pub null_runs: Vec<RunId>,
+    /// The runs with the corrected one.
+    pub treated_runs: Vec<RunId>,
+    /// Why it has no correction.
     pub note: Option<String>,
+}
+
+/// What was found of two steps together.
+#[derive(Debug, Clone, Serialize)]
+pub struct CoupleFinding {
+    /// The steps.
+    pub steps: [StepIndex; 2],
+    /// What was executed with neither, and with both corrected.
+    pub executed: Executed,
 }
 
 /// What was found of an agent.
@@ -115,25 +168,13 @@ pub struct AgentFinding {
     /// Its first step: what came before is recorded in both arms.
     pub from: StepIndex,
     /// Its recorded replies, call by call.
-    pub null: Arm,
+    pub null: Executions,
     /// Its replies replaced.
-    pub treated: Arm,
+    pub treated: Executions,
     /// The difference of the two shares.
     pub effect: f64,
     /// Its interval.
     pub interval: Interval,
-}
-
-/// Samples of one kind.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Arm {
-    /// Successes among those that have a verdict.
-    #[serde(flatten)]
-    pub share: Share,
-    /// Executions that left the recorded prefix, or whose outcome nobody could tell: they prove nothing.
-    pub void: u32,
-    /// The runs, in order.
-    pub runs: Vec<RunId>,
 }
 
 /// A decisive step, with what it rests on.
@@ -151,151 +192,49 @@ pub struct Decisive {
     pub recorded: String,
     /// blake3 of the reply that heals the run; empty where it was drawn anew.
     pub corrected: String,
+    /// Where that reply came from.
+    pub source: Option<Origin>,
     /// The failure mode that whoever corrected it proposes; nothing proves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposed_mode: Option<FailureMode>,
-    /// Successes with the recorded reply.
-    pub null: Share,
-    /// Successes with the corrected reply.
-    pub treated: Share,
-    /// The difference.
-    pub effect: f64,
-    /// Its interval.
-    pub interval: Interval,
+    /// What was executed, and what it amounts to.
+    pub executed: Executed,
 }
 
 impl StepFinding {
-    /// Works out the effect from the arms.
-    pub(super) fn conclude(&mut self) {
-        if self.null.share.samples == 0 || self.treated.share.samples == 0 {
-            return;
+    /// Takes in what was executed.
+    pub(super) fn conclude(&mut self, stands: Stands, executed: Option<Executed>) {
+        self.stands = stands;
+        if let Some(executed) = &executed {
+            let tally = |arm: &Executions| (arm.passed, arm.passed + arm.failed);
+            let (null, treated) = (tally(&executed.null), tally(&executed.treated));
+            if null.1 > 0 && treated.1 > 0 {
+                let (effect, interval) = difference(treated, null);
+                (self.effect, self.interval) = (Some(effect), Some(interval));
+            }
         }
-        let (effect, interval) = difference(self.treated.share, self.null.share);
-        self.effect = Some(effect);
-        self.interval = Some(interval);
-        self.blamed = interval.low > 0.0;
+        self.executed = executed;
     }
 
-    fn decisive(&self) -> Option<Decisive> {
-        Some(Decisive {
+    /// As a decisive step.
+    pub(super) fn decisive(&self, executed: Executed) -> Decisive {
+        Decisive {
             step: self.step,
             agent: self.agent.clone(),
             call: self.call,
             instance: self.instance,
             recorded: self.recorded.clone(),
             corrected: self.corrected.clone(),
+            source: self.source,
             proposed_mode: self.proposed_mode,
-            null: self.null.share,
-            treated: self.treated.share,
-            effect: self.effect?,
-            interval: self.interval.filter(|_| self.blamed)?,
-        })
+            executed,
+        }
     }
 }
-
-/// An effect from which a step that is not blamed is suspected all the same: more samples might show it.
-const SUSPECT: f64 = 0.3;
 
 impl Finding {
-    /// Names the decisive steps among those that were tested. A step that is suspected, and stands where the rule would
-    /// rather look, is a doubt.
-    pub(super) fn conclude(&mut self) {
-        let first = self.steps.iter().position(|step| step.blamed);
-        let last = self.steps.iter().rposition(|step| step.blamed);
-        let all = self.steps.len();
-        let sides = [(LabelRule::EarliestFlip, first, 0..first.unwrap_or(all))];
-        let sides = sides.into_iter().chain([(LabelRule::Commitment, last, last.map_or(0, |last| last + 1)..all)]);
-        for (rule, blamed, range) in sides {
-            if self.is_in_doubt(rule) {
-                continue;
-            }
-            let suspected = |step: &&StepFinding| !step.blamed && step.effect.is_some_and(|effect| effect >= SUSPECT);
-            let suspects = self.steps.get(range).unwrap_or_default().iter().filter(suspected);
-            let mut steps: Vec<StepIndex> = suspects.map(|step| step.step).collect();
-            if !steps.is_empty() {
-                steps.extend(blamed.and_then(|blamed| self.steps.get(blamed)).map(|step| step.step));
-                steps.sort_unstable();
-                let why = "a correction does more than chance, but not surely; more samples would tell".to_owned();
-                self.doubts.push(Doubt { rule, steps, why });
-            }
-        }
-        let named = |rule: LabelRule, index: Option<usize>| {
-            let step = index.filter(|_| !self.is_in_doubt(rule)).and_then(|index| self.steps.get(index));
-            step.and_then(StepFinding::decisive)
-        };
-        let (earliest, latest) = (named(LabelRule::EarliestFlip, first), named(LabelRule::Commitment, last));
-        (self.earliest_flip, self.commitment) = (earliest, latest);
-    }
-
-    /// Whether the search is not sure which step a rule names.
+    /// Whether a rule that was to name a step names none.
     pub fn is_in_doubt(&self, rule: LabelRule) -> bool {
         self.doubts.iter().any(|doubt| doubt.rule == rule)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A step with (null, treated) successes of 3 samples each; `None` where it was not tested.
-    fn step(number: StepIndex, successes: Option<(u32, u32)>) -> StepFinding {
-        let arm = |successes: Option<u32>| {
-            let share = successes.map(|successes| Share { successes, samples: 3 }).unwrap_or_default();
-            Arm { share, ..Arm::default() }
-        };
-        let mut finding = StepFinding {
-            step: number,
-            agent: AgentName::unnamed(0),
-            call: number,
-            instance: 0,
-            recorded: String::new(),
-            corrected: String::new(),
-            source: None,
-            reason: String::new(),
-            proposed_mode: None,
-            null: arm(successes.map(|(null, _)| null)),
-            treated: arm(successes.map(|(_, treated)| treated)),
-            effect: None,
-            interval: None,
-            blamed: false,
-            note: None,
-        };
-        finding.conclude();
-        finding
-    }
-
-    #[test]
-    fn a_rule_names_no_step_where_another_may_be_meant() {
-        let (blamed, innocent, suspect) = (Some((0, 3)), Some((0, 0)), Some((0, 2)));
-        for (steps, earliest, latest, doubted) in [
-            (&[innocent, blamed, None, innocent][..], Some(1), Some(1), &[][..]),
-            (&[innocent, blamed, blamed], Some(1), Some(2), &[]),
-            (&[suspect, blamed, innocent], None, Some(1), &[(LabelRule::EarliestFlip, vec![0, 1])]),
-            (&[blamed, suspect], Some(0), None, &[(LabelRule::Commitment, vec![0, 1])]),
-            (&[blamed, suspect, blamed], Some(0), Some(2), &[]),
-            (&[innocent, suspect], None, None, &[(LabelRule::EarliestFlip, vec![1]), (LabelRule::Commitment, vec![1])]),
-            (&[innocent, None], None, None, &[]),
-        ] {
-            let steps = (0..).zip(steps).map(|(number, successes)| step(number, *successes)).collect();
-            let mut finding = Finding {
-                run: RunId::parse("r").expect("an id"),
-                order: "scan",
-                samples: 3,
-                false_blame: 0.0,
-                steps,
-                agents: Vec::new(),
-                earliest_flip: None,
-                commitment: None,
-                doubts: Vec::new(),
-                other_tool_results: 0,
-                spent: Spent::default(),
-                out_of_budget: false,
-            };
-            finding.conclude();
-            let step = |decisive: &Option<Decisive>| decisive.as_ref().map(|decisive| decisive.step);
-            assert_eq!((step(&finding.earliest_flip), step(&finding.commitment)), (earliest, latest));
-            let doubts: Vec<_> = finding.doubts.iter().map(|doubt| (doubt.rule, doubt.steps.clone())).collect();
-            assert_eq!(doubts, doubted);
-        }
     }
 }

@@ -1,40 +1,143 @@
-//! From a finding to the run's label.
+//! From a finding to the run's label, and what becomes of a label that a later finding contradicts.
 
-use super::{Decisive, Finding, LabelRule, Share};
-use crate::trajectory::{Evidence, InjectedError, Label, LabelEntry, LabelStatus, Side, TAXONOMY, Tally, Verdict};
+use super::{Decisive, Finding, LabelRule};
+use crate::{
+    proof::{Ending, Stands},
+    trajectory::{Evidence, Executed, InjectedError, Label, LabelEntry, LabelStatus, Side, TAXONOMY, Verdict},
+};
 
-/// The label of the failed run; `None` when no step was found. Its failure mode is not known: a trace tells who and
-/// when, not what kind. What an analyzer takes it for stands beside it, as a proposal.
+/// The definition of labels that say two steps are at fault together.
+const COUPLED: &str = "coupled";
+/// The definition of labels that say what was planted.
+const INJECTED: &str = "injected";
+
+/// The label of the failed run; `None` when nothing was shown. Where the rule names no step, a step whose own effect is
+/// shown is a `flip`, which is true of that step and claims nothing of others. Its failure mode is not known: a trace tells
+/// who and when, not what kind. What an analyzer takes it for stands beside it, as a proposal. A search most of whose
+/// executions say nothing makes none.
 pub fn label_of(finding: &Finding, rule: LabelRule) -> Option<Label> {
-    let decisive = match rule {
-        LabelRule::EarliestFlip => finding.earliest_flip.as_ref()?,
-        LabelRule::Commitment => finding.commitment.as_ref()?,
+    if finding.ending.is_some() {
+        return None;
+    }
+    let named = match rule {
+        LabelRule::EarliestFlip => finding.earliest_flip.as_ref(),
+        LabelRule::Commitment => finding.commitment.as_ref(),
+        LabelRule::Flip => None,
     };
-    let Decisive { step, agent, call, recorded, corrected, instance, proposed_mode, .. } = decisive;
-    let error = InjectedError {
-        injection: 0,
-        agent: agent.clone(),
-        instance: *instance,
-        failure_mode: None,
-        side: Side::Response,
-        operator: "counterfactual".to_owned(),
-        step: *step,
-        call: *call,
-        attempt: 0,
-        before: corrected.clone(),
-        after: recorded.clone(),
-        delivered: true,
+    if let Some(decisive) = named {
+        return Some(label(rule.name(), &[decisive], finding.claims));
+    }
+    let flip = if rule == LabelRule::Commitment { finding.flips.last() } else { finding.flips.first() };
+    if let Some(flip) = flip {
+        return Some(label(LabelRule::Flip.name(), &[flip], finding.claims));
+    }
+    let coupled: Vec<&Decisive> = finding.coupled.iter().collect();
+    (!coupled.is_empty()).then(|| label(COUPLED, &coupled, finding.claims))
+}
+
+fn label(definition: &str, steps: &[&Decisive], claims: usize) -> Label {
+    let entries = steps.iter().zip(0..).map(|(decisive, injection)| {
+        let Decisive { step, agent, call, recorded, corrected, instance, proposed_mode, .. } = (*decisive).clone();
+        let error = InjectedError {
+            injection,
+            agent,
+            instance,
+            failure_mode: None,
+            side: Side::Response,
+            operator: "counterfactual".to_owned(),
+            step,
+            call,
+            attempt: 0,
+            before: corrected,
+            after: recorded,
+            delivered: true,
+        };
+        LabelEntry { error, taxonomy: TAXONOMY.to_owned(), proposed_mode }
+    });
+    let first = steps.first();
+    let evidence = Evidence {
+        executed: first.map(|decisive| shared(&decisive.executed, claims)),
+        fork_step: first.map(|decisive| decisive.step),
+        source: first.and_then(|decisive| decisive.source).map(|source| source.name().to_owned()),
+        ..Evidence::default()
     };
-    let tally = |share: Share| Some(Tally::of(share.successes, share.samples));
-    let (null, treated) = (tally(decisive.null), tally(decisive.treated));
-    let evidence = Evidence { fork_step: Some(*step), null, treated, ..Evidence::default() };
-    Some(Label {
+    Label {
         evidence: Some(evidence),
         format: 1,
         status: LabelStatus::Verified,
-        definition: rule.name().to_owned(),
+        definition: definition.to_owned(),
         seed: 0,
         outcome: Verdict::Failure,
-        errors: vec![LabelEntry { error, taxonomy: TAXONOMY.to_owned(), proposed_mode: *proposed_mode }],
-    })
+        others: Vec::new(),
+        errors: entries.collect(),
+    }
+}
+
+/// What was executed, as evidence that the trace named no step wrongly: any of its claims might have, so the e-value, and what
+/// it had to reach, are shared by all of them. Such a number may stand beside those of other runs.
+fn shared(executed: &Executed, claims: usize) -> Executed {
+    #[expect(clippy::cast_precision_loss, reason = "steps of a run, and pairs of them")]
+    let claims = claims.max(1) as f64;
+    let share = |number: Option<f64>| number.map(|number| number / claims);
+    Executed { e: share(executed.e), target: share(executed.target), ..executed.clone() }
+}
+
+/// What becomes of a run's label.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Life {
+    /// It stays, or there is none, for this reason.
+    Kept(&'static str),
+    /// It is written; there was none.
+    Written(Label),
+    /// It takes the place of one that it contradicts or improves.
+    Replaced(Label),
+    /// The finding contradicts it, and has none to put in its place.
+    Withdrawn(Label),
+}
+
+/// What becomes of a run's label when a trace has come to a finding and, perhaps, to a label.
+pub fn life(former: Option<&Label>, found: Option<Label>, finding: &Finding) -> Life {
+    let Some(former) = former else {
+        return found.map_or(Life::Kept("there is none"), Life::Written);
+    };
+    if former.definition == INJECTED {
+        return Life::Kept("it says what was planted");
+    }
+    if former.status == LabelStatus::Withdrawn {
+        return found.map_or(Life::Kept("it is withdrawn"), Life::Replaced);
+    }
+    let contradicted = is_contradicted(former, finding);
+    match found {
+        Some(found) if contradicted || is_better(&found, former) => Life::Replaced(found),
+        None if contradicted => Life::Withdrawn(Label { status: LabelStatus::Withdrawn, ..former.clone() }),
+        _ => Life::Kept("nothing contradicts it"),
+    }
+}
+
+/// Whether a finding says that a label is wrong: the failure does not come again, the labelled step has no effect, or
+/// another that may stand in its place has one.
+fn is_contradicted(former: &Label, finding: &Finding) -> bool {
+    match finding.ending {
+        Some(Ending::NotReproduced) => return true,
+        Some(Ending::Void(_)) => return false,
+        None => {}
+    }
+    let labelled: Vec<u32> = former.errors.iter().map(|entry| entry.error.step).collect();
+    let cleared =
+        |step: &u32| finding.steps.iter().any(|found| found.step == *step && found.stands == Stands::Excluded);
+    let flips = || finding.flips.iter().map(|flip| flip.step);
+    let (first, last) = (labelled.iter().min(), labelled.iter().max());
+    match former.definition.as_str() {
+        COUPLED => flips().any(|step| labelled.contains(&step)),
+        "earliest_flip" => labelled.iter().any(cleared) || flips().any(|step| first.is_some_and(|first| step < *first)),
+        "commitment" => labelled.iter().any(cleared) || flips().any(|step| last.is_some_and(|last| step > *last)),
+        _ => labelled.iter().any(cleared),
+    }
+}
+
+/// Whether a label says more than a former one: it was made by the rule that holds, or it names its step for more.
+fn is_better(found: &Label, former: &Label) -> bool {
+    let of_former_rule = former.evidence.as_ref().is_none_or(Evidence::is_of_former_rule);
+    let is_flip = |label: &Label| label.definition == LabelRule::Flip.name();
+    of_former_rule || !is_flip(found)
 }

@@ -1,30 +1,35 @@
 //! Which agent and which step made a run fail: by going back and doing it again.
 //!
 //! A [`Bench`] runs a program again and again, each time as a recorded run whose prefix comes from a record
-//! ([`crate::replay`]).
+//! ([`crate::replay`]). What is executed next, and what it amounts to, [`crate::proof`] says.
 
 mod agents;
 mod analyzer;
-mod bisect;
-mod boundary;
+mod arms;
 mod budget;
 mod correction;
 mod counterfactual;
+mod doubt;
 mod finding;
-mod interval;
+mod foretold;
 mod label;
+#[cfg(test)]
+mod label_tests;
 mod leak;
-mod order;
+mod prove;
+mod sampled;
 mod search;
 mod settings;
 mod trial;
 
 pub use analyzer::Analyzer;
-pub use budget::{Budget, Spent};
+pub use budget::{Budget, Meter, Spent};
 pub use correction::{Correction, CorrectionError, Corrections, Origin};
 pub use counterfactual::Trace;
-pub use finding::{AgentFinding, Arm, Decisive, Doubt, Finding, LabelRule, StepFinding};
-pub use interval::{Interval, Share, difference, false_blame, power};
-pub use label::label_of;
-pub use settings::{Order, TraceSettings, Watch};
-pub use trial::{Bench, Command, Executing, Sample, System, TrialError, Tried};
+pub use finding::{AgentFinding, CoupleFinding, Decisive, Doubt, Finding, LabelRule, StepFinding};
+pub use foretold::{Foretold, foretell, order_name};
+pub use label::{Life, label_of, life};
+pub use prove::{Kept, Proved, Proving, Said, Unprovable};
+pub use sampled::sample;
+pub use settings::{Told, TraceSettings, Watch};
+pub use trial::{Bench, Command, Executing, Sample, System, TrialError, Tried, unrunnable};

@@ -1,56 +1,56 @@
 //! How a trace is made, and who hears of it.
 
-use super::{Budget, StepFinding};
+use crate::{
+    proof::{Order, Sample, Terms},
+    trajectory::{RunId, StepIndex},
+};
 
-/// Which step is tested next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// From the first step to the last.
-    #[default]
-    Scan,
-    /// By halves: the price of O(log n) steps, where one error is carried on.
-    Bisect,
-    /// The most suspicious step first; what is found moves the suspicion.
-    BestFirst,
-}
-
-impl Order {
-    /// All orders.
-    pub const ALL: &'static [Order] = &[Order::Scan, Order::Bisect, Order::BestFirst];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Scan => "scan",
-            Order::Bisect => "bisect",
-            Order::BestFirst => "best-first",
-        }
-    }
-}
+use super::Budget;
 
 /// How a trace is made.
 #[derive(Debug, Clone)]
 pub struct TraceSettings {
-    /// Samples of each arm, at most; 2 are the fewest that can blame a step.
-    pub samples: u32,
+    /// On what terms something counts as shown.
+    pub terms: Terms,
     /// Which step is tested next.
     pub order: Order,
-    /// Whether the search ends when the earliest step with an effect is known.
-    pub first: bool,
+    /// Whether the steps before the first one that is shown are to be cleared.
+    pub earliest: bool,
+    /// Whether the last decisive step is sought too.
+    pub last: bool,
+    /// Whether pairs of steps are tried where no step heals the run alone.
+    pub coupled: bool,
     /// What it may spend.
     pub budget: Budget,
-    /// Executions at once.
+    /// Executions at once, each for another step.
     pub jobs: u32,
     /// Whether results of tools may differ from the record.
     pub any_tool_results: bool,
-    /// Whether each agent as a whole is tested too: its replies all replaced, or emptied.
-    pub agents: bool,
+    /// How often each agent as a whole is executed with its replies all corrected, or emptied; 0: not.
+    pub agents: u32,
+    /// Whether the recorded program was ended by a signal: then that is no reason to doubt an execution.
+    pub crashed: bool,
     /// What the ids of its runs are made from.
     pub salt: String,
 }
 
-/// Hears what a trace finds.
+/// Hears what a trace does.
 pub trait Watch: Sync {
-    /// A step was tested.
-    fn tested(&self, finding: &StepFinding);
+    /// An execution ended.
+    fn executed(&self, told: &Told<'_>);
+}
+
+/// An execution that ended.
+#[derive(Debug)]
+pub struct Told<'a> {
+    /// Its number in the trace, from 1.
+    pub number: u64,
+    /// Where it left the record.
+    pub step: StepIndex,
+    /// What it was: `as recorded`, `corrected`, …
+    pub arm: &'static str,
+    /// Its run.
+    pub run: &'a RunId,
+    /// What it says.
+    pub sample: Sample,
 }

@@ -23,7 +23,7 @@ use crate::{
     proxy::{HttpUpstream, Origin, OriginError, Proxy, ProxyError, Run, RunSetup, serve, upstream::Upstream},
     recording::{self, RecordingError},
     replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, Report},
-    trajectory::{Label, NoLabel, Outcome, RunId, Verdict},
+    trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
 };
 
 /// Why a trial could not be made.
@@ -69,6 +69,8 @@ pub type Executing<'a> = Pin<Box<dyn Future<Output = Result<(Ending, Outcome), T
 pub struct Command {
     /// Program and arguments.
     pub command: Vec<OsString>,
+    /// Its working directory; ours, if none.
+    pub directory: Option<PathBuf>,
     /// Command that judges the outcome.
     pub check: Option<String>,
     /// Longest run time.
@@ -100,6 +102,7 @@ impl System for Command {
                 echo: self.echo,
                 hush: self.hush,
                 input: Some(Vec::new()),
+                directory: self.directory.clone(),
                 ..Launch::of(self.command.clone())
             };
             let ended = launch.run(stopped()).await?;
@@ -107,6 +110,13 @@ impl System for Command {
             Ok((ended.ending, outcome))
         })
     }
+}
+
+/// What a check said that could not be run: the shell found no such command (127), or one that it may not run (126).
+pub fn unrunnable(outcome: &Outcome) -> Option<String> {
+    let says = |code: &str| outcome.evidence.starts_with(&format!("check exited with {code}"));
+    let failed = outcome.reason == Some(Reason::Check) && outcome.verdict == Verdict::Unknown;
+    (failed && (says("126") || says("127"))).then(|| outcome.evidence.clone())
 }
 
 /// A proxy with a system before it.

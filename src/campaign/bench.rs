@@ -1,10 +1,14 @@
 //! The bench: one proxy a system, and cells run side by side.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use tokio::{
     net::TcpListener,
-    sync::{oneshot, watch},
+    sync::{Mutex, oneshot, watch},
     task::JoinSet,
 };
 
@@ -31,6 +35,7 @@ pub(super) struct Bench {
     pub(super) systems: Vec<Served>,
     pub(super) state: State,
     pub(super) references: References,
+    pub(super) slots: Slots,
     /// The model that judges, where one does.
     pub(super) judge: Option<Judge>,
     /// This program, for `{aegis}`.
@@ -40,6 +45,9 @@ pub(super) struct Bench {
     /// Set when we are asked to stop.
     pub(super) stop: watch::Receiver<bool>,
 }
+
+/// Cells that several claims may ask for: each is made once, whoever asks first.
+pub(super) type Slots = Mutex<HashMap<RunId, Arc<Mutex<Option<Ended>>>>>;
 
 /// The model that judges outcomes. It is asked once a question, however often that is put.
 #[derive(Debug)]

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use super::{definition::Campaign, file::Position};
+use super::{definition::Campaign, file::Position, treatment::Treatment};
 use crate::{
-    plan::Plan,
-    trajectory::{RunId, Side, StepIndex},
+    plan::{Plan, Planted},
+    replay::{AtFork, ForkPoint},
+    trajectory::{RunId, StepIndex},
 };
 
 /// One run to be made.
@@ -29,13 +30,15 @@ pub(super) enum Kind {
     Clean { repeat: u32 },
     /// The system with a plan, after the prefix of a clean run.
     Injected { aimed: Arc<Aimed>, repeat: u32, reference: RunId },
+    /// The treatment of an earlier cell once more: the same bytes where it leaves the reference, its draws from there.
+    Again { of: RunId, index: u32, treatment: Arc<Treatment>, reference: RunId },
     /// The same prefix without the plan.
-    Control { fork: Fork, index: u32 },
-    /// An injected cell less one of its injections.
-    Without { of: RunId, injection: u32, aimed: Arc<Aimed>, reference: RunId },
+    Null { fork: Fork, index: u32 },
+    /// An injected cell less what one injection did to one agent, left where that one left the reference.
+    Without { of: RunId, planted: Planted, treatment: Arc<Treatment>, reference: RunId },
 }
 
-/// Where a run leaves its reference: what a control shares with all cells that leave it there.
+/// Where a run leaves its reference: what null executions share with all cells that leave it there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Fork {
     /// The clean run.
@@ -73,32 +76,44 @@ impl Cell {
         Self { run, kind, ..of.clone() }
     }
 
-    /// A control.
-    pub(super) fn control(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32) -> Self {
+    /// A null execution.
+    pub(super) fn null(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32) -> Self {
         let (step, number) = (fork.step.to_string(), index.to_string());
         let own = if fork.replied { "after the reply" } else { "before the reply" };
-        let words = ["control", fork.reference.as_str(), &step, own, &number];
+        let words = ["null", fork.reference.as_str(), &step, own, &number];
         let run = name(campaign, of.system, of.task, &words);
-        Self { run, kind: Kind::Control { fork: fork.clone(), index }, ..of.clone() }
+        Self { run, kind: Kind::Null { fork: fork.clone(), index }, ..of.clone() }
     }
 
-    /// An injected cell less one injection.
-    pub(super) fn without(campaign: &Campaign, of: &Cell, injection: u32) -> Option<Self> {
+    /// The treatment of a cell once more; 0 is the first repeat.
+    pub(super) fn again(campaign: &Campaign, of: &Cell, treatment: &Arc<Treatment>, index: u32) -> Option<Self> {
+        let run = name(campaign, of.system, of.task, &["again", of.run.as_str(), &index.to_string()]);
+        let (treatment, reference) = (Arc::clone(treatment), of.reference()?.clone());
+        Some(Self { run, kind: Kind::Again { of: of.run.clone(), index, treatment, reference }, ..of.clone() })
+    }
+
+    /// An injected cell less what one injection did to one agent.
+    pub(super) fn without(campaign: &Campaign, of: &Cell, planned: &ForkPoint, planted: &Planted) -> Option<Self> {
         let Kind::Injected { aimed, reference, .. } = &of.kind else { return None };
-        let run = name(campaign, of.system, of.task, &["without", of.run.as_str(), &injection.to_string()]);
+        let [injection, instance] = [planted.injection, planted.instance].map(|number| number.to_string());
+        let words = ["without", of.run.as_str(), &injection, planted.agent.as_str(), &instance];
+        let run = name(campaign, of.system, of.task, &words);
         let mut less = Aimed::clone(aimed);
         // The others keep their numbers and their draws.
         less.plan.draws_of = Some(of.run.as_str().to_owned());
-        less.plan.injections.get_mut(usize::try_from(injection).ok()?)?.when.targets = Some(Vec::new());
-        let kind = Kind::Without { of: of.run.clone(), injection, aimed: Arc::new(less), reference: reference.clone() };
+        less.plan.left_out = Some(planted.clone());
+        let treatment = Arc::new(Treatment { aimed: Arc::new(less), fork: planned.clone() });
+        let (planted, reference) = (planted.clone(), reference.clone());
+        let kind = Kind::Without { of: of.run.clone(), planted, treatment, reference };
         Some(Self { run, kind, ..of.clone() })
     }
 
     /// The plan that is applied.
     pub(super) fn plan(&self) -> Option<&Arc<Aimed>> {
         match &self.kind {
-            Kind::Injected { aimed, .. } | Kind::Without { aimed, .. } => Some(aimed),
-            Kind::Clean { .. } | Kind::Control { .. } => None,
+            Kind::Injected { aimed, .. } => Some(aimed),
+            Kind::Again { treatment, .. } | Kind::Without { treatment, .. } => Some(&treatment.aimed),
+            Kind::Clean { .. } | Kind::Null { .. } => None,
         }
     }
 
@@ -106,15 +121,19 @@ impl Cell {
     pub(super) fn reference(&self) -> Option<&RunId> {
         match &self.kind {
             Kind::Clean { .. } => None,
-            Kind::Injected { reference, .. } | Kind::Without { reference, .. } => Some(reference),
-            Kind::Control { fork, .. } => Some(&fork.reference),
+            Kind::Injected { reference, .. } | Kind::Again { reference, .. } | Kind::Without { reference, .. } => {
+                Some(reference)
+            }
+            Kind::Null { fork, .. } => Some(&fork.reference),
         }
     }
 }
 
-/// Which side of the reference's step a plan alters first.
-pub(super) fn keeps_reply(sides: impl IntoIterator<Item = Side>) -> bool {
-    sides.into_iter().all(|side| side == Side::Response)
+impl Fork {
+    /// Where a cell with this plan leaves its reference.
+    pub(super) fn of(reference: &RunId, planned: &ForkPoint) -> Self {
+        Self { reference: reference.clone(), step: planned.step, replied: planned.at == AtFork::Recorded }
+    }
 }
 
 /// Everything that a run depends on, hashed: program, task, seed, and which of the task's cells it is.
@@ -126,7 +145,7 @@ fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunI
         text.push(':');
         text.push_str(part);
     };
-    add("aegis cell 1");
+    add("aegis cell 2");
     add(&campaign.seed.to_string());
     add(campaign.upstream.as_deref().unwrap_or_default());
     if let Some(system) = campaign.systems.get(system) {

@@ -249,9 +249,15 @@ fn ran(cell: &Cell) -> Ran {
         Kind::Injected { aimed, repeat, reference } => {
             Ran::Injected { plan: aimed.name.clone(), repeat: *repeat, reference: reference.clone() }
         }
-        Kind::Control { fork, index } => {
-            Ran::Control { reference: fork.reference.clone(), step: fork.step, replied: fork.replied, index: *index }
+        Kind::Again { of, index, .. } => Ran::Again { of: of.clone(), index: *index },
+        Kind::Null { fork, index } => {
+            Ran::Null { reference: fork.reference.clone(), step: fork.step, replied: fork.replied, index: *index }
         }
-        Kind::Without { of, injection, .. } => Ran::Without { of: of.clone(), injection: *injection },
+        Kind::Without { of, planted, .. } => Ran::Without {
+            of: of.clone(),
+            injection: planted.injection,
+            agent: planted.agent.clone(),
+            instance: planted.instance,
+        },
     }
 }

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     dataset::{Splits, Task},
     plan::{AgentPattern, Plan},
+    proof::Terms,
     trajectory::{FailureMode, Side},
     verify::{Check, Verify},
 };
@@ -68,10 +69,10 @@ pub struct Campaign {
     pub clean: u32,
     /// What becomes of a task whose clean runs ask different questions.
     pub repeatable: Repeatable,
-    /// How many controls a flipped run has; at least 1.
-    pub controls: u32,
-    /// How many of them must pass; at least 1, at most all.
-    pub controls_pass: u32,
+    /// What a claim must reach to count as shown.
+    pub proof: Terms,
+    /// Whether the systems are declared to repeat themselves; it is checked.
+    pub repeats_itself: bool,
     /// The plans that are applied as they stand.
     pub plans: Vec<Fixed>,
     /// The injections that are drawn.

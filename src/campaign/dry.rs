@@ -7,7 +7,11 @@ use super::{
     definition::{Campaign, Sample},
     file::Position,
 };
-use crate::{dataset::Task, verify::Check};
+use crate::{
+    dataset::Task,
+    proof::{Foretold, Terms, foretell},
+    verify::Check,
+};
 
 /// Tokens that a request is taken to have, where the file says nothing.
 const MAX_INPUT_TOKENS: u64 = 8192;
@@ -19,10 +23,13 @@ pub struct Extent {
     pub clean: u64,
     /// Injected runs, if every task passes.
     pub injected: u64,
-    /// Controls, if every injected run flips at a place of its own.
-    pub controls: u64,
-    /// Runs less one injection, if every plan of several is proven.
+    /// Runs with and without the injection again, if every injected run flips at a place of its own and each claim gets as
+    /// many pairs as it may.
+    pub verify: u64,
+    /// Runs less one injection and their repeats, if every plan of several is verified so late.
     pub narrow: u64,
+    /// What a label is expected to cost where the outcome flips, by how noisy the system is.
+    pub label: [LabelCost; 4],
     /// Model calls in all: those of the programs, if every run makes as many as it may and no record answers any, and
     /// the next two.
     pub calls: u64,
@@ -38,10 +45,47 @@ pub struct Extent {
     pub money: Option<f64>,
 }
 
+/// What a label is expected to cost, once the first injected run has flipped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct LabelCost {
+    /// How often a run comes out wrong by chance; `None` for a system that repeats itself.
+    pub noise: Option<f64>,
+    /// Runs beyond the injected one, in the mean.
+    pub runs: f64,
+    /// Of them, those without the injection, which claims that leave the reference at the same step share.
+    pub shared: f64,
+    /// How often a real effect comes to be shown.
+    pub shown: f64,
+}
+
+impl LabelCost {
+    fn of(terms: &Terms) -> [Self; 4] {
+        let repeating = Self { noise: None, runs: 3.0, shared: 2.0, shown: 1.0 };
+        let noisy = |noise: f64| {
+            let Foretold { shown, executions, null } = foretell(terms, 1.0 - noise, noise);
+            Self { noise: Some(noise), runs: executions - 1.0, shared: null, shown }
+        };
+        [repeating, noisy(0.0), noisy(0.1), noisy(0.2)]
+    }
+
+    fn text(&self) -> String {
+        let kind =
+            self.noise.map_or("if it repeats itself".to_owned(), |noise| format!("at {:.0} % noise", noise * 100.0));
+        let Self { runs, shared, shown, .. } = self;
+        format!("   {kind:<21} {runs:>4.1} runs more, {shared:.1} of them shared; {:.0} % are shown\n", shown * 100.0)
+    }
+}
+
 impl Campaign {
+    /// Most runs of one arm of a claim: where a third of them may say nothing.
+    fn arm(&self) -> u64 {
+        let pairs = u64::from(self.proof.pairs);
+        pairs + pairs.div_ceil(2)
+    }
+
     /// The greatest extent; what the budget cuts is cut.
     pub fn extent(&self) -> Extent {
-        let mut extent = Extent::default();
+        let mut extent = Extent { label: LabelCost::of(&self.proof), ..Extent::default() };
         let tasks = count(self.tasks.len());
         let judged: u64 = self.tasks.iter().map(|task| self.judgements(task)).sum();
         for (number, system) in self.systems.iter().enumerate() {
@@ -63,11 +107,12 @@ impl Campaign {
                 narrow += less;
                 asked = asked.saturating_add((runs + less).saturating_mul(drawn(sample, system.max_calls)));
             }
-            let controls = injected * u64::from(self.controls);
-            let runs = clean + injected + controls + narrow;
+            let verify = injected * 2 * self.arm();
+            let narrow = narrow * self.arm();
+            let runs = clean + injected + verify + narrow;
             extent.clean += tasks * clean;
             extent.injected += tasks * injected;
-            extent.controls += tasks * controls;
+            extent.verify += tasks * verify;
             extent.narrow += tasks * narrow;
             extent.questions = extent.questions.saturating_add(tasks.saturating_mul(asked));
             extent.judgements += judged * runs;
@@ -109,9 +154,10 @@ impl Campaign {
 impl Extent {
     /// In words, a line each.
     pub fn text(&self) -> String {
-        let Self { clean, injected, controls, narrow, calls, questions, judgements, .. } = self;
+        let Self { clean, injected, verify, narrow, calls, questions, judgements, .. } = self;
         let Self { input_tokens, output_tokens, money, .. } = self;
-        let runs = clean + injected + controls + narrow;
+        let runs = clean + injected + verify + narrow;
+        let labels: String = self.label.iter().map(LabelCost::text).collect();
         let money = money.map_or("unknown: no [[price]] is given".to_owned(), |money| format!("{money:.2}"));
         let asked = |count: &u64, what: &str| match count {
             0 => String::new(),
@@ -119,9 +165,10 @@ impl Extent {
         };
         let (asked, judged) = (asked(questions, "of models that rewrite"), asked(judgements, "of a model that judges"));
         format!(
-            "clean runs     {clean}\ninjected runs  at most {injected}\ncontrols       at most {controls}\n\
+            "clean runs     {clean}\ninjected runs  at most {injected}\nverifying      at most {verify}\n\
              narrowing      at most {narrow}\nruns           at most {runs}\nmodel calls    at most {calls}\n\
-             {asked}{judged}tokens         at most {input_tokens} in, {output_tokens} out\nmoney          at most {money}\n"
+             {asked}{judged}tokens         at most {input_tokens} in, {output_tokens} out\nmoney          at most {money}\n\
+             a label, once the outcome has flipped, is expected to cost\n{labels}"
         )
     }
 }

@@ -11,46 +11,61 @@ use super::{
     report::Report,
 };
 use crate::{
-    dataset::{About, Kind, Sample, Writer},
+    dataset::{About, Claims, Kind, Sample, Writer},
     recording,
-    trajectory::{Evidence, Label, LabelStatus, StepIndex, Tally},
+    trajectory::{Evidence, Label, LabelEntry, LabelStatus, Tally},
 };
 
 impl Bench {
-    /// Writes the labels that are proven, each with what proves it.
+    /// Writes each label with where it stands and what was executed for it.
     pub(super) fn write_labels(&self, concluded: &Concluded) -> Result<(), CampaignError> {
-        for attempt in concluded.attempts.iter().filter(|attempt| attempt.class == Some(Class::Verified)) {
-            let Some(ended) = &attempt.ended else { continue };
+        for attempt in &concluded.attempts {
             let task = concluded.tasks.iter().find(|task| task.system == attempt.system && task.task == attempt.task);
-            if let (Some(label), Some(task)) = (&ended.label, task) {
-                let evidence = Some(evidence(attempt, label, task));
-                let proven = Label { status: LabelStatus::Verified, evidence, ..label.clone() };
-                recording::write_label(&self.state.run_dir(&ended.run), &proven)?;
+            if let (Some(ended), Some(task)) = (&attempt.ended, task)
+                && let Some(label) = label(attempt, ended, task)
+            {
+                recording::write_label(&self.state.run_dir(&ended.run), &label)?;
             }
         }
         Ok(())
     }
 
     /// Writes the dataset: the clean run of each task that has a failure, and its failures; benign injections apart.
-    /// Returns a line that says what is in it.
+    /// Returns lines that say what is in it.
     pub(super) fn write_dataset(&self, concluded: &Concluded) -> Result<String, CampaignError> {
         let mut writer = Writer::create(self.state.root())?;
+        let mut e_values = Vec::new();
+        let mut repeatable = 0;
         for task in &concluded.tasks {
             let Some(reference) = &task.reference else { continue };
             let of_task = |attempt: &&Attempt| attempt.system == task.system && attempt.task == task.task;
-            let kept: Vec<(&Ended, Kind)> = concluded.attempts.iter().filter(of_task).filter_map(kept).collect();
+            let kept: Vec<_> = concluded.attempts.iter().filter(of_task).filter_map(kept).collect();
             if kept.is_empty() {
                 continue;
             }
             if let Some(twin) = self.state.ended(reference)? {
                 writer.push(&self.sample(&twin, Kind::Clean, None)?)?;
             }
-            // Two plans that came to the same edit of the same run are one sample.
+            // Runs of one claim that came to the same outcome are one sample.
             let mut known = BTreeSet::new();
-            for (ended, kind) in kept.into_iter().filter(|(ended, _)| known.insert(edits(ended))) {
-                writer.push(&self.sample(ended, kind, Some(reference.to_string()))?)?;
+            for (attempt, ended, kind) in kept.iter().filter(|(one, _, kind)| known.insert((one.claim, *kind))) {
+                let kind = *kind;
+                let mut sample = self.sample(ended, kind, Some(reference.to_string()))?;
+                let same = kept.iter().filter(|(other, _, of)| (other.claim, *of) == (attempt.claim, kind));
+                let labels = same.filter_map(|(_, other, _)| other.label.as_ref());
+                sample.label.iter_mut().for_each(|truth| labels.clone().for_each(|label| truth.declare(label)));
+                let evidence = sample.label.as_ref().and_then(|label| label.evidence.as_ref());
+                if kind == Kind::Failure {
+                    e_values.extend(evidence.and_then(Evidence::e));
+                    repeatable += usize::from(evidence.is_some_and(Evidence::is_repeatable));
+                }
+                writer.push(&sample)?;
             }
         }
+        let begun = concluded.claims - concluded.repeated();
+        let claims = Claims::of(self.house.campaign.proof.alpha, begun, &e_values, repeatable);
+        let said = claims.in_words();
+        writer.state(claims);
         let manifest = writer.finish()?;
         let count = |kind| manifest.kinds.get(&kind).copied().unwrap_or_default();
         let (failures, twins) = (count(Kind::Failure), count(Kind::Clean));
@@ -60,7 +75,10 @@ impl Bench {
             benign => format!(", {benign} benign apart"),
         };
         let rows = failures + twins;
-        Ok(format!("dataset   {}   {failures} failures, {rows} rows with their clean twins{benign}", path.display()))
+        let path = path.display();
+        Ok(format!(
+            "dataset   {path}   {failures} failures, {rows} rows with their clean twins{benign}\n          {said}"
+        ))
     }
 
     /// Writes the report: data, and two pages to read.
@@ -88,32 +106,32 @@ impl Bench {
     }
 }
 
-fn kept(attempt: &Attempt) -> Option<(&Ended, Kind)> {
+fn kept(attempt: &Attempt) -> Option<(&Attempt, &Ended, Kind)> {
     let kind = match attempt.class {
         Some(Class::Verified) => Kind::Failure,
         Some(Class::Benign) => Kind::Benign,
         _ => return None,
     };
     // A fault that changed nothing has no label.
-    Some((attempt.ended.as_ref().filter(|ended| ended.label.is_some())?, kind))
+    Some((attempt, attempt.ended.as_ref().filter(|ended| ended.label.is_some())?, kind))
 }
 
-/// What was really altered, by the hashes of what it was and became.
-fn edits(ended: &Ended) -> Vec<(StepIndex, String, String)> {
-    let errors = ended.label.iter().flat_map(|label| &label.errors);
-    errors.map(|entry| (entry.error.step, entry.error.before.clone(), entry.error.after.clone())).collect()
-}
-
-/// What proves a label.
-fn evidence(attempt: &Attempt, label: &Label, task: &TaskState) -> Evidence {
-    let (passed, of) = attempt.controls.unwrap_or_default();
-    let needed = attempt.needed.iter().filter(|(_, needed)| **needed).map(|(injection, _)| *injection);
-    Evidence {
+/// The label of a run, with what was executed for it; `None` of a run that earned none.
+fn label(attempt: &Attempt, ended: &Ended, task: &TaskState) -> Option<Label> {
+    let label = ended.label.clone()?;
+    let executed = attempt.executed.clone()?;
+    let overdetermined = !attempt.necessity.is_empty() && attempt.necessity.iter().all(|one| !one.necessary);
+    let is_error = |entry: &LabelEntry| overdetermined || attempt.necessity.iter().all(|one| one.finds(&entry.error));
+    let (errors, others) = label.errors.into_iter().partition(is_error);
+    let evidence = Evidence {
+        executed: Some(executed),
+        necessity: attempt.necessity.clone(),
+        overdetermined,
         clean: Tally { passed: task.passed, of: task.runs },
-        controls: Tally { passed, of },
         twin: task.reference.clone(),
-        fork_step: label.errors.iter().map(|entry| entry.error.step).min(),
-        needed: needed.collect(),
+        fork_step: attempt.fork_step,
         ..Evidence::default()
-    }
+    };
+    let status = attempt.standing.map_or(LabelStatus::Delivered, LabelStatus::from);
+    Some(Label { status, errors, others, evidence: Some(evidence), ..label })
 }

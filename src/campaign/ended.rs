@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::cost::Cost;
-use crate::trajectory::{Label, NoLabel, Outcome, RunId, StepIndex, Verdict};
+use crate::{
+    proof::Sample,
+    trajectory::{AgentName, Label, NoLabel, Outcome, RunId, StepIndex, Verdict, Void},
+};
 
 /// The format of these files.
 pub(super) const FORMAT: u32 = 1;
@@ -85,15 +88,22 @@ pub enum Ran {
         /// The clean run that it begins like.
         reference: RunId,
     },
-    /// A control.
-    Control {
+    /// The treatment of an earlier run once more.
+    Again {
+        /// That run.
+        of: RunId,
+        /// Which of the repeats, 0-based.
+        index: u32,
+    },
+    /// The same beginning without the plan.
+    Null {
         /// The clean run that it begins like.
         reference: RunId,
         /// The step at which injected runs leave it.
         step: StepIndex,
         /// Whether that step's reply is the recorded one.
         replied: bool,
-        /// Which of the controls, 0-based.
+        /// Which of the null executions, 0-based.
         index: u32,
     },
     /// An injected run less one injection.
@@ -102,6 +112,10 @@ pub enum Ran {
         of: RunId,
         /// The injection that is left out, by its index in the plan.
         injection: u32,
+        /// The agent for which it is.
+        agent: AgentName,
+        /// The agent's instance, 0-based.
+        instance: u32,
     },
 }
 
@@ -143,19 +157,21 @@ pub enum Class {
     Crashed,
     /// The run left the prefix that it should have shared.
     Diverged,
-    /// The outcome flipped, and the controls do not pass without the injection either.
+    /// The outcome flipped, and the same injection passed at another time: it cannot be shown that it turned the outcome.
     FlakyTask,
     /// A planted fault was delivered, and the outcome flipped: no agent's error, so no label.
     Fault,
     /// The check could not tell.
     Unchecked,
-    /// The outcome flipped, and its controls are not (all) run.
+    /// The outcome flipped; too many of the runs that should show why say nothing.
+    Void,
+    /// The outcome flipped; what was executed does not show, or not yet, that the injection did it.
     Unproven,
 }
 
 impl Class {
     /// Every class, as reports list them.
-    pub const ALL: [Class; 13] = [
+    pub const ALL: [Class; 14] = [
         Class::Verified,
         Class::Benign,
         Class::NotInjected,
@@ -168,6 +184,7 @@ impl Class {
         Class::FlakyTask,
         Class::Fault,
         Class::Unchecked,
+        Class::Void,
         Class::Unproven,
     ];
 
@@ -186,6 +203,7 @@ impl Class {
             Class::FlakyTask => "flaky_task",
             Class::Fault => "fault",
             Class::Unchecked => "unchecked",
+            Class::Void => "void",
             Class::Unproven => "unproven",
         }
     }
@@ -209,7 +227,7 @@ impl Ended {
         }
     }
 
-    /// The class of an injected run as far as it can be told without controls; `None` where the outcome flipped.
+    /// The class of an injected run as far as it can be told by itself; `None` where the outcome flipped.
     pub(super) fn class(&self) -> Option<Class> {
         let unlabelled = match self.no_label {
             Some(NoLabel::ManipulatorFailed) => Some(Class::ManipulatorFailed),
@@ -229,7 +247,20 @@ impl Ended {
         })
     }
 
-    /// Whether it is a clean run or a control that passed.
+    /// What the run says of a claim.
+    pub(super) fn says(&self) -> Sample {
+        match (self.defect(), self.outcome.verdict) {
+            (Some(Class::Diverged), _) => Sample::Void(Void::Diverged),
+            (Some(Class::Timeout), _) => Sample::Void(Void::TimedOut),
+            (Some(Class::Crashed), _) => Sample::Void(Void::Crashed),
+            (Some(_), _) => Sample::Void(Void::Unanswered),
+            (None, Verdict::Success) => Sample::Passed,
+            (None, Verdict::Failure) => Sample::Failed,
+            (None, Verdict::Unknown) => Sample::Void(Void::NoVerdict),
+        }
+    }
+
+    /// Whether it is a run without injection that passed.
     pub(super) fn passed(&self) -> bool {
         self.defect().is_none() && self.outcome.verdict == Verdict::Success
     }
@@ -250,7 +281,9 @@ mod tests {
         let status = LabelStatus::Delivered;
         let definition = "injected".to_owned();
         let errors = Vec::new();
-        let delivered = Label { format: 1, status, definition, seed: 0, outcome: verdict, errors, evidence: None };
+        let others = Vec::new();
+        let delivered =
+            Label { format: 1, status, definition, seed: 0, outcome: verdict, errors, others, evidence: None };
         Ended {
             format: FORMAT,
             run: RunId::parse("c-0").expect("an id"),

@@ -38,8 +38,9 @@ pub(super) struct CampaignFile {
     pub(super) judge: Option<String>,
     /// Clean runs.
     pub(super) clean: Option<RepeatsEntry>,
-    /// Controls of a flipped run.
-    pub(super) controls: Option<ControlsEntry>,
+    /// What a claim must reach to count as shown.
+    #[schemars(with = "Option<ProofEntry>")]
+    pub(super) proof: Option<Spanned<ProofEntry>>,
     /// Injections that are drawn.
     #[schemars(with = "Option<SampleEntry>")]
     pub(super) sample: Option<Spanned<SampleEntry>>,
@@ -129,16 +130,20 @@ pub enum Repeatable {
     Require,
 }
 
-/// `[controls]`.
+/// `[proof]`: what it takes for an injection to count as what turned success into failure.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ControlsEntry {
-    /// How many runs of the same prefix without the injection.
-    #[schemars(with = "Option<std::num::NonZeroU32>")]
-    pub(super) repeats: Option<Spanned<u32>>,
-    /// How many of them must pass; all if none.
-    #[schemars(with = "Option<std::num::NonZeroU32>")]
-    pub(super) pass: Option<Spanned<u32>>,
+pub(super) struct ProofEntry {
+    /// The systems give the same answers each time they are run: checked by running each arm twice, which then is all
+    /// that a label takes. One difference, and the system is proven like any other.
+    pub(super) repeatable: Option<bool>,
+    /// The share of wrong rows that the data set may hold in the mean; 0.01 if none is given.
+    pub(super) alpha: Option<f64>,
+    /// The share of claims that is expected to be true at least; 0.1 if none is given.
+    #[serde(rename = "yield")]
+    pub(super) expected_yield: Option<f64>,
+    /// Most pairs of runs, one with and one without the injection, for a claim; 40 if none is given.
+    pub(super) pairs: Option<u32>,
 }
 
 /// `[[plan]]`: a plan as it stands.

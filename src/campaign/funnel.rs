@@ -1,13 +1,13 @@
 //! What came of a campaign, as reports and datasets are made of it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::{
     cost::Cost,
     ended::{Class, Ended},
     file::Position,
 };
-use crate::trajectory::{FailureMode, RunId};
+use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Standing, StepIndex};
 
 /// What came of a campaign.
 #[derive(Debug, Default)]
@@ -16,12 +16,14 @@ pub struct Concluded {
     pub tasks: Vec<TaskState>,
     /// Each injected run, in the order of systems, tasks and plans.
     pub attempts: Vec<Attempt>,
-    /// Controls that were run, by where they leave the reference.
-    pub controls: usize,
-    /// How many of them passed.
-    pub controls_passed: usize,
-    /// Runs less one injection.
+    /// Claims that were begun: runs that met the same treatment are one.
+    pub claims: usize,
+    /// Null executions.
+    pub nulls: Nulls,
+    /// Plans less one injection that were tried.
     pub without: usize,
+    /// Systems that are declared to repeat themselves, and do not.
+    pub revoked: Vec<String>,
     /// What was charged in all, unfinished cells and earlier starts of the campaign included.
     pub spent: Cost,
     /// What the cells of this campaign were charged, the finished ones.
@@ -38,6 +40,17 @@ pub struct Concluded {
     pub stopped: bool,
     /// The fewest cells at once that the upstream's refusals left room for.
     pub lowest_jobs: usize,
+}
+
+/// Null executions: the beginning of a run without its injection, and what it comes to then.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Nulls {
+    /// Those that solved the task.
+    pub passed: usize,
+    /// Those that did not.
+    pub failed: usize,
+    /// Those that say nothing.
+    pub void: usize,
 }
 
 /// What came of the clean runs of a task.
@@ -104,10 +117,16 @@ pub struct Attempt {
     pub run: Option<RunId>,
     /// What came of it.
     pub ended: Option<Ended>,
-    /// The control runs that it shares, and how many passed.
-    pub controls: Option<(u32, u32)>,
-    /// Of a plan with several injections: whether the failure needs each.
-    pub needed: BTreeMap<u32, bool>,
+    /// The claim that it is a run of, by index; runs that met the same treatment share one.
+    pub claim: Option<usize>,
+    /// The step of the run at which it left its reference, 0-based.
+    pub fork_step: Option<StepIndex>,
+    /// Where that stands; `None` where the outcome did not flip.
+    pub standing: Option<Standing>,
+    /// What was executed for it.
+    pub executed: Option<Executed>,
+    /// Of a plan with several injections: which the failure needs.
+    pub necessity: Vec<Necessity>,
     /// Why nothing was run.
     pub why: Option<String>,
 }
@@ -141,9 +160,16 @@ impl Concluded {
         self.attempts.iter().filter(|attempt| attempt.flipped).count()
     }
 
-    /// How many are proven.
+    /// How many failures are shown: claims, each of which is one row of the dataset.
     pub fn verified(&self) -> usize {
-        self.count(Class::Verified)
+        let verified = self.attempts.iter().filter(|attempt| attempt.class == Some(Class::Verified));
+        verified.filter_map(|attempt| attempt.claim).collect::<BTreeSet<_>>().len()
+    }
+
+    /// How many claims stand because their system repeats itself.
+    pub fn repeated(&self) -> usize {
+        let repeated = |attempt: &&Attempt| attempt.executed.as_ref().is_some_and(|executed| executed.repeatable);
+        self.attempts.iter().filter(repeated).filter_map(|attempt| attempt.claim).collect::<BTreeSet<_>>().len()
     }
 
     /// Whether the upstream's failures left no task to go on with.

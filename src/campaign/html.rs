@@ -177,12 +177,12 @@ fn cells(page: &mut String, report: &Report) -> fmt::Result {
     let said = if more > 0 { format!("{more} more are in report.json.") } else { String::new() };
     heading(page, "Injected runs", &said)?;
     page.push_str("<details><summary>List</summary>");
-    head(page, &["run", "system", "task", "plan", "class", "evidence", "#controls"]);
+    head(page, &["run", "system", "task", "plan", "class", "evidence", "proof"]);
     for one in report.cells.iter().take(LISTED) {
         let run = one.run.as_ref().map(ToString::to_string).unwrap_or_default();
-        let controls = one.controls.map(|tally| format!("{} of {}", tally.passed, tally.of)).unwrap_or_default();
+        let proof = one.proof.as_deref().unwrap_or_default();
         let evidence = one.why.as_deref().unwrap_or(&one.evidence);
-        row(page, &[&run, &one.system, &one.task, &one.plan, one.class, evidence], &[controls]);
+        row(page, &[&run, &one.system, &one.task, &one.plan, one.class, evidence, proof], &[]);
     }
     page.push_str("</table></details>");
     Ok(())

@@ -135,14 +135,14 @@ fn tasks(page: &mut String, report: &Report) -> std::fmt::Result {
 fn cells(page: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(
         page,
-        "\n## Injected runs\n\n| run | system | task | plan | class | controls | evidence |\n|---|---|---|---|---|--:|---|"
+        "\n## Injected runs\n\n| run | system | task | plan | class | proof | evidence |\n|---|---|---|---|---|---|---|"
     )?;
     for row in report.cells.iter().take(LISTED) {
         let run = row.run.as_ref().map(ToString::to_string).unwrap_or_default();
-        let controls = row.controls.map(|tally| format!("{}/{}", tally.passed, tally.of)).unwrap_or_default();
+        let proof = row.proof.as_deref().unwrap_or_default();
         let evidence = row.why.as_deref().unwrap_or(&row.evidence);
         let [system, task, plan, evidence] = [row.system.as_str(), &row.task, &row.plan, evidence].map(cell);
-        writeln!(page, "| {run} | {system} | {task} | {plan} | {} | {controls} | {evidence} |", row.class)?;
+        writeln!(page, "| {run} | {system} | {task} | {plan} | {} | {proof} | {evidence} |", row.class)?;
     }
     if report.cells.len() > LISTED {
         writeln!(page, "\n{} more are in `report.json`.", report.cells.len() - LISTED)?;

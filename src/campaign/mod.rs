@@ -1,7 +1,7 @@
 //! Campaigns: tasks × plans × repeats as cells, each a child process under a run of its own behind one proxy.
 //!
 //! A campaign makes clean runs first (n of n must pass; the first is the reference), then injected ones that begin
-//! like the reference, then, for each that flipped, controls: the same beginning without the injection. What is proven
+//! like the reference, then, for each that flipped, the same bytes again and the same beginning without them. What is shown
 //! becomes a dataset; all else is counted, each in one class. State is files: a campaign that was killed anywhere goes
 //! on and pays for nothing twice. Cells are named by what they are, so that no process need see all of them.
 
@@ -27,7 +27,9 @@ mod markdown;
 mod metered;
 mod plot;
 mod prefix;
-mod proof;
+mod claim;
+mod claims;
+mod repeatable;
 mod read;
 mod read_named;
 mod read_system;
@@ -38,12 +40,12 @@ mod sample;
 mod stages;
 mod state;
 mod talk;
-mod transcript;
+mod treatment;
 
 pub use command::Template;
 pub use cost::Cost;
 pub use definition::{Beside, Budget, Campaign, Files, Fixed, Planting, Price, Sample, System};
-pub use dry::Extent;
+pub use dry::{Extent, LabelCost};
 pub use ended::{Class, Ended, How, Ran};
 pub use error::CampaignError;
 pub use file::{Position, Repeatable, schema};

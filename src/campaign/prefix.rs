@@ -19,7 +19,7 @@ use super::{
 use crate::{
     proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
     replay::{AtFork, Cassette, ForkPoint, Prefixed},
-    trajectory::{RunId, Step},
+    trajectory::RunId,
 };
 
 /// The records of references in use, each held once.
@@ -122,16 +122,13 @@ impl Arm {
 
 /// Where a cell leaves the record of its reference.
 fn fork(cell: &Cell, cassette: &Cassette) -> Option<ForkPoint> {
-    let last = || cassette.bare_steps().last().map(|step: &Step| step.step);
     match &cell.kind {
         Kind::Clean { .. } => None,
         Kind::Injected { aimed, .. } => ForkPoint::of_plan(cassette, &aimed.plan, &cell.run),
-        Kind::Control { fork, .. } => {
+        Kind::Null { fork, .. } => {
             let at = if fork.replied { AtFork::Recorded } else { AtFork::Live };
             Some(ForkPoint { step: fork.step, at })
         }
-        // What is left of the plan may aim at no call of the reference: then all of it is the reference.
-        Kind::Without { aimed, .. } => ForkPoint::of_plan(cassette, &aimed.plan, &cell.run)
-            .or_else(|| Some(ForkPoint { step: last()?, at: AtFork::Recorded })),
+        Kind::Again { treatment, .. } | Kind::Without { treatment, .. } => Some(treatment.fork.clone()),
     }
 }

@@ -10,7 +10,7 @@ use toml::{
 
 use super::{
     definition::{Budget, Campaign, Files, Fixed, Price, System},
-    file::{BudgetEntry, CampaignFile, PlanEntry, PriceEntry, SystemEntry},
+    file::{BudgetEntry, CampaignFile, PlanEntry, PriceEntry, ProofEntry, SystemEntry},
     read_named::{at_least_one, indices, read_file, read_plan, stem, unknown},
     read_sample,
     read_system::system,
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     dataset::{self, Splits, Task},
     plan::{PlanError, Problem, Read, read_entry, syntax_problem, take_entries},
+    proof::Terms,
     verify::Verify,
 };
 
@@ -51,6 +52,11 @@ struct Document {
 fn document(text: &str, problems: &mut Vec<Problem>) -> Option<Document> {
     let root = DeTable::parse(text).map_err(|error| problems.push(syntax_problem(&error))).ok()?;
     let mut root = root.into_inner();
+    if let Some((key, _)) = root.remove_entry("controls") {
+        let message = "`[controls]` is no more: how often runs are repeated depends on what came of them";
+        let hint = "take it out; `[proof]` says what a label must reach, `proof.repeatable = true` that a system repeats itself";
+        problems.push(Problem::new(key.span(), message).hint(hint));
+    }
     let systems = take_entries(&mut root, "system", problems);
     let plans = take_entries(&mut root, "plan", problems);
     let prices = take_entries(&mut root, "price", problems);
@@ -89,13 +95,7 @@ impl Document {
         let plans = plans.iter().filter_map(|entry| fixed(entry, &names, files, problems)).collect();
         let sample = head.sample.as_ref().and_then(|entry| read_sample::check(entry, &names, files, problems));
         let clean = head.clean.as_ref();
-        let controls = head.controls.as_ref();
-        let repeats = at_least_one(controls.and_then(|entry| entry.repeats.as_ref()), 1, "repeats", problems);
-        let pass = controls.and_then(|entry| entry.pass.as_ref());
-        if let Some(pass) = pass.filter(|pass| *pass.get_ref() > repeats) {
-            let message = format!("`pass` is {} of {repeats} controls", pass.get_ref());
-            problems.push(Problem::new(pass.span(), message));
-        }
+        let (proof, repeats_itself) = proof(head.proof.as_ref(), problems);
         let prices: Vec<Price> = prices.iter().filter_map(|entry| price(entry, problems)).collect();
         let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or("campaign");
         Some(Campaign {
@@ -108,8 +108,8 @@ impl Document {
             judge: head.judge,
             clean: at_least_one(clean.and_then(|entry| entry.repeats.as_ref()), 2, "repeats", problems),
             repeatable: clean.and_then(|entry| entry.repeatable).unwrap_or_default(),
-            controls: repeats,
-            controls_pass: at_least_one(pass, repeats, "pass", problems),
+            proof,
+            repeats_itself,
             plans,
             sample,
             budget: budget(head.budget.as_ref(), !prices.is_empty(), problems),
@@ -117,6 +117,21 @@ impl Document {
             splits: splits(head.dataset.and_then(|entry| entry.splits), problems),
         })
     }
+}
+
+/// On what terms claims count as shown, and whether the systems are said to repeat themselves.
+fn proof(entry: Option<&Spanned<ProofEntry>>, problems: &mut Vec<Problem>) -> (Terms, bool) {
+    let terms = Terms::default();
+    let Some(entry) = entry else { return (terms, false) };
+    let ProofEntry { repeatable, alpha, expected_yield, pairs } = entry.get_ref();
+    let named = Terms {
+        alpha: alpha.unwrap_or(terms.alpha),
+        expected_yield: expected_yield.unwrap_or(terms.expected_yield),
+        pairs: pairs.unwrap_or(terms.pairs),
+        ..terms
+    };
+    let checked = named.checked().map_err(|bad| problems.push(Problem::new(entry.span(), bad.to_string())));
+    (checked.unwrap_or(terms), repeatable.unwrap_or_default())
 }
 
 fn tasks(

@@ -39,7 +39,10 @@ const GOOD: &str = "tasks.file = \"t.jsonl\"\nverify.checks = [{ exact = {} }]\n
 #[test]
 fn a_small_file_means_what_it_says() {
     let campaign = parse(GOOD, "maths.toml", &files()).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!((campaign.name.as_str(), campaign.tasks.len(), campaign.clean, campaign.controls), ("maths", 2, 2, 1));
+    assert_eq!(
+        (campaign.name.as_str(), campaign.tasks.len(), campaign.clean, campaign.repeats_itself),
+        ("maths", 2, 2, false)
+    );
     assert_eq!((campaign.plans[0].name.as_str(), campaign.plans[0].systems.as_slice()), ("end", &[0][..]));
 }
 
@@ -76,7 +79,9 @@ fn each_problem_has_its_place() {
         ("[[plan]]\nfile", "[[plan]]\nsystems = [\"t\"]\nfile", "c.toml:7:12: no system is called `t`"),
         ("[[system]]", "[system]", "write `[[system]]`, with two brackets"),
         ("[[plan]]", "[clean]\nrepeats = 0\n[[plan]]", "`repeats` is 0"),
-        ("[[plan]]", "[controls]\nrepeats = 2\npass = 3\n[[plan]]", "`pass` is 3 of 2 controls"),
+        ("[[plan]]", "[controls]\nrepeats = 2\n[[plan]]", "`[controls]` is no more"),
+        ("[[plan]]", "[proof]\nalpha = 1.5\n[[plan]]", "`alpha` is 1.5: expected a number above 0 and below 1"),
+        ("[[plan]]", "[proof]\nrepeatble = true\n[[plan]]", "repeatable"),
         ("[[plan]]", "[budget]\nmoney = 1.0\n[[plan]]", "no `[[price]]` is given"),
         ("verify.checks = [{ exact = {} }]\n", "", "the campaign has no `[verify]`"),
         ("{ exact = {} }", "{ exat = {} }", "did you mean `exact`?"),

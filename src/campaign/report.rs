@@ -11,7 +11,10 @@ use super::{
     file::Position,
     funnel::{Aim, Attempt, Concluded, TaskState},
 };
-use crate::trajectory::{FailureMode, RunId, TAXONOMY, Tally};
+use crate::{
+    proof::in_words,
+    trajectory::{Executed, FailureMode, Necessity, RunId, TAXONOMY, Tally},
+};
 
 /// What a campaign reports.
 #[derive(Debug, Serialize)]
@@ -186,10 +189,14 @@ pub struct CellRow {
     pub answer: String,
     /// What was judged.
     pub evidence: String,
-    /// Controls that passed, and how many there are.
-    pub controls: Option<Tally>,
-    /// Of a plan with several injections: whether the failure needs each.
-    pub needed: BTreeMap<u32, bool>,
+    /// The claim that it is a run of: runs that met the same treatment share one.
+    pub claim: Option<usize>,
+    /// What was executed for the claim, and what it amounts to, in words.
+    pub proof: Option<String>,
+    /// The same as data.
+    pub executed: Option<Executed>,
+    /// Of a plan with several injections: which the failure needs.
+    pub necessity: Vec<Necessity>,
     /// Why nothing was run, where the run left its prefix, or why an edit could not be made.
     pub why: Option<String>,
 }
@@ -343,8 +350,14 @@ fn cell(attempt: &Attempt, campaign: &Campaign) -> CellRow {
         expected: expected.unwrap_or_default(),
         answer: ended.map(|ended| ended.answer.clone()).unwrap_or_default(),
         evidence: ended.map(|ended| ended.outcome.evidence.clone()).unwrap_or_default(),
-        controls: attempt.controls.map(|(passed, of)| Tally { passed, of }),
-        needed: attempt.needed.clone(),
+        claim: attempt.claim,
+        proof: attempt
+            .executed
+            .as_ref()
+            .filter(|_| attempt.flipped)
+            .map(|executed| in_words(executed, "without", "with")),
+        executed: attempt.executed.clone(),
+        necessity: attempt.necessity.clone(),
         why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade_of(ended?)),
     }
 }

@@ -1,4 +1,4 @@
-//! The campaign's way: clean runs, injected runs, controls, runs less one injection, labels.
+//! The campaign's way: clean runs, injected runs, what shows their claims, labels.
 
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::{
     Progress,
-    bench::{Bench, Judge, Served},
+    bench::{Bench, Judge, Served, Slots},
     budget::Ledger,
     cell::{Aimed, Cell},
     definition::Campaign,
@@ -20,13 +20,13 @@ use super::{
     report::Report,
     sample,
     state::{Earlier, State},
-    transcript::Transcript,
 };
 use crate::{
+    equality::{Parting, Rules, Told, parting},
     plan::{self, Operator, Plan},
     proxy::{Proxy, upstream::Upstream},
     recording,
-    replay::ForkPoint,
+    replay::{ForkPoint, told},
     trajectory::{Side, Step, Verdict},
 };
 
@@ -82,13 +82,12 @@ pub async fn run(
         None => None,
     };
     let Options { only, program, directory, stop, .. } = options;
-    let bench =
-        Arc::new(Bench { house, systems, state, references: References::default(), judge, program, directory, stop });
+    let (references, slots) = (References::default(), Slots::default());
+    let bench = Arc::new(Bench { house, systems, state, references, slots, judge, program, directory, stop });
     let mut concluded = Concluded::default();
     let references = bench.clean(&only, &mut concluded, progress).await?;
     let cells = bench.inject(&references, &mut concluded, progress).await?;
     bench.prove(&cells, &mut concluded, progress).await?;
-    bench.leave_one_out(&cells, &mut concluded, progress).await?;
     bench.sum_up(&mut concluded);
     bench.write_labels(&concluded)?;
     progress.done(&bench.write_dataset(&concluded)?);
@@ -179,15 +178,19 @@ impl Bench {
         })
     }
 
-    /// Whether clean runs asked the same questions where they had got the same replies.
+    /// Whether clean runs asked the same questions where they had got the same replies: the first difference may be the
+    /// backend's, and all that follows may differ for that.
     fn is_repeatable(&self, runs: &[&Ended]) -> Result<bool, CampaignError> {
-        let mut first: Option<Transcript> = None;
+        let rules = Rules::default();
+        let mut first: Option<Vec<Told>> = None;
         for run in runs {
-            let transcript = Transcript::of(&recording::read(&self.state.run_dir(&run.run))?);
-            match &first {
-                None => first = Some(transcript),
-                Some(first) if !first.agrees_with(&transcript) => return Ok(false),
-                Some(_) => {}
+            let this = told(&recording::read(&self.state.run_dir(&run.run))?, &rules);
+            let Some(first) = &first else {
+                first = Some(this);
+                continue;
+            };
+            if matches!(parting(first, &this), Some(Parting::Asked(_) | Parting::Missing(_))) {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -247,8 +250,11 @@ impl Bench {
                         flipped: false,
                         run: why.is_none().then(|| cell.run.clone()),
                         ended: None,
-                        controls: None,
-                        needed: std::collections::BTreeMap::new(),
+                        claim: None,
+                        fork_step: None,
+                        standing: None,
+                        executed: None,
+                        necessity: Vec::new(),
                         why: why.clone(),
                     });
                     cells.push(why.is_none().then_some(cell));
@@ -324,7 +330,16 @@ impl Attempt {
 /// What stands for a plan that could not be drawn.
 fn nothing() -> Aimed {
     let (injections, checks) = (Vec::new(), Vec::new());
-    let plan = Plan { seed: 0, draws_of: None, injections, checks, text: String::new(), digest: String::new() };
+    let plan = Plan {
+        seed: 0,
+        draws_of: None,
+        settled: None,
+        left_out: None,
+        injections,
+        checks,
+        text: String::new(),
+        digest: String::new(),
+    };
     Aimed { name: "sample".to_owned(), plan, position: None }
 }
 

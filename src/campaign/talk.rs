@@ -1,8 +1,10 @@
 //! What a campaign says of itself as it goes: a line a stage.
 
+use std::collections::BTreeMap;
+
 use super::{
     ended::Class,
-    funnel::{Concluded, LeftOut},
+    funnel::{Attempt, Concluded, LeftOut, Nulls},
 };
 
 impl Concluded {
@@ -32,19 +34,49 @@ impl Concluded {
     }
 
     pub(super) fn verify_line(&self) -> String {
-        format!(
-            "verify    {} of {} flips vanish when the same run is repeated without the injection ({} of {} controls passed)",
-            self.verified(),
-            self.flipped(),
-            self.controls_passed,
-            self.controls
-        )
+        let (repeated, shown) = (self.repeated_and_shown(), self.count(Class::Verified));
+        let Nulls { passed, failed, void } = self.nulls;
+        let mut line = format!("verify    {shown} of {} flips verified", self.flipped());
+        for (count, how) in [(repeated, "by equal repeats"), (shown - repeated, "by pairs of runs")] {
+            if count > 0 {
+                line.extend([format!(", {count} {how}")]);
+            }
+        }
+        for class in [Class::FlakyTask, Class::Unproven, Class::Void] {
+            let count = self.attempts.iter().filter(|attempt| attempt.flipped && attempt.class == Some(class)).count();
+            if count > 0 {
+                line.extend([format!("   {} {count}", class.name())]);
+            }
+        }
+        line.extend([format!("   without the injection {passed} of {} runs passed", passed + failed)]);
+        if void > 0 {
+            line.extend([format!(", {void} void")]);
+        }
+        for system in &self.revoked {
+            line.extend([format!(
+                "\n          `{system}` does not repeat itself: its claims were shown by pairs instead"
+            )]);
+        }
+        line
+    }
+
+    /// Runs that are verified because their system repeats itself.
+    fn repeated_and_shown(&self) -> usize {
+        let repeated = |attempt: &&Attempt| {
+            attempt.class == Some(Class::Verified)
+                && attempt.executed.as_ref().is_some_and(|executed| executed.repeatable)
+        };
+        self.attempts.iter().filter(repeated).count()
     }
 
     pub(super) fn narrow_line(&self) -> String {
-        let told = self.attempts.iter().flat_map(|attempt| attempt.needed.values());
-        let (all, needed) = told.fold((0, 0), |sum, needed| (sum.0 + 1, sum.1 + u32::from(*needed)));
-        format!("narrow    {} runs less one injection   {needed} of {all} injections were needed", self.without)
+        let mut claims = BTreeMap::new();
+        for attempt in self.attempts.iter().filter(|attempt| !attempt.necessity.is_empty()) {
+            claims.insert(attempt.claim, &attempt.necessity);
+        }
+        let told = || claims.values().flat_map(|necessity| necessity.iter());
+        let necessary = told().filter(|one| one.necessary).count();
+        format!("narrow    {necessary} of {} errors of {} failures were necessary", told().count(), claims.len())
     }
 
     /// One line: what came of it.
@@ -55,8 +87,10 @@ impl Concluded {
             (.., 0) => String::new(),
             (.., more) => format!(", {more} cells unfinished"),
         };
+        let (claims, runs) = (self.verified(), self.count(Class::Verified));
+        let more = if runs > claims { format!(" (in {runs} runs: some met the same edit)") } else { String::new() };
         format!(
-            "{} verified failures from {} injected runs, {} model calls made and {} answered from recordings{ended}",
+            "{} verified failures{more} from {} injected runs, {} model calls made and {} answered from recordings{ended}",
             self.verified(),
             self.attempts.len(),
             self.spent.calls,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use self::hear::{Run, agent, ambiguous};
 use super::{Exit, Failure, config::Config, escape};
 use crate::{
-    identity::{self, Proposal, helper_role, rule_name, source_name},
+    identity::{self, HeardRun, Proposal, Suggestions, helper_role, source_name},
     recording::{self, Recording},
     trajectory::{AgentName, Attribution},
 };
@@ -59,8 +59,7 @@ pub(super) fn run(arguments: &AgentsArgs, json: bool, out: &mut dyn Write) -> Re
         return check(roster, &runs, json, out);
     }
     let written = if arguments.suggest {
-        let heard: Vec<_> = runs.iter().map(|run| run.heard.clone()).collect();
-        out.write_all(identity::suggest(&heard, &names).as_bytes())
+        out.write_all(Suggestions::of(&heard(&runs), &names).to_toml().as_bytes())
     } else if json {
         write_json(&runs, &names, out)
     } else {
@@ -70,13 +69,23 @@ pub(super) fn run(arguments: &AgentsArgs, json: bool, out: &mut dyn Write) -> Re
     Ok(Exit::Ok)
 }
 
+fn heard<'a>(runs: &[Run<'a>]) -> Vec<HeardRun<'a>> {
+    runs.iter().map(|run| run.heard.clone()).collect()
+}
+
 /// Display names: what the wire lets slip, over all runs; where runs contradict each other, none.
 fn proposals(runs: &[Run<'_>]) -> Names {
     let mut names = Names::new();
     let mut refused = Vec::new();
     for (agent, proposal) in runs.iter().flat_map(|run| identity::propose(&run.heard.steps)) {
         match names.get_mut(&agent) {
-            Some(known) if known.name == proposal.name => known.votes += proposal.votes,
+            Some(known) if known.name == proposal.name => {
+                known.votes += proposal.votes;
+                known.firm |= proposal.firm;
+            }
+            // A guess contradicts nothing.
+            Some(known) if known.firm && !proposal.firm => {}
+            Some(known) if proposal.firm && !known.firm => *known = proposal,
             Some(_) => refused.push(agent),
             None => drop(names.insert(agent, proposal)),
         }
@@ -104,20 +113,22 @@ fn rows<'a>(runs: &'a [Run<'a>]) -> Vec<Row<'a>> {
 fn write_json(runs: &[Run<'_>], names: &Names, out: &mut dyn Write) -> std::io::Result<()> {
     let agent_of = |((agent, source), audit): &Row<'_>| {
         json!({"agent": agent, "calls": audit.calls, "source": source, "evidence": audit.first.evidence,
-            "confidence": audit.first.confidence, "ambiguous": audit.ambiguous, "display": display(agent, names)})
+            "confidence": decimal(audit.first.confidence), "ambiguous": audit.ambiguous, "display": display(agent, names)})
     };
     let agents: Vec<Value> = rows(runs).iter().map(agent_of).collect();
     let mut steps = Vec::new();
-    for run in runs {
-        for ((step, late), looks) in run.steps().zip(identity::looks(&run.heard)) {
+    let heard = heard(runs);
+    let suggested = Suggestions::of(&heard, names).of_steps(&heard);
+    for (run, suggested) in runs.iter().zip(suggested) {
+        for (((step, late), looks), suggested) in run.steps().zip(identity::looks(&run.heard)).zip(suggested) {
             let told = &step.attribution;
             let agent = agent(step, late);
             let mut entry = json!({"run": run.recording.trajectory.run, "step": step.step, "call": step.call,
                 "turn": step.turn, "agent": told.agent, "instance": told.instance, "kind": kind(agent),
-                "source": told.source, "confidence": told.confidence, "ambiguous": told.ambiguous,
+                "source": told.source, "confidence": decimal(told.confidence), "ambiguous": told.ambiguous,
                 "evidence": told.evidence, "attempts": step.attempts.len(), "run_source": run.run_source(step),
-                "labels": told.is_certain() && late.is_none(), "display": display(agent, names),
-                "suggested": rule_name(agent, names), "looks": looks});
+                "labels": told.is_certain() && late.is_none() && !run.is_contested(told),
+                "display": display(agent, names), "suggested": suggested, "looks": looks});
             if let (Some(late), Some(entry)) = (late, entry.as_object_mut()) {
                 entry.insert("late".to_owned(), serde_json::to_value(late)?);
             }
@@ -127,10 +138,18 @@ fn write_json(runs: &[Run<'_>], names: &Names, out: &mut dyn Write) -> std::io::
     writeln!(out, "{}", json!({"agents": agents, "steps": steps}))
 }
 
-/// The name to show: proposed for learned looks, its own for what has a name.
+/// A confidence as it is meant: two decimals.
+fn decimal(confidence: f32) -> f64 {
+    (f64::from(confidence) * 100.0).round() / 100.0
+}
+
+/// The name to show: proposed for learned looks where it is more than a guess, its own for what has a name.
 fn display<'a>(agent: &'a AgentName, names: &'a Names) -> &'a str {
     let unnamed = agent.as_str().starts_with("agent-");
-    names.get(agent).filter(|_| unnamed).map_or(agent.as_str(), |proposal| proposal.name.as_str())
+    names
+        .get(agent)
+        .filter(|proposal| unnamed && proposal.firm)
+        .map_or(agent.as_str(), |proposal| proposal.name.as_str())
 }
 
 /// What kind of caller it is: `agent`, or a helper's role.

@@ -1,4 +1,4 @@
-//! `aegis campaign FILE`: clean runs, injected runs, controls, labels, dataset, report.
+//! `aegis campaign FILE`: clean runs, injected runs, proof, labels, dataset, report.
 
 use std::{
     io::Write,
@@ -114,7 +114,7 @@ fn dry(campaign: &Campaign, global: &Global) -> Result<Finished, Failure> {
         let mut out = std::io::stdout().lock();
         out.write_all(extent.text().as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let runs = extent.clean + extent.injected + extent.controls + extent.narrow;
+    let runs = extent.clean + extent.injected + extent.verify + extent.narrow;
     let summary = format!("nothing was run: at most {runs} runs and {} model calls", extent.calls);
     Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "dry_run": extent }) })
 }

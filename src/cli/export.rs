@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::{Exit, Failure, Finished};
 use crate::{
     dataset::{
-        Dataset, Split,
+        ALPHA, Dataset, Split,
         formats::{self, AnswerForm, ExportError, ExportManifest, Lint, Options, Template},
         lint::Rule,
     },
@@ -29,6 +29,12 @@ pub(super) struct ExportArgs {
     /// Only this part of the dataset.
     #[arg(long, value_enum)]
     split: Option<Part>,
+    /// The share of wrong failures that is allowed in the mean, over all claims that were begun: the weakest are left out.
+    #[arg(long, value_name = "A", default_value_t = ALPHA, value_parser = alpha)]
+    alpha: f64,
+    /// Also labels that were verified under the former rule, which states no such share.
+    #[arg(long)]
+    former: bool,
     /// Also labels that were delivered and are not proven.
     #[arg(long)]
     unverified: bool,
@@ -87,13 +93,31 @@ pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Re
     let manifest = formats::export(&dataset, format, target, &options(arguments)?).map_err(failure)?;
     let summary = summary(&manifest);
     if !json {
-        for (why, count) in &manifest.left_out {
-            writeln!(out, "left out: {count} × {why}").map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-        }
+        say(&manifest, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let exit = if manifest.written > 0 { Exit::Ok } else { Exit::Finding };
     let data = serde_json::to_value(&manifest).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(Finished { exit, summary, data })
+}
+
+/// A share, above 0 and below 1.
+fn alpha(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "expected a number above 0 and below 1, for example 0.05".to_owned())
+}
+
+/// How sure the failures are, and what was left out.
+fn say(manifest: &ExportManifest, out: &mut dyn Write) -> std::io::Result<()> {
+    writeln!(out, "sure: {}", manifest.claims.in_words())?;
+    for (why, count) in &manifest.left_out {
+        writeln!(out, "left out: {count} × {why}")?;
+    }
+    for (format, reasons) in &manifest.left_out_of {
+        for (why, count) in reasons {
+            writeln!(out, "left out of {format}: {count} × {why}")?;
+        }
+    }
+    Ok(())
 }
 
 fn options(arguments: &ExportArgs) -> Result<Options, Failure> {
@@ -130,6 +154,8 @@ fn options(arguments: &ExportArgs) -> Result<Options, Failure> {
             Part::Validation => Split::Validation,
             Part::Test => Split::Test,
         }),
+        alpha: Some(arguments.alpha),
+        former: arguments.former,
         unverified: arguments.unverified,
     })
 }
@@ -175,9 +201,10 @@ fn failure(error: ExportError) -> Failure {
         ExportError::Dataset(error) => error.into(),
         error @ ExportError::Refused { .. } => Failure::new(Exit::Finding, error)
             .hint("`aegis lint` shows all of it; `--allow RULE` accepts one rule's findings"),
-        error @ (ExportError::UnknownFormat { .. } | ExportError::NoRows { .. } | ExportError::Occupied { .. }) => {
-            Failure::new(Exit::Usage, error)
-        }
+        error @ (ExportError::UnknownFormat { .. }
+        | ExportError::NoRows { .. }
+        | ExportError::Occupied { .. }
+        | ExportError::OwnSource { .. }) => Failure::new(Exit::Usage, error),
         other => Failure::new(Exit::Recording, other),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    fmt::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,15 +11,24 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    Exit, Failure, Finished, Format, Global, escape, replay::MatchArgs, run::interrupted, settings, settings::ProxyArgs,
+    Exit, Failure, Finished, Format, Global,
+    again::{Again, AgainArgs, Program},
+    config::Config,
+    escape,
+    replay::MatchArgs,
+    run::interrupted,
+    settings,
+    settings::ProxyArgs,
 };
 use crate::{
-    attribution::{Bench, Command, Sample, Share, TrialError},
+    attribution::{Bench, Command, Sample, TrialError, sample, unrunnable},
     launch::{Echo, Ending},
     plan::{self, Plan},
-    proxy::Proxy,
+    proof,
+    proxy::{Origin, Proxy},
+    recording,
     replay::{AtFork, Cassette, ForkPoint, NoReply, emptied, reworded},
-    trajectory::{RunId, Side, Step, StepIndex, Verdict},
+    trajectory::{Executions, RunId, Side, Step, StepIndex, Void},
 };
 
 /// Options of `fork`.
@@ -52,8 +62,10 @@ pub(super) struct ForkArgs {
     proxy: ProxyArgs,
     #[command(flatten)]
     trial: TrialArgs,
+    #[command(flatten)]
+    again: AgainArgs,
     /// The command.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -63,7 +75,7 @@ pub(super) struct TrialArgs {
     /// Command that judges the outcome: run by `sh -c`, the child's output on its standard input, `AEGIS_RUN_DIR` set.
     /// Exit code 0 is success, 1 failure, anything else unknown.
     #[arg(long, value_name = "CMD")]
-    check: Option<String>,
+    pub(super) check: Option<String>,
     /// Seconds after which the command is ended.
     #[arg(long, value_name = "S")]
     timeout: Option<f64>,
@@ -74,20 +86,15 @@ pub(super) struct TrialArgs {
 
 impl TrialArgs {
     /// The command as a system that can be executed again. Call it on a runtime: it listens for signals.
-    pub(super) fn system(
-        &self,
-        command: &[OsString],
-        proxy: &Proxy,
-        echo: Echo,
-        hush: bool,
-    ) -> Result<Command, Failure> {
+    pub(super) fn system(&self, program: &Program, proxy: &Proxy, echo: Echo, hush: bool) -> Result<Command, Failure> {
         let (told, stop) = tokio::sync::watch::channel(false);
         tokio::spawn(async move {
             interrupted().await;
             told.send_replace(true);
         });
         Ok(Command {
-            command: command.to_vec(),
+            command: program.command.clone(),
+            directory: program.directory.clone(),
             check: self.check.clone(),
             limit: settings::time_limit(self.timeout)?,
             echo,
@@ -109,18 +116,44 @@ pub(super) fn failed(error: TrialError) -> Failure {
     }
 }
 
-/// The live upstream of a fork: what was said, else the simulator where the record was made on it.
-pub(super) fn live(proxy: &ProxyArgs, cassette: &Cassette) -> ProxyArgs {
-    let simulated = cassette.recording().manifest.upstream == "simulator";
-    let upstream = proxy.upstream.clone().or_else(|| simulated.then(|| "simulator".to_owned()));
-    ProxyArgs { upstream, plan: None, ..proxy.clone() }
+/// Where the live calls of a fork or a trace of a recorded run go: to what was said, else to the recorded upstream, where the
+/// user's own configuration names it or no key could leave with them. Never to another one unasked.
+pub(super) fn live(proxy: &ProxyArgs, cassette: &Cassette, dir: &Path) -> Result<ProxyArgs, Failure> {
+    let with = |upstream: &str| ProxyArgs { upstream: Some(upstream.to_owned()), plan: None, ..proxy.clone() };
+    if let Some(upstream) = &proxy.upstream {
+        return Ok(with(upstream));
+    }
+    let recorded = cassette.recording().manifest.upstream.as_str();
+    if recorded == "simulator" {
+        return Ok(with(recorded));
+    }
+    let config = Config::load(proxy.config.as_deref())?;
+    let configured = proxy.upstream_url(&config);
+    let named = Origin::parse(&configured, None).is_ok_and(|origin| origin.name() == recorded);
+    if named {
+        return Ok(with(&configured));
+    }
+    let key = std::env::vars_os().map(|(name, _)| name).find(|name| name.to_string_lossy().ends_with("API_KEY"));
+    let key = key.map(|name| name.to_string_lossy().into_owned()).or(config.upstream.key_env);
+    let again = Again::of(dir)?;
+    match (key, again.upstream()) {
+        (None, Some(recorded)) => Ok(with(recorded)),
+        (key, whole) => {
+            let key = key.map(|name| format!(", and the key in {name} would be sent")).unwrap_or_default();
+            let error =
+                format!("`{}` was recorded on {recorded}, which nothing you configured names{key}", dir.display());
+            let hint = format!("--upstream {} sends its live calls there", whole.unwrap_or(recorded));
+            Err(Failure::new(Exit::Usage, error).hint(hint))
+        }
+    }
 }
 
 pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
     let plan = arguments.proxy.plan.as_deref().map(|path| resolved(path, &cassette)).transpose()?.map(Arc::new);
-    let (proxy, _) = live(&arguments.proxy, &cassette).proxy(None)?;
+    let program = Again::of(&arguments.dir)?.required(&arguments.command, arguments.again, "fork")?;
+    let (proxy, _) = live(&arguments.proxy, &cassette, &arguments.dir)?.proxy(None)?;
     let runs: Vec<RunId> = (0..arguments.samples).map(|_| settings::fresh_run_id()).collect();
     let mut forks = Vec::new();
     for run in runs {
@@ -136,12 +169,27 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
             fork.step
         );
     }
-    let samples = settings::block_on(conduct(Arc::new(proxy), &cassette, plan, forks, arguments, global))??;
-    Ok(finish(&samples))
+    let samples = settings::block_on(conduct((Arc::new(proxy), program), &cassette, plan, forks, arguments, global))??;
+    if let Some(said) = samples.iter().find_map(|sample| unrunnable(&sample.tried.outcome)) {
+        return Err(cannot_check(&said));
+    }
+    let crashed = matches!(cassette.recording().manifest.program, Some(crate::trajectory::ProgramEnd::Signalled(_)));
+    let told = samples.iter().map(|one| {
+        let steps = recording::read(&one.tried.dir)?.trajectory.steps;
+        Ok(sample(one, &steps, crashed, false))
+    });
+    let told = told.collect::<Result<Vec<_>, Failure>>()?;
+    Ok(finish(&samples, &told, arguments.trial.check.is_some()))
+}
+
+/// How a verb ends whose check cannot be run.
+pub(super) fn cannot_check(said: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("--check cannot be run: {said}"))
+        .hint("the check is run by `sh -c` in this directory; exit code 0 is success, 1 failure")
 }
 
 async fn conduct(
-    proxy: Arc<Proxy>,
+    (proxy, program): (Arc<Proxy>, Program),
     cassette: &Arc<Cassette>,
     plan: Option<Arc<Plan>>,
     forks: Vec<(RunId, ForkPoint)>,
@@ -149,7 +197,7 @@ async fn conduct(
     global: &Global,
 ) -> Result<Vec<Sample>, Failure> {
     let echo = if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout };
-    let system = arguments.trial.system(&arguments.command, &proxy, echo, false)?;
+    let system = arguments.trial.system(&program, &proxy, echo, false)?;
     let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
     let places = Arc::new(tokio::sync::Semaphore::new(arguments.trial.jobs as usize));
     let mut running = tokio::task::JoinSet::new();
@@ -164,17 +212,19 @@ async fn conduct(
             (number, bench.sample(&run, prefixed, plan).await)
         });
     }
-    let mut samples = Vec::new();
+    // Whichever ends first, they are told in their order.
+    let (mut early, mut samples) = (std::collections::BTreeMap::new(), Vec::new());
     while let Some(ended) = running.join_next().await {
         let (number, sample) = ended.map_err(|_| failed(TrialError::Lost))?;
-        let sample = sample.map_err(failed)?;
-        if !global.quiet {
-            say(number, &sample);
+        early.insert(number, sample.map_err(failed)?);
+        while let Some(sample) = early.remove(&samples.len()) {
+            if !global.quiet {
+                say(samples.len(), &sample);
+            }
+            samples.push(sample);
         }
-        samples.push((number, sample));
     }
-    samples.sort_by_key(|(number, _)| *number);
-    Ok(samples.into_iter().map(|(_, sample)| sample).collect())
+    Ok(samples)
 }
 
 /// Reads a plan; what counts in a recorded run is counted in this one.
@@ -255,42 +305,52 @@ fn say(number: usize, sample: &Sample) {
     }
 }
 
-fn finish(samples: &[Sample]) -> Finished {
-    let diverged = samples.iter().filter(|sample| sample.report.diverged.is_some()).count();
-    let judged = samples.iter().filter(|sample| sample.report.diverged.is_none());
-    let count = |verdict| judged.clone().filter(|sample| sample.tried.outcome.verdict == verdict).count();
-    let (successes, failures) = (count(Verdict::Success), count(Verdict::Failure));
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let share = Share { successes: number(successes), samples: number(successes + failures) };
+fn finish(samples: &[Sample], told: &[proof::Sample], checked: bool) -> Finished {
+    let counted = proof::counted(told);
+    let diverged = counted.void.get(&Void::Diverged).copied().unwrap_or_default();
+    let (judged, interval) = (counted.passed + counted.failed, counted.tally().interval());
     let (input, output) = samples.iter().fold((0, 0), |(input, output), sample| {
         (input + sample.report.saved.input, output + sample.report.saved.output)
     });
-    let interrupted = samples.iter().any(|sample| sample.tried.ending == Ending::Interrupted);
-    let no_call = samples.iter().all(|sample| sample.tried.steps == 0);
-    let exit = match () {
-        () if interrupted => Exit::Signal(2),
-        () if no_call => Exit::Infrastructure,
-        () if diverged > 0 || failures > 0 => Exit::Finding,
-        () => Exit::Ok,
+    let exit = exit(samples, &counted, checked);
+    let mut summary = if judged == 0
+        && !checked
+        && counted.voids() == counted.void.get(&Void::NoVerdict).copied().unwrap_or_default()
+    {
+        format!("{} executed, not judged: there is no --check", samples.len())
+    } else {
+        format!("{} of {judged} succeeded [{:.2}, {:.2}]", counted.passed, interval.0, interval.1)
     };
-    let interval = share.wilson();
-    let summary = format!(
-        "{successes} of {} succeeded [{:.2}, {:.2}]  {diverged} diverged  {} tokens from the record",
-        share.samples,
-        interval.low,
-        interval.high,
-        input + output
-    );
-    let data = samples.iter().map(|sample| {
+    for (why, count) in counted.void.iter().filter(|(why, _)| checked || **why != Void::NoVerdict) {
+        let _ = write!(summary, "  {count} {}", why.words());
+    }
+    let _ = write!(summary, "  {} tokens from the record", input + output);
+    let data = samples.iter().zip(told).map(|(sample, told)| {
         let tried = &sample.tried;
+        let void = if let proof::Sample::Void(why) = told { Some(why) } else { None };
         json!({
-            "run": tried.run, "run_dir": tried.dir, "steps": tried.steps, "outcome": tried.outcome,
+            "run": tried.run, "run_dir": tried.dir, "steps": tried.steps, "outcome": tried.outcome, "void": void,
             "label": tried.label.as_ref().ok(), "report": sample.report,
         })
     });
     let data = json!({
-        "samples": data.collect::<Vec<_>>(), "successes": successes, "judged": share.samples, "interval": interval,
+        "samples": data.collect::<Vec<_>>(), "successes": counted.passed, "judged": judged,
+        "interval": {"low": interval.0, "high": interval.1}, "void": counted.void,
         "diverged": diverged, "tokens_from_record": {"input": input, "output": output},
     });
     Finished { exit, summary, data }
+}
+
+/// A fork of which nothing is known is not well, whatever kept it from being known.
+fn exit(samples: &[Sample], counted: &Executions, checked: bool) -> Exit {
+    let void = |why: Void| counted.void.get(&why).copied().unwrap_or_default();
+    let no_call = samples.iter().all(|sample| sample.tried.steps == 0);
+    match () {
+        () if samples.iter().any(|sample| sample.tried.ending == Ending::Interrupted) => Exit::Signal(2),
+        () if no_call => Exit::Infrastructure,
+        () if counted.passed + counted.failed == 0 && void(Void::Unanswered) > 0 => Exit::Infrastructure,
+        () if counted.failed > 0 => Exit::Finding,
+        () if counted.voids() > void(Void::NoVerdict) || (checked && void(Void::NoVerdict) > 0) => Exit::Finding,
+        () => Exit::Ok,
+    }
 }

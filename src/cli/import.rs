@@ -22,6 +22,9 @@ pub(super) struct ImportArgs {
     /// Where the dataset goes: `dataset.jsonl`, `dataset.json`, and the defects in `import.json`.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Replace the dataset or campaign's dataset that lies there.
+    #[arg(long)]
+    overwrite: bool,
 }
 
 /// The formats that are read.
@@ -44,10 +47,11 @@ pub(super) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Re
         From::Agentracer => Source::Agentracer,
         From::Mast => Source::Mast,
     };
-    let (imported, _) = formats::import(from, &arguments.path, &arguments.out).map_err(|error| match error {
-        ImportError::Dataset(error) => error.into(),
-        other => Failure::new(Exit::Usage, other),
-    })?;
+    let (imported, _) =
+        formats::import(from, &arguments.path, &arguments.out, arguments.overwrite).map_err(|error| match error {
+            ImportError::Dataset(error) => error.into(),
+            other => Failure::new(Exit::Usage, other),
+        })?;
     if !json {
         write(&imported, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }

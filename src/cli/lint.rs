@@ -33,7 +33,9 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     let path = arguments.dataset.clone().unwrap_or_default();
     let report = Dataset::open(&path).and_then(|dataset| lint::lint(&dataset)).map_err(Failure::from)?;
     if global.format == Format::Text {
-        write(&report, arguments.show).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        let out = &mut std::io::stdout().lock();
+        let said = write(&report, arguments.show, out).and_then(|()| writeln!(out, "sure: {}", report.sure));
+        said.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let (found, counts) = (report.findings.len(), report.counts());
     let summary = match found {
@@ -43,12 +45,11 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     let exit = if report.is_clean() { Exit::Ok } else { Exit::Finding };
     let rules: serde_json::Map<_, _> =
         counts.iter().map(|(rule, count)| (rule.name().to_owned(), json!(count))).collect();
-    let data = json!({"samples": report.samples, "findings": report.findings, "rules": rules});
+    let data = json!({"samples": report.samples, "findings": report.findings, "rules": rules, "sure": report.sure});
     Ok(Finished { exit, summary, data })
 }
 
-fn write(report: &Report, show: usize) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn write(report: &Report, show: usize, out: &mut dyn Write) -> std::io::Result<()> {
     let counts = report.counts();
     for (rule, count) in counts {
         writeln!(out, "{}  {count}  {}", rule.name(), rule.meaning())?;

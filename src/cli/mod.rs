@@ -3,6 +3,7 @@
 
 #![expect(clippy::print_stderr, reason = "this is the room that talks to people")]
 
+mod again;
 mod agents;
 mod asking;
 mod campaign;
@@ -16,6 +17,7 @@ mod import;
 mod lint;
 mod fork;
 mod plan;
+mod prove;
 mod progress;
 mod repair;
 mod replay;
@@ -74,13 +76,13 @@ pub enum Format {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// The whole job on the embedded simulator: clean runs, injections, controls, labelled data; no key, no network.
+    /// The whole job on the embedded simulator: clean runs, injections, proof, labelled data; no key, no network.
     Demo(demo::DemoArgs),
     /// Run the proxy.
     Serve(serve::ServeArgs),
     /// Run a command behind the proxy as one recorded run.
     Run(run::RunArgs),
-    /// Run a campaign: tasks × plans, with clean runs and controls; proven failures become a dataset.
+    /// Run a campaign: tasks × plans, with clean runs and proof; failures that are shown become a dataset.
     Campaign(campaign::CampaignArgs),
     /// Show a recorded run.
     Show(show::ShowArgs),
@@ -92,6 +94,8 @@ enum Verb {
     Fork(fork::ForkArgs),
     /// Find the step that made a run fail, by executing it again from there.
     Trace(Box<trace::TraceArgs>),
+    /// Show that a run's injection made it fail, or add to what was executed for that; of a dataset, each row that needs it.
+    Prove(Box<prove::ProveArgs>),
     /// Compare two runs, aligned by agent and call.
     Diff(diff::DiffArgs),
     /// Write, check and explain injection plans.
@@ -264,6 +268,10 @@ impl Cli {
             Verb::Trace(arguments) => {
                 drop(out);
                 trace::run(arguments, global).map(|finished| finished.say(global))
+            }
+            Verb::Prove(arguments) => {
+                drop(out);
+                prove::run(arguments, global).map(|finished| finished.say(global))
             }
             Verb::Show(arguments) => show::run(arguments, json, &mut out),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),

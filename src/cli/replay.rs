@@ -6,7 +6,9 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::{
-    Exit, Failure, Finished, Format, Global, escape,
+    Exit, Failure, Finished, Format, Global,
+    again::{Again, AgainArgs, Program},
+    escape,
     run::{interrupted, recording_exit},
     serve::{announce, bind},
     settings,
@@ -48,6 +50,8 @@ pub(super) struct ReplayArgs {
     /// Seconds after which the command is ended.
     #[arg(long, value_name = "S")]
     timeout: Option<f64>,
+    #[command(flatten)]
+    again: AgainArgs,
     /// The command; without one a server runs until it is told to stop.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -107,7 +111,16 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
     let proxy = settings::offline(arguments.config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
     let limit = settings::time_limit(arguments.timeout)?;
-    let ended = settings::block_on(conduct(Arc::new(proxy), id.clone(), &replayed, arguments, limit, global))??;
+    let again = Again::of(&arguments.dir)?;
+    let program = again.program(&arguments.command, arguments.again, "replay")?;
+    if program.is_none()
+        && !global.quiet
+        && let Some(line) = again.line("replay", "")
+    {
+        eprintln!("recorded {}", escape(&line));
+    }
+    let proxy = (Arc::new(proxy), id.clone());
+    let ended = settings::block_on_one(conduct(proxy, &replayed, program, arguments, limit, global))??;
     let report = replayed.report();
     if !global.quiet {
         talk(&cassette, &report, arguments.explain);
@@ -117,14 +130,14 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
 
 /// Serves until the command has ended, or until we are told to stop. Says how the command ended.
 async fn conduct(
-    proxy: Arc<Proxy>,
-    id: RunId,
+    (proxy, id): (Arc<Proxy>, RunId),
     replayed: &Arc<Replayed>,
+    program: Option<Program>,
     arguments: &ReplayArgs,
     limit: Option<Duration>,
     global: &Global,
 ) -> Result<Option<Ending>, Failure> {
-    let own = if arguments.command.is_empty() { "127.0.0.1:8484" } else { "127.0.0.1:0" };
+    let own = if program.is_none() { "127.0.0.1:8484" } else { "127.0.0.1:0" };
     let listen = arguments.listen.as_deref().unwrap_or(own);
     let listener = bind(listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -135,19 +148,19 @@ async fn conduct(
     let server = tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
         let _ = stopped.await;
     }));
-    let ending = if arguments.command.is_empty() {
-        announce(address, None, listen, &proxy, global)?;
-        interrupted().await;
-        None
-    } else {
+    let ending = if let Some(program) = program {
         let launch = Launch {
             environment: environment(&format!("http://{address}"), &id, &proxy.identity.hints.run_header),
             limit,
             echo: if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout },
-            ..Launch::of(arguments.command.clone())
+            ..program.launch()
         };
         let ended = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
         Some(ended.ending)
+    } else {
+        announce(address, None, listen, &proxy, global)?;
+        interrupted().await;
+        None
     };
     drop(stop);
     let _ = server.await;
@@ -182,6 +195,9 @@ fn talk(cassette: &Cassette, report: &Report, explain: bool) {
     }
     for missed in &report.missed {
         eprintln!("missed   {}", escape(&missed.to_string()));
+        for line in missed.rule.iter().flat_map(|rule| rule.lines()) {
+            eprintln!("         {}", escape(line));
+        }
         if explain {
             eprintln!("         its canonical form is {}", escape(&missed.form));
         }
@@ -191,6 +207,14 @@ fn talk(cassette: &Cassette, report: &Report, explain: bool) {
         eprintln!(
             "note: {inexact} replies are not exact: secrets were masked, or a body was cut, when it was recorded"
         );
+    }
+    if !report.unsure.is_empty() {
+        let steps: Vec<String> = report.unsure.iter().take(20).map(ToString::to_string).collect();
+        let steps = steps.join(", ");
+        eprintln!(
+            "note: not exact: the questions of steps {steps} were asked several times at once, and answered differently;"
+        );
+        eprintln!("      nothing asked later quotes the answers, so that nobody knows which asker got which of them");
     }
     for number in report.unused.iter().take(20) {
         let call = steps.iter().find(|step| step.step == *number);
@@ -207,11 +231,16 @@ fn finish(id: &RunId, cassette: &Cassette, report: &Report, ending: Option<Endin
         Some(Ending::Interrupted) => Exit::Signal(2),
         _ if !report.missed.is_empty() => Exit::Finding,
         Some(_) if report.served.is_empty() => Exit::Infrastructure,
+        _ if !report.unsure.is_empty() => Exit::Finding,
         None | Some(Ending::Exited(0)) => Exit::Ok,
         Some(_) => Exit::Finding,
     };
+    let unsure = match report.unsure.len() {
+        0 => String::new(),
+        count => format!("  not exact: {count} steps"),
+    };
     let summary = format!(
-        "{id}  {} served  {} missed  {} of {} steps unused",
+        "{id}  {} served  {} missed  {} of {} steps unused{unsure}",
         report.served.len(),
         report.missed.len(),
         report.unused.len(),

@@ -4,11 +4,13 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 
 use clap::Args;
 
-use super::{Exit, Failure, Finished, Format, Global, client_verdict, serve::bind, settings, settings::ProxyArgs};
+use super::{
+    Exit, Failure, Finished, Format, Global, again, client_verdict, serve::bind, settings, settings::ProxyArgs,
+};
 use crate::{
     launch::{Echo, Ending, Launch, environment, judge},
     proxy::{Proxy, serve},
-    recording,
+    recording::{self, Launched},
     trajectory::{Label, NoLabel, Outcome, RunId, Verdict},
     verdict::{self, ClientVerdict, Judgement},
 };
@@ -59,9 +61,10 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         None => settings::fresh_run_id(),
     };
     let limit = settings::time_limit(arguments.timeout)?;
-    let (proxy, _) = arguments.proxy.proxy(Some(id.clone()))?;
+    let (proxy, config) = arguments.proxy.proxy(Some(id.clone()))?;
+    let launched = again::launched(&arguments.command, &arguments.proxy.upstream_url(&config));
     let echo = if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout };
-    let concluded = settings::block_on(conduct(Arc::new(proxy), id, arguments, limit, echo))??;
+    let concluded = settings::block_on(conduct((Arc::new(proxy), id), launched, arguments, limit, echo))??;
     if let Some(path) = &arguments.junit {
         let verdict = verdict::read(&recording::read(&concluded.dir)?);
         client_verdict::write_junit(path, concluded.run.as_str(), &verdict)?;
@@ -73,8 +76,8 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
 }
 
 async fn conduct(
-    proxy: Arc<Proxy>,
-    id: RunId,
+    (proxy, id): (Arc<Proxy>, RunId),
+    launched: Launched,
     arguments: &RunArgs,
     limit: Option<Duration>,
     echo: Echo,
@@ -83,6 +86,8 @@ async fn conduct(
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     // The run exists from here on, so that even a child that makes no call leaves a record.
     let run = proxy.runs.get(&id).map_err(|error| Failure::new(recording_exit(&error), error))?;
+    let recording = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
+    run.recorder.set_launched(launched).map_err(recording)?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let server = tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
         let _ = stopped.await;
@@ -99,7 +104,6 @@ async fn conduct(
     let _ = server.await;
     let judged = judge(&ended, arguments.check.as_deref(), run.dir(), interrupted()).await;
     let outcome = judged.map_err(|error| Failure::new(Exit::Usage, error))?;
-    let recording = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
     run.recorder.set_program_end(ended.ending.into());
     run.recorder.set_outcome(outcome.clone()).map_err(recording)?;
     proxy.runs.retire();
@@ -148,8 +152,20 @@ impl Concluded {
         }
     }
 
+    /// How the command failed by itself, in words.
+    fn failed(&self) -> Option<String> {
+        match self.ending {
+            Ending::Exited(code) if code != 0 => Some(format!("ended with {code}")),
+            Ending::Signalled(signal) => Some(format!("was ended by signal {signal}")),
+            _ => None,
+        }
+    }
+
     fn talk(&self) {
-        if self.steps == 0 {
+        if let (0, Some(ended)) = (self.steps, self.failed()) {
+            eprintln!("error: the command {ended} before it made a model call through the proxy");
+            eprintln!("hint: its own error stands above; try the command without `aegis run`");
+        } else if self.steps == 0 {
             eprintln!("error: the command made no model call through the proxy");
             eprintln!("  set for it: OPENAI_BASE_URL, OPENAI_API_BASE, OPENAI_API_BASE_URL, ANTHROPIC_BASE_URL");
             eprintln!(

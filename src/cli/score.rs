@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Exit, Failure, Finished};
 use crate::{
-    dataset::{Dataset, formats},
+    dataset::{Dataset, Grounds, formats},
     score::{self, Gold, Profile, RewardKind, Scored, ScoringError},
 };
 
@@ -61,7 +61,7 @@ impl Reward {
 
 pub(super) fn run(arguments: &ScoreArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
     let text = read(&arguments.predictions)?;
-    let golds = arguments.gold.as_deref().map(golds).transpose()?;
+    let (golds, sure) = arguments.gold.as_deref().map(golds).transpose()?.unzip();
     let named = |error: ScoringError| {
         let failure = Failure::new(Exit::Usage, format!("{}: {error}", arguments.predictions.display()));
         match error {
@@ -75,9 +75,15 @@ pub(super) fn run(arguments: &ScoreArgs, json: bool, out: &mut dyn Write) -> Res
     }
     let scored = score::score(&text, golds.as_deref(), arguments.profile, arguments.base).map_err(named)?;
     if !json {
+        if let Some(sure) = &sure {
+            writeln!(out, "gold: {sure}").map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        }
         text::write(&scored, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let data = serde_json::to_value(&scored).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    let mut data = serde_json::to_value(&scored).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    if let (Some(fields), Some(sure)) = (data.as_object_mut(), sure) {
+        fields.insert("gold_sure".to_owned(), sure.into());
+    }
     Ok(Finished { exit: Exit::Ok, summary: summary(&scored), data })
 }
 
@@ -98,13 +104,17 @@ fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The labels of a dataset. Clean runs count as runs in which nobody failed.
-fn golds(path: &Path) -> Result<Vec<Gold>, Failure> {
-    let mut golds = Vec::new();
-    for placed in Dataset::open(path)?.samples() {
-        golds.extend(formats::gold(&placed?.sample));
+/// The labels of a dataset, and how sure they are. Clean runs count as runs in which nobody failed.
+fn golds(path: &Path) -> Result<(Vec<Gold>, String), Failure> {
+    let dataset = Dataset::open(path)?;
+    let (mut golds, mut grounds) = (Vec::new(), Grounds::default());
+    for placed in dataset.samples() {
+        let sample = placed?.sample;
+        grounds.add(&sample);
+        golds.extend(formats::gold(&sample));
     }
-    Ok(golds)
+    let stated = dataset.manifest().and_then(|manifest| manifest.claims);
+    Ok((golds, grounds.in_words(stated.as_ref())))
 }
 
 fn rewards(

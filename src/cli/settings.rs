@@ -98,10 +98,15 @@ impl ProxyArgs {
         self.log_dir.clone().or_else(|| config.log_dir.clone()).unwrap_or_else(|| PathBuf::from("logs"))
     }
 
-    fn upstream(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {
+    /// Where model calls go: `simulator`, or a base URL.
+    pub(super) fn upstream_url(&self, config: &Config) -> String {
         let inherited = || std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty());
         let url = self.upstream.clone().or_else(|| config.upstream.url.clone()).or_else(inherited);
-        let url = url.unwrap_or_else(|| PUBLIC_API.to_owned());
+        url.unwrap_or_else(|| PUBLIC_API.to_owned())
+    }
+
+    fn upstream(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {
+        let url = self.upstream_url(config);
         if url == "simulator" {
             return Ok(Arc::new(Simulator::new(self.simulator_seed)));
         }
@@ -219,6 +224,18 @@ pub(super) fn rules(file: Option<&Path>) -> Result<Rules, Failure> {
 /// The threads cannot be started.
 pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let workers = std::env::var("AEGIS_WORKERS").ok().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
+    block_on_workers(work, workers)
+}
+
+/// The same on this thread alone, where requests that come at the same time are taken in the order in which they came.
+///
+/// # Errors
+/// As [`block_on`].
+pub(super) fn block_on_one<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    block_on_workers(work, Some(1))
+}
+
+fn block_on_workers<T>(work: impl Future<Output = T>, workers: Option<usize>) -> Result<T, Failure> {
     let mut builder = match workers {
         // One worker needs no thread beside this one, and nothing that threads need to wake each other.
         Some(1) => tokio::runtime::Builder::new_current_thread(),

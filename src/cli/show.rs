@@ -2,6 +2,7 @@
 
 mod change;
 mod data;
+mod traced;
 mod view;
 
 use std::{
@@ -12,7 +13,7 @@ use std::{
 use clap::Args;
 
 pub(super) use self::change::words;
-use self::view::View;
+use self::{traced::Traced, view::View};
 use super::{Exit, Failure, client_verdict, escape};
 use crate::{
     recording::{self, Recording},
@@ -91,11 +92,12 @@ fn find(recording: &Recording, number: StepIndex) -> Result<&Step, Failure> {
 }
 
 fn write_text(arguments: &ShowArgs, recording: &Recording, steps: &[&Step], out: &mut dyn Write) -> io::Result<()> {
+    let traced = Traced::of(&arguments.dir);
     if arguments.step.is_none() {
-        write_head(recording, out)?;
+        write_head(recording, traced.as_ref(), out)?;
     }
     match (arguments.step, arguments.before_after) {
-        (None, false) => write_table(steps, out),
+        (None, false) => write_table(steps, traced.as_ref(), out),
         (Some(_), false) => steps.iter().try_for_each(|step| view::write_step(step, recording, out)),
         (_, true) => {
             let changed = change::write_all(steps, out)?;
@@ -105,7 +107,7 @@ fn write_text(arguments: &ShowArgs, recording: &Recording, steps: &[&Step], out:
 }
 
 /// The run: what it is, what became of it.
-fn write_head(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+fn write_head(recording: &Recording, traced: Option<&Traced>, out: &mut dyn Write) -> io::Result<()> {
     let manifest = &recording.manifest;
     let state = match (recording.sealed, recording.open_exchanges) {
         (true, 0) => "sealed".to_owned(),
@@ -122,6 +124,9 @@ fn write_head(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     match &recording.label {
         Some(label) => line("label", &label_text(label))?,
         None => line("label", &format!("none: {}", why_no_label(recording)))?,
+    }
+    if let Some(traced) = traced {
+        line("trace", &traced.line())?;
     }
     match (&manifest.plan_digest, manifest.seed) {
         (Some(digest), Some(seed)) => {
@@ -149,7 +154,7 @@ fn write_head(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-fn write_table(steps: &[&Step], out: &mut dyn Write) -> io::Result<()> {
+fn write_table(steps: &[&Step], traced: Option<&Traced>, out: &mut dyn Write) -> io::Result<()> {
     const TITLES: [&str; 8] = ["step", "call", "agent", "status", "ms", "tokens", "injected", "reply"];
     let rows: Vec<[String; 8]> = steps.iter().map(|step| row(step)).collect();
     let widths = TITLES.iter().enumerate().map(|(column, title)| {
@@ -157,12 +162,16 @@ fn write_table(steps: &[&Step], out: &mut dyn Write) -> io::Result<()> {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(title.len())
     });
     let widths: Vec<usize> = widths.collect();
-    for row in std::iter::once(TITLES.map(str::to_owned)).chain(rows) {
+    let marks = steps.iter().map(|step| traced.and_then(|traced| traced.mark(step.step)));
+    let rows = std::iter::once((TITLES.map(str::to_owned), None)).chain(rows.into_iter().zip(marks));
+    for (row, mark) in rows {
         let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
             let is_number = matches!(column, 0 | 1 | 4 | 5);
             if is_number { format!("{cell:>width$}") } else { format!("{cell:width$}") }
         });
-        writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let mark = mark.map(|mark| format!("  {mark}")).unwrap_or_default();
+        writeln!(out, "{}{mark}", line.trim_end())?;
     }
     Ok(())
 }

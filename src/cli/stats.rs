@@ -49,6 +49,7 @@ pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Fa
 fn write(counted: &Statistics, out: &mut dyn Write) -> io::Result<()> {
     let labels = &counted.labels;
     row(out, "samples", counted.kinds.iter())?;
+    writeln!(out, "{:14}{}", "sure", escape(&counted.sure))?;
     row(out, "parts", counted.splits.iter())?;
     row(out, "systems", counted.systems.iter())?;
     row(out, "backends", counted.backends.iter())?;
@@ -58,16 +59,14 @@ fn write(counted: &Statistics, out: &mut dyn Write) -> io::Result<()> {
     }
     row(out, "manipulators", labels.manipulators.iter())?;
     row(out, "sides", labels.sides.iter())?;
-    for (name, summary) in [
-        ("steps", &counted.lengths.steps),
-        ("characters", &counted.lengths.characters),
-        ("tokens asked", &counted.lengths.input_tokens),
-        ("answered", &counted.lengths.output_tokens),
-    ] {
+    for (name, summary) in [("steps", &counted.lengths.steps), ("characters", &counted.lengths.characters)] {
         let Summary { min, median, mean, max, .. } = summary;
         writeln!(out, "{name:14}min {min}  median {median}  mean {mean:.1}  max {max}")?;
     }
     row(out, "error at step", counted.position.step.iter())?;
+    if labels.others > 0 {
+        writeln!(out, "{:14}{}, which the failures do not need", "also planted", labels.others)?;
+    }
     writeln!(out, "{:14}{} of {} errors", "at first call", counted.position.first_call, labels.errors)?;
     let twins = &counted.twins;
     writeln!(out, "{:14}{} clean, {} failures paired, {} not", "twins", twins.clean, twins.paired, twins.unpaired)?;

@@ -1,159 +1,73 @@
 //! `aegis trace RUN -- CMD`: which step made the run fail, found by executing it again from there.
 
+mod arguments;
 mod dataset;
+mod life;
+mod next;
 mod table;
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{io::Write, path::Path, sync::Arc};
 
-use clap::{Args, ValueEnum};
-
+pub(super) use self::arguments::TraceArgs;
 use super::{
     Exit, Failure, Finished, Format, Global,
-    fork::{TrialArgs, failed, live},
-    replay::MatchArgs,
+    again::{Again, Program},
+    fork::{cannot_check, failed, live},
     settings,
     settings::ProxyArgs,
 };
 use crate::{
     attribution::{
-        Analyzer, Bench, Budget, Corrections, Decisive, Finding, LabelRule, Order, StepFinding, Trace, TraceSettings,
-        Watch, label_of,
+        Analyzer, Bench, Budget, Corrections, Decisive, Finding, Foretold, LabelRule, Meter, Told, Trace,
+        TraceSettings, Watch, foretell, label_of,
     },
     launch::Echo,
+    proof::{Ending, Sample},
     proxy::Proxy,
     recording,
     replay::Cassette,
-    trajectory::{Label, NoLabel, Verdict},
+    trajectory::{ProgramEnd, Verdict, Void},
 };
 
-/// Options of `trace`.
-#[derive(Debug, Args)]
-pub(super) struct TraceArgs {
-    /// The failed run's directory.
-    #[arg(value_name = "RUN_DIR")]
-    dir: PathBuf,
-    #[command(flatten)]
-    source: SourceArgs,
-    #[command(flatten)]
-    analyzer: AnalyzerArgs,
-    /// Samples of each arm, at most.
-    #[arg(long, default_value_t = 3, value_name = "K", value_parser = clap::value_parser!(u32).range(2..=1000))]
-    samples: u32,
-    /// Which step is tested next.
-    #[arg(long, value_enum, default_value_t = Order::Scan)]
-    order: Order,
-    /// Stop when the earliest decisive step is known.
-    #[arg(long)]
-    first: bool,
-    /// Most executions of the command.
-    #[arg(long, value_name = "N")]
-    budget_runs: Option<u64>,
-    /// Most live model calls; the call beyond it is refused, never paid for.
-    #[arg(long, value_name = "N")]
-    budget_calls: Option<u64>,
-    /// Test each agent as a whole too: its replies all corrected, or emptied, call by call.
-    #[arg(long)]
-    agents: bool,
-    /// The rule whose step becomes the run's label, if it has none yet.
-    #[arg(long, value_enum, default_value_t = LabelRule::EarliestFlip, value_name = "RULE")]
-    label: LabelRule,
-    #[command(flatten)]
-    kept: dataset::DatasetArgs,
-    #[command(flatten)]
-    matching: MatchArgs,
-    #[command(flatten)]
-    proxy: ProxyArgs,
-    #[command(flatten)]
-    trial: TrialArgs,
-    /// The command.
-    #[arg(last = true, required = true, value_name = "CMD")]
-    command: Vec<OsString>,
-}
-
-/// Where corrections come from.
-#[derive(Debug, Clone, Args)]
-#[group(required = true, multiple = true)]
-struct SourceArgs {
-    /// JSON lines: {"step": N, "reply": "…", "reason": "…"}.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["twin", "redraw", "analyzer"])]
-    corrections: Option<PathBuf>,
-    /// A recorded run of the same task that succeeded: each step is corrected with its twin's reply. With --redraw,
-    /// steps that it has no call for are asked once more.
-    #[arg(long, value_name = "RUN_DIR", conflicts_with = "analyzer")]
-    twin: Option<PathBuf>,
-    /// Ask the live model once more at each step: finds an error that chance made, never one that it makes again.
-    #[arg(long, conflicts_with = "analyzer")]
-    redraw: bool,
-    /// Ask an analyzer model for a correction of each step: http://…, https://… or `simulator`. Its questions and
-    /// answers are recorded as a run of their own.
-    #[arg(long, value_name = "URL")]
-    analyzer: Option<String>,
-}
-
-/// The analyzer model, and what it may know.
-#[derive(Debug, Clone, Args)]
-struct AnalyzerArgs {
-    /// Its name.
-    #[arg(long, default_value = "gpt-4o-mini", value_name = "NAME", requires = "analyzer")]
-    analyzer_model: String,
-    /// Environment variable that holds its key.
-    #[arg(long, value_name = "VAR", requires = "analyzer")]
-    analyzer_key_env: Option<String>,
-    /// The right result, for it to know; corrections that give it away are refused.
-    #[arg(long, value_name = "TEXT", requires = "analyzer")]
-    gold: Option<String>,
-    /// Do not tell it what the verifier said of the run.
-    #[arg(long, requires = "analyzer")]
-    no_feedback: bool,
-}
-
-impl ValueEnum for Order {
-    fn value_variants<'a>() -> &'a [Self] {
-        Order::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.name()))
-    }
-}
-
-impl ValueEnum for LabelRule {
-    fn value_variants<'a>() -> &'a [Self] {
-        LabelRule::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.name()))
-    }
-}
+/// Executions of each arm of an agent as a whole.
+const AGENT_EXECUTIONS: u32 = 3;
 
 pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
     require_failure(&cassette, &arguments.dir)?;
+    require_check(arguments)?;
     let entry = arguments.kept.entry()?;
-    let known = known(&arguments.source, &cassette)?;
+    let known = known(arguments, &cassette)?;
+    let settings = trace_settings(arguments, &cassette)?;
+    if arguments.dry_run {
+        return dry(&cassette, known, &settings, arguments, global);
+    }
+    let again = Again::of(&arguments.dir)?;
+    let program = again.required(&arguments.command, arguments.again, "trace")?;
     let analyzer = analyzer(arguments, &cassette)?;
-    let (proxy, _) = live(&arguments.proxy, &cassette).proxy(None)?;
-    let traced = conduct(Arc::new(proxy), Arc::clone(&cassette), (known, analyzer), arguments, global);
+    let (proxy, _) = beneath(live(&arguments.proxy, &cassette, &arguments.dir)?, arguments, &cassette).proxy(None)?;
+    let traced =
+        conduct((Arc::new(proxy), program), Arc::clone(&cassette), (known, analyzer, settings), arguments, global);
     let finding = settings::block_on(traced)??;
     write(&finding, &arguments.dir)?;
+    if let (Some(Ending::Void(Void::NoVerdict)), Some(said)) = (finding.ending, &finding.unrunnable_check) {
+        return Err(cannot_check(said));
+    }
+    let label = life::settle(&finding, arguments.label, &arguments.dir, &cassette)?;
+    if let Some(entry) = &entry {
+        entry.keep(&arguments.dir, arguments.source.twin.as_deref())?;
+    }
+    let next = next::line(&finding, arguments, &again);
     if global.format == Format::Text {
-        let written = table::write(&finding, &mut std::io::stdout().lock());
+        let mut out = std::io::stdout().lock();
+        let written = table::write(&finding, &mut out).and_then(|()| match &next {
+            Some(next) => writeln!(out, "next  {}", super::escape(next)),
+            None => Ok(()),
+        });
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    let truth = label_of(&finding, arguments.label).map(|label| nameable(label, &cassette));
-    let label = label(truth.as_ref(), arguments)?;
-    if let (Some(entry), Some(truth)) = (entry, truth) {
-        let unnamed = |why| Failure::new(Exit::Finding, format!("the run is not added to the dataset: {why}"));
-        let truth = truth.map_err(|why| unnamed(why).hint(ROSTER))?;
-        entry.add(&arguments.dir, truth, arguments.source.twin.as_deref())?;
-    }
-    Ok(finish(&finding, &label))
+    Ok(finish(&finding, arguments, &label, next))
 }
 
 /// A run that did not fail has no decisive error.
@@ -165,9 +79,28 @@ fn require_failure(cassette: &Cassette, dir: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Without a check nothing says that an execution succeeded, so none could show anything.
+fn require_check(arguments: &TraceArgs) -> Result<(), Failure> {
+    if arguments.trial.check.is_none() && !arguments.dry_run {
+        let error =
+            "a trace needs --check CMD: without it nobody can tell whether an execution succeeded, and each costs";
+        return Err(Failure::new(Exit::Usage, error).hint(
+            "for example --check 'grep -q \"ANSWER: 84$\"': it reads the program's output, exit code 0 is success",
+        ));
+    }
+    Ok(())
+}
+
+/// Trials are the trace's, not the user's runs: they lie beneath the run, or beneath its name where `--log-dir` says so.
+fn beneath(proxy: ProxyArgs, arguments: &TraceArgs, cassette: &Cassette) -> ProxyArgs {
+    let run = cassette.recording().manifest.run.as_str();
+    let dir = proxy.log_dir.as_ref().map_or_else(|| arguments.dir.clone(), |logs| logs.join(run));
+    ProxyArgs { log_dir: Some(dir.join("trials")), ..proxy }
+}
+
 /// Corrections that nobody need be asked for.
-fn known(source: &SourceArgs, cassette: &Cassette) -> Result<Corrections, Failure> {
-    let run = &cassette.recording().trajectory;
+fn known(arguments: &TraceArgs, cassette: &Cassette) -> Result<Corrections, Failure> {
+    let (run, source) = (&cassette.recording().trajectory, &arguments.source);
     if let Some(file) = &source.corrections {
         let unread = |error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display()));
         let text = std::fs::read_to_string(file).map_err(unread)?;
@@ -175,7 +108,12 @@ fn known(source: &SourceArgs, cassette: &Cassette) -> Result<Corrections, Failur
         return read.map_err(|error| Failure::new(Exit::Usage, error));
     }
     if let Some(twin) = &source.twin {
-        let corrections = Corrections::from_twin(cassette, &recording::read(twin)?.trajectory);
+        let twin = recording::read(twin)?.trajectory;
+        if twin.outcome.verdict == Verdict::Failure {
+            let error = format!("the twin `{}` failed: its replies correct nothing", twin.run);
+            return Err(Failure::new(Exit::Usage, error).hint("give a run of the same task that succeeded"));
+        }
+        let corrections = Corrections::from_twin(cassette, &twin);
         return Ok(if source.redraw { corrections.or_redrawn(run) } else { corrections });
     }
     Ok(if source.redraw { Corrections::redrawn(run) } else { Corrections::default() })
@@ -184,23 +122,90 @@ fn known(source: &SourceArgs, cassette: &Cassette) -> Result<Corrections, Failur
 /// The analyzer, where it is the source.
 fn analyzer(arguments: &TraceArgs, cassette: &Cassette) -> Result<Option<Analyzer>, Failure> {
     let Some(url) = &arguments.source.analyzer else { return Ok(None) };
-    let AnalyzerArgs { analyzer_model, analyzer_key_env, gold, no_feedback } = &arguments.analyzer;
+    let arguments::AnalyzerArgs { analyzer_model, analyzer_key_env, gold, no_feedback } = &arguments.analyzer;
     let upstream = settings::other_upstream(url, analyzer_key_env.as_deref(), &arguments.proxy)?;
     let said = &cassette.recording().trajectory.outcome.evidence;
     let feedback = Some(said.clone()).filter(|said| !no_feedback && !said.is_empty());
     Ok(Some(Analyzer { upstream, model: analyzer_model.clone(), gold: gold.clone(), feedback }))
 }
 
+fn trace_settings(arguments: &TraceArgs, cassette: &Cassette) -> Result<TraceSettings, Failure> {
+    Ok(TraceSettings {
+        terms: arguments.terms.terms()?,
+        order: arguments.order.into(),
+        earliest: arguments.label != LabelRule::Flip,
+        last: arguments.label != LabelRule::Flip && !arguments.first,
+        coupled: arguments.coupled,
+        budget: Budget { runs: arguments.budget_runs, calls: arguments.budget_calls },
+        jobs: arguments.trial.jobs,
+        any_tool_results: arguments.matching.any_tool_results(),
+        agents: if arguments.agents { AGENT_EXECUTIONS } else { 0 },
+        crashed: matches!(cassette.recording().manifest.program, Some(ProgramEnd::Signalled(_))),
+        salt: settings::fresh_token(),
+    })
+}
+
+fn require_corrections(corrections: &Corrections) -> Result<(), Failure> {
+    if corrections.by_step.is_empty() {
+        let why = corrections.left_out.iter().next().map(|(step, why)| format!(": step {step}: {why}"));
+        let error = format!("no step has a correction that changes anything{}", why.unwrap_or_default());
+        return Err(Failure::new(Exit::Usage, error)
+            .hint("with --twin, give a run of the same task that succeeded; aegis diff shows both"));
+    }
+    Ok(())
+}
+
+/// What a trace would cost; nothing is executed.
+fn dry(
+    cassette: &Cassette,
+    known: Corrections,
+    settings: &TraceSettings,
+    arguments: &TraceArgs,
+    global: &Global,
+) -> Result<Finished, Failure> {
+    let run = &cassette.recording().trajectory;
+    // What an analyzer will propose is not known: perhaps something for each step.
+    let asked = arguments.source.analyzer.is_some();
+    let corrections = if asked { Corrections::redrawn(run) } else { known };
+    require_corrections(&corrections)?;
+    let foretold = foretell(cassette, &corrections, settings);
+    let questions = if asked { 2 * run.steps.len() as u64 } else { 0 };
+    let line = |foretold: &Foretold| {
+        let at =
+            foretold.step.map_or("no correction heals:".to_owned(), |step| format!("the error is at step {step}:"));
+        format!("{at:<26} {} executions, {} live calls", foretold.executions, foretold.calls + questions)
+    };
+    if global.format == Format::Text {
+        let mut out = std::io::stdout().lock();
+        let lines = foretold.iter().map(line).collect::<Vec<_>>().join("\n");
+        writeln!(
+            out,
+            "foretold for a model that repeats itself, and as many calls an execution as were recorded\n{lines}"
+        )
+        .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let most = foretold.iter().max_by_key(|foretold| foretold.executions);
+    let summary = most.map_or_else(String::new, |most| {
+        format!(
+            "at most {} executions, {} live calls foretold; nothing was executed",
+            most.executions,
+            most.calls + questions
+        )
+    });
+    let data = serde_json::json!({"foretold": foretold, "analyzer_questions": questions});
+    Ok(Finished { exit: Exit::Ok, summary, data })
+}
+
 async fn conduct(
-    proxy: Arc<Proxy>,
+    (proxy, program): (Arc<Proxy>, Program),
     cassette: Arc<Cassette>,
-    (known, analyzer): (Corrections, Option<Analyzer>),
+    (known, analyzer, settings): (Corrections, Option<Analyzer>, TraceSettings),
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<Finding, Failure> {
-    let system = arguments.trial.system(&arguments.command, &proxy, Echo::Silent, true)?;
+    let system = arguments.trial.system(&program, &proxy, Echo::Silent, true)?;
     let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
-    let run = &cassette.recording().trajectory;
+    let (run, meter) = (&cassette.recording().trajectory, Meter::new(settings.budget));
     let corrections = match analyzer {
         None => known,
         Some(analyzer) => {
@@ -208,15 +213,10 @@ async fn conduct(
             if !global.quiet {
                 eprintln!("analyzer {} steps are asked about, recorded as run {own}", run.steps.len());
             }
-            analyzer.corrections(&bench, run, &own).await.map_err(failed)?
+            analyzer.corrections(&bench, run, &own, &meter).await.map_err(failed)?.checked_by(known)
         }
     };
-    if corrections.by_step.is_empty() {
-        let why = corrections.left_out.iter().next().map(|(step, why)| format!(": step {step}: {why}"));
-        let error = format!("no step has a correction that changes anything{}", why.unwrap_or_default());
-        return Err(Failure::new(Exit::Usage, error)
-            .hint("with --twin, give a run of the same task that succeeded; aegis diff shows both"));
-    }
+    require_corrections(&corrections)?;
     if !global.quiet {
         eprintln!(
             "trace    {}  {} of {} steps have a correction; tools and all they do run again in each execution",
@@ -225,35 +225,24 @@ async fn conduct(
             run.steps.len()
         );
     }
-    let trace = Trace::new(
-        bench,
-        cassette,
-        corrections,
-        TraceSettings {
-            samples: arguments.samples,
-            order: arguments.order,
-            first: arguments.first,
-            budget: Budget { runs: arguments.budget_runs, calls: arguments.budget_calls },
-            jobs: arguments.trial.jobs,
-            any_tool_results: arguments.matching.any_tool_results(),
-            agents: arguments.agents,
-            salt: settings::fresh_token(),
-        },
-    );
+    let trace = Trace::new(bench, cassette, corrections, settings, meter);
     trace.run(&Talk { quiet: global.quiet }).await.map_err(failed)
 }
 
-/// Says what is found as it is found.
+/// Says what is executed as it ends.
 struct Talk {
     quiet: bool,
 }
 
 impl Watch for Talk {
-    fn tested(&self, finding: &StepFinding) {
+    fn executed(&self, told: &Told<'_>) {
         if !self.quiet {
-            let StepFinding { step, null, treated, .. } = finding;
-            let (null, treated) = (table::share(null.share), table::share(treated.share));
-            eprintln!("tested   step {step}  null {null}  treated {treated}");
+            let said = match told.sample {
+                Sample::Passed => "passed",
+                Sample::Failed => "failed",
+                Sample::Void(why) => why.words(),
+            };
+            eprintln!("executed {:>3}  step {} {}: {said}", told.number, told.step, told.arm);
         }
     }
 }
@@ -261,53 +250,45 @@ impl Watch for Talk {
 /// `trace.json` beside the log: the whole evidence, replaced whole by the next trace.
 fn write(finding: &Finding, dir: &Path) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(finding).map_err(|error| Failure::new(Exit::Recording, error))?;
-    let (new, path) = (dir.join("trace.json.new"), dir.join("trace.json"));
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));
-    written.map_err(|error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display())))
+    life::replace(&dir.join("trace.json"), &text)
 }
 
-/// How a step gets a name that a label may use.
-const ROSTER: &str = "aegis agents RUN_DIR --suggest proposes rules; with them, record the program once more";
-
-/// A label whose agents are surely those that spoke; else why there is none.
-fn nameable(label: Label, cassette: &Cassette) -> Result<Label, NoLabel> {
-    let mut steps = label.errors.iter().map(|entry| entry.error.step);
-    steps.try_for_each(|step| recording::may_name(cassette.recording(), step))?;
-    Ok(label)
-}
-
-/// Writes the label, where the run has none; says what became of it.
-fn label(truth: Option<&Result<Label, NoLabel>>, arguments: &TraceArgs) -> Result<String, Failure> {
-    if recording::read_label(&arguments.dir)?.is_some() {
-        return Ok("label kept".to_owned());
-    }
-    match truth {
-        None => Ok("no label".to_owned()),
-        Some(Err(why)) => Ok(format!("no label: {why}; {ROSTER}")),
-        Some(Ok(label)) => {
-            recording::write_label(&arguments.dir, label)?;
-            Ok("label verified".to_owned())
-        }
-    }
-}
-
-fn finish(finding: &Finding, label: &str) -> Finished {
+fn finish(finding: &Finding, arguments: &TraceArgs, label: &str, next: Option<String>) -> Finished {
     let named = |rule: LabelRule, name: &str, decisive: &Option<Decisive>| match decisive {
         Some(Decisive { agent, step, .. }) => format!("{name} {agent} at step {step}"),
         None if finding.is_in_doubt(rule) => format!("{name} not sure"),
         None => format!("{name} not found"),
     };
-    let summary = format!(
-        "{}  {}  {label}",
-        named(LabelRule::EarliestFlip, "earliest flip", &finding.earliest_flip),
-        named(LabelRule::Commitment, "commitment", &finding.commitment)
-    );
-    let found = finding.earliest_flip.is_some();
-    let exit = match (finding.out_of_budget, found) {
-        (true, false) => Exit::Budget,
-        (_, true) => Exit::Ok,
-        (false, false) => Exit::Finding,
+    let mut parts = Vec::new();
+    if arguments.label != LabelRule::Flip {
+        parts.push(named(LabelRule::EarliestFlip, "earliest flip", &finding.earliest_flip));
+        if !arguments.first {
+            parts.push(named(LabelRule::Commitment, "commitment", &finding.commitment));
+        }
+    }
+    let labelled = label_of(finding, arguments.label);
+    match labelled.as_ref().map(|label| label.definition.as_str()) {
+        Some("flip") => {
+            let flips = finding.flips.iter().map(|flip| format!("{} at step {}", flip.agent, flip.step));
+            parts.push(format!("flips {}", flips.collect::<Vec<_>>().join(", ")));
+        }
+        Some("coupled") => {
+            let steps = finding.coupled.iter().map(|step| format!("{} at step {}", step.agent, step.step));
+            parts.push(format!("coupled {}", steps.collect::<Vec<_>>().join(" and ")));
+        }
+        _ => {}
+    }
+    parts.push(label.to_owned());
+    let exit = match finding.ending {
+        _ if labelled.is_some() => Exit::Ok,
+        Some(Ending::Void(Void::Unanswered | Void::TimedOut)) => Exit::Infrastructure,
+        _ if finding.out_of_budget => Exit::Budget,
+        _ => Exit::Finding,
     };
-    let data = serde_json::to_value(finding).unwrap_or_default();
-    Finished { exit, summary, data }
+    let mut data = serde_json::to_value(finding).unwrap_or_default();
+    if let Some(object) = data.as_object_mut() {
+        object.insert("label".to_owned(), label.into());
+        object.insert("next".to_owned(), next.into());
+    }
+    Finished { exit, summary: parts.join("  "), data }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Change, DatasetError, Input, Kind, LabelledError, Mode, OfferedTool, Said, Sample, SampleStep, Split, Task, Truth,
-    order, sample::FORMAT,
+    Change, DatasetError, Input, Kind, LabelledError, Mode, ModeSource, OfferedTool, Said, Sample, SampleStep, Split,
+    Task, Truth, backend, content, ids, order, sample::FORMAT,
 };
 use crate::{
     recording::Recording,
     surface::{self, Conversation, Reply, Surface},
-    trajectory::{AgentName, Attempt, Label, Side, Step, StepIndex},
+    trajectory::{AgentName, Attempt, Label, LabelEntry, Side, Step, StepIndex},
 };
 
 /// What a recording does not say of its run.
@@ -38,16 +38,18 @@ impl Sample {
         let steps = order::canonical(recording);
         let numbers: BTreeMap<StepIndex, StepIndex> = (0..).zip(&steps).map(|(new, step)| (step.step, new)).collect();
         let mut builder = Builder::default();
-        let built = (0..).zip(&steps).map(|(number, step)| builder.step(number, step)).collect();
+        let overlaps = order::overlaps(recording);
+        let numbered = (0..).zip(steps.iter().zip(overlaps));
+        let built = numbered.map(|(number, (step, overlaps))| builder.step(number, step, overlaps)).collect();
         let label = recording.label.as_ref().filter(|_| about.kind != Kind::Clean);
         let label = label.map(|label| truth(label, recording, &steps, &numbers)).transpose()?;
         let outcome = &recording.manifest.outcome;
-        Ok(Self {
+        let mut sample = Self {
             format: FORMAT,
             id: recording.manifest.run.to_string(),
             kind: about.kind,
             system: about.system,
-            backend: recording.manifest.upstream.clone(),
+            backend: backend::class(&recording.manifest.upstream),
             task: about.task,
             split: about.split,
             outcome: outcome.verdict,
@@ -58,7 +60,9 @@ impl Sample {
             label,
             clean_twin: about.clean_twin,
             extra: serde_json::Map::new(),
-        })
+        };
+        ids::number(&mut sample);
+        Ok(sample)
     }
 }
 
@@ -73,7 +77,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn step(&mut self, number: StepIndex, step: &Step) -> SampleStep {
+    fn step(&mut self, number: StepIndex, step: &Step, overlaps: bool) -> SampleStep {
         let asked = surface_of(step).and_then(|surface| surface.read_request(&step.request).ok());
         let attempt = step.last_attempt();
         let answer = attempt.and_then(|attempt| read(step, attempt, attempt.delivered()));
@@ -88,6 +92,7 @@ impl Builder {
             instance: step.attribution.instance,
             source: Some(step.attribution.source),
             ambiguous: step.attribution.ambiguous || step.overlapping,
+            overlaps,
             model: asked.as_ref().map(|asked| asked.model.clone()).filter(|model| !model.is_empty()),
             input: asked.map(|asked| self.input(number, step, &asked)),
             tools,
@@ -95,7 +100,6 @@ impl Builder {
             finish_reason: answer.and_then(|answer| answer.finish_reason),
             status: attempt.and_then(|attempt| attempt.status).filter(|status| *status != 200),
             attempts: u32::try_from(step.attempts.len()).ok().filter(|attempts| *attempts > 1),
-            usage: attempt.and_then(|attempt| attempt.usage),
             extra: serde_json::Map::new(),
         }
     }
@@ -145,33 +149,21 @@ fn truth(
 ) -> Result<Truth, DatasetError> {
     let run = &recording.manifest.run;
     let number = |step: StepIndex| numbers.get(&step).copied().ok_or(DatasetError::Stray { run: run.clone(), step });
-    let mut errors = Vec::with_capacity(label.errors.len());
+    let told = |entry: &LabelEntry| {
+        let at = number(entry.error.step)?;
+        Ok(labelled(entry, at, steps.get(at as usize).copied()))
+    };
+    let errors = label.errors.iter().map(told).collect::<Result<Vec<_>, DatasetError>>()?;
+    let others = label.others.iter().map(told).collect::<Result<Vec<_>, DatasetError>>()?;
     let mut changes: Vec<Change> = Vec::new();
-    for entry in &label.errors {
-        let error = &entry.error;
+    for LabelEntry { error, .. } in label.errors.iter().chain(&label.others) {
         let at = number(error.step)?;
-        let failure_mode = error.failure_mode.map(|mode| Mode { taxonomy: entry.taxonomy.clone(), ..Mode::from(mode) });
-        errors.push(LabelledError {
-            agent: error.agent.clone(),
-            raw_agent: None,
-            instance: error.instance,
-            step: Some(at),
-            call: Some(error.call),
-            failure_mode,
-            proposed_mode: entry.proposed_mode.map(Mode::from),
-            side: Some(error.side),
-            operator: Some(error.operator.clone()),
-            injection: Some(error.injection),
-            before: error.before.clone(),
-            after: error.after.clone(),
-            reason: None,
-            extra: serde_json::Map::new(),
-        });
         let noted = changes.iter().any(|change| change.step == at && change.side == error.side);
         if let Some(step) = steps.get(at as usize).filter(|_| !noted) {
             changes.extend(change(step, at, error.side));
         }
     }
+    changes.sort_by_key(|change| change.step);
     let evidence = label.evidence.clone().map(|mut evidence| {
         evidence.fork_step = evidence.fork_step.and_then(|step| numbers.get(&step).copied());
         evidence
@@ -182,24 +174,79 @@ fn truth(
         seed: Some(label.seed),
         outcome: label.outcome,
         errors,
+        others,
         changes,
         evidence,
     })
 }
 
-/// What one side of a step was, and became.
-fn change(step: &Step, number: StepIndex, side: Side) -> Option<Change> {
-    let surface = surface_of(step);
-    let (read, bodies): ([Option<Vec<Said>>; 2], [&[u8]; 2]) = match side {
+/// What was planted, with the sample's step number.
+fn labelled(entry: &LabelEntry, at: StepIndex, step: Option<&Step>) -> LabelledError {
+    let error = &entry.error;
+    let failure_mode = error.failure_mode.map(|mode| Mode { taxonomy: entry.taxonomy.clone(), ..Mode::from(mode) });
+    let hashed = step.and_then(|step| hashes(step, error.side));
+    let [before, after] = hashed.unwrap_or_else(|| [error.before.clone(), error.after.clone()]);
+    LabelledError {
+        agent: error.agent.clone(),
+        raw_agent: None,
+        instance: error.instance,
+        step: Some(at),
+        call: Some(error.call),
+        mode_source: failure_mode.is_some().then_some(ModeSource::Declared),
+        failure_mode,
+        other_modes: Vec::new(),
+        proposed_mode: entry.proposed_mode.map(Mode::from),
+        side: Some(error.side),
+        operator: Some(error.operator.clone()),
+        injection: Some(error.injection),
+        before,
+        after,
+        reason: None,
+        extra: serde_json::Map::new(),
+    }
+}
+
+/// The bodies of one side of a step before and after what was done to it; `None` where nothing was.
+fn bodies(step: &Step, side: Side) -> Option<[&[u8]; 2]> {
+    match side {
+        Side::Request => Some([&step.request, step.request_sent.as_ref()?]),
+        Side::Response => {
+            let attempt = step.last_attempt()?;
+            Some([&attempt.reply, attempt.reply_delivered.as_ref()?])
+        }
+    }
+}
+
+/// The hashes of what one side of a step said before and after; `None` where nothing was done to it.
+fn hashes(step: &Step, side: Side) -> Option<[String; 2]> {
+    let bodies = bodies(step, side)?;
+    let read = match side {
         Side::Request => {
-            let bodies: [&[u8]; 2] = [&step.request, step.request_sent.as_ref()?];
-            (bodies.map(|body| surface?.read_request(body).ok().map(|asked| said(&asked.messages))), bodies)
+            let surface = surface_of(step);
+            bodies.map(|body| surface?.read_request(body).ok().map(|asked| content::of_request(&asked)))
         }
         Side::Response => {
             let attempt = step.last_attempt()?;
-            let bodies: [&[u8]; 2] = [&attempt.reply, attempt.reply_delivered.as_ref()?];
+            bodies.map(|body| read_body(step, attempt, body).map(|reply| content::of_reply(&reply)))
+        }
+    };
+    match read {
+        [Some(before), Some(after)] if before != after => Some([before, after]),
+        // The edit is in what no surface reads: the bytes alone tell the two apart.
+        _ => Some(bodies.map(content::of_bytes)),
+    }
+}
+
+/// What one side of a step was, and became.
+fn change(step: &Step, number: StepIndex, side: Side) -> Option<Change> {
+    let surface = surface_of(step);
+    let bodies = bodies(step, side)?;
+    let read: [Option<Vec<Said>>; 2] = match side {
+        Side::Request => bodies.map(|body| surface?.read_request(body).ok().map(|asked| said(&asked.messages))),
+        Side::Response => {
+            let attempt = step.last_attempt()?;
             let answers = |reply: Reply| reply.answers.iter().map(|answer| Said::from(&answer.message)).collect();
-            (bodies.map(|body| read_body(step, attempt, body).map(answers)), bodies)
+            bodies.map(|body| read_body(step, attempt, body).map(answers))
         }
     };
     let [before, after] = match read {

@@ -8,8 +8,12 @@
 
 pub mod formats;
 
+mod backend;
 mod build;
+mod claims;
+mod content;
 mod error;
+mod ids;
 pub mod lint;
 mod order;
 mod read;
@@ -21,17 +25,22 @@ mod truth;
 mod write;
 
 #[cfg(test)]
+mod row_tests;
+#[cfg(test)]
 mod samples;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod write_tests;
 
 pub use build::About;
+pub use claims::{ALPHA, Claims, Ground, Grounds};
 pub use error::DatasetError;
 pub use read::{Dataset, Entry, Index, Placed};
 pub use sample::{Called, FORMAT, Input, Kind, OfferedTool, Place, Said, Sample, SampleStep, Split, Task};
 pub use split::Splits;
 pub use tasks::{parse_tasks, read_tasks};
-pub use truth::{Change, LabelledError, Mode, Truth};
+pub use truth::{Change, LabelledError, Mode, ModeSource, Truth};
 pub use write::{FileFacts, Manifest, Writer};
 
 /// The file of failures and their clean twins.

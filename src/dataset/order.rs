@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use super::content;
 use crate::{
+    equality,
     recording::Recording,
+    surface,
     trajectory::{Step, StepIndex},
 };
 
@@ -35,19 +38,35 @@ pub(super) fn canonical(recording: &Recording) -> Vec<&Step> {
     ordered
 }
 
+/// For each step in canonical order, whether it overlaps with the one before it, directly or by others between them.
+pub(super) fn overlaps(recording: &Recording) -> Vec<bool> {
+    // Steps that overlapped stand together in both orders.
+    let spans = spans(recording);
+    let span = |step: &Step| spans.get(&step.step).map_or((0, Some(0)), |span| (span.from, Some(span.to)));
+    equality::joins(recording.trajectory.steps.iter().map(span))
+}
+
 /// Takes, again and again, the least of the steps before which no other of the group had ended.
 fn settle<'a>(group: &mut Vec<&'a Step>, span: &impl Fn(&Step) -> Span, ordered: &mut Vec<&'a Step>) {
-    while !group.is_empty() {
-        let first_end = group.iter().map(|step| span(step).to).min().unwrap_or_default();
-        let free = group.iter().enumerate().filter(|(_, step)| span(step).from <= first_end);
-        let least = free.min_by_key(|(_, step)| key(step)).map(|(number, _)| number);
-        ordered.push(group.remove(least.unwrap_or(0)));
+    if group.len() < 2 {
+        ordered.append(group);
+        return;
+    }
+    let mut keyed: Vec<_> = group.drain(..).map(|step| (key(step), step)).collect();
+    while !keyed.is_empty() {
+        let first_end = keyed.iter().map(|(_, step)| span(step).to).min().unwrap_or_default();
+        let free = keyed.iter().enumerate().filter(|(_, (_, step))| span(step).from <= first_end);
+        let least = free.min_by_key(|(_, (key, _))| key).map(|(number, _)| number);
+        ordered.push(keyed.remove(least.unwrap_or(0)).1);
     }
 }
 
-fn key(step: &Step) -> (&str, u32, [u8; 32], u32) {
-    let request = blake3::hash(&step.request);
-    (step.attribution.agent.as_str(), step.attribution.instance, *request.as_bytes(), step.call)
+/// What decides among steps that overlapped: whose they are, and what they ask, whatever ids a backend gave.
+fn key(step: &Step) -> (&str, u32, String, u32) {
+    let surface = surface::ALL.iter().find(|surface| surface.name() == step.surface);
+    let asked = surface.and_then(|surface| surface.read_request(&step.request).ok());
+    let asked = asked.map_or_else(|| content::of_bytes(&step.request), |asked| content::of_request(&asked));
+    (step.attribution.agent.as_str(), step.attribution.instance, asked, step.call)
 }
 
 fn spans(recording: &Recording) -> BTreeMap<StepIndex, Span> {

@@ -9,7 +9,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{BENIGN_FILE, DatasetError, FILE, Kind, Sample, sample::FORMAT};
+use super::{BENIGN_FILE, DatasetError, FILE, Kind, MANIFEST_FILE, Manifest, Sample, sample::FORMAT};
 
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 1 << 30;
@@ -73,6 +73,14 @@ impl Dataset {
     /// The files, in the order in which they are read.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
+    }
+
+    /// What the manifest beside the files says of them; `None` where there is none, or it is of other files.
+    pub fn manifest(&self) -> Option<Manifest> {
+        let first = self.files.first()?;
+        let text = std::fs::read(first.parent()?.join(MANIFEST_FILE)).ok()?;
+        let manifest: Manifest = serde_json::from_slice(&text).ok()?;
+        manifest.files.contains_key(first.file_name()?.to_str()?).then_some(manifest)
     }
 
     /// Every sample in order. A line that is none is an error, and the next line follows it.

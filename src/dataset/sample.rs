@@ -6,12 +6,15 @@ use serde_json::{Map, Value};
 use super::Truth;
 use crate::{
     surface::{self, Part, Role},
-    trajectory::{AgentName, Call, Source, StepIndex, Usage, Verdict},
+    trajectory::{AgentName, Call, Source, StepIndex, Verdict},
     verify::Check,
 };
 
 /// The newest format of a sample that is read, and the one that is written.
 pub const FORMAT: u32 = 1;
+
+/// The backend that is no model.
+const SIMULATOR: &str = "simulator";
 
 /// A run as data. Steps are numbered from 0 in canonical order; nothing in it is a clock, a port or a random id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,7 +28,7 @@ pub struct Sample {
     /// The multi-agent system, for example `pipeline` or `autogen`.
     #[serde(default)]
     pub system: String,
-    /// What answered the model calls: `simulator`, or scheme and host.
+    /// What answered the model calls: `simulator`, `local` for a private address or name, or scheme and host. No port.
     #[serde(default)]
     pub backend: String,
     /// The task.
@@ -111,6 +114,10 @@ pub struct OfferedTool {
 }
 
 /// One model call as its agent lived it: what the agent asked, and the answer that it got.
+///
+/// There are no token counts in it. An upstream counts what it got and what it said; where an edit stood between it and
+/// the agent, that is not what the step shows, and the counts, or their absence at that step alone, would tell where the
+/// edit was. They are in the run's recording. Lines of earlier versions have a `usage`, which is not read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleStep {
     /// Number in the sample, 0-based; equal to its index.
@@ -135,6 +142,10 @@ pub struct SampleStep {
     /// Set where the wire cannot tell which agent it was.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ambiguous: bool,
+    /// Whether it was under way at the same time as the step before it, or as one that overlapped with that: the order
+    /// of steps that did says nothing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub overlaps: bool,
     /// The model that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -154,9 +165,6 @@ pub struct SampleStep {
     /// Tries that the call took, where there were more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// Token counts as the upstream said them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
     /// Fields of a foreign format that have no place here, by that format's names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
@@ -200,7 +208,8 @@ pub struct Said {
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Called {
-    /// The id that its result names.
+    /// The id that its result names: `call_0`, `call_1`, … in the order in which the sample's calls appear. What the
+    /// backend or the program called it is in the run's recording.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     /// The tool.
@@ -210,6 +219,13 @@ pub struct Called {
 }
 
 impl Sample {
+    /// What the model is called where a format has no other place that tells what answered: what the simulator said is
+    /// never told as a model's words.
+    pub fn model_told(&self, model: &str) -> String {
+        let simulated = self.backend == SIMULATOR && model != SIMULATOR;
+        if simulated { format!("{SIMULATOR}/{model}") } else { model.to_owned() }
+    }
+
     /// The whole input of a step; `None` where it is unknown, or follows a step that is not before it.
     pub fn input(&self, step: StepIndex) -> Option<Vec<&Said>> {
         let mut newest_first: Vec<&[Said]> = Vec::new();

@@ -4,7 +4,7 @@
 use serde_json::Map;
 
 use super::*;
-use crate::trajectory::{AgentName, Evidence, FailureMode, LabelStatus, Side, Tally, Usage, Verdict};
+use crate::trajectory::{AgentName, Evidence, Executed, Executions, FailureMode, LabelStatus, Side, Tally, Verdict};
 
 /// A message.
 pub(super) fn said(role: &str, text: &str) -> Said {
@@ -22,6 +22,7 @@ pub(super) fn step(number: u32, agent: &str, call: u32, asked: &str, answer: &st
         instance: 0,
         source: None,
         ambiguous: false,
+        overlaps: false,
         model: Some("m".to_owned()),
         input: Some(Input {
             follows: None,
@@ -33,7 +34,6 @@ pub(super) fn step(number: u32, agent: &str, call: u32, asked: &str, answer: &st
         finish_reason: Some("stop".to_owned()),
         status: None,
         attempts: None,
-        usage: Some(Usage { input: 20, output: 5 }),
         extra: Map::new(),
     }
 }
@@ -65,6 +65,20 @@ pub(super) fn clean(n: u32) -> Sample {
     }
 }
 
+/// Executions that show a failure: six clean pairs.
+pub(super) fn shown() -> Executed {
+    let (null, treated) =
+        (Executions { passed: 6, ..Executions::default() }, Executions { failed: 6, ..Executions::default() });
+    Executed { null, treated, pairs: 6, e: Some(1792.0), target: Some(1000.0), repeatable: false }
+}
+
+/// Executions of a system that repeats itself.
+pub(super) fn repeated() -> Executed {
+    let (null, treated) =
+        (Executions { passed: 2, ..Executions::default() }, Executions { failed: 2, ..Executions::default() });
+    Executed { null, treated, repeatable: true, ..Executed::default() }
+}
+
 fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change) -> Truth {
     Truth {
         status: LabelStatus::Verified,
@@ -78,6 +92,8 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
             step: Some(number),
             call: Some(call),
             failure_mode: Some(Mode::from(mode)),
+            other_modes: Vec::new(),
+            mode_source: Some(ModeSource::Declared),
             proposed_mode: None,
             side: Some(change.side),
             operator: Some("corrupt_number".to_owned()),
@@ -87,8 +103,9 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
             reason: None,
             extra: Map::new(),
         }],
+        others: Vec::new(),
         changes: vec![change],
-        evidence: Some(Evidence { clean: Tally::of(3, 3), controls: Tally::of(2, 2), ..Evidence::default() }),
+        evidence: Some(Evidence { clean: Tally::of(3, 3), executed: Some(shown()), ..Evidence::default() }),
     }
 }
 

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::{
-    recording::{self, Captured, Close, Inject, Manifest as RunManifest, Open, Recorder, Recording, Settings},
+    recording::{
+        self, Captured, Close, Inject, Launched, Manifest as RunManifest, Open, Recorder, Recording, Settings,
+    },
     trajectory::{
         AgentName, Attribution, CloseCause, FailureMode, LabelStatus, Outcome, RunId, Side, Source, StepIndex, Usage,
         Verdict,
@@ -21,23 +23,30 @@ pub(super) fn asked(messages: &[(&str, &str)]) -> Bytes {
 }
 
 pub(super) fn answered(text: &str) -> Bytes {
+    answered_as("x", text)
+}
+
+/// A reply as a backend sends it that numbers its replies and says when.
+pub(super) fn answered_as(id: &str, text: &str) -> Bytes {
     let answer =
         serde_json::json!({"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
     Bytes::from(
-        serde_json::json!({"id": "x", "object": "chat.completion", "model": "m", "choices": [answer]}).to_string(),
+        serde_json::json!({"id": id, "created": id.len(), "system_fingerprint": format!("fp-{id}"), "model": "m",
+            "object": "chat.completion", "choices": [answer]})
+        .to_string(),
     )
 }
 
 /// A call to be recorded: agent, its number, when it came and ended (µs), request and replies.
-struct Call<'a> {
+pub(super) struct Call<'a> {
     agent: &'a str,
     call: u32,
     from: u64,
     to: u64,
-    request: Bytes,
-    reply: Bytes,
+    pub(super) request: Bytes,
+    pub(super) reply: Bytes,
     /// What the agent got instead.
-    delivered: Option<Bytes>,
+    pub(super) delivered: Option<Bytes>,
 }
 
 impl Call<'_> {
@@ -107,11 +116,17 @@ impl Call<'_> {
     }
 }
 
-fn call<'a>(agent: &'a str, call: u32, (from, to): (u64, u64), said: &[(&str, &str)], reply: &str) -> Call<'a> {
+pub(super) fn call<'a>(
+    agent: &'a str,
+    call: u32,
+    (from, to): (u64, u64),
+    said: &[(&str, &str)],
+    reply: &str,
+) -> Call<'a> {
     Call { agent, call, from, to, request: asked(said), reply: answered(reply), delivered: None }
 }
 
-fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdict) -> Recording {
+pub(super) fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdict) -> Recording {
     let run = RunId::parse(name).expect("an id");
     let manifest = RunManifest::new(run, "simulator", Timestamp::UNIX_EPOCH).with_plan("format = 1", 7);
     let recorder = Recorder::create(logs, manifest, &Settings::default()).expect("creates");
@@ -126,13 +141,16 @@ fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdict) -> Reco
     }
     let outcome = Outcome { verdict, reason: None, evidence: "expected `4`, got `5`".to_owned() };
     recorder.set_outcome(outcome).expect("sets");
+    let command = vec!["python".to_owned(), "CANARY.py".to_owned()];
+    let (directory, upstream) = (Some("/home/CANARY".to_owned()), Some("http://CANARY/v1".to_owned()));
+    recorder.set_launched(Launched { command, directory, upstream, masked: false }).expect("sets");
     recorder.seal().expect("seals");
     let dir = logs.join(name);
     let _ = recording::label_run(&dir).expect("reads");
     recording::read(&dir).expect("reads")
 }
 
-fn about(kind: Kind, twin: Option<&str>) -> About {
+pub(super) fn about(kind: Kind, twin: Option<&str>) -> About {
     let task = Task { id: "t1".to_owned(), question: "2 + 2?".to_owned(), answer: "4".to_owned(), ..Task::default() };
     About {
         kind,
@@ -145,13 +163,20 @@ fn about(kind: Kind, twin: Option<&str>) -> About {
 }
 
 /// A solver whose first answer is corrupted, and a critic.
-fn failed(logs: &Path, name: &str) -> Recording {
+pub(super) fn failed(logs: &Path, name: &str) -> Recording {
     let opening = [("system", "You solve."), ("user", "2 + 2?")];
     let second = [opening[0], opening[1], ("assistant", "5"), ("user", "sure?")];
     let mut first = call("solver", 0, (0, 10), &opening, "4");
     first.delivered = Some(answered("5"));
     let critic = call("critic", 0, (20, 30), &[("system", "You check."), ("user", "5")], "fine");
     record(logs, name, &[first, critic, call("solver", 1, (40, 50), &second, "5")], Verdict::Failure)
+}
+
+/// A failure whose recording is kept in `logs` of a directory.
+pub(super) fn kept(dir: &Path) -> Sample {
+    let logs = dir.join("logs");
+    std::fs::create_dir_all(&logs).expect("makes");
+    Sample::of(&failed(&logs, "run-one"), about(Kind::Failure, None)).expect("builds")
 }
 
 #[test]
@@ -169,12 +194,86 @@ fn a_recording_becomes_a_sample() {
     let whole = sample.input(2).expect("known");
     assert_eq!(whole.iter().map(|said| said.text.as_str()).collect::<Vec<_>>(), ["You solve.", "2 + 2?", "5", "sure?"]);
 
+    assert!(recording.manifest.launched.is_some());
+    assert!(
+        !serde_json::to_string(&sample).expect("writes").contains("CANARY"),
+        "how it was started stays with the run"
+    );
+
     let truth = sample.label.expect("a label");
     assert_eq!((truth.status, truth.steps()), (LabelStatus::Delivered, vec![0]));
     assert_eq!(truth.errors[0].failure_mode, Some(Mode::from(FailureMode::ReasoningActionMismatch)));
     let change = &truth.changes[0];
     assert_eq!((change.before[0].text.as_str(), change.after[0].text.as_str()), ("4", "5"));
     assert_ne!(truth.errors[0].before, truth.errors[0].after);
+}
+
+/// The sample of a run whose solver's reply had an id, and was altered; from a backend at a port.
+fn altered(logs: &Path, run: &str, id: &str, upstream: &str) -> (Sample, Recording) {
+    let mut first = call("solver", 0, (0, 10), &[("user", "2 + 2?")], "4");
+    (first.reply, first.delivered) = (answered_as(id, "4"), Some(answered_as(id, "5")));
+    let mut recording = record(logs, run, &[first], Verdict::Failure);
+    upstream.clone_into(&mut recording.manifest.upstream);
+    let mut sample = Sample::of(&recording, about(Kind::Failure, Some("r0"))).expect("builds");
+    sample.id.clear();
+    (sample, recording)
+}
+
+#[test]
+fn the_same_words_make_the_same_row_whatever_the_backend_numbers() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let (one, recorded) = altered(logs.path(), "r1", "chatcmpl-1", "http://127.0.0.1:4001");
+    let (other, _) = altered(logs.path(), "r2", "chatcmpl-longer", "http://127.0.0.1:4002");
+    let bytes = |sample: &Sample| serde_json::to_string(sample).expect("JSON");
+    assert_eq!(bytes(&one), bytes(&other));
+    assert_eq!(one.backend, "local");
+
+    // The bytes are still told by the run: its label, and its log.
+    let hash = |body: &[u8]| blake3::hash(body).to_hex().to_string();
+    let attempt = recorded.trajectory.steps[0].last_attempt().expect("one");
+    let label: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(logs.path().join("r1/label.json")).expect("there")).expect("JSON");
+    assert_eq!(label["errors"][0]["before_bytes"], hash(&attempt.reply));
+    assert_eq!(label["errors"][0]["after_bytes"], hash(attempt.delivered()));
+    let truth = one.label.expect("a label");
+    assert!(truth.errors[0].before != truth.errors[0].after && truth.errors[0].before != hash(&attempt.reply));
+}
+
+#[test]
+fn labels_of_earlier_versions_are_read() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let recording = failed(logs.path(), "r1");
+    let path = logs.path().join("r1/label.json");
+    let text = std::fs::read_to_string(&path).expect("there");
+    let old = text.replace("\"before_bytes\"", "\"before\"").replace("\"after_bytes\"", "\"after\"");
+    assert_ne!(old, text);
+    std::fs::write(&path, old).expect("writes");
+    assert_eq!(recording::read(&logs.path().join("r1")).expect("reads").label, recording.label);
+}
+
+#[test]
+fn an_edit_under_two_declared_modes_is_one_error_with_both() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let recording = failed(logs.path(), "r1");
+    let declared = |modes: &[FailureMode]| {
+        let labels = modes.iter().map(|mode| {
+            let mut label = recording.label.clone().expect("a label");
+            label.errors[0].error.failure_mode = Some(*mode);
+            label
+        });
+        let mut labels = labels.collect::<Vec<_>>().into_iter();
+        let recording = Recording { label: labels.next(), ..recording.clone() };
+        let mut sample = Sample::of(&recording, about(Kind::Failure, None)).expect("builds");
+        labels.for_each(|label| sample.label.as_mut().expect("a label").declare(&label));
+        sample.label.expect("a label").errors.remove(0)
+    };
+    let (first, second) = (FailureMode::ReasoningActionMismatch, FailureMode::IncorrectVerification);
+    let one = declared(&[first]);
+    assert_eq!((one.mode_source, one.other_modes.len()), (Some(ModeSource::Declared), 0));
+    let both = declared(&[first, second]);
+    assert_eq!(both, declared(&[second, first, second]), "the order of plans does not matter");
+    let codes: Vec<_> = both.modes().map(|mode| mode.code.as_str()).collect();
+    assert_eq!(codes, ["FM-2.6", "FM-3.3"]);
 }
 
 #[test]
@@ -217,38 +316,6 @@ fn a_step_that_waited_stays_after_what_it_waited_for() {
     let sample = Sample::of(&recording, about(Kind::Clean, None)).expect("builds");
     let agents: Vec<_> = sample.steps.iter().map(|step| step.agent.as_str()).collect();
     assert_eq!(agents, ["mia", "zed", "ada"]);
-}
-
-#[test]
-fn what_is_written_is_read_back_and_twice_the_same() {
-    let logs = tempfile::tempdir().expect("a directory");
-    let dir = tempfile::tempdir().expect("a directory");
-    let build = |name: &str, kind| Sample::of(&failed(logs.path(), name), about(kind, None)).expect("builds");
-    let samples = [build("a", Kind::Clean), build("b", Kind::Failure), build("c", Kind::Benign)];
-    let write = || {
-        let mut writer = Writer::create(dir.path()).expect("creates");
-        samples.iter().for_each(|sample| writer.push(sample).expect("writes"));
-        let manifest = writer.finish().expect("finishes");
-        (manifest, std::fs::read(dir.path().join(FILE)).expect("there"))
-    };
-    let (manifest, bytes) = write();
-    assert_eq!(write(), (manifest.clone(), bytes.clone()));
-    assert_eq!(manifest.files[FILE].blake3, blake3::hash(&bytes).to_hex().to_string());
-    assert_eq!(
-        (manifest.files[FILE].samples, manifest.kinds[&Kind::Benign], manifest.splits[&Split::Train]),
-        (2, 1, 3)
-    );
-
-    let dataset = Dataset::open(dir.path()).expect("a dataset");
-    let read: Vec<_> = dataset.samples().map(|placed| placed.expect("a sample").sample).collect();
-    assert_eq!(read, samples);
-    let index = dataset.index().expect("reads");
-    for sample in &samples {
-        assert_eq!(dataset.at(index.get(&sample.id).expect("known")).expect("reads"), *sample);
-    }
-    assert!(index.get("zzz").is_none());
-    let left: Vec<_> = std::fs::read_dir(dir.path()).expect("lists").flatten().map(|entry| entry.file_name()).collect();
-    assert_eq!(left.len(), 3, "{left:?}");
 }
 
 #[test]

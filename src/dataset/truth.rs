@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use super::Said;
 use crate::trajectory::{
-    AgentName, Call, Evidence, FailureMode, LabelStatus, Side, StepIndex, TAXONOMY, UnknownFailureMode, Verdict,
+    AgentName, Call, Evidence, FailureMode, Label, LabelEntry, LabelStatus, Side, StepIndex, TAXONOMY,
+    UnknownFailureMode, Verdict,
 };
 
 /// The ground truth.
@@ -23,7 +24,10 @@ pub struct Truth {
     pub outcome: Verdict,
     /// Who erred, where: one entry an error; several are a set, all true.
     pub errors: Vec<LabelledError>,
-    /// What was changed in flight: one entry a step and side.
+    /// What was planted besides, and the failure does not need: attempts, no errors of anybody's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<LabelledError>,
+    /// What was changed in flight, by errors and others: one entry a step and side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
     /// The runs that prove it.
@@ -49,9 +53,16 @@ pub struct LabelledError {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Call>,
     /// The failure mode; absent means unknown. An error that was found by re-execution has none: that proves who
-    /// erred and where, not how.
+    /// erred and where, not how. Of several it is the first by code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_mode: Option<Mode>,
+    /// The other modes, by code, where plans declare one and the same edit under several: the bytes are equal, so all
+    /// of them are said of this error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_modes: Vec<Mode>,
+    /// Whose word the modes are; absent where nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_source: Option<ModeSource>,
     /// The failure mode that an analyzer took the error for: an opinion, never ground truth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposed_mode: Option<Mode>,
@@ -64,10 +75,11 @@ pub struct LabelledError {
     /// Index of the injection in its plan, 0-based.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub injection: Option<u32>,
-    /// blake3 of the body before the edit.
+    /// blake3 of what the request or reply said before the edit. Ids, times and counts that a backend makes anew each
+    /// time are not in it; the hashes of the bytes are in the run's `label.json`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
-    /// blake3 of the body after the edit.
+    /// The same of what it said after the edit; where several edits met one side of a step, after all of them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub after: String,
     /// A person's words for it.
@@ -88,6 +100,14 @@ pub struct Mode {
     pub name: String,
     /// The version of the code book.
     pub taxonomy: String,
+}
+
+/// Whose word a failure mode is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModeSource {
+    /// The plan declares it. The bytes prove agent, step and side; that the edit makes this mode is its author's word.
+    Declared,
 }
 
 /// What was changed in one step on its way. It is part of the label: none of it may be shown to a tracer, but for
@@ -120,12 +140,67 @@ impl Mode {
     }
 }
 
+impl LabelledError {
+    /// Every failure mode of the error, by code.
+    pub fn modes(&self) -> impl Iterator<Item = &Mode> {
+        self.failure_mode.iter().chain(&self.other_modes)
+    }
+
+    /// Takes a further mode under which the edit is declared; one that is known is not taken again.
+    fn declare(&mut self, mode: Mode) {
+        let mut modes: Vec<Mode> = self.failure_mode.take().into_iter().chain(self.other_modes.drain(..)).collect();
+        modes.push(mode);
+        modes.sort();
+        modes.dedup();
+        let mut modes = modes.into_iter();
+        self.failure_mode = modes.next();
+        self.other_modes = modes.collect();
+        self.mode_source = Some(ModeSource::Declared);
+    }
+}
+
 impl Truth {
+    /// Takes the modes that the label of another run declares for the same edits. An edit is known by its agent,
+    /// instance, call and side; several of one call stand in both in the order of their injections. Whichever of the two
+    /// came first, the result is the same.
+    pub fn declare(&mut self, other: &Label) {
+        let mut entries: Vec<&LabelEntry> = other.errors.iter().chain(&other.others).collect();
+        entries.sort_by_key(|entry| entry.error.injection);
+        let mut planted: Vec<&mut LabelledError> = self.errors.iter_mut().chain(&mut self.others).collect();
+        planted.sort_by_key(|error| error.injection);
+        for error in planted {
+            let its = |entry: &&LabelEntry| {
+                let candidate = &entry.error;
+                (&candidate.agent, candidate.instance, Some(candidate.call), Some(candidate.side))
+                    == (&error.agent, error.instance, error.call, error.side)
+            };
+            let Some(place) = entries.iter().position(its) else { continue };
+            let entry = entries.remove(place);
+            if let Some(mode) = entry.error.failure_mode {
+                error.declare(Mode { taxonomy: entry.taxonomy.clone(), ..Mode::from(mode) });
+            }
+        }
+    }
+
+    /// All that was planted: the errors, and what the failure does not need.
+    pub fn planted(&self) -> impl Iterator<Item = &LabelledError> {
+        self.errors.iter().chain(&self.others)
+    }
+
     /// The labelled steps, each once, in order.
     pub fn steps(&self) -> Vec<StepIndex> {
-        let mut steps: Vec<_> = self.errors.iter().filter_map(|error| error.step).collect();
-        steps.sort_unstable();
-        steps.dedup();
-        steps
+        once(self.errors.iter())
     }
+
+    /// The steps at which anything was planted, each once, in order.
+    pub fn planted_steps(&self) -> Vec<StepIndex> {
+        once(self.planted())
+    }
+}
+
+fn once<'a>(errors: impl Iterator<Item = &'a LabelledError>) -> Vec<StepIndex> {
+    let mut steps: Vec<_> = errors.filter_map(|error| error.step).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    steps
 }

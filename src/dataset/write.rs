@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{BENIGN_FILE, DatasetError, FILE, Kind, MANIFEST_FILE, Sample, Split, sample::FORMAT};
+use super::{BENIGN_FILE, Claims, DatasetError, FILE, Grounds, Kind, MANIFEST_FILE, Sample, Split, sample::FORMAT};
 use crate::trajectory::TAXONOMY;
 
 /// Writes the files of a dataset directory. What is pushed lies in temporary files until [`Writer::finish`]; a writer
@@ -20,10 +20,14 @@ pub struct Writer {
     main: Part,
     benign: Option<Part>,
     manifest: Manifest,
+    /// What lies there, and is replaced.
+    before: Option<Manifest>,
+    grounds: Grounds,
+    further: Option<usize>,
 }
 
 /// What a dataset holds: `dataset.json`, beside its samples.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Format of samples and manifest; 1.
     pub format: u32,
@@ -33,6 +37,12 @@ pub struct Manifest {
     pub kinds: BTreeMap<Kind, u64>,
     /// Samples by part; those of no part are left out.
     pub splits: BTreeMap<Split, u64>,
+    /// How sure its labels are, all together; absent in sets whose labels nobody executed anything for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Claims>,
+    /// Why it says nothing of claims, where the set that lay there before did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleared: Option<String>,
     /// The files by name.
     pub files: BTreeMap<String, FileFacts>,
 }
@@ -60,9 +70,13 @@ impl Writer {
             taxonomy: TAXONOMY.to_owned(),
             kinds: BTreeMap::new(),
             splits: BTreeMap::new(),
+            claims: None,
+            cleared: None,
             files: BTreeMap::new(),
         };
-        Ok(Self { dir: dir.to_owned(), main: Part::create(dir, FILE)?, benign: None, manifest })
+        let before = fs::read(dir.join(MANIFEST_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let (main, grounds) = (Part::create(dir, FILE)?, Grounds::default());
+        Ok(Self { dir: dir.to_owned(), main, benign: None, manifest, before, grounds, further: None })
     }
 
     /// Adds a sample; benign ones go into a file of their own.
@@ -76,6 +90,7 @@ impl Writer {
             (Kind::Clean | Kind::Failure, _) => &mut self.main,
         };
         part.push(sample)?;
+        self.grounds.add(sample);
         *self.manifest.kinds.entry(sample.kind).or_default() += 1;
         if let Some(split) = sample.split {
             *self.manifest.splits.entry(split).or_default() += 1;
@@ -83,11 +98,40 @@ impl Writer {
         Ok(())
     }
 
+    /// States how sure the labels are, all together.
+    pub fn state(&mut self, claims: Claims) {
+        self.manifest.claims = Some(claims);
+    }
+
+    /// Says that so many claims were begun for rows that are pushed beside those of the set that lay there. Then what that
+    /// set stated is stated anew, for all rows; without this it is cleared, and the manifest says so.
+    pub fn begun_further(&mut self, claims: usize) {
+        self.further = Some(self.further.unwrap_or_default() + claims);
+    }
+
+    /// What is stated of claims where nobody stated anything: a number that counts less than was begun would guarantee
+    /// what nobody knows.
+    fn carry_claims(&mut self) {
+        let (Some(before), None) = (self.before.take(), &self.manifest.claims) else { return };
+        match (before.claims, self.further) {
+            (Some(claims), Some(further)) => {
+                self.manifest.claims = Some(self.grounds.claims(claims.alpha, claims.begun + further));
+            }
+            (Some(claims), None) => {
+                let was = claims.in_words();
+                let why = "rows were written by what did not say how many claims it began; before, the set stated";
+                self.manifest.cleared = Some(format!("{why}: {was}"));
+            }
+            (None, _) => self.manifest.cleared = before.cleared,
+        }
+    }
+
     /// Puts the files in place and says what is in them.
     ///
     /// # Errors
     /// They cannot be written.
     pub fn finish(mut self) -> Result<Manifest, DatasetError> {
+        self.carry_claims();
         let benign = self.dir.join(BENIGN_FILE);
         match self.benign.take() {
             Some(part) => part.finish(BENIGN_FILE, &mut self.manifest)?,

@@ -16,6 +16,11 @@ use crate::{
 const BUILT_IN: &str = include_str!("dialects.toml");
 /// Longest prompt that patterns look at, in bytes: names stand at its beginning or its end.
 const LOOKED_AT: usize = 64 << 10;
+/// What frameworks call whoever has no name: nobody's.
+const NOBODY: [&str; 8] =
+    ["assistant", "user", "system", "developer", "agent", "ai", "ai assistant", "helpful assistant"];
+/// How the names of few-shot examples begin.
+const EXAMPLES: &str = "example_";
 
 /// Why dialects cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +60,9 @@ struct Entry {
     helper: Option<String>,
     /// A text that it fits, and the name that it gives.
     example: Option<(String, String)>,
+    /// More of them.
+    #[serde(default)]
+    also: Vec<(String, String)>,
 }
 
 /// One way, ready to match.
@@ -103,10 +111,10 @@ impl Dialects {
     }
 
     /// Each one's name and its example: a text that it fits, and the name that it gives.
-    pub fn examples(&self) -> impl Iterator<Item = (&str, Option<(&str, &str)>)> {
-        self.0.iter().map(|dialect| {
-            let example = dialect.entry.example.as_ref();
-            (dialect.entry.name.as_str(), example.map(|(text, name)| (text.as_str(), name.as_str())))
+    pub fn examples(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.0.iter().flat_map(|dialect| {
+            let examples = dialect.entry.example.iter().chain(&dialect.entry.also);
+            examples.map(|(text, name)| (dialect.entry.name.as_str(), text.as_str(), name.as_str()))
         })
     }
 
@@ -136,7 +144,10 @@ impl Dialect {
             }
             captured(pattern, beginning(&outline.prompt()))?
         } else if self.entry.system_name {
-            Some(outline.names.first()?.to_string())
+            let mut names = outline.names.iter().filter(|name| !name.starts_with(EXAMPLES));
+            let first = names.next()?;
+            // Messages of several names are of several, or of nobody.
+            Some(first.to_string()).filter(|_| names.all(|name| name == first))
         } else if let Some(pattern) = self.user_name.as_ref().filter(|_| bare) {
             let last = outline.said.iter().rev().find(|said| said.role == Role::User)?;
             captured(pattern, last.name.as_deref()?)?
@@ -147,11 +158,16 @@ impl Dialect {
         };
         let agent = match self.entry.agent.as_deref().or(captured.as_deref()) {
             // A name that could steer a terminal is no name.
+            Some(name) if is_nobody(name) => return None,
             Some(name) => Some(AgentName::parse(name).ok()?),
             None => None,
         };
         Some(Told { agent, helper: self.entry.helper.clone(), dialect: self.entry.name.clone() })
     }
+}
+
+fn is_nobody(name: &str) -> bool {
+    NOBODY.iter().any(|nobody| nobody.eq_ignore_ascii_case(name)) || name.starts_with(EXAMPLES)
 }
 
 /// What the pattern's group holds; `None` where it does not match.
@@ -186,8 +202,7 @@ mod tests {
     fn every_pattern_fits_its_example() {
         let dialects = Dialects::without(&[]).expect("the built-in dialects");
         assert!(!Dialects::default().0.is_empty());
-        for (name, example) in dialects.examples() {
-            let Some((text, whole)) = example else { continue };
+        for (name, text, whole) in dialects.examples() {
             let entry = &dialects.0.iter().find(|dialect| dialect.entry.name == name).expect("it").entry;
             let role = if entry.first_user.is_some() { "user" } else { "system" };
             let mut messages = json!([{"role": role, "content": text}]);
@@ -222,6 +237,18 @@ mod tests {
             {"role": "user", "name": "MagenticOneOrchestrator", "content": "Go."}]);
         assert_eq!(name(instructed), None, "an agent that the orchestrator instructs");
         assert_eq!(name(json!([{"role": "system", "content": "You plan."}])), None);
+        for nobody in ["Assistant", "example_user", "user"] {
+            assert_eq!(name(system(nobody)), None, "{nobody}");
+        }
+        let role =
+            |role: &str| json!([{"role": "system", "content": format!("Be kind.\nYour Role: {role}\nYour Goal: x")}]);
+        assert_eq!((name(role("Assistant")), name(role("Poet")).as_deref()), (None, Some("Poet")));
+        let few = json!([{"role": "system", "name": "Tutor", "content": "x"},
+            {"role": "system", "name": "example_user", "content": "y"}]);
+        assert_eq!(name(few).as_deref(), Some("Tutor"));
+        let two =
+            json!([{"role": "system", "name": "A", "content": "x"}, {"role": "system", "name": "B", "content": "y"}]);
+        assert_eq!(name(two), None, "of two names, neither");
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! What an agent's requests look like: the sentences of its prompt after masking, its tools, its answer's format.
 //!
-//! Masked is what changes from call to call without meaning another agent: numbers, times, hex ids. Two prompts are
-//! never one for a common beginning alone: reviewers that differ by one word are different agents.
+//! Masked is what changes from call to call without meaning another agent: times, dates, long numbers, hex ids. Two
+//! prompts are never one for a common beginning alone: reviewers that differ by one word are different agents, and so are
+//! players that differ by a number.
 
 use std::collections::HashSet;
 
 use twox_hash::XxHash3_64;
 
+use super::mask;
 use crate::surface::{Outline, Role, Said};
 
 /// A 64-bit hash of a text: compared, never shown.
@@ -14,10 +16,6 @@ pub type Mark = u64;
 
 /// Sentences of a text that are marked one by one; what follows them has one mark for all of it.
 const SENTENCES_MAX: usize = 4096;
-/// Shortest run of hex digits and hyphens that is masked as an id.
-const HEX_ID_MIN: usize = 12;
-/// Longest one, in bytes: a text of nothing but hex digits and hyphens is not looked through again from each of them.
-const HEX_ID_MAX: usize = 128;
 
 /// What a request looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +34,10 @@ pub struct Looks {
     pub sentences: Vec<Mark>,
     /// Whether all of them are here.
     pub whole: bool,
+    /// Marks of the names of the tools on offer, in order of the marks.
+    pub tools: Vec<Mark>,
+    /// The model, and the name of the answer's schema where one is asked for.
+    pub made_for: (Mark, Option<Mark>),
 }
 
 impl Looks {
@@ -49,7 +51,8 @@ impl Looks {
         } else if let Some(user) = outline.first_user() {
             mark_sentences(&user, &mut sentences);
         }
-        let tools = if prompted { tool_names(outline) } else { XxHash3_64::oneshot(outline.tool_text.as_bytes()) };
+        let names = tool_names(outline);
+        let tools = if prompted { join(&names) } else { XxHash3_64::oneshot(outline.tool_text.as_bytes()) };
         let family = join(&[u64::from(prompted), tools, XxHash3_64::oneshot(outline.format.as_bytes())]);
         let prompt = join(&sentences);
         let known_by = if prompted {
@@ -61,7 +64,9 @@ impl Looks {
             frame(family, &sentences, opening)
         };
         let framed = !prompted && outline.tool_text.len() <= 2;
-        Self { key: fold(known_by), prompt, family, prompted, framed, sentences, whole: true }
+        let mark = |text: &str| XxHash3_64::oneshot(text.as_bytes());
+        let made_for = (mark(&outline.model), (!outline.format.is_empty()).then(|| mark(&outline.format)));
+        Self { key: fold(known_by), prompt, family, prompted, framed, sentences, whole: true, tools: names, made_for }
     }
 
     /// Equal for requests that look alike, whatever the run opened with: what [`Looks::of`] reads, not looked into.
@@ -70,12 +75,17 @@ impl Looks {
         let mut marks: Vec<Mark> = outline.prompts.iter().map(mark).collect();
         marks.push(outline.prompts.len() as Mark);
         marks.extend(outline.tools.iter().map(mark));
-        marks.push(mark(&outline.format));
+        marks.extend([mark(&outline.format), mark(&outline.model)]);
         if outline.prompts.iter().all(|prompt| prompt.trim().is_empty()) {
             marks.extend(first_user(outline).map(Said::mark));
             marks.push(mark(&outline.tool_text));
         }
         join(&marks)
+    }
+
+    /// Whether all tools of the other looks are on offer here too.
+    pub(super) fn holds_tools(&self, other: &Self) -> bool {
+        other.tools.iter().all(|tool| self.tools.binary_search(tool).is_ok())
     }
 
     /// The same looks with at most `most` sentences: the first, the last, and one mark for all, so that long texts that
@@ -88,8 +98,7 @@ impl Looks {
         let first = self.sentences.iter().take(half);
         let last = self.sentences.iter().skip(self.sentences.len() - half);
         let sentences = first.chain(last).copied().chain([join(&self.sentences)]).collect();
-        let Self { key, prompt, family, prompted, framed, .. } = *self;
-        Self { key, prompt, family, prompted, framed, sentences, whole: false }
+        Self { sentences, whole: false, ..self.clone() }
     }
 }
 
@@ -121,7 +130,7 @@ pub(super) fn first_sentences(text: &str, most: usize) -> Vec<Mark> {
 
 fn mark_of_sentence(sentence: &str, masked: &mut String) -> Mark {
     masked.clear();
-    mask(sentence, masked);
+    mask::moments(sentence, masked);
     XxHash3_64::oneshot(masked.as_bytes())
 }
 
@@ -148,46 +157,11 @@ fn split_line(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Appends the text with numbers and hex ids masked by `#`. Times and dates are numbers with signs between them. One
-/// pass: prompts are long.
-fn mask(text: &str, masked: &mut String) {
-    let mut rest = text;
-    while let Some(first) = rest.bytes().next() {
-        let id = if first.is_ascii_hexdigit() && !ends_in_word(masked) { hex_id(rest) } else { 0 };
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let taken = id.max(digits);
-        if taken > 0 {
-            masked.push('#');
-            rest = rest.get(taken..).unwrap_or_default();
-            continue;
-        }
-        // Up to the next number, but an id may begin at any word.
-        let word = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-        let gap = rest.bytes().skip(word).take_while(|byte| !byte.is_ascii_alphanumeric()).count();
-        let (plain, tail) = rest.split_at_checked((word + gap).max(1)).unwrap_or((rest, ""));
-        masked.push_str(plain);
-        rest = tail;
-    }
-}
-
-fn ends_in_word(text: &str) -> bool {
-    text.bytes().next_back().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'#')
-}
-
-/// The length of the hex id that the text begins with; 0 when it begins with none.
-fn hex_id(text: &str) -> usize {
-    let length = text.bytes().take(HEX_ID_MAX).take_while(|byte| byte.is_ascii_hexdigit() || *byte == b'-').count();
-    let id = text.as_bytes().get(..length).unwrap_or_default();
-    let ends = !text.as_bytes().get(length).is_some_and(u8::is_ascii_alphanumeric);
-    let is_id = length >= HEX_ID_MIN && ends && id.iter().any(u8::is_ascii_digit);
-    if is_id { length } else { 0 }
-}
-
 /// The names of the tools on offer, whatever their order.
-fn tool_names(outline: &Outline<'_>) -> Mark {
+fn tool_names(outline: &Outline<'_>) -> Vec<Mark> {
     let mut names: Vec<Mark> = outline.tools.iter().map(|name| XxHash3_64::oneshot(name.as_bytes())).collect();
     names.sort_unstable();
-    join(&names)
+    names
 }
 
 /// One mark for several, in order.
@@ -223,24 +197,6 @@ mod tests {
     use crate::surface::Message;
 
     #[test]
-    fn what_changes_without_meaning_another_agent_is_masked() {
-        for (text, masked) in [
-            ("Now: 18:58:18.779420.", "Now: #:#:#.#."),
-            ("Today is 2026-11-20T10:30:00Z", "Today is #-#-#T#:#:#Z"),
-            ("id 3f2b8c1e-9d4a-4c7e-8f00-1234567890ab end", "id # end"),
-            ("commit deadbeef0123 ok", "commit # ok"),
-            ("a defaced facade", "a defaced facade"),
-            ("use gpt4 and h2o", "use gpt# and h#o"),
-            ("Zoë zählt bis 10 — 世界", "Zoë zählt bis # — 世界"),
-            ("", ""),
-        ] {
-            let mut seen = String::new();
-            mask(text, &mut seen);
-            assert_eq!(seen, masked, "{text}");
-        }
-    }
-
-    #[test]
     fn sentences_are_split_where_they_end() {
         let of = |text| sentences(text).collect::<Vec<_>>();
         assert_eq!(of("You plan. Be brief!\n\n- one\n- v1.2 only"), ["You plan.", "Be brief!", "- one", "- v1.2 only"]);
@@ -265,8 +221,13 @@ mod tests {
         let same = |a: &Looks, b: &Looks| a.key == b.key;
         let clock = |time: &str| looks(&format!("You book seats. Now: {time}."), "hi", &["a", "b"]);
         assert!(same(&clock("10:30:01"), &clock("18:00:59")), "a clock in the prompt");
-        assert!(same(&clock("1"), &looks("You book seats. Now: 2.", "other task", &["b", "a"])), "order of tools");
-        assert!(!same(&clock("1"), &looks("You book seats. Now: 2.", "hi", &["a"])), "other tools");
+        assert!(
+            same(&clock("9:30"), &looks("You book seats. Now: 8:15.", "other task", &["b", "a"])),
+            "order of tools"
+        );
+        assert!(!same(&clock("9:30"), &looks("You book seats. Now: 8:15.", "hi", &["a"])), "other tools");
+        let player = |number: &str| looks(&format!("You are player {number}. Be brief."), "x", &[]);
+        assert!(!same(&player("1"), &player("2")), "a number apart");
         let reviewer = |of: &str| looks(&format!("You review for {of}. Be brief."), "x", &[]);
         assert!(!same(&reviewer("security"), &reviewer("performance")), "one word apart");
         let long = |end: &str| looks(&format!("{}{end}", "Follow this rule. ".repeat(60_000)), "x", &[]);

@@ -2,7 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{fingerprint::Mark, recent::Recent};
+use super::{
+    fingerprint::Mark,
+    recent::Recent,
+    tries::{SaidTries, Tries},
+};
 
 /// Different questions that a run remembers in order to know when one is asked again.
 pub(super) const ASKED_MAX: usize = 4096;
@@ -18,6 +22,8 @@ pub(super) struct Instances {
     asked: Recent<(AgentNumber, Mark), Asked>,
     /// Of agents that have been seen to be several: who they are, the one that asked longest ago first.
     several: HashMap<AgentNumber, VecDeque<u32>>,
+    /// How often a client was seen to have tried.
+    most: u32,
 }
 
 /// One agent's question, all its own earlier words included.
@@ -25,8 +31,7 @@ pub(super) struct Instances {
 struct Asked {
     /// The instances that asked it, in order.
     by: Vec<u32>,
-    in_flight: u32,
-    failed: bool,
+    tries: Tries<u32>,
 }
 
 /// Which instance, and whether order alone says so.
@@ -38,24 +43,26 @@ pub(super) struct Instance {
 
 impl Default for Instances {
     fn default() -> Self {
-        Self { asked: Recent::new(ASKED_MAX), several: HashMap::new() }
+        Self { asked: Recent::new(ASKED_MAX), several: HashMap::new(), most: 0 }
     }
 }
 
 impl Instances {
-    /// A question arrives. `own`: the instance that the request's own history names; `retry`: the client says that it
-    /// tries again.
-    pub(super) fn ask(&mut self, agent: AgentNumber, question: Mark, own: Option<u32>, retry: bool) -> Instance {
+    /// A question arrives. `own`: the instance that the request's own history names; `said`: how often the
+    /// client says that it has tried.
+    pub(super) fn ask(&mut self, agent: AgentNumber, question: Mark, own: Option<u32>, said: SaidTries) -> Instance {
         let asked = self.asked.entry((agent, question), Asked::default);
         let last = asked.by.last().copied();
-        let again = last.is_some() && !asked.failed && !retry;
-        let at_once = asked.in_flight > 0;
-        asked.in_flight = asked.in_flight.saturating_add(1);
-        asked.failed = false;
-        if let (Some(last), false) = (last.filter(|_| own.is_none()), again) {
+        let at_once = asked.tries.in_flight();
+        let most = self.most;
+        self.most = most.max(said.unwrap_or_default());
+        let retried =
+            asked.tries.again(said, most, |number| own.is_none_or(|own| own == *number)).map(|(number, _)| *number);
+        if let (Some(number), None) = (retried, own) {
             // Another attempt is whoever made the first.
-            return Instance { number: last, ambiguous: self.several.contains_key(&agent) };
+            return Instance { number, ambiguous: self.several.contains_key(&agent) };
         }
+        let again = last.is_some() && retried.is_none();
         let full = asked.by.len() >= EQUALS_MAX;
         let known = self.several.get(&agent);
         // Where nothing tells which, the one that asked longest ago: right where equal agents speak in rounds.
@@ -65,6 +72,9 @@ impl Instances {
         let ambiguous = own.is_none() && ((again && (!at_once || full)) || (known.is_some() && !again));
         if !full {
             asked.by.push(number);
+        }
+        if retried.is_none() {
+            asked.tries.ask(number);
         }
         if again && own.is_none() || known.is_some() {
             self.spoke(agent, number);
@@ -94,10 +104,9 @@ impl Instances {
     }
 
     /// A question was answered, or failed.
-    pub(super) fn end(&mut self, agent: AgentNumber, question: Mark, failed: bool) {
+    pub(super) fn end(&mut self, agent: AgentNumber, question: Mark, number: u32, failed: bool) {
         if let Some(asked) = self.asked.get_mut(&(agent, question)) {
-            asked.in_flight = asked.in_flight.saturating_sub(1);
-            asked.failed = failed;
+            asked.tries.end(|known| *known == number, failed);
         }
     }
 
@@ -114,16 +123,21 @@ mod tests {
     fn told(events: &[&str]) -> String {
         let mut instances = Instances::default();
         let mut told = Vec::new();
+        let mut open: Vec<(u64, u32)> = Vec::new();
         for event in events {
             let question = u64::from(event.as_bytes().get(1).copied().unwrap_or_default());
             match event.bytes().next() {
                 Some(b'?') => {
                     let own = event.get(2..3).and_then(|own| own.parse().ok());
-                    let instance = instances.ask(0, question, own, false);
+                    let instance = instances.ask(0, question, own, None);
+                    open.push((question, instance.number));
                     told.push(format!("{}{}", instance.number, if instance.ambiguous { "?" } else { "" }));
                 }
-                Some(b'.') => instances.end(0, question, false),
-                _ => instances.end(0, question, true),
+                end => {
+                    let first = open.iter().position(|(asked, _)| *asked == question).expect("it was asked");
+                    let (_, number) = open.remove(first);
+                    instances.end(0, question, number, end != Some(b'.'));
+                }
             }
         }
         told.join(" ")

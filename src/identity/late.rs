@@ -2,8 +2,8 @@
 //! record; it says where it differs from what was said on arrival.
 //!
 //! Requests that quote an answer are of its run. What that leaves apart is joined by the opening question, unless both
-//! parts went on from the same question: then they are two runs of one task. Agents are named anew within those runs,
-//! with sentences that stay from run to run ([`templates`](super::templates)).
+//! parts went on from the same question: then they are two runs of one task. Agents are named anew within those runs
+//! ([`late_names`]).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     RunSource,
     exchanges::{Exchange, Exchanges},
-    fingerprint::{Looks, Mark, fold, frame},
+    fingerprint::Mark,
     instances::Instances,
-    templates::Templates,
+    late_names,
+    voices::Voices,
+    votes::is_helper,
 };
 use crate::trajectory::{AgentName, RunId, Source, StepIndex};
 
@@ -197,7 +199,7 @@ fn name(exchanges: &[&Exchange], group: &[usize]) -> HashMap<usize, RunId> {
 
 /// Agent, instance and whether the wire cannot tell, of each exchange within its late run.
 fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &Runs) -> Vec<(AgentName, u32, bool)> {
-    let names = names(known, exchanges, runs);
+    let names = late_names::names(known, exchanges, &runs.group);
     let mut told: Vec<(AgentName, u32, bool)> = names.iter().map(|name| (name.clone(), 0, false)).collect();
     let mut numbers: HashMap<&AgentName, u32> = HashMap::new();
     for name in &names {
@@ -216,6 +218,8 @@ fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &Runs) -> Vec<(Agent
     }
     events.sort_unstable();
     let mut instances: HashMap<usize, Instances> = HashMap::new();
+    let mut contested: HashSet<(usize, &AgentName)> = HashSet::new();
+    let mut voices: HashMap<usize, Voices> = HashMap::new();
     for (_, opens, at) in events {
         let (Some(exchange), Some(group), Some(name)) = (exchanges.get(at), runs.group.get(at), names.get(at)) else {
             continue;
@@ -223,7 +227,8 @@ fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &Runs) -> Vec<(Agent
         let of_run = instances.entry(*group).or_default();
         let agent = numbers.get(name).copied().unwrap_or_default();
         if !opens {
-            of_run.end(agent, exchange.asked, exchange.failed);
+            let instance = told.get(at).map_or(0, |told| told.1);
+            of_run.end(agent, exchange.asked, instance, exchange.failed);
             continue;
         }
         let own = exchange.said.iter().filter_map(|said| known.place(*said));
@@ -234,92 +239,26 @@ fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &Runs) -> Vec<(Agent
             (place.1, place.2) = online.map(|online| (online.instance, online.ambiguous)).unwrap_or_default();
             continue;
         }
-        let instance = of_run.ask(agent, exchange.asked, own, exchange.source == RunSource::Retry);
+        let tries = exchange.attempt.max(u32::from(exchange.source == RunSource::Retry));
+        let instance = of_run.ask(agent, exchange.asked, own, Some(tries).filter(|tries| *tries > 0));
         (place.1, place.2) = (instance.number, instance.ambiguous);
+        let source = online.map(|online| online.source);
+        let written = source == Some(Source::Dialect);
+        let of_looks = written && !is_helper(name) || matches!(source, Some(Source::Fingerprint | Source::Frame));
+        let heard = voices.entry(*group).or_default();
+        if of_looks && heard.hear(agent, &exchange.looks, written, own.is_some()).is_some() {
+            contested.insert((*group, name));
+        }
+    }
+    // Who else spoke under the name is known only now: what came before is as doubtful.
+    for ((place, name), group) in told.iter_mut().zip(&names).zip(&runs.group) {
+        place.2 |= contested.contains(&(*group, name));
     }
     told
 }
 
 fn splits(source: Source) -> bool {
     matches!(source, Source::Dialect | Source::Fingerprint | Source::Continuation | Source::Frame | Source::Fallback)
-}
-
-/// The agent of each exchange: what was declared or written on the wire stands; learned looks are worked out again.
-fn names(known: &Exchanges, exchanges: &[&Exchange], runs: &Runs) -> Vec<AgentName> {
-    let mut templates = Templates::default();
-    let mut openings: HashMap<usize, HashSet<Mark>> = HashMap::new();
-    let mut learned: Vec<AgentName> = Vec::new();
-    for (exchange, group) in exchanges.iter().zip(&runs.group) {
-        let opening = openings
-            .entry(*group)
-            .or_insert_with(|| exchange.begun.iter().flat_map(|begun| begun.user.iter().copied()).collect());
-        let looks = &exchange.looks;
-        let framed = || AgentName::unnamed(fold(frame(looks.family, &looks.sentences, opening)));
-        learned.push(if looks.framed && looks.whole { framed() } else { AgentName::unnamed(looks.key) });
-    }
-    // Run by run, so that what stays between runs is told from what lives side by side in one.
-    let mut places: HashMap<usize, usize> = HashMap::new();
-    let mut seen: Vec<Vec<(&Looks, AgentName)>> = Vec::new();
-    for ((exchange, group), name) in exchanges.iter().zip(&runs.group).zip(&learned) {
-        let place = *places.entry(*group).or_insert(seen.len());
-        if place == seen.len() {
-            seen.push(Vec::new());
-        }
-        let source = exchange.attribution.as_ref().map(|told| told.source);
-        let is_learned = matches!(source, Some(Source::Fingerprint | Source::Frame));
-        if let (true, Some(run)) =
-            (is_learned && (exchange.looks.prompted || exchange.looks.framed), seen.get_mut(place))
-        {
-            run.push((&*exchange.looks, name.clone()));
-        }
-    }
-    for run in seen {
-        templates.learn(run);
-    }
-    let mut named: Vec<AgentName> = Vec::with_capacity(exchanges.len());
-    // What those are called late who were called something on arrival, run by run.
-    let mut renamed: HashMap<(&RunId, &AgentName), AgentName> = HashMap::new();
-    for (exchange, learned) in exchanges.iter().zip(&learned) {
-        let online = exchange.attribution.as_ref();
-        let embeds = online.and_then(|told| told.agent.as_str().strip_suffix("/embedding"));
-        let name = match online.map(|told| told.source) {
-            _ if embeds.is_some() => embedding(exchange, &renamed),
-            Some(Source::Fingerprint | Source::Frame) => match templates.name(&exchange.looks) {
-                // A tool loop's last word without tools keeps the name that it was given on arrival.
-                _ if online.is_some_and(|told| told.source == Source::Fingerprint && told.agent != *learned) => {
-                    owner(known, exchange, &named).unwrap_or_else(|| learned.clone())
-                }
-                Some(name) => name,
-                None => learned.clone(),
-            },
-            Some(Source::Continuation) => owner(known, exchange, &named).unwrap_or_else(|| learned.clone()),
-            _ => online.map_or_else(|| learned.clone(), |told| told.agent.clone()),
-        };
-        if let Some(told) = online {
-            renamed.insert((&exchange.run, &told.agent), name.clone());
-        }
-        named.push(name);
-    }
-    named
-}
-
-/// Vectors stay those of the agent they were asked for, whatever that agent is called late.
-fn embedding(exchange: &Exchange, renamed: &HashMap<(&RunId, &AgentName), AgentName>) -> AgentName {
-    let Some(told) = &exchange.attribution else { return AgentName::unnamed(exchange.looks.key) };
-    let base = told.agent.as_str().strip_suffix("/embedding").and_then(|base| AgentName::parse(base).ok());
-    let owner = base.and_then(|base| renamed.get(&(&exchange.run, &base)).cloned());
-    owner.and_then(|owner| AgentName::parse(&format!("{owner}/embedding")).ok()).unwrap_or_else(|| told.agent.clone())
-}
-
-/// Who gave the answer that the exchange goes on from.
-fn owner(known: &Exchanges, exchange: &Exchange, named: &[AgentName]) -> Option<AgentName> {
-    let looks = &exchange.looks;
-    exchange.said.iter().find_map(|said| {
-        let other = &known.get(*said)?.looks;
-        let alike = if looks.prompted { other.prompt == looks.prompt } else { other.family == looks.family };
-        let at = known.place(*said)?;
-        named.get(at).filter(|_| alike && other.prompted == looks.prompted).cloned()
-    })
 }
 
 /// Disjoint groups of positions.

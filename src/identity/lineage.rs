@@ -15,11 +15,11 @@ use super::{
     RunSource,
     exchanges::{EXCHANGES_MAX, Exchange, Exchanges},
     fingerprint::{Looks, Mark, asked, is_fresh},
+    history::{id_mark, text_mark},
     origins::{Evidence, LATEST_MAX, MESSAGES_MAX, Origins, QUOTES_MAX},
     owners::OWNERS_MAX,
     placed::{Begun, Placed, SENTENCES_MAX},
     recent::Recent,
-    speakers::{id_mark, text_mark},
     words::Opening,
 };
 use crate::{

@@ -7,11 +7,16 @@
 mod dialect;
 mod exchanges;
 mod fingerprint;
+mod heard;
 mod hint;
+mod history;
 mod instances;
+mod labels;
 mod late;
+mod late_names;
 mod lineage;
 mod marked;
+mod mask;
 mod origins;
 mod owners;
 mod placed;
@@ -21,6 +26,8 @@ mod sieve;
 mod speakers;
 mod suggest;
 mod templates;
+mod tries;
+mod voices;
 mod votes;
 mod words;
 
@@ -31,13 +38,15 @@ use std::{
 
 pub use dialect::{DialectError, Dialects};
 pub use fingerprint::{Looks, Mark};
+pub use heard::{HeardRun, contested, fitting_rules, looks, try_roster};
 pub use hint::{Hints, HintsError, KeyEntry, Routed, route};
 pub use late::LateStep;
 pub use lineage::Lineage;
 pub use placed::Placed;
 pub use roster::{Roster, RosterError, RosterRule};
 pub use speakers::Speakers;
-pub use suggest::{HeardRun, calls, fitting_rules, looks, rule_name, source_name, suggest, try_roster};
+pub use suggest::{Suggestions, calls, source_name};
+pub use tries::{SaidTries, Tries};
 pub use votes::{Heard, Proposal, hands_over, helper_role, is_helper, propose};
 
 use crate::{
@@ -324,7 +333,7 @@ mod tests {
         assert!(identity.run(&Envelope { path_run: Some("../x"), ..NOTHING }, || None).is_err());
 
         let told = |outline: &Outline<'_>| {
-            let told = Speakers::default().attribute(&identity, Some(outline), None, 0, false);
+            let told = Speakers::default().attribute(&identity, Some(outline), None, 0, None);
             (told.agent.to_string(), told.source)
         };
         assert_eq!(told(&outline), ("meta".to_owned(), Source::Metadata));

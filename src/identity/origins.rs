@@ -6,9 +6,9 @@
 use super::{
     exchanges::Exchanges,
     fingerprint::Mark,
+    history::{id_mark, text_mark},
     owners::{Owner, Owners},
     recent::Recent,
-    speakers::{id_mark, text_mark},
     words::{ALL_MAX, WINDOW, chosen, fill_shingles},
 };
 use crate::surface::{Outline, Role, Said};

@@ -12,30 +12,24 @@ use super::{
     Identity,
     dialect::Told,
     fingerprint::{Looks, Mark, asked, fold, is_fresh, join, mark_sentences},
+    history::{History, Who, id_mark, text_mark},
     instances::Instances,
+    is_helper,
     recent::Recent,
+    tries::SaidTries,
+    voices::{KIN_MAX, Voices},
 };
 use crate::{
-    surface::{Outline, Reply, Role, Said},
+    surface::{Outline, Reply, Role},
     trajectory::{AgentName, Attribution, Source},
 };
 
-/// Answers and tool calls whose speaker a run remembers.
-const SERVED_MAX: usize = 16_384;
 /// Prompts whose looks a run remembers.
 const PROMPTS_MAX: usize = 1024;
 /// Agents that a run remembers; one more is known by its name alone.
 const AGENTS_MAX: usize = 16_384;
 /// Requests under way that a run remembers.
 const UNDER_WAY_MAX: usize = 4096;
-/// Shortest argument of a tool call that is remembered as somebody's words, in bytes.
-const ARGUMENT_MIN: usize = 8;
-/// Messages of a request that are looked at for an own earlier answer, latest first.
-const HISTORY_MAX: usize = 64;
-/// Messages of role assistant whose marks a run remembers.
-const OWN_MAX: usize = 4096;
-/// Tool calls of one message that are looked at.
-const CALLS_MAX: usize = 64;
 
 /// What one run has shown of its agents.
 #[derive(Debug)]
@@ -45,30 +39,14 @@ pub struct Speakers {
     seen: Recent<Mark, Arc<(Looks, Option<Told>)>>,
     /// What the user's own words say of a request with this prompt, these names, tools and model.
     told: Recent<Mark, Option<Attribution>>,
-    served: Recent<Mark, Served>,
-    /// What messages of role assistant say, by the marks of their texts and calls.
-    own: Recent<Mark, Box<[Mark]>>,
+    history: History,
     instances: Instances,
+    voices: Voices,
     /// What the requests under way ask, by the hash of their bodies.
     under_way: Recent<u128, (u32, Mark)>,
     names: Vec<AgentName>,
     agents: HashMap<AgentName, u32>,
     known: Vec<Agent>,
-}
-
-/// An agent, or an instance of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Who {
-    agent: u32,
-    instance: u32,
-}
-
-/// Whose words these are.
-#[derive(Debug, Clone, Copy)]
-enum Served {
-    One(Who),
-    /// Several have said the same.
-    Several,
 }
 
 /// What is known of an agent beside its name.
@@ -78,6 +56,8 @@ struct Agent {
     bare_family: Option<Mark>,
     /// Its prompt, where it has one.
     prompt: Option<Mark>,
+    /// The key of the looks that it was first seen with.
+    key: u32,
 }
 
 impl Default for Speakers {
@@ -86,9 +66,9 @@ impl Default for Speakers {
             opening: None,
             seen: Recent::new(PROMPTS_MAX),
             told: Recent::new(PROMPTS_MAX),
-            served: Recent::new(SERVED_MAX),
-            own: Recent::new(OWN_MAX),
+            history: History::default(),
             instances: Instances::default(),
+            voices: Voices::default(),
             under_way: Recent::new(UNDER_WAY_MAX),
             names: Vec::new(),
             agents: HashMap::default(),
@@ -99,7 +79,7 @@ impl Default for Speakers {
 
 impl Speakers {
     /// Who makes a request. `declared`: what the request's envelope names; the outline is then not looked at. `body`:
-    /// hash of its body; `retry`: the client says that it tries again. Never fails: what no rule knows gets a stable
+    /// hash of its body; `said`: how often the client says that it has tried. Never fails: what no rule knows gets a stable
     /// name of its own.
     pub fn attribute(
         &mut self,
@@ -107,7 +87,7 @@ impl Speakers {
         outline: Option<&Outline<'_>>,
         declared: Option<Attribution>,
         body: u128,
-        retry: bool,
+        said: SaidTries,
     ) -> Attribution {
         if let Some(declared) = declared {
             // Its texts say nothing that is not known.
@@ -116,12 +96,13 @@ impl Speakers {
         }
         let Some(outline) = outline else { return super::fallback(0, "the body could not be read") };
         self.open(outline);
-        // Looks cost more than all the rest together: nobody looks where the user's own words decide.
-        let key = if rules.roster.asks_for_looks() { self.looks(rules, outline).0.key } else { 0 };
+        // Looks cost more than all the rest together: nobody looks where the user's own words decide, nor twice.
+        let mut seen = rules.roster.asks_for_looks().then(|| self.looks(rules, outline));
+        let key = seen.as_ref().map_or(0, |seen| seen.0.key);
         let mut attribution = if let Some(attribution) = self.told(rules, outline, key) {
             attribution
         } else {
-            let seen = self.looks(rules, outline);
+            let seen = &**seen.get_or_insert_with(|| self.looks(rules, outline));
             self.name(outline, &seen.0, seen.1.as_ref())
         };
         let splits = match attribution.source {
@@ -131,31 +112,44 @@ impl Speakers {
         };
         let known = self.agents.get(&attribution.agent).copied();
         let agent = known.or_else(|| {
-            let seen = self.looks(rules, outline);
+            let seen = &**seen.get_or_insert_with(|| self.looks(rules, outline));
             self.agent(&attribution.agent, Some(&seen.0))
         });
         if let (Some(agent), true) = (agent, splits) {
-            self.instance(agent, outline, body, retry, &mut attribution);
+            let own = self.history.own_words(outline, |who| who.agent == agent).map(|(who, _)| who.instance);
+            if let (Some(seen), true) = (&seen, attribution.source != Source::Roster) {
+                self.hear(agent, &seen.0, own.is_some(), &mut attribution);
+            }
+            self.instance(agent, (outline, own), body, said, &mut attribution);
         }
         attribution
+    }
+
+    /// Notes what stands under a name that nobody declared; where that is several agents', nobody can tell which.
+    fn hear(&mut self, agent: u32, looks: &Looks, goes_on: bool, told: &mut Attribution) {
+        let written = told.source == Source::Dialect;
+        if (written && is_helper(&told.agent)) || matches!(told.source, Source::Fallback | Source::Continuation) {
+            return;
+        }
+        if let Some(why) = self.voices.hear(agent, looks, written, goes_on) {
+            doubt(told, why);
+        }
+    }
+
+    /// The agents whose names turned out to stand for several.
+    pub fn contested(&self) -> impl Iterator<Item = &AgentName> {
+        self.voices.contested().filter_map(|agent| self.names.get(agent as usize))
     }
 
     /// A request of `attribution` has ended. `reply`: what was delivered, if it is an answer that an agent may quote.
     pub fn ended(&mut self, attribution: &Attribution, body: u128, reply: Option<&Reply>, failed: bool) {
         let Some(agent) = self.agents.get(&attribution.agent).copied() else { return };
         if let Some((agent, question)) = self.under_way.get(&body).copied() {
-            self.instances.end(agent, question, failed);
+            self.instances.end(agent, question, attribution.instance, failed);
         }
         let who = Who { agent, instance: attribution.instance };
-        for answer in reply.into_iter().flat_map(|reply| &reply.answers) {
-            let text = answer.message.text_to_read();
-            self.serve(text_mark(&text), who);
-            for call in &answer.message.tool_calls {
-                self.serve(id_mark(&call.id), who);
-                for text in strings(&call.arguments) {
-                    self.serve(text_mark(&text), who);
-                }
-            }
+        if let Some(reply) = reply {
+            self.history.serve(reply, who);
         }
     }
 
@@ -167,6 +161,8 @@ impl Speakers {
             self.open(outline);
             let looks = Looks::of(outline, self.opening.get_or_insert_default());
             if let Some(agent) = self.agent(&attribution.agent, Some(&looks)) {
+                let goes_on = self.history.own_words(outline, |who| who.agent == agent).is_some();
+                self.hear(agent, &looks, goes_on, &mut attribution.clone());
                 self.instances.recall(agent, asked(outline), attribution.instance);
             }
         }
@@ -184,17 +180,10 @@ impl Speakers {
 
     /// Entries held beside one an agent, and the most that there can be, for tests of the bounds.
     pub fn size(&self) -> (usize, usize) {
-        let most = 2 * PROMPTS_MAX + SERVED_MAX + OWN_MAX + UNDER_WAY_MAX + super::instances::ASKED_MAX;
-        let asked = self.instances.len() + self.under_way.len();
-        (self.seen.len() + self.told.len() + self.served.len() + self.own.len() + asked, most)
-    }
-
-    fn serve(&mut self, mark: Option<Mark>, who: Who) {
-        let Some(mark) = mark else { return };
-        let served = self.served.entry(mark, || Served::One(who));
-        if !matches!(served, Served::One(known) if *known == who) {
-            *served = Served::Several;
-        }
+        let (history, of_history) = self.history.size();
+        let most = 2 * PROMPTS_MAX + of_history + UNDER_WAY_MAX + super::instances::ASKED_MAX + KIN_MAX;
+        let asked = self.instances.len() + self.under_way.len() + self.voices.len();
+        (self.seen.len() + self.told.len() + history + asked, most)
     }
 
     /// What the user's own words say of a request: looked for once where it is the same for each call.
@@ -246,10 +235,9 @@ impl Speakers {
         if looks.prompted {
             return self.by_looks(outline, looks);
         }
-        let alike = |known: &Self, who: Who| {
-            known.known.get(who.agent as usize).and_then(|agent| agent.bare_family) == Some(looks.family)
-        };
-        if let Some((who, evidence)) = self.own_words(outline, alike)
+        let known = &self.known;
+        let alike = |who: Who| known.get(who.agent as usize).and_then(|agent| agent.bare_family) == Some(looks.family);
+        if let Some((who, evidence)) = self.history.own_words(outline, alike)
             && let Some(name) = self.names.get(who.agent as usize)
         {
             return attribution(name.clone(), Source::Continuation, evidence.to_owned(), 0.9);
@@ -264,11 +252,8 @@ impl Speakers {
 
     /// Vectors are asked for on somebody's behalf: of who just called a tool with these words, if anybody did.
     fn embedding(&self, outline: &Outline<'_>) -> Attribution {
-        let mut asked = outline.said.iter().filter_map(|said| self.served.get(&text_mark(&said.text())?));
-        let owner = asked.find_map(|served| match served {
-            Served::One(who) => self.names.get(who.agent as usize),
-            Served::Several => None,
-        });
+        let mut asked = outline.said.iter().filter_map(|said| self.history.said_by(text_mark(&said.text())?));
+        let owner = asked.find_map(|who| self.names.get(who.agent as usize));
         let helper = |base: &AgentName| AgentName::parse(&format!("{base}/embedding")).unwrap_or_else(|_| base.clone());
         if let Some(owner) = owner {
             return attribution(
@@ -284,12 +269,11 @@ impl Speakers {
 
     /// By the sentences of the prompt and the tools. Some frameworks take the tools away for the last word of a tool
     /// loop: who answers an agent's tool calls under its very prompt is that agent.
-    fn by_looks(&self, outline: &Outline<'_>, looks: &Looks) -> Attribution {
+    fn by_looks(&mut self, outline: &Outline<'_>, looks: &Looks) -> Attribution {
         if outline.tools.is_empty() {
             let waiting = outline.said.iter().rev().take_while(|said| said.role == Role::Tool);
-            let owners = waiting.filter_map(|said| self.served.get(&id_mark(said.answers_call.as_deref()?)?));
-            for owner in owners {
-                let Served::One(who) = owner else { continue };
+            let owners = waiting.filter_map(|said| self.history.said_by(id_mark(said.answers_call.as_deref()?)?));
+            for who in owners {
                 let same = self.known.get(who.agent as usize).is_some_and(|agent| agent.prompt == Some(looks.prompt));
                 if let (true, Some(name)) = (same, self.names.get(who.agent as usize)) {
                     let evidence = "answers this agent's tool calls under its prompt".to_owned();
@@ -297,9 +281,18 @@ impl Speakers {
                 }
             }
         }
-        let evidence =
-            format!("{} sentences of the system prompt, {} tools", looks.sentences.len(), outline.tools.len());
-        attribution(AgentName::unnamed(looks.key), Source::Fingerprint, evidence, 0.9)
+        let Self { voices, history, known, .. } = self;
+        let of_prompt = |who: Who| known.get(who.agent as usize).filter(|agent| agent.prompt == Some(looks.prompt));
+        let key = voices.key(looks, || {
+            let (who, _) = history.own_words(outline, |who| of_prompt(who).is_some())?;
+            of_prompt(who).map(|agent| agent.key)
+        });
+        let (sentences, tools) = (looks.sentences.len(), outline.tools.len());
+        let mut evidence = format!("{sentences} sentences of the system prompt, {tools} tools");
+        if key != looks.key {
+            evidence.push_str(", which have changed in one history");
+        }
+        attribution(AgentName::unnamed(key), Source::Fingerprint, evidence, 0.9)
     }
 
     /// The number of a name, within the bound; new ones get the looks that they were first seen with, if any were read.
@@ -313,83 +306,36 @@ impl Speakers {
         self.known.push(Agent {
             bare_family: looks.filter(|looks| !looks.prompted).map(|looks| looks.family),
             prompt: looks.filter(|looks| looks.prompted).map(|looks| looks.prompt),
+            key: looks.map(|looks| looks.key).unwrap_or_default(),
         });
         Some(number)
     }
 
-    /// Who said the latest of the request's own earlier words, among those who could have made this request.
-    fn own_words(&mut self, outline: &Outline<'_>, could: impl Fn(&Self, Who) -> bool) -> Option<(Who, &'static str)> {
-        for said in outline.said.iter().rev().take(HISTORY_MAX) {
-            if said.role == Role::Assistant {
-                self.own.entry(said.mark(), || own_marks(said));
-            }
-            let found = |marks: &[Mark]| {
-                let owners = marks.iter().filter_map(|mark| match self.served.get(mark)? {
-                    Served::One(who) => Some(*who),
-                    Served::Several => None,
-                });
-                owners.into_iter().find(|who| could(self, *who))
-            };
-            let (who, evidence) = match said.role {
-                Role::Assistant => {
-                    (self.own.get(&said.mark()).and_then(|marks| found(marks)), "goes on from its own answer")
-                }
-                Role::Tool => {
-                    let call = said.answers_call.as_deref().and_then(id_mark);
-                    (found(call.as_slice()), "answers its own tool call")
-                }
-                _ => continue,
-            };
-            if let Some(who) = who {
-                return Some((who, evidence));
-            }
-        }
-        None
-    }
-
-    /// Which of several equal agents it is.
-    fn instance(&mut self, agent: u32, outline: &Outline<'_>, body: u128, retry: bool, told: &mut Attribution) {
+    /// Which of several equal agents it is. `own`: the one whose own words the request goes on from.
+    fn instance(
+        &mut self,
+        agent: u32,
+        (outline, own): (&Outline<'_>, Option<u32>),
+        body: u128,
+        said: SaidTries,
+        told: &mut Attribution,
+    ) {
         let question = asked(outline);
-        let own = self.own_words(outline, |_, who| who.agent == agent).map(|(who, _)| who.instance);
-        let instance = self.instances.ask(agent, question, own, retry);
+        let instance = self.instances.ask(agent, question, own, said);
         self.under_way.entry(body, || (agent, question));
         told.instance = instance.number;
         if instance.ambiguous {
-            told.ambiguous = true;
-            told.confidence = told.confidence.min(0.5);
-            told.evidence.push_str("; several equal agents, which one is told by order alone");
+            doubt(told, "several equal agents, which one is told by order alone");
         }
     }
 }
 
-/// The marks of what a message of role assistant says: its text, its tool calls' ids.
-fn own_marks(said: &Said<'_>) -> Box<[Mark]> {
-    let mut marks: Vec<Mark> = text_mark(&said.text()).into_iter().collect();
-    if said.has_calls() {
-        marks.extend(said.calls().iter().take(CALLS_MAX).filter_map(|call| id_mark(&call.id)));
-    }
-    marks.into()
-}
-
-/// The texts among a tool call's arguments: what a tool may be asked next, for example to be found by.
-fn strings(arguments: &str) -> Vec<String> {
-    let arguments = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).unwrap_or_default();
-    let texts = arguments.into_iter().filter_map(|(_, value)| match value {
-        serde_json::Value::String(text) if text.len() >= ARGUMENT_MIN => Some(text),
-        _ => None,
-    });
-    texts.collect()
-}
-
-/// The mark of a text; none of an empty one.
-pub(super) fn text_mark(text: &str) -> Option<Mark> {
-    let text = text.trim();
-    (!text.is_empty()).then(|| XxHash3_64::oneshot(text.as_bytes()))
-}
-
-/// The mark of an id; none of an empty one.
-pub(super) fn id_mark(id: &str) -> Option<Mark> {
-    (!id.is_empty()).then(|| XxHash3_64::oneshot(id.as_bytes()) ^ 1)
+/// Marks that the wire cannot tell, and why.
+fn doubt(told: &mut Attribution, why: &str) {
+    told.ambiguous = true;
+    told.confidence = told.confidence.min(0.5);
+    told.evidence.push_str("; ");
+    told.evidence.push_str(why);
 }
 
 fn attribution(agent: AgentName, source: Source, evidence: String, confidence: f32) -> Attribution {

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::surface::{OpenaiChat, Surface};
 
+mod voices;
+
 /// A server without named runs.
 struct Story {
     identity: Identity,
@@ -80,7 +82,7 @@ impl Story {
         let Placed { run, source, forgotten, .. } = placed;
         self.forgotten.extend(forgotten);
         let (speakers, steps) = self.runs.entry(run.clone()).or_default();
-        let told = speakers.attribute(&self.identity, Some(&outline), None, hash, false);
+        let told = speakers.attribute(&self.identity, Some(&outline), None, hash, None);
         let step = *steps;
         *steps += u32::from(source != RunSource::Retry);
         track.opened(step, u32::from(source == RunSource::Retry), &told);
@@ -202,7 +204,7 @@ fn two_runs_of_one_task_at_once_are_parted_late() {
 }
 
 #[test]
-fn sentences_that_stay_join_agents_over_runs_late() {
+fn what_prompts_told_apart_no_late_look_joins() {
     let mut story = Story::new();
     let about = |topic: &str| system(&format!("You write. Be brief. Topic: {topic}"));
     let first = story.ask(&[about("tides"), user("Write now about the sea please.")], &[]);
@@ -210,30 +212,31 @@ fn sentences_that_stay_join_agents_over_runs_late() {
     let second = story.ask(&[about("bees"), user("Write now about the hive please.")], &[]);
     story.answer(&second, &said(SECOND));
     assert_ne!(first.told.agent, second.told.agent, "on arrival only the request tells");
-    let late = story.late();
-    assert_eq!(late[&second.run][0].agent.as_ref(), Some(&first.told.agent));
-    assert!(!late.contains_key(&first.run));
+    assert!(story.late().is_empty(), "what two prompts share is as likely their house's boilerplate");
 }
 
 #[test]
 fn vectors_stay_with_their_agent_whatever_it_is_called_late() {
     let mut story = Story::new();
-    let about = |topic: &str| system(&format!("You search. Be brief. Topic: {topic}"));
-    let first = story.ask(&[about("tides"), user("Look now for the sea please.")], &[]);
+    let about = |topic: &str, place: &str| {
+        user(&format!("Task: look for the {place} please.\nYou search.\nBe brief and say where.\nTopic: {topic}"))
+    };
+    let first = story.ask(&[about("tides", "sea")], &[]);
     story.answer(&first, &said(FIRST));
-    let second = story.ask(&[about("bees"), user("Look now for the hive please.")], &[]);
+    let reader = story.ask(&[user(&format!("Read this.\n{FIRST}"))], &[]);
+    story.answer(&reader, &said("Read with care."));
+    let second = story.ask(&[user("Where do wild bees live in the spring?")], &[]);
+    story.answer(&second, &said("In hives and hollow trees, mostly."));
+    let search = story.ask(&[about("bees", "hive"), user("In hives and hollow trees, mostly.")], &[]);
     let query = "how the wild bees find home in spring";
-    story.answer(&second, &called("q1", "search", &json!({ "query": query }).to_string()));
+    story.answer(&search, &called("q1", "search", &json!({ "query": query }).to_string()));
     let vectors = story.arrive(&crate::surface::OpenaiEmbeddings, &json!({"model": "v", "input": [query]}));
     story.end(&vectors, None, false);
-    assert_eq!(
-        (&vectors.run, vectors.told.agent.as_str()),
-        (&second.run, &*format!("{}/embedding", second.told.agent))
-    );
+    assert_eq!(vectors.told.agent.as_str(), format!("{}/embedding", search.told.agent));
     let late = story.late();
-    let named: Vec<_> =
-        late[&second.run].iter().filter_map(|step| step.agent.as_ref()).map(AgentName::as_str).collect();
-    assert_eq!(named, [first.told.agent.as_str(), &format!("{}/embedding", first.told.agent)]);
+    let of = |asked: &Asked| late.get(&asked.run)?.iter().find(|step| step.step == asked.step)?.agent.clone();
+    let renamed = of(&search).expect("its frame has been heard before");
+    assert_eq!(of(&vectors).expect("it goes with it").as_str(), format!("{renamed}/embedding"));
 }
 
 #[test]
@@ -292,14 +295,14 @@ fn vectors_are_asked_for_on_somebodys_behalf() {
         ..Outline::default()
     };
     let body = json!({"model": "m", "messages": [system("You search."), user("law?")]}).to_string();
-    let asker = speakers.attribute(&rules, Some(&OpenaiChat.outline(body.as_bytes()).expect("it")), None, 1, false);
+    let asker = speakers.attribute(&rules, Some(&OpenaiChat.outline(body.as_bytes()).expect("it")), None, 1, None);
     let reply =
         json!({"choices": [{"index": 0, "message": called("c", "search", "{\"query\": \"the law of the sea\"}")}]});
     speakers.ended(&asker, 1, Some(&OpenaiChat.read_reply(reply.to_string().as_bytes()).expect("it")), false);
-    let told = speakers.attribute(&rules, Some(&outline("the law of the sea")), None, 2, false);
+    let told = speakers.attribute(&rules, Some(&outline("the law of the sea")), None, 2, None);
     assert_eq!(told.agent.as_str(), format!("{}/embedding", asker.agent));
     assert_eq!(helper_role(&told.agent), Some("embedding"));
-    let nobody = speakers.attribute(&rules, Some(&outline("some document")), None, 3, false);
+    let nobody = speakers.attribute(&rules, Some(&outline("some document")), None, 3, None);
     assert_eq!((nobody.source, nobody.confidence), (Source::Fallback, 0.0));
 }
 
@@ -377,13 +380,13 @@ fn many_agents_and_long_prompts_are_told_apart() {
             ],
             ..Outline::default()
         };
-        names.insert(speakers.attribute(&rules, Some(&outline), None, number, false).agent);
+        names.insert(speakers.attribute(&rules, Some(&outline), None, number, None).agent);
     }
     assert_eq!(names.len(), 10_000);
     let (held, most) = speakers.size();
     assert!(held <= most);
     let mut told = |text: String| {
-        speakers.attribute(&rules, Some(&Outline { prompts: vec![text.into()], ..Outline::default() }), None, 1, false)
+        speakers.attribute(&rules, Some(&Outline { prompts: vec![text.into()], ..Outline::default() }), None, 1, None)
     };
     assert!(long.len() > 1_000_000);
     assert_eq!(told(long.clone()).agent, told(long.clone()).agent);

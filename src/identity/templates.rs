@@ -1,4 +1,4 @@
-//! Sentences that stay: what of a prompt or a user text is the agent's, and what was put in for one run.
+//! Sentences that stay: what of a user text without a prompt is the agent's, and what was put in for one run.
 //!
 //! Texts of one agent differ *between* runs; agents that differ by a word live *side by side* in one run. So texts are
 //! only ever joined over runs, and never for sentences that several agents of one run share.
@@ -128,6 +128,8 @@ mod tests {
             prompted: true,
             framed: false,
             whole: true,
+            tools: Vec::new(),
+            made_for: (0, None),
             sentences: text.split('.').map(|s| twox_hash::XxHash3_64::oneshot(s.trim().as_bytes())).collect(),
         };
         let mut templates = Templates::default();

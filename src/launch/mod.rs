@@ -223,6 +223,10 @@ pub fn environment(origin: &str, run: &RunId, run_header: &str) -> Vec<(String, 
             variables.push((name.to_owned(), DUMMY_KEY.to_owned()));
         }
     }
+    // A program that puts a set into a prompt asks something else in each run where Python draws its hash seed anew.
+    if inherited("PYTHONHASHSEED").is_none() {
+        variables.push(("PYTHONHASHSEED".to_owned(), "0".to_owned()));
+    }
     let hint = format!("{run_header}: {run}");
     let headers = inherited("OPENAI_CUSTOM_HEADERS").map_or(hint.clone(), |theirs| format!("{theirs}\n{hint}"));
     variables.push(("OPENAI_CUSTOM_HEADERS".to_owned(), headers));
@@ -327,5 +331,7 @@ mod tests {
         assert_eq!(get("ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:9/r/r1"));
         assert!(get("NO_PROXY").expect("set").ends_with("127.0.0.1,localhost"));
         assert!(get("OPENAI_CUSTOM_HEADERS").expect("set").ends_with("x-aegis-run: r1"));
+        // Where this process has a seed of its own, the child inherits that.
+        assert_eq!(get("PYTHONHASHSEED").is_none(), std::env::var_os("PYTHONHASHSEED").is_some());
     }
 }

@@ -101,9 +101,19 @@ fn miss_in_words(injection: &Injection, nearest_miss: Option<(Miss, &Step)>, run
             let meant = nearest(&wanted, seen.iter().copied()).map(|near| format!(", did you mean `{near}`?"));
             format!("no agent is called {}: seen {}{}", injection.agents, seen.join(", "), meant.unwrap_or_default())
         }
+        Miss::Instance => {
+            let called = run.steps.iter().filter(|step| injection.agents.matches(step.attribution.agent.as_str()));
+            let last = called.map(|step| step.attribution.instance).max().unwrap_or_default();
+            let wanted = injection.instance.unwrap_or_default();
+            format!(
+                "nearest {at}: no call is of instance {wanted}; instances of {} went up to {last}",
+                injection.agents
+            )
+        }
         Miss::Unresolved => format!("`{}` needs a recorded run", when.counted_by()),
         Miss::Call => {
-            let calls = run.steps.iter().filter(|step| injection.agents.matches(step.attribution.agent.as_str()));
+            let aimed = |step: &&Step| injection.aims_at(step.attribution.agent.as_str(), step.attribution.instance);
+            let calls = run.steps.iter().filter(aimed);
             let last = calls.map(|step| step.call).max().unwrap_or_default();
             format!("nearest {at}: its call is not one that `when` names; calls went up to {last}")
         }

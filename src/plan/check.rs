@@ -13,6 +13,8 @@ use crate::trajectory::{Call, StepIndex};
 pub struct Check {
     /// The agent that calls.
     pub agent: String,
+    /// Which of several equal agents it is, 0-based.
+    pub instance: u32,
     /// Its own call, 0-based.
     pub call: Call,
     /// The run's step, 0-based; 0 when not said.
@@ -175,7 +177,7 @@ impl Check {
         Facts {
             run: "check",
             agent: &self.agent,
-            instance: 0,
+            instance: self.instance,
             call: self.call,
             step: self.step.unwrap_or_default(),
             conversation: Some(conversation),
@@ -186,7 +188,7 @@ impl Check {
     /// The plan without chance, and with `step` and `last_n` resolved to this call where they could mean it.
     fn made_sure(&self, plan: &Plan) -> Plan {
         let mut plan = plan.clone();
-        let here = Target { agent: self.agent.clone(), instance: 0, call: self.call };
+        let here = Target { agent: self.agent.clone(), instance: self.instance, call: self.call };
         for when in plan.injections.iter_mut().map(|injection| &mut injection.when) {
             when.probability = None;
             if when.is_unresolved() {

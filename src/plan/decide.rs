@@ -5,7 +5,7 @@ use crate::surface::Conversation;
 use crate::trajectory::{Call, Side, StepIndex};
 
 use super::when::{brings_result, contains};
-use super::{Injection, Operator, Plan};
+use super::{Injection, Operator, Plan, Planted, Settled};
 
 /// What is known of a step when it is decided on.
 #[derive(Clone, Copy)]
@@ -58,6 +58,8 @@ pub struct Hit {
 pub enum Miss {
     /// Another agent calls.
     Agent,
+    /// Another one of several equal agents calls.
+    Instance,
     /// It counts in a recorded run, and none was given.
     Unresolved,
     /// `call`, `every` or `first` name other calls.
@@ -88,7 +90,17 @@ pub fn decide(plan: &Plan, facts: &Facts<'_>) -> Decision {
     let drawing = Facts { run: plan.draws_of.as_deref().unwrap_or(facts.run), ..*facts };
     let mut decision = Decision::default();
     for (index, injection) in (0..).zip(&plan.injections) {
-        if meets(injection, index, facts).is_err() {
+        if plan.left_out.as_ref().is_some_and(|planted| planted.is_on(index, facts)) {
+            continue;
+        }
+        let settled = plan.settled.as_ref().filter(|settled| settled.injections.contains(&index));
+        if settled.is_some_and(|settled| settled.is_call_of(facts)) {
+            continue;
+        }
+        // What is given again counts as delivered from its call on.
+        let before = settled.map_or(0, |settled| u32::from(settled.is_before(facts)));
+        let delivered = |injection: u32| (facts.delivered)(injection) + before;
+        if meets(injection, index, &Facts { delivered: &delivered, ..*facts }).is_err() {
             continue;
         }
         let (chance, draw) = draws(plan.seed, &drawing, index);
@@ -105,11 +117,32 @@ pub fn decide(plan: &Plan, facts: &Facts<'_>) -> Decision {
     decision
 }
 
+impl Planted {
+    fn is_on(&self, injection: u32, facts: &Facts<'_>) -> bool {
+        self.injection == injection && self.agent.as_str() == facts.agent && self.instance == facts.instance
+    }
+}
+
+impl Settled {
+    fn is_call_of(&self, facts: &Facts<'_>) -> bool {
+        self.is_of(facts) && self.call == facts.call
+    }
+
+    fn is_before(&self, facts: &Facts<'_>) -> bool {
+        self.is_of(facts) && self.call < facts.call
+    }
+
+    fn is_of(&self, facts: &Facts<'_>) -> bool {
+        self.agent == facts.agent && self.instance == facts.instance
+    }
+}
+
 /// Whether every condition but `probability` holds, or which is the first that does not.
 pub(super) fn meets(injection: &Injection, index: u32, facts: &Facts<'_>) -> Result<(), Miss> {
     let when = &injection.when;
     let holds = |condition: bool, miss: Miss| if condition { Ok(()) } else { Err(miss) };
     holds(injection.agents.matches(facts.agent), Miss::Agent)?;
+    holds(injection.aims_at(facts.agent, facts.instance), Miss::Instance)?;
     holds(!when.is_unresolved(), Miss::Unresolved)?;
     holds(when.allows_call(facts.call), Miss::Call)?;
     let is_target = |targets: &Vec<super::Target>| {

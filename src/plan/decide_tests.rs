@@ -28,6 +28,20 @@ fn facts<'a>(agent: &'a str, call: u32, conversation: Option<&'a Conversation>) 
 }
 
 #[test]
+fn one_of_several_equal_agents_is_hit_alone() {
+    let text = "[[injection]]\nagent = \"solver\"\ninstance = 1\nfailure_mode = \"FM-3.1\"\nwhen.call = 0\nmanipulator.end_early = {}";
+    let plan = parse(text, "p").expect("a plan");
+    let hit: Vec<u32> = (0..3)
+        .filter(|instance| !decide(&plan, &Facts { instance: *instance, ..facts("solver", 0, None) }).is_empty())
+        .collect();
+    assert_eq!(hit, [1]);
+    let injection = plan.injections.first().expect("one");
+    let other = Facts { instance: 2, ..facts("solver", 0, None) };
+    assert_eq!(meets(injection, 0, &other), Err(Miss::Instance));
+    assert_eq!(meets(injection, 0, &facts("judge", 0, None)), Err(Miss::Agent));
+}
+
+#[test]
 fn each_condition_alone() {
     let asks = request(&["system: s", "user: the sum of 3"]);
     let new_result = request(&["user: q", "assistant calls search({})", "tool(search): r"]);

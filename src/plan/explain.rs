@@ -17,7 +17,7 @@ pub fn explain(plan: &Plan) -> String {
 }
 
 fn sentence(injection: &Injection) -> String {
-    let Injection { agents, failure_mode, when, choice, retell, name, operator, .. } = injection;
+    let Injection { agents, instance, failure_mode, when, choice, retell, name, operator, .. } = injection;
     let (what, does) = match operator {
         Operator::Manipulator { side: Side::Request, manipulator } => ("request", manipulator.explain()),
         Operator::Manipulator { side: Side::Response, manipulator } => ("response", manipulator.explain()),
@@ -25,6 +25,7 @@ fn sentence(injection: &Injection) -> String {
     };
     let anyone = agents.0.iter().any(|pattern| pattern.to_string() == "*");
     let who = if anyone { "any agent".to_owned() } else { agents.to_string() };
+    let who = instance.map_or(who.clone(), |instance| format!("instance {instance} of {who}"));
     let choice = choice.map(|choice| format!(" (answer {choice} only)")).unwrap_or_default();
     let mode = failure_mode
         .map(|mode| format!("\n   This plants {} ({}): the agent {}.", mode.code(), mode.name(), mode.meaning()));

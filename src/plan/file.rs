@@ -43,6 +43,9 @@ pub(super) struct InjectionEntry {
     /// The agent: a name, a list, or a glob with `*` and `?`. A helper such as `planner/selector` by exact name only.
     #[schemars(required, with = "OneOrMany<String>")]
     pub(super) agent: Option<Spanned<OneOrMany<String>>>,
+    /// Which of several equal agents of that name, 0-based; each when left out.
+    #[schemars(with = "Option<u32>")]
+    pub(super) instance: Option<Spanned<u32>>,
     /// The failure mode of MAST, `FM-1.1` to `FM-3.3`; left out for faults only.
     #[schemars(with = "Option<String>", extend("pattern" = r"^FM-(1\.[1-5]|2\.[1-6]|3\.[1-3])$"))]
     pub(super) failure_mode: Option<Spanned<String>>,
@@ -109,6 +112,9 @@ pub(super) struct CheckEntry {
     /// The agent that calls.
     #[schemars(required, with = "String")]
     pub(super) agent: Option<Spanned<String>>,
+    /// Which of several equal agents it is, 0-based.
+    #[serde(default)]
+    pub(super) instance: u32,
     /// Its own call, 0-based.
     #[serde(default)]
     pub(super) call: Call,

@@ -38,7 +38,7 @@ pub use when::{Target, When};
 use crate::fault::Fault;
 use crate::manipulator::{self, Adaptive, Context, Manipulator, ManipulatorError};
 use crate::surface::{Conversation, Reply};
-use crate::trajectory::{FailureMode, Side};
+use crate::trajectory::{AgentName, Call, FailureMode, Side};
 
 /// The newest plan format that this build reads, and the oldest.
 pub const FORMATS: std::ops::RangeInclusive<i64> = 1..=1;
@@ -54,6 +54,10 @@ pub struct Plan {
     pub seed: u64,
     /// The run whose draws are to be repeated, if it is not the one that the plan is applied to.
     pub draws_of: Option<String>,
+    /// A call whose edits were made once and are given again as they were, not made anew.
+    pub settled: Option<Settled>,
+    /// What is left out of the plan, to see whether a failure needs it.
+    pub left_out: Option<Planted>,
     /// The injections in the order in which they apply.
     pub injections: Vec<Injection>,
     /// The plan's own tests.
@@ -64,11 +68,37 @@ pub struct Plan {
     pub digest: String,
 }
 
+/// All that an injection does to one agent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Planted {
+    /// The injection, by index.
+    pub injection: u32,
+    /// The agent.
+    pub agent: AgentName,
+    /// Its instance, 0-based.
+    pub instance: u32,
+}
+
+/// A call of an earlier run whose edits are given again as bytes: a repeat neither draws nor asks for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// The agent.
+    pub agent: String,
+    /// Its instance, 0-based.
+    pub instance: u32,
+    /// Its own call, 0-based.
+    pub call: Call,
+    /// The injections whose edits are in the bytes, by index.
+    pub injections: Vec<u32>,
+}
+
 /// Who is hit, when, and by what.
 #[derive(Debug, Clone)]
 pub struct Injection {
     /// The agents that it aims at.
     pub agents: Agents,
+    /// Which of several equal agents, 0-based; `None` for each.
+    pub instance: Option<u32>,
     /// What the error is; `None` only for faults.
     pub failure_mode: Option<FailureMode>,
     /// Which of the agent's calls.
@@ -100,6 +130,11 @@ pub enum Operator {
 }
 
 impl Injection {
+    /// Whether it aims at this agent, and this one of several equal ones.
+    pub fn aims_at(&self, agent: &str, instance: u32) -> bool {
+        self.agents.matches(agent) && self.instance.is_none_or(|wanted| wanted == instance)
+    }
+
     /// The edited request; the request side only.
     ///
     /// # Errors

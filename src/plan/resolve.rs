@@ -56,7 +56,7 @@ fn targets(injection: &Injection, reference: &[Called]) -> Vec<Target> {
     };
     reference
         .iter()
-        .filter(|called| injection.agents.matches(&called.agent) && when.allows_call(called.call))
+        .filter(|called| injection.aims_at(&called.agent, called.instance) && when.allows_call(called.call))
         .filter(|called| when.step.as_ref().is_none_or(|steps| steps.contains(&called.step)) && is_last(called))
         .map(|called| Target { agent: called.agent.clone(), instance: called.instance, call: called.call })
         .collect()
@@ -68,9 +68,20 @@ fn reason(injection: &Injection, reference: &[Called]) -> String {
         Some(called) if !injection.agents.matches(&called.agent) => {
             format!("step {} is a call of `{}`, not of {}", called.step, called.agent, injection.agents)
         }
+        Some(called) if !injection.aims_at(&called.agent, called.instance) => {
+            let wanted = injection.instance.unwrap_or_default();
+            format!(
+                "step {} is a call of instance {} of `{}`, not of {wanted}",
+                called.step, called.instance, called.agent
+            )
+        }
         None if !steps.is_empty() => format!("the recorded run has {} steps", reference.len()),
         _ if !reference.iter().any(|called| injection.agents.matches(&called.agent)) => {
             format!("{} makes no call in the recorded run", injection.agents)
+        }
+        _ if !reference.iter().any(|called| injection.aims_at(&called.agent, called.instance)) => {
+            let wanted = injection.instance.unwrap_or_default();
+            format!("{} has no instance {wanted} in the recorded run", injection.agents)
         }
         _ => "its other conditions exclude those calls".to_owned(),
     }
@@ -92,8 +103,10 @@ mod tests {
     }
 
     fn check(agent: &str, when: &str, expected: Result<&[(u32, u32)], &str>) {
+        let (agent, instance) = agent.split_once('#').unwrap_or((agent, ""));
+        let instance = if instance.is_empty() { String::new() } else { format!("instance = {instance}\n") };
         let text = format!(
-            "[[injection]]\nagent = \"{agent}\"\nfailure_mode = \"FM-3.1\"\nwhen = {{ {when} }}\nmanipulator.end_early = {{}}"
+            "[[injection]]\nagent = \"{agent}\"\n{instance}failure_mode = \"FM-3.1\"\nwhen = {{ {when} }}\nmanipulator.end_early = {{}}"
         );
         let plan = parse(&text, "p").expect("a plan");
         assert!(plan.injections.first().expect("one").when.is_unresolved());
@@ -117,6 +130,9 @@ mod tests {
         check("*", "step = 0", Ok(&[(0, 0)]));
         check("solver", "step = 0", Err("step 0 is a call of `planner`"));
         check("solver", "step = 9", Err("has 4 steps"));
+        check("solver#1", "last_n = 1", Ok(&[(1, 0)]));
+        check("solver#1", "step = 3", Err("step 3 is a call of instance 0 of `solver`, not of 1"));
+        check("solver#7", "last_n = 1", Err("`solver` has no instance 7"));
         check("critic", "last_n = 1", Err("`critic` makes no call"));
         check("solver", "step = 3, call = 0", Err("other conditions"));
     }

@@ -27,7 +27,7 @@ pub(super) fn validate(document: Document) -> Result<Plan, Vec<Problem>> {
     }
     let seed = head.seed.map(Spanned::into_inner).unwrap_or_default();
     let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-    Ok(Plan { seed, draws_of: None, injections, checks, text, digest })
+    Ok(Plan { seed, draws_of: None, settled: None, left_out: None, injections, checks, text, digest })
 }
 
 fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option<Injection> {
@@ -55,8 +55,9 @@ fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Optio
     }
     let (name, operator) = named?;
     let choice = choice.map(|choice| *choice.get_ref());
+    let instance = entry.value.instance.as_ref().map(|instance| *instance.get_ref());
     let (retell, name) = (retell.is_some_and(|retell| *retell.get_ref()), name.to_owned());
-    Some(Injection { agents: agents?, failure_mode, when: when?, choice, retell, name, operator, place })
+    Some(Injection { agents: agents?, instance, failure_mode, when: when?, choice, retell, name, operator, place })
 }
 
 fn agents(entry: &Spanned<OneOrMany<String>>, problems: &mut Vec<Problem>) -> Option<Agents> {
@@ -248,6 +249,7 @@ fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> O
     let rewrite = rewrites.then(|| (entry.value.rewrite.clone().unwrap_or_default(), rewrite_calls));
     Some(Check {
         agent: agent.as_ref()?.get_ref().clone(),
+        instance: entry.value.instance,
         call: entry.value.call,
         step: entry.value.step,
         messages: messages?,

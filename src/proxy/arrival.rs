@@ -17,6 +17,7 @@ use hyper::{
 };
 
 use super::{Limits, error::ProxyError, headers};
+use crate::identity::SaidTries;
 use crate::{
     identity::{Envelope, Hints, Routed, route},
     surface::{self, Surface},
@@ -48,8 +49,8 @@ pub(super) struct Hinted {
     header_run: Option<String>,
     header_agent: Option<String>,
     key: Option<String>,
-    /// The client says itself that it tries again.
-    pub(super) retry: bool,
+    /// How often the client says that it has tried before.
+    pub(super) tries: SaidTries,
 }
 
 impl Kind {
@@ -100,7 +101,7 @@ pub(super) fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyEr
         header_run: hint(&parts.headers, &hints.run_header),
         header_agent: hint(&parts.headers, &hints.agent_header),
         key: headers::api_key(&parts.headers).filter(|_| hints.uses_keys()).map(str::to_owned),
-        retry: headers::text(&parts.headers, &RETRY_COUNT).is_some_and(|count| count.trim() != "0"),
+        tries: headers::text(&parts.headers, &RETRY_COUNT).and_then(|count| count.trim().parse().ok()),
     };
     if rest.len() != target.len() {
         parts.uri = rest.parse::<Uri>().map_err(|_| ProxyError::BodyBroken)?;

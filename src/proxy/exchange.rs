@@ -157,14 +157,14 @@ impl Proxy {
         };
         let run = self.runs.get(&run)?;
         let read = if declared.is_none() { read() } else { None };
-        let attribution = run.attribute(&self.identity, read, declared, body_hash, hinted.retry);
+        let attribution = run.attribute(&self.identity, read, declared, body_hash, hinted.tries);
         let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
         let attribution = recalled.unwrap_or(attribution);
         let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;
         let opening_run = Arc::clone(&run);
         let opening = opening_run.opening();
         let at_us = run.seen();
-        let (numbers, earlier) = run.arrive(&attribution, body_hash, hinted.retry);
+        let (numbers, earlier) = run.arrive(&attribution, body_hash, hinted.tries);
         let mut step = OpenStep::new(run, numbers, attribution, surface, (body_hash, call.received), Arc::clone(link));
         step.patience = ask::patience(&call.parts.headers);
         step.follow(track);

@@ -106,7 +106,7 @@ pub(super) fn decide(
             step.run.refuse(&step.attribution);
         }
         let decision = Arc::new(decision);
-        step.run.decided(&step.attribution, step.body_hash, &decision);
+        step.run.decided(&step.attribution, step.body_hash, step.numbers.step, &decision);
         decision
     });
     let planned = edits.faults.iter().filter_map(|hit| {

@@ -20,6 +20,7 @@ mod inject;
 mod multiplexed;
 mod open_step;
 mod pool;
+mod remembered;
 mod reshape;
 mod recorded_answers;
 mod retell;

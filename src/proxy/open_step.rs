@@ -234,7 +234,7 @@ impl OpenStep {
         if let Some(track) = &self.track {
             track.ended(None, true);
         }
-        self.run.depart(&self.attribution, self.body_hash, true);
+        self.run.depart(&self.attribution, self.body_hash, self.numbers.step, true);
     }
 
     /// Whether the record is complete.
@@ -322,7 +322,7 @@ impl OpenStep {
             last_byte_us: Some(self.elapsed_us()),
         });
         // Only now is a further call of the agent no longer overlapping with this one.
-        self.run.depart(&self.attribution, self.body_hash, failed);
+        self.run.depart(&self.attribution, self.body_hash, self.numbers.step, failed);
         self.queued = Some(queued?);
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! A run under way: its recorder, its step numbers, what retries and manipulators need to remember.
 
 use std::{
-    collections::VecDeque,
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -14,21 +13,20 @@ use foldhash::{HashMap, HashSet};
 
 use super::{
     ask::Asking,
+    remembered::Remembered,
     retell::Told,
     runs::{RunSetup, RunTemplate},
     upstream::Upstream,
 };
 use crate::{
     fault::{Level, Window},
-    identity::{Identity, Speakers},
+    identity::{Identity, SaidTries, Speakers},
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError},
     surface::{self, Conversation, Outline, Reply, Served, Surface},
     trajectory::{AgentName, Attribution, Call, InjectedError, RunId, Step, StepIndex},
 };
 
-/// Requests that a run remembers in order to know their retries.
-const REMEMBERED_REQUESTS: usize = 1024;
 /// Answers that a run remembers at least for manipulators that need an earlier one; at most a quarter more.
 const REMEMBERED_ANSWERS: usize = 256;
 /// Longest remembered answer, in bytes.
@@ -60,8 +58,7 @@ pub struct Run {
 struct State {
     next_step: StepIndex,
     agents: HashMap<(AgentName, u32), AgentState>,
-    requests: HashMap<Asked, Remembered>,
-    request_order: VecDeque<Asked>,
+    requests: Remembered,
     /// Agents and what they answered, oldest first; shared with the edits under way.
     answers: Arc<Vec<(String, String)>>,
     /// Tools that its replies called.
@@ -74,23 +71,11 @@ struct State {
     refused: HashSet<AgentName>,
 }
 
-/// Who asked what: agent, instance, hash of the body. Different agents may say the same words.
-type Asked = (AgentName, u32, u128);
-
 #[derive(Debug, Default)]
 struct AgentState {
     next_call: Call,
     in_flight: u32,
     delivered: HashMap<u32, u32>,
-}
-
-/// What is known of a request by its body.
-#[derive(Debug, Clone)]
-struct Remembered {
-    numbers: Numbers,
-    decision: Option<Arc<Decision>>,
-    /// Whether its last attempt ended in a way that clients retry.
-    failed: bool,
 }
 
 /// The numbers of an exchange, fixed on arrival.
@@ -164,9 +149,9 @@ impl Run {
         outline: Option<&Outline<'_>>,
         declared: Option<Attribution>,
         body: u128,
-        retry: bool,
+        said: SaidTries,
     ) -> Attribution {
-        locked(&self.speakers).attribute(rules, outline, declared, body, retry)
+        locked(&self.speakers).attribute(rules, outline, declared, body, said)
     }
 
     /// What an exchange said, for who may quote it or go on from it.
@@ -174,38 +159,27 @@ impl Run {
         locked(&self.speakers).ended(attribution, body, reply, failed);
     }
 
-    /// Fixes the numbers of a request on arrival. A request whose body failed before is another attempt of the same
-    /// step (`retry`: the client says so itself).
-    pub fn arrive(&self, attribution: &Attribution, body: u128, retry: bool) -> (Numbers, Option<Arc<Decision>>) {
+    /// Fixes the numbers of a request on arrival. Where an equal request failed before, it may be another attempt of that
+    /// step (see [`Tries`](crate::identity::Tries); `said`: what the client says of it).
+    pub fn arrive(&self, attribution: &Attribution, body: u128, said: SaidTries) -> (Numbers, Option<Arc<Decision>>) {
         let mut state = locked(&self.state);
         let state = &mut *state;
         let agent = state.agents.entry((attribution.agent.clone(), attribution.instance)).or_default();
         agent.in_flight += 1;
-        let asked = asked(attribution, body);
-        if let Some(known) = state.requests.get_mut(&asked).filter(|known| known.failed || retry) {
-            known.numbers.attempt += 1;
-            known.failed = false;
-            return (known.numbers, known.decision.clone());
+        if let Some(again) = state.requests.again(attribution, body, said) {
+            return again;
         }
         let numbers =
             Numbers { step: state.next_step, call: agent.next_call, attempt: 0, overlapping: agent.in_flight > 1 };
         state.next_step += 1;
         agent.next_call += 1;
-        state.requests.insert(asked.clone(), Remembered { numbers, decision: None, failed: false });
-        state.request_order.push_back(asked);
-        if state.request_order.len() > REMEMBERED_REQUESTS
-            && let Some(oldest) = state.request_order.pop_front()
-        {
-            state.requests.remove(&oldest);
-        }
+        state.requests.ask(attribution, body, numbers);
         (numbers, None)
     }
 
-    /// Keeps what was decided, so that a retry meets the same decision.
-    pub fn decided(&self, attribution: &Attribution, body: u128, decision: &Arc<Decision>) {
-        if let Some(known) = locked(&self.state).requests.get_mut(&asked(attribution, body)) {
-            known.decision = Some(Arc::clone(decision));
-        }
+    /// Keeps what was decided on a step, so that a retry meets the same decision.
+    pub fn decided(&self, attribution: &Attribution, body: u128, step: StepIndex, decision: &Arc<Decision>) {
+        locked(&self.state).requests.decided(attribution, body, step, decision);
     }
 
     /// Its program is still there. Gives the time, as [`Run::elapsed_us`] does.
@@ -216,15 +190,13 @@ impl Run {
     }
 
     /// An exchange is over.
-    pub fn depart(&self, attribution: &Attribution, body: u128, failed: bool) {
+    pub fn depart(&self, attribution: &Attribution, body: u128, step: StepIndex, failed: bool) {
         self.seen();
         let mut state = locked(&self.state);
         if let Some(agent) = state.agents.get_mut(&(attribution.agent.clone(), attribution.instance)) {
             agent.in_flight = agent.in_flight.saturating_sub(1);
         }
-        if let Some(known) = state.requests.get_mut(&asked(attribution, body)) {
-            known.failed = failed;
-        }
+        state.requests.end(attribution, body, step, failed);
     }
 
     /// How often an injection was delivered to an agent instance.
@@ -385,9 +357,6 @@ impl State {
     }
 }
 
-fn asked(attribution: &Attribution, body: u128) -> Asked {
-    (attribution.agent.clone(), attribution.instance, body)
-}
 /// A panic while a lock was held leaves counters that are at worst one off; refusing all traffic would be worse.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -7,6 +7,8 @@ use memchr::memmem::Finder;
 
 use super::redact::begins_a_word;
 
+/// How a key begins that has a dot for a dash.
+static DOTTED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("ya29."));
 /// Ends of words before a token that begin with no rare letter.
 static LOWER: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("bearer"), Finder::new("basic")]);
 /// Longest user name and password in a URL, in bytes.
@@ -30,6 +32,7 @@ pub(super) fn any(text: &[u8], from: usize) -> bool {
             Some(b'A') => [b"KIA".as_slice(), b"SIA", b"Iza"].iter().any(|rest| behind(at).starts_with(rest)),
             _ => [b"earer".as_slice(), b"EARER", b"asic"].iter().any(|rest| precedes_token(behind(at), rest)),
         })
+        || DOTTED.find(tail).is_some()
         || LOWER.iter().any(|word| {
             word.find_iter(tail).any(|at| precedes_token(tail.get(at..).unwrap_or_default(), word.needle()))
         })
@@ -43,6 +46,7 @@ fn ends_dashed(text: &[u8]) -> bool {
         [.., b't'] => text.ends_with(b"glpat"),
         [.., b'i'] => text.ends_with(b"xai") || text.ends_with(b"nvapi"),
         [.., b'x'] => text.ends_with(b"pplx"),
+        [.., b'y'] => text.ends_with(b"tvly"),
         [.., b'x', b'o', b'x', b'a' | b'b' | b'e' | b'o' | b'p' | b'r' | b's'] => true,
         _ => false,
     }
@@ -51,7 +55,10 @@ fn ends_dashed(text: &[u8]) -> bool {
 /// What stands before the first underline of a key.
 fn ends_underlined(text: &[u8]) -> bool {
     match text {
-        [.., b's' | b'r' | b'p', b'k'] | [.., b'h', b'f'] | [.., b'g', b'h', b'p' | b'o' | b'u' | b's' | b'r'] => true,
+        [.., b's' | b'r' | b'p', b'k']
+        | [.., b'h', b'f']
+        | [.., b'r', b'8']
+        | [.., b'g', b'h', b'p' | b'o' | b'u' | b's' | b'r'] => true,
         [.., b'b'] => text.ends_with(b"github"),
         _ => false,
     }
@@ -112,7 +119,7 @@ mod tests {
         #[test]
         fn no_key_is_passed(parts in proptest::collection::vec(proptest::sample::select(vec![
             "sk-", "sk_live_", "rk_test_", "Bearer", "bearer", "BEARER", "Basic", "basic", " ", "%20", "+", "eyJ", ".", "AKIA", "ASIA",
-            "ABCDEFGHIJ012345", "ghp_", "github_pat_", "glpat-", "xoxb-", "AIza", "hf_", "gsk_", "nvapi-", "xai-", "pplx-",
+            "ABCDEFGHIJ012345", "ghp_", "github_pat_", "glpat-", "xoxb-", "AIza", "hf_", "gsk_", "nvapi-", "xai-", "pplx-", "tvly-", "r8_", "ya29.",
             "api_key", "API-KEY", "ApiKey", "secret", "PASSWORD", "access_token", "\"", "'", ":", "=", "://", "@", "/", "user",
             "abcdefgh", "12345678", "abcdefghijklmnopqrstuvwxyz", "-----BEGIN ", "RSA ", "PRIVATE KEY-----", "\\n", "-", "_",
         ]), 1..9)) {

@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use super::{Recording, RecordingError, read, write_label};
-use crate::trajectory::{self, Label, LabelStatus, NoLabel, StepIndex};
+use crate::{
+    identity::Speakers,
+    surface,
+    trajectory::{self, Label, LabelStatus, NoLabel, Source, StepIndex},
+};
 
 /// Derives the label of a finished run and writes `label.json`. A run that earns none gets no file.
 ///
@@ -38,6 +42,28 @@ pub fn may_name(recording: &Recording, step: StepIndex) -> Result<(), NoLabel> {
     if surely && !is_disputed(recording, step) { Ok(()) } else { Err(NoLabel::AmbiguousAgent) }
 }
 
+/// Whether a later look sees the step otherwise: the late pass, or the whole run, in which another agent turned out to
+/// go by the name that stood on the wire.
 fn is_disputed(recording: &Recording, step: StepIndex) -> bool {
-    recording.late.iter().any(|late| late.step == step)
+    recording.late.iter().any(|late| late.step == step) || is_contested(recording, step)
+}
+
+fn is_contested(recording: &Recording, step: StepIndex) -> bool {
+    let steps = &recording.trajectory.steps;
+    let written = |known: &&trajectory::Step| known.step == step && known.attribution.source == Source::Dialect;
+    let Some(named) = steps.iter().find(written) else { return false };
+    let mut speakers = Speakers::default();
+    for step in steps {
+        let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
+        let Some((surface, outline)) = surface.and_then(|known| Some((known, known.outline(&step.request).ok()?)))
+        else {
+            continue;
+        };
+        let reply = step.last_attempt().and_then(|attempt| {
+            let body = attempt.delivered();
+            if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+        });
+        speakers.recall(&outline, &step.attribution, reply.as_ref());
+    }
+    speakers.contested().any(|agent| *agent == named.attribution.agent)
 }

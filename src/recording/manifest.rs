@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    RecordingError,
+    Launched, RecordingError,
     disk::{self, Disk},
     redact::Redactor,
 };
@@ -51,6 +51,9 @@ pub struct Manifest {
     /// How the run's program ended, where Aegis started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramEnd>,
+    /// How the run's program was started, where Aegis started it. Never exported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched: Option<Launched>,
     /// Steps per agent; filled when the run is sealed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, u64>,
@@ -84,6 +87,7 @@ impl Manifest {
             versions: Versions { aegis: env!("CARGO_PKG_VERSION").to_owned(), taxonomy: TAXONOMY.to_owned() },
             outcome: Outcome::default(),
             program: None,
+            launched: None,
             agents: BTreeMap::new(),
             other: serde_json::Map::new(),
         }
@@ -104,6 +108,7 @@ impl Manifest {
         self.upstream = redactor.path(&self.upstream).into_owned();
         self.task = self.task.map(|task| redactor.text(&task).into_owned());
         self.plan = self.plan.map(|plan| redactor.text(&plan).into_owned());
+        self.launched = self.launched.map(|launched| launched.redacted(redactor));
         self
     }
 }

@@ -31,15 +31,23 @@ pub fn read_apart(run_dir: &Path) -> Result<(Recording, Requests), RecordingErro
     read_as(run_dir, true)
 }
 
-fn read_as(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), RecordingError> {
-    let manifest: Manifest = read_json(&run_dir.join("run.json"))
+/// Reads `run.json` alone.
+///
+/// # Errors
+/// [`RecordingError::NotARun`] when it is not there; [`RecordingError`] when it cannot be read.
+pub fn read_manifest(run_dir: &Path) -> Result<Manifest, RecordingError> {
+    read_json(&run_dir.join("run.json"))
         .map_err(|error| match error {
             RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory => {
                 RecordingError::NotARun { path: run_dir.to_owned() }
             }
             other => other,
         })?
-        .ok_or_else(|| RecordingError::NotARun { path: run_dir.to_owned() })?;
+        .ok_or_else(|| RecordingError::NotARun { path: run_dir.to_owned() })
+}
+
+fn read_as(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), RecordingError> {
+    let manifest = read_manifest(run_dir)?;
     let seal: Option<Seal> = read_json(&run_dir.join("seal.json"))?;
     let (bytes, path) = log_bytes(run_dir, seal.as_ref())?;
     let Scan { lines, torn, .. } = scan(&bytes, &path)?;

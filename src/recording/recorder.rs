@@ -12,8 +12,8 @@ use bytes::Bytes;
 use jiff::fmt::temporal::DateTimePrinter;
 
 use super::{
-    Captured, Close, Durability, Inject, Manifest, ManipulatorAsked, ManipulatorFailed, Open, RecordingError, Seal,
-    Settings,
+    Captured, Close, Durability, Inject, Launched, Manifest, ManipulatorAsked, ManipulatorFailed, Open, RecordingError,
+    Seal, Settings,
     content_hash::ContentHash,
     disk::Disk,
     encode::{Encoder, Prepared, joined},
@@ -323,6 +323,16 @@ impl Recorder {
     /// Keeps how the run's program ended; it is written with the outcome, or when the run is sealed.
     pub fn set_program_end(&self, end: ProgramEnd) {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner).program = Some(end);
+    }
+
+    /// Keeps how the run's program was started, secrets masked, and writes it to `run.json`.
+    ///
+    /// # Errors
+    /// [`RecordingError::Io`] when the file cannot be written.
+    pub fn set_launched(&self, launched: Launched) -> Result<(), RecordingError> {
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        manifest.launched = Some(launched.redacted(&self.encoder.redactor));
+        write_json(&self.disk, &self.dir.join("run.json"), &*manifest)
     }
 
     /// Ends the run: a last record, `seal.json` with the hash of the log, the log compressed. Nothing can be added

@@ -31,6 +31,7 @@ const KEY_SHAPES: &str = concat!(
     r"|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}",
     r"|xox[abeoprs]-[A-Za-z0-9-]{10,}|AIza[0-9A-Za-z_-]{30,}",
     r"|hf_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}|nvapi-[A-Za-z0-9_-]{16,}|xai-[A-Za-z0-9]{16,}|pplx-[A-Za-z0-9]{16,}",
+    r"|tvly-[A-Za-z0-9_-]{16,}|r8_[A-Za-z0-9]{16,}|ya29\.[A-Za-z0-9_-]{16,}",
     r"|(?:api|API|Api)[_-]?(?:key|KEY|Key)[\\'\x22]*\s*[:=]\s*[\\'\x22]*[A-Za-z0-9._~+/-]{12,}",
     r"|(?:secret|SECRET|password|PASSWORD|access_token|auth_token)[\\'\x22]*\s*[:=]\s*[\\'\x22]*[A-Za-z0-9._~+/-]{12,}",
     r"|://[^/\s\x22'@\\]{1,256}@",
@@ -304,6 +305,9 @@ mod tests {
             ("https://me:pw@host/x", "https://*****@host/x"),
             ("AKIAIOSFODNN7EXAMPLE", "********************"),
             ("my hunter2! here", "my ******** here"),
+            (concat!("search tv", "ly-dev-abcdefgh12345678 it"), "search ************************* it"),
+            (concat!("r", "8_abcdefgh1234567890"), "*********************"),
+            (concat!("token ya", "29.a0AbcdEfgh_12345-678 x"), "token ************************* x"),
         ] {
             check(text, expected);
         }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::{
     identity,
-    surface::{self, Role, Surface, ToolCall},
+    surface::{self, Message, Role, Surface, ToolCall},
     trajectory::{AgentName, Step},
 };
 
@@ -55,7 +55,12 @@ pub(super) fn number(steps: &mut [Step], request: impl Fn(usize, &Step) -> Bytes
 fn answers(surface: &dyn Surface, request: &[u8], awaited: &[String]) -> bool {
     let Ok(conversation) = surface.read_request(request) else { return false };
     let last_words = conversation.messages.iter().rev().take_while(|message| message.role != Role::Assistant);
-    last_words.filter_map(|message| message.answers_call.as_ref()).any(|id| awaited.contains(id))
+    // Some formats answer calls without ids: in order, and by whoever made them.
+    let answers = |message: &Message| match &message.answers_call {
+        Some(id) if !id.is_empty() => awaited.contains(id),
+        _ => message.role == Role::Tool,
+    };
+    last_words.into_iter().any(answers)
 }
 
 /// The tool calls that the agent got.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::trajectory::{AgentName, Attribution, Call, Step};
+use crate::trajectory::{AgentName, Attribution, Call};
 
 /// Records by call number and position.
 type Ranked = BTreeSet<(Call, usize)>;
@@ -17,13 +17,13 @@ pub(super) struct Alike {
 }
 
 impl Alike {
-    /// All of these, each with its position.
-    pub(super) fn of<'a>(steps: impl Iterator<Item = (usize, &'a Step)>) -> Self {
+    /// All of these, each with its position, whose it is and its call.
+    pub(super) fn of<'a>(records: impl Iterator<Item = (usize, &'a Attribution, Call)>) -> Self {
         let mut alike = Self::default();
-        for (position, step) in steps {
-            let who = (step.attribution.agent.clone(), step.attribution.instance);
-            alike.own.entry(who).or_default().insert((step.call, position));
-            alike.all.insert((step.call, position));
+        for (position, whose, call) in records {
+            let who = (whose.agent.clone(), whose.instance);
+            alike.own.entry(who).or_default().insert((call, position));
+            alike.all.insert((call, position));
         }
         alike
     }

@@ -11,9 +11,11 @@ use twox_hash::XxHash3_128;
 
 use super::{
     Rules,
-    canonical::{Form, fits_masked, without_tool_results},
+    fitting::{fits_masked, without_tool_results},
+    twins::Twins,
 };
 use crate::{
+    equality::Form,
     fault::Disturbance,
     plan::{self, Operator},
     recording::{self, ExchangeDetail, Recording, RecordingError, Requests},
@@ -40,6 +42,8 @@ pub struct Cassette {
     canonical: OnceLock<Positions>,
     /// The same without what tools gave; made when that does not answer either, and may.
     resultless: OnceLock<Positions>,
+    /// Equal questions at once; made when the first question comes.
+    twins: OnceLock<Twins>,
 }
 
 /// Positions of steps, by what they were asked.
@@ -71,6 +75,7 @@ impl Cassette {
             exact,
             canonical: OnceLock::new(),
             resultless: OnceLock::new(),
+            twins: OnceLock::new(),
         })
     }
 
@@ -107,9 +112,9 @@ impl Cassette {
         &self.rules
     }
 
-    /// The body of a request in the form in which it is compared.
-    pub fn canonical_form(&self, body: &[u8]) -> String {
-        Form::of(body, &self.rules).text()
+    /// The body of a request of an API shape in the form in which it is compared.
+    pub fn canonical_form(&self, surface: &str, body: &[u8]) -> String {
+        Form::of(surface, body, &self.rules).text()
     }
 
     /// The recorded steps, by position, without their requests.
@@ -133,6 +138,11 @@ impl Cassette {
         self.clean_cuts.contains(&(step.step, attempt.attempt))
     }
 
+    /// Equal questions that were asked at the same time.
+    pub(super) fn twins(&self) -> &Twins {
+        self.twins.get_or_init(|| Twins::of(self, self.exact.values().map(Vec::as_slice)))
+    }
+
     /// The steps whose request has the same bytes.
     pub(super) fn same_bytes(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
         found(&self.exact, key(surface, asker, body))
@@ -141,7 +151,7 @@ impl Cassette {
     /// The steps whose request has the same canonical form.
     pub(super) fn same_form(&self, surface: &str, asker: &Attribution, body: &[u8]) -> Same<'_> {
         let form = |surface: &str, asker: &Attribution, body: &[u8]| {
-            key(surface, asker, Form::of(body, &self.rules).text().as_bytes())
+            key(surface, asker, Form::of(surface, body, &self.rules).text().as_bytes())
         };
         let index = self.canonical.get_or_init(|| {
             let steps = self.bare_steps().iter().enumerate();

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Rules, canonical::Form};
+use super::Rules;
+use crate::equality::Form;
 
 /// Characters of either side that are shown, before and behind the place.
 const BEFORE: usize = 24;
@@ -20,21 +21,55 @@ pub struct Difference {
     pub recorded: String,
     /// What was asked; an excerpt.
     pub asked: String,
+    /// Whether both hold the same words there, in another order.
+    pub reordered: bool,
 }
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { place, recorded, asked } = self;
+        let Self { place, recorded, asked, .. } = self;
         write!(formatter, "`{place}` was {recorded}, now {asked}")
     }
 }
 
-/// The first difference of two bodies under the rules; `None` when they are the same request.
-pub(super) fn first(recorded: &[u8], asked: &[u8], rules: &Rules) -> Option<Difference> {
-    match (Form::of(recorded, rules), Form::of(asked, rules)) {
+/// The first difference of two bodies of one API shape under the rules; `None` when they are the same request.
+pub(super) fn first(surface: &str, recorded: &[u8], asked: &[u8], rules: &Rules) -> Option<Difference> {
+    match (Form::of(surface, recorded, rules), Form::of(surface, asked, rules)) {
         (Form::Json(recorded), Form::Json(asked)) => in_values(&recorded, &asked, &mut String::new()),
         (recorded, asked) => in_texts(&recorded.text(), &asked.text(), "the body"),
     }
+}
+
+/// How much of two bodies differs, in bytes.
+pub(super) fn size(surface: &str, recorded: &[u8], asked: &[u8], rules: &Rules) -> usize {
+    match (Form::of(surface, recorded, rules), Form::of(surface, asked, rules)) {
+        (Form::Json(recorded), Form::Json(asked)) => size_of(Some(&recorded), Some(&asked)),
+        (recorded, asked) => middle(recorded.text().as_bytes(), asked.text().as_bytes()),
+    }
+}
+
+fn size_of(old: Option<&Value>, new: Option<&Value>) -> usize {
+    match (old, new) {
+        (Some(old), Some(new)) if old == new => 0,
+        (Some(Value::String(old)), Some(Value::String(new))) => middle(old.as_bytes(), new.as_bytes()),
+        (Some(Value::Array(old)), Some(Value::Array(new))) => {
+            (0..old.len().max(new.len())).map(|index| size_of(old.get(index), new.get(index))).sum()
+        }
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            let added =
+                new.iter().filter(|(key, _)| !old.contains_key(*key)).map(|(_, value)| size_of(None, Some(value)));
+            old.iter().map(|(key, value)| size_of(Some(value), new.get(key))).chain(added).sum()
+        }
+        (old, new) => [old, new].into_iter().flatten().map(|value| value.to_string().len()).sum::<usize>().max(1),
+    }
+}
+
+/// What stands between the common beginning and the common end of the longer text.
+fn middle(old: &[u8], new: &[u8]) -> usize {
+    let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let most = old.len().min(new.len()) - start;
+    let end = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
+    old.len().max(new.len()) - start - end
 }
 
 fn in_values(recorded: &Value, asked: &Value, place: &mut String) -> Option<Difference> {
@@ -82,7 +117,7 @@ fn in_places(old: Option<&Value>, new: Option<&Value>, place: &mut String) -> Op
 
 fn at(place: &str, recorded: &str, asked: &str) -> Difference {
     let place = if place.is_empty() { "the body" } else { place };
-    Difference { place: place.to_owned(), recorded: recorded.to_owned(), asked: asked.to_owned() }
+    Difference { place: place.to_owned(), recorded: recorded.to_owned(), asked: asked.to_owned(), reordered: false }
 }
 
 fn shown(value: &Value) -> String {
@@ -98,7 +133,8 @@ fn in_texts(old: &str, new: &str, place: &str) -> Option<Difference> {
         return None;
     }
     let same = old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count();
-    Some(at(place, &excerpt(old, same), &excerpt(new, same)))
+    let reordered = super::advice::is_reordered(old, new);
+    Some(Difference { reordered, ..at(place, &excerpt(old, same), &excerpt(new, same)) })
 }
 
 /// The text around a place, in characters.
@@ -115,7 +151,7 @@ mod tests {
     use super::*;
 
     fn check(recorded: &str, asked: &str, expected: Option<&str>) {
-        let found = first(recorded.as_bytes(), asked.as_bytes(), &Rules::default());
+        let found = first("", recorded.as_bytes(), asked.as_bytes(), &Rules::default());
         assert_eq!(found.map(|found| found.to_string()).as_deref(), expected, "{recorded} {asked}");
     }
 
@@ -129,7 +165,7 @@ mod tests {
         check(r#"{"a":"on 2026-01-01"}"#, r#"{"a":"on 2025-02-02"}"#, None);
         check("[1", "[2", Some(r#"`the body` was "[1", now "[2""#));
         let long = |end: &str| format!("{}{end}", "é".repeat(100));
-        let found = first(long("x").as_bytes(), long("y").as_bytes(), &Rules::none()).expect("differs");
+        let found = first("", long("x").as_bytes(), long("y").as_bytes(), &Rules::none()).expect("differs");
         assert!(found.recorded.starts_with("\"…é") && found.recorded.ends_with("éx\""), "{}", found.recorded);
     }
 }

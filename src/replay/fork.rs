@@ -30,6 +30,8 @@ pub enum AtFork {
     Live,
     /// This body, with the recorded reply's head.
     Instead(Bytes),
+    /// A live reply to this request instead of the client's: an edited one, sent again as it was.
+    Asked(Bytes),
 }
 
 impl ForkPoint {

@@ -2,14 +2,16 @@
 //!
 //! A [`Cassette`] is an index over a recording. A request finds its record by surface, explicit agent and body: first
 //! byte for byte, then by its canonical form under declared [`Rules`]; the inferred agent, its call number and the
-//! order of the record only break ties. Never by position alone. A strict replay owns no socket; a miss says what the
+//! order of the record only break ties. Never by position alone. Equal questions at once are told apart by what quotes
+//! their answers. A strict replay owns no socket; a miss says what the
 //! nearest record was and where it first differs. Verbs, campaigns and traces are built on this; it runs no program.
 
+mod advice;
 mod alike;
-mod canonical;
 mod cassette;
 mod comparison;
 mod difference;
+mod fitting;
 mod fork;
 mod play;
 mod prefixed;
@@ -18,8 +20,10 @@ mod replayed;
 mod reply;
 mod report;
 mod reword;
-mod rules;
+mod told;
+mod twins;
 
+pub use crate::equality::{Rules, RulesError};
 pub use cassette::Cassette;
 pub use comparison::{Change, Changed, Comparison, Pair, Place};
 pub use difference::Difference;
@@ -30,4 +34,4 @@ pub use replayed::Replayed;
 pub use reply::Timing;
 pub use report::{Departure, Fit, Nearest, Report, Served};
 pub use reword::{NoReply, answer_text, as_answered_by, emptied, reworded};
-pub use rules::{Rules, RulesError};
+pub use told::told;

@@ -3,15 +3,15 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use hyper::{Request, Response};
 
 use super::{
-    Cassette, Departure, Fit, Nearest, Report, Served, Timing,
+    Cassette, Departure, Fit, Nearest, Report, Served, Timing, advice,
     alike::Alike,
-    canonical::without_tool_results,
     cassette::Same,
     difference,
     reply::{self, Given},
@@ -19,8 +19,14 @@ use super::{
 use crate::{
     proxy::upstream::{Asker, ReceivedBody, SentBody, UpstreamError},
     surface,
-    trajectory::{AgentName, Attempt, Attribution, Step, StepIndex, Usage},
+    trajectory::{AgentName, Attempt, Attribution, StepIndex, Usage},
 };
+
+/// How many records are compared in full to find the nearest.
+const LIKELY: usize = 16;
+/// How long a failure is held back for equal questions that were under way then, at most, and how often that is looked at.
+const HOLD_MAX: Duration = Duration::from_millis(500);
+const HOLD_STEP: Duration = Duration::from_millis(1);
 
 /// A cassette being played to one run.
 #[derive(Debug)]
@@ -47,10 +53,14 @@ pub(super) struct State {
     bound: HashMap<StepIndex, (usize, Fit)>,
     /// What the record calls those whom the rules of this run call so; `None` where it has several names for them.
     names: HashMap<(AgentName, u32), Option<Attribution>>,
+    /// The record that one of them was last taken for, by what it asked: what failed there is tried again.
+    recalled: HashMap<(AgentName, u32, u128), usize>,
     /// Steps of the run that went live.
     pub(super) live: HashSet<StepIndex>,
     /// Whether the fork point is behind us.
     pub(super) passed: bool,
+    /// The run's step that is the fork point, where it went live.
+    pub(super) forked: Option<StepIndex>,
     pub(super) report: Report,
 }
 
@@ -127,14 +137,24 @@ impl Play {
         let mut state = self.state();
         let told_as = (told.agent.clone(), told.instance);
         let steps = self.cassette.bare_steps();
-        let State { used, first_unused, .. } = &mut *state;
+        let State { used, first_unused, recalled, .. } = &mut *state;
+        let twins = self.cassette.twins();
         let mut unused = |fit, (key, positions): (u128, &[usize])| {
             let next = first_unused.entry((fit, key)).or_default();
-            while positions.get(*next).is_some_and(|position| used.contains_key(position)) {
+            while positions.get(*next).is_some_and(|position| used.contains_key(&twins.given(*position))) {
                 *next += 1;
             }
-            let position = positions.get(*next).or(positions.first())?;
-            steps.get(*position).map(|step| step.attribution.clone())
+            let begun = |position: &&usize| {
+                let attempts = steps.get(**position).map_or(0, |step| step.attempts.len());
+                used.get(*position).is_some_and(|served| *served < attempts)
+            };
+            let asked = (told.agent.clone(), told.instance, key);
+            let again = recalled.get(&asked).filter(begun).copied();
+            let fresh = || positions.get(*next).map(|place| twins.given(*place));
+            let position = again.or_else(fresh).or_else(|| positions.iter().find(begun).copied());
+            let position = position.or(positions.first().copied())?;
+            recalled.insert(asked, position);
+            steps.get(position).map(|step| step.attribution.clone())
         };
         let recorded = unused(Fit::Bytes, self.cassette.same_bytes(surface, told, asked))
             .or_else(|| unused(Fit::Canonical, self.cassette.same_form(surface, told, asked)));
@@ -166,15 +186,20 @@ impl Play {
         let steps = cassette.bare_steps();
         let State { used, fresh, begun: resumed, .. } = state;
         let known = if begun { resumed } else { fresh };
-        let left = |position: usize| {
+        let twins = cassette.twins();
+        let left = |place: usize| {
+            let position = twins.given(place);
             let served = used.get(&position).copied().unwrap_or_default();
             let most = if begun { steps.get(position).map_or(0, |step| step.attempts.len()) } else { 1 };
             allowed(position) && served < most
         };
         let mut of = |fit, (key, positions): Same<'_>| {
-            let of = || Alike::of(positions.iter().filter_map(|at| Some((*at, steps.get(*at)?))));
+            // In the place of a twin stands the record that is given there, at that place's turn.
+            let record =
+                |place: &usize| Some((*place, &steps.get(twins.given(*place))?.attribution, steps.get(*place)?.call));
+            let of = || Alike::of(positions.iter().filter_map(record));
             let alike = known.entry((fit, key)).or_insert_with(of);
-            alike.best(who, asker.call, left).map(|position| (position, fit))
+            alike.best(who, asker.call, left).map(|place| (twins.given(place), fit))
         };
         let bytes = cassette.same_bytes(surface, who, asked);
         of(Fit::Bytes, bytes)
@@ -209,8 +234,34 @@ impl Play {
                 exact: attempt.exact,
             });
         }
+        if attempt.status.is_none_or(|status| status >= 400) {
+            self.hold(position, &attempt).await;
+        }
         let how = (self.timing, self.cassette.is_cut_clean(step, &attempt));
         reply::give(&attempt, self.cassette.detail(step, &attempt), &given, how).await
+    }
+
+    /// Waits until the equal questions that were under way when an attempt failed are asked here too, as far as they come:
+    /// a failure that came sooner than then would be tried again before they are asked, and take what they got.
+    async fn hold(&self, position: usize, failed: &Attempt) {
+        let steps = self.cassette.bare_steps();
+        let Some(step) = steps.get(position) else { return };
+        let Some(closed) = self.cassette.detail(step, failed).and_then(|detail| detail.closed) else { return };
+        let (_, equal) = self.cassette.same_bytes(&step.surface, &step.attribution, &self.cassette.request(position));
+        let then =
+            |at: &&usize| **at != position && steps.get(**at).is_some_and(|other| self.cassette.span(other).0 < closed);
+        let then: Vec<usize> = equal.iter().filter(then).copied().collect();
+        let asked = || {
+            let state = self.state();
+            then.iter().all(|at| state.used.contains_key(at))
+        };
+        let held = async {
+            while !asked() {
+                tokio::time::sleep(HOLD_STEP).await;
+            }
+        };
+        // A program that no longer asks them goes on without.
+        let _ = tokio::time::timeout(HOLD_MAX, held).await;
     }
 
     /// What is to be said of a request that the record does not answer.
@@ -219,27 +270,56 @@ impl Play {
         let who = &asker.attribution;
         let steps = self.cassette.bare_steps();
         let same = self.cassette.same_form(surface, who, &asker.asked).1.len();
-        let rank = |(position, step): &(usize, &Step)| {
-            let same_agent = step.attribution.agent == who.agent;
-            let likeness = likeness(&self.cassette.request(*position), &asker.asked) + 100 * u32::from(same_agent);
-            let call = u32::from(same_agent && step.call == asker.call) * 100;
-            (!state.used.contains_key(position), likeness + call, std::cmp::Reverse(*position))
+        let unused = |position: &usize| !state.used.contains_key(position);
+        let mut resultless = self.cassette.same_but_results(surface, &asker.asked).1.to_vec();
+        resultless.retain(unused);
+        let tool_results_only = same == 0 && !resultless.is_empty();
+        let candidates = if tool_results_only { resultless } else { self.likely(surface, &asker.asked, unused) };
+        let differs = |position: &usize| {
+            let request = self.cassette.request(*position);
+            difference::size(surface, &request, &asker.asked, self.cassette.rules())
         };
-        let candidates = steps.iter().enumerate().filter(|(_, step)| step.surface == *surface);
-        let nearest = candidates.max_by_key(rank).map(|(position, step)| (self.cassette.request(position), step));
-        let tool_results_only = nearest.as_ref().is_some_and(|(request, _)| {
-            let asked = without_tool_results(surface, &asker.asked);
-            same == 0 && asked.is_some() && asked == without_tool_results(surface, request)
+        let other_agent =
+            |position: &usize| steps.get(*position).is_none_or(|step| step.attribution.agent != who.agent);
+        let nearest = candidates.into_iter().min_by_key(|at| (!unused(at), differs(at), other_agent(at), *at));
+        let nearest = nearest.and_then(|position| {
+            let step = steps.get(position)?;
+            let request = self.cassette.request(position);
+            Some(Nearest {
+                step: step.step,
+                agent: step.attribution.agent.clone(),
+                call: step.call,
+                difference: difference::first(surface, &request, &asker.asked, self.cassette.rules()),
+            })
         });
-        let nearest = nearest.map(|(request, step)| Nearest {
-            step: step.step,
-            agent: step.attribution.agent.clone(),
-            call: step.call,
-            difference: difference::first(&request, &asker.asked, self.cassette.rules()),
-        });
+        let difference = nearest.as_ref().and_then(|nearest| nearest.difference.as_ref());
+        let reordered = difference.is_some_and(|difference| difference.reordered);
+        let position = |step: StepIndex| steps.iter().position(|known| known.step == step);
+        let met = nearest.as_ref().and_then(|nearest| position(nearest.step));
+        let swapped = reordered && met.is_some_and(|position| self.cassette.twins().meet_in(position));
+        let rule = difference.filter(|_| !tool_results_only).and_then(advice::rule);
         let agent = who.agent.clone();
-        let form = self.cassette.canonical_form(&asker.asked);
-        Departure { step: asker.step, agent, call: asker.call, answers: same, nearest, tool_results_only, form }
+        let form = self.cassette.canonical_form(surface, &asker.asked);
+        Departure {
+            step: asker.step,
+            agent,
+            call: asker.call,
+            answers: same,
+            nearest,
+            tool_results_only,
+            swapped,
+            rule,
+            form,
+        }
+    }
+
+    /// Records that may be the nearest: looking at all of them in full would take as long as the record is large.
+    fn likely(&self, surface: &str, asked: &Bytes, unused: impl Fn(&usize) -> bool) -> Vec<usize> {
+        let steps = self.cassette.bare_steps().iter().enumerate().filter(|(_, step)| step.surface == surface);
+        let rank = |at: usize| (!unused(&at), std::cmp::Reverse(likeness(&self.cassette.request(at), asked)), at);
+        let mut ranked: Vec<_> = steps.map(|(at, _)| rank(at)).collect();
+        ranked.sort_unstable();
+        ranked.into_iter().take(LIKELY).map(|(.., at)| at).collect()
     }
 
     /// The report so far; `due` says which records were to be served.
@@ -249,6 +329,20 @@ impl Play {
         let unused = self.cassette.bare_steps().iter().enumerate();
         let unused = unused.filter(|(position, _)| due(*position) && !state.used.contains_key(position));
         report.unused = unused.map(|(_, step)| step.step).collect();
+        // Replies are given side by side: their order is chance, that of the steps is not.
+        report.served.sort_by_key(|served| (served.step, served.attempt));
+        report.missed.sort_by_key(|missed| missed.step);
+        report.live.sort_unstable();
+        let positions = self.cassette.bare_steps().iter().enumerate();
+        let positions: HashMap<StepIndex, usize> = positions.map(|(position, step)| (step.step, position)).collect();
+        let told = report.served.iter().filter(|served| served.fit <= Fit::Masked);
+        let told: HashSet<usize> = told.filter_map(|served| positions.get(&served.recorded).copied()).collect();
+        let unsure = report.served.iter().filter(|served| {
+            let position = positions.get(&served.recorded);
+            position.is_some_and(|at| self.cassette.twins().is_unsure(*at, |quotes| told.contains(&quotes)))
+        });
+        report.unsure = unsure.map(|served| served.step).collect();
+        report.unsure.dedup();
         report
     }
 }

@@ -5,8 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use http_body_util::{BodyExt, Either};
-use hyper::Request;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Either, Full};
+use hyper::{Request, header::CONTENT_LENGTH};
 
 use super::{
     AtFork, Cassette, ForkPoint, Report, Timing,
@@ -54,6 +55,8 @@ pub struct NoSuchStep {
 enum Course {
     Recorded(Taken, Given),
     Live,
+    /// Live, with this request instead.
+    Asked(Bytes),
     Refused(UpstreamError),
 }
 
@@ -112,7 +115,7 @@ impl Prefixed {
             return Course::Refused(UpstreamError::Diverged(departure.to_string()));
         }
         if state.live.contains(&step) {
-            return Course::Live;
+            return self.live_at(state.forked == Some(step));
         }
         if let Some((position, at)) = self.set(&state, question)
             && let Some(taken) = self.play.take_at(&mut state, question, position)
@@ -124,6 +127,7 @@ impl Prefixed {
         let at_fork = taken.as_ref().is_some_and(|taken| {
             self.play.cassette.bare_steps().get(taken.position).is_some_and(|step| step.step == self.fork.step)
         });
+        let passed = state.passed;
         state.passed |= at_fork || edited;
         match taken {
             // An edited request is another request, whatever the client asked: the record has no answer to it.
@@ -141,7 +145,8 @@ impl Prefixed {
             }
             // A branch that runs ahead of the fork point makes a call that the record has later: that call is live.
             // What such a branch asks next cannot be told from a divergence, and is taken for its own.
-            None if state.passed || !state.live.is_empty() || self.play.knows(question) => {}
+            // Only once the fork point is behind: an edit does not make another question the recorded one.
+            None if passed || !state.live.is_empty() || self.play.knows(question) => {}
             None => {
                 let departure = self.play.departure(&state, question);
                 let said = departure.to_string();
@@ -152,7 +157,18 @@ impl Prefixed {
         if state.live.insert(step) {
             state.report.live.push(step);
         }
-        Course::Live
+        if at_fork {
+            state.forked = Some(step);
+        }
+        self.live_at(at_fork)
+    }
+
+    /// A live call; at the fork point with the request that is set there.
+    fn live_at(&self, forked: bool) -> Course {
+        match &self.fork.at {
+            AtFork::Asked(body) if forked => Course::Asked(body.clone()),
+            _ => Course::Live,
+        }
     }
 }
 
@@ -171,7 +187,7 @@ fn given(taken: Taken, at: &AtFork) -> Option<Course> {
         AtFork::Recorded => Given::Upstream,
         AtFork::Delivered => Given::Delivered,
         AtFork::Instead(body) => Given::Instead(body.clone()),
-        AtFork::Live => return None,
+        AtFork::Live | AtFork::Asked(_) => return None,
     };
     Some(Course::Recorded(taken, given))
 }
@@ -192,10 +208,20 @@ impl Upstream for Prefixed {
             match self.course(&question, edited) {
                 Course::Recorded(taken, given) => self.play.give(&question, taken, given).await,
                 Course::Live => self.live.send(request).await,
+                Course::Asked(body) => self.live.send(asking(request, body)).await,
                 Course::Refused(error) => Err(error),
             }
         })
     }
+}
+
+/// The request with another body.
+fn asking(request: Request<SentBody>, body: Bytes) -> Request<SentBody> {
+    let (mut head, _) = request.into_parts();
+    if head.headers.contains_key(CONTENT_LENGTH) {
+        head.headers.insert(CONTENT_LENGTH, body.len().into());
+    }
+    Request::from_parts(head, Either::Left(Full::new(body)))
 }
 
 /// Whether what is sent is not what the client asked.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{Rules, canonical::Form};
+use super::Rules;
 use crate::{
+    equality::Form,
     surface::{self, Message, Part, Reply, Surface},
     trajectory::Step,
 };
@@ -44,11 +45,11 @@ impl Reading {
             (blocks, answered)
         } else {
             let body = step.last_attempt().map(|attempt| attempt.delivered().clone()).unwrap_or_default();
-            (raw(&body), Form::of(&body, rules).text())
+            (raw(&body), Form::of("", &body, rules).text())
         };
         let status = step.last_attempt().and_then(|attempt| attempt.status);
         let answered = format!("{status:?} {answered}");
-        Self { request, reply, asked: Form::of(&step.request, rules).text(), answered }
+        Self { request, reply, asked: Form::of(&step.surface, &step.request, rules).text(), answered }
     }
 
     /// All that was asked, as one text.

@@ -8,7 +8,7 @@ use crate::trajectory::{AgentName, Call, StepIndex, Usage};
 /// What came of a replay or of a prefix.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
-    /// Replies that came from the record, in the order in which they were asked for.
+    /// Replies that came from the record, by step and attempt.
     pub served: Vec<Served>,
     /// Steps of this run that a live upstream answered.
     pub live: Vec<StepIndex>,
@@ -20,6 +20,9 @@ pub struct Report {
     pub diverged: Option<Departure>,
     /// Steps of the record that were to be served and were not asked for.
     pub unused: Vec<StepIndex>,
+    /// Steps of this run whose question was asked several times at once and answered differently, without a later request
+    /// that quotes the answer: whether each asker got what it got then cannot be known.
+    pub unsure: Vec<StepIndex>,
 }
 
 /// A reply that came from the record.
@@ -68,6 +71,10 @@ pub struct Departure {
     pub nearest: Option<Nearest>,
     /// Whether nothing but results of tools differs from the nearest record.
     pub tool_results_only: bool,
+    /// Whether it quotes answers to equal questions, asked at once, in another order than the nearest record does.
+    pub swapped: bool,
+    /// A rules file that would have taken the first difference for none, where it looks as if each run made it anew.
+    pub rule: Option<String>,
     /// The request's canonical form, which no record has.
     #[serde(skip)]
     pub form: String,
@@ -88,7 +95,7 @@ pub struct Nearest {
 
 impl std::fmt::Display for Departure {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { step, agent, call, answers, nearest, tool_results_only, .. } = self;
+        let Self { step, agent, call, answers, nearest, tool_results_only, swapped, rule, .. } = self;
         write!(formatter, "step {step} (call {call} of `{agent}`) is not in the record")?;
         if *answers > 0 {
             return write!(formatter, ": the same request is there {answers} time(s), and each was used");
@@ -101,7 +108,15 @@ impl std::fmt::Display for Departure {
             write!(formatter, ", where {difference}")?;
         }
         if *tool_results_only {
-            write!(formatter, "; only results of tools differ: the tools ran again")?;
+            write!(formatter, "; only results of tools differ: the tools ran again (`--any-tool-results` goes on)")?;
+        } else if *swapped {
+            let why = "equal questions, asked at once, got each other's answers, and nothing tells them apart";
+            write!(formatter, "; {why}")?;
+        } else if difference.as_ref().is_some_and(|difference| difference.reordered) {
+            let why = "a set? Python orders it anew in each process unless PYTHONHASHSEED is set";
+            write!(formatter, "; the same words in another order: {why}")?;
+        } else if rule.is_some() {
+            write!(formatter, "; if each run makes that anew, a rule says so (`--rules FILE`)")?;
         }
         Ok(())
     }

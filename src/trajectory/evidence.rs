@@ -1,8 +1,10 @@
 //! What a verified label rests on, in numbers.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Interval, RunId, StepIndex};
+use super::{AgentName, InjectedError, Interval, RunId, StepIndex};
 
 /// How many of some runs solved the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -13,13 +15,146 @@ pub struct Tally {
     pub of: u32,
 }
 
-/// The runs that establish that an injection, and nothing else, turned success into failure (design §7).
+/// Why an execution says nothing of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Void {
+    /// The check could not tell, or could not be run.
+    NoVerdict,
+    /// The program ran out of time or of calls.
+    TimedOut,
+    /// The upstream left a step unanswered.
+    Unanswered,
+    /// The run left the beginning that it was to share.
+    Diverged,
+    /// The budget ended it.
+    Budget,
+    /// The program ended by an error of its own.
+    Crashed,
+}
+
+impl Void {
+    /// In words, behind a count.
+    pub fn words(self) -> &'static str {
+        match self {
+            Void::NoVerdict => "without a verdict",
+            Void::TimedOut => "timed out",
+            Void::Unanswered => "unanswered by the upstream",
+            Void::Diverged => "diverged",
+            Void::Budget => "ended by the budget",
+            Void::Crashed => "crashed",
+        }
+    }
+}
+
+/// What the executions of one arm came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Executions {
+    /// Those that solved the task.
+    pub passed: u32,
+    /// Those that did not.
+    pub failed: u32,
+    /// Those that say nothing, by why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub void: BTreeMap<Void, u32>,
+}
+
+impl Executions {
+    /// Those that say nothing.
+    pub fn voids(&self) -> u32 {
+        self.void.values().sum()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> u32 {
+        self.passed + self.failed + self.voids()
+    }
+
+    /// Those that passed, of those that tell.
+    pub fn tally(&self) -> Tally {
+        Tally::of(self.passed, self.passed + self.failed)
+    }
+}
+
+/// What was executed for a claim, and what it amounts to (design-2 §1).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Executed {
+    /// Without the treatment.
+    pub null: Executions,
+    /// With it, the same bytes each time.
+    pub treated: Executions,
+    /// Pairs that the e-value was read from.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub pairs: u32,
+    /// The e-value; `None` where the system repeats itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub e: Option<f64>,
+    /// The e-value that shows the claim; `None` where the system repeats itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<f64>,
+    /// Whether the system is declared to repeat itself, and did: all executions of an arm are equal.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub repeatable: bool,
+}
+
+/// Where a claim stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is shown.
+    Verified,
+    /// The same treatment passed and failed, and it cannot be shown any more.
+    Contradicted,
+    /// It is not shown, or not yet.
+    Unproven,
+    /// Too many executions say nothing.
+    Void,
+}
+
+/// Of a plan that hit several agents or has several injections: whether the failure needs what one injection did to one
+/// agent, by runs without it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Necessity {
+    /// The injection, by its index in the plan.
+    pub injection: u32,
+    /// The agent that it was delivered to: one injection may hit several.
+    pub agent: AgentName,
+    /// The agent's instance, 0-based.
+    pub instance: u32,
+    /// Whether the runs without it show that the failure needs it.
+    pub necessary: bool,
+    /// The runs: *null* without this injection, *treated* with all.
+    pub executed: Executed,
+}
+
+impl Necessity {
+    /// Whether an error may stand in a label for all that this says: it is necessary, or about something else.
+    pub fn finds(&self, error: &InjectedError) -> bool {
+        let about = self.injection == error.injection && self.agent == error.agent && self.instance == error.instance;
+        self.necessary || !about
+    }
+}
+
+/// The runs that a label rests on (design-2 §1).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evidence {
+    /// What was executed for the claim; `None` in labels that were written under the former rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executed: Option<Executed>,
+    /// Of a step found by re-execution: where the reply that heals the run came from (`twin`, `file`, `analyzer`, `redraw`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Where several injections were delivered, or one to several agents: which of these the failure needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub necessity: Vec<Necessity>,
+    /// Of such a plan: none of them is needed by itself, any of several suffices.
+    #[serde(skip_serializing_if = "is_false")]
+    pub overdetermined: bool,
     /// Clean runs of the task.
     pub clean: Tally,
-    /// Runs with the same prefix and no injection; at step 0 the clean runs are the control.
+    /// The former rule: runs with the same prefix and no injection.
+    #[serde(skip_serializing_if = "Tally::is_empty")]
     pub controls: Tally,
     /// The clean run that gave the prefix: the failure's twin.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,22 +162,46 @@ pub struct Evidence {
     /// The step at which the run left the twin's record, 0-based.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_step: Option<StepIndex>,
-    /// Of a plan with several injections: the indices without which the run succeeds again (leave-one-out). Empty
-    /// where that was not tried.
+    /// The former rule: of a plan with several injections, the indices without which one run succeeded again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needed: Vec<u32>,
-    /// Of a step found by re-execution: runs that took it as recorded, everything after it live.
+    /// The former rule: of a step found by re-execution, runs that took it as recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub null: Option<Tally>,
-    /// The same with the step corrected.
+    /// The former rule: the same with the step corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub treated: Option<Tally>,
+}
+
+impl Evidence {
+    /// The e-value of the label as a whole: a label that says which injections are necessary is no surer than the least
+    /// sure of those. `None` where the system repeats itself, and under the former rule.
+    pub fn e(&self) -> Option<f64> {
+        let whole = self.executed.as_ref()?.e?;
+        let necessary = self.necessity.iter().filter(|one| one.necessary).filter_map(|one| one.executed.e);
+        Some(necessary.fold(whole, f64::min))
+    }
+
+    /// Whether the label was written before claims were made from pairs of executions.
+    pub fn is_of_former_rule(&self) -> bool {
+        self.executed.is_none()
+    }
+
+    /// Whether it stands because the system repeats itself.
+    pub fn is_repeatable(&self) -> bool {
+        self.executed.as_ref().is_some_and(|executed| executed.repeatable)
+    }
 }
 
 impl Tally {
     /// So many of so many.
     pub fn of(passed: u32, of: u32) -> Self {
         Self { passed, of }
+    }
+
+    /// Whether there were none.
+    pub fn is_empty(&self) -> bool {
+        self.of == 0
     }
 
     /// Whether there were runs and all of them passed.
@@ -60,6 +219,16 @@ impl Tally {
         let Interval { low, high } = Interval::wilson(f64::from(self.passed), f64::from(self.of));
         (low, high)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[cfg(test)]

@@ -2,6 +2,20 @@
 
 use serde::Serialize;
 
+/// The difference of two shares, each `(hits, of)`, first less second, with Newcombe's 95 % interval (R. G. Newcombe, 1998,
+/// method 10: squared distances to the ends of both Wilson intervals). Of nothing, the share is 0 and anything possible.
+pub fn difference(first: (u32, u32), second: (u32, u32)) -> (f64, Interval) {
+    let of = |(hits, of): (u32, u32)| {
+        let (hits, of) = (f64::from(hits), f64::from(of));
+        (if of > 0.0 { hits / of } else { 0.0 }, Interval::wilson(hits, of))
+    };
+    let ((p, one), (q, other)) = (of(first), of(second));
+    let effect = p - q;
+    let low = effect - ((p - one.low).powi(2) + (other.high - q).powi(2)).sqrt();
+    let high = effect + ((one.high - p).powi(2) + (q - other.low).powi(2)).sqrt();
+    (effect, Interval { low: low.max(-1.0), high: high.min(1.0) })
+}
+
 /// The two-sided 95 % point of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Attempt, Call, CloseCause, Evidence, FailureMode, Side, Step, StepIndex, Trajectory, Verdict};
+use super::{
+    AgentName, Attempt, Call, CloseCause, Evidence, FailureMode, Side, Standing, Step, StepIndex, Trajectory, Verdict,
+};
 
 /// What was really applied to one side of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,9 +28,11 @@ pub struct InjectedError {
     /// Attempt of the step that it was last applied to, 0-based.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
-    /// blake3 of the body before the edit.
+    /// blake3 of the body's bytes before the edit, as the log has them. Earlier versions wrote it as `before`.
+    #[serde(rename = "before_bytes", alias = "before")]
     pub before: String,
-    /// blake3 of the body after the edit.
+    /// blake3 of the body's bytes after the edit.
+    #[serde(rename = "after_bytes", alias = "after")]
     pub after: String,
     /// Whether the altered bytes reached whom they were meant for.
     pub delivered: bool,
@@ -46,12 +50,29 @@ impl InjectedError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelStatus {
-    /// Altered bytes were delivered; causality is not yet proven.
+    /// Altered bytes were delivered; nothing is claimed of what they caused.
     Delivered,
-    /// The injection, and nothing else, turned success into failure.
+    /// It is shown that the injection, and nothing else, turned success into failure.
     Verified,
+    /// The same injection passed and failed, and it cannot be shown any more that it turned the outcome.
+    Contradicted,
+    /// The outcome flipped; it is not shown, or not yet, that the injection did it.
+    Unproven,
+    /// The outcome flipped; too many of the runs that should show why say nothing.
+    Void,
     /// Later evidence contradicts it.
     Withdrawn,
+}
+
+impl From<Standing> for LabelStatus {
+    fn from(standing: Standing) -> Self {
+        match standing {
+            Standing::Verified => LabelStatus::Verified,
+            Standing::Contradicted => LabelStatus::Contradicted,
+            Standing::Unproven => LabelStatus::Unproven,
+            Standing::Void => LabelStatus::Void,
+        }
+    }
 }
 
 /// The ground truth of a run.
@@ -61,15 +82,20 @@ pub struct Label {
     pub format: u32,
     /// How far it is established.
     pub status: LabelStatus,
-    /// What the label means: `injected`, or the rule that found it by re-execution (`earliest_flip`, `commitment`).
+    /// What the label means: `injected`, or the rule that found it by re-execution (`earliest_flip`, `commitment`, `flip`,
+    /// `coupled`).
     pub definition: String,
     /// The plan's seed.
     pub seed: u64,
     /// What the run achieved.
     pub outcome: Verdict,
-    /// One entry per injected error.
+    /// One entry per injected error. Of a plan with several, a verified label holds those that the failure needs; all
+    /// of them where it needs none by itself ([`Evidence::overdetermined`]).
     pub errors: Vec<LabelEntry>,
-    /// The runs that prove it; only a label that is verified has them.
+    /// What was planted besides, and the failure does not need: no error of the run's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<LabelEntry>,
+    /// The runs that it rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
 }
@@ -150,6 +176,7 @@ pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label
         seed: trajectory.seed.unwrap_or_default(),
         outcome: trajectory.outcome.verdict,
         errors,
+        others: Vec::new(),
         evidence: None,
     })
 }

@@ -10,10 +10,10 @@ mod label;
 mod nearest;
 mod step;
 
-pub use evidence::{Evidence, Tally};
+pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, Void};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, RunId, StepIndex};
-pub use interval::Interval;
+pub use interval::{Interval, difference};
 pub use label::{InjectedError, Label, LabelEntry, LabelStatus, NoLabel, derive, ended_by_upstream};
 pub use nearest::nearest;
 pub use step::{

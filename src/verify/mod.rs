@@ -115,6 +115,30 @@ pub fn same_words(expected: &str, got: &str) -> bool {
     !expected.is_empty() && expected == normalised::words(got)
 }
 
+/// Whether both texts are the same number, however it is written: `84` and `84.0`.
+pub fn same_number(expected: &str, got: &str) -> bool {
+    let number = |text: &str| answer::without_separators(text.trim()).trim_end_matches('.').parse::<f64>().ok();
+    match (number(expected), number(got)) {
+        (Some(expected), Some(got)) => value::close(expected, got, 1e-9, 0.0),
+        _ => false,
+    }
+}
+
+/// Whether any checker that compares answers would take this one. Only what is wrong for each of them, a margin of one
+/// per cent for numbers included, is wrong whatever was configured.
+pub fn answers(expected: &str, got: &str) -> bool {
+    let case = Case { question: "", expected, output: got };
+    let said = [
+        exact::Exact::default().compare(&case),
+        normalised::Normalised { contains: true }.compare(&case),
+        numeric::Numeric { relative: 0.01, units: numeric::Units::Ignore, ..numeric::Numeric::default() }
+            .compare(&case),
+        choice::Choice::default().compare(&case),
+        boxed::Boxed::default().compare(&case),
+    ];
+    said.iter().any(|said| said.verdict == Verdict::Success)
+}
+
 /// A text in back quotes, cut to a readable length, in one line.
 fn quoted(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -232,3 +232,22 @@ fn wronged(check: &str, answer: &str) -> String {
         _ => answer.replace("return", "return not"),
     }
 }
+
+#[test]
+fn answers_are_told_from_wrong_ones_whatever_their_form() {
+    for (expected, got, number, answer) in [
+        ("84", "84.0", true, true),
+        ("84", "84.", true, true),
+        ("1000", "1,000", true, true),
+        ("84", "84.5", false, true),
+        ("84", "48", false, false),
+        ("84", "84 apples", false, true),
+        ("Paris", "It is Paris, I think", false, true),
+        ("Paris", "Rome", false, false),
+        ("1/2", "\\boxed{\\frac{1}{2}}", false, true),
+        ("84", "", false, false),
+        ("", "84", false, false),
+    ] {
+        assert_eq!((same_number(expected, got), answers(expected, got)), (number, answer), "{expected:?} {got:?}");
+    }
+}

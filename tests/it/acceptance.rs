@@ -214,4 +214,13 @@ fn a_program_that_ignores_the_base_url_is_no_success() {
     let said = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(3), "{said}");
     assert!(said.contains("made no model call") && said.contains("OPENAI_BASE_URL"), "{said}");
+    // One that dies first has another problem than its URL.
+    let ran = std::process::Command::new(env!("CARGO_BIN_EXE_aegis"))
+        .args(["run", "--upstream", "simulator", "--", "sh", "-c", "echo TypeError >&2; exit 7"])
+        .current_dir(dir.path())
+        .output()
+        .expect("the program runs");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(3), "{said}");
+    assert!(said.contains("ended with 7 before it made a model call") && !said.contains("OPENAI_BASE_URL"), "{said}");
 }

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "demo",
             "campaign",
             "score",
+            "proof",
             "example",
             "attribution",
             "replay",
@@ -28,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "identity",
             "manipulator",
             "fault",
+            "equality",
             "surface",
             "trajectory",
         ],
@@ -37,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "dataset",
             "verify",
+            "proof",
             "replay",
             "simulator",
             "launch",
@@ -46,16 +49,17 @@ const ARROWS: &[(&str, &[&str])] = &[
             "identity",
             "manipulator",
             "fault",
+            "equality",
             "surface",
             "trajectory",
         ],
     ),
     ("demo", &["campaign", "plan"]),
-    ("dataset", &["verify", "score", "recording", "manipulator", "surface", "trajectory"]),
+    ("dataset", &["verify", "score", "proof", "recording", "manipulator", "equality", "surface", "trajectory"]),
     ("verify", &["launch", "proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
-    ("attribution", &["replay", "launch", "proxy", "recording", "plan", "surface", "trajectory"]),
-    ("replay", &["proxy", "recording", "plan", "fault", "surface", "trajectory"]),
+    ("attribution", &["proof", "replay", "launch", "proxy", "recording", "plan", "equality", "surface", "trajectory"]),
+    ("replay", &["proxy", "recording", "plan", "fault", "equality", "surface", "trajectory"]),
     ("simulator", &["proxy", "surface", "trajectory"]),
     ("launch", &["trajectory"]),
     ("proxy", &["recording", "plan", "identity", "manipulator", "fault", "surface", "trajectory"]),
@@ -65,7 +69,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("identity", &["surface", "trajectory"]),
     ("manipulator", &["surface", "trajectory"]),
     ("score", &["trajectory"]),
+    ("proof", &["trajectory"]),
     ("fault", &["surface", "trajectory"]),
+    ("equality", &["surface", "trajectory"]),
     ("surface", &["trajectory"]),
     ("trajectory", &[]),
 ];
@@ -85,7 +91,8 @@ const IMPURE: &[&str] = &[
 ];
 
 /// The pure rooms.
-const PURE: &[&str] = &["trajectory", "surface", "identity", "manipulator", "fault", "plan", "score", "verdict"];
+const PURE: &[&str] =
+    &["trajectory", "surface", "equality", "identity", "manipulator", "fault", "plan", "score", "proof", "verdict"];
 
 fn sources() -> Vec<(String, PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

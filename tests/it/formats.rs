@@ -87,3 +87,41 @@ async fn what_cannot_be_written_or_read_is_said_with_the_way_out() {
     let (code, out, _) = run(dir.path(), &["export", "--list"]).await;
     assert_eq!((code, out.lines().count()), (Some(0), 18), "{out}");
 }
+
+#[tokio::test]
+async fn nothing_is_lost_without_a_word() {
+    let dir = tempfile::tempdir().expect("a directory");
+    benchmark(&dir.path().join("bench"));
+    let import = ["import", "--from", "whowhen", "bench/Generated", "--out"];
+    let (code, _, talk) = run(dir.path(), &[&import[..], &["set"]].concat()).await;
+    assert_eq!(code, Some(0), "{talk}");
+    fs::create_dir_all(dir.path().join("campaign/cells")).expect("made");
+    let kept = fs::read(dir.path().join("set/dataset.jsonl")).expect("there");
+    for (out, words) in [("set", "holds a dataset"), ("campaign", "holds a campaign")] {
+        let (code, _, talk) = run(dir.path(), &[&import[..], &[out]].concat()).await;
+        assert_eq!(code, Some(2), "{talk}");
+        assert!(talk.contains(words) && talk.contains("--overwrite"), "{talk}");
+    }
+    assert!(!dir.path().join("campaign/dataset.jsonl").exists());
+    let (code, _, talk) = run(dir.path(), &[&import[..], &["set", "--overwrite"]].concat()).await;
+    assert_eq!(code, Some(0), "{talk}");
+
+    fs::write(dir.path().join("set/report.json"), "{}").expect("written");
+    for (to, out) in [
+        ("sft", "set/dataset.jsonl"),
+        ("sft", "set/dataset.json"),
+        ("sft", "set/report.json"),
+        ("sft", "bench/../set/dataset.jsonl"),
+        ("whowhen", "set"),
+        ("whowhen", "."),
+    ] {
+        let (code, _, talk) = run(dir.path(), &["export", "set", "--to", to, "--out", out]).await;
+        assert_eq!(code, Some(2), "{to} {out}: {talk}");
+        assert!(talk.contains("lies with the dataset that is read"), "{to} {out}: {talk}");
+    }
+    assert_eq!(fs::read(dir.path().join("set/dataset.jsonl")).expect("there"), kept);
+    for _ in 0..2 {
+        let (code, _, talk) = run(dir.path(), &["export", "set", "--to", "sft", "--out", "set/train.jsonl"]).await;
+        assert_eq!(code, Some(0), "a file of its own, and again: {talk}");
+    }
+}

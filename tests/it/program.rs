@@ -51,6 +51,11 @@ impl Served {
         Self::start_as(aegis(dir), verb, dir, &[]).await
     }
 
+    /// Starts `replay` of a run without a command.
+    pub async fn start_replay(dir: &Path, run: &str) -> Self {
+        Self::start_as(aegis(dir), "replay", dir, &[run]).await
+    }
+
     /// Starts it with settings in its environment.
     pub async fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, String)]) -> Self {
         let mut command = aegis(dir);

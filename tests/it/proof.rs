@@ -1,87 +1,84 @@
-//! Trace against systems whose decisive steps are known: how often it finds them, names another step, or is not sure;
-//! how often it blames a step without effect; and what each order pays. `scripts/measure-trace` prints the figures for
-//! more systems, samples and noise (`AEGIS_PROOF_SEEDS` says how many systems).
+//! Trace by real executions, on systems whose decisive steps are known: that what is executed is what the rules ask for, that
+//! it finds them, what each order pays, and that nothing is said where the upstream fails. How often the rules err is proven
+//! beside them, where an execution costs nothing (`src/proof/decisive_tests.rs`). `scripts/measure-trace` prints both.
 
 mod sources;
 mod systems;
+mod upstreams;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{sync::Arc, sync::atomic::AtomicU64};
 
 use aegis::{
     attribution::{
-        Bench, Budget, Corrections, Decisive, Finding, LabelRule, Order, Origin, Share, StepFinding, Trace,
-        TraceSettings, Watch, false_blame, label_of, power,
+        Bench, Budget, Corrections, Decisive, Finding, LabelRule, Meter, Told, Trace, TraceSettings, Watch, label_of,
+        order_name,
     },
     identity::Identity,
     plan,
+    proof::{Order, Stands, Terms},
     proxy::{Limits, Proxy, RunSetup, RunTemplate, Runs, upstream::Upstream},
     recording::Settings,
     replay::Cassette,
-    simulator::Simulator,
     trajectory::{RunId, Trajectory, Verdict},
 };
 
-use self::systems::{Noisy, Topology};
+use self::systems::{Noisy, Topology, Weather};
 
-/// A system, the agents whose replies are made wrong when it is recorded, and those that a trace is to blame.
+const ORDERS: [Order; 3] = [Order::Scan, Order::Bisect, Order::BestFirst];
+
+/// A system, the agents whose replies are made wrong when it is recorded, and those that a trace may name.
+#[derive(Debug, Clone)]
 struct Case {
     topology: Topology,
-    wrong: Vec<String>,
-    decisive: Vec<String>,
-    /// Live calls that must all be right for a correction of the decisive step to heal the run: it and those after it
-    /// that the result rests on. Where timing decides what is live, the most.
-    live: i32,
-    /// A question that the live model answers wrongly each time.
-    never_right: Option<&'static str>,
+    wrong: Vec<&'static str>,
+    decisive: Vec<&'static str>,
+    /// Questions that the live model answers wrongly each time.
+    never_right: &'static [&'static str],
+    noise: f64,
+    weather: Weather,
 }
 
-fn case(topology: Topology, wrong: &[&str], decisive: &[&str]) -> Case {
-    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    Case { topology, wrong: owned(wrong), decisive: owned(decisive), live: 1, never_right: None }
+fn case(topology: Topology, wrong: &[&'static str], decisive: &[&'static str]) -> Case {
+    let (wrong, decisive) = (wrong.to_vec(), decisive.to_vec());
+    Case { topology, wrong, decisive, never_right: &[], noise: 0.0, weather: Weather::Fair }
 }
 
-impl Case {
-    fn live(self, live: i32) -> Self {
-        Self { live, ..self }
-    }
-
-    /// How probable a full test blames the decisive step, by the design: a correction heals where every live call is
-    /// right; without one the error stands (nothing that chance adds takes it back).
-    fn power(&self, samples: u32, noise: f64) -> f64 {
-        power(samples, (1.0 - noise).powi(self.live), 0.0)
-    }
-}
-
-/// The cases, one after the other as the seed goes on.
+/// The cases, one after the other as the seed goes on. Errors of chance are found with fresh draws, and by a twin.
 fn case_of(seed: u64) -> Case {
-    let number = seed / 6 % 4;
-    let stage = format!("stage{number}");
+    let stage = ["stage0", "stage1", "stage2", "stage3"][usize::try_from(seed / 6 % 4).expect("below 4")];
     match seed % 6 {
-        0 => case(Topology::Chain(4), &[&stage], &[&stage]).live(4 - i32::try_from(number).expect("below 4")),
+        0 => case(Topology::Chain(4), &[stage], &[stage]),
         // Two errors, the second on top of the first: only the first one's correction heals.
-        1 => case(Topology::Chain(4), &["stage1", "stage3"], &["stage1"]).live(3),
-        2 => case(Topology::Branches, &["left0"], &["left0"]).live(4),
-        3 => case(Topology::Branches, &["joiner"], &["joiner"]).live(1),
+        1 => case(Topology::Chain(4), &["stage1", "stage3"], &["stage1"]),
+        2 => case(Topology::Branches, &["left0"], &["left0"]),
+        3 => case(Topology::Branches, &["joiner"], &["joiner"]),
         // Two of three vote wrong: the first alone is outvoted, the second decides.
-        4 => case(Topology::Vote, &["ada", "blaise"], &["blaise"]).live(3),
+        4 => case(Topology::Vote, &["ada", "blaise"], &["blaise"]),
         // At the same time, both are in the record whatever happens to the other: either correction heals.
-        _ => case(Topology::ParallelVote, &["ada", "blaise"], &["ada", "blaise"]).live(2),
+        _ => case(Topology::ParallelVote, &["ada", "blaise"], &["ada", "blaise"]),
     }
 }
 
-/// A failed run of the case and the bench to trace it on.
-async fn failed(case: &Case, seed: u64, noise: f64) -> (tempfile::TempDir, Arc<Bench>, Arc<Cassette>) {
+/// A failed run of the case, its clean twin, and the bench to trace it on.
+struct Failed {
+    dir: tempfile::TempDir,
+    bench: Arc<Bench>,
+    cassette: Arc<Cassette>,
+    twin: Trajectory,
+}
+
+async fn failed(case: &Case, seed: u64) -> Failed {
     let dir = tempfile::tempdir().expect("a directory");
-    let simulator = Arc::new(Simulator::new(7));
     let template = RunTemplate {
         log_dir: dir.path().to_owned(),
         recording: Settings::default(),
         plan: None,
         upstream: "simulator".to_owned(),
     };
+    let (rate, never_right, weather, calls) = (case.noise, case.never_right, case.weather, AtomicU64::new(0));
     let proxy = Arc::new(Proxy {
         identity: Identity::default(),
-        upstream: Arc::new(Noisy { inner: Arc::clone(&simulator), seed, rate: noise, never_right: case.never_right }),
+        upstream: Arc::new(Noisy { rate, never_right, weather, calls, ..Noisy::quiet(seed) }),
         runs: Arc::new(Runs::new(template)),
         default_run: None,
         routes: Vec::new(),
@@ -89,209 +86,214 @@ async fn failed(case: &Case, seed: u64, noise: f64) -> (tempfile::TempDir, Arc<B
         limits: Limits::default(),
     });
     let bench = Arc::new(Bench::start(proxy, Arc::new(case.topology)).await.expect("a bench"));
+    let quiet = || Some(Arc::new(Noisy::quiet(seed)) as Arc<dyn Upstream>);
+    let twin = RunId::parse("twin").expect("an id");
+    let tried = bench.execute(&twin, RunSetup { upstream: quiet(), ..RunSetup::default() }).await.expect("executed");
+    assert_eq!(tried.outcome.verdict, Verdict::Success, "{:?}: {}", case.topology, tried.outcome.evidence);
+    let twin = aegis::recording::read(&tried.dir).expect("read").trajectory;
     let agents = case.wrong.iter().map(|agent| format!("\"{agent}\"")).collect::<Vec<_>>().join(", ");
     let text = format!(
         "[[injection]]\nagent = [{agents}]\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = {{ which = \"last\", by = 10 }}\n"
     );
     let plan = Arc::new(plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}")));
     let run = RunId::parse("failed").expect("an id");
-    let setup = RunSetup { plan: Some(plan), upstream: Some(simulator as Arc<dyn Upstream>), ..RunSetup::default() };
+    let setup = RunSetup { plan: Some(plan), upstream: quiet(), ..RunSetup::default() };
     let tried = bench.execute(&run, setup).await.expect("executed");
     assert_eq!(tried.outcome.verdict, Verdict::Failure, "{:?}: {}", case.topology, tried.outcome.evidence);
     let cassette = Arc::new(Cassette::open(&tried.dir).expect("a cassette"));
-    (dir, bench, cassette)
+    Failed { dir, bench, cassette, twin }
 }
 
-fn settings(order: Order, seed: u64, samples: u32) -> TraceSettings {
+impl Failed {
+    fn by_twin(&self) -> Corrections {
+        Corrections::from_twin(&self.cassette, &self.twin)
+    }
+
+    fn redrawn(&self) -> Corrections {
+        Corrections::redrawn(&self.cassette.recording().trajectory)
+    }
+
+    async fn trace(&self, corrections: Corrections, settings: TraceSettings) -> Finding {
+        let meter = Meter::new(settings.budget);
+        let trace = Trace::new(Arc::clone(&self.bench), Arc::clone(&self.cassette), corrections, settings, meter);
+        trace.run(&Silent).await.expect("traced")
+    }
+}
+
+fn settings(order: Order, salt: &str) -> TraceSettings {
     TraceSettings {
-        samples,
+        terms: Terms::default(),
         order,
-        first: false,
+        earliest: true,
+        last: true,
+        coupled: false,
         budget: Budget::default(),
         jobs: 1,
         any_tool_results: false,
-        agents: false,
-        salt: format!("proof {seed} {}", order.name()),
+        agents: 0,
+        crashed: false,
+        salt: format!("proof {salt} {}", order_name(order)),
     }
 }
 
 struct Silent;
 
 impl Watch for Silent {
-    fn tested(&self, _: &StepFinding) {}
+    fn executed(&self, _: &Told<'_>) {}
+}
+
+fn place(decisive: Option<&Decisive>) -> Option<(&str, u32)> {
+    decisive.map(|decisive| (decisive.agent.as_str(), decisive.step))
 }
 
 /// What one order came to over all cases.
 #[derive(Default)]
 struct Tally {
     cases: u32,
-    /// How probable each decisive step is blamed, by the design.
-    powers: Vec<f64>,
     found: u32,
-    unsure: u32,
-    elsewhere: u32,
-    blamed_wrongly: u32,
-    without_effect: u32,
+    flips: u32,
+    none: u32,
+    wrong: u32,
     runs: u64,
     calls: u64,
     tokens: u64,
-    recorded: u64,
 }
 
 impl Tally {
-    fn add(&mut self, case: &Case, power: f64, finding: &Finding) {
+    fn add(&mut self, case: &Case, finding: &Finding) {
         self.cases += 1;
-        self.powers.push(power);
-        match finding.earliest_flip.as_ref().map(|decisive| decisive.agent.to_string()) {
-            Some(agent) if case.decisive.contains(&agent) => self.found += 1,
-            Some(_) => self.elsewhere += 1,
-            None => self.unsure += u32::from(finding.is_in_doubt(LabelRule::EarliestFlip)),
-        }
-        let decisive: BTreeSet<&String> = case.decisive.iter().collect();
-        // Those that were only looked at on the way could not be blamed.
-        let looked = "looked at on the way";
-        let tested = finding.steps.iter().filter(|step| step.null.share.samples > 0);
-        let tested = tested.filter(|step| step.note.as_deref() != Some(looked));
-        for step in tested.filter(|step| !decisive.contains(&step.agent.to_string())) {
-            self.without_effect += 1;
-            self.blamed_wrongly += u32::from(step.blamed);
+        let right = |decisive: &Decisive| case.decisive.contains(&decisive.agent.as_str());
+        match &finding.earliest_flip {
+            Some(decisive) if right(decisive) => self.found += 1,
+            Some(_) => self.wrong += 1,
+            None if finding.flips.is_empty() => self.none += 1,
+            None => self.flips += 1,
         }
         self.runs += finding.spent.runs;
         self.calls += finding.spent.calls;
         self.tokens += finding.spent.live_tokens;
-        self.recorded += finding.spent.recorded_tokens;
     }
 
-    /// The share that is found by design, and three standard deviations of it below.
-    fn stated(&self) -> (f64, f64) {
-        let cases = f64::from(self.cases.max(1));
-        let mean = self.powers.iter().sum::<f64>() / cases;
-        let deviation = self.powers.iter().map(|power| power * (1.0 - power)).sum::<f64>().sqrt() / cases;
-        (mean, mean - 3.0 * deviation)
-    }
-
-    fn line(&self, samples: u32, noise: f64, order: Order) -> String {
-        let share = |successes, samples| {
-            let interval = Share { successes, samples }.wilson();
-            format!("{successes}/{samples} [{:.2}, {:.2}]", interval.low, interval.high)
-        };
+    fn line(&self, words: &str) -> String {
         let each = |total: u64| total / u64::from(self.cases.max(1));
-        let Tally { cases, found, unsure, elsewhere, .. } = *self;
+        let Tally { cases, found, flips, none, wrong, .. } = *self;
         format!(
-            "K {samples}  noise {:>2.0} %  {:<10}  found {:<19} of {:.2} by design  not sure {unsure:<2}  elsewhere {:<17}  \
-             blamed without effect {:<19} of at most {:.3}  a trace: {} executions, {} calls, {} tokens live, {} recorded",
-            noise * 100.0,
-            order.name(),
-            share(found, cases),
-            self.stated().0,
-            share(elsewhere, cases),
-            share(self.blamed_wrongly, self.without_effect),
-            false_blame(samples),
+            "{words}: earliest flip {found} of {cases}, flip only {flips}, not sure {none}, wrong {wrong}; a trace: {} \
+             executions, {} calls, {} tokens live",
             each(self.runs),
             each(self.calls),
-            each(self.tokens),
-            each(self.recorded)
+            each(self.tokens)
         )
     }
 }
 
-/// Traces so many systems in one order.
-async fn tally(order: Order, (samples, noise): (u32, f64), seeds: u64) -> Tally {
-    let mut tally = Tally::default();
-    for seed in 0..seeds {
-        let case = case_of(seed);
-        let (_dir, bench, cassette) = failed(&case, seed, noise).await;
-        let corrections = Corrections::redrawn(&cassette.recording().trajectory);
-        let trace = Trace::new(bench, cassette, corrections, settings(order, seed, samples));
-        tally.add(&case, case.power(samples, noise), &trace.run(&Silent).await.expect("traced"));
-    }
-    tally
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn trace_finds_the_decisive_step_at_the_stated_rate() {
+async fn trace_finds_the_decisive_step() {
     let asked = std::env::var("AEGIS_PROOF_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let seeds = asked.unwrap_or(6);
-    // Samples and noise. The rates are no guesses: [`Case::power`] and [`false_blame`] give them.
-    let rows = [(5, 0.0), (3, 0.0), (5, 0.05), (3, 0.05)];
-    let here = if asked.is_some() { 4 } else { 1 };
-    for (samples, noise) in rows.into_iter().take(here) {
-        for order in Order::ALL {
-            let tally = tally(*order, (samples, noise), seeds).await;
-            let line = tally.line(samples, noise, *order);
-            println!("{line}");
-            let found = f64::from(tally.found) / f64::from(tally.cases);
-            assert!(found + 1e-9 >= tally.stated().1, "{line}");
-            assert!(noise > 0.0 || tally.found == tally.cases, "{line}");
-            let wrong = f64::from(tally.blamed_wrongly);
-            // Three standard deviations above the stated rate; who is named elsewhere was blamed wrongly.
-            let most = false_blame(samples) * f64::from(tally.without_effect);
-            assert!(wrong <= most + 3.0 * most.sqrt() && tally.elsewhere <= tally.blamed_wrongly, "{line}");
-            assert!(noise > 0.0 || wrong == 0.0, "{line}");
-        }
-    }
-}
-
-/// An error that the model makes again whenever it is asked: nothing heals it by chance, only a twin's reply does, and
-/// that of each step which carries the error on.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_error_that_the_model_makes_again_is_found_by_its_corrections() {
-    for (topology, wrong, question) in [
-        (Topology::Chain(6), "stage2", "has 24 apples. He buys 3"),
-        (Topology::Branches, "left0", "has 12 apples. He buys 5"),
-    ] {
-        let case = Case { never_right: Some(question), ..case(topology, &[wrong], &[wrong]) };
-        let (dir, bench, cassette) = failed(&case, 0, 0.0).await;
-        let twin = RunId::parse("twin").expect("an id");
-        let upstream: Arc<dyn Upstream> = Arc::new(Simulator::new(7));
-        let tried = bench.execute(&twin, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).await;
-        assert_eq!(tried.expect("executed").outcome.verdict, Verdict::Success);
-        let twin = aegis::recording::read(&dir.path().join("twin")).expect("read").trajectory;
-        for order in Order::ALL {
-            let corrections = Corrections::from_twin(&cassette, &twin);
-            let trace = Trace::new(Arc::clone(&bench), Arc::clone(&cassette), corrections, settings(*order, 5, 3));
-            let finding = trace.run(&Silent).await.expect("traced");
-            let agent = |found: &Option<Decisive>| found.as_ref().map(|found| found.agent.to_string());
-            assert_eq!(agent(&finding.earliest_flip).as_deref(), Some(wrong), "{}: {:?}", order.name(), finding.doubts);
-            if *order != Order::BestFirst {
-                let last = if topology == Topology::Branches { "joiner" } else { "stage5" };
-                assert_eq!(agent(&finding.commitment).as_deref(), Some(last), "{}: {:?}", order.name(), finding.doubts);
+    for noise in if asked.is_some() { &[0.0, 0.05][..] } else { &[0.0] } {
+        for (source, order) in ["twin", "redraw"].iter().flat_map(|source| ORDERS.map(|order| (*source, order))) {
+            let mut tally = Tally::default();
+            // Without being asked, each order tries a part of the cases.
+            let part = |seed: &u64| asked.is_some() || seed % 3 == order as u64;
+            for seed in (0..seeds).filter(part) {
+                let case = Case { noise: *noise, ..case_of(seed) };
+                let failed = failed(&case, seed).await;
+                let corrections = if source == "twin" { failed.by_twin() } else { failed.redrawn() };
+                let settings = TraceSettings { last: false, ..settings(order, &format!("{seed} {source}")) };
+                tally.add(&case, &failed.trace(corrections, settings).await);
             }
+            let line = tally.line(&format!("noise {noise}, {source}, {}", order_name(order)));
+            println!("{line}");
+            assert_eq!(tally.wrong, 0, "{line}");
+            assert!(*noise > 0.0 || tally.found == tally.cases, "{line}");
         }
     }
 }
 
+/// Five in a row, the third errs: by chance, and whenever it is asked. Each correction of what carries the error on heals too.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clean_twin_corrects_and_both_rules_name_their_step() {
-    let case = case(Topology::Chain(3), &["stage1"], &["stage1"]);
-    let (dir, bench, cassette) = failed(&case, 0, 0.0).await;
-    let twin = RunId::parse("twin").expect("an id");
-    let tried = bench.execute(&twin, RunSetup::default()).await.expect("executed");
-    assert_eq!(tried.outcome.verdict, Verdict::Success);
-    let twin = aegis::recording::read(&dir.path().join("twin")).expect("read").trajectory;
-    let corrections = Corrections::from_twin(&cassette, &twin);
-    let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
-    assert_eq!(steps, [2, 4], "what the twin said too is left out: {:?}", corrections.left_out);
-    // A twin that ended earlier: what it does not have can be asked once more.
-    let short = Trajectory { steps: twin.steps[..4].to_vec(), ..twin.clone() };
-    let mended = Corrections::from_twin(&cassette, &short).or_redrawn(&cassette.recording().trajectory);
-    let sources: Vec<_> = [2, 4].map(|step| mended.by_step[&step].source).to_vec();
-    assert_eq!(sources, [Origin::Twin, Origin::Redraw], "{:?}", mended.left_out);
-    let trace = Trace::new(Arc::clone(&bench), Arc::clone(&cassette), corrections.clone(), settings(Order::Scan, 1, 3));
-    let finding = trace.run(&Silent).await.expect("traced");
-    let label = |rule| label_of(&finding, rule).expect("a label");
-    let place = |rule| (label(rule).errors[0].error.agent.to_string(), label(rule).errors[0].error.step);
-    assert_eq!(place(LabelRule::EarliestFlip), ("stage1".to_owned(), 2));
-    assert_eq!(place(LabelRule::Commitment), ("stage2".to_owned(), 4), "the last stage could still have put it right");
-    assert_eq!(label(LabelRule::Commitment).definition, "commitment");
+async fn five_in_a_row() {
+    for never_right in [&[][..], &["has 24 apples. He buys 3"]] {
+        let case = Case { never_right, ..case(Topology::Row(5), &["a3"], &["a3"]) };
+        let failed = failed(&case, 0).await;
+        let corrections = failed.by_twin();
+        assert_eq!(corrections.alike.iter().copied().collect::<Vec<_>>(), [0, 1]);
+        for order in ORDERS {
+            let finding =
+                failed.trace(corrections.clone(), settings(order, &format!("row {}", never_right.len()))).await;
+            assert_eq!(place(finding.earliest_flip.as_ref()), Some(("a3", 2)), "{:?}", finding.doubts);
+            assert_eq!(place(finding.commitment.as_ref()), Some(("a5", 4)), "{:?}", finding.doubts);
+            assert_eq!((finding.claims, finding.target.round()), (3, 300.0));
+            let label = |rule| label_of(&finding, rule).expect("a label");
+            for (rule, definition, at) in [
+                (LabelRule::EarliestFlip, "earliest_flip", 2),
+                (LabelRule::Commitment, "commitment", 4),
+                (LabelRule::Flip, "flip", 2),
+            ] {
+                let label = label(rule);
+                assert_eq!((label.definition.as_str(), label.errors[0].error.step), (definition, at));
+                let executed = label.evidence.and_then(|evidence| evidence.executed).expect("what was executed");
+                assert!(executed.e >= executed.target && executed.pairs >= 5, "{executed:?}");
+            }
+            println!("row of five, {}: {:?}", order_name(order), finding.spent);
+        }
+    }
+    // Drawn anew, an error that the model makes again is not found, and the trace says why; one of chance is.
+    let case = Case { never_right: &["has 24 apples. He buys 3"], ..case(Topology::Row(5), &["a3"], &["a3"]) };
+    let again = failed(&case, 0).await;
+    let finding = again.trace(again.redrawn(), settings(Order::Scan, "again")).await;
+    assert!(finding.earliest_flip.is_none() && finding.flips.is_empty(), "{:?}", finding.flips);
+    let why = finding.not_found.expect("a reason");
+    assert!(why.contains("the model makes its error again"), "{why}");
+}
 
-    // A budget of calls is never exceeded, and what it cut short proves nothing.
-    let budget = Budget { calls: Some(3), runs: None };
-    let cut = TraceSettings { budget, salt: "cut".to_owned(), ..settings(Order::Scan, 1, 3) };
-    let finding = Trace::new(bench, cassette, corrections, cut).run(&Silent).await.expect("traced");
-    assert!(
-        finding.out_of_budget && finding.spent.calls <= 3 && finding.earliest_flip.is_none(),
-        "{:?}",
-        finding.spent
-    );
+#[tokio::test(flavor = "multi_thread")]
+async fn two_errors_that_heal_only_together_are_found_as_a_pair() {
+    let never_right = &["has 12 apples. He buys 5", "has 12 apples. He buys 7"];
+    let case = Case { never_right, ..case(Topology::Sum, &["first", "second"], &[]) };
+    let failed = failed(&case, 0).await;
+    let finding = failed.trace(failed.by_twin(), settings(Order::Scan, "apart")).await;
+    assert!(finding.flips.is_empty() && finding.steps.iter().all(|step| step.stands == Stands::Excluded));
+    assert!(finding.not_found.as_deref().is_some_and(|why| why.contains("--coupled")), "{:?}", finding.not_found);
+    let together = TraceSettings { coupled: true, ..settings(Order::Scan, "together") };
+    let finding = failed.trace(failed.by_twin(), together).await;
+    let label = label_of(&finding, LabelRule::EarliestFlip).expect("a label");
+    let steps: Vec<u32> = label.errors.iter().map(|entry| entry.error.step).collect();
+    assert_eq!((label.definition.as_str(), steps.as_slice()), ("coupled", &[0, 1][..]));
+}
+
+/// The twin's critic approved as well, of something else: that says nothing of this approval.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_of_something_else_clears_nothing() {
+    let case = case(Topology::Approval, &["solver"], &["solver"]);
+    let failed = failed(&case, 0).await;
+    let corrections = failed.by_twin();
+    assert!(corrections.alike.is_empty(), "{corrections:?}");
+    assert!(corrections.left_out[&1].contains("asked something else"), "{:?}", corrections.left_out);
+    let finding = failed.trace(corrections.clone(), settings(Order::Scan, "approved")).await;
+    assert_eq!(place(finding.earliest_flip.as_ref()), Some(("solver", 0)));
+    assert!(finding.commitment.is_none() && finding.is_in_doubt(LabelRule::Commitment), "{:?}", finding.doubts);
+    let redrawn = corrections.or_redrawn(&failed.cassette.recording().trajectory);
+    let finding = failed.trace(redrawn, settings(Order::Scan, "redrawn")).await;
+    assert_eq!(place(finding.commitment.as_ref()), Some(("solver", 0)), "no draw of the critic heals");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_is_never_exceeded_and_what_it_cut_short_names_nothing() {
+    let case = case(Topology::Row(5), &["a3"], &["a3"]);
+    let failed = failed(&case, 0).await;
+    for (calls, runs) in [(Some(3), None), (None, Some(4)), (None, Some(12))] {
+        for order in ORDERS {
+            let cut =
+                TraceSettings { budget: Budget { calls, runs }, ..settings(order, &format!("{calls:?} {runs:?}")) };
+            let finding = failed.trace(failed.by_twin(), cut).await;
+            let spent = finding.spent;
+            assert!(finding.out_of_budget, "{spent:?}");
+            assert!(spent.calls <= calls.unwrap_or(u64::MAX) && spent.runs <= runs.unwrap_or(u64::MAX), "{spent:?}");
+            // What is said all the same is true.
+            assert!(finding.commitment.as_ref().is_none_or(|last| last.step == 4), "{finding:?}");
+            assert!(finding.earliest_flip.as_ref().is_none_or(|first| first.step == 2), "{finding:?}");
+        }
+    }
 }

@@ -14,7 +14,8 @@ cargo() {
 set -eu
 "#;
 
-fn blocks(text: &str) -> Vec<String> {
+/// The blocks of commands of a page.
+pub fn blocks(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut block: Option<String> = None;
     for line in text.lines() {
@@ -66,4 +67,17 @@ fn every_command_block_runs() {
     }
     let label = fs::read_to_string(dir.path().join("logs/second/label.json")).expect("the second run has a label");
     assert!(label.contains("\"solver\"") && label.contains("FM-2.6"), "{label}");
+}
+
+/// What the README shows of the demo is what comes.
+#[test]
+fn the_demo_says_what_the_readme_quotes() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("README.md");
+    let quoted = readme.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a quoted demo");
+    let dir = tempfile::tempdir().expect("a directory");
+    let ran = Command::new(env!("CARGO_BIN_EXE_aegis")).arg("demo").current_dir(dir.path()).output().expect("it ran");
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    for line in quoted.lines() {
+        assert!(said.lines().any(|come| come.trim_end() == line), "`{line}` is not in:\n{said}");
+    }
 }

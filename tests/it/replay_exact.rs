@@ -230,3 +230,48 @@ async fn cut_and_foreign_recordings_are_told_apart() {
     let recording = recording::read(&run).expect("the original is as it was");
     assert_eq!(recording.trajectory.steps.len(), 2);
 }
+
+/// A worker's second call: its part, and what its tool gave.
+fn worker(part: u32, result: &str) -> Vec<u8> {
+    let id = format!("call_{part}");
+    let call = json!({"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}});
+    let messages = json!([
+        {"role": "user", "content": format!("Do part {part}.")},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": id, "content": result},
+    ]);
+    json!({"model": "m", "messages": messages}).to_string().into_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_nearest_record_is_the_one_that_differs_least_and_the_way_out_is_named() {
+    let mut lab = Lab::over(Arc::new(Echo), Setup::default()).await;
+    for part in 0..5 {
+        lab.post(CHAT, &worker(part, &format!("took {part}.25 s"))).await;
+    }
+    for said in ["Take ticket-8f3a91 along.", "Choose of {'pear', 'plum', 'fig'}.", "There are 12 pears."] {
+        lab.post(CHAT, &chat(said)).await;
+    }
+    lab.sealed("r0").await;
+    let replayed = Arc::new(Replayed::new(Arc::new(Cassette::open(&lab.logs.join("r0")).expect("a cassette"))));
+    let again = Lab::over(Arc::new(Tripwire::default()), Setup::default()).await;
+    let upstream = Some(Arc::clone(&replayed) as Arc<dyn Upstream>);
+    let run = RunId::parse("r0").expect("an id");
+    again.proxy.runs.open(&run, RunSetup { upstream, ..RunSetup::default() }).expect("opens");
+    for (asked, nearest, says) in [
+        // Workers come in another order: the call number says nothing.
+        (worker(3, "took 9.75 s"), 3, "(`--any-tool-results` goes on)"),
+        (chat("Take ticket-91bc07 along."), 5, "a rule says so (`--rules FILE`)"),
+        (chat("Choose of {'plum', 'fig', 'pear'}."), 6, "unless PYTHONHASHSEED is set"),
+        (chat("There are 13 pears."), 7, "now \\\"There are 13 pears.\\\""),
+    ] {
+        let reply = again.post(CHAT, &asked).await;
+        reply.assert_own_error(409, "not_recorded");
+        assert!(reply.text().contains(&format!("nearest is step {nearest} ")), "{}", reply.text());
+        assert!(reply.text().contains(says), "{}", reply.text());
+    }
+    let missed = replayed.report().missed;
+    assert_eq!(missed.iter().map(|missed| missed.tool_results_only).collect::<Vec<_>>(), [true, false, false, false]);
+    let rules: Vec<bool> = missed.iter().map(|missed| missed.rule.is_some()).collect();
+    assert_eq!(rules, [false, true, false, false]);
+}

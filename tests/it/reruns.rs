@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::program::{AEGIS, verb};
+use serde_json::json;
+
+use crate::program::{AEGIS, Served, verb};
 
 const TASK: &str =
     "Mia has 12 boxes with 8 pencils each. She gives away 12 pencils. How many pencils does she have left?";
@@ -27,7 +29,7 @@ async fn recorded(dir: &Path) {
     assert_eq!(code, Some(1), "{talk}");
 }
 
-fn json(out: &str) -> serde_json::Value {
+fn parsed(out: &str) -> serde_json::Value {
     serde_json::from_str(out.trim()).unwrap_or_else(|error| panic!("{error}: {out}"))
 }
 
@@ -53,6 +55,39 @@ async fn a_replay_needs_no_upstream_and_no_configuration() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_recorded_command_is_shown_and_runs_only_where_it_is_asked_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    recorded(dir.path()).await;
+    let path = dir.path().canonicalize().expect("a path");
+    let manifest = || std::fs::read_to_string(dir.path().join("logs/clean/run.json")).expect("readable");
+    let launched = parsed(&manifest())["launched"].clone();
+    assert_eq!(launched["command"], json!([AEGIS, "example", "pipeline", "--task", TASK]));
+    assert_eq!((launched["directory"].as_str(), launched["upstream"].as_str()), (path.to_str(), Some("simulator")));
+
+    let (code, out, talk) = verb(dir.path(), &["replay", "logs/clean", "--again"]).await;
+    assert_eq!((code, out.trim()), (Some(0), "ANSWER: 84"), "{talk}");
+    let (code, _, talk) = verb(dir.path(), &["replay", "logs/clean", "--again", "--", "ls"]).await;
+    assert!(code == Some(2) && talk.contains("cannot be used with"), "{talk}");
+    // Without either a server waits, and says what was recorded.
+    let served = Served::start_replay(dir.path(), "logs/clean").await;
+    let talk = std::fs::read_to_string(&served.talk).expect("readable");
+    let line = format!("recorded aegis replay logs/clean -- {AEGIS} example pipeline --task '{TASK}'\n");
+    assert!(talk.contains(&line), "{talk}");
+
+    // A secret is masked on disk, whatever it looks like, and what is masked is not run.
+    let command = format!("MY_TOKEN=blue-canary exec {AEGIS} example pipeline --task '{TASK}'");
+    let run = ["run", "--upstream", "simulator", "--run", "keyed", "--", "sh", "-c", &command];
+    let (code, _, talk) = verb(dir.path(), &run).await;
+    assert_eq!(code, Some(0), "{talk}");
+    for file in std::fs::read_dir(dir.path().join("logs/keyed")).expect("a directory").flatten() {
+        let bytes = std::fs::read(file.path()).unwrap_or_default();
+        assert!(!bytes.windows(11).any(|window| window == b"blue-canary"), "{}", file.path().display());
+    }
+    let (code, _, talk) = verb(dir.path(), &["replay", "logs/keyed", "--again"]).await;
+    assert!(code == Some(2) && talk.contains("held a secret") && talk.contains("-- sh -c"), "{talk}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fork_says_what_would_have_happened() {
     let dir = tempfile::tempdir().expect("a directory");
     recorded(dir.path()).await;
@@ -67,7 +102,7 @@ async fn a_fork_says_what_would_have_happened() {
     ] {
         let (got, out, talk) = verb(dir.path(), &pipeline(&[&fork[..], options].concat(), TASK)).await;
         assert_eq!(got, Some(code), "{options:?}: {talk}");
-        let report = json(&out)["samples"][0]["report"].clone();
+        let report = parsed(&out)["samples"][0]["report"].clone();
         let count = |what: &str| report[what].as_array().map_or(0, Vec::len);
         assert_eq!((count("served"), count("live")), (served, live), "{options:?}: {report}");
         assert!(report["diverged"].is_null() && report["unused"] == serde_json::json!([]), "{options:?}: {report}");
@@ -79,7 +114,7 @@ async fn a_fork_says_what_would_have_happened() {
     let (code, out, talk) =
         verb(dir.path(), &pipeline(&[&options[..], &[plan.to_str().expect("text")]].concat(), TASK)).await;
     assert_eq!(code, Some(1), "{talk}");
-    let data = json(&out);
+    let data = parsed(&out);
     assert_eq!((&data["successes"], &data["judged"]), (&0.into(), &2.into()));
     for sample in data["samples"].as_array().expect("samples") {
         assert_eq!(sample["label"]["errors"][0]["step"], 1, "{sample}");
@@ -115,67 +150,8 @@ async fn a_diff_names_the_first_divergence_and_its_spread() {
     assert!(out.contains("first divergence: solver call 0") && out.contains("ANSWER: [-84-]{+94+}"), "{out}");
     assert!(out.contains("its words are quoted in b at step 2"), "{out}");
     let (_, out, _) = verb(dir.path(), &["diff", "logs/clean", "logs/bad", "--format", "json"]).await;
-    let data = json(&out);
+    let data = parsed(&out);
     let changes: Vec<_> = data["pairs"].as_array().expect("pairs").iter().map(|pair| pair["change"].clone()).collect();
     assert_eq!(changes, ["same", "reply", "both"]);
     assert_eq!((&data["first_divergence"], &data["spread"]), (&1.into(), &serde_json::json!([2])));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_trace_finds_the_step_and_writes_the_label() {
-    let dir = tempfile::tempdir().expect("a directory");
-    recorded(dir.path()).await;
-    let trace = ["trace", "logs/bad", "--check", CHECK, "--jobs", "2", "--samples", "2"];
-    let (code, out, talk) = verb(dir.path(), &pipeline(&[&trace[..], &["--redraw"]].concat(), TASK)).await;
-    assert_eq!(code, Some(0), "{talk}");
-    assert!(out.contains("   1  solver") && out.contains("◀ earliest flip, commitment"), "{out}");
-    assert!(out.contains("chance alone heals it") && out.contains("probability of at most 6.2 %"), "{out}");
-    // The label says what was planted; it is worth more than what was found, and is kept.
-    assert!(
-        talk.contains("RESULT  ok earliest flip solver at step 1  commitment solver at step 1  label kept"),
-        "{talk}"
-    );
-    let evidence = json(&std::fs::read_to_string(dir.path().join("logs/bad/trace.json")).expect("written"));
-    assert_eq!(evidence["earliest_flip"]["step"], 1);
-
-    // The same failure with nothing said about it: the trace's step becomes its label.
-    let keep = ["fork", "logs/bad", "--at", "1", "--keep", "--check", CHECK, "--format", "json"];
-    let (_, out, _) = verb(dir.path(), &pipeline(&keep, TASK)).await;
-    let again = json(&out)["samples"][0]["run_dir"].as_str().expect("a directory").to_owned();
-    let task = format!("{{\"id\": \"pencils\", \"question\": \"{TASK}\", \"answer\": \"84\"}}\n");
-    std::fs::write(dir.path().join("tasks.jsonl"), task).expect("written");
-    let trace = ["trace", &again, "--twin", "logs/clean", "--check", CHECK, "--samples", "2", "--order", "bisect"];
-    let kept = ["--dataset", "kept", "--tasks", "tasks.jsonl", "--system", "pipeline", "--task"];
-    let (code, _, talk) = verb(dir.path(), &pipeline(&[&trace[..], &kept, &["pencil"]].concat(), TASK)).await;
-    assert!(code == Some(2) && talk.contains("has no task `pencil`; did you mean `pencils`?"), "{talk}");
-    let (code, _, talk) = verb(dir.path(), &pipeline(&[&trace[..], &kept, &["pencils"]].concat(), TASK)).await;
-    assert!(code == Some(0) && talk.contains("label verified"), "{talk}");
-    let label = json(&std::fs::read_to_string(dir.path().join(&again).join("label.json")).expect("written"));
-    assert_eq!((&label["status"], &label["definition"]), (&"verified".into(), &"earliest_flip".into()));
-    assert_eq!((&label["errors"][0]["agent"], &label["errors"][0]["step"]), (&"solver".into(), &1.into()));
-    assert_eq!(label["evidence"]["treated"], serde_json::json!({"passed": 2, "of": 2}), "{label}");
-    // In the dataset it stands beside its twin; who and when are proven, the failure mode is unknown.
-    let (code, out, talk) = verb(dir.path(), &["lint", "kept"]).await;
-    assert_eq!(code, Some(0), "{out}{talk}");
-    let rows = std::fs::read_to_string(dir.path().join("kept/dataset.jsonl")).expect("a dataset");
-    let rows: Vec<_> = rows.lines().map(json).collect();
-    assert_eq!(rows.iter().map(|row| &row["kind"]).collect::<Vec<_>>(), ["clean", "failure"]);
-    assert_eq!((&rows[1]["label"]["definition"], &rows[1]["clean_twin"]), (&"earliest_flip".into(), &"clean".into()));
-    assert!(rows[1]["label"]["errors"][0]["failure_mode"].is_null(), "{}", rows[1]["label"]);
-
-    for (arguments, code, expected) in [
-        (&["trace", "logs/clean", "--redraw"][..], 2, "succeeded: there is no failure to trace"),
-        (&["trace", "logs/bad"], 2, "--corrections <FILE>|--twin <RUN_DIR>|--redraw|--analyzer <URL>"),
-        (&["trace", "logs/bad", "--twin", "logs/bad", "--check", CHECK], 2, "no step has a correction"),
-        (&["trace", "logs/bad", "--redraw", "--corrections", "fix.jsonl"], 2, "cannot be used with"),
-        (
-            &["trace", "logs/bad", "--redraw", "--twin", "logs/clean", "--check", CHECK, "--samples", "2"],
-            0,
-            "solver at step 1",
-        ),
-        (&["trace", "logs/bad", "--redraw", "--check", CHECK, "--budget-runs", "1"], 4, "RESULT  budget"),
-    ] {
-        let (got, _, talk) = verb(dir.path(), &pipeline(arguments, TASK)).await;
-        assert!(got == Some(code) && talk.contains(expected), "{arguments:?}: {talk}");
-    }
 }

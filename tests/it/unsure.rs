@@ -151,8 +151,7 @@ async fn a_trace_names_nobody_in_a_label_whom_the_wire_does_not_tell() {
         let correction = json!({"step": 1, "reply": other, "reason": "another result is wanted"}).to_string();
         std::fs::write(dir.path().join("fix.jsonl"), correction).expect("written");
         let run = runs[0].to_str().expect("text");
-        let arguments =
-            ["trace", run, "--corrections", "fix.jsonl", "--check", "grep -q 'ANSWER: 94$'", "--samples", "2"];
+        let arguments = ["trace", run, "--corrections", "fix.jsonl", "--check", "grep -q 'ANSWER: 94$'"];
         let program = ["--", AEGIS, "example", "pipeline", "--task", PROBLEM];
         let (code, _, talk) = verb(dir.path(), &[&arguments[..], &program].concat()).await;
         assert!(code == Some(0) && talk.contains("step 1") && talk.contains(expected), "{talk}");

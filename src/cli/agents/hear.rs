@@ -1,10 +1,12 @@
 //! A recorded run as identity hears it: who spoke, by the record or by the late pass, what was asked and answered.
 
+use std::collections::BTreeSet;
+
 use crate::{
-    identity::{Heard, HeardRun, LateStep},
+    identity::{self, Heard, HeardRun, LateStep},
     recording::Recording,
     surface,
-    trajectory::{AgentName, Attribution, Step},
+    trajectory::{AgentName, Attribution, Source, Step},
 };
 
 /// A run, with what the late pass says of each step.
@@ -12,6 +14,8 @@ use crate::{
 pub(super) struct Run<'a> {
     pub(super) recording: &'a Recording,
     pub(super) heard: HeardRun<'a>,
+    /// Names that nobody declared and under which several agents spoke.
+    contested: BTreeSet<AgentName>,
 }
 
 impl<'a> Run<'a> {
@@ -21,7 +25,13 @@ impl<'a> Run<'a> {
             heard.steps.push(hear(recording, step));
             heard.told.push(&step.attribution);
         }
-        Self { recording, heard }
+        let contested = identity::contested(&heard);
+        Self { recording, heard, contested }
+    }
+
+    /// Whether several agents of the run go by the name of a step.
+    pub(super) fn is_contested(&self, told: &Attribution) -> bool {
+        told.source == Source::Dialect && self.contested.contains(&told.agent)
     }
 
     /// Steps with what the late pass says of them, where it differs.

@@ -9,7 +9,7 @@ use crate::{
     dataset::{About, Dataset, DatasetError, Kind, Sample, Splits, Task, Writer, read_tasks},
     recording::{self, Recording},
     replay::answer_text,
-    trajectory::{Label, nearest},
+    trajectory::{LabelStatus, nearest},
 };
 
 /// Where a traced run is kept as data.
@@ -54,28 +54,38 @@ impl DatasetArgs {
 }
 
 impl Entry {
-    /// Adds a run with its label, and its clean twin where there is one. Samples of the same runs are replaced.
-    pub(super) fn add(&self, run: &Path, label: Label, twin: Option<&Path>) -> Result<(), Failure> {
+    /// Keeps a run as its `label.json` says: added with its label, and its clean twin where there is one; taken out where it
+    /// has no label that holds. Samples of the same runs are replaced.
+    pub(super) fn keep(&self, run: &Path, twin: Option<&Path>) -> Result<(), Failure> {
+        let failed = recording::read(run)?;
+        let known = match Dataset::open(&self.dir) {
+            Ok(known) => Some(known),
+            Err(DatasetError::NotADataset { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let holds = failed.label.as_ref().is_some_and(|label| label.status == LabelStatus::Verified);
         let mut samples = Vec::new();
-        let twin = twin.map(recording::read).transpose()?;
-        if let Some(twin) = &twin {
-            samples.push(self.sample(twin, Kind::Clean, None)?);
+        let mut gone = None;
+        if holds {
+            let twin = twin.map(recording::read).transpose()?;
+            if let Some(twin) = &twin {
+                samples.push(self.sample(twin, Kind::Clean, None)?);
+            }
+            let twin = twin.map(|twin| twin.manifest.run.to_string());
+            samples.push(self.sample(&failed, Kind::Failure, twin)?);
+        } else if known.is_some() {
+            gone = Some(failed.manifest.run.to_string());
+        } else {
+            return Ok(());
         }
-        let failed = Recording { label: Some(label), ..recording::read(run)? };
-        let twin = twin.map(|twin| twin.manifest.run.to_string());
-        samples.push(self.sample(&failed, Kind::Failure, twin)?);
         let mut writer = Writer::create(&self.dir)?;
-        match Dataset::open(&self.dir) {
-            Ok(known) => {
-                for placed in known.samples() {
-                    let sample = placed?.sample;
-                    if samples.iter().all(|new| new.id != sample.id) {
-                        writer.push(&sample)?;
-                    }
+        if let Some(known) = known {
+            for placed in known.samples() {
+                let sample = placed?.sample;
+                if gone.as_ref() != Some(&sample.id) && samples.iter().all(|new| new.id != sample.id) {
+                    writer.push(&sample)?;
                 }
             }
-            Err(DatasetError::NotADataset { .. }) => {}
-            Err(error) => return Err(error.into()),
         }
         for sample in &samples {
             writer.push(sample)?;

@@ -1,69 +1,34 @@
-//! A finding in the terminal: a line a step, with a bar for its effect.
+//! A finding in the terminal: a line a step, and beneath it what was said, what was tried instead, and what says nothing.
 
 use std::io::{self, Write};
 
 use crate::{
-    attribution::{Decisive, Finding, Share},
+    attribution::{Decisive, Finding, StepFinding},
     cli::escape,
+    proof::{Stands, figure, in_words},
+    trajectory::{Executions, difference},
 };
 
-/// Characters of a bar that stands for an effect of 1.
-const BAR: f64 = 10.0;
-
+/// Columns of a terminal that does not say how wide it is.
+const WIDTH: usize = 110;
 /// Steps that a doubt names.
 const DOUBTED: usize = 8;
 
-/// One line a step, with a bar for its effect.
+/// One line a step; what was tried has its words beneath.
 pub(super) fn write(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "step  {:<20} call  null  treated  effect", "agent")?;
+    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH).max(60);
+    writeln!(out, "step  {:<20} call  without  with    e          stands", "agent")?;
     for step in &finding.steps {
-        let bar = step.effect.map(bar).unwrap_or_default();
-        let effect = match (step.effect, step.interval) {
-            (Some(effect), Some(interval)) => format!("{effect:+.2} [{:+.2}, {:+.2}]", interval.low, interval.high),
-            _ => step.note.clone().unwrap_or_default(),
-        };
-        let is = |decisive: &Option<Decisive>| decisive.as_ref().is_some_and(|decisive| decisive.step == step.step);
-        let marks = [(is(&finding.earliest_flip), "earliest flip"), (is(&finding.commitment), "commitment")];
-        let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
-        let mark = if marks.is_empty() { String::new() } else { format!("  ◀ {}", marks.join(", ")) };
-        let (agent, call) = (escape(step.agent.as_str()), step.call);
-        let (null, treated) = (share(step.null.share), share(step.treated.share));
-        let line = format!("{agent:<20} {call:>4}  {null:<5} {treated:<7}  {bar:<10} {}{mark}", escape(&effect));
-        writeln!(out, "{:>4}  {}", step.step, line.trim_end())?;
+        write_step(finding, step, width, out)?;
     }
-    if !finding.agents.is_empty() {
-        writeln!(out, "\nagent                replaced by   null  treated  effect")?;
+    for couple in &finding.couples {
+        let [first, second] = couple.steps;
+        writeln!(out, "steps {first} and {second} together: {}", in_words(&couple.executed, "without", "with both"))?;
     }
-    for agent in &finding.agents {
-        let (null, treated) = (share(agent.null.share), share(agent.treated.share));
-        let (effect, interval) = (agent.effect, agent.interval);
-        let effect = format!("{:<10} {effect:+.2} [{:+.2}, {:+.2}]", bar(effect), interval.low, interval.high);
-        writeln!(
-            out,
-            "{:<20} {:<13} {null:<5} {treated:<7}  {effect}",
-            escape(agent.agent.as_str()),
-            agent.replaced_by
-        )?;
-    }
-    let spent = finding.spent;
+    write_agents(finding, out)?;
     writeln!(out)?;
-    if finding.other_tool_results > 0 {
-        let count = finding.other_tool_results;
-        writeln!(out, "in {count} executions tools gave other results than were recorded")?;
-    }
-    for doubt in &finding.doubts {
-        let steps: Vec<String> = doubt.steps.iter().take(DOUBTED).map(ToString::to_string).collect();
-        let more = if doubt.steps.len() > DOUBTED { ", …" } else { "" };
-        let rule = doubt.rule.name().replace('_', " ");
-        writeln!(out, "not sure of the {rule}, perhaps step {}{more}: {}", steps.join(", "), doubt.why)?;
-    }
-    writeln!(
-        out,
-        "a step without effect is blamed with a probability of at most {:.1} %; order {}{}",
-        finding.false_blame * 100.0,
-        finding.order,
-        if finding.out_of_budget { "; the budget ended the search" } else { "" }
-    )?;
+    write_words(finding, out)?;
+    let spent = finding.spent;
     writeln!(
         out,
         "spent {} executions, {} live calls, {} tokens; {} tokens came from the record",
@@ -71,13 +36,126 @@ pub(super) fn write(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-fn bar(effect: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an effect lies between -1 and 1")]
-    let length = (effect.abs() * BAR).round() as usize;
-    if effect < 0.0 { "-".repeat(length) } else { "█".repeat(length) }
+fn write_step(finding: &Finding, step: &StepFinding, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let is = |decisive: Option<&Decisive>| decisive.is_some_and(|decisive| decisive.step == step.step);
+    let marks =
+        [(is(finding.earliest_flip.as_ref()), "earliest flip"), (is(finding.commitment.as_ref()), "commitment")];
+    let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+    let mark = if marks.is_empty() { String::new() } else { format!("  ◀ {}", marks.join(", ")) };
+    let (null, treated, e) = match &step.executed {
+        Some(executed) => (share(&executed.null), share(&executed.treated), executed.e),
+        None => ("-".to_owned(), "-".to_owned(), None),
+    };
+    let e = e.filter(|_| step.executed.as_ref().is_some_and(|executed| executed.pairs > 0));
+    let e = e.map(figure).unwrap_or_default();
+    let stands = match (&step.note, step.stands) {
+        (Some(note), Stands::Untouched | Stands::Same) => format!("{}: {note}", words(step.stands)),
+        (_, stands) => words(stands).to_owned(),
+    };
+    let (agent, call) = (escape(step.agent.as_str()), step.call);
+    let line = format!("{agent:<20} {call:>4}  {null:<7}  {treated:<6}  {e:<9}  {}{mark}", escape(&stands));
+    writeln!(out, "{:>4}  {}", step.step, line.trim_end())?;
+    let Some(source) = step.source else { return Ok(()) };
+    let room = width.saturating_sub(16);
+    writeln!(out, "        said     {}", escape(&shortened(&step.said, room)))?;
+    let instead = step.instead.as_deref().map_or_else(|| "a fresh draw".to_owned(), |text| shortened(text, room));
+    writeln!(out, "        instead  {}", escape(&instead))?;
+    let mut from = source.name().to_owned();
+    if !step.reason.is_empty() {
+        from = format!("{from}: {}", step.reason);
+    }
+    if let Some(mode) = step.proposed_mode {
+        from = format!("{from}  ({} {}, as proposed)", mode.code(), mode.name());
+    }
+    writeln!(out, "        by       {}", escape(&shortened(&from, room)))?;
+    let voids = step.executed.iter().flat_map(|executed| [("without", &executed.null), ("with", &executed.treated)]);
+    for (arm, executions) in voids.filter(|(_, executions)| executions.voids() > 0) {
+        let reasons = executions.void.iter().map(|(why, count)| format!("{count} {}", why.words()));
+        writeln!(out, "        void     {arm}: {}", reasons.collect::<Vec<_>>().join(", "))?;
+    }
+    Ok(())
 }
 
-/// Successes of samples.
-pub(super) fn share(share: Share) -> String {
-    if share.samples == 0 { "-".to_owned() } else { format!("{}/{}", share.successes, share.samples) }
+fn words(stands: Stands) -> &'static str {
+    match stands {
+        Stands::Shown => "flips the outcome",
+        Stands::Same => "cleared",
+        Stands::Excluded => "cleared: no such effect",
+        Stands::Untouched => "not tried",
+        Stands::Void => "void",
+        Stands::Open => "open",
+        Stands::Unsettled => "not settled",
+    }
+}
+
+fn write_agents(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
+    if !finding.agents.is_empty() {
+        writeln!(
+            out,
+            "\nagent                replaced by   without  with    difference (it describes, and blames nobody)"
+        )?;
+    }
+    for agent in &finding.agents {
+        let tally = |arm: &Executions| (arm.passed, arm.passed + arm.failed);
+        let (effect, interval) = difference(tally(&agent.treated), tally(&agent.null));
+        let (name, null, treated) = (escape(agent.agent.as_str()), share(&agent.null), share(&agent.treated));
+        let effect = format!("{effect:+.2} [{:+.2}, {:+.2}]", interval.low, interval.high);
+        writeln!(out, "{name:<20} {:<13} {null:<7}  {treated:<6}  {effect}", agent.replaced_by)?;
+    }
+    Ok(())
+}
+
+/// What is shown, what is not, and on what terms.
+fn write_words(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
+    let sanity = &finding.sanity;
+    writeln!(out, "as recorded throughout, without a live call: {} passed", share(sanity))?;
+    if finding.other_tool_results > 0 {
+        let count = finding.other_tool_results;
+        writeln!(out, "in {count} executions tools gave other results than were recorded")?;
+    }
+    if let Some(why) = &finding.not_found {
+        writeln!(out, "nothing found: {}", escape(why))?;
+    }
+    for doubt in &finding.doubts {
+        let steps: Vec<String> = doubt.steps.iter().take(DOUBTED).map(ToString::to_string).collect();
+        let more = if doubt.steps.len() > DOUBTED { ", …" } else { "" };
+        let rule = doubt.rule.name().replace('_', " ");
+        writeln!(out, "not sure of the {rule}, perhaps step {}{more}: {}", steps.join(", "), escape(&doubt.why))?;
+    }
+    writeln!(
+        out,
+        "a step is blamed at e {}: {} claims can be made of this run, and any without effect is blamed with a probability \
+         of at most {} %; others are cleared of an effect of {} with {} % to miss one; order {}{}",
+        figure(finding.target),
+        finding.claims,
+        percent(finding.alpha),
+        finding.effect,
+        percent(finding.miss),
+        finding.order,
+        if finding.out_of_budget { "; the budget ended the search" } else { "" }
+    )
+}
+
+fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Successes of those that tell.
+fn share(arm: &Executions) -> String {
+    let told = arm.passed + arm.failed;
+    if told == 0 { "-".to_owned() } else { format!("{}/{told}", arm.passed) }
+}
+
+/// A text in one line of at most so many characters: its beginning and, where results stand, its end.
+fn shortened(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let length = line.chars().count();
+    if length <= most {
+        return line;
+    }
+    let end = most / 2;
+    let start: String = line.chars().take(most - end - 3).collect();
+    let rest: String = line.chars().skip(length - end).collect();
+    format!("{start} … {rest}")
 }

@@ -1,30 +1,40 @@
-//! What may be exported: what lint lets pass, and the kinds of samples and labels that were asked for.
+//! What may be exported: what lint lets pass, the kinds of samples that were asked for, and the labels that are shown.
 
 use std::collections::BTreeSet;
 
-use super::{ExportError, Format, Lint, Options, Unfit};
+use super::{ExportError, Format, Kept, Lint, Options, Unfit};
 use crate::{
-    dataset::{Dataset, Kind, Sample, lint},
-    trajectory::LabelStatus,
+    dataset::{
+        Dataset, Ground, Kind, LabelledError, Sample, Truth,
+        lint::{self, Rule},
+    },
+    trajectory::{LabelStatus, StepIndex},
 };
 
-/// Asks lint.
+/// Asks lint. What was imported is as its source has it. A label that says itself that it is not proven is left out, and
+/// refuses nothing.
 ///
 /// # Errors
 /// [`ExportError::Refused`] with the first finding.
-pub(super) fn refuse(dataset: &Dataset, lint: &Lint) -> Result<(), ExportError> {
-    let Lint::RefuseBut(allowed) = lint else { return Ok(()) };
+pub(super) fn refuse(dataset: &Dataset, options: &Options) -> Result<(), ExportError> {
+    let Lint::RefuseBut(allowed) = &options.lint else { return Ok(()) };
     let mut findings = lint::lint(dataset)?.findings;
     findings.retain(|finding| !allowed.contains(&finding.rule));
     if !findings.is_empty() {
-        let mut foreign = BTreeSet::new();
+        let (mut foreign, mut honest) = (BTreeSet::new(), BTreeSet::new());
         for placed in dataset.samples() {
             let sample = placed?.sample;
-            if sample.extra.contains_key("format") {
+            if is_imported(&sample) {
                 foreign.insert(sample.id);
+            } else if is_left_out(&sample, options) {
+                honest.insert(sample.id);
             }
         }
-        findings.retain(|finding| !foreign.contains(&finding.sample));
+        let of_label = |rule: Rule| matches!(rule, Rule::Unproven | Rule::LabelWithdrawn);
+        findings.retain(|finding| {
+            let left_out = of_label(finding.rule) && honest.contains(&finding.sample);
+            !left_out && !foreign.contains(&finding.sample)
+        });
     }
     let count = findings.len();
     findings.into_iter().next().map_or(Ok(()), |first| {
@@ -33,8 +43,22 @@ pub(super) fn refuse(dataset: &Dataset, lint: &Lint) -> Result<(), ExportError> 
     })
 }
 
-/// Whether a sample is wanted. Imported labels are what their source says; ours are wanted proven.
-pub(super) fn taken(sample: &Sample, format: &dyn Format, options: &Options) -> Result<(), Unfit> {
+/// Whether a failure is left out for where its label says that it stands.
+fn is_left_out(sample: &Sample, options: &Options) -> bool {
+    match sample.label.as_ref().map(Truth::ground) {
+        Some(Ground::Unproven(LabelStatus::Delivered)) => !options.unverified,
+        Some(Ground::Unproven(_)) => true,
+        _ => false,
+    }
+}
+
+/// Whether the sample came in from a foreign format.
+fn is_imported(sample: &Sample) -> bool {
+    sample.extra.contains_key("format")
+}
+
+/// Whether a sample is wanted. Imported labels are what their source says; ours are wanted shown.
+pub(super) fn taken(sample: &Sample, format: &dyn Format, options: &Options, kept: &Kept) -> Result<(), Unfit> {
     if options.split.is_some() && sample.split != options.split {
         return Err(Unfit("another part of the dataset"));
     }
@@ -43,10 +67,28 @@ pub(super) fn taken(sample: &Sample, format: &dyn Format, options: &Options) -> 
         Kind::Clean if !format.takes_clean() => return Err(Unfit("a clean run")),
         Kind::Clean | Kind::Failure => {}
     }
-    let foreign = sample.extra.contains_key("format");
-    match sample.label.as_ref().map(|truth| truth.status) {
-        Some(LabelStatus::Withdrawn) => Err(Unfit("a withdrawn label")),
-        Some(LabelStatus::Delivered) if !foreign && !options.unverified => Err(Unfit("a label that is not proven")),
-        _ => Ok(()),
+    match sample.label.as_ref().map(Truth::ground) {
+        Some(Ground::Unproven(status)) if status != LabelStatus::Withdrawn && is_imported(sample) => Ok(()),
+        Some(ground) => kept.takes(ground, options),
+        None => Ok(()),
     }
+}
+
+/// The error of a failure, for formats that name one: where it took several, or any of several would have done, none of them
+/// is the culprit. Imported labels are as they are, of several errors the earliest.
+///
+/// # Errors
+/// [`Unfit`] where it is not one.
+pub(super) fn culprit(sample: &Sample) -> Result<&LabelledError, Unfit> {
+    let truth = sample.label.as_ref().ok_or(Unfit("no labelled step"))?;
+    if !is_imported(sample) {
+        if truth.evidence.as_ref().is_some_and(|evidence| evidence.overdetermined) {
+            return Err(Unfit("a failure that needs none of several errors by itself: the format names one"));
+        }
+        if truth.errors.len() > 1 {
+            return Err(Unfit("a failure of several errors: the format names one"));
+        }
+    }
+    let earliest = truth.errors.iter().min_by_key(|error| error.step.unwrap_or(StepIndex::MAX));
+    earliest.ok_or(Unfit("no labelled step"))
 }

@@ -44,15 +44,6 @@ pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sam
     }
     check_counts(value, steps, defects);
     let outcome = if normal { Verdict::Success } else { Verdict::Failure };
-    let label = Truth {
-        status: LabelStatus::Delivered,
-        definition: "injected".to_owned(),
-        seed: None,
-        outcome,
-        errors,
-        changes: Vec::new(),
-        evidence: None,
-    };
     let mut extra = Map::new();
     extra.insert("format".to_owned(), "aegis".into());
     for name in ["id", "metadata", "ground_truth"] {
@@ -80,10 +71,24 @@ pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sam
         final_answer: text("/input/final_output"),
         tools: Vec::new(),
         steps: std::mem::take(steps),
-        label: (!normal).then_some(label),
+        label: (!normal).then(|| label(errors)),
         clean_twin: None,
         extra,
     })
+}
+
+/// The label of a failure, as its source says it.
+fn label(errors: Vec<LabelledError>) -> Truth {
+    Truth {
+        status: LabelStatus::Delivered,
+        definition: "injected".to_owned(),
+        seed: None,
+        outcome: Verdict::Failure,
+        errors,
+        others: Vec::new(),
+        changes: Vec::new(),
+        evidence: None,
+    }
 }
 
 fn step(place: usize, entry: &Value, defects: &mut Defects) -> Option<SampleStep> {
@@ -146,6 +151,8 @@ fn errors(value: &Value, steps: &[SampleStep], defects: &mut Defects) -> Vec<Lab
             step: None,
             call: None,
             failure_mode: Some(Mode { code: code.to_owned(), name, taxonomy: THEIR_TAXONOMY.to_owned() }),
+            other_modes: Vec::new(),
+            mode_source: None,
             proposed_mode: None,
             side,
             operator: None,
@@ -256,7 +263,7 @@ pub(super) fn entered(sample: &Sample) -> Result<Value, Unfit> {
 
 fn record(sample: &Sample, errors: &[LabelledError], own: bool) -> Value {
     let kept = |name: &str| sample.extra.get(name).filter(|_| own).cloned();
-    let faulty: Vec<Value> = errors.iter().map(|error| faulty(error, own)).collect();
+    let faulty: Vec<Value> = errors.iter().flat_map(|error| faulty(error, own)).collect();
     let history: Vec<Value> = sample.steps.iter().map(entry).collect();
     let mut input = json!({"query": sample.task.question, "conversation_history": history});
     if let Some(input) = input.as_object_mut().filter(|_| kept("no_final_output").is_none()) {
@@ -282,11 +289,17 @@ fn record(sample: &Sample, errors: &[LabelledError], own: bool) -> Value {
     Value::Object(record)
 }
 
-fn faulty(error: &LabelledError, own: bool) -> Value {
+/// The entries of an error: one a mode, for the record is a set of pairs.
+fn faulty(error: &LabelledError, own: bool) -> Vec<Value> {
+    let codes = error.modes().map(|mode| mode.code.as_str());
+    let codes: Vec<&str> = if error.failure_mode.is_some() { codes.collect() } else { vec![""] };
+    codes.into_iter().map(|code| pair(error, code, own)).collect()
+}
+
+fn pair(error: &LabelledError, code: &str, own: bool) -> Value {
     let agent = error.raw_agent.as_deref().unwrap_or(error.agent.as_str());
     let mut fields = Map::new();
     fields.insert("agent_name".to_owned(), agent.into());
-    let code = error.failure_mode.as_ref().map(|mode| mode.code.clone()).unwrap_or_default();
     fields.insert("error_type".to_owned(), code.into());
     let strategy = match error.side {
         Some(Side::Request) => "prompt_injection",
@@ -312,6 +325,7 @@ fn entry(step: &SampleStep) -> Value {
 fn metadata(sample: &Sample, errors: &[LabelledError]) -> Value {
     let text = |name: &str| sample.task.extra.get(name).and_then(Value::as_str).unwrap_or_default();
     let model = sample.steps.iter().find_map(|step| step.model.as_deref()).unwrap_or(&sample.backend);
+    let model = sample.model_told(model);
     let injected: BTreeSet<&str> = errors.iter().map(|error| error.agent.as_str()).collect();
     json!({"framework": sample.system, "benchmark": text("benchmark"), "model": model,
         "num_agents": sample.agents().len(), "num_injected_agents": injected.len(), "task_type": text("task_type")})

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{
     Context, Format, Piece, Shape, Unfit,
+    admit::culprit,
     foreign::{Defects, spoken},
     history::{History, Speaker},
     schema::{
@@ -89,6 +90,7 @@ impl Format for Agentracer {
         ROW
     }
     fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+        culprit(sample)?;
         let value = LAYOUT.write(sample).ok_or(Unfit("no labelled step"))?;
         Ok(vec![Piece::row(value)])
     }

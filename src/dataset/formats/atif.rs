@@ -23,14 +23,7 @@ const DOCUMENT: Type = Type::Record(&[
     Needed("session_id", Type::Text),
     Needed("agent", Type::Record(&[Needed("name", Type::Text), Needed("version", Type::Text)])),
     Needed("steps", Type::List(&STEP)),
-    Needed(
-        "final_metrics",
-        Type::Record(&[
-            Needed("total_prompt_tokens", Type::Whole),
-            Needed("total_completion_tokens", Type::Whole),
-            Needed("total_steps", Type::Whole),
-        ]),
-    ),
+    Needed("final_metrics", Type::Record(&[Needed("total_steps", Type::Whole)])),
     Needed("extra", Type::Map(&Type::Json)),
 ]);
 
@@ -54,7 +47,6 @@ const STEP: Type = Type::Record(&[
             Type::List(&Type::Record(&[Needed("source_call_id", Type::Text), Needed("content", Type::Text)])),
         )]),
     ),
-    May("metrics", Type::Record(&[Needed("prompt_tokens", Type::Whole), Needed("completion_tokens", Type::Whole)])),
     May("extra", Type::Map(&Type::Json)),
 ]);
 
@@ -81,19 +73,12 @@ impl Format for Atif {
     fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
         let mut steps = vec![json!({"step_id": 1, "source": "user", "message": sample.task.question})];
         steps.extend(sample.steps.iter().map(|at| step(sample, at)));
-        let sum = |count: fn(crate::trajectory::Usage) -> u64| {
-            sample.steps.iter().filter_map(|step| step.usage).map(count).sum::<u64>()
-        };
         let document = json!({
             "schema_version": VERSION,
             "session_id": sample.id,
             "agent": {"name": if sample.system.is_empty() { "unknown" } else { &sample.system }, "version": "unknown"},
             "steps": steps,
-            "final_metrics": {
-                "total_prompt_tokens": sum(|usage| usage.input),
-                "total_completion_tokens": sum(|usage| usage.output),
-                "total_steps": steps.len(),
-            },
+            "final_metrics": {"total_steps": steps.len()},
             "extra": {"outcome": sample.outcome, "final_answer": sample.final_answer, "answer": sample.task.answer,
                 "label": sample.label.as_ref().map(|truth| &truth.errors)},
         });
@@ -105,7 +90,7 @@ fn step(sample: &Sample, at: &SampleStep) -> Value {
     let mut fields = Map::new();
     fields.insert("step_id".to_owned(), (at.step + 2).into());
     fields.insert("source".to_owned(), "agent".into());
-    fields.extend(at.model.as_ref().map(|model| ("model_name".to_owned(), model.clone().into())));
+    fields.extend(at.model.as_ref().map(|model| ("model_name".to_owned(), sample.model_told(model).into())));
     let text = at.output.as_ref().map(|output| output.text.clone()).unwrap_or_default();
     fields.insert("message".to_owned(), text.into());
     let calls = at.output.as_ref().map(|output| output.calls.as_slice()).unwrap_or_default();
@@ -115,9 +100,6 @@ fn step(sample: &Sample, at: &SampleStep) -> Value {
         if !results.is_empty() {
             fields.insert("observation".to_owned(), json!({"results": results}));
         }
-    }
-    if let Some(usage) = at.usage {
-        fields.insert("metrics".to_owned(), json!({"prompt_tokens": usage.input, "completion_tokens": usage.output}));
     }
     fields.insert("extra".to_owned(), json!({"agent": at.agent, "call": at.call, "turn": at.turn}));
     Value::Object(fields)

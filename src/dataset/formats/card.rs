@@ -6,8 +6,8 @@ use std::{
     fmt::Write as _,
 };
 
-use super::{format::Options, huggingface::configs, rows::FileHash, sink::Written};
-use crate::dataset::{Kind, Sample, split};
+use super::{Kept, format::Options, huggingface::configs, rows::FileHash, sink::Written};
+use crate::dataset::{Grounds, Kind, Sample, claims::percent, split};
 
 /// What is known of the samples that were written.
 #[derive(Debug, Default)]
@@ -18,6 +18,7 @@ pub(super) struct Card {
     modes: BTreeMap<String, u64>,
     operators: BTreeSet<String>,
     definitions: BTreeSet<String>,
+    grounds: Grounds,
     proofs: BTreeMap<String, u64>,
     seeds: BTreeSet<u64>,
     /// The parts in which the words of a question stand, by their hash.
@@ -38,6 +39,7 @@ impl Card {
         self.models.extend(models.map(|model| format!("{model} at {}", sample.backend)));
         let words = twox_hash::XxHash3_64::oneshot(split::words(&sample.task.question).as_bytes());
         self.tasks.entry(words).or_default().insert(sample.split);
+        self.grounds.add(sample);
         let Some(truth) = &sample.label else { return };
         self.definitions.insert(truth.definition.clone());
         let status = serde_json::to_value(truth.status).unwrap_or_default();
@@ -45,14 +47,24 @@ impl Card {
         self.seeds.extend(truth.seed);
         for error in &truth.errors {
             self.operators.extend(error.operator.clone());
-            let mode =
-                error.failure_mode.as_ref().map(|mode| format!("{} {} ({})", mode.code, mode.name, mode.taxonomy));
-            *self.modes.entry(mode.unwrap_or_else(|| "no failure mode".to_owned())).or_default() += 1;
+            for mode in error.modes() {
+                let mode = format!("{} {} ({})", mode.code, mode.name, mode.taxonomy);
+                *self.modes.entry(mode).or_default() += 1;
+            }
+            if error.failure_mode.is_none() {
+                *self.modes.entry("no failure mode".to_owned()).or_default() += 1;
+            }
         }
     }
 
     /// The card.
-    pub(super) fn text(&self, options: &Options, tables: &[Written], hashes: &BTreeMap<String, FileHash>) -> String {
+    pub(super) fn text(
+        &self,
+        options: &Options,
+        kept: &Kept,
+        tables: &[Written],
+        hashes: &BTreeMap<String, FileHash>,
+    ) -> String {
         let mut text = String::from("---\n");
         let name = format!("Failure attribution: {}", list(&self.systems));
         if let Some(license) = &options.license {
@@ -81,9 +93,17 @@ impl Card {
         text.push_str("---\n");
         let _ = writeln!(text, "\n# {name}\n");
         self.body(&mut text, options, tables, hashes);
+        self.claims(&mut text, kept);
+        text.push_str(LIMITS);
+        let _ = writeln!(
+            text,
+            "Do not let this data into a training corpus by accident: filter by this string.\n\n`{}`",
+            canary(hashes)
+        );
         text
     }
 
+    /// Who reads it sees first that faults were planted, then what is in it.
     fn body(&self, text: &mut String, options: &Options, tables: &[Written], hashes: &BTreeMap<String, FileHash>) {
         text.push_str(
             "Runs of multi-agent systems of language models, each labelled with the agent that erred, the step and the \
@@ -121,20 +141,58 @@ impl Card {
                 writeln!(text, "| {} | {} | `{}` | {} | `{hash}…` |", table.rows, table.split, table.path, cell(about));
         }
         text.push_str(
-            "\n```python\nfrom datasets import load_dataset\nruns = load_dataset(\"PATH OF THIS FOLDER\")\n```\n\n## Limits\n\n\
-             - A step is a model call; tools and the environment are seen only as far as requests quote them.\n\
-             - `verified` means: clean runs pass, the injected run fails, and the same run without the injection passes \
-             again.\n  Other words than that prove less.\n\
-             - Values that look like keys were masked when the runs were recorded.\n\
-             - A planted error may be easier to see than a natural one: `aegis stats` measures by how much.\n\n",
+            "\n```python\nfrom datasets import load_dataset\nruns = load_dataset(\"PATH OF THIS FOLDER\")\n```\n",
         );
-        let _ = writeln!(
-            text,
-            "Do not let this data into a training corpus by accident: filter by this string.\n\n`{}`",
-            canary(hashes)
+    }
+
+    /// How sure the labels are.
+    fn claims(&self, text: &mut String, kept: &Kept) {
+        let Grounds { e_values, repeatable, former, unclaimed } = &self.grounds;
+        let (pairs, alpha) = (e_values.len(), percent(kept.alpha));
+        text.push_str("\n## How sure the labels are\n\n");
+        if pairs > 0 {
+            let of = if kept.stated { "all claims that were begun" } else { "the claims that are known" };
+            let Kept { begun, kept, .. } = kept;
+            let _ = writeln!(
+                text,
+                "- {pairs} failures are `verified` by pairs of runs: with the change, delivered again as the same bytes, \
+                 and without it, in turns.\n  Each has an e-value; where a change does nothing, 1,000 is ever reached with a \
+                 probability of at most 1/1,000.\n  Over {of} ({begun}), {kept} were kept so that in the mean at most \
+                 {alpha} of them are wrong (e-BH)."
+            );
+        }
+        if *repeatable > 0 {
+            let _ = writeln!(
+                text,
+                "- {repeatable} failures are `verified` on systems that repeat themselves: with and without the change at \
+                 least two runs each,\n  which were equal. Nothing about them is chance, and they stand outside that share."
+            );
+        }
+        if *former > 0 {
+            let _ = writeln!(
+                text,
+                "- {former} failures are `verified` by an earlier rule: clean runs passed, the changed run failed, runs \
+                 without the change passed.\n  The changed run was never repeated, so no share of wrong ones is known."
+            );
+        }
+        if *unclaimed > 0 {
+            let _ = writeln!(
+                text,
+                "- For {unclaimed} failures nothing was executed that shows them: their labels are somebody's word."
+            );
+        }
+        text.push_str(
+            "- `errors` of a label are what the failure needs, by runs without each; `others` was planted besides and is no \
+             error.\n  Where none is needed by itself (`overdetermined`), `errors` has all. Formats of one culprit leave \
+             such failures out.\n- The failure mode is the word of the plan's author; agent, step and side are proven.\n",
         );
     }
 }
+
+const LIMITS: &str = "\n## Limits\n\n\
+    - A step is a model call; tools and the environment are seen only as far as requests quote them.\n\
+    - Values that look like keys were masked when the runs were recorded.\n\
+    - A planted error may be easier to see than a natural one: `aegis stats` measures by how much.\n\n";
 
 /// A string that stands nowhere else, made of what the files hold, so that the same data has the same one.
 fn canary(hashes: &BTreeMap<String, FileHash>) -> String {

@@ -11,7 +11,7 @@ use super::{
         Type,
     },
 };
-use crate::dataset::{Sample, SampleStep};
+use crate::dataset::{LabelledError, Sample, SampleStep};
 
 /// What a row holds.
 const ROW: Type = Type::Record(&[
@@ -47,6 +47,10 @@ impl Format for Dpo {
     fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
         let twin = context.twin.as_ref().ok_or(Unfit("no clean twin in the dataset"))?;
         let (failed, clean) = divergence(sample, twin).ok_or(Unfit("never differs from its twin"))?;
+        let planted = |errors: &[LabelledError]| errors.iter().any(|error| error.step == Some(failed.step));
+        if sample.label.as_ref().is_some_and(|truth| planted(&truth.others) && !planted(&truth.errors)) {
+            return Err(Unfit("a failure that differs from its twin first where it does not need to"));
+        }
         let (Some(rejected), Some(chosen)) = (&failed.output, &clean.output) else {
             return Err(Unfit("no reply at the divergence"));
         };

@@ -4,10 +4,11 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    ALL,
+    ALL, Kept,
     admit::{refuse, taken},
     card::Card,
     format::{Context, Format, Options, Shape, Unfit},
+    huggingface,
     manifest::ExportManifest,
     own::SAMPLE,
     pretty,
@@ -15,7 +16,7 @@ use super::{
     sink::Sink,
 };
 use crate::{
-    dataset::{Dataset, Entry, Index, Kind, Placed, Sample},
+    dataset::{Dataset, Entry, FILE, Index, Kind, Placed, Sample},
     trajectory::nearest,
 };
 
@@ -71,19 +72,27 @@ pub fn export(
     out: &Path,
     options: &Options,
 ) -> Result<ExportManifest, ExportError> {
-    refuse(dataset, &options.lint)?;
+    spare(dataset, out)?;
+    refuse(dataset, options)?;
+    let kept = Kept::of(dataset, options)?;
     let mut sink = Sink::create(format, out, options)?;
     let mut card = (format.shape() == Shape::Folder).then(Card::default);
-    let mut manifest = ExportManifest::of(format.name());
-    let relations = Relations::find(dataset, format)?;
+    let relations = Relations::find(dataset, format, options, &kept)?;
+    let mut manifest = ExportManifest::of(format.name(), kept);
     for placed in dataset.samples() {
         let Placed { sample, file, line, .. } = placed?;
         manifest.read += 1;
         let number = usize::try_from(manifest.written).unwrap_or(usize::MAX);
-        let pieces = match taken(&sample, format, options) {
+        let pieces = match taken(&sample, format, options, &manifest.claims) {
             Ok(()) => {
                 let context = relations.context(dataset, &sample, number, options)?;
-                format.pieces(&sample, &context)
+                let pieces = format.pieces(&sample, &context);
+                if format.shape() == Shape::Folder {
+                    for (format, why) in huggingface::left_out(&sample, &context) {
+                        manifest.leave_out_of(format, why);
+                    }
+                }
+                pieces
             }
             Err(why) => Err(why),
         };
@@ -103,10 +112,23 @@ pub fn export(
     }
     if let Some(card) = card {
         let tables = sink.tables()?;
-        let text = card.text(options, &tables, sink.hashes());
+        let text = card.text(options, &manifest.claims, &tables, sink.hashes());
         sink.file("README.md", text.as_bytes())?;
     }
     sink.finish(manifest)
+}
+
+/// Refuses to write over what the dataset is made of: its own files, whatever lies beside them and is no earlier export,
+/// and the directories above them.
+fn spare(dataset: &Dataset, out: &Path) -> Result<(), ExportError> {
+    let Ok(target) = out.canonicalize() else { return Ok(()) };
+    let exported = super::sink::beside(out, "manifest.json").is_file();
+    let mut sources = dataset.files().iter().filter_map(|file| file.canonicalize().ok());
+    let own = sources.any(|source| {
+        let beside = source.ends_with(FILE) && source.parent() == target.parent();
+        source.starts_with(&target) || (beside && !exported)
+    });
+    if own { Err(ExportError::OwnSource { path: out.to_owned() }) } else { Ok(()) }
 }
 
 /// Which samples belong together, by place; ids are held, samples are not.
@@ -117,12 +139,15 @@ struct Relations {
 }
 
 impl Relations {
-    fn find(dataset: &Dataset, format: &dyn Format) -> Result<Self, ExportError> {
+    fn find(dataset: &Dataset, format: &dyn Format, options: &Options, kept: &Kept) -> Result<Self, ExportError> {
         let index = format.wants_twin().then(|| dataset.index()).transpose()?;
         let mut failures = format.wants_failures().then(BTreeMap::<String, Vec<Entry>>::new);
         if let Some(failures) = &mut failures {
             for placed in dataset.samples() {
                 let placed = placed?;
+                if taken(&placed.sample, format, options, kept).is_err() {
+                    continue;
+                }
                 let entry =
                     Entry { file: placed.file, line: placed.line, offset: placed.offset, kind: placed.sample.kind };
                 if let (Kind::Failure, Some(twin)) = (placed.sample.kind, placed.sample.clean_twin) {

@@ -104,6 +104,7 @@ pub(super) fn spoken_step(agent: AgentName, raw_agent: Option<String>, role: &st
         instance: 0,
         source: None,
         ambiguous: false,
+        overlaps: false,
         model: None,
         input: None,
         tools: Vec::new(),
@@ -111,7 +112,6 @@ pub(super) fn spoken_step(agent: AgentName, raw_agent: Option<String>, role: &st
         finish_reason: None,
         status: None,
         attempts: None,
-        usage: None,
         extra: Map::new(),
     }
 }

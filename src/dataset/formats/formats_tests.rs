@@ -11,7 +11,7 @@ use super::{
 };
 use crate::dataset::{Dataset, Sample, Writer};
 
-fn dataset(dir: &Path, samples: &[Sample]) -> Dataset {
+pub(super) fn dataset(dir: &Path, samples: &[Sample]) -> Dataset {
     let mut writer = Writer::create(dir).expect("a writer");
     samples.iter().for_each(|sample| writer.push(sample).expect("written"));
     writer.finish().expect("finished");
@@ -19,15 +19,15 @@ fn dataset(dir: &Path, samples: &[Sample]) -> Dataset {
 }
 
 /// The samples here are too small for lint; that it is asked has its own test.
-fn unchecked() -> Options {
+pub(super) fn unchecked() -> Options {
     Options { lint: Lint::Ignore, ..Options::default() }
 }
 
-fn exported(dataset: &Dataset, to: &str, out: &Path) -> ExportManifest {
+pub(super) fn exported(dataset: &Dataset, to: &str, out: &Path) -> ExportManifest {
     export(dataset, format(to).expect("a format"), out, &unchecked()).expect("exported")
 }
 
-fn rows(path: &Path) -> Vec<Value> {
+pub(super) fn rows(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("readable");
     serde_json::from_str(&text)
         .unwrap_or_else(|_| text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect())
@@ -179,7 +179,7 @@ fn imported(from: Source, name: &str, text: &str) -> (Vec<Sample>, Vec<&'static 
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join(name), text).expect("written");
     let out = dir.path().join("out");
-    let (imported, _) = import(from, &dir.path().join(name), &out).expect("imported");
+    let (imported, _) = import(from, &dir.path().join(name), &out, false).expect("imported");
     let dataset = Dataset::open(&out).expect("a dataset");
     let samples = dataset.samples().map(|placed| placed.expect("a sample").sample);
     (samples.collect(), imported.defects.iter().map(|defect| defect.rule).collect())
@@ -285,12 +285,13 @@ fn a_path_without_samples_is_said_to_be_one() {
         ("c.jsonl", "", "expected JSON files"),
     ] {
         fs::write(dir.path().join(name), text).expect("written");
-        let error =
-            import(Source::Whowhen, &dir.path().join(name), &dir.path().join("out")).expect_err(name).to_string();
+        let error = import(Source::Whowhen, &dir.path().join(name), &dir.path().join("out"), false)
+            .expect_err(name)
+            .to_string();
         assert!(error.contains(words), "{name}: {error}");
         assert!(!dir.path().join("out/dataset.jsonl").exists(), "{name}: something was written");
     }
-    assert!(import(Source::Mast, &dir.path().join("absent"), &dir.path().join("out")).is_err());
+    assert!(import(Source::Mast, &dir.path().join("absent"), &dir.path().join("out"), false).is_err());
 }
 
 /// Imports a file, exports it in the same format, and reads the value that was written.
@@ -299,7 +300,7 @@ fn there_and_back(from: Source, to: &str, value: &Value) -> Value {
     let file = dir.path().join("3.json");
     let text = if from == Source::Mast { json!([value]).to_string() } else { value.to_string() };
     fs::write(&file, text).expect("written");
-    import(from, &file, &dir.path().join("d")).expect("imported");
+    import(from, &file, &dir.path().join("d"), false).expect("imported");
     let dataset = Dataset::open(&dir.path().join("d")).expect("a dataset");
     let out = dir.path().join("out");
     exported(&dataset, to, &out);

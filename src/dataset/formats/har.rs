@@ -105,10 +105,10 @@ impl Format for Har {
 }
 
 fn entry(sample: &Sample, step: &SampleStep) -> Value {
-    let model = step.model.as_deref().unwrap_or("unknown");
+    let model = sample.model_told(step.model.as_deref().unwrap_or("unknown"));
     let input = sample.input(step.step).unwrap_or_default();
     let mut asked = Map::new();
-    asked.insert("model".to_owned(), model.into());
+    asked.insert("model".to_owned(), model.as_str().into());
     asked.insert("messages".to_owned(), input.into_iter().map(message).collect());
     asked.extend(tools(sample, step).map(|tools| ("tools".to_owned(), tools)));
     let asked = Value::Object(asked).to_string();

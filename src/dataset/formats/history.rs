@@ -153,6 +153,8 @@ impl History {
             step,
             call,
             failure_mode: None,
+            other_modes: Vec::new(),
+            mode_source: None,
             proposed_mode: None,
             side: None,
             operator: None,
@@ -168,6 +170,7 @@ impl History {
             seed: None,
             outcome: Verdict::Failure,
             errors: vec![error],
+            others: Vec::new(),
             changes: Vec::new(),
             evidence: None,
         }
@@ -188,7 +191,7 @@ impl History {
         }
     }
 
-    /// Writes one sample; of several labelled errors the earliest. `None` for a run without a labelled agent.
+    /// Writes one sample; of several errors that were imported the earliest. `None` for a run without a labelled agent.
     pub(super) fn write(&self, sample: &Sample) -> Option<Value> {
         let truth = sample.label.as_ref()?;
         let error = truth.errors.iter().min_by_key(|error| error.step.unwrap_or(StepIndex::MAX))?;
@@ -217,8 +220,7 @@ impl History {
             (None, None) if ours => return None,
             (None, None) => {}
         }
-        let mode =
-            || error.failure_mode.as_ref().map(|mode| format!("{} {}", mode.code, mode.name)).unwrap_or_default();
+        let mode = || error.modes().map(|mode| format!("{} {}", mode.code, mode.name)).collect::<Vec<_>>().join("; ");
         fields.insert("mistake_reason".to_owned(), error.reason.clone().unwrap_or_else(mode).into());
         for name in KEPT.iter().copied().filter(|name| *name != "level" && Some(*name) != self.outcome) {
             fields.extend(kept(name));

@@ -60,10 +60,7 @@ impl Format for HuggingFace {
         let mut pieces = Vec::new();
         let mut unfit = Unfit("no format of the folder takes it");
         for format in configs(context.options).iter().copied() {
-            if sample.kind == Kind::Clean && !format.takes_clean() {
-                continue;
-            }
-            match format.pieces(sample, context) {
+            match rows(format, sample, context) {
                 Ok(rows) => pieces.extend(rows.into_iter().map(|piece| Piece {
                     file: Cow::Borrowed(part),
                     of: Some(format),
@@ -74,4 +71,20 @@ impl Format for HuggingFace {
         }
         if pieces.is_empty() { Err(unfit) } else { Ok(pieces) }
     }
+}
+
+/// What a sample becomes in one of the formats.
+fn rows(format: &'static dyn Format, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    if sample.kind == Kind::Clean && !format.takes_clean() {
+        return Err(Unfit("a clean run"));
+    }
+    format.pieces(sample, context)
+}
+
+/// The formats of the folder that have no row of a sample, and why.
+pub(super) fn left_out<'a>(
+    sample: &'a Sample,
+    context: &'a Context<'_>,
+) -> impl Iterator<Item = (&'static dyn Format, Unfit)> + 'a {
+    configs(context.options).iter().filter_map(|format| Some((*format, rows(*format, sample, context).err()?)))
 }

@@ -20,7 +20,7 @@ use super::{
     foreign::{Defect, Defects},
     mast, whowhen,
 };
-use crate::dataset::{DatasetError, Manifest, Sample, Writer};
+use crate::dataset::{BENIGN_FILE, DatasetError, FILE, MANIFEST_FILE, Manifest, Sample, Writer};
 
 /// The report of defects, beside the samples.
 const REPORT: &str = "import.json";
@@ -74,16 +74,29 @@ pub enum ImportError {
         /// What was expected, or the first defect.
         why: String,
     },
+    /// What lies there would be lost.
+    #[error("`{}` holds a {holds}, and importing would replace its dataset: name another directory, or say `--overwrite`", path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+        /// A campaign or a dataset.
+        holds: &'static str,
+    },
     /// The dataset cannot be written.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
 }
 
-/// Imports `path` into the dataset directory `out`, with its defects in `import.json`.
+/// Imports `path` into the dataset directory `out`, with its defects in `import.json`. A campaign or dataset that lies
+/// there is only replaced where that is asked for (`overwrite`).
 ///
 /// # Errors
 /// [`ImportError`]; a defective row is no error, a path without any good row is.
-pub fn import(from: Source, path: &Path, out: &Path) -> Result<(Imported, Manifest), ImportError> {
+pub fn import(from: Source, path: &Path, out: &Path, overwrite: bool) -> Result<(Imported, Manifest), ImportError> {
+    let holds = if overwrite { None } else { holds(out) };
+    if let Some(holds) = holds {
+        return Err(ImportError::Occupied { path: out.to_owned(), holds });
+    }
     let files = files(path)?;
     let mut reader =
         Reader { from, defects: Defects::default(), ids: BTreeMap::new(), tasks: BTreeMap::new(), samples: 0 };
@@ -120,6 +133,15 @@ pub fn import(from: Source, path: &Path, out: &Path) -> Result<(Imported, Manife
     let temporary = out.join(format!(".{REPORT}.tmp"));
     fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &report)).map_err(failed)?;
     Ok((imported, writer.finish()?))
+}
+
+/// What a directory holds that took runs to make.
+fn holds(dir: &Path) -> Option<&'static str> {
+    let there = |names: &[&str]| names.iter().any(|name| dir.join(name).exists());
+    if there(&["cells", "logs"]) {
+        return Some("campaign");
+    }
+    there(&[FILE, BENIGN_FILE, MANIFEST_FILE]).then_some("dataset")
 }
 
 /// The files of a path, in a fixed order: numbers by value, so that `2.json` comes before `10.json`.

@@ -135,8 +135,8 @@ impl Format for Inspect {
         let mut messages = vec![json!({"role": "user", "content": sample.task.question})];
         for step in &sample.steps {
             if let Some(output) = &step.output {
-                let model = step.model.as_deref().unwrap_or(&sample.backend);
-                messages.push(spoken(output, model, step.agent.as_str(), step.step));
+                let model = sample.model_told(step.model.as_deref().unwrap_or(&sample.backend));
+                messages.push(spoken(output, &model, step.agent.as_str(), step.step));
             }
         }
         let grade = match sample.outcome {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{format::Piece, rows::FileHash};
+use super::{Format, Kept, Unfit, format::Piece, rows::FileHash};
 
 /// The format of the manifest.
 const MANIFEST: u32 = 1;
@@ -24,6 +24,11 @@ pub struct ExportManifest {
     pub pieces: u64,
     /// Samples without a place in the format, by the reason.
     pub left_out: BTreeMap<String, u64>,
+    /// Of a folder: samples that one of its formats has no place for, by format and reason; others may have.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out_of: BTreeMap<String, BTreeMap<String, u64>>,
+    /// How sure the failures are, and which of them were kept for it.
+    pub claims: Kept,
     /// Prompts that were cut to size.
     pub cut: CutTotal,
     /// Each file with its bytes and hash.
@@ -43,7 +48,7 @@ pub struct CutTotal {
 
 impl ExportManifest {
     /// Of nothing yet.
-    pub(super) fn of(format: &'static str) -> Self {
+    pub(super) fn of(format: &'static str, claims: Kept) -> Self {
         Self {
             format: MANIFEST,
             to: format,
@@ -51,9 +56,17 @@ impl ExportManifest {
             written: 0,
             pieces: 0,
             left_out: BTreeMap::new(),
+            left_out_of: BTreeMap::new(),
+            claims,
             cut: CutTotal::default(),
             files: BTreeMap::new(),
         }
+    }
+
+    /// Counts a sample of a folder that has no row in one of its formats.
+    pub(super) fn leave_out_of(&mut self, format: &dyn Format, why: Unfit) {
+        let reasons = self.left_out_of.entry(format.name().to_owned()).or_default();
+        *reasons.entry(why.0.to_owned()).or_default() += 1;
     }
 
     /// Counts a piece.

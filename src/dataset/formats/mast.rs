@@ -10,7 +10,7 @@ use super::{
     schema::{Field::Needed, Type},
 };
 use crate::{
-    dataset::{FORMAT, Kind, Sample, Task},
+    dataset::{FORMAT, Kind, LabelledError, Sample, Task},
     score::mode_key,
     trajectory::{FailureMode, Verdict},
 };
@@ -112,8 +112,8 @@ impl Format for Mast {
         }
         let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
         let modes: Vec<String> =
-            errors.iter().filter_map(|error| error.failure_mode.as_ref()).map(|mode| mode_key(&mode.code)).collect();
-        if modes.len() < errors.len() {
+            errors.iter().flat_map(LabelledError::modes).map(|mode| mode_key(&mode.code)).collect();
+        if errors.iter().any(|error| error.failure_mode.is_none()) {
             return Err(Unfit("an error without failure mode"));
         }
         let vector: Map<String, Value> = FailureMode::ALL
@@ -124,6 +124,7 @@ impl Format for Mast {
             })
             .collect();
         let model = sample.steps.iter().find_map(|step| step.model.as_deref()).unwrap_or(&sample.backend);
+        let model = sample.model_told(model);
         let benchmark = sample.task.extra.get("benchmark").and_then(Value::as_str).unwrap_or_default();
         Ok(vec![Piece::row(json!({
             "mas_name": sample.system,

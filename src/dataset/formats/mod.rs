@@ -19,6 +19,7 @@ mod history;
 mod huggingface;
 mod import;
 mod inspect;
+mod kept;
 mod manifest;
 mod mast;
 mod otlp;
@@ -38,6 +39,10 @@ mod whowhen;
 #[cfg(test)]
 mod formats_tests;
 #[cfg(test)]
+mod kept_tests;
+#[cfg(test)]
+mod told_tests;
+#[cfg(test)]
 mod testing;
 
 pub use export::{config, export, format, json_schema};
@@ -45,6 +50,7 @@ pub use foreign::{Defect, RULES};
 pub use format::{Content, Context, Format, Lint, Options, Piece, Shape, Unfit};
 pub use gold::gold;
 pub use import::{ImportError, Imported, Source, import};
+pub use kept::Kept;
 pub use manifest::{CutTotal, ExportManifest};
 pub use prompt::{AnswerForm, Cut, Prompt, Template, TemplateError};
 pub use refused::ExportError;

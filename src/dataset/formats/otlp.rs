@@ -107,31 +107,23 @@ fn workflow(sample: &Sample, trace: &str, root: &str) -> Value {
 }
 
 fn chat(sample: &Sample, step: &SampleStep, trace: &str, root: &str) -> Value {
-    let model = step.model.as_deref().unwrap_or("unknown");
+    let model = sample.model_told(step.model.as_deref().unwrap_or("unknown"));
     let input = sample.input(step.step).unwrap_or_default();
     let mut list = attributes([
         ("gen_ai.operation.name", Value::from("chat")),
         ("gen_ai.provider.name", sample.backend.clone().into()),
         ("gen_ai.conversation.id", sample.id.clone().into()),
         ("gen_ai.agent.name", step.agent.as_str().into()),
-        ("gen_ai.request.model", model.into()),
+        ("gen_ai.request.model", model.as_str().into()),
         ("gen_ai.input.messages", parts(input.iter().copied()).to_string().into()),
         ("gen_ai.output.messages", parts(step.output.iter()).to_string().into()),
         ("openinference.span.kind", "LLM".into()),
         ("agent.name", step.agent.as_str().into()),
-        ("llm.model_name", model.into()),
+        ("llm.model_name", model.as_str().into()),
         ("session.id", sample.id.clone().into()),
         ("input.value", Value::from(input.iter().map(|said| message(said)).collect::<Vec<_>>()).to_string().into()),
         ("output.value", spoken(step).into()),
     ]);
-    if let Some(usage) = step.usage {
-        list.extend(attributes([
-            ("gen_ai.usage.input_tokens", Value::from(usage.input)),
-            ("gen_ai.usage.output_tokens", usage.output.into()),
-            ("llm.token_count.prompt", usage.input.into()),
-            ("llm.token_count.completion", usage.output.into()),
-        ]));
-    }
     let errors = sample.label.iter().flat_map(|truth| &truth.errors).filter(|error| error.step == Some(step.step));
     list.extend(errors.flat_map(injection));
     json!({
@@ -143,9 +135,9 @@ fn chat(sample: &Sample, step: &SampleStep, trace: &str, root: &str) -> Value {
 }
 
 fn injection(error: &LabelledError) -> Vec<Value> {
-    let mode = error.failure_mode.as_ref().map(|mode| mode.code.clone()).unwrap_or_default();
+    let modes: Vec<&str> = error.modes().map(|mode| mode.code.as_str()).collect();
     attributes([
-        ("aegis.injection.mode", Value::from(mode)),
+        ("aegis.injection.mode", Value::from(modes.join(", "))),
         ("aegis.injection.target", error.agent.as_str().into()),
         ("aegis.injection.applied", error.operator.clone().unwrap_or_default().into()),
     ])

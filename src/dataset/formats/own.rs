@@ -51,6 +51,7 @@ const STEP: Type = Type::Record(&[
     May("instance", Type::Whole),
     May("source", Type::Text),
     May("ambiguous", Type::Flag),
+    May("overlaps", Type::Flag),
     May("model", Type::Text),
     Needed(
         "input",
@@ -65,7 +66,6 @@ const STEP: Type = Type::Record(&[
     May("finish_reason", Type::Text),
     May("status", Type::Whole),
     May("attempts", Type::Whole),
-    May("usage", Type::Record(&[Needed("input", Type::Whole), Needed("output", Type::Whole)])),
     May("extra", Type::Map(&Type::Json)),
 ]);
 
@@ -86,11 +86,12 @@ const SAID: Type = Type::Record(&[
 ]);
 
 const LABEL: Type = Type::Record(&[
-    Needed("status", Type::OneOf(&["delivered", "verified", "withdrawn"])),
+    Needed("status", Type::OneOf(&["delivered", "verified", "contradicted", "unproven", "void", "withdrawn"])),
     Needed("definition", Type::Text),
     May("seed", Type::Whole),
     May("outcome", Type::OneOf(&["success", "failure", "unknown"])),
     Needed("errors", Type::List(&ERROR)),
+    May("others", Type::List(&ERROR)),
     May(
         "changes",
         Type::List(&Type::Record(&[
@@ -100,19 +101,47 @@ const LABEL: Type = Type::Record(&[
             Needed("after", Type::List(&SAID)),
         ])),
     ),
-    May(
-        "evidence",
-        Type::Record(&[
-            May("clean", TALLY),
-            May("controls", TALLY),
-            May("twin", Type::Text),
-            May("fork_step", Type::Whole),
-            May("needed", Type::List(&Type::Whole)),
-        ]),
-    ),
+    May("evidence", EVIDENCE),
 ]);
 
+const EVIDENCE: Type = Type::Record(&[
+    May("executed", EXECUTED),
+    May(
+        "necessity",
+        Type::List(&Type::Record(&[
+            Needed("injection", Type::Whole),
+            Needed("agent", Type::Text),
+            Needed("instance", Type::Whole),
+            Needed("necessary", Type::Flag),
+            Needed("executed", EXECUTED),
+        ])),
+    ),
+    May("overdetermined", Type::Flag),
+    May("clean", TALLY),
+    May("controls", TALLY),
+    May("twin", Type::Text),
+    May("fork_step", Type::Whole),
+    May("needed", Type::List(&Type::Whole)),
+    May("null", TALLY),
+    May("treated", TALLY),
+]);
+
+const EXECUTED: Type = Type::Record(&[
+    Needed("null", EXECUTIONS),
+    Needed("treated", EXECUTIONS),
+    May("pairs", Type::Whole),
+    May("e", Type::Number),
+    May("target", Type::Number),
+    May("repeatable", Type::Flag),
+]);
+
+const EXECUTIONS: Type =
+    Type::Record(&[Needed("passed", Type::Whole), Needed("failed", Type::Whole), May("void", Type::Map(&Type::Whole))]);
+
 const TALLY: Type = Type::Record(&[Needed("passed", Type::Whole), Needed("of", Type::Whole)]);
+
+const MODE: Type =
+    Type::Record(&[Needed("code", Type::Text), Needed("name", Type::Text), Needed("taxonomy", Type::Text)]);
 
 const ERROR: Type = Type::Record(&[
     Needed("agent", Type::Text),
@@ -120,10 +149,10 @@ const ERROR: Type = Type::Record(&[
     May("instance", Type::Whole),
     May("step", Type::Whole),
     May("call", Type::Whole),
-    May(
-        "failure_mode",
-        Type::Record(&[Needed("code", Type::Text), Needed("name", Type::Text), Needed("taxonomy", Type::Text)]),
-    ),
+    May("failure_mode", MODE),
+    May("other_modes", Type::List(&MODE)),
+    May("mode_source", Type::OneOf(&["declared"])),
+    May("proposed_mode", MODE),
     May("side", Type::OneOf(&["request", "response"])),
     May("operator", Type::Text),
     May("injection", Type::Whole),

@@ -1,10 +1,11 @@
-//! Process reward models: TRL's stepwise supervision. Every step up to the first erroneous one, which is labelled
+//! Process reward models: TRL's stepwise supervision. Every step up to the erroneous one, which is labelled
 //! false; what follows it is neither right nor wrong and is left out.
 
 use serde_json::json;
 
 use super::{
     Context, Format, Piece, Shape, Unfit,
+    admit::culprit,
     foreign::spoken,
     schema::{Field::Needed, Type},
 };
@@ -27,7 +28,7 @@ impl Format for Prm {
         "prm"
     }
     fn about(&self) -> &'static str {
-        "stepwise supervision: `prompt`, `completions` up to the first error, `labels`"
+        "stepwise supervision: `prompt`, `completions` up to the one error, `labels`"
     }
     fn shape(&self) -> Shape {
         Shape::Lines
@@ -40,7 +41,14 @@ impl Format for Prm {
     }
     fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
         let first = match &sample.label {
-            Some(truth) => Some(*truth.steps().first().ok_or(Unfit("no labelled step"))?),
+            Some(truth) => {
+                let step = culprit(sample)?.step.ok_or(Unfit("no labelled step"))?;
+                if truth.others.iter().any(|other| other.step.is_some_and(|other| other < step)) {
+                    // It was altered, so it is not right; the failure does not need it, so it is not wrong.
+                    return Err(Unfit("a failure before whose error something else was planted"));
+                }
+                Some(step)
+            }
             None => None,
         };
         let shown = sample.steps.iter().take_while(|step| first.is_none_or(|first| step.step <= first));

@@ -69,6 +69,12 @@ pub enum ExportError {
         /// The directory.
         path: PathBuf,
     },
+    /// The files are to go where the dataset lies that is read.
+    #[error("`{}` lies with the dataset that is read, and would be lost: name another with `--out`", path.display())]
+    OwnSource {
+        /// Where they were to go.
+        path: PathBuf,
+    },
     /// Two samples would be one file.
     #[error("two samples would both be written to `{file}`: their source files have one name; export them apart")]
     SameFile {

@@ -8,7 +8,10 @@ use super::{
     format::{Context, Format, Piece, Shape, Unfit},
     schema::{Field::Needed, Type},
 };
-use crate::dataset::{LabelledError, Sample, SampleStep};
+use crate::{
+    dataset::{LabelledError, Sample, SampleStep},
+    trajectory::Evidence,
+};
 
 /// What a row holds.
 const ROW: Type = Type::Record(&[
@@ -25,6 +28,11 @@ const ROW: Type = Type::Record(&[
     Needed("clean_twin", Type::Maybe(&Type::Text)),
     Needed("agents", Type::List(&Type::Text)),
     Needed("errors", Type::List(&ERROR)),
+    Needed("others", Type::List(&ERROR)),
+    Needed("status", Type::Maybe(&Type::Text)),
+    Needed("e", Type::Maybe(&Type::Number)),
+    Needed("repeatable", Type::Flag),
+    Needed("overdetermined", Type::Flag),
     Needed("steps", Type::List(&STEP)),
     Needed("tools", Type::Json),
     Needed("label", Type::Json),
@@ -36,6 +44,7 @@ const ERROR: Type = Type::Record(&[
     Needed("step", Type::Maybe(&Type::Whole)),
     Needed("call", Type::Maybe(&Type::Whole)),
     Needed("failure_mode", Type::Maybe(&Type::Text)),
+    Needed("other_modes", Type::List(&Type::Text)),
     Needed("side", Type::Maybe(&Type::OneOf(&["request", "response"]))),
     Needed("operator", Type::Maybe(&Type::Text)),
 ]);
@@ -51,8 +60,6 @@ const STEP: Type = Type::Record(&[
     Needed("input", Type::Json),
     Needed("output", Type::Json),
     Needed("finish_reason", Type::Maybe(&Type::Text)),
-    Needed("input_tokens", Type::Maybe(&Type::Whole)),
-    Needed("output_tokens", Type::Maybe(&Type::Whole)),
 ]);
 
 /// Writes rows.
@@ -107,6 +114,8 @@ impl Format for Parquet {
 
 fn row(sample: &Sample) -> Value {
     let errors = sample.label.iter().flat_map(|truth| &truth.errors);
+    let others = sample.label.iter().flat_map(|truth| &truth.others);
+    let evidence = sample.label.as_ref().and_then(|truth| truth.evidence.as_ref());
     json!({
         "id": sample.id,
         "kind": sample.kind,
@@ -121,6 +130,11 @@ fn row(sample: &Sample) -> Value {
         "clean_twin": sample.clean_twin,
         "agents": sample.agents(),
         "errors": errors.map(error).collect::<Vec<_>>(),
+        "others": others.map(error).collect::<Vec<_>>(),
+        "status": sample.label.as_ref().map(|truth| truth.status),
+        "e": evidence.and_then(Evidence::e),
+        "repeatable": evidence.is_some_and(Evidence::is_repeatable),
+        "overdetermined": evidence.is_some_and(|evidence| evidence.overdetermined),
         "steps": sample.steps.iter().map(|step| self::step(sample, step)).collect::<Vec<_>>(),
         "tools": sample.tools,
         "label": sample.label,
@@ -134,6 +148,7 @@ fn error(error: &LabelledError) -> Value {
         "step": error.step,
         "call": error.call,
         "failure_mode": error.failure_mode.as_ref().map(|mode| &mode.code),
+        "other_modes": error.other_modes.iter().map(|mode| &mode.code).collect::<Vec<_>>(),
         "side": error.side,
         "operator": error.operator,
     })
@@ -151,7 +166,5 @@ fn step(sample: &Sample, step: &SampleStep) -> Value {
         "input": sample.input(step.step),
         "output": step.output,
         "finish_reason": step.finish_reason,
-        "input_tokens": step.usage.map(|usage| usage.input),
-        "output_tokens": step.usage.map(|usage| usage.output),
     })
 }

@@ -8,9 +8,13 @@ use crate::dataset::{
     Dataset, Writer,
     formats::{
         ALL, AnswerForm, Field, Lint, Options, Shape, Type, export, json_schema,
-        testing::{clean, failure},
+        testing::{clean, failure, planted_twice},
     },
     samples,
+};
+use crate::{
+    dataset::Sample,
+    trajectory::{Tally, Void},
 };
 
 /// The first place where a value is not what a type says.
@@ -63,11 +67,24 @@ fn values(path: &Path, shape: Shape) -> Vec<Value> {
     }
 }
 
+/// A label with all that evidence may say.
+fn full() -> Sample {
+    let mut sample = planted_twice("c", [false, false]);
+    let evidence = sample.label.as_mut().expect("labelled").evidence.as_mut().expect("evidence");
+    let executed = evidence.executed.as_mut().expect("executed");
+    executed.null.void.insert(Void::TimedOut, 1);
+    evidence.necessity[0].executed = samples::repeated();
+    (evidence.controls, evidence.null, evidence.treated) =
+        (Tally::of(1, 1), Some(Tally::of(1, 2)), Some(Tally::of(2, 2)));
+    (evidence.needed, evidence.fork_step) = (vec![0], Some(1));
+    sample
+}
+
 #[test]
 fn every_writer_writes_what_it_declares() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut all = samples::set();
-    all.extend([clean("a", 4), failure("a", 4)]);
+    all.extend([clean("a", 4), failure("a", 4), planted_twice("b", [false, true]), full()]);
     let mut writer = Writer::create(&dir.path().join("d")).expect("a writer");
     all.iter().for_each(|sample| writer.push(sample).expect("written"));
     writer.finish().expect("finished");

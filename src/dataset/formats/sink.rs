@@ -16,7 +16,7 @@ use super::{
 
 /// `NAME.suffix` beside a file or directory. A manifest never lies inside: the public scorers count every `.json`
 /// file of a directory.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!("{}.{suffix}", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 

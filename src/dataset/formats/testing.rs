@@ -22,10 +22,36 @@ pub(super) fn failure(id: &str, steps: usize) -> Sample {
         "outcome": "failure", "final_answer": "5", "steps": steps,
         "label": {"status": "verified", "definition": "injected", "seed": 7, "outcome": "failure", "errors": [{
             "agent": "solver", "step": 1, "call": 0, "side": "response", "operator": "corrupt_number", "injection": 0,
-            "failure_mode": {"code": "FM-2.6", "name": "reasoning-action mismatch", "taxonomy": "MAST-2503.13657v2"}}]},
+            "failure_mode": {"code": "FM-2.6", "name": "reasoning-action mismatch", "taxonomy": "MAST-2503.13657v2"}}],
+            "evidence": {"clean": {"passed": 2, "of": 2}, "executed": {"null": {"passed": 6, "failed": 0},
+                "treated": {"passed": 0, "failed": 6}, "pairs": 6, "e": 1792.0, "target": 1000.0}}},
         "clean_twin": format!("CLEAN-{id}"),
     });
     serde_json::from_value(sample).expect("a sample")
+}
+
+/// A failure of two planted errors, of which it needs these: at step 0 the planner's, at step 1 the solver's.
+pub(super) fn planted_twice(id: &str, needed: [bool; 2]) -> Sample {
+    let mut sample = failure(id, 4);
+    let truth = sample.label.as_mut().expect("labelled");
+    let second = truth.errors.remove(0);
+    let mut earlier = second.clone();
+    earlier.agent = crate::trajectory::AgentName::parse("planner").expect("a name");
+    (earlier.step, earlier.injection) = (Some(0), Some(1));
+    let evidence = truth.evidence.as_mut().expect("evidence");
+    let executed = evidence.executed.clone().expect("executed");
+    evidence.overdetermined = needed == [false; 2];
+    for (error, needed) in [(earlier, needed[0]), (second, needed[1])] {
+        evidence.necessity.push(crate::trajectory::Necessity {
+            injection: error.injection.unwrap_or_default(),
+            agent: error.agent.clone(),
+            instance: 0,
+            necessary: needed,
+            executed: executed.clone(),
+        });
+        if needed || evidence.overdetermined { truth.errors.push(error) } else { truth.others.push(error) }
+    }
+    sample
 }
 
 /// Its clean twin: the same but for what the solver said.

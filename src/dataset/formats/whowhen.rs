@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{
     Context, Format, Piece, Shape, Unfit,
+    admit::culprit,
     foreign::Defects,
     history::{History, Speaker},
     schema::{
@@ -123,6 +124,7 @@ impl Format for WhowhenHandCrafted {
 
 /// One pretty file, indented by four as theirs are; named as the file it came from, else by the sample's id.
 fn file(layout: History, sample: &Sample) -> Result<Vec<Piece>, Unfit> {
+    culprit(sample)?;
     let value = layout.write(sample).ok_or(Unfit("no labelled step"))?;
     let own = sample.extra.get("format").and_then(Value::as_str) == Some(layout.format);
     let name = sample.extra.get("file").and_then(Value::as_str).filter(|_| own);

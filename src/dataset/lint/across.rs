@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use twox_hash::XxHash3_64;
 
-use super::{Noted, Rule, quoted};
+use super::{Noted, Rule, is_imported, quoted};
 use crate::{
-    dataset::{Entry, Placed, Sample, SampleStep, Split, split::words},
-    trajectory::StepIndex,
+    dataset::{Entry, LabelledError, Placed, Sample, SampleStep, Split, Truth, split::words},
+    trajectory::{StepIndex, TAXONOMY},
 };
 
 /// What earlier samples leave to later ones.
@@ -77,10 +77,16 @@ impl Across {
     }
 
     fn taxonomy(&mut self, sample: &Sample, noted: &mut Noted<'_>) {
-        let modes = sample.label.iter().flat_map(|label| &label.errors).filter_map(|error| error.failure_mode.as_ref());
+        let modes = sample.label.iter().flat_map(Truth::planted).flat_map(LabelledError::modes);
+        // What was imported has the code book of its source.
+        let own = !is_imported(sample);
         for mode in modes {
-            let known = self.taxonomies.contains_key(&mode.taxonomy);
-            if let Some((first, id)) = self.taxonomies.iter().next().filter(|_| !known) {
+            let met = self.taxonomies.contains_key(&mode.taxonomy);
+            if own && !met && mode.taxonomy != TAXONOMY {
+                let what = format!("{} is not known here: expected {}", quoted(&mode.taxonomy), quoted(TAXONOMY));
+                noted.note(Rule::OneTaxonomy, what);
+            }
+            if let Some((first, id)) = self.taxonomies.iter().next().filter(|_| !met) {
                 let what = format!("{} here, {} in sample {}", quoted(&mode.taxonomy), quoted(first), quoted(id));
                 noted.note(Rule::OneTaxonomy, what);
             }
@@ -101,7 +107,10 @@ impl Across {
             speaking += 1;
             shared += u32::from(*self.steps.entry(hash).or_insert(task) != task);
         }
-        let errors = sample.label.as_ref().map(|label| serde_json::to_string(&label.errors).unwrap_or_default());
+        let errors = sample
+            .label
+            .as_ref()
+            .map(|label| serde_json::to_string(&(&label.errors, &label.others)).unwrap_or_default());
         run = hash_of(run, [&errors.unwrap_or_default(), &sample.system, &sample.task.id]);
         match self.runs.get(&run) {
             Some(other) if !sample.steps.is_empty() && *other != sample.id => {

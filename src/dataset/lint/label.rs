@@ -1,9 +1,9 @@
 //! Rules about a label: that it points at what is there, and at what was changed.
 
-use super::{Noted, Rule, is_injected, quoted};
+use super::{Noted, Rule, is_injected, quoted, shown};
 use crate::{
     dataset::{Change, Kind, LabelledError, Mode, Sample, SampleStep, Truth},
-    trajectory::{AgentName, LabelStatus, Side, Source, Tally, nearest},
+    trajectory::{AgentName, LabelStatus, Side, Source, nearest},
 };
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
@@ -20,22 +20,20 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
     if label.status == LabelStatus::Withdrawn {
         noted.note(Rule::LabelWithdrawn, "later evidence contradicts the label");
     }
-    if is_injected(sample) && sample.kind == Kind::Failure {
-        proven(label, noted);
-    }
-    if let Some(evidence) = &label.evidence
-        && let (Some(null), Some(treated)) = (evidence.null, evidence.treated)
-        && treated.share() <= null.share()
+    shown::check(sample, label, noted);
+    let proven_by = label.evidence.as_ref().and_then(|evidence| evidence.twin.as_ref());
+    if let (Some(proven_by), Some(named)) = (proven_by, &sample.clean_twin)
+        && proven_by.as_str() != named
     {
-        let Tally { passed, of } = treated;
-        let what = format!("{passed} of {of} corrected runs passed, {} of {} as recorded", null.passed, null.of);
-        noted.note(Rule::Unproven, what);
+        let what =
+            format!("the evidence is of the twin {}, the sample names {}", quoted(proven_by.as_str()), quoted(named));
+        noted.note(Rule::TwinDiffers, what);
     }
-    for (number, error) in label.errors.iter().enumerate() {
+    for (number, error) in label.planted().enumerate() {
         points(sample, error, noted);
         mode(sample, error, noted);
-        if label.errors.get(..number).unwrap_or_default().iter().any(|other| same(other, error)) {
-            noted.note(Rule::DuplicateLabel, format!("`{}` at step {} stands twice", error.agent, shown(error)));
+        if label.planted().take(number).any(|other| same(other, error)) {
+            noted.note(Rule::DuplicateLabel, format!("`{}` at step {} stands twice", error.agent, step_of(error)));
         }
         if is_injected(sample) {
             changed(sample, label, error, noted);
@@ -45,21 +43,9 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
         let named = |error: &LabelledError| {
             error.step == Some(change.step) && error.side.is_none_or(|side| side == change.side)
         };
-        if !label.errors.iter().any(named) {
+        if !label.planted().any(named) {
             let side = side(change.side);
             noted.note(Rule::UnlabelledChange, format!("the {side} of step {} was changed", change.step));
-        }
-    }
-}
-
-fn proven(label: &Truth, noted: &mut Noted<'_>) {
-    let Some(evidence) = label.evidence.as_ref().filter(|_| label.status == LabelStatus::Verified) else {
-        noted.note(Rule::Unproven, "expected status `verified` with the runs that prove it");
-        return;
-    };
-    for (what, tally) in [("clean runs", evidence.clean), ("controls", evidence.controls)] {
-        if !tally.all() {
-            noted.note(Rule::Unproven, format!("{} of {} {what} passed", tally.passed, tally.of));
         }
     }
 }
@@ -115,7 +101,7 @@ fn mode(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
         let what = format!("the error of `{}` was planted: its mode is known, none need be proposed", error.agent);
         noted.note(Rule::UnknownMode, what);
     }
-    for mode in error.failure_mode.iter().chain(&error.proposed_mode) {
+    for mode in error.modes().chain(&error.proposed_mode) {
         named(mode, noted);
     }
 }
@@ -159,7 +145,7 @@ fn same(a: &LabelledError, b: &LabelledError) -> bool {
         == (&b.agent, b.instance, b.step, &b.failure_mode, b.side, b.injection)
 }
 
-fn shown(error: &LabelledError) -> String {
+fn step_of(error: &LabelledError) -> String {
     error.step.map_or_else(|| "?".to_owned(), |step| step.to_string())
 }
 

@@ -1,23 +1,18 @@
 //! Rules about what a tracer is shown: nothing in it may tell that, where or by what an error was planted.
 
-use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
+use std::{collections::HashSet, sync::LazyLock};
 
 use regex::Regex;
 
-use super::{Noted, Rule, quoted};
+use super::{Noted, Rule, fold::folded, quoted};
 use crate::{
-    dataset::{Change, Kind, Place, Said, Sample},
+    dataset::{Kind, Place, Sample},
     manipulator,
     recording::first_key,
-    trajectory::{Side, StepIndex},
 };
 
-/// Shortest added text that counts as an instruction, in characters.
-const INSTRUCTION_MIN: usize = 20;
 /// Shortest id that is looked for, in bytes.
 const ID_MIN: usize = 6;
-/// Edits of a request that say again what it says.
-const REPEATING: [&str; 3] = ["duplicate_message", "reorder_history", "swap_role"];
 
 /// Words that only a program which plants errors writes: codes, headers, fields of labels.
 static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -39,13 +34,29 @@ static TALK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)\b(?:{phrases}|{injected}|{})\b", names.join("|"))).ok()
 });
 
+/// A path of some machine, in the group; or a URL, whose path is no machine's.
 static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"/(?:home|Users|root|workspace|var/folders|tmp)/[\w.-]+[^\s`'\x22)]*|[A-Za-z]:\\+Users\\+[\w.-]+").ok()
+    let top = "home|Users|root|workspace|var/folders|tmp|data|mnt|opt|scratch|Volumes";
+    // In text, and in JSON text, where each backslash is two.
+    let drive = r"[A-Za-z]:(?:\\\\[\w.-]+|\\[\w. -]+\\[\w.-]|\\[ac-eg-mo-qsv-zA-Z0-9_][\w.-]*)[^\s`'\x22)]*";
+    let share = r"\\{2}[\w.-]{2,}\\[\w$.-]+|\\{4}[\w.-]{2,}\\\\[\w$.-]+";
+    let path = format!(r"/(?:{top})/[\w.@+-]+[^\s`'\x22)]*|~/[\w.-]+[^\s`'\x22)]*|{drive}|{share}");
+    // What stands before a path: no word (that is a host), but a line break's letter in JSON text, or an option's.
+    let before = r"(?:^|[^\w./~\\-]|\\[nrt]|\s-[A-Za-z]|\bfile://)";
+    Regex::new(&format!(r"\b(?:https?|wss?|ftp)://[^\s`'\x22<>)]*|{before}({path})")).ok()
 });
 
 /// Whether a text holds a path of the machine that it came from.
 pub(in crate::dataset) fn holds_machine_path(text: &str) -> bool {
-    PATH.as_ref().is_some_and(|path| path.is_match(text))
+    !found(&PATH, &folded(text)).is_empty()
+}
+
+/// What a pattern finds in a text: its group, where it has one.
+fn found<'t>(pattern: &LazyLock<Option<Regex>>, text: &'t str) -> Vec<&'t str> {
+    let Some(pattern) = &**pattern else { return Vec::new() };
+    let group = pattern.captures_len() - 1;
+    let places = pattern.captures_iter(text).filter_map(|found| found.get(group));
+    places.map(|place| place.as_str()).collect()
 }
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
@@ -55,25 +66,22 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
     }
     told(sample, Rule::MachinePath, &PATH, noted);
     ids(sample, noted);
-    instructions(sample, noted);
     keys(sample, noted);
 }
 
 /// Notes the first place where a pattern is found in what is shown.
 fn told(sample: &Sample, rule: Rule, pattern: &LazyLock<Option<Regex>>, noted: &mut Noted<'_>) {
-    let Some(pattern) = &**pattern else { return };
     // What the task itself says, or a tool is called, is no leak.
     let calls = sample.steps.iter().filter_map(|step| step.output.as_ref()).flat_map(|said| &said.calls);
     let tools: HashSet<&str> =
         sample.tools.iter().map(|tool| tool.name.as_str()).chain(calls.map(|call| call.name.as_str())).collect();
-    let given = |word: &str| sample.task.question.contains(word) || (rule == Rule::Vocabulary && tools.contains(word));
-    let shown = sample.shown().filter(|(place, _)| *place != Place::Task);
-    let mut found = shown.filter_map(|(place, text)| {
-        let leaked = pattern.find_iter(text).find(|found| !given(found.as_str()))?;
-        Some((place, leaked.as_str()))
-    });
-    if let Some((place, leaked)) = found.next() {
-        noted.note(rule, format!("{} stands in {}", quoted(leaked), name(place)));
+    let question = folded(&sample.task.question);
+    let given = |word: &str| question.contains(word) || (rule == Rule::Vocabulary && tools.contains(word));
+    for (place, text) in sample.shown().filter(|(place, _)| *place != Place::Task) {
+        if let Some(leaked) = found(pattern, &folded(text)).into_iter().find(|leaked| !given(leaked)) {
+            noted.note(rule, format!("{} stands in {}", quoted(leaked), place_name(place)));
+            return;
+        }
     }
 }
 
@@ -81,75 +89,26 @@ fn ids(sample: &Sample, noted: &mut Noted<'_>) {
     let twin = sample.clean_twin.as_deref();
     let ids = std::iter::once(sample.id.as_str()).chain(twin).filter(|id| id.len() >= ID_MIN);
     for id in ids {
-        if let Some((place, _)) = sample.shown().find(|(_, text)| text.contains(id)) {
-            noted.note(Rule::RunId, format!("{} stands in {}", quoted(id), name(place)));
+        if let Some((place, _)) = sample.shown().find(|(_, text)| folded(text).contains(id)) {
+            noted.note(Rule::RunId, format!("{} stands in {}", quoted(id), place_name(place)));
         }
     }
-}
-
-/// Whether all that was done to a request only says again what it says.
-fn repeats(sample: &Sample, step: StepIndex) -> bool {
-    let errors = sample.label.iter().flat_map(|label| &label.errors);
-    let mut edits = errors.filter(|error| error.step == Some(step) && error.side == Some(Side::Request)).peekable();
-    edits.peek().is_some()
-        && edits.all(|error| error.operator.as_deref().is_some_and(|operator| REPEATING.contains(&operator)))
-}
-
-/// Looks for what an edit added to a request, and only added: an order that no agent of the system gave.
-fn instructions(sample: &Sample, noted: &mut Noted<'_>) {
-    let changes = || sample.label.iter().flat_map(|label| &label.changes).filter(|change| change.side == Side::Request);
-    for change in changes() {
-        for added in added(change) {
-            let again = |change: &&Change| change.after.iter().any(|after| after.text.contains(&*added));
-            let first = changes().filter(again).map(|change| change.step).min().unwrap_or(change.step);
-            // Inputs are what the agent asked, before the edit: an edit that repeats finds its words there. Any other's
-            // stand there only by a leak.
-            let repeats = repeats(sample, first);
-            let own = sample.shown().any(|(place, text)| {
-                let earlier = match place {
-                    Place::Input(step) => step < first || (repeats && step == first),
-                    Place::Output(step) => step < first,
-                    _ => false,
-                };
-                earlier && text.contains(&*added)
-            });
-            let told = own || sample.task.question.contains(&*added);
-            let leaked = sample.shown().find(|(_, text)| !told && text.contains(&*added));
-            if let Some((place, _)) = leaked {
-                noted.note(Rule::LeakedInstruction, format!("{} stands in {}", quoted(&added), name(place)));
-            }
-        }
-    }
-}
-
-/// The texts that were added to messages, or as messages of their own.
-fn added(change: &Change) -> Vec<Cow<'_, str>> {
-    let long = |text: &str| text.chars().count() >= INSTRUCTION_MIN;
-    let beside = |after: &Said| change.before.iter().find(|before| before.role == after.role);
-    let added = change.after.iter().filter_map(|after| match beside(after) {
-        None => Some(after.text.trim()),
-        Some(before) if before.text.is_empty() => None,
-        Some(before) => {
-            let added = after.text.strip_prefix(&before.text).or_else(|| after.text.strip_suffix(&before.text));
-            added.map(str::trim)
-        }
-    });
-    added.filter(|added| long(added)).map(Cow::Borrowed).collect()
 }
 
 /// Keys are looked for everywhere, the label included, by the shapes that recordings mask; none is ever quoted.
 fn keys(sample: &Sample, noted: &mut Noted<'_>) {
-    let shown = sample.shown().find(|(_, text)| first_key(text).is_some());
-    let place = shown.map(|(place, _)| name(place)).or_else(|| {
+    let shown = sample.shown().find(|(_, text)| first_key(&folded(text)).is_some());
+    let place = shown.map(|(place, _)| place_name(place)).or_else(|| {
         let whole = serde_json::to_string(sample).ok()?;
-        first_key(&whole).map(|_| "a field that no tracer is shown".to_owned())
+        first_key(&folded(&whole)).map(|_| "a field that no tracer is shown".to_owned())
     });
     if let Some(place) = place {
         noted.note(Rule::Key, format!("something that looks like a key stands in {place}"));
     }
 }
 
-fn name(place: Place) -> String {
+/// Where it is, in words.
+pub(super) fn place_name(place: Place) -> String {
     match place {
         Place::Task => "the question".to_owned(),
         Place::Answer => "the final answer".to_owned(),

@@ -1,20 +1,32 @@
 //! Lint: what makes a dataset unfit to learn from or to measure with, each defect under a name of its own.
 //!
-//! Rules about one sample are in [`shape`], [`label`] and [`leak`]; a failure beside its clean twin in [`twin`]; rules
-//! about several samples in [`across`]. A dataset is read once from front to back, and twins by their place; memory
-//! grows with the number of samples, not with their size.
+//! Rules about one sample are in [`shape`], [`label`], [`shown`], [`leak`] and [`orders`]; a sample beside its recording, where that
+//! lies beside the dataset, in [`logs`]; a failure beside its clean twin in [`twin`] and [`reply`]; rules about several
+//! samples in [`across`]. A dataset is read once from front to back, and twins by their place; memory grows with the
+//! number of samples, not with their size.
 
 #[macro_use]
 mod list;
 
 mod across;
+mod fold;
 mod label;
 mod leak;
+mod logs;
+mod orders;
+mod reply;
 mod shape;
+mod shown;
 mod twin;
 
 #[cfg(test)]
+mod defects;
+#[cfg(test)]
+mod shown_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twin_tests;
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +37,7 @@ use std::{
 
 use serde::{Serialize, Serializer};
 
-use super::{Dataset, DatasetError, MANIFEST_FILE, Manifest, Placed, Sample};
+use super::{Claims, Dataset, DatasetError, FILE, Grounds, MANIFEST_FILE, Manifest, Placed, Sample};
 use across::Across;
 pub(in crate::dataset) use leak::holds_machine_path;
 use twin::Twins;
@@ -39,17 +51,18 @@ rules! {
     TaskMissing "task-missing" "the task has no id, no question or no answer";
     NoSteps "no-steps" "the run has no step";
     StepBase "step-base" "steps are not numbered 0, 1, 2, … without a gap";
-    EmptyStep "empty-step" "a step that is not labelled got no answer";
+    EmptyStep "empty-step" "a step at which nothing was planted got no answer";
     InputBroken "input-broken" "a step's input continues one that is not there";
     UpstreamError "upstream-error" "the upstream's own error ended a step";
     OutcomeDiffers "outcome-differs" "the outcome is not what this kind of sample has";
     RightAnswer "right-answer" "the sample is a failure, but its final answer is the expected one";
+    WrongAnswer "wrong-answer" "the sample is a success, but its final answer is not the expected one";
     ReplicatedBlock "replicated-block" "a step, or a block of steps, stands there twice";
     // Its label.
     LabelMissing "label-missing" "a failure or benign run has no label, or one without errors";
     CleanLabelled "clean-labelled" "a clean run has a label or a twin";
     LabelWithdrawn "label-withdrawn" "the label was withdrawn";
-    Unproven "unproven" "a failure is not verified, or the runs that are to prove it are missing or say otherwise";
+    Unproven "unproven" "a failure is not verified, or what was executed for it is missing or does not show what its label says";
     AgentExists "agent-exists" "the label names an agent that made no step";
     StepExists "step-exists" "the label names a step that is not there, or none";
     AgentAtStep "agent-at-step" "another agent, instance or call made the labelled step";
@@ -59,7 +72,9 @@ rules! {
     UnknownMode "unknown-mode" "the failure mode of an injection is missing, or a mode is unknown or has another mode's name";
     NothingChanged "nothing-changed" "no bytes differ at the labelled step";
     NotDelivered "not-delivered" "the labelled step does not show the text that was delivered";
-    UnlabelledChange "unlabelled-change" "a step was changed that the label does not name";
+    UnlabelledChange "unlabelled-change" "a step was changed that the label names neither among its errors nor among what was planted besides";
+    // Its recording, where `logs` lies beside the dataset.
+    RecordingDiffers "recording-differs" "the run's recording in `logs` holds something else, or its label does";
     // What a tracer is shown.
     Vocabulary "vocabulary" "words of injections, labels or this program stand in what is trained on";
     LeakedInstruction "leaked-instruction" "an injected instruction stands in what is trained on";
@@ -68,15 +83,16 @@ rules! {
     Key "key" "a key stands in the sample";
     // Twins.
     TwinMissing "twin-missing" "an injected failure has no clean twin in the dataset";
-    TwinDiffers "twin-differs" "the twin is of another task or system, or is no clean run";
-    PrefixDiffers "prefix-differs" "failure and twin differ before the first injected error";
+    TwinDiffers "twin-differs" "the twin is of another task or system, is no clean run, or is not the one of the evidence";
+    ReplyAsTwin "reply-as-twin" "the reply of a labelled step is the clean twin's: there is no error in it";
+    PrefixDiffers "prefix-differs" "failure and twin differ before the first planted step";
     // Several samples.
     DuplicateId "duplicate-id" "two samples have one id";
     DuplicateSample "duplicate-sample" "two samples hold the same run with the same label";
     SharedSteps "shared-steps" "most steps of the run stand in runs of other tasks too";
     TaskDiffers "task-differs" "two samples give one task another question or answer";
     SplitByTask "split-by-task" "one task is in two parts of the dataset, or only some samples are in a part";
-    OneTaxonomy "one-taxonomy" "failure modes are of several taxonomies or versions";
+    OneTaxonomy "one-taxonomy" "failure modes are of several taxonomies or versions, or of one that is not known here";
 }
 
 /// A defect and where it stands.
@@ -101,6 +117,8 @@ pub struct Report {
     pub samples: u64,
     /// The defects, in the order of files and lines.
     pub findings: Vec<Finding>,
+    /// How sure its labels are, all together, in words.
+    pub sure: String,
 }
 
 impl Report {
@@ -126,6 +144,7 @@ impl Report {
 pub fn lint(dataset: &Dataset) -> Result<Report, DatasetError> {
     let mut report = Report::default();
     let mut across = Across::default();
+    let mut grounds = Grounds::default();
     for placed in dataset.samples() {
         let placed = match placed {
             Ok(placed) => placed,
@@ -141,10 +160,15 @@ pub fn lint(dataset: &Dataset) -> Result<Report, DatasetError> {
         shape::check(&placed, dataset, &mut noted);
         label::check(&placed.sample, &mut noted);
         leak::check(&placed.sample, &mut noted);
+        orders::check(&placed.sample, &mut noted);
+        logs::check(&placed, dataset, &mut noted);
         across.add(&placed, &mut noted);
+        grounds.add(&placed.sample);
     }
     Twins::of(dataset, &across).check(&mut report)?;
-    report.findings.extend(manifest(dataset)?);
+    report.findings.extend(manifest(dataset, &grounds)?);
+    let stated = dataset.manifest().and_then(|manifest| manifest.claims);
+    report.sure = grounds.in_words(stated.as_ref());
     let number = |finding: &Finding| dataset.files().iter().position(|file| *file == finding.file);
     report.findings.sort_by_key(|finding| (number(finding), finding.line));
     Ok(report)
@@ -184,7 +208,7 @@ fn unread(error: &DatasetError) -> Finding {
 }
 
 /// Compares the files with the manifest beside them, where there is one.
-fn manifest(dataset: &Dataset) -> Result<Vec<Finding>, DatasetError> {
+fn manifest(dataset: &Dataset, grounds: &Grounds) -> Result<Vec<Finding>, DatasetError> {
     let Some(dir) = dataset.files().first().and_then(|file| file.parent()) else { return Ok(Vec::new()) };
     let path = dir.join(MANIFEST_FILE);
     let failed = |path: &Path, source| DatasetError::Io { doing: "read", path: path.to_owned(), source };
@@ -215,6 +239,14 @@ fn manifest(dataset: &Dataset) -> Result<Vec<Finding>, DatasetError> {
             None => findings.push(finding(file, format!("`{MANIFEST_FILE}` does not know `{name}`"))),
         }
     }
+    if let Some(claims) = known.claims.filter(|_| dataset.files().iter().any(|file| file.ends_with(FILE))) {
+        let counted = grounds.claims(claims.alpha, claims.begun);
+        let sums = |of: &Claims| (of.rows, of.kept, of.repeatable);
+        if sums(&claims) != sums(&counted) || claims.begun < claims.rows {
+            let (says, is) = (claims.in_words(), counted.in_words());
+            findings.push(finding(&path, format!("its `claims` say: {says}; the rows say: {is}")));
+        }
+    }
     Ok(findings)
 }
 
@@ -233,6 +265,11 @@ fn hash_of(path: &Path) -> io::Result<String> {
 /// Whether the sample's label is one of an injection, which has a control, a twin and a change.
 fn is_injected(sample: &Sample) -> bool {
     sample.label.as_ref().is_some_and(|label| label.definition == "injected")
+}
+
+/// Whether the sample came in from a foreign format, with that format's code book and answers.
+fn is_imported(sample: &Sample) -> bool {
+    sample.extra.contains_key("format")
 }
 
 /// A text in back quotes, cut to a readable length, in one line.

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{Noted, Rule, quoted};
+use super::{Noted, Rule, is_imported, quoted};
 use crate::{
     dataset::{BENIGN_FILE, Dataset, FILE, Kind, Placed, Sample, SampleStep},
     trajectory::{StepIndex, Verdict},
-    verify::same_words,
+    verify::{answers, same_number, same_words},
 };
 
 /// The longest block of steps whose replica is looked for.
@@ -54,17 +54,17 @@ fn steps(sample: &Sample, noted: &mut Noted<'_>) {
         let hint = if base { "; the steps look numbered from 1" } else { "" };
         noted.note(Rule::StepBase, format!("step {} stands at place {index}{hint}", step.step));
     }
-    let labelled = sample.label.as_ref().map(super::super::Truth::steps).unwrap_or_default();
+    let planted = sample.label.as_ref().map(super::super::Truth::planted_steps).unwrap_or_default();
     for (index, step) in (0..).zip(&sample.steps) {
         let lives = step
             .output
             .as_ref()
             .is_some_and(|said| !said.text.trim().is_empty() || !said.calls.is_empty() || said.opaque > 0);
-        let labelled = labelled.contains(&index);
-        if step.status.is_some_and(|status| status == 429 || status >= 500) && !labelled {
+        let planted = planted.contains(&index);
+        if step.status.is_some_and(|status| status == 429 || status >= 500) && !planted {
             let status = step.status.unwrap_or_default();
             noted.note(Rule::UpstreamError, format!("step {index} ended with status {status}"));
-        } else if !lives && !labelled {
+        } else if !lives && !planted {
             noted.note(Rule::EmptyStep, format!("step {index} (`{}`) got no answer", step.agent));
         }
         if step.input.is_some() && sample.input(index).is_none() {
@@ -88,8 +88,16 @@ fn outcome(sample: &Sample, noted: &mut Noted<'_>) {
     // A checker that looks at more than the answer may fail a right one: its form, its side effects.
     let more = ["regex:", "command:", "json_pointer:", "model_judge:"];
     let words_decide = !more.iter().any(|checker| sample.outcome_evidence.starts_with(checker));
-    if sample.kind == Kind::Failure && words_decide && same_words(&sample.task.answer, &sample.final_answer) {
-        noted.note(Rule::RightAnswer, format!("the final answer is {}", quoted(&sample.final_answer)));
+    let (expected, given) = (sample.task.answer.as_str(), sample.final_answer.as_str());
+    if sample.kind == Kind::Failure {
+        if words_decide && (same_words(expected, given) || same_number(expected, given)) {
+            noted.note(
+                Rule::RightAnswer,
+                format!("the final answer is {}, expected {}", quoted(given), quoted(expected)),
+            );
+        }
+    } else if words_decide && !expected.trim().is_empty() && !is_imported(sample) && !answers(expected, given) {
+        noted.note(Rule::WrongAnswer, format!("the final answer is {}, expected {}", quoted(given), quoted(expected)));
     }
 }
 

@@ -1,9 +1,13 @@
-//! Rules about a failure beside its clean twin: it is there, it is one, and both are the same up to the first error.
+//! Rules about a failure beside its clean twin: it is there, it is one, and both are the same up to the first
+//! planted step.
 
-use std::collections::HashMap;
+use serde_json::json;
 
-use super::{Noted, Report, Rule, across::Across, is_injected, quoted};
-use crate::dataset::{Called, Dataset, DatasetError, Entry, Kind, Placed, Said, Sample};
+use super::{Noted, Report, Rule, across::Across, is_injected, quoted, reply};
+use crate::{
+    dataset::{Dataset, DatasetError, Entry, Kind, Placed, Said, Sample, SampleStep, Truth},
+    equality::{self, Parting, Rules, Told, Words},
+};
 
 /// Failures and their twins, read by their places.
 pub(super) struct Twins<'a> {
@@ -64,70 +68,52 @@ fn compare(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
     } else if twin.task.id != sample.task.id || twin.system != sample.system {
         let what = format!("{} is of task {} and system {}", twin.id, quoted(&twin.task.id), quoted(&twin.system));
         noted.note(Rule::TwinDiffers, what);
-    } else if is_injected(sample)
-        && let Some(step) = first_difference(sample, twin)
-    {
-        noted.note(Rule::PrefixDiffers, format!("step {step} is another than the twin's, before the first error"));
+    } else if is_injected(sample) {
+        if let Some(step) = first_difference(sample, twin) {
+            noted.note(
+                Rule::PrefixDiffers,
+                format!("step {step} is another than the twin's, before anything was planted"),
+            );
+        }
+        reply::check(sample, twin, noted);
     }
 }
 
-/// The first step up to the first error that the twin does not have: same agent and call, same question, and, before
-/// the error, same answer.
-fn first_difference(sample: &Sample, twin: &Sample) -> Option<u32> {
+/// The first step up to the first planted one that the twin does not have: same agent, same question and, before that step,
+/// same answer, in the same order but for steps that overlapped.
+fn first_difference(sample: &Sample, twin: &Sample) -> Option<usize> {
     // A label that points elsewhere says nothing of where the runs part; it has a rule of its own.
-    let errors = sample.label.iter().flat_map(|label| &label.errors);
+    let planted = sample.label.iter().flat_map(Truth::planted);
     let made = |step: u32, agent: &crate::trajectory::AgentName| {
         sample.steps.get(step as usize).is_some_and(|step| step.agent == *agent)
     };
-    let first = errors.filter_map(|error| error.step.filter(|step| made(*step, &error.agent))).min()?;
-    let mut ids = Ids::default();
-    (0..).zip(&sample.steps).take_while(|(index, _)| *index <= first).find_map(|(index, step)| {
-        let its = |other: &&crate::dataset::SampleStep| {
-            (&other.agent, other.instance, other.call) == (&step.agent, step.instance, step.call)
-        };
-        let place = twin.steps.iter().position(|other| its(&other));
-        let other = place.and_then(|place| twin.steps.get(place));
-        let asked = place.and_then(|place| u32::try_from(place).ok()).and_then(|place| twin.input(place));
-        let asked = match (sample.input(index), asked) {
-            (Some(one), Some(other)) => ids.same_messages(&one, &other),
-            (one, other) => one.is_none() && other.is_none(),
-        };
-        let mut answered = || match (&step.output, other.and_then(|other| other.output.as_ref())) {
-            (Some(one), Some(other)) => ids.same_message(one, other),
-            (one, other) => one.is_none() && other.is_none(),
-        };
-        let same = other.is_some() && asked && (index == first || answered());
-        (!same).then_some(index)
-    })
+    let first = planted.filter_map(|error| error.step.filter(|step| made(*step, &error.agent))).min()?;
+    let (sample, twin) = (told(sample), told(twin));
+    let (Parting::Asked(at) | Parting::Answered(at) | Parting::Missing(at)) =
+        equality::parting_before(&twin, &sample, usize::try_from(first).ok()?)?;
+    Some(at)
 }
 
-/// The ids of tool calls in two runs, one beside the other. A program may make ids of its own, new ones in each run;
-/// what counts is that a result answers the same call.
-#[derive(Debug, Default)]
-struct Ids<'a> {
-    there: HashMap<&'a str, &'a str>,
-    here: HashMap<&'a str, &'a str>,
+/// The steps as they are compared.
+fn told(sample: &Sample) -> Vec<Told> {
+    let rules = Rules::default();
+    let told = |(number, step): (u32, &SampleStep)| {
+        let input = sample.input(number);
+        let mut tools: Vec<&String> = step.tools.iter().collect();
+        tools.sort_unstable();
+        let asked = Words {
+            ids: input.iter().flatten().flat_map(|said| ids(said)).collect(),
+            value: json!([step.model, tools, input]),
+        };
+        let answered = step
+            .output
+            .as_ref()
+            .map(|said| Words { ids: ids(said).collect(), value: json!([step.status, step.finish_reason, said]) });
+        Told::new(step.agent.clone(), asked, answered, &rules).joining(step.overlaps)
+    };
+    (0..).zip(&sample.steps).map(told).collect()
 }
 
-impl<'a> Ids<'a> {
-    fn same(&mut self, one: &'a str, other: &'a str) -> bool {
-        *self.there.entry(one).or_insert(other) == other && *self.here.entry(other).or_insert(one) == one
-    }
-
-    fn same_messages(&mut self, one: &[&'a Said], other: &[&'a Said]) -> bool {
-        one.len() == other.len() && one.iter().zip(other).all(|(&one, &other)| self.same_message(one, other))
-    }
-
-    fn same_message(&mut self, one: &'a Said, other: &'a Said) -> bool {
-        let Said { role, name, text, calls, answers, opaque } = one;
-        let said = (role, name, text, opaque) == (&other.role, &other.name, &other.text, &other.opaque);
-        let answers = match (answers, &other.answers) {
-            (Some(one), Some(other)) => self.same(one, other),
-            (one, other) => one.is_none() && other.is_none(),
-        };
-        let call = |(one, other): (&'a Called, &'a Called)| {
-            (&one.name, &one.arguments) == (&other.name, &other.arguments) && self.same(&one.id, &other.id)
-        };
-        said && answers && calls.len() == other.calls.len() && calls.iter().zip(&other.calls).all(call)
-    }
+fn ids(said: &Said) -> impl Iterator<Item = String> {
+    said.calls.iter().map(|call| &call.id).chain(&said.answers).filter(|id| !id.is_empty()).cloned()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{AgentFacts, LabelFacts, Lengths, Position, Probed, Statistics, Summary, TwinFacts};
 use crate::{
-    dataset::{Index, Kind, LabelledError, Placed, Said, Sample, Truth},
+    dataset::{Grounds, Index, Kind, LabelledError, Placed, Said, Sample, Truth},
     trajectory::{FailureMode, Side},
 };
 
@@ -14,12 +14,11 @@ pub(super) struct Gathered {
     statistics: Statistics,
     /// Where each sample stands.
     pub(super) index: Index,
+    pub(super) grounds: Grounds,
     tasks: BTreeSet<u64>,
     agents: BTreeMap<(String, String), (u64, u64)>,
     steps: Vec<u64>,
     characters: Vec<u64>,
-    input_tokens: Vec<u64>,
-    output_tokens: Vec<u64>,
     /// Clean runs by id: failures that name them.
     clean: HashMap<String, u64>,
     /// Twins that failures name.
@@ -31,6 +30,7 @@ impl Gathered {
     pub(super) fn add(&mut self, placed: &Placed) {
         let sample = &placed.sample;
         self.index.add(placed);
+        self.grounds.add(sample);
         let statistics = &mut self.statistics;
         statistics.samples += 1;
         count(&mut statistics.kinds, format!("{:?}", sample.kind).to_lowercase());
@@ -57,13 +57,6 @@ impl Gathered {
             new.chain(&step.output).flat_map(Said::texts)
         });
         self.characters.push(said.map(|text| text.chars().count() as u64).sum());
-        let usage = || sample.steps.iter().filter_map(|step| step.usage);
-        if usage().next().is_none() {
-            self.statistics.lengths.without_tokens += 1;
-            return;
-        }
-        self.input_tokens.push(usage().map(|usage| usage.input).sum());
-        self.output_tokens.push(usage().map(|usage| usage.output).sum());
     }
 
     fn failure(&mut self, sample: &Sample) {
@@ -83,9 +76,10 @@ impl Gathered {
         let facts = &mut self.statistics.labels;
         count(&mut facts.definitions, label.definition.clone());
         *facts.errors_per_sample.entry(label.errors.len() as u64).or_default() += 1;
+        facts.others += label.others.len() as u64;
         for error in &label.errors {
             facts.errors += 1;
-            if let Some(mode) = &error.failure_mode {
+            for mode in error.modes() {
                 count(&mut facts.modes, format!("{} {}", mode.code, mode.name));
             }
             if let Some(side) = error.side {
@@ -135,13 +129,7 @@ impl Gathered {
             tasks: self.tasks.len() as u64,
             agents: agents.collect(),
             labels: evened(self.statistics.labels),
-            lengths: Lengths {
-                steps: Summary::of(self.steps),
-                characters: Summary::of(self.characters),
-                input_tokens: Summary::of(self.input_tokens),
-                output_tokens: Summary::of(self.output_tokens),
-                without_tokens: self.statistics.lengths.without_tokens,
-            },
+            lengths: Lengths { steps: Summary::of(self.steps), characters: Summary::of(self.characters) },
             position: Position { ..self.statistics.position },
             twins,
             probe,

@@ -25,6 +25,8 @@ pub struct Statistics {
     pub samples: u64,
     /// Samples by kind: `clean`, `failure`, `benign`.
     pub kinds: BTreeMap<String, u64>,
+    /// How sure the labels are, all together, in words.
+    pub sure: String,
     /// Samples by part; `none` for those in no part.
     pub splits: BTreeMap<String, u64>,
     /// Samples by multi-agent system.
@@ -65,6 +67,8 @@ pub struct AgentFacts {
 pub struct LabelFacts {
     /// Errors.
     pub errors: u64,
+    /// What was planted besides, and the failures do not need.
+    pub others: u64,
     /// Errors by failure mode: code and name.
     pub modes: BTreeMap<String, u64>,
     /// Errors by side.
@@ -89,12 +93,6 @@ pub struct Lengths {
     pub steps: Summary,
     /// Characters a sample: new input and output, each said once.
     pub characters: Summary,
-    /// Tokens asked a sample, as upstreams counted them.
-    pub input_tokens: Summary,
-    /// Tokens answered a sample, as upstreams counted them.
-    pub output_tokens: Summary,
-    /// Samples without token counts.
-    pub without_tokens: u64,
 }
 
 /// Where errors are.
@@ -179,5 +177,7 @@ pub fn statistics(dataset: &Dataset) -> Result<Statistics, DatasetError> {
         gathered.add(&placed?);
     }
     let probe = probe::probe(dataset, &gathered.index)?;
-    Ok(gathered.finish(probe))
+    let stated = dataset.manifest().and_then(|manifest| manifest.claims);
+    let sure = gathered.grounds.in_words(stated.as_ref());
+    Ok(Statistics { sure, ..gathered.finish(probe) })
 }

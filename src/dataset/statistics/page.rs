@@ -28,8 +28,10 @@ pub fn page(statistics: &Statistics, title: &str) -> String {
         html,
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width\"><title>{shown}</title><style>{STYLE}</style><h1>{shown}</h1><p>{} samples of \
-         {} tasks.</p>",
-        statistics.samples, statistics.tasks
+         {} tasks. {}.</p>",
+        statistics.samples,
+        statistics.tasks,
+        escaped(&statistics.sure)
     );
     let labels = &statistics.labels;
     section(&mut html, "Samples", "", &bars(statistics.kinds.iter()));
@@ -48,7 +50,7 @@ pub fn page(statistics: &Statistics, title: &str) -> String {
     let tenths = statistics.position.tenth.iter().enumerate();
     let tenths: Vec<_> = tenths.map(|(tenth, n)| (format!("{}–{} %", tenth * 10, tenth * 10 + 10), *n)).collect();
     section(&mut html, "Position of the error: share of the run", "", &bars(tenths.iter().map(|(a, n)| (a, n))));
-    section(&mut html, "Lengths", &tokens_note(statistics), &lengths(statistics));
+    section(&mut html, "Lengths", "", &lengths(statistics));
     let twins = &statistics.twins;
     let note = format!(
         "{} clean runs are twins of {} failures; {} failures have none. Failures a clean run: median {}, most {}.",
@@ -74,13 +76,6 @@ fn modes_note(statistics: &Statistics) -> String {
     format!("Evenness {even:.2}: 1 is an equal share for each of the 14 modes.{missing}")
 }
 
-fn tokens_note(statistics: &Statistics) -> String {
-    match statistics.lengths.without_tokens {
-        0 => String::new(),
-        without => format!("{without} samples have no token counts."),
-    }
-}
-
 fn lengths(statistics: &Statistics) -> String {
     let lengths = &statistics.lengths;
     let row = |name: &str, of: &Summary| {
@@ -89,12 +84,7 @@ fn lengths(statistics: &Statistics) -> String {
             of.min, of.median, of.mean, of.max, of.total
         )
     };
-    let rows = [
-        row("steps", &lengths.steps),
-        row("characters", &lengths.characters),
-        row("tokens asked", &lengths.input_tokens),
-        row("tokens answered", &lengths.output_tokens),
-    ];
+    let rows = [row("steps", &lengths.steps), row("characters", &lengths.characters)];
     let head = "<tr><th>a sample</th><th>min</th><th>median</th><th>mean</th><th>max</th><th>total</th></tr>";
     format!("<table>{head}{}</table>", rows.concat())
 }

@@ -31,7 +31,7 @@ fn counts_fit_the_samples() {
     assert_eq!((counted.twins.clean, counted.twins.paired, counted.twins.unpaired), (2, 4, 0));
     assert_eq!(counted.twins.failures_per_clean, Summary { count: 2, min: 2, median: 2, mean: 2.0, max: 2, total: 4 });
     let lengths = &counted.lengths;
-    assert_eq!((lengths.steps.median, lengths.input_tokens.total, lengths.without_tokens), (3, 8 * 60, 0));
+    assert_eq!((lengths.steps.median, lengths.steps.total), (3, 8 * 3));
     let solver = counted.agents.iter().find(|agent| agent.agent == "solver").expect("there");
     assert_eq!((solver.steps, solver.errors), (8, 2));
     assert_eq!(counted.probe[0].auc, None, "too few for a figure");

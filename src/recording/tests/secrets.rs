@@ -61,6 +61,7 @@ fn canaries_everywhere_and_none_on_the_disk() {
         seed: 1,
         outcome: Verdict::Failure,
         errors: Vec::new(),
+        others: Vec::new(),
         evidence: None,
     };
     write_label(&logs.path().join("r"), &label).expect("writes");

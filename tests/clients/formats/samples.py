@@ -36,6 +36,16 @@ def failure(number):
         "seed": 7,
         "outcome": "failure",
         "errors": [error | {"failure_mode": mode}],
+        "evidence": {
+            "clean": {"passed": 2, "of": 2},
+            "executed": {
+                "null": {"passed": 6, "failed": 0},
+                "treated": {"passed": 0, "failed": 6},
+                "pairs": 6,
+                "e": 1792.0,
+                "target": 1000.0,
+            },
+        },
     }
     return sample
 
@@ -59,5 +69,4 @@ def step(place, number, value):
         "tools": ["add"] if place == 1 else [],
         "output": output,
         "finish_reason": "tool_calls" if place == 1 else "stop",
-        "usage": {"input": 10 + place, "output": 5},
     }

@@ -1,4 +1,4 @@
-"""Whole campaigns over the multi-agent programs: clean runs, injected runs, controls, labels, dataset.
+"""Whole campaigns over the multi-agent programs: clean runs, injected runs, proof, labels, dataset.
 
 A program's folder that holds `campaign.toml` is run as one, reduced to a task of each kind; its `python3` is that of
 the program's environment. A model that rewrites messages is the embedded simulator, too. Programs of a framework are

@@ -145,7 +145,7 @@ def labelled(case, steps, label, wanted):
         step = steps[error["step"]] if error["step"] < len(steps) else {}
         there = (step.get("agent"), step.get("instance"), step.get("call"))
         case.equal("the label's step is that agent's call", there, (error["agent"], error["instance"], error["call"]))
-        case.true("the label holds both hashes", error["before"] != error["after"] and error["delivered"], error)
+        case.true("the label holds both hashes", error["before_bytes"] != error["after_bytes"] and error["delivered"], error)
         case.true("the failure mode has its taxonomy", error["failure_mode"].get("taxonomy"), error["failure_mode"])
         shown = case.aegis.call("show", case.done.directory, "--step", error["step"], "--before-after")
         case.true("before and after are shown", shown.code == 0 and shown.stdout.strip(), shown.stderr)

@@ -30,8 +30,8 @@ from trl_reward import attribution_reward  # noqa: E402
 
 AEGIS, FOLDER = sys.argv[1], Path(sys.argv[2])
 RUNS = 6
-# The samples are made by hand: they have no changed bytes and no controls, which lint rightly minds.
-ALLOWED = ["unproven", "nothing-changed", "not-delivered", "shared-steps", "vocabulary", "run-id", "twin-differs"]
+# The samples are made by hand: they have no changed bytes, which lint rightly minds.
+ALLOWED = ["nothing-changed", "not-delivered", "shared-steps", "vocabulary", "run-id", "twin-differs"]
 # ChatML, with tool calls and tools as Qwen's template writes them.
 TEMPLATE = """{%- if tools %}{{- '<|im_start|>system\\n# Tools\\n' }}{%- for tool in tools %}{{- tool | tojson }}{%- endfor %}{{- '<|im_end|>\\n' }}{%- endif %}
 {%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + (message.content or '') }}

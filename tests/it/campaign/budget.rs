@@ -65,12 +65,15 @@ async fn a_dry_run_does_nothing_and_says_the_most_it_could_cost() {
     assert_eq!((code, bench.out().exists()), (Some(0), false), "{said}");
     let extent: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     let extent = &extent["dry_run"];
-    // 2 systems × 1 task × 2 clean runs; a plan each; a control each; 200 calls a run.
+    // 2 systems × 1 task × 2 clean runs; a plan each; 40 pairs each, and half as many again for runs that say nothing;
+    // 200 calls a run.
     assert_eq!(
-        (extent["clean"].as_u64(), extent["injected"].as_u64(), extent["controls"].as_u64()),
-        (Some(4), Some(2), Some(2))
+        (extent["clean"].as_u64(), extent["injected"].as_u64(), extent["verify"].as_u64(), extent["narrow"].as_u64()),
+        (Some(4), Some(2), Some(2 * 2 * 60), Some(0))
     );
-    assert_eq!(extent["calls"], 8 * 200);
+    assert_eq!(extent["calls"], (4 + 2 + 240) * 200);
+    let costs = extent["label"].as_array().expect("a list");
+    assert!(costs.iter().all(|cost| cost["runs"].as_f64() >= Some(3.0)) && costs.len() == 4, "{costs:?}");
     assert!(extent["money"].as_f64() > Some(0.0));
     let (_, out, _) = bench.run(&["--dry-run", "--budget", "calls=10,money=0.5"]).await;
     assert!(out.contains("model calls    at most 10\n"), "{out}");

@@ -2,6 +2,7 @@
 
 mod backend;
 mod budget;
+mod claims;
 mod classes;
 mod defects;
 mod kinds;

@@ -13,7 +13,7 @@ fn bench() -> Bench {
     let sample = "[sample]\ntemplates = [\"ROOT/plans/corrupt-number.toml\", \"ROOT/plans/truncate-plan.toml\"]\n\
                   positions = [\"first\", \"uniform\", \"every\"]\ntargets = [1, 2]\nper_task = 2\n";
     Bench::new(&format!(
-        "upstream = \"simulator\"\n{}controls.repeats = 2\n{PIPELINE}{DEBATE}{one}{two}{sample}",
+        "upstream = \"simulator\"\n{}proof.repeatable = true\n{PIPELINE}{DEBATE}{one}{two}{sample}",
         tasks(1)
     ))
 }
@@ -44,7 +44,7 @@ async fn a_label_is_verified_only_with_all_that_proves_it() {
         let paid = cell["spent"]["calls"].as_u64().expect("a count");
         let served = cell["prefix"]["calls"].as_u64().expect("a count");
         assert_eq!(paid + served, steps, "each call is answered by the record or by the upstream: {cell}");
-        if cell["kind"]["cell"] == "control" || cell["kind"]["cell"] == "injected" {
+        if cell["kind"]["cell"] == "null" || cell["kind"]["cell"] == "injected" {
             assert!(served > 0 || paid == steps, "{cell}");
         }
         let Some(label) = recording.label.filter(|label| label.status == aegis::trajectory::LabelStatus::Verified)
@@ -53,7 +53,9 @@ async fn a_label_is_verified_only_with_all_that_proves_it() {
         };
         labels += 1;
         let evidence = label.evidence.expect("a verified label says what proves it");
-        assert!(evidence.clean.all() && evidence.controls.all() && evidence.twin.is_some());
+        let executed = evidence.executed.as_ref().expect("and what was executed for it");
+        assert!(evidence.clean.all() && evidence.twin.is_some() && evidence.fork_step.is_some());
+        assert!(executed.repeatable && executed.null.passed == 2 && executed.treated.failed >= 2, "{executed:?}");
         for entry in &label.errors {
             let step = &recording.trajectory.steps[entry.error.step as usize];
             let delivered = step.last_attempt().expect("an attempt").delivered();
@@ -99,10 +101,19 @@ async fn plans_of_several_injections_are_narrowed_to_what_the_failure_needs() {
     let (code, _, said) = bench.run(&[]).await;
     assert_eq!(code, Some(0), "{said}");
     let report = bench.report();
-    let needed = |number: usize| report["cells"][number]["needed"].clone();
-    assert_eq!(needed(0), serde_json::json!({"0": true, "1": true}), "it takes two of three debaters");
-    assert_eq!(needed(1), serde_json::json!({"0": false, "1": true}), "the judge alone suffices");
+    let necessary = |number: usize| {
+        let necessity = report["cells"][number]["necessity"].as_array().expect("a list").iter();
+        necessity.map(|one| (one["injection"].as_u64(), one["necessary"].as_bool())).collect::<Vec<_>>()
+    };
+    assert_eq!(necessary(0), [(Some(0), Some(true)), (Some(1), Some(true))], "it takes two of three debaters");
+    assert_eq!(necessary(1), [(Some(0), Some(false)), (Some(1), Some(true))], "the judge alone suffices");
     let run = report["cells"][1]["run"].as_str().expect("an id");
     let label = json(&bench.out().join("logs").join(run).join("label.json"));
-    assert_eq!(label["evidence"]["needed"], serde_json::json!([1]));
+    let agents =
+        |list: &str| label[list].as_array().expect("a list").iter().map(|one| one["agent"].clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (agents("errors"), agents("others")),
+        (vec!["judge".into()], vec!["ada".into(), "ada".into()]),
+        "{label}"
+    );
 }

@@ -50,11 +50,12 @@ fn code(error: &Value) -> &str {
 
 #[tokio::test]
 async fn two_modes_of_one_agent_are_two_errors() {
-    let first = "corrupt_number = { which = \"first\", by = 1 }";
-    let plan = injection("solver", "FM-2.6", ADD) + &injection("solver", "FM-1.1", first);
+    let more = "corrupt_number = { which = \"last\", by = 1 }";
+    let plan = injection("solver", "FM-2.6", ADD) + &injection("solver", "FM-1.1", more);
     let (_, rows) = labelled(PIPELINE, &plan).await;
     let modes: BTreeSet<&str> = errors(&rows[0]).into_iter().map(|(_, mode)| mode).collect();
     assert_eq!(modes, BTreeSet::from(["FM-1.1", "FM-2.6"]), "{}", rows[0]["label"]);
+    assert_eq!(rows[0]["label"]["evidence"]["overdetermined"], true, "either of them suffices");
 }
 
 #[tokio::test]

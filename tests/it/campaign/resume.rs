@@ -4,14 +4,14 @@ use std::{process::Stdio, time::Duration};
 
 use super::{Bench, DEBATE, PIPELINE, backend::Backend, figure, plans, tasks};
 use crate::{
-    lab::{until, within},
+    lab::{until_within, within},
     program::aegis,
 };
 
 fn text() -> String {
     let plans =
         plans(&["corrupt-number", "end-early"], "\"pipeline\"") + &plans(&["corrupt-two-debaters"], "\"debate\"");
-    format!("{}{PIPELINE}{DEBATE}{plans}", tasks(2))
+    format!("{}{PIPELINE}{DEBATE}{plans}", tasks(1))
 }
 
 /// How many points it is killed at.
@@ -39,7 +39,8 @@ async fn killed_at_twenty_points_it_pays_for_nothing_twice() {
         let part = calm.calls() / KILLS;
         let point = kill * part + seed as usize % part.max(1);
         let mut child = aegis(bench.dir.path()).args(arguments).stderr(Stdio::null()).spawn().expect("started");
-        until("it is as far as that", || backend.calls() >= point || child.id().is_none()).await;
+        let far = || backend.calls() >= point;
+        until_within(Duration::from_mins(1), "it is as far as that", far).await;
         child.start_kill().expect("killed");
         within(child.wait()).await.expect("waited");
     }

@@ -46,9 +46,10 @@ async fn a_dry_run_counts_what_models_are_asked() {
     assert_eq!(code, Some(0), "{said}");
     let extent: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     let extent = &extent["dry_run"];
-    // An injected run, 200 calls of it, 3 tries each; beside them 2 clean runs, that run and its control.
+    // An injected run, 200 calls of it, 3 tries each; beside them 2 clean runs, that run and 60 more in each arm. A repeat
+    // delivers the same words: it asks nothing.
     assert_eq!((&extent["questions"], &extent["judgements"]), (&600.into(), &0.into()));
-    assert_eq!(extent["calls"], 4 * 200 + 600);
+    assert_eq!(extent["calls"], (2 + 1 + 120) * 200 + 600);
     let (_, out, _) = bench.run(&["--dry-run"]).await;
     assert!(out.contains("   of them     at most 600 of models that rewrite\n"), "{out}");
     let judged = Bench::new(&format!("{}{PIPELINE}{}", tasks(2), plans(&["corrupt-number"], "\"pipeline\"")));
@@ -57,8 +58,8 @@ async fn a_dry_run_counts_what_models_are_asked() {
     let judge = text.replace("{ numeric = {} }", "{ numeric = {} }, { model_judge = { model = \"m\" } }");
     std::fs::write(&file, judge).expect("written");
     let (_, out, said) = judged.run(&["--dry-run"]).await;
-    // 2 tasks, each with 2 clean runs, an injected one and its control; the judge is asked twice at most.
-    assert!(out.contains("   of them     at most 16 of a model that judges\n"), "{out}{said}");
+    // 2 tasks, each with 2 clean runs, an injected one and at most 120 more; the judge is asked twice at most.
+    assert!(out.contains("   of them     at most 492 of a model that judges\n"), "{out}{said}");
 }
 
 #[tokio::test]

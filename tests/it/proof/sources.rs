@@ -6,18 +6,16 @@ use std::sync::{
 };
 
 use aegis::{
-    attribution::{Analyzer, Corrections, LabelRule, Order, Trace, TraceSettings, label_of},
-    proxy::{
-        RunSetup,
-        upstream::{Answering, ReceivedBody, SentBody, Upstream},
-    },
-    trajectory::{FailureMode, RunId},
+    attribution::{Analyzer, Budget, Corrections, LabelRule, Meter, Origin, Trace, TraceSettings, label_of},
+    proof::Order,
+    proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream},
+    trajectory::{FailureMode, RunId, Trajectory},
 };
 use http_body_util::BodyExt;
 use hyper::{Request, Response, header};
 use serde_json::json;
 
-use super::{Silent, case, failed, settings, systems::Topology};
+use super::{Case, ORDERS, Silent, case, failed, settings, systems::Topology};
 use crate::scripted::chat_reply;
 
 /// An analyzer that knows one thing: the first stage that adds wrongly is wrong. Its first answer gives the result
@@ -62,8 +60,8 @@ impl Upstream for Scripted {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_analyzer_is_asked_recorded_and_checked() {
     let case = case(Topology::Chain(3), &["stage1"], &["stage1"]);
-    let (dir, bench, cassette) = failed(&case, 0, 0.0).await;
-    let run = &cassette.recording().trajectory;
+    let failed = failed(&case, 0).await;
+    let run = &failed.cassette.recording().trajectory;
     let upstream = Arc::new(Scripted::default());
     let analyzer = Analyzer {
         upstream: Arc::clone(&upstream) as Arc<dyn Upstream>,
@@ -72,35 +70,86 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
         feedback: Some(run.outcome.evidence.clone()),
     };
     let own = RunId::parse("analyzer").expect("an id");
-    let corrections = analyzer.corrections(&bench, run, &own).await.expect("asked");
+    let meter = Meter::new(Budget::default());
+    let corrections = analyzer.corrections(&failed.bench, run, &own, &meter).await.expect("asked");
     let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
     assert_eq!(steps, [2], "{:?}", corrections.left_out);
     assert!(corrections.left_out[&0].starts_with("the analyzer finds nothing wrong"), "{:?}", corrections.left_out);
-    let recorded = aegis::recording::read(&dir.path().join("analyzer")).expect("recorded");
+    let recorded = aegis::recording::read(&failed.dir.path().join("analyzer")).expect("recorded");
     assert_eq!(recorded.trajectory.steps.len(), upstream.asked.load(Ordering::SeqCst));
     assert_eq!(recorded.trajectory.steps.len(), run.steps.len() + 1, "what gave the answer away was asked for again");
     let again = String::from_utf8_lossy(&recorded.trajectory.steps[3].request).into_owned();
     assert!(again.contains("gives the final result away"), "{again}");
-    let finding = Trace::new(bench, cassette, corrections, settings(Order::BestFirst, 3, 3)).run(&Silent).await;
-    let finding = finding.expect("traced");
-    let decisive = finding.earliest_flip.as_ref().expect("found");
-    assert_eq!((decisive.step, decisive.agent.as_str()), (2, "stage1"));
-    // What kind of error it is, nothing proves: the label has it as the analyzer's proposal, never as its truth.
+    let trace = Trace::new(
+        Arc::clone(&failed.bench),
+        Arc::clone(&failed.cassette),
+        corrections,
+        settings(Order::BestFirst, "asked"),
+        meter,
+    );
+    let finding = trace.run(&Silent).await.expect("traced");
+    assert!(finding.spent.calls > recorded.trajectory.steps.len() as u64, "its questions count: {:?}", finding.spent);
+    assert_eq!(finding.flips.iter().map(|flip| flip.step).collect::<Vec<_>>(), [2]);
+    assert!(finding.earliest_flip.is_none() && finding.is_in_doubt(LabelRule::EarliestFlip), "{:?}", finding.doubts);
+    // It flips, and by whose words: no more is shown. What kind of error it is, nothing proves: that is its opinion.
     let label = label_of(&finding, LabelRule::EarliestFlip).expect("a label");
+    assert_eq!(label.definition, "flip");
+    assert_eq!(label.evidence.and_then(|evidence| evidence.source).as_deref(), Some("analyzer"));
     assert_eq!(label.errors[0].error.failure_mode, None);
     assert_eq!(label.errors[0].proposed_mode.map(FailureMode::code), Some("FM-2.6"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_analyzer_is_asked_within_the_budget() {
+    let case = case(Topology::Chain(3), &["stage1"], &["stage1"]);
+    let failed = failed(&case, 0).await;
+    let run = &failed.cassette.recording().trajectory;
+    let upstream = Arc::new(Scripted::default());
+    let asked: Arc<dyn Upstream> = Arc::clone(&upstream) as Arc<dyn Upstream>;
+    let feedback = Some(run.outcome.evidence.clone());
+    let analyzer = Analyzer { upstream: asked, model: "m".to_owned(), gold: None, feedback };
+    let own = RunId::parse("analyzer").expect("an id");
+    let meter = Meter::new(Budget { calls: Some(2), runs: None });
+    let corrections = analyzer.corrections(&failed.bench, run, &own, &meter).await.expect("asked");
+    assert_eq!(upstream.asked.load(Ordering::SeqCst), 2);
+    assert!(corrections.left_out[&5].contains("the budget ended"), "{:?}", corrections.left_out);
+}
+
+/// A proposal that spoils a right reply so that it makes up for a later error: it flips, and the twin says that the step was
+/// right.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proposal_that_makes_up_for_an_error_blames_nobody() {
+    let case = Case {
+        never_right: &["has 17 apples. He buys 7", "has 16 apples. He buys 7"],
+        ..case(Topology::Row(3), &[], &[])
+    };
+    let case = Case { wrong: vec!["a2"], ..case };
+    let failed = failed(&case, 0).await;
+    let run = &failed.cassette.recording().trajectory;
+    // The second adds 1 too many whenever it is asked; the recorded run was 10 too high.
+    let spoilt = "{\"step\": 0, \"reply\": \"ANSWER: 16\"}";
+    let mut corrections = Corrections::from_lines(spoilt, "c", run).expect("reads");
+    for correction in corrections.by_step.values_mut() {
+        correction.source = Origin::Analyzer;
+    }
+    let checked = corrections.clone().checked_by(failed.by_twin());
+    assert!(checked.by_step.is_empty() && checked.alike.contains(&0), "{checked:?}");
+    for order in ORDERS {
+        let finding = failed.trace(corrections.clone(), settings(order, "spoilt")).await;
+        assert_eq!(finding.flips.iter().map(|flip| flip.step).collect::<Vec<_>>(), [0]);
+        assert!(finding.earliest_flip.is_none() && finding.commitment.is_none(), "{:?}", finding.doubts);
+        let label = label_of(&finding, LabelRule::EarliestFlip).expect("a label");
+        let source = label.evidence.and_then(|evidence| evidence.source);
+        assert_eq!((label.definition.as_str(), source.as_deref()), ("flip", Some("analyzer")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn agents_as_a_whole_are_corrected_or_emptied() {
     let case = case(Topology::Chain(3), &["stage1"], &["stage1"]);
-    let (dir, bench, cassette) = failed(&case, 0, 0.0).await;
-    let twin = RunId::parse("twin").expect("an id");
-    bench.execute(&twin, RunSetup::default()).await.expect("executed");
-    let twin = aegis::recording::read(&dir.path().join("twin")).expect("read").trajectory;
-    let corrections = Corrections::from_twin(&cassette, &twin);
-    let settings = TraceSettings { agents: true, ..settings(Order::Scan, 4, 2) };
-    let finding = Trace::new(bench, cassette, corrections, settings).run(&Silent).await.expect("traced");
+    let failed = failed(&case, 0).await;
+    let settings = TraceSettings { agents: 2, ..settings(Order::Scan, "agents") };
+    let finding = failed.trace(failed.by_twin(), settings).await;
     let effects: Vec<_> =
         finding.agents.iter().map(|found| (found.agent.as_str(), found.replaced_by, found.effect)).collect();
     assert!(effects.contains(&("stage1", "corrections", 1.0)), "{effects:?}");
@@ -112,12 +161,26 @@ async fn agents_as_a_whole_are_corrected_or_emptied() {
     }
 }
 
+/// A twin that ended earlier: what it does not have can be asked once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_twin_does_not_have_is_drawn_anew() {
+    let case = case(Topology::Chain(3), &["stage1"], &["stage1"]);
+    let failed = failed(&case, 0).await;
+    let corrections = failed.by_twin();
+    let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
+    assert_eq!(steps, [2, 4], "what the twin said too is left out: {:?}", corrections.left_out);
+    let short = Trajectory { steps: failed.twin.steps[..4].to_vec(), ..failed.twin.clone() };
+    let mended = Corrections::from_twin(&failed.cassette, &short).or_redrawn(&failed.cassette.recording().trajectory);
+    let sources: Vec<_> = [2, 4].map(|step| mended.by_step[&step].source).to_vec();
+    assert_eq!(sources, [Origin::Twin, Origin::Redraw], "{:?}", mended.left_out);
+}
+
 #[test]
 fn a_file_of_corrections_says_what_is_wrong_with_it() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let case = case(Topology::Vote, &["ada", "blaise"], &["blaise"]);
-    let (_dir, bench, cassette) = runtime.block_on(failed(&case, 0, 0.0));
-    let run = &cassette.recording().trajectory;
+    let failed = runtime.block_on(failed(&case, 0));
+    let run = &failed.cassette.recording().trajectory;
     let read = |text: &str| Corrections::from_lines(text, "c.jsonl", run);
     let corrections = read("{\"step\": 1, \"reply\": \"ANSWER: 17\", \"reason\": \"adds\"}\n\n").expect("reads");
     assert_eq!(corrections.by_step.keys().copied().collect::<Vec<_>>(), [1]);
@@ -130,5 +193,5 @@ fn a_file_of_corrections_says_what_is_wrong_with_it() {
         let error = read(text).expect_err("wrong").to_string();
         assert!(error.contains(expected), "{error}");
     }
-    drop(bench);
+    drop(failed);
 }

@@ -1,11 +1,19 @@
 //! Small multi-agent systems whose decisive steps are known, run in this process, over real sockets, on the simulator.
 
-use std::{fmt::Write, path::Path, sync::Arc};
+use std::{
+    fmt::Write,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use aegis::{
     attribution::{Executing, System},
     launch::Ending,
-    proxy::upstream::{Answering, Asker, ReceivedBody, SentBody, Upstream},
+    proxy::upstream::{Answering, Asker, ReceivedBody, SentBody, Upstream, UpstreamError},
     simulator::Simulator,
     surface::{OpenaiChat, Surface},
     trajectory::{Outcome, Reason, RunId, Verdict},
@@ -14,13 +22,22 @@ use http_body_util::{BodyExt, Either, Full};
 use hyper::{Request, Response};
 use serde_json::json;
 
-use crate::lab::{Client, Reply, request};
+use crate::{
+    lab::{Client, Reply, request},
+    scripted::chat_reply,
+};
 
 /// How the agents of a system work together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topology {
     /// Stages one after the other; after each, a summariser speaks whom nobody heeds.
     Chain(usize),
+    /// Agents one after the other, each with the reply of the one before it.
+    Row(usize),
+    /// One who adds, and one who approves of anything; an approved result is the result.
+    Approval,
+    /// Two who add at the same time, and code that adds up what they say.
+    Sum,
     /// Two chains of two stages at the same time, then one who adds both up.
     Branches,
     /// Three solvers one after the other, and a judge who takes the majority.
@@ -32,6 +49,8 @@ pub enum Topology {
 /// What each agent adds.
 const PARTS: [i64; 6] = [5, 7, 3, 9, 4, 6];
 const START: i64 = 12;
+/// The longest that a system may take.
+const PATIENCE: Duration = Duration::from_secs(3);
 const SOLVER: &str = "You are a solver. Solve the word problem and end with a line `ANSWER: <number>`.";
 const SUMMARISER: &str = "You are a summariser. Summarise what was said.";
 const JUDGE: &str =
@@ -41,9 +60,10 @@ impl Topology {
     /// The right result.
     fn answer(self) -> i64 {
         match self {
-            Topology::Chain(stages) => START + PARTS[..stages].iter().sum::<i64>(),
+            Topology::Chain(stages) | Topology::Row(stages) => START + PARTS[..stages].iter().sum::<i64>(),
+            Topology::Sum => 2 * START + PARTS[0] + PARTS[1],
             Topology::Branches => 2 * START + PARTS[..4].iter().sum::<i64>(),
-            Topology::Vote | Topology::ParallelVote => START + PARTS[0],
+            Topology::Approval | Topology::Vote | Topology::ParallelVote => START + PARTS[0],
         }
     }
 
@@ -56,6 +76,22 @@ impl Topology {
                     speaker.ask("summariser", SUMMARISER, &format!("Stage {stage} is done.")).await?;
                 }
                 Some(value)
+            }
+            Topology::Row(stages) => {
+                let mut value = START;
+                for (stage, part) in PARTS[..stages].iter().enumerate() {
+                    value = speaker.adds(&format!("a{}", stage + 1), value, *part).await?;
+                }
+                Some(value)
+            }
+            Topology::Approval => {
+                let value = speaker.adds("solver", START, PARTS[0]).await?;
+                speaker.ask("critic", SUMMARISER, &format!("The result is {value}. Is that well?")).await?;
+                Some(value)
+            }
+            Topology::Sum => {
+                let first = speaker.adds("first", START, PARTS[0]).await?;
+                Some(first + speaker.adds("second", START, PARTS[1]).await?)
             }
             Topology::Branches => {
                 let branch = async |name: &str, parts: &[i64]| {
@@ -87,7 +123,10 @@ impl Topology {
 impl System for Topology {
     fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, _: &'a Path) -> Executing<'a> {
         Box::pin(async move {
-            let answer = self.solve(&Speaker { origin, run }).await;
+            let Ok(answer) = tokio::time::timeout(PATIENCE, self.solve(&Speaker { origin, run })).await else {
+                let (verdict, reason) = (Verdict::Failure, Some(Reason::Timeout));
+                return Ok((Ending::TimedOut, Outcome { verdict, reason, evidence: String::new() }));
+            };
             let verdict = if answer == Some(self.answer()) { Verdict::Success } else { Verdict::Failure };
             let evidence = format!("expected {}, got {answer:?}", self.answer());
             Ok((Ending::Exited(0), Outcome { verdict, reason: Some(Reason::Verifier), evidence }))
@@ -140,8 +179,36 @@ pub struct Noisy {
     pub inner: Arc<Simulator>,
     pub seed: u64,
     pub rate: f64,
-    /// A question that it answers wrongly each time.
-    pub never_right: Option<&'static str>,
+    /// Questions that it answers wrongly each time.
+    pub never_right: &'static [&'static str],
+    /// What becomes of calls beside that.
+    pub weather: Weather,
+    /// Calls so far.
+    pub calls: AtomicU64,
+}
+
+/// What an upstream does beside answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Weather {
+    /// It answers.
+    #[default]
+    Fair,
+    /// It cannot be reached.
+    Dead,
+    /// It answers 503 to calls of these numbers.
+    Failing(u64, u64),
+    /// It answers nobody in time.
+    Slow,
+    /// It takes no key.
+    Locked,
+}
+
+impl Noisy {
+    /// The simulator, and nothing beside.
+    pub fn quiet(seed: u64) -> Self {
+        let (inner, calls) = (Arc::new(Simulator::new(7)), AtomicU64::new(0));
+        Self { inner, seed, rate: 0.0, never_right: &[], weather: Weather::Fair, calls }
+    }
 }
 
 impl Upstream for Noisy {
@@ -156,10 +223,28 @@ impl Upstream for Noisy {
                 f64::from(u32::from_be_bytes(hash.as_bytes()[..4].try_into().expect("four bytes")))
                     / f64::from(u32::MAX)
             });
+            let refused = |status: u16| {
+                let made = ReceivedBody::Made([r#"{"error": {"message": "no"}}"#.into()].into());
+                Ok(Response::builder().status(status).body(made).expect("a response"))
+            };
+            let call = self.calls.fetch_add(1, Ordering::SeqCst);
+            match self.weather {
+                Weather::Dead => return Err(UpstreamError::Unreachable("refused".into())),
+                Weather::Failing(from, to) if (from..to).contains(&call) => return refused(503),
+                Weather::Locked => return refused(401),
+                Weather::Slow => tokio::time::sleep(4 * PATIENCE).await,
+                Weather::Failing(..) | Weather::Fair => {}
+            }
             let (head, body) = request.into_parts();
             let body = body.collect().await.expect("a body").to_bytes();
             let asked = String::from_utf8_lossy(&body).into_owned();
-            let never = self.never_right.is_some_and(|question| asked.contains(question));
+            if asked.contains("Is that well?") {
+                let mut response = Response::new(ReceivedBody::Made([chat_reply("APPROVE").into()].into()));
+                let json = hyper::header::HeaderValue::from_static("application/json");
+                response.headers_mut().insert(hyper::header::CONTENT_TYPE, json);
+                return Ok(response);
+            }
+            let never = self.never_right.iter().any(|question| asked.contains(question));
             let response = self.inner.send(Request::from_parts(head, Either::Left(Full::new(body)))).await?;
             if drawn >= self.rate && !never {
                 return Ok(response);

@@ -1,7 +1,8 @@
 //! What in a request may differ from run to run without being another request: declared rules, built in or in TOML.
 //!
 //! A rule replaces what its pattern finds by its name and a number: equal values get equal numbers within one request,
-//! so that a request that mixes two ids up still differs. Rules are only tried where no record is equal byte for byte.
+//! so that a request that mixes two ids up still differs. Times are not numbered: whether two of them fall into one
+//! second is chance. Rules are only tried where bytes are not equal.
 
 use std::{collections::HashMap, sync::OnceLock};
 
@@ -9,23 +10,10 @@ use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::built_in::BUILT_IN;
+
 /// The newest format of a rules file.
 const FORMAT: u32 = 1;
-
-/// Rules that hold unless a file switches them off: (name, pattern). Digits that a task may be about are not touched.
-const BUILT_IN: &[(&str, &str)] = &[
-    ("uuid", r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"),
-    ("instant", r"\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:Z|UTC|GMT|[+-]\d{2}:?\d{2})\b)?"),
-    ("date", r"\b\d{4}-\d{2}-\d{2}\b"),
-    (
-        "day",
-        r"\b(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )?(?:\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}),? \d{4}\b",
-    ),
-    ("clock", r"\b\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\b"),
-    ("id", r"\b(?:call|chatcmpl|cmpl|msg|resp|toolu|run|thread|item|fc|rs)[_-][A-Za-z0-9]{8,}\b"),
-    ("address", r"\b0x[0-9a-fA-F]{6,16}\b"),
-    ("path", r#"(?:/private)?(?:/tmp|/var/tmp|/var/folders)/[^\s"'`,;:)\]}>]+"#),
-];
 
 /// Lists whose order says nothing, unless a file names others: programs that keep their tools in a set offer them in
 /// another order in each run.
@@ -34,9 +22,44 @@ const UNORDERED: &[&str] = &["/tools"];
 /// Normalisation rules.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    volatile: Vec<(String, Regex)>,
+    volatile: Vec<Volatile>,
     ignored: Vec<Pointer>,
     unordered: Vec<Pointer>,
+}
+
+/// A rule.
+#[derive(Debug, Clone)]
+struct Volatile {
+    name: String,
+    pattern: Regex,
+    /// Whether equal values are told from different ones.
+    numbered: bool,
+    /// Whether a value must hold a letter and a digit.
+    mixed: bool,
+}
+
+/// The volatile values of a request, each with its number. A reply that is read after its request may repeat them; what
+/// it says of its own is not volatile.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    numbers: HashMap<String, usize>,
+    closed: bool,
+}
+
+impl Seen {
+    /// The number of a value; `None` where it has none and gets none.
+    fn number(&mut self, value: &str) -> Option<usize> {
+        let next = self.numbers.len();
+        if self.closed {
+            return self.numbers.get(value).copied();
+        }
+        Some(*self.numbers.entry(value.to_owned()).or_insert(next))
+    }
+
+    /// From now on only what was seen counts as volatile.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+    }
 }
 
 /// The keys of a JSON pointer; `*` stands for any key or index.
@@ -91,12 +114,12 @@ pub enum RulesError {
 
 /// `…, did you mean …?` for a misspelt built-in rule.
 fn hint(name: &str) -> String {
-    let near = crate::trajectory::nearest(name, BUILT_IN.iter().map(|(name, _)| *name));
+    let near = crate::trajectory::nearest(name, BUILT_IN.iter().map(|rule| rule.name));
     near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
 }
 
 fn names() -> String {
-    BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    BUILT_IN.iter().map(|rule| rule.name).collect::<Vec<_>>().join(", ")
 }
 
 /// A rules file.
@@ -124,9 +147,12 @@ struct FileRule {
 
 impl Default for Rules {
     fn default() -> Self {
-        static COMPILED: OnceLock<Vec<(String, Regex)>> = OnceLock::new();
+        static COMPILED: OnceLock<Vec<Volatile>> = OnceLock::new();
         let rules = COMPILED.get_or_init(|| {
-            let compiled = BUILT_IN.iter().map(|(name, pattern)| Some(((*name).to_owned(), Regex::new(pattern).ok()?)));
+            let compiled = BUILT_IN.iter().map(|rule| {
+                let pattern = Regex::new(rule.pattern).ok()?;
+                Some(Volatile { name: rule.name.to_owned(), pattern, numbered: !rule.is_time, mixed: rule.is_mixed })
+            });
             compiled.flatten().collect()
         });
         let unordered = UNORDERED.iter().filter_map(|text| pointer(text)).collect();
@@ -151,7 +177,7 @@ impl Rules {
         if read.format == 0 || read.format > FORMAT {
             return Err(RulesError::Future { file: named(), found: read.format });
         }
-        let built_in = read.built_in.unwrap_or_else(|| BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect());
+        let built_in = read.built_in.unwrap_or_else(|| BUILT_IN.iter().map(|rule| rule.name.to_owned()).collect());
         let mut rules = Vec::new();
         for rule in read.rule {
             let pattern = Regex::new(&rule.pattern).map_err(|error| RulesError::Pattern {
@@ -159,11 +185,11 @@ impl Rules {
                 rule: rule.name.clone(),
                 error: Box::new(error),
             })?;
-            rules.push((rule.name, pattern));
+            rules.push(Volatile { name: rule.name, pattern, numbered: true, mixed: false });
         }
         let Rules { volatile: known, .. } = Rules::default();
         for name in built_in {
-            let found = known.iter().find(|(known, _)| *known == name);
+            let found = known.iter().find(|known| known.name == name);
             rules.push(found.cloned().ok_or(RulesError::Unknown { file: named(), name })?);
         }
         let pointers = |texts: Vec<String>| -> Result<Vec<Pointer>, RulesError> {
@@ -174,8 +200,13 @@ impl Rules {
         Ok(Self { volatile: rules, ignored: pointers(read.ignore)?, unordered })
     }
 
+    /// Whether the ids that calls of tools and stored replies have are volatile: where the rule `id` holds.
+    pub(super) fn pair_ids(&self) -> bool {
+        self.volatile.iter().any(|rule| rule.name == "id")
+    }
+
     /// Normalises a body's value: ignored places go, strings are masked.
-    pub(super) fn apply(&self, value: &mut Value) {
+    pub(super) fn apply(&self, value: &mut Value, seen: &mut Seen) {
         for pointer in &self.ignored {
             remove(value, pointer);
         }
@@ -186,17 +217,18 @@ impl Rules {
                 }
             });
         }
-        self.mask_strings(value, &mut HashMap::new());
+        self.mask_strings(value, seen);
     }
 
     /// Normalises a body that is no JSON.
-    pub(super) fn apply_text(&self, text: &str) -> String {
+    pub fn apply_text(&self, text: &str) -> String {
         let mut masked = text.to_owned();
-        self.mask(&mut masked, &mut HashMap::new());
+        self.mask(&mut masked, &mut Seen::default());
         masked
     }
 
-    fn mask_strings(&self, value: &mut Value, seen: &mut HashMap<String, usize>) {
+    /// Masks the strings of a value, and leaves its places as they are.
+    pub(super) fn mask_strings(&self, value: &mut Value, seen: &mut Seen) {
         match value {
             Value::String(text) => self.mask(text, seen),
             Value::Array(list) => list.iter_mut().for_each(|value| self.mask_strings(value, seen)),
@@ -205,18 +237,27 @@ impl Rules {
         }
     }
 
-    fn mask(&self, text: &mut String, seen: &mut HashMap<String, usize>) {
-        for (name, pattern) in &self.volatile {
+    /// Replaces what is volatile in a text. A pattern's group `keep` is left standing.
+    fn mask(&self, text: &mut String, seen: &mut Seen) {
+        for Volatile { name, pattern, numbered, mixed } in &self.volatile {
             if !pattern.is_match(text) {
                 continue;
             }
-            let numbered = pattern.replace_all(text, |found: &regex::Captures<'_>| {
-                let value = found.get(0).map(|found| found.as_str()).unwrap_or_default();
-                let next = seen.len();
-                let number = *seen.entry(value.to_owned()).or_insert(next);
-                format!("<{name}:{number}>")
+            let masked = pattern.replace_all(text, |found: &regex::Captures<'_>| {
+                let whole = found.get(0).map(|found| found.as_str()).unwrap_or_default();
+                let kept = found.name("keep").map(|kept| kept.as_str()).unwrap_or_default();
+                let value = whole.strip_prefix(kept).unwrap_or(whole);
+                let has = |kind: fn(&char) -> bool| value.chars().any(|c| kind(&c));
+                if *mixed && !(has(char::is_ascii_alphabetic) && has(char::is_ascii_digit)) {
+                    return whole.to_owned();
+                }
+                match seen.number(value) {
+                    None => whole.to_owned(),
+                    Some(number) if *numbered => format!("{kept}<{name}:{number}>"),
+                    Some(_) => format!("{kept}<{name}>"),
+                }
             });
-            *text = numbered.into_owned();
+            *text = masked.into_owned();
         }
     }
 }
@@ -277,27 +318,6 @@ mod tests {
     }
 
     #[test]
-    fn built_in_rules_mask_what_is_volatile_and_nothing_else() {
-        for (name, a, b) in [
-            ("uuid", "id 3f2b8c1e-1111-4222-8333-abcdefabcdef", "id 00000000-1111-4222-8333-abcdefabcdef"),
-            ("instant", "at 2026-11-21T10:00:00.123Z!", "at 2025-01-02 11:22:33+00:00!"),
-            ("date", "on 2026-11-21.", "on 2024-02-29."),
-            ("day", "Saturday, November 21, 2026", "Monday, May 4, 2025"),
-            ("day", "21 November 2026", "4 May 2025"),
-            ("clock", "it is 10:11:12", "it is 23:59:59.5"),
-            ("id", "call_abcdef123456", "call_ZZZZZZ999999"),
-            ("address", "<object at 0x7f10aabbccdd>", "<object at 0x7fffffffffff>"),
-            ("path", "see /tmp/pytest-1/x.txt", "see /tmp/other/y.txt"),
-        ] {
-            assert!(masked(a).contains(&format!("<{name}:0>")), "{name}: {}", masked(a));
-            assert_eq!(masked(a), masked(b), "{name}");
-        }
-        for plain in ["She has 1234567890 apples and 12:30", "v1.2.3", "call me", "3-4-5", "step 2026"] {
-            assert_eq!(masked(plain), plain);
-        }
-    }
-
-    #[test]
     fn equal_values_stay_equal_and_different_ones_different() {
         let text = |first: &str, second: &str| masked(&format!("call_{first} then call_{second}"));
         assert_eq!(text("aaaaaaaa", "aaaaaaaa"), text("bbbbbbbb", "bbbbbbbb"));
@@ -309,14 +329,14 @@ mod tests {
     fn tools_may_be_offered_in_any_order_and_messages_may_not() {
         let form = |tools: &[&str], messages: &[&str]| {
             let mut value = json!({"tools": tools, "messages": messages});
-            Rules::default().apply(&mut value);
+            Rules::default().apply(&mut value, &mut Seen::default());
             value
         };
         assert_eq!(form(&["b", "a"], &["x", "y"]), form(&["a", "b"], &["x", "y"]));
         assert_ne!(form(&["a", "b"], &["y", "x"]), form(&["a", "b"], &["x", "y"]));
         let rules = Rules::parse("format = 1\nunordered = []", "r.toml").expect("reads");
         let mut value = json!({"tools": ["b", "a"]});
-        rules.apply(&mut value);
+        rules.apply(&mut value, &mut Seen::default());
         assert_eq!(value, json!({"tools": ["b", "a"]}));
     }
 
@@ -326,7 +346,7 @@ mod tests {
                     [[rule]]\nname = \"ticket\"\npattern = 'T-\\d+'\n";
         let rules = Rules::parse(text, "r.toml").expect("reads");
         let mut value = json!({"user": "u", "messages": [{"id": 1, "text": "T-17 on 2026-01-01"}]});
-        rules.apply(&mut value);
+        rules.apply(&mut value, &mut Seen::default());
         assert_eq!(value, json!({"messages": [{"text": "<ticket:0> on 2026-01-01"}]}));
     }
 

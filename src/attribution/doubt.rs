@@ -1,0 +1,73 @@
+//! Why a trace names no step, in words that say what would tell.
+
+use super::{Finding, Origin, StepFinding};
+use crate::{
+    proof::{Ending, Stands},
+    trajectory::Void,
+};
+
+/// Of words that a model proposes.
+pub(super) const PROPOSED: &str = "it is shown of words that an analyzer proposes: they may make up for another error \
+                                   instead of correcting this one; a twin, or your own words, would tell";
+
+/// Why these steps are not cleared, by place in the run.
+pub(super) fn why(finding: &Finding, open: &[usize]) -> String {
+    let open: Vec<&StepFinding> = open.iter().filter_map(|place| finding.steps.get(*place)).collect();
+    let mut reasons = Vec::new();
+    for (stands, words) in [
+        (Stands::Untouched, "no correction, so nothing was tried instead: --corrections FILE or --redraw would"),
+        (Stands::Void, "too many executions that say nothing"),
+        (Stands::Unsettled, "executions that neither show an effect nor exclude one: more --pairs would"),
+        (Stands::Open, "too few executions: the search ended before"),
+    ] {
+        let mut steps = open.iter().filter(|step| step.stands == stands).map(|step| step.step.to_string());
+        let first: Vec<String> = steps.by_ref().take(8).collect();
+        let more = if steps.next().is_some() { ", …" } else { "" };
+        if !first.is_empty() {
+            reasons.push(format!("step {}{more}: {words}", first.join(", ")));
+        }
+    }
+    reasons.join("; ")
+}
+
+/// Why no step is named.
+pub(super) fn nothing(finding: &Finding) -> String {
+    match finding.ending {
+        Some(Ending::NotReproduced) => {
+            let of = finding.sanity.passed + finding.sanity.failed;
+            return format!(
+                "the failure does not come again: the record, taken as it is, succeeded {} of {of} times",
+                finding.sanity.passed
+            );
+        }
+        Some(Ending::Void(why)) => {
+            let next = match why {
+                Void::Unanswered => "see that the upstream answers, then trace again",
+                Void::TimedOut => "a longer --timeout may help",
+                Void::Diverged => {
+                    "the program does not ask again what it asked: aegis replay RUN_DIR --explain says where"
+                }
+                Void::NoVerdict => "the check has to exit with 0 or 1",
+                Void::Budget => "a larger budget would tell",
+                Void::Crashed => "the program ends by itself, see its standard error with aegis fork",
+            };
+            return format!("most executions say nothing ({}): {next}", why.words());
+        }
+        None => {}
+    }
+    let tried: Vec<&StepFinding> = finding.steps.iter().filter(|step| step.source.is_some()).collect();
+    if tried.iter().any(|step| !step.stands.is_cleared()) {
+        return "no correction was shown to heal the run".to_owned();
+    }
+    let effect = finding.effect;
+    if tried.iter().all(|step| step.source == Some(Origin::Redraw)) {
+        return format!(
+            "no fresh draw of a step heals the run by {effect} more than chance: the model makes its error again (--twin or \
+             --corrections would tell), or several errors are coupled"
+        );
+    }
+    format!(
+        "no single correction heals the run by {effect} more than chance: errors may be coupled (--coupled), or the error is \
+         in no reply"
+    )
+}

@@ -1,0 +1,132 @@
+//! The life of a label.
+
+use super::{Budget, Decisive, Finding, Life, StepFinding, label_of, life};
+use crate::{
+    attribution::LabelRule,
+    proof::{Ending, Stands},
+    trajectory::{AgentName, Evidence, Executed, Executions, Label, LabelStatus, RunId, StepIndex, Void},
+};
+
+fn step(step: StepIndex, stands: Stands) -> StepFinding {
+    StepFinding {
+        step,
+        agent: AgentName::unnamed(0),
+        call: step,
+        instance: 0,
+        recorded: String::new(),
+        corrected: String::new(),
+        said: String::new(),
+        instead: None,
+        source: Some(super::Origin::Twin),
+        reason: String::new(),
+        proposed_mode: None,
+        stands,
+        executed: None,
+        effect: None,
+        interval: None,
+        null_runs: Vec::new(),
+        treated_runs: Vec::new(),
+        note: None,
+    }
+}
+
+/// A finding of steps that stand so; the first that is shown is the earliest where all before it are cleared.
+fn finding(stands: &[Stands]) -> Finding {
+    let steps: Vec<StepFinding> = (0..).zip(stands).map(|(number, stands)| step(number, *stands)).collect();
+    let flips: Vec<Decisive> = steps
+        .iter()
+        .filter(|step| step.stands == Stands::Shown)
+        .map(|step| step.decisive(Executed { e: Some(500.0), ..Executed::default() }))
+        .collect();
+    let before = stands.iter().take_while(|stands| **stands != Stands::Shown);
+    let cleared = before.clone().all(|stands| stands.is_cleared());
+    Finding {
+        format: 2,
+        run: RunId::parse("r").expect("an id"),
+        order: "scan",
+        alpha: 0.01,
+        claims: stands.len(),
+        target: 500.0,
+        effect: 0.5,
+        miss: 0.05,
+        sanity: Executions::default(),
+        steps,
+        couples: Vec::new(),
+        agents: Vec::new(),
+        earliest_flip: flips.first().filter(|_| cleared).cloned(),
+        commitment: None,
+        flips,
+        coupled: Vec::new(),
+        doubts: Vec::new(),
+        not_found: None,
+        ending: None,
+        unrunnable_check: None,
+        other_tool_results: 0,
+        spent: super::Spent::default(),
+        out_of_budget: false,
+    }
+}
+
+fn label(stands: &[Stands]) -> Label {
+    label_of(&finding(stands), LabelRule::EarliestFlip).expect("a label")
+}
+
+#[test]
+fn a_label_says_no_more_than_was_shown() {
+    use Stands::{Excluded, Open, Same, Shown, Untouched};
+    for (stands, definition, at) in [
+        (&[Same, Excluded, Shown][..], "earliest_flip", 2),
+        (&[Untouched, Shown], "flip", 1),
+        (&[Open, Shown, Shown], "flip", 1),
+    ] {
+        let label = label(stands);
+        assert_eq!((label.definition.as_str(), label.errors[0].error.step), (definition, at));
+        let evidence = label.evidence.expect("evidence");
+        assert_eq!((evidence.source.as_deref(), evidence.executed.is_some()), (Some("twin"), true));
+    }
+    assert_eq!(label_of(&finding(&[Excluded, Open]), LabelRule::EarliestFlip), None);
+    assert!(Budget::default().runs.is_none());
+}
+
+#[test]
+fn what_contradicts_a_label_replaces_or_withdraws_it() {
+    use Stands::{Excluded, Open, Same, Shown, Untouched};
+    let at = |life: &Life| match life {
+        Life::Kept(_) => ("kept", None),
+        Life::Written(label) => ("written", Some(label.errors[0].error.step)),
+        Life::Replaced(label) => ("replaced", Some(label.errors[0].error.step)),
+        Life::Withdrawn(label) => {
+            assert_eq!(label.status, LabelStatus::Withdrawn);
+            ("withdrawn", Some(label.errors[0].error.step))
+        }
+    };
+    let late = label(&[Same, Same, Shown]);
+    let former_rule = Label { evidence: Some(Evidence::default()), ..late.clone() };
+    let planted = Label { definition: "injected".to_owned(), ..late.clone() };
+    let withdrawn = Label { status: LabelStatus::Withdrawn, ..late.clone() };
+    for (former, stands, expected) in [
+        (None, &[Same, Shown][..], ("written", Some(1))),
+        (None, &[Same, Excluded], ("kept", None)),
+        // An earlier step has an effect: "the earliest" was wrong.
+        (Some(&late), &[Same, Shown, Shown], ("replaced", Some(1))),
+        (Some(&late), &[Untouched, Shown, Open], ("replaced", Some(1))),
+        (Some(&late), &[Same, Same, Excluded], ("withdrawn", Some(2))),
+        (Some(&late), &[Same, Same, Open], ("kept", None)),
+        // A flip of the same step says less.
+        (Some(&late), &[Untouched, Same, Shown], ("kept", None)),
+        (Some(&former_rule), &[Untouched, Same, Shown], ("replaced", Some(2))),
+        (Some(&planted), &[Same, Shown, Excluded], ("kept", None)),
+        (Some(&withdrawn), &[Same, Shown, Same], ("replaced", Some(1))),
+        (Some(&withdrawn), &[Same, Open, Same], ("kept", None)),
+    ] {
+        let finding = finding(stands);
+        let found = label_of(&finding, LabelRule::EarliestFlip);
+        assert_eq!(at(&life(former, found, &finding)), expected, "{stands:?}");
+    }
+    let gone = Finding { ending: Some(Ending::NotReproduced), ..finding(&[Open, Open, Open]) };
+    assert_eq!(at(&life(Some(&late), None, &gone)), ("withdrawn", Some(2)));
+    // A search most of whose executions say nothing says nothing, whatever it saw on the way.
+    let void = Finding { ending: Some(Ending::Void(Void::Unanswered)), ..finding(&[Excluded, Shown, Excluded]) };
+    assert_eq!(label_of(&void, LabelRule::EarliestFlip), None);
+    assert_eq!(at(&life(Some(&late), None, &void)), ("kept", None));
+}

@@ -1,0 +1,277 @@
+//! More evidence for a label that a run has already: its injection again, the same bytes, against the same beginning
+//! without it, until [`crate::proof`] says where the claim stands.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bench, TrialError, sample};
+use crate::{
+    launch::Ending,
+    plan::{Plan, Planted, Settled},
+    proof::{Arm, Claim, Next, Sample, Terms},
+    recording,
+    replay::{AtFork, Cassette, ForkPoint},
+    trajectory::{Executed, Label, Necessity, ProgramEnd, RunId, Side, Standing, Step, Verdict, Void},
+};
+
+/// A run whose label is to be shown.
+pub struct Proving {
+    /// Where its program is executed again.
+    pub bench: Arc<Bench>,
+    /// The run.
+    pub cassette: Arc<Cassette>,
+    /// Its label, as it was delivered.
+    pub label: Label,
+    /// Its plan, for what was planted behind the first edit.
+    pub plan: Option<Plan>,
+    /// What the claim must reach.
+    pub terms: Terms,
+}
+
+/// Why a run's label cannot be shown by executing it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unprovable {
+    /// Nothing was planted.
+    #[error("its label is not of an injection: `aegis trace` finds errors that nobody planted")]
+    NotInjected,
+    /// The run did not fail.
+    #[error("the run did not fail, so there is no flip to show")]
+    NoFailure,
+    /// The bytes are not in the record.
+    #[error("its record masks secrets in the bytes that were delivered, so they cannot be delivered again")]
+    Masked,
+    /// Several edits, and no plan.
+    #[error("several calls were edited, and its record holds no plan to edit the later ones by")]
+    NoPlan,
+    /// The labelled step is not in the record.
+    #[error("its labelled step is not in its record")]
+    NoStep,
+}
+
+/// What was executed so far, arm by arm: kept beside the run, so that a later proof goes on from it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// With the injection; the run itself is the first.
+    pub treated: Vec<Said>,
+    /// Without it.
+    pub null: Vec<Said>,
+    /// Without what one injection did to one agent.
+    #[serde(default)]
+    pub without: Vec<Vec<Said>>,
+}
+
+/// What one execution said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// The task was solved.
+    Passed,
+    /// It was not.
+    Failed,
+    /// Nothing, and why.
+    Void(Void),
+}
+
+/// Where the claim stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proved {
+    /// Where it stands.
+    pub standing: Standing,
+    /// What was executed.
+    pub executed: Executed,
+    /// Of several things planted, which the failure needs.
+    pub necessity: Vec<Necessity>,
+    /// Executions made now.
+    pub runs: u32,
+}
+
+/// How a run is left, and with what.
+struct Treatment {
+    fork: ForkPoint,
+    plan: Option<Arc<Plan>>,
+}
+
+impl From<Said> for Sample {
+    fn from(said: Said) -> Self {
+        match said {
+            Said::Passed => Sample::Passed,
+            Said::Failed => Sample::Failed,
+            Said::Void(why) => Sample::Void(why),
+        }
+    }
+}
+
+impl From<Sample> for Said {
+    fn from(sample: Sample) -> Self {
+        match sample {
+            Sample::Passed => Said::Passed,
+            Sample::Failed => Said::Failed,
+            Sample::Void(why) => Said::Void(why),
+        }
+    }
+}
+
+impl Proving {
+    /// Why the label cannot be shown, if it cannot.
+    ///
+    /// # Errors
+    /// [`Unprovable`].
+    pub fn check(&self) -> Result<(), Unprovable> {
+        if self.label.definition != "injected" {
+            return Err(Unprovable::NotInjected);
+        }
+        if self.cassette.recording().trajectory.outcome.verdict != Verdict::Failure {
+            return Err(Unprovable::NoFailure);
+        }
+        let steps: BTreeSet<u32> = self.entries().map(|error| error.step).collect();
+        if steps.len() > 1 && self.plan.is_none() {
+            return Err(Unprovable::NoPlan);
+        }
+        self.treated().map(|_| ())
+    }
+
+    /// Executes until the claim is settled, going on from what was executed before. `keep` is told after each execution.
+    ///
+    /// # Errors
+    /// [`TrialError`] when the program cannot be executed; what it comes to is no error.
+    pub async fn run(&self, mut kept: Kept, keep: &mut (dyn FnMut(&Kept) + Send)) -> Result<Proved, TrialError> {
+        if kept.treated.is_empty() {
+            kept.treated.push(Said::Failed);
+        }
+        let (Ok(treated), Ok(null)) = (self.treated(), self.null(None)) else { return Err(TrialError::Lost) };
+        let mut runs = 0;
+        let standing = loop {
+            let (nulls, treateds) = (samples(&kept.null), samples(&kept.treated));
+            match Claim::injection(&self.terms, &nulls, &treateds).next() {
+                Next::Stop(standing) => break standing,
+                Next::Execute(Arm::Null) => kept.null.push(self.execute(&null, "null", nulls.len()).await?),
+                Next::Execute(Arm::Treated) => {
+                    kept.treated.push(self.execute(&treated, "treated", treateds.len()).await?);
+                }
+            }
+            runs += 1;
+            keep(&kept);
+        };
+        let executed = Claim::injection(&self.terms, &samples(&kept.null), &samples(&kept.treated)).executed();
+        let mut proved = Proved { standing, executed, necessity: Vec::new(), runs };
+        let planted = self.planted();
+        if standing == Standing::Verified && planted.len() > 1 {
+            self.narrow(&planted, kept, keep, &mut proved).await?;
+        }
+        Ok(proved)
+    }
+
+    /// Which of several things planted the failure needs.
+    async fn narrow(
+        &self,
+        planted: &[Planted],
+        mut kept: Kept,
+        keep: &mut (dyn FnMut(&Kept) + Send),
+        proved: &mut Proved,
+    ) -> Result<(), TrialError> {
+        let Ok(treated) = self.treated() else { return Err(TrialError::Lost) };
+        kept.without.resize(planted.len(), Vec::new());
+        for (number, one) in planted.iter().enumerate() {
+            let Ok(without) = self.null(Some(one)) else { return Err(TrialError::Lost) };
+            let standing = loop {
+                let so_far = kept.without.get(number).cloned().unwrap_or_default();
+                let (nulls, treateds) = (samples(&so_far), samples(&kept.treated));
+                match Claim::injection(&self.terms, &nulls, &treateds).next() {
+                    Next::Stop(standing) => break standing,
+                    Next::Execute(Arm::Null) => {
+                        let said = self.execute(&without, &format!("without {number}"), so_far.len()).await?;
+                        kept.without.get_mut(number).into_iter().for_each(|arm| arm.push(said));
+                    }
+                    Next::Execute(Arm::Treated) => {
+                        let said = self.execute(&treated, "treated", kept.treated.len()).await?;
+                        kept.treated.push(said);
+                    }
+                }
+                proved.runs += 1;
+                keep(&kept);
+            };
+            let nulls = samples(kept.without.get(number).map(Vec::as_slice).unwrap_or_default());
+            let executed = Claim::injection(&self.terms, &nulls, &samples(&kept.treated)).executed();
+            let Planted { injection, agent, instance } = one.clone();
+            let necessary = standing == Standing::Verified;
+            proved.necessity.push(Necessity { injection, agent, instance, necessary, executed });
+        }
+        Ok(())
+    }
+
+    async fn execute(&self, treatment: &Treatment, arm: &str, number: usize) -> Result<Said, TrialError> {
+        let run = RunId::hashed("p", format!("{} {arm} {number}", self.cassette.run()).as_bytes());
+        let prefixed = self.bench.prefix(&self.cassette, treatment.fork.clone())?;
+        let executed = self.bench.sample(&run, prefixed, treatment.plan.clone()).await?;
+        if executed.tried.ending == Ending::Interrupted {
+            return Err(TrialError::Interrupted);
+        }
+        let steps = recording::read(&executed.tried.dir)?.trajectory.steps;
+        let crashed = matches!(self.cassette.recording().manifest.program, Some(ProgramEnd::Signalled(_)));
+        Ok(sample(&executed, &steps, crashed, false).into())
+    }
+
+    /// The injection again: the bytes of the first edit, the plan's draws of then behind it.
+    fn treated(&self) -> Result<Treatment, Unprovable> {
+        let step = self.first()?;
+        let attempt = step.last_attempt().filter(|attempt| attempt.exact).ok_or(Unprovable::Masked)?;
+        let side = self.side(step);
+        let at = match side {
+            Side::Response => AtFork::Instead(attempt.delivered().clone()),
+            Side::Request => AtFork::Asked(step.request_sent.clone().ok_or(Unprovable::Masked)?),
+        };
+        let made = self.entries().filter(|error| error.step == step.step && error.side == side);
+        let settled = Settled {
+            agent: step.attribution.agent.to_string(),
+            instance: step.attribution.instance,
+            call: step.call,
+            injections: made.map(|error| error.injection).collect(),
+        };
+        let plan = self.plan.clone().map(|plan| Plan { settled: Some(settled), ..self.drawing(plan) });
+        Ok(Treatment { fork: ForkPoint { step: step.step, at }, plan: plan.map(Arc::new) })
+    }
+
+    /// The same beginning without the injection, or without a part of it.
+    fn null(&self, less: Option<&Planted>) -> Result<Treatment, Unprovable> {
+        let step = self.first()?;
+        let at = if self.side(step) == Side::Response { AtFork::Recorded } else { AtFork::Live };
+        let plan = self.plan.clone().filter(|_| less.is_some());
+        let plan = plan.map(|plan| Arc::new(Plan { left_out: less.cloned(), ..self.drawing(plan) }));
+        Ok(Treatment { fork: ForkPoint { step: step.step, at }, plan })
+    }
+
+    fn drawing(&self, plan: Plan) -> Plan {
+        Plan { draws_of: Some(self.cassette.run().as_str().to_owned()), ..plan }
+    }
+
+    /// The step that was edited first.
+    fn first(&self) -> Result<&Step, Unprovable> {
+        let first = self.entries().map(|error| error.step).min();
+        let steps = &self.cassette.recording().trajectory.steps;
+        first.and_then(|first| steps.iter().find(|step| step.step == first)).ok_or(Unprovable::NoStep)
+    }
+
+    /// Which side of it was edited first.
+    fn side(&self, step: &Step) -> Side {
+        let request = self.entries().any(|error| error.step == step.step && error.side == Side::Request);
+        if request { Side::Request } else { Side::Response }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &crate::trajectory::InjectedError> {
+        self.label.errors.iter().chain(&self.label.others).map(|entry| &entry.error)
+    }
+
+    fn planted(&self) -> Vec<Planted> {
+        let planted = self.entries().map(|error| Planted {
+            injection: error.injection,
+            agent: error.agent.clone(),
+            instance: error.instance,
+        });
+        planted.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+fn samples(said: &[Said]) -> Vec<Sample> {
+    said.iter().copied().map(Sample::from).collect()
+}

@@ -1,0 +1,41 @@
+//! What one execution says.
+
+use super::trial;
+use crate::{
+    launch::Ending,
+    proof::Sample,
+    trajectory::{CloseCause, InjectedError, Step, Verdict, Void, ended_by_upstream},
+};
+
+/// What an execution says: its verdict, or why it has none that counts. `crashed`: the recorded program was ended by a signal
+/// too. `spent`: the budget has refused calls.
+pub fn sample(execution: &trial::Sample, steps: &[Step], crashed: bool, spent: bool) -> Sample {
+    let tried = &execution.tried;
+    let mut attempts = steps.iter().flat_map(|step| &step.attempts);
+    let refused = attempts.any(|attempt| attempt.cause == Some(CloseCause::Refused));
+    let mut live = steps.iter().filter(|step| execution.report.live.contains(&step.step));
+    let void = match tried.ending {
+        _ if execution.report.diverged.is_some() => Some(Void::Diverged),
+        _ if refused && spent => Some(Void::Budget),
+        _ if refused || live.any(is_unanswered) => Some(Void::Unanswered),
+        Ending::TimedOut => Some(Void::TimedOut),
+        Ending::Signalled(_) if !crashed => Some(Void::Crashed),
+        _ => None,
+    };
+    match (void, tried.outcome.verdict) {
+        (Some(why), _) => Sample::Void(why),
+        (None, Verdict::Success) => Sample::Passed,
+        (None, Verdict::Failure) => Sample::Failed,
+        (None, Verdict::Unknown) => Sample::Void(Void::NoVerdict),
+    }
+}
+
+/// Whether the upstream left a step without a reply of the model: no answer, an error of its own, or a refusal that is not
+/// about what was asked. A planted fault is no failure of the upstream, and what is no model call asks the model nothing.
+fn is_unanswered(step: &Step) -> bool {
+    const ABOUT_THE_CALLER: [u16; 6] = [401, 402, 403, 404, 408, 409];
+    let status = step.last_attempt().and_then(|attempt| attempt.status);
+    let refused = status.is_some_and(|status| ABOUT_THE_CALLER.contains(&status));
+    let planted = step.injected.iter().any(InjectedError::is_fault);
+    ended_by_upstream(step) || (refused && !planted && step.surface != "opaque")
+}

@@ -1,0 +1,218 @@
+//! One claim of a campaign: that what was delivered to some runs turned their outcome. Its executions, one after another,
+//! until [`crate::proof`] says where it stands.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    bench::Bench,
+    cell::{Aimed, Cell, Fork, Kind},
+    ended::Ended,
+    error::CampaignError,
+    treatment::Treatment,
+};
+use crate::{
+    plan::Planted,
+    proof::{Arm, Claim, Next, Sample},
+    recording,
+    replay::ForkPoint,
+    trajectory::{Executed, Necessity, RunId, Standing},
+};
+
+/// Why a treatment cannot be given again.
+const MASKED: &str = "its bytes hold secrets that the record masks, so they cannot be delivered again";
+
+/// A claim: runs that met the same treatment.
+#[derive(Debug)]
+pub(super) struct Claimed {
+    /// The runs, by the index of their attempts, in order.
+    pub(super) attempts: Vec<usize>,
+    /// The same as runs.
+    pub(super) runs: Vec<RunId>,
+    /// What each came to.
+    pub(super) first: Vec<Sample>,
+    /// The first of them that flipped, or the first of all.
+    pub(super) cell: Cell,
+    /// Whether any flipped.
+    pub(super) flipped: bool,
+    /// Where its plan made it leave the reference.
+    pub(super) planned: ForkPoint,
+    /// What its null executions share with those of other claims.
+    pub(super) fork: Fork,
+    /// The treatment, to be given again; `None` where the bytes are not in the record.
+    pub(super) treatment: Option<Arc<Treatment>>,
+    /// What was delivered: each injection, for each agent that it hit.
+    pub(super) planted: Vec<Planted>,
+}
+
+/// Where a claim stands, and on what.
+#[derive(Debug, Clone)]
+pub(super) struct Concluded {
+    pub(super) standing: Standing,
+    pub(super) executed: Executed,
+    /// Of several injections: which the failure needs.
+    pub(super) necessity: Vec<Necessity>,
+    /// Why no more could be executed, in words.
+    pub(super) why: Option<String>,
+}
+
+/// The cells that a claim asked for: what became of each.
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    /// Those that are finished.
+    pub(super) ended: BTreeMap<RunId, Ended>,
+    /// Those that are not: the budget ended, or somebody ended the campaign.
+    pub(super) unfinished: BTreeSet<RunId>,
+}
+
+impl Made {
+    /// Adds what another claim asked for.
+    pub(super) fn add(&mut self, other: Made) {
+        self.ended.extend(other.ended);
+        self.unfinished.extend(other.unfinished);
+    }
+}
+
+impl Concluded {
+    /// A claim of which nothing more was executed than its first runs.
+    pub(super) fn unexecuted(first: &[Sample], claim: &Claim<'_>, why: Option<String>) -> Self {
+        debug_assert_eq!(first.len(), claim.treated.len(), "the first runs are the treated arm");
+        Self { standing: claim.standing(), executed: claim.executed(), necessity: Vec::new(), why }
+    }
+}
+
+/// Whether a failure needs something, as a label keeps it.
+pub(super) fn necessity(planted: &Planted, necessary: bool, executed: Executed) -> Necessity {
+    let Planted { injection, agent, instance } = planted;
+    Necessity { injection: *injection, agent: agent.clone(), instance: *instance, necessary, executed }
+}
+
+/// Two arms under way.
+struct Arms<'a> {
+    /// What a null execution is, by its number.
+    null: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
+    /// What a repeat of the treatment is, by its number.
+    again: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
+    /// How many of the treated samples are no repeats.
+    first: usize,
+    nulls: Vec<Sample>,
+    treated: Vec<Sample>,
+}
+
+impl Bench {
+    /// Executes a claim to its end. Nothing of it runs side by side: what comes next depends on what came.
+    pub(super) async fn chain(&self, claimed: &Claimed, made: &mut Made) -> Result<Concluded, CampaignError> {
+        let terms = &self.house.campaign.proof;
+        let claim = Claim::injection(terms, &[], &claimed.first);
+        if !claimed.flipped {
+            return Ok(Concluded::unexecuted(&claimed.first, &claim, None));
+        }
+        let Some(treatment) = &claimed.treatment else {
+            return Ok(Concluded::unexecuted(&claimed.first, &claim, Some(MASKED.to_owned())));
+        };
+        let campaign = &self.house.campaign;
+        let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
+        let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index));
+        let (nulls, treated) = (Vec::new(), claimed.first.clone());
+        let mut arms = Arms { null: &null, again: &again, first: claimed.first.len(), nulls, treated };
+        let standing = self.execute(&mut arms, made).await?;
+        let executed = Claim::injection(terms, &arms.nulls, &arms.treated).executed();
+        let mut concluded = Concluded { standing, executed, necessity: Vec::new(), why: None };
+        if standing == Standing::Verified && claimed.planted.len() > 1 {
+            self.narrow(claimed, &mut arms.treated, &mut concluded, made).await?;
+        }
+        Ok(concluded)
+    }
+
+    /// Which of several injections the failure needs: for each a claim of its own, runs without it against runs with all.
+    async fn narrow(
+        &self,
+        claimed: &Claimed,
+        treated: &mut Vec<Sample>,
+        concluded: &mut Concluded,
+        made: &mut Made,
+    ) -> Result<(), CampaignError> {
+        let (campaign, terms) = (&self.house.campaign, &self.house.campaign.proof);
+        let Some(treatment) = &claimed.treatment else { return Ok(()) };
+        let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
+        for planted in &claimed.planted {
+            let Some(without) = Cell::without(campaign, &claimed.cell, &claimed.planned, planted) else { continue };
+            let Some(first) = self.make(&without, made).await? else {
+                concluded.standing = Standing::Unproven;
+                return Ok(());
+            };
+            let repeated = self.treatment_of(&without, &claimed.planned)?;
+            let null = |index: u32| match index.checked_sub(1) {
+                None => Some(without.clone()),
+                Some(repeat) => Cell::again(campaign, &without, repeated.as_ref()?, repeat),
+            };
+            let (nulls, all) = (vec![first.says()], treated.clone());
+            let mut arms = Arms { null: &null, again: &again, first: claimed.first.len(), nulls, treated: all };
+            let standing = self.execute(&mut arms, made).await?;
+            if !made.unfinished.is_empty() {
+                concluded.standing = Standing::Unproven;
+                return Ok(());
+            }
+            let executed = Claim::injection(terms, &arms.nulls, &arms.treated).executed();
+            let necessary = standing == Standing::Verified;
+            concluded.necessity.push(necessity(planted, necessary, executed));
+            *treated = arms.treated;
+        }
+        Ok(())
+    }
+
+    /// Executes arms until the claim on them is settled, or nothing more may be executed.
+    async fn execute(&self, arms: &mut Arms<'_>, made: &mut Made) -> Result<Standing, CampaignError> {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        loop {
+            let next = Claim::injection(&self.house.campaign.proof, &arms.nulls, &arms.treated).next();
+            let (cell, samples) = match next {
+                Next::Stop(standing) => return Ok(standing),
+                Next::Execute(Arm::Null) => ((arms.null)(number(arms.nulls.len())), &mut arms.nulls),
+                Next::Execute(Arm::Treated) => {
+                    ((arms.again)(number(arms.treated.len() - arms.first)), &mut arms.treated)
+                }
+            };
+            let Some(cell) = cell else { return Ok(Standing::Unproven) };
+            let Some(ended) = self.make(&cell, made).await? else { return Ok(Standing::Unproven) };
+            samples.push(ended.says());
+        }
+    }
+
+    /// Makes a cell once, whoever asks for it: null executions of a fork point serve all that fork there.
+    async fn make(&self, cell: &Cell, made: &mut Made) -> Result<Option<Ended>, CampaignError> {
+        let slot = Arc::clone(self.slots.lock().await.entry(cell.run.clone()).or_default());
+        let mut slot = slot.lock().await;
+        if slot.is_none() {
+            *slot = if self.is_over() { self.finished(&cell.run)? } else { self.conduct(cell).await? };
+        }
+        if let Some(ended) = &*slot {
+            made.ended.insert(cell.run.clone(), ended.clone());
+        } else {
+            made.unfinished.insert(cell.run.clone());
+        }
+        Ok(slot.clone())
+    }
+
+    /// What a finished cell met, to be given again.
+    pub(super) fn treatment_of(
+        &self,
+        cell: &Cell,
+        planned: &ForkPoint,
+    ) -> Result<Option<Arc<Treatment>>, CampaignError> {
+        let (Some(aimed), Some(reference)) = (cell.plan(), cell.reference()) else { return Ok(None) };
+        let aimed: &Aimed = aimed;
+        let cassette = self.references.open(&self.state, reference)?;
+        let met = recording::read(&self.state.run_dir(&cell.run))?.trajectory;
+        Ok(Treatment::of(&cell.run, &met, aimed, &cassette, planned).map(Arc::new))
+    }
+
+    /// Where a cell's plan made it leave its reference.
+    pub(super) fn planned(&self, cell: &Cell) -> Result<Option<ForkPoint>, CampaignError> {
+        let (Kind::Injected { aimed, .. }, Some(reference)) = (&cell.kind, cell.reference()) else { return Ok(None) };
+        let cassette = self.references.open(&self.state, reference)?;
+        Ok(ForkPoint::of_plan(&cassette, &aimed.plan, &cell.run))
+    }
+}

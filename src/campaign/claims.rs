@@ -1,0 +1,273 @@
+//! The claims of a campaign: which runs met the same treatment, what is executed for them, and where they stand.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use tokio::task::JoinSet;
+
+use super::{
+    Progress,
+    bench::Bench,
+    cell::{Cell, Fork},
+    claim::{Claimed, Concluded, Made},
+    ended::{Class, Ended, Ran},
+    error::CampaignError,
+    funnel::{self, Attempt},
+    stages::count,
+    treatment::planned_step,
+};
+use crate::{
+    equality::{Rules, Told, parting_before},
+    plan::Planted,
+    proof::Sample,
+    recording,
+    replay::told,
+    trajectory::{RunId, Standing, StepIndex},
+};
+
+/// What was really altered in a run of a task, by the hashes of what it was and became: runs of which that is equal met
+/// the same treatment.
+pub(super) type Edits = Vec<(StepIndex, String, String)>;
+
+impl Bench {
+    /// Executes what shows the claims of a campaign, and says of each attempt where it stands.
+    pub(super) async fn prove(
+        self: &Arc<Self>,
+        cells: &[Option<Cell>],
+        concluded: &mut funnel::Concluded,
+        progress: &dyn Progress,
+    ) -> Result<(), CampaignError> {
+        self.leave_out_diverged(cells, concluded)?;
+        let claims = self.claims(cells, concluded)?;
+        let mut made = Made::default();
+        let mut revoked = self.not_repeatable(concluded);
+        let mut proven = loop {
+            let repeated = self.repeat(&claims, &revoked, &mut made, progress).await?;
+            if repeated.revoked.is_empty() {
+                break repeated.concluded;
+            }
+            revoked.extend(repeated.revoked);
+        };
+        proven.extend(self.chains(&claims, &proven, &mut made, progress).await?);
+        for ended in made.ended.values() {
+            count(concluded, ended);
+            concluded.without += usize::from(matches!(ended.kind, Ran::Without { .. }));
+        }
+        concluded.unfinished += made.unfinished.len();
+        concluded.nulls = nulls(&made);
+        concluded.claims = claims.len();
+        concluded.revoked = self.revoked_names(&revoked);
+        for (number, claimed) in claims.iter().enumerate() {
+            if let Some(proven) = proven.remove(&number) {
+                conclude(concluded, number, claimed, &proven);
+            }
+        }
+        progress.done(&concluded.verify_line());
+        if concluded.without > 0 {
+            progress.done(&concluded.narrow_line());
+        }
+        Ok(())
+    }
+
+    /// Looks at where each run left its reference: one that had asked or been answered something else before is evidence of
+    /// nothing.
+    fn leave_out_diverged(
+        &self,
+        cells: &[Option<Cell>],
+        concluded: &mut funnel::Concluded,
+    ) -> Result<(), CampaignError> {
+        let mut references: BTreeMap<RunId, Vec<Told>> = BTreeMap::new();
+        let rules = Rules::default();
+        for (attempt, cell) in concluded.attempts.iter_mut().zip(cells) {
+            let labelled =
+                attempt.ended.as_ref().is_some_and(|ended| ended.label.is_some() && ended.defect().is_none());
+            let Some(cell) = cell.as_ref().filter(|_| labelled) else { continue };
+            let (Some(planned), Some(reference)) = (self.planned(cell)?, cell.reference()) else { continue };
+            let cassette = self.references.open(&self.state, reference)?;
+            let known = references.entry(reference.clone()).or_insert_with(|| told(cassette.recording(), &rules));
+            let recording = recording::read(&self.state.run_dir(&cell.run))?;
+            let steps = &recording.trajectory.steps;
+            let Some(fork) = planned_step(steps, &cassette, &planned) else { continue };
+            attempt.fork_step = steps.get(fork).map(|step| step.step);
+            if let Some(parting) = parting_before(known, &told(&recording, &rules), fork) {
+                attempt.class = Some(Class::Diverged);
+                attempt.flipped = false;
+                attempt.why = Some(parting.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// The claims, in the order of their first attempts.
+    fn claims(
+        &self,
+        cells: &[Option<Cell>],
+        concluded: &funnel::Concluded,
+    ) -> Result<Vec<Arc<Claimed>>, CampaignError> {
+        let mut order: Vec<Vec<usize>> = Vec::new();
+        let mut places: BTreeMap<(&str, &str, Edits), usize> = BTreeMap::new();
+        for (number, attempt) in concluded.attempts.iter().enumerate() {
+            let labelled = attempt.ended.as_ref().filter(|ended| ended.label.is_some());
+            let Some(ended) = labelled.filter(|_| attempt.class != Some(Class::Diverged)) else { continue };
+            let place = *places.entry((&attempt.system, &attempt.task, edits(ended))).or_insert_with(|| {
+                order.push(Vec::new());
+                order.len() - 1
+            });
+            order.get_mut(place).into_iter().for_each(|attempts| attempts.push(number));
+        }
+        let claimed = order.into_iter().map(|attempts| self.claimed(attempts, cells, concluded));
+        Ok(claimed.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().map(Arc::new).collect())
+    }
+
+    fn claimed(
+        &self,
+        attempts: Vec<usize>,
+        cells: &[Option<Cell>],
+        concluded: &funnel::Concluded,
+    ) -> Result<Option<Claimed>, CampaignError> {
+        let of = |number: &usize| concluded.attempts.get(*number);
+        let lead = attempts.iter().find(|number| of(number).is_some_and(|attempt| attempt.flipped));
+        let flipped = lead.is_some();
+        let Some(lead) = lead.or(attempts.first()).copied() else { return Ok(None) };
+        let (Some(Some(cell)), Some(attempt)) = (cells.get(lead), of(&lead)) else { return Ok(None) };
+        let Some(planned) = self.planned(cell)? else { return Ok(None) };
+        let Some(reference) = cell.reference() else { return Ok(None) };
+        let ended = || attempts.iter().filter_map(of).filter_map(|attempt| attempt.ended.as_ref());
+        Ok(Some(Claimed {
+            runs: ended().map(|ended| ended.run.clone()).collect(),
+            first: ended().map(Ended::says).collect(),
+            fork: Fork::of(reference, &planned),
+            treatment: if flipped { self.treatment_of(cell, &planned)? } else { None },
+            cell: cell.clone(),
+            planted: planted(attempt),
+            flipped,
+            planned,
+            attempts,
+        }))
+    }
+
+    /// The systems of which it is known already that they do not repeat themselves, where that was declared.
+    fn not_repeatable(&self, concluded: &funnel::Concluded) -> BTreeSet<usize> {
+        let systems = self.house.campaign.systems.iter().enumerate();
+        let odd = |name: &str| concluded.tasks.iter().any(|task| task.system == name && !task.repeatable);
+        systems.filter(|(_, system)| odd(&system.name)).map(|(number, _)| number).collect()
+    }
+
+    fn revoked_names(&self, revoked: &BTreeSet<usize>) -> Vec<String> {
+        if !self.house.campaign.repeats_itself {
+            return Vec::new();
+        }
+        let systems = &self.house.campaign.systems;
+        revoked.iter().filter_map(|number| systems.get(*number)).map(|system| system.name.clone()).collect()
+    }
+
+    /// Executes what is not settled yet, claims side by side, each by itself one after another.
+    async fn chains(
+        self: &Arc<Self>,
+        claims: &[Arc<Claimed>],
+        settled: &BTreeMap<usize, Concluded>,
+        made: &mut Made,
+        progress: &dyn Progress,
+    ) -> Result<BTreeMap<usize, Concluded>, CampaignError> {
+        let left: Vec<_> = claims.iter().enumerate().filter(|(number, _)| !settled.contains_key(number)).collect();
+        let (flipped, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, claimed)| claimed.flipped);
+        let mut concluded = BTreeMap::new();
+        for (number, claimed) in rest {
+            concluded.insert(number, self.chain(claimed, made).await?);
+        }
+        if flipped.is_empty() {
+            return Ok(concluded);
+        }
+        progress.stage("prove", flipped.len());
+        let mut running = JoinSet::new();
+        for (number, claimed) in flipped {
+            let place = self.house.gate.enter().await;
+            let (bench, claimed) = (Arc::clone(self), Arc::clone(claimed));
+            running.spawn(async move {
+                let mut own = Made::default();
+                let chained = bench.chain(&claimed, &mut own).await;
+                drop(place);
+                (number, own, chained)
+            });
+            while let Some(done) = running.try_join_next() {
+                keep(done, &mut concluded, made, progress)?;
+            }
+        }
+        while let Some(done) = running.join_next().await {
+            keep(done, &mut concluded, made, progress)?;
+        }
+        Ok(concluded)
+    }
+}
+
+type Done = Result<(usize, Made, Result<Concluded, CampaignError>), tokio::task::JoinError>;
+
+fn keep(
+    done: Done,
+    concluded: &mut BTreeMap<usize, Concluded>,
+    made: &mut Made,
+    progress: &dyn Progress,
+) -> Result<(), CampaignError> {
+    let (number, own, chained) = done.map_err(|_| CampaignError::Lost)?;
+    made.add(own);
+    concluded.insert(number, chained?);
+    progress.advance();
+    Ok(())
+}
+
+/// Says of each run of a claim where it stands. Runs that did not flip stay what they are, with what was executed.
+fn conclude(concluded: &mut funnel::Concluded, number: usize, claimed: &Claimed, proven: &Concluded) {
+    for attempt in &claimed.attempts {
+        let Some(attempt) = concluded.attempts.get_mut(*attempt) else { continue };
+        attempt.claim = Some(number);
+        attempt.executed = Some(proven.executed.clone());
+        attempt.necessity.clone_from(&proven.necessity);
+        if attempt.flipped {
+            attempt.standing = Some(proven.standing);
+            attempt.class = Some(class(proven.standing));
+            attempt.why = attempt.why.take().or_else(|| proven.why.clone());
+        }
+    }
+}
+
+fn class(standing: Standing) -> Class {
+    match standing {
+        Standing::Verified => Class::Verified,
+        Standing::Contradicted => Class::FlakyTask,
+        Standing::Void => Class::Void,
+        Standing::Unproven => Class::Unproven,
+    }
+}
+
+/// What was really altered, by the hashes of what it was and became.
+pub(super) fn edits(ended: &Ended) -> Edits {
+    let errors = ended.label.iter().flat_map(|label| &label.errors);
+    errors.map(|entry| (entry.error.step, entry.error.before.clone(), entry.error.after.clone())).collect()
+}
+
+/// Null executions, and how many of them passed, failed, or say nothing.
+fn nulls(made: &Made) -> funnel::Nulls {
+    let mut nulls = funnel::Nulls::default();
+    let is_null = |(_, ended): &(&RunId, &Ended)| matches!(ended.kind, Ran::Null { .. });
+    for (_, ended) in made.ended.iter().filter(is_null) {
+        match ended.says() {
+            Sample::Passed => nulls.passed += 1,
+            Sample::Failed => nulls.failed += 1,
+            Sample::Void(_) => nulls.void += 1,
+        }
+    }
+    nulls
+}
+
+/// What was delivered in a run: each injection, for each agent that it hit.
+fn planted(attempt: &Attempt) -> Vec<Planted> {
+    let label = attempt.ended.as_ref().and_then(|ended| ended.label.as_ref());
+    let planted = label.iter().flat_map(|label| &label.errors).map(|entry| Planted {
+        injection: entry.error.injection,
+        agent: entry.error.agent.clone(),
+        instance: entry.error.instance,
+    });
+    planted.collect::<BTreeSet<_>>().into_iter().collect()
+}

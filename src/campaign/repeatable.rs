@@ -1,0 +1,198 @@
+//! Systems that are declared to repeat themselves: each arm of a claim runs twice, in stages of their own, and everything
+//! that two executions of an arm asked, were answered and came to must be equal. One difference anywhere takes the
+//! declaration back for all of that system.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    Progress,
+    bench::Bench,
+    cell::Cell,
+    claim::{Claimed, Concluded, Made, necessity},
+    ended::Ended,
+    error::CampaignError,
+};
+use crate::{
+    equality::{Rules, Told, parting},
+    plan::Planted,
+    proof::{Repetition, Sample},
+    recording,
+    replay::told,
+    trajectory::{RunId, Standing},
+};
+
+/// What was seen of an execution.
+#[derive(Debug)]
+struct Seen {
+    told: Vec<Told>,
+    answer: String,
+}
+
+impl PartialEq for Seen {
+    fn eq(&self, other: &Self) -> bool {
+        self.answer == other.answer && parting(&self.told, &other.told).is_none()
+    }
+}
+
+/// A claim of a system that is declared to repeat itself, with the cells of its second executions.
+struct Declared<'a> {
+    number: usize,
+    claimed: &'a Claimed,
+    again: Cell,
+    nulls: [Cell; 2],
+}
+
+/// What became of the claims, by their index, and the systems that do not repeat themselves.
+#[derive(Debug, Default)]
+pub(super) struct Repeated {
+    pub(super) concluded: BTreeMap<usize, Concluded>,
+    pub(super) revoked: BTreeSet<usize>,
+}
+
+impl Bench {
+    /// Executes the claims of systems that are said to repeat themselves, less those of which that was taken back.
+    pub(super) async fn repeat(
+        self: &Arc<Self>,
+        claims: &[Arc<Claimed>],
+        revoked: &BTreeSet<usize>,
+        made: &mut Made,
+        progress: &dyn Progress,
+    ) -> Result<Repeated, CampaignError> {
+        let campaign = &self.house.campaign;
+        let mut of: Vec<Declared<'_>> = Vec::new();
+        for (number, claimed) in claims.iter().enumerate() {
+            if !campaign.repeats_itself || !claimed.flipped || revoked.contains(&claimed.cell.system) {
+                continue;
+            }
+            let Some(treatment) = &claimed.treatment else { continue };
+            let Some(again) = Cell::again(campaign, &claimed.cell, treatment, 0) else { continue };
+            let nulls = [0, 1].map(|index| Cell::null(campaign, &claimed.cell, &claimed.fork, index));
+            of.push(Declared { number, claimed, again, nulls });
+        }
+        let mut repeated = Repeated::default();
+        let cells: Vec<Cell> = of.iter().flat_map(|one| [&one.again].into_iter().chain(&one.nulls)).cloned().collect();
+        self.twice("verify", cells, made, progress).await?;
+        for one in &of {
+            let treated = self.arm(one.first_runs().chain([&one.again.run]), made)?;
+            let null = self.arm(one.nulls.iter().map(|cell| &cell.run), made)?;
+            let arms = Repetition { null: &null, treated: &treated };
+            if arms.is_revoked() {
+                repeated.revoked.insert(one.claimed.cell.system);
+            }
+            let (standing, executed) = (arms.standing().unwrap_or(Standing::Unproven), arms.executed());
+            repeated.concluded.insert(one.number, Concluded { standing, executed, necessity: Vec::new(), why: None });
+        }
+        if repeated.revoked.is_empty() {
+            self.narrow_repeated(&of, &mut repeated, made, progress).await?;
+        }
+        Ok(repeated)
+    }
+
+    /// Which of several injections the failures need.
+    async fn narrow_repeated(
+        self: &Arc<Self>,
+        of: &[Declared<'_>],
+        repeated: &mut Repeated,
+        made: &mut Made,
+        progress: &dyn Progress,
+    ) -> Result<(), CampaignError> {
+        let campaign = &self.house.campaign;
+        let mut less: Vec<(usize, &Planted, Cell, &Claimed)> = Vec::new();
+        for one in of.iter().filter(|one| one.claimed.planted.len() > 1) {
+            let stands = repeated.concluded.get(&one.number).map(|concluded| concluded.standing);
+            for planted in one.claimed.planted.iter().filter(|_| stands == Some(Standing::Verified)) {
+                let without = Cell::without(campaign, &one.claimed.cell, &one.claimed.planned, planted);
+                less.extend(without.map(|cell| (one.number, planted, cell, one.claimed)));
+            }
+        }
+        if less.is_empty() {
+            return Ok(());
+        }
+        self.twice("narrow", less.iter().map(|(_, _, cell, _)| cell.clone()).collect(), made, progress).await?;
+        let mut agains: BTreeMap<RunId, Cell> = BTreeMap::new();
+        for (_, _, cell, claimed) in &less {
+            if made.ended.contains_key(&cell.run)
+                && let Some(treatment) = self.treatment_of(cell, &claimed.planned)?
+                && let Some(again) = Cell::again(campaign, cell, &treatment, 0)
+            {
+                agains.insert(cell.run.clone(), again);
+            }
+        }
+        self.twice("narrow", agains.values().cloned().collect(), made, progress).await?;
+        for (number, planted, cell, claimed) in less {
+            let runs = [Some(&cell.run), agains.get(&cell.run).map(|again| &again.run)];
+            let null = self.arm(runs.into_iter().flatten(), made)?;
+            let all = of.iter().find(|one| one.number == number);
+            let treated = self.arm(all.into_iter().flat_map(|one| one.first_runs().chain([&one.again.run])), made)?;
+            let arms = Repetition { null: &null, treated: &treated };
+            if arms.is_revoked() {
+                repeated.revoked.insert(claimed.cell.system);
+            }
+            let Some(concluded) = repeated.concluded.get_mut(&number) else { continue };
+            match arms.standing() {
+                None => concluded.standing = Standing::Unproven,
+                Some(standing) => {
+                    let necessary = standing == Standing::Verified;
+                    concluded.necessity.push(necessity(planted, necessary, arms.executed()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes cells side by side, each once.
+    async fn twice(
+        self: &Arc<Self>,
+        stage: &str,
+        cells: Vec<Cell>,
+        made: &mut Made,
+        progress: &dyn Progress,
+    ) -> Result<(), CampaignError> {
+        let mut once = BTreeSet::new();
+        let cells: Vec<Cell> = cells.into_iter().filter(|cell| once.insert(cell.run.clone())).collect();
+        if cells.is_empty() {
+            return Ok(());
+        }
+        let ended = self.stage(stage, &cells, progress).await?;
+        for (cell, ended) in cells.iter().zip(ended) {
+            match ended {
+                Some(ended) => drop(made.ended.insert(cell.run.clone(), ended)),
+                None => drop(made.unfinished.insert(cell.run.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    /// An arm: what each of these runs came to, and what was seen of it. Unfinished ones are left out.
+    fn arm<'a>(
+        &self,
+        runs: impl Iterator<Item = &'a RunId>,
+        made: &Made,
+    ) -> Result<Vec<(Sample, Seen)>, CampaignError> {
+        let mut arm = Vec::new();
+        for run in runs {
+            let finished = match made.ended.get(run) {
+                Some(ended) => Some(ended.clone()),
+                None => self.finished(run)?,
+            };
+            let Some(ended) = finished else { continue };
+            arm.push((ended.says(), self.seen(&ended)?));
+        }
+        Ok(arm)
+    }
+
+    fn seen(&self, ended: &Ended) -> Result<Seen, CampaignError> {
+        let recording = recording::read(&self.state.run_dir(&ended.run))?;
+        Ok(Seen { told: told(&recording, &Rules::default()), answer: ended.answer.clone() })
+    }
+}
+
+impl Declared<'_> {
+    /// The runs that met the treatment first.
+    fn first_runs(&self) -> impl Iterator<Item = &RunId> {
+        self.claimed.runs.iter()
+    }
+}

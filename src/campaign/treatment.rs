@@ -1,0 +1,66 @@
+//! What was done to a run, so that it can be done again: the bytes where it left its reference, delivered once and given
+//! again as they were, and the first run's draws for what the plan does later (design-2 §1).
+
+use std::sync::Arc;
+
+use super::cell::Aimed;
+use crate::{
+    plan::Settled,
+    replay::{AtFork, Cassette, ForkPoint},
+    trajectory::{RunId, Side, Step, Trajectory},
+};
+
+/// A treatment as a later execution meets it.
+#[derive(Debug, Clone)]
+pub(super) struct Treatment {
+    /// The plan with the draws of the first execution, less what `fork` gives.
+    pub(super) aimed: Arc<Aimed>,
+    /// Where runs leave the reference, and what they get there.
+    pub(super) fork: ForkPoint,
+}
+
+impl Treatment {
+    /// The treatment that a finished run met. `planned` is where its plan made it leave the reference. `None` where the
+    /// record does not hold the very bytes: secrets in them were masked.
+    pub(super) fn of(
+        run: &RunId,
+        met: &Trajectory,
+        aimed: &Aimed,
+        reference: &Cassette,
+        planned: &ForkPoint,
+    ) -> Option<Self> {
+        let step = met.steps.get(planned_step(&met.steps, reference, planned)?)?;
+        let attempt = step.last_attempt()?;
+        let (side, at) = if planned.at == AtFork::Recorded {
+            let edited = attempt.reply_delivered.clone();
+            (Side::Response, edited.map_or(AtFork::Recorded, AtFork::Instead))
+        } else {
+            (Side::Request, step.request_sent.clone().map_or(AtFork::Live, AtFork::Asked))
+        };
+        if !attempt.exact {
+            return None;
+        }
+        let mut again = Aimed::clone(aimed);
+        again.plan.draws_of.get_or_insert_with(|| run.as_str().to_owned());
+        let made = step.injected.iter().filter(|error| error.delivered && !error.is_fault() && error.side == side);
+        again.plan.settled = Some(Settled {
+            agent: step.attribution.agent.to_string(),
+            instance: step.attribution.instance,
+            call: step.call,
+            injections: made.map(|error| error.injection).collect(),
+        });
+        Some(Self { aimed: Arc::new(again), fork: ForkPoint { step: planned.step, at } })
+    }
+}
+
+/// Where a run has the step at which its plan made it leave its reference.
+pub(super) fn planned_step(steps: &[Step], reference: &Cassette, planned: &ForkPoint) -> Option<usize> {
+    let left = reference.bare_steps().iter().find(|step| step.step == planned.step)?;
+    steps.iter().position(|step| is_same_call(step, left))
+}
+
+/// Whether two steps of different runs are the same call of the same agent.
+fn is_same_call(one: &Step, other: &Step) -> bool {
+    let who = |step: &Step| (step.attribution.agent.clone(), step.attribution.instance, step.call);
+    who(one) == who(other)
+}

@@ -1,0 +1,187 @@
+//! `aegis prove RUN|DATASET -- CMD`: execute a labelled run's injection again, and the same beginning without it, until it is
+//! shown that the injection made the run fail, or until that can be shown no more.
+
+mod rows;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::Args;
+use serde_json::json;
+
+use super::{
+    Exit, Failure, Finished, Global,
+    again::{Again, AgainArgs, Program},
+    fork::{TrialArgs, failed, live},
+    settings,
+    settings::ProxyArgs,
+};
+use crate::{
+    attribution::{Bench, Kept, Proved, Proving},
+    dataset::Dataset,
+    launch::Echo,
+    plan::{self, Called},
+    proof::{Terms, in_words},
+    recording,
+    replay::Cassette,
+    trajectory::{Evidence, Label, LabelEntry, LabelStatus, Standing, Step},
+};
+
+/// What was executed, beside the run: a later `prove` goes on from it.
+const KEPT: &str = "proof.json";
+
+/// Options of `prove`.
+#[derive(Debug, Args)]
+pub(super) struct ProveArgs {
+    /// A labelled run's directory; or a dataset whose recordings lie in `logs/` beside it: then each failure whose label
+    /// is of the former rule, or not verified, is proven, and `{question}` and `{answer}` in command and check are its task's.
+    #[arg(value_name = "RUN|DATASET")]
+    path: PathBuf,
+    /// The share of wrong rows that a dataset may hold in the mean.
+    #[arg(long, value_name = "A", default_value_t = 0.01)]
+    alpha: f64,
+    /// Most pairs of executions for a claim.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pairs: u32,
+    #[command(flatten)]
+    proxy: ProxyArgs,
+    #[command(flatten)]
+    trial: TrialArgs,
+    #[command(flatten)]
+    again: AgainArgs,
+    /// The command.
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Failure> {
+    settings::raise_file_limit();
+    let terms = Terms { alpha: arguments.alpha, pairs: arguments.pairs, ..Terms::default() };
+    let terms = terms.checked().map_err(|bad| Failure::new(Exit::Usage, bad))?;
+    if arguments.trial.check.is_none() {
+        let error = "a proof needs --check CMD: without it nobody can tell whether an execution succeeded";
+        return Err(Failure::new(Exit::Usage, error).hint(
+            "for example --check 'grep -q \"ANSWER: 84$\"': it reads the program's output, exit code 0 is success",
+        ));
+    }
+    if !arguments.path.join("log.jsonl").is_file() && !arguments.path.join("log.jsonl.zst").is_file() {
+        let dataset = Dataset::open(&arguments.path)?;
+        return rows::run(&dataset, arguments, terms, global);
+    }
+    let program = Again::of(&arguments.path)?.required(&arguments.command, arguments.again, "prove")?;
+    let (label, proved) = prove(&arguments.path, &program, &arguments.trial, arguments, terms, global)?;
+    let words = in_words(&proved.executed, "without", "with");
+    let name = word(proved.standing);
+    let summary = format!("label {name}: {words}  {} executions made", proved.runs);
+    let exit = exit(proved.standing);
+    Ok(Finished { exit, summary, data: json!({"label": label, "standing": proved.standing, "runs": proved.runs}) })
+}
+
+/// Proves one run, and writes its label.
+fn prove(
+    dir: &Path,
+    program: &Program,
+    trial: &TrialArgs,
+    arguments: &ProveArgs,
+    terms: Terms,
+    global: &Global,
+) -> Result<(Label, Proved), Failure> {
+    let unproven = |error: String| Failure::new(Exit::Usage, format!("`{}`: {error}", dir.display()));
+    let cassette = Arc::new(Cassette::open(dir)?);
+    let label = recording::read_label(dir)?.ok_or_else(|| unproven("the run has no label".to_owned()))?;
+    let plan = planned(&cassette).map_err(unproven)?;
+    let proxy = live(&arguments.proxy, &cassette, dir)?;
+    let (proxy, _) = ProxyArgs { log_dir: Some(dir.join("proof")), ..proxy }.proxy(None)?;
+    let kept = kept(dir)?;
+    let quiet = global.quiet;
+    let proved = settings::block_on(async {
+        let proxy = Arc::new(proxy);
+        let system = trial.system(program, &proxy, Echo::Silent, true)?;
+        let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
+        let proving = Proving { bench, cassette: Arc::clone(&cassette), label: label.clone(), plan, terms };
+        proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
+        let mut unwritten = None;
+        let mut keep = |kept: &Kept| {
+            unwritten = write(dir, KEPT, kept).err().or(unwritten.take());
+            if !quiet {
+                let arms = (kept.treated.len(), kept.null.len());
+                eprintln!("proved   {}  with {} runs, without {}", dir.display(), arms.0, arms.1);
+            }
+        };
+        let proved = proving.run(kept, &mut keep).await.map_err(failed)?;
+        unwritten.map_or(Ok(proved), Err)
+    })??;
+    let label = relabelled(label, &proved);
+    recording::write_label(dir, &label)?;
+    Ok((label, proved))
+}
+
+/// The plan that the run's record holds, with its calls counted in the run.
+fn planned(cassette: &Cassette) -> Result<Option<plan::Plan>, String> {
+    let recording = cassette.recording();
+    let Some(text) = &recording.manifest.plan else { return Ok(None) };
+    let plan = plan::parse(text, "run.json").map_err(|error| format!("its plan cannot be read: {error}"))?;
+    let called = |step: &Step| Called {
+        agent: step.attribution.agent.as_str().to_owned(),
+        instance: step.attribution.instance,
+        call: step.call,
+        step: step.step,
+    };
+    let calls: Vec<Called> = recording.trajectory.steps.iter().map(called).collect();
+    plan::resolve(&plan, &calls).map(Some).map_err(|error| error.to_string())
+}
+
+/// The label with what was executed, and where that leaves it.
+fn relabelled(label: Label, proved: &Proved) -> Label {
+    let former = label.evidence.clone().unwrap_or_default();
+    let overdetermined = !proved.necessity.is_empty() && proved.necessity.iter().all(|one| !one.necessary);
+    let is_error = |entry: &LabelEntry| overdetermined || proved.necessity.iter().all(|one| one.finds(&entry.error));
+    let (errors, others) = label.errors.into_iter().chain(label.others).partition(is_error);
+    let evidence = Evidence {
+        executed: Some(proved.executed.clone()),
+        necessity: proved.necessity.clone(),
+        overdetermined,
+        clean: former.clean,
+        twin: former.twin,
+        fork_step: former.fork_step,
+        ..Evidence::default()
+    };
+    Label { status: LabelStatus::from(proved.standing), errors, others, evidence: Some(evidence), ..label }
+}
+
+fn kept(dir: &Path) -> Result<Kept, Failure> {
+    let path = dir.join(KEPT);
+    match std::fs::read(&path) {
+        Ok(text) => serde_json::from_slice(&text)
+            .map_err(|error| Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Kept::default()),
+        Err(error) => Err(Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))),
+    }
+}
+
+fn write(dir: &Path, name: &str, kept: &Kept) -> Result<(), Failure> {
+    let text = serde_json::to_vec_pretty(kept).map_err(|error| Failure::new(Exit::Recording, error))?;
+    let (new, path) = (dir.join(format!("{name}.new")), dir.join(name));
+    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));
+    written.map_err(|error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display())))
+}
+
+fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Verified => "verified",
+        Standing::Contradicted => "contradicted",
+        Standing::Unproven => "unproven",
+        Standing::Void => "void",
+    }
+}
+
+fn exit(standing: Standing) -> Exit {
+    match standing {
+        Standing::Verified => Exit::Ok,
+        Standing::Contradicted | Standing::Unproven => Exit::Finding,
+        Standing::Void => Exit::Infrastructure,
+    }
+}

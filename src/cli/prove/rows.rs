@@ -1,0 +1,135 @@
+//! The failures of a dataset, one after another; their rows are written anew with what was shown.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use serde_json::json;
+
+use super::{ProveArgs, prove, word};
+use crate::{
+    cli::{Exit, Failure, Finished, Global, again::Program},
+    dataset::{About, Claims, Dataset, Kind, Sample, Task, Writer},
+    proof::Terms,
+    recording,
+    trajectory::{Evidence, LabelStatus, RunId, Standing},
+};
+
+/// Proves each failure that needs it, and writes the dataset anew.
+pub(super) fn run(
+    dataset: &Dataset,
+    arguments: &ProveArgs,
+    terms: Terms,
+    global: &Global,
+) -> Result<Finished, Failure> {
+    if arguments.command.is_empty() {
+        let error = "no command was given: expected `-- CMD [ARG]…` with `{question}` where the task goes";
+        return Err(Failure::new(Exit::Usage, error));
+    }
+    let mut samples = Vec::new();
+    let (mut standings, mut lost) = (Vec::new(), 0);
+    for placed in dataset.samples() {
+        let mut sample = placed?.sample;
+        if needs(&sample) {
+            match proven(&sample, arguments, terms, global)? {
+                Some((new, standing)) => {
+                    standings.push(standing);
+                    sample = new;
+                }
+                None => lost += 1,
+            }
+        }
+        samples.push(sample);
+    }
+    rewrite(&samples, arguments, &terms)?;
+    let count = |standing| standings.iter().filter(|one| **one == standing).count();
+    let (verified, all) = (count(Standing::Verified), standings.len());
+    let mut summary = vec![format!("{verified} of {all} failures verified")];
+    for standing in [Standing::Contradicted, Standing::Unproven, Standing::Void] {
+        if count(standing) > 0 {
+            summary.push(format!("{} {}", count(standing), word(standing)));
+        }
+    }
+    if lost > 0 {
+        summary.push(format!("{lost} without a recording in logs/"));
+    }
+    let exit = match () {
+        () if all > 0 && count(Standing::Void) == all => Exit::Infrastructure,
+        () if verified < all || lost > 0 => Exit::Finding,
+        () => Exit::Ok,
+    };
+    Ok(Finished { exit, summary: summary.join(", "), data: json!({"verified": verified, "proven": all, "lost": lost}) })
+}
+
+/// Whether a row's label is not shown, or by the former rule alone.
+fn needs(sample: &Sample) -> bool {
+    let Some(label) = sample.label.as_ref().filter(|_| sample.kind == Kind::Failure) else { return false };
+    let former = label.evidence.as_ref().is_none_or(Evidence::is_of_former_rule);
+    label.definition == "injected" && (former || label.status != LabelStatus::Verified)
+}
+
+/// The row anew; `None` where its recording is not there.
+fn proven(
+    sample: &Sample,
+    arguments: &ProveArgs,
+    terms: Terms,
+    global: &Global,
+) -> Result<Option<(Sample, Standing)>, Failure> {
+    let Ok(run) = RunId::parse(&sample.id) else { return Ok(None) };
+    let dir = root(arguments).join("logs").join(run.as_str());
+    if !dir.is_dir() {
+        return Ok(None);
+    }
+    let command = arguments.command.iter().map(|word| filled(word, &sample.task)).collect();
+    let program = Program { command, directory: None };
+    let check = arguments.trial.check.as_ref().map(|check| {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+        check.replace("{question}", &quoted(&sample.task.question)).replace("{answer}", &quoted(&sample.task.answer))
+    });
+    let mut trial = arguments.trial.clone();
+    trial.check = check;
+    let (_, proved) = prove(&dir, &program, &trial, arguments, terms, global)?;
+    let about = About {
+        kind: sample.kind,
+        system: sample.system.clone(),
+        split: sample.split,
+        task: sample.task.clone(),
+        final_answer: sample.final_answer.clone(),
+        clean_twin: sample.clean_twin.clone(),
+    };
+    Ok(Some((Sample::of(&recording::read(&dir)?, about)?, proved.standing)))
+}
+
+fn filled(word: &OsString, task: &Task) -> OsString {
+    let Some(text) = word.to_str() else { return word.clone() };
+    text.replace("{question}", &task.question).replace("{answer}", &task.answer).into()
+}
+
+/// The directory of the dataset.
+fn root(arguments: &ProveArgs) -> PathBuf {
+    if arguments.path.is_dir() {
+        return arguments.path.clone();
+    }
+    arguments.path.parent().map(PathBuf::from).unwrap_or_default()
+}
+
+/// Every failure that is not shown stays in the rows, by its status: `export` leaves it out.
+fn rewrite(samples: &[Sample], arguments: &ProveArgs, terms: &Terms) -> Result<(), Failure> {
+    let mut writer = Writer::create(&root(arguments))?;
+    let (mut e_values, mut begun, mut repeatable) = (Vec::new(), 0, 0);
+    for sample in samples {
+        if let Some(label) = sample.label.as_ref().filter(|label| label.definition == "injected") {
+            let evidence = label.evidence.as_ref();
+            let repeats = evidence.is_some_and(Evidence::is_repeatable);
+            begun += usize::from(!repeats);
+            repeatable += usize::from(repeats && sample.kind == Kind::Failure);
+            let shown = sample.kind == Kind::Failure && label.status == LabelStatus::Verified;
+            e_values.extend(evidence.filter(|_| shown).and_then(Evidence::e));
+        }
+        writer.push(sample)?;
+    }
+    // Claims that were begun and left no row count all the same, where the manifest knows of them.
+    let known = Dataset::open(&root(arguments)).ok().and_then(|dataset| dataset.manifest());
+    let begun = known.and_then(|manifest| manifest.claims).map_or(begun, |claims| claims.begun.max(begun));
+    writer.state(Claims::of(terms.alpha, begun, &e_values, repeatable));
+    writer.finish()?;
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! What a trace found of a run: `trace.json`, as far as `show` marks it.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::trajectory::{AgentName, StepIndex};
+
+/// The steps that a trace named.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Traced {
+    earliest_flip: Option<Named>,
+    commitment: Option<Named>,
+    flips: Vec<Named>,
+    coupled: Vec<Named>,
+    not_found: Option<String>,
+}
+
+/// A step that a trace named.
+#[derive(Debug, Deserialize)]
+struct Named {
+    step: StepIndex,
+    agent: AgentName,
+}
+
+impl Traced {
+    /// What lies beside the run; `None` where it was not traced, or by another version.
+    pub(super) fn of(run_dir: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(run_dir.join("trace.json")).ok()?).ok()
+    }
+
+    /// One line: what was found.
+    pub(super) fn line(&self) -> String {
+        let place = |named: &Named| format!("{} at step {}", named.agent, named.step);
+        let one = |name: &str, named: &Option<Named>| named.as_ref().map(|named| format!("{name}: {}", place(named)));
+        let named = [one("earliest flip", &self.earliest_flip), one("commitment", &self.commitment)];
+        let mut parts: Vec<String> = named.into_iter().flatten().collect();
+        for (name, steps) in [("flips", &self.flips), ("coupled", &self.coupled)] {
+            if parts.is_empty() && !steps.is_empty() {
+                parts.push(format!("{name}: {}", steps.iter().map(place).collect::<Vec<_>>().join(", ")));
+            }
+        }
+        let nothing = || self.not_found.clone().unwrap_or_else(|| "nothing found".to_owned());
+        if parts.is_empty() { nothing() } else { parts.join("  ") }
+    }
+
+    /// What marks a step.
+    pub(super) fn mark(&self, step: StepIndex) -> Option<String> {
+        let is = |named: &Option<Named>| named.as_ref().is_some_and(|named| named.step == step);
+        let among = |steps: &[Named]| steps.iter().any(|named| named.step == step);
+        let (first, last) = (is(&self.earliest_flip), is(&self.commitment));
+        let marks = [
+            (first, "earliest flip"),
+            (last, "commitment"),
+            (!first && !last && among(&self.flips), "flip"),
+            (among(&self.coupled), "coupled"),
+        ];
+        let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+        (!marks.is_empty()).then(|| format!("◀ {}", marks.join(", ")))
+    }
+}

@@ -1,0 +1,146 @@
+//! Which failures go out: those that stand together at the share of wrong ones that was asked for.
+
+use serde::Serialize;
+
+use super::{ExportError, Options, Unfit};
+use crate::{
+    dataset::{
+        Claims, Dataset, Ground, Grounds,
+        claims::{ALPHA, grounds_beside, percent},
+    },
+    proof,
+    trajectory::LabelStatus,
+};
+
+/// What of a dataset's claims goes out, over all its parts; the export's manifest has it as `claims`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Kept {
+    /// The share of wrong failures that is allowed in the mean.
+    pub alpha: f64,
+    /// Claims that were begun.
+    pub begun: usize,
+    /// Whether those that came to nothing are among them, as the dataset's manifest states; else they are not known, and
+    /// `begun` counts the failures that have an e-value.
+    pub stated: bool,
+    /// Failures with an e-value.
+    pub rows: usize,
+    /// Those of them that are kept.
+    pub kept: usize,
+    /// The lowest share at which these are kept; `None` of none.
+    pub level: Option<f64>,
+    /// Failures of systems that repeat themselves: all are taken, and nothing about them is chance.
+    pub repeatable: usize,
+    /// Failures verified under the former rule, which states no share: taken only where that is asked for.
+    pub former: usize,
+    /// Failures for which nothing was executed that shows them: imported ones, people's, delivered ones.
+    pub unclaimed: usize,
+    /// The least e-value that is kept.
+    #[serde(skip)]
+    least: f64,
+}
+
+impl Kept {
+    /// Looks at every failure of a dataset.
+    ///
+    /// # Errors
+    /// A line that is no sample.
+    pub(super) fn of(dataset: &Dataset, options: &Options) -> Result<Self, ExportError> {
+        let mut grounds = Grounds::default();
+        for placed in dataset.samples() {
+            grounds.add(&placed?.sample);
+        }
+        let stated = dataset.manifest().and_then(|manifest| manifest.claims);
+        Ok(Self::cut(grounds, stated.as_ref(), options.alpha.unwrap_or(ALPHA)))
+    }
+
+    fn cut(grounds: Grounds, stated: Option<&Claims>, alpha: f64) -> Self {
+        let Grounds { mut e_values, repeatable, former, unclaimed } = grounds;
+        let rows = e_values.len();
+        let begun = stated.map_or(rows, |stated| stated.begun.max(rows));
+        let kept = proof::kept(&e_values, begun, alpha);
+        e_values.sort_by(|a, b| b.total_cmp(a));
+        e_values.truncate(kept);
+        let least = e_values.last().copied().unwrap_or(f64::INFINITY);
+        let level = proof::level(&e_values, begun);
+        Self { alpha, begun, stated: stated.is_some(), rows, kept, level, repeatable, former, unclaimed, least }
+    }
+
+    /// Whether a failure that rests on this goes out.
+    pub(super) fn takes(&self, ground: Ground, options: &Options) -> Result<(), Unfit> {
+        match ground {
+            Ground::Pairs(e) if e < self.least => Err(Unfit("a failure that is not sure enough for this alpha")),
+            Ground::FormerRule if !options.former => Err(Unfit("a label of the former rule (`--former` takes it)")),
+            Ground::Unproven(LabelStatus::Delivered) if options.unverified => Ok(()),
+            Ground::Unproven(status) => Err(Unfit(unproven(status))),
+            Ground::Pairs(_) | Ground::Repeats | Ground::FormerRule | Ground::Word => Ok(()),
+        }
+    }
+
+    /// In one line.
+    pub fn in_words(&self) -> String {
+        let Self { begun, rows, kept, alpha, level, repeatable, former, unclaimed, stated, .. } = self;
+        let mut parts = Vec::new();
+        if *rows > 0 || *repeatable > 0 {
+            let (begun, rows, kept, alpha, repeatable) = (*begun, *rows, *kept, *alpha, *repeatable);
+            let level = level.map_or(String::new(), |level| format!(", those kept at {}", percent(level)));
+            parts.push(Claims { begun, rows, kept, alpha, level: None, repeatable }.in_words() + &level);
+        }
+        if !stated && *rows > 0 {
+            parts.push("of claims that came to nothing nothing is known, for no `dataset.json` states them".to_owned());
+        }
+        parts.extend(grounds_beside(*former, *unclaimed));
+        if parts.is_empty() { "no failures".to_owned() } else { parts.join("; ") }
+    }
+}
+
+/// Why a label that is not verified stays behind.
+fn unproven(status: LabelStatus) -> &'static str {
+    match status {
+        LabelStatus::Withdrawn => "a withdrawn label",
+        LabelStatus::Contradicted => "a contradicted label",
+        LabelStatus::Void => "a label too many of whose runs say nothing",
+        LabelStatus::Unproven => "a label that is not shown",
+        LabelStatus::Delivered | LabelStatus::Verified => "a label that is not proven",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(e_values: &[f64], begun: Option<usize>, alpha: f64) -> Kept {
+        let grounds = Grounds { e_values: e_values.to_vec(), repeatable: 2, former: 1, unclaimed: 4 };
+        let stated = begun.map(|begun| Claims::of(0.01, begun, e_values, 2));
+        Kept::cut(grounds, stated.as_ref(), alpha)
+    }
+
+    #[test]
+    fn the_strongest_of_all_that_were_begun_are_kept() {
+        let e_values = [2000.0, 90_000.0, 1000.0];
+        for (begun, alpha, kept, taken) in [
+            (Some(30), 0.01, 3, [true, true, true]),
+            (Some(31), 0.01, 2, [true, true, false]),
+            (Some(400), 0.01, 1, [false, true, false]),
+            (Some(400), 0.2, 3, [true, true, true]),
+            (Some(1_000_000), 0.01, 0, [false, false, false]),
+            // Without a manifest: of those that are there.
+            (None, 0.01, 3, [true, true, true]),
+        ] {
+            let cut = of(&e_values, begun, alpha);
+            let takes = e_values.map(|e| cut.takes(Ground::Pairs(e), &Options::default()).is_ok());
+            assert_eq!((cut.kept, takes, cut.stated), (kept, taken, begun.is_some()), "{begun:?} {alpha}");
+            assert!(cut.level.is_none_or(|level| level <= alpha + 1e-12) && (cut.level.is_some() == (kept > 0)));
+        }
+    }
+
+    #[test]
+    fn in_words() {
+        assert_eq!(
+            of(&[2000.0, 3000.0], Some(50), 0.01).in_words(),
+            "2 failures of systems that repeat themselves; 0 of 2 failures stand with at most 1 % wrong in the mean, of 50 \
+             claims begun; 1 failures by the former rule, which states no share; 4 failures for which nothing was executed that shows them"
+        );
+        let alone = of(&[2000.0], None, 0.01).in_words();
+        assert!(alone.contains("of 1 claims begun, those kept at 0.05 %; of claims that came to nothing"), "{alone}");
+    }
+}

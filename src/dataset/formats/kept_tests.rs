@@ -1,0 +1,187 @@
+//! Which failures go out: by what was executed for them, and to formats of one culprit.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{
+    formats_tests::{exported, rows, unchecked},
+    testing::{clean, failure, planted_twice},
+    *,
+};
+use crate::{
+    dataset::{Claims, Dataset, Sample, Writer, samples},
+    trajectory::{LabelStatus, Tally},
+};
+
+fn stated(dir: &Path, samples: &[Sample], begun: usize) -> Dataset {
+    let mut writer = Writer::create(dir).expect("a writer");
+    samples.iter().for_each(|sample| writer.push(sample).expect("written"));
+    writer.state(Claims::of(0.01, begun, &[], 0));
+    writer.finish().expect("finished");
+    Dataset::open(dir).expect("a dataset")
+}
+
+fn worth(id: &str, e: f64) -> Sample {
+    let mut sample = failure(id, 4);
+    let evidence = sample.label.as_mut().expect("labelled").evidence.as_mut().expect("evidence");
+    evidence.executed.as_mut().expect("executed").e = Some(e);
+    sample
+}
+
+/// A failure of each kind, and why it stays behind.
+fn of_each_kind() -> Vec<(Sample, Option<&'static str>)> {
+    let with = |id: &str, change: &dyn Fn(&mut crate::dataset::Truth)| {
+        let mut sample = failure(id, 4);
+        change(sample.label.as_mut().expect("labelled"));
+        sample
+    };
+    let of = |id: &str, status: LabelStatus| with(id, &|truth| truth.status = status);
+    let evidence = |truth: &mut crate::dataset::Truth| truth.evidence.as_mut().expect("evidence").clone();
+    vec![
+        (worth("strong", 90_000.0), None),
+        (worth("weak", 1000.0), Some("a failure that is not sure enough for this alpha")),
+        (
+            with("repeats", &|truth| {
+                let executed = Some(samples::repeated());
+                truth.evidence = Some(crate::trajectory::Evidence { executed, ..evidence(truth) });
+            }),
+            None,
+        ),
+        (
+            with("former", &|truth| {
+                let controls = Tally::of(2, 2);
+                truth.evidence = Some(crate::trajectory::Evidence { executed: None, controls, ..evidence(truth) });
+            }),
+            Some("a label of the former rule (`--former` takes it)"),
+        ),
+        (of("withdrawn", LabelStatus::Withdrawn), Some("a withdrawn label")),
+        (of("contradicted", LabelStatus::Contradicted), Some("a contradicted label")),
+        (of("unproven", LabelStatus::Unproven), Some("a label that is not shown")),
+        (of("void", LabelStatus::Void), Some("a label too many of whose runs say nothing")),
+        (of("delivered", LabelStatus::Delivered), Some("a label that is not proven")),
+    ]
+}
+
+#[test]
+fn failures_go_out_by_what_was_executed_for_them() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let all = of_each_kind();
+    let samples: Vec<Sample> = all.iter().map(|(sample, _)| sample.clone()).collect();
+    let dataset = stated(&dir.path().join("d"), &samples, 400);
+    let out = dir.path().join("out");
+    let write =
+        |options: Options| export(&dataset, format("sft").expect("a format"), &out, &options).expect("exported");
+    let manifest = write(unchecked());
+    assert_eq!(manifest.written, 2);
+    for why in all.iter().filter_map(|(_, why)| *why) {
+        assert_eq!(manifest.left_out.get(why), Some(&1), "{why}: {:?}", manifest.left_out);
+    }
+    let claims = &manifest.claims;
+    assert_eq!((claims.begun, claims.stated, claims.rows, claims.kept), (400, true, 2, 1));
+    assert_eq!((claims.repeatable, claims.former, claims.alpha), (1, 1, 0.01));
+    assert!(claims.level.is_some_and(|level| (level - 400.0 / 90_000.0).abs() < 1e-12), "{:?}", claims.level);
+    assert_eq!(write(Options { alpha: Some(0.2), ..unchecked() }).written, 3);
+    assert_eq!(write(Options { former: true, ..unchecked() }).written, 3);
+    assert_eq!(write(Options { unverified: true, ..unchecked() }).written, 3);
+
+    // A file without its manifest: nobody knows what came to nothing.
+    let alone = Dataset::open(&{
+        let path = dir.path().join("some.jsonl");
+        std::fs::copy(dir.path().join("d/dataset.jsonl"), &path).expect("copied");
+        path
+    });
+    let manifest = exported(&alone.expect("a file"), "sft", &out);
+    assert_eq!((manifest.claims.begun, manifest.claims.stated, manifest.claims.kept), (2, false, 2));
+    assert!(manifest.claims.in_words().contains("nothing is known"));
+}
+
+#[test]
+fn a_label_that_says_itself_that_it_is_not_proven_refuses_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut samples = samples::set();
+    samples[1].label.as_mut().expect("labelled").status = LabelStatus::Contradicted;
+    samples[2].label.as_mut().expect("labelled").status = LabelStatus::Withdrawn;
+    let write = |samples: &[Sample]| {
+        let dataset = super::formats_tests::dataset(&dir.path().join("d"), samples);
+        export(&dataset, format("sft").expect("a format"), &dir.path().join("out"), &Options::default())
+    };
+    let manifest = write(&samples).expect("exported");
+    assert_eq!((manifest.left_out["a contradicted label"], manifest.left_out["a withdrawn label"]), (1, 1));
+    samples[5].label.as_mut().expect("labelled").evidence = None;
+    assert!(matches!(write(&samples), Err(ExportError::Refused { .. })), "one that says that it is");
+}
+
+#[test]
+fn formats_of_one_culprit_take_failures_with_exactly_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let all = [
+        clean("a", 4),
+        failure("a", 4),
+        planted_twice("later", [false, true]),
+        planted_twice("first", [true, false]),
+        planted_twice("both", [true, true]),
+        planted_twice("either", [false, false]),
+    ];
+    let dataset = stated(&dir.path().join("d"), &all, 10);
+    let several = "a failure of several errors: the format names one";
+    let overdetermined = "a failure that needs none of several errors by itself: the format names one";
+    for name in ["whowhen", "whowhen-hand-crafted", "agentracer", "prm"] {
+        let out = dir.path().join(name);
+        let manifest = exported(&dataset, name, &out);
+        let before = u64::from(name == "prm");
+        assert_eq!((manifest.left_out[several], manifest.left_out[overdetermined]), (1, 1), "{name}");
+        assert_eq!(
+            manifest
+                .left_out
+                .get("a failure before whose error something else was planted")
+                .copied()
+                .unwrap_or_default(),
+            before
+        );
+        // prm takes the clean run, and leaves out the failure of which an earlier step was altered too.
+        assert_eq!(manifest.written, 3, "{name}: {:?}", manifest.left_out);
+    }
+    let named: Vec<_> = rows(&dir.path().join("agentracer")).iter().map(|row| row["mistake_agent"].clone()).collect();
+    assert_eq!(named, [json!("solver"), json!("solver"), json!("planner")]);
+    let prm = rows(&dir.path().join("prm"));
+    assert_eq!((&prm[1]["labels"], &prm[2]["labels"]), (&json!([true, false]), &json!([false])));
+    // Formats of sets take all.
+    for name in ["sft", "aegis", "mast", "runs", "verl", "grpo", "inspect"] {
+        assert_eq!(exported(&dataset, name, &dir.path().join(name)).written, 6, "{name}");
+    }
+    let sets = rows(&dir.path().join("aegis"));
+    let agents = |row: usize| {
+        let list = sets[row]["output"]["faulty_agents"].as_array().expect("a list");
+        list.iter().map(|one| one["agent_name"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((agents(2), agents(4).len(), agents(5).len()), (vec![json!("solver")], 2, 2));
+    let row = &rows(&dir.path().join("runs"))[2];
+    assert_eq!(
+        (&row["others"][0]["agent"], &row["e"], &row["status"]),
+        (&json!("planner"), &json!(1792.0), &json!("verified"))
+    );
+}
+
+#[test]
+fn a_folder_says_what_each_of_its_formats_leaves_out() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut weak = worth("a", 5.0);
+    weak.id = "RUN-weak".to_owned();
+    let all = [clean("a", 4), failure("a", 4), planted_twice("both", [true, true]), weak];
+    let dataset = stated(&dir.path().join("d"), &all, 10);
+    let manifest = exported(&dataset, "huggingface", &dir.path().join("hub"));
+    assert_eq!(manifest.written, 3);
+    assert_eq!(manifest.left_out_of["prm"]["a failure of several errors: the format names one"], 1);
+    assert_eq!((manifest.left_out_of["dpo"]["a clean run"], manifest.left_out_of.contains_key("sft")), (1, false));
+    let card = std::fs::read_to_string(dir.path().join("hub/README.md")).expect("a card");
+    for words in
+        ["2 failures are `verified` by pairs", "(10), 2 were kept so that in the mean at most 1 %", "`overdetermined`"]
+    {
+        assert!(card.contains(words), "{words}: {card}");
+    }
+    // What is left out is in no row of its twin's either.
+    exported(&dataset, "contrastive", &dir.path().join("pairs"));
+    let negative = rows(&dir.path().join("pairs"))[0]["negative_samples"].as_array().expect("a list").len();
+    assert_eq!(negative, 1, "not the weak one");
+}

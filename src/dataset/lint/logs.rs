@@ -1,0 +1,124 @@
+//! A sample beside the recording that it was made from, where that lies beside the dataset: `logs/<run>`.
+
+use std::path::PathBuf;
+
+use super::{Noted, Rule, is_imported};
+use crate::{
+    dataset::{About, Dataset, LabelledError, Placed, Sample, Truth, ids},
+    proof,
+    recording::{self, Recording},
+    trajectory::{Evidence, Executed, Label, LabelEntry, RunId},
+};
+
+/// The directory of recordings beside a dataset.
+const LOGS: &str = "logs";
+
+/// Makes the sample again and compares.
+pub(super) fn check(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
+    let Some(dir) = directory(placed, dataset) else { return };
+    let sample = &placed.sample;
+    let recording = match recording::read(&dir) {
+        Ok(recording) => recording,
+        Err(error) => return noted.note(Rule::RecordingDiffers, format!("it cannot be read: {error}")),
+    };
+    match Sample::of(&recording, about(sample)) {
+        Ok(again) => {
+            // Rows of earlier versions have the ids that a backend gave.
+            let mut sample = sample.clone();
+            ids::number(&mut sample);
+            compare(&sample, &again, &recording, noted);
+        }
+        Err(error) => noted.note(Rule::RecordingDiffers, error.to_string()),
+    }
+}
+
+/// Where the sample's recording lies, if it is there.
+fn directory(placed: &Placed, dataset: &Dataset) -> Option<PathBuf> {
+    // An id that is no run's may be any text, a path out of the directory too.
+    let run = RunId::parse(&placed.sample.id).ok().filter(|_| !is_imported(&placed.sample))?;
+    let dir = dataset.files().get(placed.file)?.parent()?.join(LOGS).join(run.as_str());
+    dir.is_dir().then_some(dir)
+}
+
+fn about(sample: &Sample) -> About {
+    About {
+        kind: sample.kind,
+        system: sample.system.clone(),
+        task: sample.task.clone(),
+        final_answer: sample.final_answer.clone(),
+        split: sample.split,
+        clean_twin: sample.clean_twin.clone(),
+    }
+}
+
+fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut Noted<'_>) {
+    let mut differs = |what: String| noted.note(Rule::RecordingDiffers, what);
+    if sample.outcome != again.outcome {
+        differs("it has another outcome".to_owned());
+    }
+    if let Some(number) = first_difference(sample, again) {
+        differs(format!("step {number} is another there"));
+    }
+    if let (Some(truth), Some(own)) = (&sample.label, &again.label) {
+        if truth.status != own.status {
+            differs("its label has another status".to_owned());
+        }
+        let entries = |of: fn(&Label) -> &Vec<LabelEntry>| recording.label.iter().flat_map(of);
+        let same = same_errors(&truth.errors, &own.errors, entries(|label| &label.errors))
+            && same_errors(&truth.others, &own.others, entries(|label| &label.others));
+        if !same {
+            differs("its label names other errors, or other hashes of what was before and after".to_owned());
+        }
+        if truth.changes != own.changes {
+            differs("something else was changed there".to_owned());
+        }
+        let twin = |truth: &Truth| truth.evidence.as_ref().and_then(|evidence| evidence.twin.clone());
+        if twin(truth) != twin(own) {
+            differs("its label is proven beside another twin".to_owned());
+        } else if said(truth) != said(own) {
+            differs("its label rests on other runs".to_owned());
+        }
+    }
+}
+
+/// What was executed for a label, in words: an e-value may move by a rounding when it is read and written again.
+fn said(truth: &Truth) -> Option<String> {
+    let Evidence { executed, necessity, overdetermined, clean, controls, .. } = truth.evidence.as_ref()?;
+    let words = |executed: &Executed| proof::in_words(executed, "without", "with");
+    let necessity =
+        necessity.iter().map(|one| (one.injection, &one.agent, one.instance, one.necessary, words(&one.executed)));
+    let necessity: Vec<_> = necessity.collect();
+    Some(format!("{:?} {necessity:?} {overdetermined} {clean:?} {controls:?}", executed.as_ref().map(words)))
+}
+
+/// The first step that was made by another, asked or answered otherwise.
+fn first_difference(sample: &Sample, again: &Sample) -> Option<usize> {
+    let same = |number: usize| {
+        let (Some(one), Some(other)) = (sample.steps.get(number), again.steps.get(number)) else { return false };
+        let asked = |sample: &Sample| {
+            let input = sample.input(u32::try_from(number).ok()?)?;
+            Some(input.into_iter().cloned().collect::<Vec<_>>())
+        };
+        (&one.agent, one.instance, one.call, &one.model, &one.output, one.status)
+            == (&other.agent, other.instance, other.call, &other.model, &other.output, other.status)
+            && asked(sample) == asked(again)
+    };
+    (0..sample.steps.len().max(again.steps.len())).find(|number| !same(*number))
+}
+
+/// Whether both name the same errors. Rows of earlier versions have the hashes of the bytes.
+fn same_errors<'a>(
+    errors: &[LabelledError],
+    own: &[LabelledError],
+    entries: impl Iterator<Item = &'a LabelEntry>,
+) -> bool {
+    let same = |((one, other), entry): ((&LabelledError, &LabelledError), &LabelEntry)| {
+        let place = |error: &LabelledError| {
+            (error.agent.clone(), error.instance, error.step, error.call, error.side, error.operator.clone())
+        };
+        let hashes = (&one.before, &one.after);
+        let hashed = hashes == (&other.before, &other.after) || hashes == (&entry.error.before, &entry.error.after);
+        place(one) == place(other) && hashed
+    };
+    errors.len() == own.len() && errors.iter().zip(own).zip(entries).all(same)
+}

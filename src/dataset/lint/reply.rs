@@ -1,0 +1,42 @@
+//! Whether a labelled step says what the clean run said there: then no error came of it, whatever was done to it.
+
+use super::{Noted, Rule};
+use crate::dataset::{Kind, Sample, SampleStep};
+
+/// Compares the reply of each labelled step with the twin's at the same call. What was planted besides may have changed
+/// nothing: it is no error. What changed nothing in a run that went
+/// well is no defect.
+pub(super) fn check(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
+    if sample.kind != Kind::Failure {
+        return;
+    }
+    let errors = sample.label.iter().flat_map(|label| &label.errors);
+    let mut steps: Vec<u32> = errors.filter_map(|error| error.step).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    for number in steps {
+        let Some(step) = sample.steps.get(number as usize) else { continue };
+        let its =
+            |other: &&SampleStep| (&other.agent, other.instance, other.call) == (&step.agent, step.instance, step.call);
+        if twin.steps.iter().find(its).is_some_and(|other| same(step, other)) {
+            let what = format!("`{}` says at step {number} what it says in `{}`", step.agent, twin.id);
+            noted.note(Rule::ReplyAsTwin, what);
+        }
+    }
+}
+
+/// Whether two steps were answered the same; ids of calls are drawn anew each time.
+fn same(one: &SampleStep, other: &SampleStep) -> bool {
+    let answered = |step: &SampleStep| (step.finish_reason.clone(), step.status);
+    match (&one.output, &other.output) {
+        (Some(said), Some(twins)) => {
+            let calls = |said: &crate::dataset::Said| {
+                said.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect::<Vec<_>>()
+            };
+            answered(one) == answered(other)
+                && (&said.role, &said.text, said.opaque) == (&twins.role, &twins.text, twins.opaque)
+                && calls(said) == calls(twins)
+        }
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}

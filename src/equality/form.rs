@@ -1,0 +1,137 @@
+//! The canonical form of a request: what two requests must have in common to be the same request.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{Rules, rules::Seen};
+use crate::surface::{self, Conversation, Surface};
+
+/// A body as it is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Form {
+    /// JSON, keys in order, volatile parts replaced.
+    Json(Value),
+    /// Other text, volatile parts replaced.
+    Text(String),
+    /// No text: its length and hash.
+    Bytes(String),
+}
+
+/// What was said, beside the ids in it by which calls and replies are named.
+#[derive(Debug, Clone)]
+pub struct Words {
+    /// The words. Strings that are an id, whole, name a call of a tool or a reply; those in the midst of a text do not.
+    pub value: Value,
+    /// The ids.
+    pub ids: Vec<String>,
+}
+
+impl Form {
+    /// Reads a request of an API shape; `surface` may be one that is not known.
+    pub fn of(surface: &str, body: &[u8], rules: &Rules) -> Self {
+        Self::read(surface, body, rules, &mut Seen::default()).0
+    }
+
+    /// The form, and the ids that its numbers stand for.
+    pub(super) fn read(surface: &str, body: &[u8], rules: &Rules, seen: &mut Seen) -> (Self, Vec<String>) {
+        if let Ok(value) = serde_json::from_slice::<Value>(body) {
+            let asked = surface_of(surface).filter(|_| rules.pair_ids());
+            let asked = asked.and_then(|surface| surface.read_request(body).ok());
+            let mut words = Words { value, ids: asked.map(ids).unwrap_or_default() };
+            let numbered = words.number();
+            rules.apply(&mut words.value, seen);
+            return (Form::Json(words.value), numbered);
+        }
+        let form = match std::str::from_utf8(body) {
+            Ok(text) => {
+                let mut value = Value::from(text);
+                rules.mask_strings(&mut value, seen);
+                Form::Text(value.as_str().unwrap_or_default().to_owned())
+            }
+            Err(_) => Form::Bytes(format!("{} bytes, blake3 {}", body.len(), blake3::hash(body).to_hex())),
+        };
+        (form, Vec::new())
+    }
+
+    /// The form as one text: equal forms, equal texts.
+    pub fn text(&self) -> String {
+        match self {
+            Form::Json(value) => value.to_string(),
+            Form::Text(text) | Form::Bytes(text) => text.clone(),
+        }
+    }
+}
+
+impl Words {
+    /// Puts keys in order and a number in the place of each id; gives the ids by their numbers.
+    pub(super) fn number(&mut self) -> Vec<String> {
+        self.value.sort_all_objects();
+        // A bare number may be what the task is about, and a program that counts its calls counts them alike again.
+        let ids = self.ids.drain(..).filter(|id| !id.bytes().all(|byte| byte.is_ascii_digit()));
+        let mut numbers: HashMap<String, Option<usize>> = ids.map(|id| (id, None)).collect();
+        let mut numbered = Vec::new();
+        if !numbers.is_empty() {
+            number(&mut self.value, &mut numbers, &mut numbered);
+        }
+        numbered
+    }
+}
+
+fn number(value: &mut Value, numbers: &mut HashMap<String, Option<usize>>, numbered: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let Some(known) = numbers.get_mut(text.as_str()) else { return };
+            let number = *known.get_or_insert(numbered.len());
+            let id = std::mem::replace(text, format!("<call:{number}>"));
+            if number == numbered.len() {
+                numbered.push(id);
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|value| self::number(value, numbers, numbered)),
+        Value::Object(map) => map.values_mut().for_each(|value| self::number(value, numbers, numbered)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The ids that a request names: of calls of tools, and of what the upstream keeps.
+fn ids(asked: Conversation) -> Vec<String> {
+    let mut ids: Vec<String> = asked.messages.iter().flat_map(|message| message.call_ids().cloned()).collect();
+    ids.extend(asked.quotes.into_iter().chain(asked.continues).chain(asked.thread));
+    ids
+}
+
+pub(super) fn surface_of(name: &str) -> Option<&'static dyn Surface> {
+    surface::ALL.iter().copied().find(|known| known.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(body: &str) -> String {
+        Form::of("openai_chat", body.as_bytes(), &Rules::default()).text()
+    }
+
+    fn quoting(made: &str, answered: &str, text: &str) -> String {
+        let made = format!(
+            r#"{{"role":"assistant","tool_calls":[{{"id":"{made}","type":"function","function":{{"name":"look","arguments":"{{}}"}}}}]}}"#
+        );
+        let answered = format!(r#"{{"role":"tool","tool_call_id":"{answered}","content":"{text}"}}"#);
+        format!(r#"{{"model":"m","messages":[{made},{answered}]}}"#)
+    }
+
+    #[test]
+    fn ids_of_calls_are_numbers_and_what_they_answer_counts() {
+        let first = form(&quoting("d5b1x", "d5b1x", "three"));
+        assert_eq!(first, form(&quoting("other", "other", "three")));
+        assert_ne!(first, form(&quoting("other", "nobody", "three")));
+        assert_ne!(first, form(&quoting("other", "other", "four")));
+        // Where the id is a bare number, the same number elsewhere is what was said.
+        assert_ne!(form(&quoting("3", "3", "3")), form(&quoting("4", "4", "4")));
+        // A file that switches the rule off compares them.
+        let plain = Rules::parse("format = 1\nbuilt_in = []", "r.toml").expect("reads");
+        let form = |body: &str| Form::of("openai_chat", body.as_bytes(), &plain).text();
+        assert_ne!(form(&quoting("d5b1x", "d5b1x", "three")), form(&quoting("other", "other", "three")));
+    }
+}

@@ -1,0 +1,175 @@
+//! What an agent's calls have in common: one portrait a name and, where a name stands for several, a prompt.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use regex::Regex;
+
+use crate::{
+    identity::{Heard, HeardRun, Looks, heard, helper_role},
+    trajectory::{AgentName, Attribution, Source},
+};
+
+/// What one agent's requests have in common.
+#[derive(Debug)]
+pub(super) struct Portrait<'a> {
+    /// The name on the record; for one of several of that name, its looks'.
+    pub(super) agent: AgentName,
+    /// The name that it shares with others.
+    pub(super) shared: Option<AgentName>,
+    /// What its user text calls it, where the looks are several agents'.
+    pub(super) called: Option<String>,
+    /// Which of those.
+    number: usize,
+    /// Run and step of each call.
+    pub(super) places: Vec<(usize, usize)>,
+    pub(super) steps: Vec<&'a Heard<'a>>,
+    pub(super) keys: BTreeSet<u32>,
+    pub(super) looks: Looks,
+    pub(super) source: Source,
+    pub(super) evidence: &'a str,
+    pub(super) ambiguous: usize,
+    pub(super) instances: u32,
+    pub(super) models: BTreeSet<String>,
+    pub(super) schemas: BTreeSet<String>,
+}
+
+impl Portrait<'_> {
+    /// Whether only a rule can name it.
+    pub(super) fn needs_rule(&self) -> bool {
+        let learned =
+            matches!(self.source, Source::Fingerprint | Source::Frame | Source::Continuation | Source::Fallback);
+        (learned || self.shared.is_some()) && helper_role(&self.agent).is_none()
+    }
+
+    /// What it is called as long as nobody has named it.
+    pub(super) fn id(&self) -> String {
+        if self.called.is_some() { format!("{}.{}", self.agent, self.number) } else { self.agent.to_string() }
+    }
+
+    /// The agent whose proposed name is its own.
+    pub(super) fn proposed_as(&self) -> Option<&AgentName> {
+        let unnamed = self.agent.as_str().starts_with("agent-");
+        Some(&self.agent).filter(|_| unnamed && self.shared.is_none() && self.called.is_none())
+    }
+
+    /// The runs in which it speaks.
+    pub(super) fn runs(&self) -> BTreeSet<usize> {
+        self.places.iter().map(|(run, _)| *run).collect()
+    }
+
+    /// What it is told, in each call: its prompt, or without one its first user text; each text once.
+    pub(super) fn texts(&self) -> Vec<String> {
+        let mut texts: Vec<String> = Vec::new();
+        for step in &self.steps {
+            let text = told(step, self.looks.prompted);
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        texts
+    }
+}
+
+/// What a step's agent is told.
+pub(super) fn told(step: &Heard<'_>, prompted: bool) -> String {
+    if prompted {
+        step.outline.prompt().into_owned()
+    } else {
+        step.outline.first_user().unwrap_or_default().into_owned()
+    }
+}
+
+type Key = (AgentName, Option<String>);
+
+/// The agents of all runs.
+pub(super) fn portraits<'a>(runs: &'a [HeardRun<'a>]) -> Vec<Portrait<'a>> {
+    let mut portraits: BTreeMap<Key, Portrait<'a>> = BTreeMap::new();
+    for (number, run) in runs.iter().enumerate() {
+        let contested = heard::contested(run);
+        for (at, ((step, told), looks)) in run.steps.iter().zip(&run.told).zip(run.all_looks()).enumerate() {
+            let shared = (told.source == Source::Dialect && contested.contains(step.agent)).then(|| step.agent.clone());
+            let agent = if shared.is_some() { AgentName::unnamed(looks.key) } else { step.agent.clone() };
+            let called = called(step, told, &looks);
+            let portrait = portraits.entry((agent.clone(), called.clone())).or_insert_with(|| Portrait {
+                agent,
+                shared,
+                called,
+                number: 0,
+                places: Vec::new(),
+                steps: Vec::new(),
+                keys: BTreeSet::new(),
+                looks: looks.clone(),
+                source: told.source,
+                evidence: &told.evidence,
+                ambiguous: 0,
+                instances: 0,
+                models: BTreeSet::new(),
+                schemas: BTreeSet::new(),
+            });
+            portrait.places.push((number, at));
+            portrait.steps.push(step);
+            portrait.keys.insert(looks.key);
+            portrait.ambiguous += usize::from(told.ambiguous);
+            portrait.instances = portrait.instances.max(told.instance + 1);
+            let outline = &step.outline;
+            let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+            portrait.models.extend(some(&outline.model));
+            portrait.schemas.extend(some(&outline.format));
+        }
+    }
+    told_apart(portraits)
+}
+
+/// Where user texts call an agent several things, each is a portrait; where all call it one, that says nothing.
+fn told_apart(portraits: BTreeMap<Key, Portrait<'_>>) -> Vec<Portrait<'_>> {
+    let mut all: Vec<Portrait<'_>> = Vec::new();
+    for (_, mut portrait) in portraits {
+        let same = |other: &&mut Portrait<'_>| other.agent == portrait.agent;
+        let before = all.iter().filter(|other| other.agent == portrait.agent).count();
+        match all.iter_mut().rev().find(same) {
+            Some(other) if portrait.called.is_some() && other.called.is_some() => {
+                portrait.number = before;
+                all.push(portrait);
+            }
+            // Calls that say nothing are whose they were.
+            Some(other) if other.called.is_none() && before == 1 && portrait.called.is_none() => other.take(portrait),
+            _ => all.push(portrait),
+        }
+    }
+    let agents: Vec<AgentName> = all.iter().map(|portrait| portrait.agent.clone()).collect();
+    for portrait in &mut all {
+        if agents.iter().filter(|agent| **agent == portrait.agent).count() == 1 {
+            portrait.called = None;
+        }
+    }
+    all
+}
+
+impl<'a> Portrait<'a> {
+    fn take(&mut self, other: Portrait<'a>) {
+        self.places.extend(other.places);
+        self.steps.extend(other.steps);
+        self.keys.extend(other.keys);
+        self.ambiguous += other.ambiguous;
+        self.instances = self.instances.max(other.instances);
+        self.models.extend(other.models);
+        self.schemas.extend(other.schemas);
+    }
+}
+
+/// What the first user text of an agent with a prompt calls it: managed agents share a prompt and are named there.
+fn called(step: &Heard<'_>, told: &Attribution, looks: &Looks) -> Option<String> {
+    if !looks.prompted || told.source != Source::Fingerprint {
+        return None;
+    }
+    let text = step.outline.first_user()?;
+    let found = CALLED.as_ref()?.find(&text)?;
+    Some(found.as_str().trim().to_owned())
+}
+
+static CALLED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?m)^\s*(?:You are|You're|Your name is|Your role is|Your role:|Role:)\s[^\n.]{1,100}").ok()
+});

@@ -1,0 +1,233 @@
+//! One claim, from its first execution to its standing.
+
+use super::{
+    pairs::{Evidence, Expected},
+    sample::{Sample, counted, verdicts},
+    terms::Terms,
+};
+use crate::trajectory::{Executed, Standing, difference};
+
+/// Pairs after which a claim is given up where next to nothing speaks for it.
+const LOOK: u32 = 8;
+/// Below this e-value next to nothing speaks for a claim.
+const FUTILE: f64 = 0.05;
+/// Pairs in which the arm that is claimed to pass more often never passed, after which a claim is given up. Where such a
+/// run passes four times in five, that is one claim in 125.
+const BARREN: u32 = 3;
+/// Executions of an arm from which on it is asked how many of them are void.
+const ENOUGH: u32 = 3;
+
+/// One of the two arms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arm {
+    /// Without the treatment.
+    Null,
+    /// With it.
+    Treated,
+}
+
+/// What is to be done for a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Execute this arm once more.
+    Execute(Arm),
+    /// Nothing more: this is where it stands.
+    Stop(Standing),
+}
+
+/// A claim: what is expected of the treatment, and what its arms came to so far, each in the order of its executions.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// What the treatment is claimed to do.
+    pub expected: Expected,
+    /// Executions without it.
+    pub null: &'a [Sample],
+    /// Executions with it.
+    pub treated: &'a [Sample],
+    /// What the claim must reach. For one of `n` steps of which any may be blamed, `n/α`.
+    pub target: f64,
+    /// Pairs that it gets at most.
+    pub pairs: u32,
+}
+
+impl<'a> Claim<'a> {
+    /// A claim that an injection breaks a run, on the usual terms.
+    pub fn injection(terms: &Terms, null: &'a [Sample], treated: &'a [Sample]) -> Self {
+        Self { expected: Expected::Breaks, null, treated, target: terms.target(), pairs: terms.pairs }
+    }
+
+    /// What to execute next, or where the claim stands. The treatment is executed first; where it does not do what is
+    /// claimed, no more is spent. Else it is executed once more, and from then on the arms are in turns, so that a
+    /// provider's bad minutes fall on both. Whatever decides looks at whole pairs.
+    pub fn next(&self) -> Next {
+        if self.is_void() {
+            return Next::Stop(Standing::Void);
+        }
+        let (null, treated) = (verdicts(self.null), verdicts(self.treated));
+        if !treated.is_empty() && !self.has_begun() {
+            return Next::Stop(Standing::Unproven);
+        }
+        if treated.len() < 2 {
+            return Next::Execute(Arm::Treated);
+        }
+        if let Some(standing) = self.settled(&self.evidence()) {
+            return Next::Stop(standing);
+        }
+        if null.len() < treated.len() { Next::Execute(Arm::Null) } else { Next::Execute(Arm::Treated) }
+    }
+
+    /// Where the claim stands with what was executed so far, whatever could follow.
+    pub fn standing(&self) -> Standing {
+        match self.next() {
+            Next::Stop(standing) => standing,
+            Next::Execute(_) => Standing::Unproven,
+        }
+    }
+
+    /// Whether the treatment did once what is claimed of it.
+    pub fn has_begun(&self) -> bool {
+        self.treated.iter().any(|sample| sample.verdict() == Some(self.expected == Expected::Heals))
+    }
+
+    /// What was executed, and what it amounts to: what is kept beside a label.
+    pub fn executed(&self) -> Executed {
+        let evidence = self.evidence();
+        // A treatment that never did what is claimed was given up in the middle of its first pair.
+        let e = if self.has_begun() { evidence.e } else { 0.0 };
+        Executed {
+            null: counted(self.null),
+            treated: counted(self.treated),
+            pairs: evidence.pairs(),
+            e: Some(e),
+            target: Some(self.target),
+            repeatable: false,
+        }
+    }
+
+    /// Whether the evidence reached the target, however much of it was executed since.
+    pub(super) fn is_shown(&self) -> bool {
+        self.has_begun() && self.evidence().e >= self.target
+    }
+
+    /// Whether no further pair counts: the target is reached, or out of reach.
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled(&self.evidence()).is_some()
+    }
+
+    /// The pairs up to the one that settled the claim: what others executed of the same arms later does not move it.
+    fn evidence(&self) -> Evidence {
+        let (null, treated) = (verdicts(self.null), verdicts(self.treated));
+        let mut evidence = Evidence::none(self.expected);
+        for (null, treated) in null.into_iter().zip(treated) {
+            evidence = evidence.and(null, treated);
+            if self.settled(&evidence).is_some() {
+                break;
+            }
+        }
+        evidence
+    }
+
+    /// Whether the pairs so far settle the claim.
+    fn settled(&self, evidence: &Evidence) -> Option<Standing> {
+        if evidence.e >= self.target {
+            return Some(Standing::Verified);
+        }
+        let left = self.pairs.saturating_sub(evidence.pairs());
+        let futile = (evidence.pairs() >= LOOK && evidence.e < FUTILE) || evidence.is_barren(BARREN);
+        if !futile && evidence.at_best(left) >= self.target {
+            return None;
+        }
+        let treated = counted(self.treated);
+        let mixed = treated.passed > 0 && treated.failed > 0;
+        Some(if mixed { Standing::Contradicted } else { Standing::Unproven })
+    }
+
+    /// Whether so many executions say nothing, or so many more in one arm than in the other, that the rest is no fair
+    /// sample.
+    pub(super) fn is_void(&self) -> bool {
+        let (null, treated) = (counted(self.null), counted(self.treated));
+        let spoilt = |arm: &crate::trajectory::Executions| arm.all() >= ENOUGH && 3 * arm.voids() > arm.all();
+        if spoilt(&null) || spoilt(&treated) {
+            return true;
+        }
+        let told = null.all() >= ENOUGH && treated.all() >= ENOUGH;
+        let shares = ((null.voids(), null.all()), (treated.voids(), treated.all()));
+        let (_, interval) = difference(shares.0, shares.1);
+        told && (interval.low > 0.0 || interval.high < 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trajectory::Void;
+
+    fn samples(text: &str) -> Vec<Sample> {
+        let sample = |letter| match letter {
+            'p' => Sample::Passed,
+            'f' => Sample::Failed,
+            _ => Sample::Void(Void::Unanswered),
+        };
+        text.chars().map(sample).collect()
+    }
+
+    fn next(null: &str, treated: &str) -> Next {
+        let (null, treated) = (samples(null), samples(treated));
+        Claim::injection(&Terms::default(), &null, &treated).next()
+    }
+
+    #[test]
+    fn what_is_executed_next() {
+        let (null, treated) = (Next::Execute(Arm::Null), Next::Execute(Arm::Treated));
+        let stop = Next::Stop;
+        for (nulls, treateds, expected) in [
+            ("", "", treated),
+            ("", "v", treated),
+            // Benign: what did not flip claims nothing.
+            ("", "p", stop(Standing::Unproven)),
+            ("", "f", treated),
+            ("", "ff", null),
+            ("p", "ff", null),
+            ("pp", "ff", treated),
+            ("pp", "fff", null),
+            ("pvp", "ff", treated),
+            ("pppppp", "ffffff", stop(Standing::Verified)),
+            // A repeat that passes does not end it, but it counts.
+            ("", "fp", null),
+            ("pppppppp", "fppppppp", treated),
+            (&"p".repeat(30), &format!("f{}", "p".repeat(29)), stop(Standing::Contradicted)),
+            // The null arm fails too: nothing speaks for the claim, nor was it contradicted.
+            ("ff", "ff", treated),
+            ("fff", "fff", stop(Standing::Unproven)),
+            ("", "vvv", stop(Standing::Void)),
+            ("", "fvv", stop(Standing::Void)),
+            ("pppp", "ffvfv", stop(Standing::Void)),
+        ] {
+            assert_eq!(next(nulls, treateds), expected, "null {nulls}, treated {treateds}");
+        }
+    }
+
+    #[test]
+    fn a_claim_that_cannot_get_there_is_given_up() {
+        let (null, treated) = (samples("pppp"), samples("fppf"));
+        let claim = Claim { pairs: 5, ..Claim::injection(&Terms::default(), &null, &treated) };
+        assert_eq!(claim.next(), Next::Stop(Standing::Contradicted));
+        let untouched = Claim { pairs: 40, ..claim };
+        assert_eq!(untouched.next(), Next::Execute(Arm::Treated));
+    }
+
+    #[test]
+    fn what_did_not_flip_is_worth_nothing() {
+        let passed = samples("p");
+        let claim = Claim::injection(&Terms::default(), &[], &passed);
+        assert_eq!((claim.executed().e, claim.has_begun()), (Some(0.0), false));
+    }
+
+    #[test]
+    fn executions_beyond_what_a_claim_asked_for_do_not_count_against_it() {
+        let (null, treated) = (samples("ppppppfff"), samples("ffffffppp"));
+        let claim = Claim::injection(&Terms::default(), &null, &treated);
+        assert_eq!(claim.next(), Next::Stop(Standing::Verified));
+        assert_eq!(claim.executed().pairs, 6);
+    }
+}

@@ -1,0 +1,53 @@
+//! When something is shown. A label, a blamed step, a repair that helped are claims about causes; each is made from
+//! executions in two arms, and this room alone says what they amount to.
+//!
+//! - *treated*: the run with the treatment, the same bytes each time; *null*: the same beginning without it.
+//! - An execution [`Sample`] passed, failed, or is void: it says nothing of the claim.
+//! - Pair *i* is the *i*-th sample of each arm that is not void, whichever ended first. A claim's evidence is one
+//!   number, an [`e_value`] (a safe test of two proportions: Turner, Ly and Grünwald, 2021). Without an effect it ever
+//!   reaches 1/α with a probability of at most α, whatever the noise, and however often one looks.
+//! - [`Claim::next`] says what to execute next, or where the claim stands.
+//! - [`Exclusion`] is the reverse question, whether an effect of a size can be excluded, with the same guarantee.
+//! - [`Search`] is many claims about one failed run: which of its steps are decisive, and what to execute next to know.
+//! - [`kept`] cuts a set of claims so that the wrong ones are at most a share α of them in the mean (e-BH: Wang and Ramdas,
+//!   2022, under any dependence).
+//!
+//! Everything is plain arithmetic: the same samples, the same answer on every machine.
+
+mod claim;
+mod cut;
+mod decisive;
+mod decisive_foretell;
+mod decisive_found;
+mod decisive_order;
+mod decisive_question;
+mod exclusion;
+mod foretell;
+mod pairs;
+mod repeated;
+mod sample;
+mod terms;
+mod words;
+
+pub use claim::{Arm, Claim, Next};
+pub use cut::{kept, level};
+pub use decisive::Search;
+pub use decisive_foretell::play;
+pub use decisive_found::{Answer, Found};
+pub use decisive_question::{By, Couple, Ending, Offer, Order, Question, Stands};
+pub use exclusion::Exclusion;
+pub use foretell::{Foretold, foretell};
+pub use pairs::{Expected, e_value};
+pub use repeated::Repetition;
+pub use sample::{Sample, counted};
+pub use terms::{BadTerms, Terms};
+pub use words::{figure, in_words};
+
+#[cfg(test)]
+mod decisive_cost_tests;
+#[cfg(test)]
+mod decisive_systems;
+#[cfg(test)]
+mod decisive_tests;
+#[cfg(test)]
+mod systems_tests;

@@ -1,0 +1,152 @@
+//! The evidence of pairs of executions, as one number.
+
+/// Executions that a prior stands for.
+const PRIOR: f64 = 4.0;
+
+/// Which arm is claimed to pass more often; what the first pairs are judged by, before there is anything to learn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// The treatment is an error: null passes (prior 0.9), treated fails (0.1).
+    Breaks,
+    /// The treatment is a repair: null fails (0.1), treated passes (0.9).
+    Heals,
+}
+
+/// The evidence so far, and what it was learned from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Evidence {
+    expected: Expected,
+    pairs: u32,
+    null_passed: u32,
+    treated_passed: u32,
+    pub(super) e: f64,
+}
+
+impl Expected {
+    /// The prior chance to pass: null, treated.
+    fn prior(self) -> (f64, f64) {
+        match self {
+            Expected::Breaks => (0.9, 0.1),
+            Expected::Heals => (0.1, 0.9),
+        }
+    }
+
+    /// The pair that speaks most for the claim: null, treated.
+    fn best(self) -> (bool, bool) {
+        match self {
+            Expected::Breaks => (true, false),
+            Expected::Heals => (false, true),
+        }
+    }
+}
+
+impl Evidence {
+    pub(super) fn none(expected: Expected) -> Self {
+        Self { expected, pairs: 0, null_passed: 0, treated_passed: 0, e: 1.0 }
+    }
+
+    /// The evidence with one more pair. The estimates come from earlier pairs alone, which makes the factor an
+    /// e-variable: where both arms pass with the same chance its mean is at most 1.
+    pub(super) fn and(self, null: bool, treated: bool) -> Self {
+        let (null_prior, treated_prior) = self.expected.prior();
+        let weight = PRIOR + f64::from(self.pairs);
+        let a = PRIOR.mul_add(null_prior, f64::from(self.null_passed)) / weight;
+        let c = PRIOR.mul_add(treated_prior, f64::from(self.treated_passed)) / weight;
+        let middle = f64::midpoint(a, c);
+        let against = match self.expected {
+            Expected::Breaks => a <= c,
+            Expected::Heals => c <= a,
+        };
+        let factor = if against {
+            1.0
+        } else {
+            chance(null, a) * chance(treated, c) / (chance(null, middle) * chance(treated, middle))
+        };
+        Self {
+            e: self.e * factor,
+            pairs: self.pairs + 1,
+            null_passed: self.null_passed + u32::from(null),
+            treated_passed: self.treated_passed + u32::from(treated),
+            ..self
+        }
+    }
+
+    /// The most that so many more pairs could make of it.
+    pub(super) fn at_best(self, more: u32) -> f64 {
+        let (null, treated) = self.expected.best();
+        (0..more).fold(self, |evidence, _| evidence.and(null, treated)).e
+    }
+
+    /// Whether the arm that is claimed to pass more often has not passed once in so many pairs.
+    pub(super) fn is_barren(&self, pairs: u32) -> bool {
+        let passed = match self.expected {
+            Expected::Breaks => self.null_passed,
+            Expected::Heals => self.treated_passed,
+        };
+        self.pairs >= pairs && passed == 0
+    }
+
+    pub(super) fn pairs(&self) -> u32 {
+        self.pairs
+    }
+}
+
+/// The chance of an outcome whose chance to pass is `rate`.
+pub(super) fn chance(passed: bool, rate: f64) -> f64 {
+    if passed { rate } else { 1.0 - rate }
+}
+
+/// The e-value of the pairs (null, treated), in order.
+pub fn e_value(expected: Expected, pairs: impl IntoIterator<Item = (bool, bool)>) -> f64 {
+    pairs.into_iter().fold(Evidence::none(expected), |evidence, (null, treated)| evidence.and(null, treated)).e
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_values() {
+        // Worked out apart: six pairs without a flaw, from the priors on.
+        let clean = |pairs| e_value(Expected::Breaks, std::iter::repeat_n((true, false), pairs));
+        assert!((clean(6) - 1792.03).abs() < 0.01, "{}", clean(6));
+        assert!((clean(1) - 3.24).abs() < 1e-9 && clean(5) < 1000.0);
+        let heals = e_value(Expected::Heals, std::iter::repeat_n((false, true), 6));
+        assert!((heals - clean(6)).abs() < 1e-6, "a repair is an error read backwards");
+        assert!((e_value(Expected::Breaks, []) - 1.0).abs() < 1e-12);
+        // (pass, pass) at first: 0.9 · 0.1 / 0.25.
+        assert!((e_value(Expected::Breaks, [(true, true)]) - 0.36).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_an_effect_no_further_pair_is_worth_more_than_none() {
+        // The mean factor of the next pair, after any earlier pairs, at any rate that both arms share.
+        for expected in [Expected::Breaks, Expected::Heals] {
+            for (null_passed, treated_passed, pairs) in
+                (0..8).flat_map(|n: u32| (0..=n).flat_map(move |x| (0..=n).map(move |y| (x, y, n))))
+            {
+                let so_far = Evidence { expected, pairs, null_passed, treated_passed, e: 1.0 };
+                for rate in (0..=50).map(|step| f64::from(step) / 50.0) {
+                    let of = |n: bool, t: bool| chance(n, rate) * chance(t, rate) * so_far.and(n, t).e;
+                    let mean: f64 = [(false, false), (false, true), (true, false), (true, true)]
+                        .into_iter()
+                        .map(|(n, t)| of(n, t))
+                        .sum();
+                    assert!(
+                        mean <= 1.0 + 1e-9,
+                        "{expected:?} {null_passed} {treated_passed} of {pairs} at {rate}: {mean}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_that_can_come_is_the_best_that_comes() {
+        let evidence = Evidence::none(Expected::Breaks).and(true, true).and(true, false);
+        let best = evidence.at_best(2);
+        for pair in [(true, true), (false, true), (false, false), (true, false)] {
+            assert!(evidence.and(true, false).and(pair.0, pair.1).e <= best + 1e-9);
+        }
+    }
+}

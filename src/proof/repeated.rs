@@ -1,0 +1,65 @@
+//! Systems that repeat themselves: what is declared of them is checked, and one difference takes it back.
+
+use super::sample::{Sample, counted};
+use crate::trajectory::{Executed, Standing};
+
+/// The fewest executions of an arm that are compared.
+const FEWEST: usize = 2;
+
+/// Arms of a system that is said to repeat itself. Each execution stands with what was seen of it: a digest of its
+/// requests, its replies (volatile ids and times aside) and what the checker read.
+#[derive(Debug, Clone, Copy)]
+pub struct Repetition<'a, Seen> {
+    /// Executions without the treatment.
+    pub null: &'a [(Sample, Seen)],
+    /// Executions with it.
+    pub treated: &'a [(Sample, Seen)],
+}
+
+impl<Seen: PartialEq> Repetition<'_, Seen> {
+    /// Whether two executions of an arm differ in anything: then the system does not repeat itself.
+    pub fn is_revoked(&self) -> bool {
+        [self.null, self.treated].iter().any(|arm| arm.windows(2).any(|pair| matches!(pair, [a, b] if a != b)))
+    }
+
+    /// Where a claim that an injection breaks a run stands; `None` where too little was executed to say, or where the
+    /// system does not repeat itself.
+    pub fn standing(&self) -> Option<Standing> {
+        if self.is_revoked() || self.null.len().min(self.treated.len()) < FEWEST {
+            return None;
+        }
+        match (self.null.first()?.0, self.treated.first()?.0) {
+            (Sample::Passed, Sample::Failed) => Some(Standing::Verified),
+            (Sample::Void(_), _) | (_, Sample::Void(_)) => Some(Standing::Void),
+            _ => Some(Standing::Unproven),
+        }
+    }
+
+    /// What was executed.
+    pub fn executed(&self) -> Executed {
+        let samples = |arm: &[(Sample, Seen)]| counted(&arm.iter().map(|(sample, _)| *sample).collect::<Vec<_>>());
+        Executed { null: samples(self.null), treated: samples(self.treated), repeatable: true, ..Executed::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trajectory::Void;
+
+    #[test]
+    fn one_difference_takes_it_back() {
+        let (pass, fail, void) = (Sample::Passed, Sample::Failed, Sample::Void(Void::Crashed));
+        for (null, treated, revoked, standing) in [
+            (&[(pass, "n"), (pass, "n")][..], &[(fail, "t"), (fail, "t")][..], false, Some(Standing::Verified)),
+            (&[(pass, "n"), (pass, "n")], &[(fail, "t")], false, None),
+            (&[(pass, "n"), (pass, "m")], &[(fail, "t"), (fail, "t")], true, None),
+            (&[(pass, "n"), (pass, "n")], &[(fail, "t"), (pass, "t")], true, None),
+            (&[(fail, "n"), (fail, "n")], &[(fail, "t"), (fail, "t")], false, Some(Standing::Unproven)),
+            (&[(pass, "n"), (pass, "n")], &[(void, "t"), (void, "t")], false, Some(Standing::Void)),
+        ] {
+            let arms = Repetition { null, treated };
+            assert_eq!((arms.is_revoked(), arms.standing()), (revoked, standing), "{null:?} {treated:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! How the program of a run was started, as `run.json` keeps it: for whoever wants to start it again, and for nobody else.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::redact::Redactor;
+
+/// The last part of a name behind which a secret stands.
+const SECRET_NAMES: &str = r"(?:[a-z0-9]+[_-])*(?:api)?(?:key|token|secret|password|passwd|pass|pwd|auth|credentials?)";
+
+/// The command of a run that Aegis started. It is never part of an export.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launched {
+    /// Program and arguments; what looks like a secret is masked.
+    pub command: Vec<String>,
+    /// The working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Where model calls went: `simulator`, or the whole base URL; what looks like a secret is masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<String>,
+    /// Whether something of the command is masked or was no text, so that it cannot be started as it stands here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
+}
+
+impl Launched {
+    /// The same with secrets masked, as it may be stored.
+    pub(super) fn redacted(self, redactor: &Redactor) -> Self {
+        let mut hidden = false;
+        let mut command = Vec::with_capacity(self.command.len());
+        for argument in self.command {
+            // The value of an option that names a secret, whatever it looks like.
+            let value = std::mem::take(&mut hidden) && !argument.starts_with("--");
+            hidden = names_secret(&argument);
+            command.push(if value { asterisks(&argument) } else { masked(&argument, redactor) });
+        }
+        let masked = self.masked || command.iter().any(|argument| argument.contains("***"));
+        let upstream = self.upstream.map(|upstream| redactor.path(&upstream).into_owned());
+        Self { command, directory: self.directory, upstream, masked }
+    }
+}
+
+/// Whether an argument is an option whose value, the next argument, is a secret.
+fn names_secret(argument: &str) -> bool {
+    static OPTION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!("(?i)^--?{SECRET_NAMES}$")).ok());
+    OPTION.as_ref().is_none_or(|option| option.is_match(argument))
+}
+
+/// An argument with masked secrets: key shapes, and values beside names of secrets, also within a line for a shell.
+fn masked(argument: &str, redactor: &Redactor) -> String {
+    static BESIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let pattern = format!(
+            r#"(?i)(?P<name>(?:^|[\s;&|'"(])(?:--?{SECRET_NAMES}(?:=|\s+)|{SECRET_NAMES}=)['"]?)(?P<value>[^\s'"-][^\s'"]*)"#
+        );
+        Regex::new(&pattern).ok()
+    });
+    let text = redactor.text(argument);
+    let Some(beside) = BESIDE.as_ref() else { return asterisks(&text) };
+    let hide = |found: &regex::Captures<'_>| format!("{}{}", &found["name"], asterisks(&found["value"]));
+    beside.replace_all(&text, hide).into_owned()
+}
+
+fn asterisks(text: &str) -> String {
+    "*".repeat(text.chars().count().max(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(given: &[&str], expected: &[&str], masked: bool) {
+        let redactor = Redactor::new(&["hunter2!".to_owned()]).expect("compiles");
+        let command = given.iter().map(|&argument| argument.to_owned()).collect();
+        let launched = Launched { command, directory: None, upstream: None, masked: false }.redacted(&redactor);
+        assert_eq!(
+            (launched.command.iter().map(String::as_str).collect::<Vec<_>>(), launched.masked),
+            (expected.to_vec(), masked)
+        );
+    }
+
+    #[test]
+    fn what_names_or_looks_like_a_secret_is_masked_and_nothing_else() {
+        for plain in [
+            &["python", "mas.py", "--task", "Ada has 3 pears", "--max-tokens", "50", "--keyword", "pear"][..],
+            &["sh", "-c", "python mas.py --verbose | tail -1"],
+            &["env", "MONKEY=3", "python", "-m", "mas", "--bypass", "yes"],
+            &["cat", "--token"],
+        ] {
+            check(plain, plain, false);
+        }
+        let key = concat!("sk-", "abcdefghijklmnop");
+        check(&["python", key], &["python", &"*".repeat(key.len())], true);
+        check(&["python", "--api-key", "blue"], &["python", "--api-key", "****"], true);
+        check(&["python", "--API_KEY=blue"], &["python", "--API_KEY=****"], true);
+        check(&["env", "OPENAI_API_KEY=blue", "python"], &["env", "OPENAI_API_KEY=****", "python"], true);
+        check(&["sh", "-c", "MY_TOKEN='blue sky' python x"], &["sh", "-c", "MY_TOKEN='**** sky' python x"], true);
+        check(&["sh", "-c", "python x --password blue; ls"], &["sh", "-c", "python x --password ***** ls"], true);
+        check(&["login", "hunter2!"], &["login", "********"], true);
+    }
+
+    #[test]
+    fn an_upstream_keeps_no_password_and_no_key() {
+        let redactor = Redactor::new(&[]).expect("compiles");
+        let launched = |upstream: &str| {
+            let upstream = Some(upstream.to_owned());
+            let launched = Launched { command: vec!["x".to_owned()], directory: None, upstream, masked: false };
+            launched.redacted(&redactor).upstream.expect("one")
+        };
+        assert_eq!(launched("http://127.0.0.1:8000/v1"), "http://127.0.0.1:8000/v1");
+        assert!(!launched("https://me:blue@host/v1?api-key=green").contains("blue"));
+        assert!(!launched("https://host/v1?api-key=green").contains("green"));
+    }
+}

@@ -1,0 +1,144 @@
+//! What is executed for a claim, and what comes of it when runs contradict each other, or say nothing.
+
+use std::{fs, time::Duration};
+
+use aegis::{recording, trajectory::LabelStatus};
+use hyper::StatusCode;
+use serde_json::Value;
+
+use super::{Bench, DEBATE, PIPELINE, backend::Backend, json, plans, tasks};
+
+/// A system that does something around the example pipeline; `N` is the number of the run, from 0.
+fn counted(script: &str) -> String {
+    let count = "N=$(cat n 2>/dev/null || echo 0); echo $((N + 1)) > n; RUN=$(\"$1\" example pipeline --task \"$2\");";
+    format!(
+        "[[system]]\nname = \"s\"\ncommand = [\"sh\", \"-c\", '''{count} {script}''', \"sh\", \"{{aegis}}\", \"{{question}}\"]\n\
+         config = \"ROOT/examples/pipeline/aegis.toml\"\ntimeout_s = 60\n"
+    )
+}
+
+fn plan(side: &str, manipulator: &str) -> String {
+    format!(
+        "[[injection]]\nagent = \"planner\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nside = \"{side}\"\nmanipulator.{manipulator}\n"
+    )
+}
+
+/// An edit of the planner's reply that harms nobody.
+const HARMLESS: &str = "replace_text = { pattern = '\\.\\z', with = \" .\" }";
+
+fn of_kind(bench: &Bench, kind: &str) -> Vec<Value> {
+    bench.cells().into_iter().filter(|cell| cell["kind"]["cell"] == kind).collect()
+}
+
+#[tokio::test]
+async fn a_flip_that_the_same_edit_does_not_repeat_is_contradicted() {
+    // Run 2 is the first with the edit: it alone prints a wrong answer.
+    let text =
+        format!("upstream = \"simulator\"\n{}{}", tasks(1), counted("[ $N = 2 ] && RUN='ANSWER: 7'; echo \"$RUN\""));
+    let bench = Bench::new(&format!("{text}[[plan]]\nfile = \"p.toml\"\n"));
+    fs::write(bench.dir.path().join("p.toml"), plan("response", HARMLESS)).expect("written");
+    let (code, _, said) = bench.run(&["--jobs", "1"]).await;
+    assert_eq!((code, bench.classes()), (Some(0), vec!["flaky_task".to_owned()]), "{said}");
+    let row = bench.report()["cells"][0].clone();
+    let executed = &row["executed"];
+    assert!(executed["treated"]["passed"].as_u64() >= Some(8), "{row}");
+    assert!(executed["null"]["failed"] == 0 && executed["e"].as_f64() < Some(1.0), "{row}");
+    let run = row["run"].as_str().expect("an id");
+    let label = recording::read(&bench.out().join("logs").join(run)).expect("a recording").label.expect("a label");
+    assert_eq!(label.status, LabelStatus::Contradicted);
+    assert_eq!(fs::read_to_string(bench.out().join("dataset.jsonl")).expect("a dataset"), "");
+    assert_eq!(json(&bench.out().join("dataset.json"))["claims"]["begun"], 1);
+}
+
+#[tokio::test]
+async fn siblings_are_one_claim_and_count_for_it() {
+    // Two runs of one plan, the same bytes: the first flips, the second does not.
+    let text =
+        format!("upstream = \"simulator\"\n{}{}", tasks(1), counted("[ $N = 2 ] && RUN='ANSWER: 7'; echo \"$RUN\""));
+    let bench = Bench::new(&format!("{text}[[plan]]\nfile = \"p.toml\"\nrepeats = 2\n"));
+    fs::write(bench.dir.path().join("p.toml"), plan("response", HARMLESS)).expect("written");
+    let (_, _, said) = bench.run(&["--jobs", "1"]).await;
+    let report = bench.report();
+    let [first, second] = [0, 1].map(|number| report["cells"][number].clone());
+    assert_eq!((&first["class"], &second["class"]), (&"flaky_task".into(), &"benign".into()), "{said}");
+    assert_eq!((&first["claim"], &first["executed"]), (&second["claim"], &second["executed"]));
+    assert_eq!(json(&bench.out().join("dataset.json"))["claims"]["begun"], 1);
+    // The benign run stays data of its own: neither is dropped for the other.
+    let benign = fs::read_to_string(bench.out().join("benign.jsonl")).expect("a file");
+    assert_eq!(benign.lines().count(), 1);
+}
+
+#[tokio::test]
+async fn a_repeat_delivers_the_same_bytes_and_the_null_arm_asks_what_was_recorded() {
+    let order = "replace_text = { pattern = 'ANSWER: \\d+', with = \"ANSWER: 7\", messages = \"user\" }";
+    let backend = Backend::start().await;
+    let bench = Bench::new(&format!("{}{DEBATE}[[plan]]\nfile = \"p.toml\"\n", tasks(1)));
+    fs::write(bench.dir.path().join("p.toml"), plan("request", order).replace("planner", "judge")).expect("written");
+    let (code, _, said) = bench.run(&["--upstream", &backend.url]).await;
+    assert_eq!((code, bench.classes()), (Some(0), vec!["verified".to_owned()]), "{said}");
+    let executed = bench.report()["cells"][0]["executed"].clone();
+    assert_eq!((&executed["null"]["passed"], &executed["treated"]["failed"]), (&6.into(), &6.into()), "{executed}");
+    let run = |cell: &Value| {
+        let run = cell["run"].as_str().expect("an id").to_owned();
+        recording::read(&bench.out().join("logs").join(run)).expect("a recording").trajectory
+    };
+    let injected = run(&of_kind(&bench, "injected")[0]);
+    let edited = injected.steps.iter().find(|step| step.request_sent.is_some()).expect("an edited request");
+    let sent = edited.request_sent.clone().expect("it");
+    let asked = |body: &[u8]| backend.answered.lock().expect("the lock").iter().filter(|known| *known == body).count();
+    assert_eq!(asked(&sent), 6, "the first run and five repeats");
+    // Two clean runs, and six null executions that leave the reference before that reply: each a run of its own.
+    assert_eq!(asked(&edited.request), 8);
+    let nulls = of_kind(&bench, "null");
+    assert!(
+        nulls.len() == 6
+            && nulls.iter().all(|cell| cell["kind"]["step"] == edited.step && cell["kind"]["replied"] == false)
+    );
+    for again in of_kind(&bench, "again") {
+        let step = run(&again).steps[edited.step as usize].request.clone();
+        assert_eq!(step, edited.request, "the program asks what it asked");
+    }
+}
+
+#[tokio::test]
+async fn a_system_that_does_not_repeat_itself_loses_the_declaration() {
+    // Right each time, and written otherwise every other time: what the checker reads differs.
+    let script = "[ $((N % 2)) = 0 ] || RUN=\"$RUN.0\"; echo \"$RUN\"";
+    let corrupt = plans(&["corrupt-number"], "\"s\"");
+    let text = format!("upstream = \"simulator\"\nproof.repeatable = true\n{}{}{corrupt}", tasks(1), counted(script));
+    let bench = Bench::new(&text);
+    let (code, _, said) = bench.run(&["--jobs", "1"]).await;
+    assert_eq!((code, bench.classes()), (Some(0), vec!["verified".to_owned()]), "{said}");
+    assert!(said.contains("`s` does not repeat itself: its claims were shown by pairs instead"), "{said}");
+    let executed = bench.report()["cells"][0]["executed"].clone();
+    assert!(executed["e"].as_f64() > Some(1000.0) && executed["repeatable"] != true, "{executed}");
+}
+
+#[tokio::test]
+async fn an_upstream_that_fails_makes_claims_void() {
+    // The clean runs and the injected one are answered; then nothing is.
+    let down =
+        Backend::refusing(|call| (call >= 8).then_some((StatusCode::SERVICE_UNAVAILABLE, "0")), Duration::ZERO).await;
+    let bench = Bench::new(&format!("{}{PIPELINE}{}", tasks(1), plans(&["corrupt-number"], "\"pipeline\"")));
+    let (_, _, said) = bench.run(&["--upstream", &down.url, "--jobs", "1"]).await;
+    assert_eq!(bench.classes(), ["void"], "{said}");
+    let row = bench.report()["cells"][0].clone();
+    assert!(row["executed"]["null"]["void"]["unanswered"].as_u64() >= Some(2), "{row}");
+    assert!(row["proof"].as_str().is_some_and(|words| words.contains("unanswered by the upstream")), "{row}");
+    assert_eq!(fs::read_to_string(bench.out().join("dataset.jsonl")).expect("a dataset"), "");
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_the_references_diverges_before_its_edit() {
+    // The program draws a number into its first request: what is edited is not what the reference asked.
+    let script = "\"$1\" example pipeline --task \"$2 (call $(od -An -N4 -tu4 /dev/urandom))\"";
+    let system = format!(
+        "[[system]]\nname = \"s\"\ncommand = [\"sh\", \"-c\", '''{script}''', \"sh\", \"{{aegis}}\", \"{{question}}\"]\n\
+         config = \"ROOT/examples/pipeline/aegis.toml\"\n"
+    );
+    let order = "replace_text = { pattern = '12 boxes', with = \"13 boxes\", messages = \"user\" }";
+    let bench = Bench::new(&format!("upstream = \"simulator\"\n{}{system}[[plan]]\nfile = \"p.toml\"\n", tasks(1)));
+    fs::write(bench.dir.path().join("p.toml"), plan("request", order)).expect("written");
+    let (_, _, said) = bench.run(&[]).await;
+    assert_eq!(bench.classes(), ["diverged"], "{said}");
+}

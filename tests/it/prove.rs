@@ -1,0 +1,102 @@
+//! `aegis prove`: a label that a run has is shown by executing its injection again, or it is not.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::program::aegis;
+
+const TASK: &str = "Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?";
+const CHECK: &str = "grep -q 'ANSWER: 84'";
+
+async fn say(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = aegis(dir).args(arguments).output().await.expect("it ran");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// A run with a plan, recorded and labelled.
+async fn labelled(dir: &Path, plan: &str, check: &str) {
+    fs::write(dir.join("p.toml"), plan).expect("written");
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    let program = env!("CARGO_BIN_EXE_aegis");
+    let head = ["run", "--upstream", "simulator", "--config", config, "--run", "r", "--plan", "p.toml"];
+    let tail = ["--check", check, "--", program, "example", "pipeline", "--task", TASK];
+    let (code, said) = say(dir, &[&head[..], &tail].concat()).await;
+    assert_eq!(code, Some(1), "the injection makes it fail: {said}");
+}
+
+fn corrupt(agent: &str, which: &str) -> String {
+    format!(
+        "[[injection]]\nagent = \"{agent}\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = {{ which = \"{which}\", by = 10 }}\n"
+    )
+}
+
+fn label(dir: &Path) -> Value {
+    serde_json::from_slice(&fs::read(dir.join("logs/r/label.json")).expect("a label")).expect("JSON")
+}
+
+#[tokio::test]
+async fn a_delivered_label_is_verified_by_the_recorded_command_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    labelled(dir.path(), &corrupt("solver", "last"), CHECK).await;
+    assert_eq!(label(dir.path())["status"], "delivered");
+    let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", CHECK, "--again"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let proven = label(dir.path());
+    assert_eq!(
+        (&proven["status"], &proven["evidence"]["executed"]["pairs"]),
+        (&"verified".into(), &6.into()),
+        "{proven}"
+    );
+    assert!(said.contains("RESULT  ok label verified: e 1792 of 1000 in 6 pairs"), "{said}");
+    // Its executions lie beneath the run, and are not made twice.
+    let trials = || fs::read_dir(dir.path().join("logs/r/proof")).expect("trials").count();
+    assert_eq!((trials(), fs::read_dir(dir.path().join("logs")).expect("logs").count()), (11, 1));
+    let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", CHECK, "--again"]).await;
+    assert_eq!((code, trials()), (Some(0), 11), "{said}");
+    assert!(said.contains("0 executions made"), "{said}");
+}
+
+#[tokio::test]
+async fn an_edit_that_does_nothing_is_not_verified() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let harmless = corrupt("planner", "last").replace(
+        "corrupt_number = { which = \"last\", by = 10 }",
+        "replace_text = { pattern = '\\.\\z', with = \" .\" }\nside = \"response\"",
+    );
+    // The first verdict is wrong by chance; all later ones are right.
+    let check = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; [ $n != 0 ] && grep -q 'ANSWER: 84'";
+    labelled(dir.path(), &harmless, check).await;
+    let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", check, "--again"]).await;
+    assert_eq!((code, &label(dir.path())["status"]), (Some(1), &"contradicted".into()), "{said}");
+}
+
+#[tokio::test]
+async fn of_two_errors_the_label_keeps_what_the_failure_needs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let second = corrupt("solver", "first").replace("FM-2.6", "FM-1.1");
+    labelled(dir.path(), &(corrupt("solver", "last") + &second), CHECK).await;
+    let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", CHECK, "--again"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let proven = label(dir.path());
+    let injections =
+        |list: &str| proven[list].as_array().map(|all| all.iter().map(|one| one["injection"].clone()).collect());
+    assert_eq!(injections("errors"), Some(vec![Value::from(0)]), "{proven}");
+    assert_eq!(injections("others"), Some(vec![Value::from(1)]), "{proven}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_shown_is_said_before_anything_is_executed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    labelled(dir.path(), &corrupt("solver", "last"), CHECK).await;
+    for (arguments, why) in [
+        (&["prove", "logs/r", "--again"][..], "a proof needs --check"),
+        (&["prove", "logs/r", "--check", CHECK], "no command was given"),
+        (&["prove", "logs/none", "--check", CHECK, "--again"], "logs/none"),
+        (&["prove", "logs/r", "--check", CHECK, "--alpha", "2", "--again"], "`alpha` is 2"),
+    ] {
+        let (code, said) = say(dir.path(), arguments).await;
+        assert!(code == Some(2) && said.contains(why), "{arguments:?}: {said}");
+    }
+    assert!(!dir.path().join("logs/r/proof").exists());
+}
