@@ -57,6 +57,14 @@ impl Choice {
         }
     }
 
+    /// Whether a letter is expected, words are given, and nobody says which words stand for which letter.
+    pub(super) fn is_blind(&self, case: &Case<'_>) -> bool {
+        letter_in(case.expected).is_some()
+            && self.listed(case.question).is_empty()
+            && !case.output.trim().is_empty()
+            && given(case.output, &[]).is_none()
+    }
+
     fn listed(&self, question: &str) -> Vec<(char, String)> {
         if !self.choices.is_empty() {
             return ('A'..='J').zip(self.choices.iter().cloned()).collect();

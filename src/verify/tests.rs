@@ -248,6 +248,25 @@ fn answers_are_told_from_wrong_ones_whatever_their_form() {
         ("84", "", false, false),
         ("", "84", false, false),
     ] {
-        assert_eq!((same_number(expected, got), answers(expected, got)), (number, answer), "{expected:?} {got:?}");
+        assert_eq!((same_number(expected, got), answers("", expected, got)), (number, answer), "{expected:?} {got:?}");
+    }
+}
+
+#[test]
+fn the_words_of_a_choice_are_its_letter_and_wrong_only_where_they_are_known() {
+    let listed = "How many?\nA) 24\nB) 30\nC) 36";
+    for (question, got, answer) in [
+        (listed, "36", true),
+        (listed, "C", true),
+        (listed, "C) 36", true),
+        (listed, "24", false),
+        (listed, "B", false),
+        (listed, "", false),
+        ("How many?", "36", true),
+        ("How many?", "C", true),
+        ("How many?", "B", false),
+        ("How many?", "", false),
+    ] {
+        assert_eq!(answers(question, "C", got), answer, "{question:?} {got:?}");
     }
 }

@@ -96,7 +96,11 @@ fn outcome(sample: &Sample, noted: &mut Noted<'_>) {
                 format!("the final answer is {}, expected {}", quoted(given), quoted(expected)),
             );
         }
-    } else if words_decide && !expected.trim().is_empty() && !is_imported(sample) && !answers(expected, given) {
+    } else if words_decide
+        && !expected.trim().is_empty()
+        && !is_imported(sample)
+        && !answers(&sample.task.question, expected, given)
+    {
         noted.note(Rule::WrongAnswer, format!("the final answer is {}, expected {}", quoted(given), quoted(expected)));
     }
 }
