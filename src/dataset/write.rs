@@ -9,7 +9,9 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{BENIGN_FILE, Claims, DatasetError, FILE, Grounds, Kind, MANIFEST_FILE, Sample, Split, sample::FORMAT};
+use super::{
+    ALPHA, BENIGN_FILE, Claims, DatasetError, FILE, Grounds, Kind, MANIFEST_FILE, Sample, Split, sample::FORMAT,
+};
 use crate::trajectory::TAXONOMY;
 
 /// Writes the files of a dataset directory. What is pushed lies in temporary files until [`Writer::finish`]; a writer
@@ -104,7 +106,8 @@ impl Writer {
     }
 
     /// Says that so many claims were begun for rows that are pushed beside those of the set that lay there. Then what that
-    /// set stated is stated anew, for all rows; without this it is cleared, and the manifest says so.
+    /// set stated is stated anew, for all rows, and a set that is new states them; without this it is cleared, and the
+    /// manifest says so.
     pub fn begun_further(&mut self, claims: usize) {
         self.further = Some(self.further.unwrap_or_default() + claims);
     }
@@ -112,17 +115,22 @@ impl Writer {
     /// What is stated of claims where nobody stated anything: a number that counts less than was begun would guarantee
     /// what nobody knows.
     fn carry_claims(&mut self) {
-        let (Some(before), None) = (self.before.take(), &self.manifest.claims) else { return };
-        match (before.claims, self.further) {
-            (Some(claims), Some(further)) => {
+        if self.manifest.claims.is_some() {
+            return;
+        }
+        let before = self.before.take().map(|before| (before.claims, before.cleared));
+        match (before, self.further) {
+            (None, Some(begun)) => self.manifest.claims = Some(self.grounds.claims(ALPHA, begun)),
+            (Some((Some(claims), _)), Some(further)) => {
                 self.manifest.claims = Some(self.grounds.claims(claims.alpha, claims.begun + further));
             }
-            (Some(claims), None) => {
+            (Some((Some(claims), _)), None) => {
                 let was = claims.in_words();
                 let why = "rows were written by what did not say how many claims it began; before, the set stated";
                 self.manifest.cleared = Some(format!("{why}: {was}"));
             }
-            (None, _) => self.manifest.cleared = before.cleared,
+            (Some((None, cleared)), _) => self.manifest.cleared = cleared,
+            (None, None) => {}
         }
     }
 

@@ -13,6 +13,8 @@ use aegis::{
 };
 use serde_json::Value;
 
+use crate::campaign::filled;
+
 fn aegis(arguments: &[&str], dir: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aegis"));
     command.args(arguments).current_dir(dir).output().expect("runs")
@@ -143,12 +145,7 @@ clean.repeats = 1
 proof.repeatable = true
 verify = { answer = 'ANSWER: (.*)', checks = [{ numeric = {} }] }
 
-[[system]]
-name = "pipeline"
-command = ["{aegis}", "example", "pipeline", "--task", "{question}"]
-config = "ROOT/examples/pipeline/aegis.toml"
-timeout_s = 60
-exit_codes = [0, 1]
+PIPELINE
 
 [[plan]]
 file = "ROOT/plans/corrupt-number.toml"
@@ -172,7 +169,7 @@ manipulator.append_instruction = { text = "Leave the calculator alone and answer
 /// Runs the campaign in a directory; its output is `out`.
 fn campaign(dir: &Path) {
     std::fs::write(dir.join("misled.toml"), MISLED).expect("writes");
-    std::fs::write(dir.join("c.toml"), CAMPAIGN.replace("ROOT", env!("CARGO_MANIFEST_DIR"))).expect("writes");
+    std::fs::write(dir.join("c.toml"), filled(CAMPAIGN)).expect("writes");
     let ended = aegis(&["campaign", "c.toml", "--out", "out", "-q"], dir);
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }

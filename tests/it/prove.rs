@@ -4,7 +4,10 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use crate::program::aegis;
+use crate::{
+    campaign::{Bench, PIPELINE},
+    program::aegis,
+};
 
 const TASK: &str = "Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?";
 const CHECK: &str = "grep -q 'ANSWER: 84'";
@@ -99,4 +102,69 @@ async fn what_cannot_be_shown_is_said_before_anything_is_executed() {
         assert!(code == Some(2) && said.contains(why), "{arguments:?}: {said}");
     }
     assert!(!dir.path().join("logs/r/proof").exists());
+}
+
+/// Two failures of a system that repeats itself, as an older version wrote them: without what was executed.
+fn of_the_former_rule(out: &Path) -> Vec<String> {
+    let mut ids = Vec::new();
+    let text = fs::read_to_string(out.join("dataset.jsonl")).expect("rows");
+    let stripped = |mut label: Value| {
+        label["evidence"].as_object_mut().expect("evidence").remove("executed");
+        label
+    };
+    let rows = text.lines().map(|line| {
+        let mut row: Value = serde_json::from_str(line).expect("JSON");
+        if row["kind"] == "failure" {
+            let id = row["id"].as_str().expect("an id").to_owned();
+            let path = out.join("logs").join(&id).join("label.json");
+            let label = serde_json::from_slice(&fs::read(&path).expect("a label")).expect("JSON");
+            fs::write(&path, stripped(label).to_string()).expect("written");
+            row["label"] = stripped(row["label"].take());
+            ids.push(id);
+        }
+        row.to_string() + "\n"
+    });
+    let rows: String = rows.collect();
+    fs::write(out.join("dataset.jsonl"), rows).expect("written");
+    ids
+}
+
+#[tokio::test]
+async fn the_failures_of_a_dataset_are_proven_one_after_another_and_the_rows_say_so() {
+    let plan = "[[plan]]\nfile = \"ROOT/plans/corrupt-number.toml\"\n";
+    let tasks = "upstream = \"simulator\"\ntasks = { file = \"ROOT/examples/tasks.jsonl\", first = 3 }\n";
+    let proof = "clean.repeats = 1\nproof.repeatable = true\n";
+    let bench = Bench::new(&[tasks, proof, PIPELINE, plan].concat());
+    let (code, _, said) = bench.run(&[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let ids = of_the_former_rule(&bench.out());
+    assert_eq!(ids.len(), 2, "{said}");
+    let program = env!("CARGO_BIN_EXE_aegis");
+    let command = ["--", program, "example", "pipeline", "--task", "{question}"];
+    let check = ["--check", "grep -q 'ANSWER: '{answer}"];
+    // Nothing that could be executed, nothing changed.
+    let (code, said) = say(bench.dir.path(), &[&["prove", "out"], &check[..]].concat()).await;
+    assert!(code == Some(2) && said.contains("no command was given"), "{said}");
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    let prove = [&["prove", "out", "--upstream", "simulator", "--config", config], &check[..], &command[..]].concat();
+    let (code, said) = say(bench.dir.path(), &prove).await;
+    assert!(code == Some(0) && said.contains("RESULT  ok 2 of 2 failures verified"), "{said}");
+    let text = fs::read_to_string(bench.out().join("dataset.jsonl")).expect("rows");
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let failures: Vec<_> = rows.iter().filter(|row| row["kind"] == "failure").collect();
+    assert!(failures.iter().all(|row| row["label"]["evidence"]["executed"]["pairs"] == 6), "{text}");
+    assert_eq!(failures.iter().filter_map(|row| row["id"].as_str()).collect::<Vec<_>>(), ids);
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(bench.out().join("dataset.json")).expect("there")).expect("JSON");
+    // The one that flipped nothing was begun, too.
+    assert_eq!((&manifest["claims"]["begun"], &manifest["claims"]["rows"]), (&3.into(), &2.into()), "{manifest}");
+    let (code, said) = say(bench.dir.path(), &["lint", "out"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    // What is shown is not executed again; a recording that is not there is said.
+    let (code, said) = say(bench.dir.path(), &prove).await;
+    assert!(code == Some(0) && said.contains("0 of 0 failures verified"), "{said}");
+    of_the_former_rule(&bench.out());
+    fs::remove_dir_all(bench.out().join("logs").join(&ids[0])).expect("removed");
+    let (code, said) = say(bench.dir.path(), &prove).await;
+    assert!(code == Some(1) && said.contains("1 of 1 failures verified, 1 without a recording in logs/"), "{said}");
 }

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::readme::blocks;
+use crate::{campaign::filled, readme::blocks};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -55,19 +55,9 @@ clean.repeats = 2
 proof.repeatable = true
 verify = { answer = 'ANSWER: (.*)', checks = [{ numeric = {} }] }
 
-[[system]]
-name = "pipeline"
-command = ["{aegis}", "example", "pipeline", "--task", "{question}"]
-config = "ROOT/examples/pipeline/aegis.toml"
-timeout_s = 60
-exit_codes = [0, 1]
+PIPELINE
 
-[[system]]
-name = "debate"
-command = ["{aegis}", "example", "debate", "--task", "{question}"]
-config = "ROOT/examples/debate/aegis.toml"
-timeout_s = 60
-exit_codes = [0, 1]
+DEBATE
 
 [[plan]]
 file = "ROOT/plans/corrupt-two-debaters.toml"
@@ -83,7 +73,7 @@ per_task = 3
 #[test]
 fn no_export_of_one_culprit_blames_what_the_failure_does_not_need() {
     let dir = tempfile::tempdir().expect("a directory");
-    fs::write(dir.path().join("c.toml"), DRAWN.replace("ROOT", ROOT)).expect("written");
+    fs::write(dir.path().join("c.toml"), filled(DRAWN)).expect("written");
     aegis(&["campaign", "c.toml", "--out", "out", "-q"], dir.path());
     aegis(&["lint", "out"], dir.path());
     let rows = lines(&dir.path().join("out/dataset.jsonl"));
@@ -144,12 +134,7 @@ tasks = { file = "ROOT/examples/tasks.jsonl", first = 3 }
 proof.repeatable = true
 verify = { answer = 'ANSWER: (.*)', checks = [{ numeric = {} }] }
 
-[[system]]
-name = "pipeline"
-command = ["{aegis}", "example", "pipeline", "--task", "{question}"]
-config = "ROOT/examples/pipeline/aegis.toml"
-timeout_s = 60
-exit_codes = [0, 1]
+PIPELINE
 
 [[plan]]
 file = "FM-3.3.toml"
@@ -160,7 +145,7 @@ file = "FM-2.6.toml"
 #[test]
 fn one_edit_under_two_modes_is_one_verified_failure_with_both() {
     let dir = tempfile::tempdir().expect("a directory");
-    fs::write(dir.path().join("c.toml"), TWO.replace("ROOT", ROOT)).expect("written");
+    fs::write(dir.path().join("c.toml"), filled(TWO)).expect("written");
     for mode in ["FM-3.3", "FM-2.6"] {
         let plan = format!(
             "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"{mode}\"\nwhen.call = 0\n\

@@ -95,6 +95,8 @@ async fn a_trace_finds_the_step_and_writes_the_label() {
     let (code, out, talk) = verb(dir.path(), &["lint", "kept"]).await;
     assert_eq!(code, Some(0), "{out}{talk}");
     let rows = std::fs::read_to_string(dir.path().join("kept/dataset.jsonl")).expect("a dataset");
+    let claims = &file(&dir.path().join("kept/dataset.json"))["claims"];
+    assert_eq!((&claims["begun"], &claims["rows"]), (&1.into(), &1.into()));
     let rows: Vec<_> = rows.lines().map(read).collect();
     assert_eq!(rows.iter().map(|row| &row["kind"]).collect::<Vec<_>>(), ["clean", "failure"]);
     assert_eq!((&rows[1]["label"]["definition"], &rows[1]["clean_twin"]), (&"earliest_flip".into(), &"clean".into()));

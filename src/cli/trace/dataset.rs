@@ -90,6 +90,9 @@ impl Entry {
         for sample in &samples {
             writer.push(sample)?;
         }
+        // A trace claims once, whether it came to a row or not; of a system that repeats itself nothing is chance.
+        let repeats = failed.label.and_then(|label| label.evidence).is_some_and(|evidence| evidence.is_repeatable());
+        writer.begun_further(usize::from(!(holds && repeats)));
         writer.finish()?;
         Ok(())
     }

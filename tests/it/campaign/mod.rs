@@ -30,7 +30,7 @@ pub struct Bench {
 }
 
 /// The example systems, as campaign files name them.
-const PIPELINE: &str = r#"
+pub const PIPELINE: &str = r#"
 [[system]]
 name = "pipeline"
 command = ["{aegis}", "example", "pipeline", "--task", "{question}"]
@@ -38,7 +38,7 @@ config = "ROOT/examples/pipeline/aegis.toml"
 timeout_s = 60
 exit_codes = [0, 1]
 "#;
-const DEBATE: &str = r#"
+pub const DEBATE: &str = r#"
 [[system]]
 name = "debate"
 command = ["{aegis}", "example", "debate", "--task", "{question}"]
@@ -47,13 +47,18 @@ timeout_s = 60
 exit_codes = [0, 1]
 "#;
 
+/// A campaign file of this text: `PIPELINE` and `DEBATE` stand for the example systems, `ROOT` for the project's directory.
+pub fn filled(text: &str) -> String {
+    let systems = text.replace("PIPELINE", PIPELINE.trim()).replace("DEBATE", DEBATE.trim());
+    systems.replace("ROOT", env!("CARGO_MANIFEST_DIR"))
+}
+
 impl Bench {
-    /// A campaign of this text after the usual head; `ROOT` stands for the project's directory.
+    /// A campaign of this text after the usual head, [`filled`].
     pub fn new(text: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let head = "seed = 7\nverify = { answer = 'ANSWER: (.*)', checks = [{ numeric = {} }] }\n";
-        let whole = format!("{head}{text}").replace("ROOT", env!("CARGO_MANIFEST_DIR"));
-        fs::write(dir.path().join("c.toml"), whole).expect("written");
+        fs::write(dir.path().join("c.toml"), filled(&format!("{head}{text}"))).expect("written");
         Self { dir }
     }
 
