@@ -6,6 +6,7 @@
 
 use std::{fmt::Write, sync::Arc};
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -74,13 +75,14 @@ impl Analyzer {
     ) -> Result<Corrections, TrialError> {
         let line = bench.line(own, meter.count(Arc::clone(&self.upstream)), "analyzer")?;
         let mut corrections = Corrections::default();
+        let (mut answered, mut failed) = (false, None);
         for (index, step) in run.steps.iter().enumerate() {
             if meter.is_spent() {
                 corrections.left_out.insert(step.step, "the budget ended before the analyzer was asked".to_owned());
                 continue;
             }
             let earlier = run.steps.get(..index).unwrap_or_default();
-            match self.correct(&line, step, earlier).await {
+            match self.correct(&line, step, earlier, &mut answered).await {
                 Ok((said, body)) => {
                     let (at, source) = (AtFork::Instead(body), Origin::Analyzer);
                     let suspicion = Some(said.suspicion.clamp(0.0, 1.0));
@@ -89,23 +91,40 @@ impl Analyzer {
                     corrections.add(step, Correction { at, source, reason: said.reason, suspicion, mode });
                 }
                 Err(why) => {
+                    failed = Some(why.clone());
                     corrections.left_out.insert(step.step, why);
                 }
             }
         }
+        corrections.unanswered = failed.filter(|_| !answered);
         bench.hang_up(&line)?;
         Ok(corrections)
     }
 
     /// A correction of a step that passes every check, or why there is none.
-    async fn correct(&self, line: &Line, step: &Step, earlier: &[Step]) -> Result<(Said, bytes::Bytes), String> {
+    async fn correct(
+        &self,
+        line: &Line,
+        step: &Step,
+        earlier: &[Step],
+        answered: &mut bool,
+    ) -> Result<(Said, Bytes), String> {
         let before = answer_text(step);
         if before.is_empty() {
+            *answered = true;
             return Err("its reply has no text to correct".to_owned());
         }
         let mut refused = String::new();
         for _ in 0..TRIES {
-            let said = match self.ask(line, step, earlier, &refused).await {
+            let body = match self.ask(line, step, earlier, &refused).await {
+                Ok(body) => body,
+                Err(why) => {
+                    refused = why;
+                    continue;
+                }
+            };
+            *answered = true;
+            let said = match said(&body) {
                 Ok(said) => said,
                 Err(why) => {
                     refused = why;
@@ -126,7 +145,7 @@ impl Analyzer {
         Err(format!("the analyzer gave no correction that can be used: {refused}"))
     }
 
-    async fn ask(&self, line: &Line, step: &Step, earlier: &[Step], refused: &str) -> Result<Said, String> {
+    async fn ask(&self, line: &Line, step: &Step, earlier: &[Step], refused: &str) -> Result<Bytes, String> {
         let question = Conversation {
             model: self.model.clone(),
             messages: vec![
@@ -136,10 +155,7 @@ impl Analyzer {
             format: Format::JsonSchema { name: "correction".to_owned(), schema: schema() },
             ..Conversation::default()
         };
-        let body = line.ask(OpenaiChat::compose_request(&question, Some(0.0))).await?;
-        let reply = OpenaiChat.read_reply(&body).map_err(|error| error.to_string())?;
-        let text = reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default();
-        serde_json::from_str(&text).map_err(|error| format!("its answer does not fit the schema: {error}"))
+        line.ask(OpenaiChat::compose_request(&question, Some(0.0))).await
     }
 
     fn question(&self, step: &Step, earlier: &[Step], refused: &str) -> String {
@@ -165,6 +181,12 @@ impl Analyzer {
         }
         text
     }
+}
+
+fn said(body: &[u8]) -> Result<Said, String> {
+    let reply = OpenaiChat.read_reply(body).map_err(|error| error.to_string())?;
+    let text = reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default();
+    serde_json::from_str(&text).map_err(|error| format!("its answer does not fit the schema: {error}"))
 }
 
 /// What was said before, the nearest steps where there is no room for all.

@@ -84,6 +84,8 @@ pub struct Corrections {
     pub alike: BTreeSet<StepIndex>,
     /// Steps that are left out, with the reason.
     pub left_out: BTreeMap<StepIndex, String>,
+    /// Why nothing is known, where a model was asked and never answered.
+    pub unanswered: Option<String>,
 }
 
 /// Why a file of corrections cannot be used.

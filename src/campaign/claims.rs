@@ -24,7 +24,7 @@ use crate::{
     proof::Sample,
     recording,
     replay::told,
-    trajectory::{RunId, Standing, StepIndex},
+    trajectory::{AgentName, Necessity, RunId, Standing, StepIndex},
 };
 
 /// What was really altered in a run of a task, by the hashes of what it was and became: runs of which that is equal met
@@ -223,7 +223,7 @@ fn conclude(concluded: &mut funnel::Concluded, number: usize, claimed: &Claimed,
         let Some(attempt) = concluded.attempts.get_mut(*attempt) else { continue };
         attempt.claim = Some(number);
         attempt.executed = Some(proven.executed.clone());
-        attempt.necessity.clone_from(&proven.necessity);
+        attempt.necessity = as_numbered(&proven.necessity, &claimed.planted, &planted(attempt));
         if attempt.flipped {
             attempt.standing = Some(proven.standing);
             attempt.class = Some(class(proven.standing));
@@ -270,4 +270,65 @@ fn planted(attempt: &Attempt) -> Vec<Planted> {
         instance: entry.error.instance,
     });
     planted.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// What is needed, by the numbers that another plan gives the same edits: its own, in order, of the same agent. Plans that
+/// group the edits otherwise say nothing of one another.
+fn as_numbered(necessity: &[Necessity], executed: &[Planted], own: &[Planted]) -> Vec<Necessity> {
+    let by_agent = |planted: &[Planted]| {
+        let mut numbers: BTreeMap<(AgentName, u32), Vec<u32>> = BTreeMap::new();
+        for Planted { injection, agent, instance } in planted {
+            numbers.entry((agent.clone(), *instance)).or_default().push(*injection);
+        }
+        numbers
+    };
+    let (executed, own) = (by_agent(executed), by_agent(own));
+    let renumbered = |one: &Necessity| {
+        let whose = (one.agent.clone(), one.instance);
+        let (before, now) = (executed.get(&whose)?, own.get(&whose)?);
+        let place = before.iter().position(|number| *number == one.injection)?;
+        let injection = *now.get(place).filter(|_| before.len() == now.len())?;
+        Some(Necessity { injection, ..one.clone() })
+    };
+    necessity.iter().filter_map(renumbered).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trajectory::Executed;
+
+    fn planted(all: &[(u32, &str)]) -> Vec<Planted> {
+        let named = |(injection, agent): &(u32, &str)| Planted {
+            injection: *injection,
+            agent: AgentName::parse(agent).expect("a name"),
+            instance: 0,
+        };
+        all.iter().map(named).collect()
+    }
+
+    #[test]
+    fn what_is_needed_is_told_in_the_numbers_of_the_plan_that_made_the_run() {
+        let lead = planted(&[(0, "critic"), (1, "solver"), (2, "solver")]);
+        let told: Vec<_> = lead
+            .iter()
+            .map(|Planted { injection, agent, instance }| Necessity {
+                injection: *injection,
+                agent: agent.clone(),
+                instance: *instance,
+                necessary: *injection == 2,
+                executed: Executed::default(),
+            })
+            .collect();
+        for (own, expected) in [
+            (planted(&[(0, "critic"), (1, "solver"), (2, "solver")]), vec![(0, false), (1, false), (2, true)]),
+            (planted(&[(0, "solver"), (3, "solver"), (4, "critic")]), vec![(4, false), (0, false), (3, true)]),
+            (planted(&[(0, "critic"), (1, "solver")]), vec![(0, false)]),
+            (planted(&[]), vec![]),
+        ] {
+            let numbers: Vec<_> =
+                as_numbered(&told, &lead, &own).iter().map(|one| (one.injection, one.necessary)).collect();
+            assert_eq!(numbers, expected, "{own:?}");
+        }
+    }
 }

@@ -33,8 +33,10 @@ pub struct Report {
     pub complete: bool,
     /// What came of the clean runs.
     pub clean: Clean,
-    /// From attempts to proof.
+    /// From attempts to proof, in runs.
     pub funnel: Funnel,
+    /// Verified failures, as the last line counts them: runs that met the same edit are one.
+    pub verified_failures: usize,
     /// Every injected run by its class, each in one.
     pub classes: BTreeMap<&'static str, usize>,
     /// Yield per system, agent, mode, side and manipulator.
@@ -238,6 +240,7 @@ impl Report {
                 passed: concluded.tasks.iter().map(|task| task.passed).sum(),
             },
             funnel: Funnel::of(concluded.attempts.iter()),
+            verified_failures: concluded.verified(),
             classes,
             strata: strata(concluded),
             modes: FailureMode::ALL.iter().map(|mode| balance(*mode, concluded)).collect(),

@@ -146,6 +146,10 @@ fn trace_settings(arguments: &TraceArgs, cassette: &Cassette) -> Result<TraceSet
 }
 
 fn require_corrections(corrections: &Corrections) -> Result<(), Failure> {
+    if let Some(why) = &corrections.unanswered {
+        let error = format!("the analyzer answered no question: {why}");
+        return Err(Failure::new(Exit::Infrastructure, error).hint("nothing was executed, and the run keeps its label"));
+    }
     if corrections.by_step.is_empty() {
         let why = corrections.left_out.iter().next().map(|(step, why)| format!(": step {step}: {why}"));
         let error = format!("no step has a correction that changes anything{}", why.unwrap_or_default());

@@ -17,10 +17,6 @@
 mod claim;
 mod cut;
 mod decisive;
-mod decisive_foretell;
-mod decisive_found;
-mod decisive_order;
-mod decisive_question;
 mod exclusion;
 mod foretell;
 mod pairs;
@@ -31,10 +27,7 @@ mod words;
 
 pub use claim::{Arm, Claim, Next};
 pub use cut::{kept, level};
-pub use decisive::Search;
-pub use decisive_foretell::play;
-pub use decisive_found::{Answer, Found};
-pub use decisive_question::{By, Couple, Ending, Offer, Order, Question, Stands};
+pub use decisive::{Answer, By, Couple, Ending, Found, Offer, Order, Question, Search, Stands, play};
 pub use exclusion::Exclusion;
 pub use foretell::{Foretold, foretell};
 pub use pairs::{Expected, e_value};
@@ -43,11 +36,5 @@ pub use sample::{Sample, counted};
 pub use terms::{BadTerms, Terms};
 pub use words::{figure, in_words};
 
-#[cfg(test)]
-mod decisive_cost_tests;
-#[cfg(test)]
-mod decisive_systems;
-#[cfg(test)]
-mod decisive_tests;
 #[cfg(test)]
 mod systems_tests;

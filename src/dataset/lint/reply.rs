@@ -4,8 +4,8 @@ use super::{Noted, Rule};
 use crate::dataset::{Kind, Sample, SampleStep};
 
 /// Compares the reply of each labelled step with the twin's at the same call. What was planted besides may have changed
-/// nothing: it is no error. What changed nothing in a run that went
-/// well is no defect.
+/// nothing: it is no error. What changed nothing in a run that went well is no defect. Where each of several errors was
+/// enough alone, one of them must have come out.
 pub(super) fn check(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
     if sample.kind != Kind::Failure {
         return;
@@ -14,11 +14,17 @@ pub(super) fn check(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
     let mut steps: Vec<u32> = errors.filter_map(|error| error.step).collect();
     steps.sort_unstable();
     steps.dedup();
-    for number in steps {
-        let Some(step) = sample.steps.get(number as usize) else { continue };
+    let alike = |number: &u32| {
+        let step = sample.steps.get(*number as usize)?;
         let its =
             |other: &&SampleStep| (&other.agent, other.instance, other.call) == (&step.agent, step.instance, step.call);
-        if twin.steps.iter().find(its).is_some_and(|other| same(step, other)) {
+        twin.steps.iter().find(its).filter(|other| same(step, other)).map(|_| (*number, step))
+    };
+    let found: Vec<_> = steps.iter().filter_map(alike).collect();
+    let evidence = sample.label.as_ref().and_then(|label| label.evidence.as_ref());
+    let enough_alone = evidence.is_some_and(|evidence| evidence.overdetermined);
+    if !enough_alone || found.len() == steps.len() {
+        for (number, step) in found {
             let what = format!("`{}` says at step {number} what it says in `{}`", step.agent, twin.id);
             noted.note(Rule::ReplyAsTwin, what);
         }

@@ -1,8 +1,11 @@
 //! Multi-agent systems as functions, for the tests of a search: an execution costs nothing, so that hundreds of failed runs
 //! can be searched. Replies are numbers; who slips is one off.
 
-use super::{By, Couple, Ending, Found, Offer, Order, Question, Sample, Search, Terms, systems_tests::Draws};
-use crate::trajectory::Void;
+use super::{By, Couple, Ending, Found, Offer, Order, Question, Search};
+use crate::{
+    proof::{Sample, Terms, systems_tests::Draws},
+    trajectory::Void,
+};
 
 /// What each adds.
 const PARTS: [i64; 8] = [5, 7, 3, 9, 4, 6, 2, 8];

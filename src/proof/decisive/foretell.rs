@@ -1,10 +1,7 @@
 //! What a search is expected to cost, before any of it is spent.
 
-use super::{
-    decisive::Search,
-    decisive_question::{By, Offer, Question},
-    sample::Sample,
-};
+use super::{By, Offer, Question, Search};
+use crate::proof::Sample;
 
 /// Plays a search of a system that repeats itself, whose first decisive step is `at` (`None`: nothing heals). Other words heal
 /// from that step on, a fresh draw up to it. Gives executions, and what they cost by the price of each arm.

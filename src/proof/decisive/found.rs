@@ -2,10 +2,7 @@
 
 use serde::Serialize;
 
-use super::{
-    decisive::Search,
-    decisive_question::{By, Ending, Offer, Stands},
-};
+use super::{By, Ending, Offer, Search, Stands};
 
 /// What a search says of a rule that names a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

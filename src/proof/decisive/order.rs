@@ -1,9 +1,6 @@
 //! In which order a search tries what is open. Orders differ in what they pay, never in what they conclude.
 
-use super::{
-    decisive::{Search, Tried},
-    decisive_question::{By, Order, Stands},
-};
+use super::{By, Order, Search, Stands, Tried};
 
 /// How much less a step is suspected after each execution that did not heal.
 const FAILED: f64 = 0.4;

@@ -3,7 +3,7 @@
 //! A step is tried with other words, or a fresh draw, in two arms: *null* takes it as recorded, *treated* takes the other
 //! words; the rest is live in both. A search holds the samples of all arms and answers two questions.
 //!
-//! - *What next?* [`Search::next`]. An [`Order`](super::Order) only chooses among what is still open; it decides nothing.
+//! - *What next?* [`Search::next`]. An [`Order`] only chooses among what is still open; it decides nothing.
 //! - *What is shown?* [`Search::found`]. A step is blamed at `e ≥ n/α`, `n` all claims that could be made of the run, so that
 //!   one wrong step among them is blamed with a probability of at most α, whatever the noise, the order and the end. "The
 //!   earliest" is said only where each earlier step is cleared, "the last" where each later one is: an effect of
@@ -14,9 +14,24 @@
 //! a step is the null arm of the one before. That the samples of an arm serve several claims, and who asked for them,
 //! moves no bound: each claim reads its own pairs in order, and its e-value holds at every moment.
 
+mod foretell;
+mod found;
+mod order;
+mod question;
+
+#[cfg(test)]
+mod cost_tests;
+#[cfg(test)]
+mod systems;
+#[cfg(test)]
+mod tests;
+
+pub use foretell::play;
+pub use found::{Answer, Found};
+pub use question::{By, Couple, Ending, Offer, Order, Question, Stands};
+
 use super::{
     claim::Claim,
-    decisive_question::{By, Ending, Offer, Question, Stands},
     exclusion::Exclusion,
     pairs::Expected,
     sample::{Sample, counted, verdicts},

@@ -1,10 +1,13 @@
 //! How surely a search names the decisive step: eight topologies, three orders, noise, four sources of corrections.
 
 use super::{
-    Answer, By, Ending, Offer, Order, Sample, Search, Stands, Terms,
-    decisive_systems::{Case, Source, Topology, Weather, search},
+    Answer, By, Ending, Offer, Order, Search, Stands,
+    systems::{Case, Source, Topology, Weather, search},
 };
-use crate::trajectory::Void;
+use crate::{
+    proof::{Sample, Terms},
+    trajectory::Void,
+};
 
 const ORDERS: [Order; 3] = [Order::Scan, Order::Bisect, Order::BestFirst];
 const CALM: Weather = Weather { noise: 0.0, unanswered: 0.0 };
@@ -162,7 +165,7 @@ fn a_search_that_was_cut_short_names_no_commitment() {
     for order in ORDERS {
         let case = Case::new(Topology::Chain5, Source::Twin, order, false);
         let mut search = Search::new(case.question.clone());
-        let mut draws = super::systems_tests::Draws::of("cut");
+        let mut draws = crate::proof::systems_tests::Draws::of("cut");
         for _ in 0..200 {
             let Some(arm) = search.next(1).first().copied() else { break };
             let (passed, _) = case.execute(arm, 0.0, &mut draws);
@@ -242,7 +245,7 @@ fn the_same_words_to_another_question_clear_no_step() {
         let mut two = case.question.clone();
         two.steps.truncate(2);
         let mut search = Search::new(two);
-        let mut draws = super::systems_tests::Draws::of("approval");
+        let mut draws = crate::proof::systems_tests::Draws::of("approval");
         while let Some(arm) = search.next(1).first().copied() {
             let (passed, _) = case.execute(arm, 0.0, &mut draws);
             search.take(arm, if passed { Sample::Passed } else { Sample::Failed });
@@ -266,7 +269,7 @@ fn executions_at_once_are_of_different_steps_and_conclude_the_same() {
     for order in ORDERS {
         let case = Case::new(Topology::Chain5, Source::Redraw, order, false);
         let mut search = Search::new(case.question.clone());
-        let mut draws = super::systems_tests::Draws::of("at once");
+        let mut draws = crate::proof::systems_tests::Draws::of("at once");
         loop {
             let arms = search.next(4);
             if arms.is_empty() {

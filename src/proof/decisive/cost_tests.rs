@@ -1,10 +1,10 @@
 //! What a search pays and finds, on the systems on which the former rules were measured.
 
 use super::{
-    Answer, By, Offer, Order, Question, Terms,
-    decisive_systems::{Case, Source, Topology, Weather, search},
-    play,
+    Answer, By, Offer, Order, Question, play,
+    systems::{Case, Source, Topology, Weather, search},
 };
+use crate::proof::Terms;
 
 const ORDERS: [Order; 3] = [Order::Scan, Order::Bisect, Order::BestFirst];
 

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::terms::Terms;
-use crate::trajectory::Void;
+use crate::{proof::Terms, trajectory::Void};
 
 /// What there is to try instead of a step's reply.
 #[derive(Debug, Clone, Copy, PartialEq)]
