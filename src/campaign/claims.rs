@@ -19,11 +19,11 @@ use super::{
     treatment::planned_step,
 };
 use crate::{
-    equality::{Rules, Told, parting_before},
+    equality::{Rules, Told},
     plan::Planted,
     proof::Sample,
     recording,
-    replay::told,
+    replay::{parting_before, told},
     trajectory::{AgentName, Necessity, RunId, Standing, StepIndex},
 };
 
@@ -91,7 +91,7 @@ impl Bench {
             let steps = &recording.trajectory.steps;
             let Some(fork) = planned_step(steps, &cassette, &planned) else { continue };
             attempt.fork_step = steps.get(fork).map(|step| step.step);
-            if let Some(parting) = parting_before(known, &told(&recording, &rules), fork) {
+            if let Some(parting) = parting_before(cassette.recording(), known, &recording, fork) {
                 attempt.class = Some(Class::Diverged);
                 attempt.flipped = false;
                 attempt.why = Some(parting.to_string());

@@ -2,7 +2,7 @@
 //!
 //! [`Rules`] say what may differ in a request without making it another one; [`Form`] is what is left of it. [`Told`]
 //! is a call with its answer as they are compared, and [`parting_before`] says whether a run is its reference up to a
-//! step: calls that overlapped are one group without order, wherever they stand.
+//! step: calls that overlapped, or waited for nothing of one another, are one group without order, wherever they stand.
 
 mod built_in;
 mod form;
@@ -13,6 +13,6 @@ mod told;
 
 pub use form::{Form, Words};
 pub use pairing::Pairing;
-pub use parting::{Parting, joins, parting, parting_before};
+pub use parting::{Parting, Spoken, joins, parting, parting_before, unordered};
 pub use rules::{Rules, RulesError};
 pub use told::{Told, same_reply, same_request};

@@ -1,6 +1,7 @@
 //! Where one run parts from another.
 
 use super::{Pairing, Told};
+use crate::trajectory::AgentName;
 
 /// The first call of a run that its reference does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,45 @@ pub fn joins(spans: impl IntoIterator<Item = (u64, Option<u64>)>) -> Vec<bool> {
         ends = ends.max(closed.unwrap_or(u64::MAX));
     }
     joins
+}
+
+/// What tells whether a call could have been made before another one was answered.
+#[derive(Debug, Clone)]
+pub struct Spoken {
+    /// Who made it.
+    pub agent: AgentName,
+    /// Which of those of that name.
+    pub instance: u32,
+    /// All that it was asked, as one text.
+    pub asked: String,
+    /// All that it was answered, as one text.
+    pub answered: String,
+}
+
+impl Spoken {
+    /// Whether nothing shows that it waited for the other: another agent, and words that it was not told.
+    fn is_free_of(&self, other: &Self) -> bool {
+        let answered = other.answered.trim();
+        (&self.agent, self.instance) != (&other.agent, other.instance)
+            && !answered.is_empty()
+            && !self.asked.contains(answered)
+    }
+}
+
+/// The calls with fewer orders among them: calls that a program made at once may come one after the other where they are
+/// answered quickly. One that waited for nothing of its group joins it.
+pub fn unordered(told: Vec<Told>, spoken: &[Spoken]) -> Vec<Told> {
+    let mut group: Vec<&Spoken> = Vec::new();
+    let mut joined = Vec::with_capacity(told.len());
+    for (told, own) in told.into_iter().zip(spoken) {
+        let joins = told.joins() || (!group.is_empty() && group.iter().all(|other| own.is_free_of(other)));
+        if !joins {
+            group.clear();
+        }
+        group.push(own);
+        joined.push(told.joining(joins));
+    }
+    joined
 }
 
 /// Where a run leaves its reference before a step of its own, or at it: up to the step at the position `fork` the run
@@ -211,6 +251,32 @@ mod tests {
         check("a:2026-01-01 x=on 2026-01-01", "a:2026-02-02 x=on 2026-02-02", None, None);
         check("a:2026-01-01 x=on 2026-01-01", "a:2026-02-02 x=on 2026-01-01", None, None);
         check("a:x=on 2026-01-01", "a:x=on 2026-02-02", None, Some(Answered(0)));
+    }
+
+    #[test]
+    fn what_waited_for_nothing_has_no_order_though_it_came_after() {
+        let unordered = |text: &str| {
+            let spoken = text.split(" / ").map(|call| {
+                let (agent, call) = call.trim_start_matches('|').split_once(':').expect("an agent");
+                let (asked, answered) = call.split_once('=').expect("an answer");
+                let agent = AgentName::parse(agent).expect("a name");
+                Spoken { agent, instance: 0, asked: asked.to_owned(), answered: answered.to_owned() }
+            });
+            super::unordered(run(text), &spoken.collect::<Vec<_>>())
+        };
+        for (reference, other, fork, expected) in [
+            ("s:q=say 9 / a:say 9=yes / b:say 9=no", "s:q=say 9 / b:say 9=no / a:say 9=yes", 1, None),
+            ("s:q=say 9 / a:say 9=yes / b:say 9=no", "s:q=say 9 / b:say 9=no / a:say 9=yes", 2, None),
+            // One that was told what the other said waited for it.
+            ("a:q=yes / b:q yes=no", "b:q=no / a:q=yes", 0, Some(Parting::Asked(0))),
+            // Calls of one agent have the order in which it made them, and an answer without words tells nothing.
+            ("a:q=yes / a:r=no", "a:r=no / a:q=yes", 0, Some(Parting::Asked(0))),
+            ("a:q= / b:r=", "b:r= / a:q=", 0, Some(Parting::Asked(0))),
+            // What is asked counts as ever.
+            ("s:q=say 9 / a:say 9=yes / b:say 9=no", "s:q=say 9 / b:say 8=no", 1, Some(Parting::Asked(1))),
+        ] {
+            assert_eq!(parting_before(&unordered(reference), &unordered(other), fork), expected, "{other}");
+        }
     }
 
     #[test]

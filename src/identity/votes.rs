@@ -102,7 +102,7 @@ pub fn propose(heard: &[Heard<'_>]) -> BTreeMap<AgentName, Proposal> {
         for answer in step.reply.iter().flat_map(|reply| &reply.answers) {
             let text = answer.message.text();
             said.extend(text_mark(&text).map(|mark| (mark, step.agent)));
-            answered.entry(step.agent).or_default().extend(shingles(&text));
+            answered.entry(step.agent).or_default().extend(shingles(&text).into_iter().chain(text_mark(&text)));
             said.extend(
                 text.lines().next().filter(|line| line.len() > 24).and_then(text_mark).map(|mark| (mark, step.agent)),
             );
@@ -206,7 +206,9 @@ fn came_back(
         let call = message.answers_call.as_deref().and_then(id_mark);
         let Some((agent, name)) = call.and_then(|call| taken.get(&call)) else { continue };
         let words = answered.get(agent).map(Vec::as_slice).unwrap_or_default();
-        if shingles(&message.text()).iter().any(|mark| words.contains(mark)) {
+        // Five words in a row, or all of a shorter answer.
+        let text = message.text();
+        if shingles(&text).iter().chain(&text_mark(&text)).any(|mark| words.contains(mark)) {
             vote(votes, agent, name, (1, true), "a delegate tool was called with its task and gave its answer back");
         }
     }

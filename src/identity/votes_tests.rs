@@ -111,6 +111,22 @@ fn names_slip_out_where_agents_speak_of_each_other() {
         ),
         (
             vec![
+                ("a", user("go"), call("task_finance", r#"{"objective": "Find what the vans cost us"}"#)),
+                ("b", user("Find what the vans cost us"), say("ANSWER: 9")),
+                ("a", answer("task_finance", "ANSWER: 9"), say("x")),
+            ],
+            "b=finance",
+        ),
+        (
+            vec![
+                ("a", user("go"), call("task_finance", r#"{"objective": "Find what the vans cost us"}"#)),
+                ("b", user("Find what the vans cost us"), say("ANSWER: 9")),
+                ("a", answer("task_finance", "ANSWER: 8"), say("x")),
+            ],
+            "b=finance?",
+        ),
+        (
+            vec![
                 ("a", user("go"), call("task_complete", r#"{"summary": "All the vans are sold now"}"#)),
                 ("b", user("All the vans are sold now"), say("x")),
             ],

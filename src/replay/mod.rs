@@ -34,4 +34,4 @@ pub use replayed::Replayed;
 pub use reply::Timing;
 pub use report::{Departure, Fit, Nearest, Report, Served};
 pub use reword::{NoReply, answer_text, as_answered_by, emptied, reworded};
-pub use told::told;
+pub use told::{parting_before, told};

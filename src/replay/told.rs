@@ -2,11 +2,30 @@
 
 use std::collections::HashMap;
 
+use super::{answer_text, asked_text};
 use crate::{
-    equality::{self, Rules, Told},
+    equality::{self, Parting, Rules, Spoken, Told},
     recording::Recording,
     trajectory::StepIndex,
 };
+
+/// Where a run leaves its reference before the step at the position `fork` (see [`equality::parting_before`]). `known` is
+/// the reference as [`told`] tells it. An order that only quick answers made counts for nothing.
+pub fn parting_before(reference: &Recording, known: &[Told], run: &Recording, fork: usize) -> Option<Parting> {
+    let rules = Rules::default();
+    let own = told(run, &rules);
+    equality::parting_before(known, &own, fork)?;
+    let unordered = |told: Vec<Told>, recording: &Recording| {
+        let spoken = recording.trajectory.steps.iter().map(|step| Spoken {
+            agent: step.attribution.agent.clone(),
+            instance: step.attribution.instance,
+            asked: asked_text(step),
+            answered: answer_text(step),
+        });
+        equality::unordered(told, &spoken.collect::<Vec<_>>())
+    };
+    equality::parting_before(&unordered(known.to_vec(), reference), &unordered(own, run), fork)
+}
 
 /// The calls of a run, in the order of its steps, for [`equality::parting`] and [`equality::parting_before`].
 pub fn told(recording: &Recording, rules: &Rules) -> Vec<Told> {

@@ -1,10 +1,15 @@
-//! The arrows of ARCHITECTURE.md, checked over every `crate::` path: rooms see only rooms below them.
+//! The arrows of ARCHITECTURE.md, checked over every path that the sources name: rooms see only rooms below them, and pure
+//! rooms see nothing outside.
+
+mod paths;
 
 use std::{
-    collections::BTreeMap,
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
+
+use paths::{Named, Source, named, sources};
 
 /// What each room may see. Rooms above come first; a room always sees itself.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -21,15 +26,12 @@ const ARROWS: &[(&str, &[&str])] = &[
             "dataset",
             "simulator",
             "launch",
-            "verify",
             "proxy",
             "verdict",
             "recording",
             "plan",
             "identity",
             "manipulator",
-            "fault",
-            "equality",
             "surface",
             "trajectory",
         ],
@@ -41,14 +43,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "verify",
             "proof",
             "replay",
-            "simulator",
             "launch",
             "proxy",
             "recording",
             "plan",
-            "identity",
-            "manipulator",
-            "fault",
             "equality",
             "surface",
             "trajectory",
@@ -56,7 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("demo", &["campaign", "plan"]),
     ("dataset", &["verify", "score", "proof", "recording", "manipulator", "equality", "surface", "trajectory"]),
-    ("verify", &["launch", "proxy", "surface", "trajectory"]),
+    ("verify", &["proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
     ("attribution", &["proof", "replay", "launch", "proxy", "recording", "plan", "equality", "surface", "trajectory"]),
     ("replay", &["proxy", "recording", "plan", "fault", "equality", "surface", "trajectory"]),
@@ -64,48 +62,86 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("launch", &["trajectory"]),
     ("proxy", &["recording", "plan", "identity", "manipulator", "fault", "surface", "trajectory"]),
     ("verdict", &["recording", "plan", "fault", "surface", "trajectory"]),
-    ("recording", &["plan", "identity", "surface", "trajectory"]),
+    ("recording", &["identity", "surface", "trajectory"]),
     ("plan", &["manipulator", "fault", "surface", "trajectory"]),
     ("identity", &["surface", "trajectory"]),
     ("manipulator", &["surface", "trajectory"]),
     ("score", &["trajectory"]),
     ("proof", &["trajectory"]),
-    ("fault", &["surface", "trajectory"]),
+    ("fault", &["surface"]),
     ("equality", &["surface", "trajectory"]),
     ("surface", &["trajectory"]),
     ("trajectory", &[]),
-];
-
-/// Words that no pure room may hold: IO, clocks, ambient randomness.
-const IMPURE: &[&str] = &[
-    "tokio::",
-    "hyper::",
-    "std::fs",
-    "std::net",
-    "std::process",
-    "std::env",
-    "SystemTime::now",
-    "Instant::now",
-    "Timestamp::now",
-    "rand::",
 ];
 
 /// The pure rooms.
 const PURE: &[&str] =
     &["trajectory", "surface", "equality", "identity", "manipulator", "fault", "plan", "score", "proof", "verdict"];
 
-fn sources() -> Vec<(String, PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut found = Vec::new();
-    walk(&root, &mut found);
-    found
-        .into_iter()
-        .filter_map(|path| {
-            let room = path.strip_prefix(&root).ok()?.components().next()?.as_os_str().to_str()?.to_owned();
-            let text = fs::read_to_string(&path).expect("readable");
-            Some((room, path, text))
-        })
-        .collect()
+/// Other crates that pure rooms may name: what computes. A crate that is not here is no part of them.
+const COMPUTES: &[&str] = &[
+    "alloc",
+    "base64",
+    "blake3",
+    "bytes",
+    "core",
+    "foldhash",
+    "jiff",
+    "memchr",
+    "regex",
+    "schemars",
+    "serde",
+    "serde_json",
+    "simdutf8",
+    "thiserror",
+    "toml",
+    "twox_hash",
+];
+
+/// What the standard library has that is not pure.
+const OUTSIDE: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::env",
+    "std::thread",
+    "std::os",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "std::io::stdin",
+    "std::io::stdout",
+    "std::io::stderr",
+    "std::hash::RandomState",
+    "std::collections::hash_map::RandomState",
+];
+
+/// Calls that ask a clock or a disk, whatever they are called on.
+const ASKS: &[&str] = &[
+    "now",
+    "elapsed",
+    "exists",
+    "try_exists",
+    "metadata",
+    "symlink_metadata",
+    "read_dir",
+    "is_file",
+    "is_dir",
+    "is_symlink",
+    "canonicalize",
+    "read_link",
+    "random",
+];
+
+fn crates() -> BTreeSet<String> {
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("a manifest");
+    let manifest: toml::Table = manifest.parse().expect("TOML");
+    let tables = ["dependencies", "dev-dependencies"].map(|name| manifest[name].as_table().expect("a table").clone());
+    let own = ["std", "core", "alloc"].map(str::to_owned);
+    own.into_iter().chain(tables.into_iter().flatten().map(|(name, _)| name.replace('-', "_"))).collect()
+}
+
+fn all() -> Vec<Source> {
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"))
 }
 
 pub fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -119,96 +155,192 @@ pub fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The rooms that a line names after `crate::`, groups included.
-fn named(text: &str) -> Vec<(usize, String)> {
-    let pattern = regex::Regex::new(r"(?s)crate::(\{.*?\};|[a-z_]+)").expect("a pattern");
-    let word = regex::Regex::new(r"(?:^\{|,)\s*([a-z_]+)(?:::|\s*[,}])").expect("a pattern");
-    let mut rooms = Vec::new();
-    for found in pattern.captures_iter(text) {
-        let (whole, named) = (found.get(0).expect("a match"), found.get(1).expect("a group"));
-        let line = text[..whole.start()].matches('\n').count() + 1;
-        if !named.as_str().starts_with('{') {
-            rooms.push((line, named.as_str().to_owned()));
-            continue;
-        }
-        // Only the first level of a group names rooms.
-        let mut depth = 0;
-        let flat: String = named
-            .as_str()
-            .chars()
-            .filter(|c| {
-                depth += i32::from(*c == '{') - i32::from(*c == '}');
-                depth <= 1
-            })
-            .collect();
-        rooms.extend(word.captures_iter(&flat).map(|word| (line, word[1].to_owned())));
+/// The room above its own that a name reaches into, or the whole crate.
+fn arrow(room: &str, name: &Named) -> Option<String> {
+    if name.method || name.path.first().is_none_or(|first| first != "crate") {
+        return None;
     }
-    rooms
+    let below = ARROWS.iter().find(|(above, _)| *above == room).map(|(_, below)| *below)?;
+    match name.path.get(1).map(String::as_str) {
+        Some(to) if to == room || below.contains(&to) => None,
+        Some(to)
+            if to.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+                && !ARROWS.iter().any(|(known, _)| *known == to) =>
+        {
+            None
+        }
+        Some(to) => Some(to.to_owned()),
+        None => Some("the whole crate".to_owned()),
+    }
+}
+
+/// What a name is that no pure room may hold.
+fn impurity(name: &Named, crates: &BTreeSet<String>) -> Option<String> {
+    let path = name.path.join("::");
+    let last = name.path.last().map(String::as_str).unwrap_or_default();
+    let first = name.path.first().map(String::as_str).unwrap_or_default();
+    let outside = OUTSIDE.iter().any(|denied| path == *denied || path.starts_with(&format!("{denied}::")));
+    let foreign =
+        !name.method && first != "std" && first != "crate" && crates.contains(first) && !COMPUTES.contains(&first);
+    let whole = !name.method
+        && matches!(first, "std" | "core")
+        && matches!(name.path.get(1).map(String::as_str), None | Some("*"));
+    let clock = first != "crate" && ASKS.contains(&last);
+    (outside || foreign || whole || clock).then_some(path)
 }
 
 #[test]
 fn arrows_go_down_only() {
-    let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
-    let mut broken = Vec::new();
-    for (room, path, text) in sources() {
-        let Some(below) = allowed.get(room.as_str()) else {
-            assert!(
-                matches!(room.as_str(), "lib.rs" | "main.rs"),
-                "{}: a room that ARCHITECTURE.md does not know",
-                path.display()
-            );
-            continue;
-        };
-        for (line, named) in named(&text) {
-            if named != room && allowed.contains_key(named.as_str()) && !below.contains(&named.as_str()) {
-                broken.push(format!("{}:{line}: {room} → {named}", path.display()));
+    let crates = crates();
+    let (mut broken, mut used) = (Vec::new(), BTreeSet::new());
+    for source in all() {
+        let Some(room) = source.module.first() else { continue };
+        assert!(
+            ARROWS.iter().any(|(known, _)| known == room),
+            "{}: a room that ARCHITECTURE.md does not know",
+            source.file.display()
+        );
+        for name in named(&source, &crates) {
+            if let Some(to) = arrow(room, &name) {
+                broken.push(format!("{}:{}: {room} → {to}", source.file.display(), name.line));
+            } else if let Some(to) = name.path.get(1).filter(|_| name.path[0] == "crate" && !name.method) {
+                used.insert((room.clone(), to.clone()));
             }
         }
     }
     assert!(broken.is_empty(), "arrows that go up:\n{}", broken.join("\n"));
+    let named =
+        ARROWS.iter().flat_map(|(room, below)| below.iter().map(move |to| ((*room).to_owned(), (*to).to_owned())));
+    let idle: Vec<_> = named.filter(|arrow| !used.contains(arrow)).collect();
+    assert!(idle.is_empty(), "arrows that nothing uses: {idle:?}");
 }
 
 #[test]
 fn pure_rooms_do_no_io() {
+    let crates = crates();
     let mut impure = Vec::new();
-    for (room, path, text) in sources().into_iter().filter(|(room, ..)| PURE.contains(&room.as_str())) {
-        if path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests")) {
-            continue;
-        }
-        for (number, line) in text.lines().enumerate().take_while(|(_, line)| !line.contains("#[cfg(test)]")) {
-            let code = line.split("//").next().unwrap_or_default();
-            impure.extend(
-                IMPURE
-                    .iter()
-                    .filter(|word| code.contains(**word))
-                    .map(|word| format!("{}:{}: {room} uses {word}", path.display(), number + 1)),
-            );
+    for source in all() {
+        let Some(room) = source.module.first().filter(|room| PURE.contains(&room.as_str())) else { continue };
+        for name in named(&source, &crates).iter().filter(|name| !name.tests) {
+            let found = impurity(name, &crates);
+            impure.extend(found.map(|what| format!("{}:{}: {room} uses {what}", source.file.display(), name.line)));
         }
     }
     assert!(impure.is_empty(), "IO in pure rooms:\n{}", impure.join("\n"));
 }
 
+/// What was once put into a pure room and seen by nobody, and what is like it.
+#[test]
+fn the_gates_see_what_goes_round_them() {
+    let crates = crates();
+    let reading = |text: &str| {
+        let syntax = syn::parse_file(text).expect("Rust");
+        let module = vec!["trajectory".to_owned(), "id".to_owned()];
+        named(&Source { file: "id.rs".into(), module, tests: false, syntax }, &crates)
+    };
+    for up in [
+        "use super::super::proxy::Proxy;",
+        "fn f() { super::super::proxy::serve() }",
+        "use crate::{plan::{Plan, x::Y}, trajectory};",
+        "use crate as whole;",
+        "use super::super::*;",
+        "use super::super as root;",
+        "mod deep { use super::super::super::recording; }",
+        "fn f() { format!(\"{}\", crate::surface::g()) }",
+        "#[cfg(test)] mod tests { fn g() { crate::surface::g() } }",
+        "fn f() -> Box<dyn Fn(&crate::replay::Cassette)> { todo() }",
+        "macro_rules! m { () => { $crate::campaign::run() } }",
+    ] {
+        assert!(reading(up).iter().any(|name| arrow("trajectory", name).is_some()), "{up}");
+    }
+    for impure in [
+        "#[cfg(test)] mod tests { } fn f() { std::fs::read(\"x\"); }",
+        "fn f() { jiff::Zoned::now() }",
+        "use jiff::Zoned; fn f() { Zoned::now() }",
+        "use std::{collections::BTreeMap, fs::File};",
+        "use std::fs as disk;",
+        "use std as s;",
+        "use std::*;",
+        "use std::time::Instant;",
+        "fn f(path: &std::path::Path) -> bool { path.exists() }",
+        "fn f(path: &P) { debug_assert!(path.is_file()) }",
+        "fn f() { format!(\"{:?}\", std::env::args()) }",
+        "fn f() { ::tokio::spawn(async {}) }",
+        "use tokio::sync::mpsc;",
+        "fn f() { tracing::info!(\"x\") }",
+        "fn f(at: T) { at.elapsed() }",
+    ] {
+        let seen = reading(impure);
+        assert!(seen.iter().any(|name| !name.tests && impurity(name, &crates).is_some()), "{impure}: {seen:?}");
+    }
+    for fine in [
+        "use super::FailureMode; use std::{fmt, time::Duration}; fn f() { super::x(); self::y(); Duration::ZERO }",
+        "#[cfg(test)] mod tests { fn f() { std::fs::read(\"x\"); } }",
+        "#[test] fn f() { std::fs::read(\"x\"); }",
+        "fn f() { crate::trajectory::g(serde_json::json!({})) }",
+    ] {
+        let seen = reading(fine);
+        assert!(seen.iter().all(|name| arrow("trajectory", name).is_none()), "{fine}: {seen:?}");
+        assert!(
+            seen.iter().filter(|name| !name.tests).all(|name| impurity(name, &crates).is_none()),
+            "{fine}: {seen:?}"
+        );
+    }
+}
+
+/// The text of the strings in code that is not for tests.
+fn strings(source: &Source) -> Vec<String> {
+    struct Strings(Vec<String>);
+    impl<'ast> syn::visit::Visit<'ast> for Strings {
+        fn visit_lit_str(&mut self, text: &'ast syn::LitStr) {
+            self.0.push(text.value());
+        }
+        fn visit_macro(&mut self, called: &'ast syn::Macro) {
+            let mut open = vec![called.tokens.clone()];
+            while let Some(tokens) = open.pop() {
+                for token in tokens {
+                    match token {
+                        proc_macro2::TokenTree::Group(group) => open.push(group.stream()),
+                        proc_macro2::TokenTree::Literal(literal) => {
+                            if let syn::Lit::Str(text) = syn::Lit::new(literal) {
+                                self.0.push(text.value());
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+            if !paths::for_tests(&item.attrs) {
+                syn::visit::visit_item_mod(self, item);
+            }
+        }
+        fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+            if !paths::for_tests(&item.attrs) {
+                syn::visit::visit_item_fn(self, item);
+            }
+        }
+        fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}
+    }
+    let mut found = Strings(Vec::new());
+    syn::visit::Visit::visit_file(&mut found, &source.syntax);
+    found.0
+}
+
+/// Words that only APIs use. Data sets of other people's formats are written in their words, which APIs share.
 #[test]
 fn field_names_of_apis_stay_in_surfaces() {
+    const FIELDS: &[&str] = &["choices", "tool_calls", "response_format", "delta", "prompt_tokens"];
     let mut leaked = Vec::new();
-    for (room, path, text) in
-        sources().into_iter().filter(|(room, ..)| !matches!(room.as_str(), "surface" | "simulator"))
-    {
-        let tests = text.find("#[cfg(test)]").unwrap_or(text.len());
-        for field in ["\"choices\"", "\"tool_calls\"", "\"response_format\"", "\"delta\"", "\"prompt_tokens\""] {
-            // Datasets of other people's formats are written in their words, which APIs share.
-            let foreign = path.parent().is_some_and(|dir| dir.ends_with("dataset/formats"));
-            if text[..tests].contains(field) && !path.to_string_lossy().contains("tests") && !foreign {
-                leaked.push(format!("{}: {room} knows {field}", path.display()));
-            }
+    for source in all().iter().filter(|source| !source.tests) {
+        let room = source.module.iter().map(String::as_str).collect::<Vec<_>>();
+        if matches!(room[..], ["surface" | "simulator", ..] | ["dataset", "formats", ..] | []) {
+            continue;
+        }
+        for text in strings(source).iter().filter(|text| FIELDS.contains(&text.trim_start_matches('/'))) {
+            leaked.push(format!("{}: {} knows {text:?}", source.file.display(), room.join("::")));
         }
     }
     assert!(leaked.is_empty(), "{}", leaked.join("\n"));
-}
-
-#[test]
-fn the_arrow_test_sees_groups() {
-    let text = "use crate::{\n    plan::{Plan, x::Y},\n    proxy,\n};\nfn f() { crate::surface::g() }";
-    let rooms: Vec<_> = named(text).into_iter().map(|(_, room)| room).collect();
-    assert_eq!(rooms, ["plan", "proxy", "surface"]);
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Noted, Report, Rule, across::Across, is_injected, quoted, reply};
 use crate::{
     dataset::{Dataset, DatasetError, Entry, Kind, Placed, Said, Sample, SampleStep, Truth},
-    equality::{self, Parting, Rules, Told, Words},
+    equality::{self, Parting, Rules, Spoken, Told, Words},
 };
 
 /// Failures and their twins, read by their places.
@@ -88,7 +88,8 @@ fn first_difference(sample: &Sample, twin: &Sample) -> Option<usize> {
         sample.steps.get(step as usize).is_some_and(|step| step.agent == *agent)
     };
     let first = planted.filter_map(|error| error.step.filter(|step| made(*step, &error.agent))).min()?;
-    let (sample, twin) = (told(sample), told(twin));
+    let loose = |sample: &Sample| equality::unordered(told(sample), &spoken(sample));
+    let (sample, twin) = (loose(sample), loose(twin));
     let (Parting::Asked(at) | Parting::Answered(at) | Parting::Missing(at)) =
         equality::parting_before(&twin, &sample, usize::try_from(first).ok()?)?;
     Some(at)
@@ -110,6 +111,18 @@ fn told(sample: &Sample) -> Vec<Told> {
             .as_ref()
             .map(|said| Words { ids: ids(said).collect(), value: json!([step.status, step.finish_reason, said]) });
         Told::new(step.agent.clone(), asked, answered, &rules).joining(step.overlaps)
+    };
+    (0..).zip(&sample.steps).map(told).collect()
+}
+
+/// What tells which steps waited for which.
+fn spoken(sample: &Sample) -> Vec<Spoken> {
+    let words = |said: &[&Said]| said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n");
+    let told = |(number, step): (u32, &SampleStep)| Spoken {
+        agent: step.agent.clone(),
+        instance: step.instance,
+        asked: words(&sample.input(number).unwrap_or_default()),
+        answered: words(&step.output.iter().collect::<Vec<_>>()),
     };
     (0..).zip(&sample.steps).map(told).collect()
 }
