@@ -2,6 +2,7 @@
 
 mod change;
 mod data;
+mod evidence;
 mod traced;
 mod view;
 
@@ -122,7 +123,10 @@ fn write_head(recording: &Recording, traced: Option<&Traced>, out: &mut dyn Writ
     }
     line("outcome", &outcome_text(&manifest.outcome))?;
     match &recording.label {
-        Some(label) => line("label", &label_text(label))?,
+        Some(label) => {
+            line("label", &label_text(label))?;
+            evidence::lines(label).iter().try_for_each(|(name, text)| line(name, text))?;
+        }
         None => line("label", &format!("none: {}", why_no_label(recording)))?,
     }
     if let Some(traced) = traced {

@@ -1,0 +1,99 @@
+//! What was executed for a label, a line each.
+
+use crate::{
+    proof::in_words,
+    trajectory::{Evidence, Label, LabelStatus},
+};
+
+/// What the label rests on, each thing by a name for its line; nothing of a label for which nothing was executed.
+pub(super) fn lines(label: &Label) -> Vec<(&'static str, String)> {
+    let evidence = label.evidence.as_ref();
+    let Some(evidence) = evidence.filter(|evidence| **evidence != Evidence::default()) else {
+        let unsaid = label.status == LabelStatus::Delivered;
+        let hint = "nothing was executed for it: `aegis prove RUN --check CMD --again` does";
+        return if unsaid { vec![("evidence", hint.to_owned())] } else { Vec::new() };
+    };
+    let mut lines = Vec::new();
+    match &evidence.executed {
+        Some(executed) => lines.push(("evidence", in_words(executed, "without", "with"))),
+        None => {
+            lines.push(("evidence", "of the former rule: `aegis prove RUN --check CMD --again` tops it up".to_owned()))
+        }
+    }
+    for one in &evidence.necessity {
+        let needs = if one.necessary { "needed" } else { "not needed" };
+        let what = format!("{needs}: injection {} at {}", one.injection, one.agent);
+        lines.push(("", format!("{what}: {}", in_words(&one.executed, "without it", "with all"))));
+    }
+    if evidence.overdetermined {
+        lines.push(("", "none of them is needed by itself: any of several is enough".to_owned()));
+    }
+    for entry in &label.others {
+        let error = &entry.error;
+        lines.push(("", format!("beside it, {} at step {} was altered and is no cause", error.agent, error.step)));
+    }
+    if let Some(twin) = &evidence.twin {
+        let left = evidence.fork_step.map(|step| format!(", left at step {step}")).unwrap_or_default();
+        lines
+            .push(("twin", format!("{twin}  clean runs {}/{} passed{left}", evidence.clean.passed, evidence.clean.of)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trajectory::{AgentName, Executed, Executions, Necessity, RunId, Tally, Verdict};
+
+    #[test]
+    fn each_thing_that_was_executed_has_a_line() {
+        let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
+        let executed = Executed {
+            null: of(6, 0),
+            treated: of(0, 6),
+            pairs: 6,
+            e: Some(1792.0),
+            target: Some(1000.0),
+            ..Executed::default()
+        };
+        let necessity = |injection, necessary| Necessity {
+            injection,
+            agent: AgentName::parse("critic").expect("a name"),
+            instance: 0,
+            necessary,
+            executed: executed.clone(),
+        };
+        let evidence = Evidence {
+            executed: Some(executed.clone()),
+            necessity: vec![necessity(0, true), necessity(1, false)],
+            clean: Tally::of(2, 2),
+            twin: Some(RunId::parse("c-1").expect("an id")),
+            fork_step: Some(3),
+            ..Evidence::default()
+        };
+        let label = |evidence| Label {
+            format: 1,
+            status: LabelStatus::Delivered,
+            definition: "injected".to_owned(),
+            seed: 7,
+            outcome: Verdict::Failure,
+            errors: Vec::new(),
+            others: Vec::new(),
+            evidence,
+        };
+        let text: Vec<String> =
+            lines(&label(Some(evidence))).iter().map(|(name, line)| format!("{name}|{line}")).collect();
+        assert_eq!(
+            text,
+            [
+                "evidence|e 1792 of 1000 in 6 pairs (without 6/6 passed, with 0/6 passed)",
+                "|needed: injection 0 at critic: e 1792 of 1000 in 6 pairs (without it 6/6 passed, with all 0/6 passed)",
+                "|not needed: injection 1 at critic: e 1792 of 1000 in 6 pairs (without it 6/6 passed, with all 0/6 passed)",
+                "twin|c-1  clean runs 2/2 passed, left at step 3",
+            ]
+        );
+        assert!(lines(&label(None))[0].1.contains("nothing was executed"));
+        let former = Evidence { clean: Tally::of(2, 2), ..Evidence::default() };
+        assert!(lines(&label(Some(former)))[0].1.contains("former rule"));
+    }
+}
