@@ -15,6 +15,7 @@ pub fn schema() -> schemars::Schema {
 
 /// A campaign: tasks, programs, what is planted in them, how outcomes are judged, what may be spent.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(extend("$id" = "urn:aegis:schema:campaign"))]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Campaign")]
 pub(super) struct CampaignFile {

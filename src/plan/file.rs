@@ -17,6 +17,7 @@ use crate::{fault, manipulator};
 
 /// An injection plan: which errors are planted in a run, where and when.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(extend("$id" = "urn:aegis:schema:plan"))]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Injection plan")]
 pub(super) struct PlanFile {

@@ -63,6 +63,7 @@ impl Type {
     pub fn json_schema(&self, title: &str, about: &str) -> Value {
         let mut schema = Map::new();
         schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
+        schema.insert("$id".to_owned(), format!("urn:aegis:schema:{title}").into());
         schema.insert("title".to_owned(), title.into());
         schema.insert("description".to_owned(), about.into());
         if let Value::Object(own) = self.schema() {
