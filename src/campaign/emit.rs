@@ -83,7 +83,11 @@ impl Bench {
 
     /// Writes the report: data, and two pages to read.
     pub(super) fn write_report(&self, report: &Report) -> Result<(), CampaignError> {
-        let mut data = serde_json::to_vec_pretty(report).unwrap_or_default();
+        let unwritten = |error: serde_json::Error| CampaignError::Unwritten {
+            path: self.state.root().join("report.json"),
+            why: error.to_string(),
+        };
+        let mut data = serde_json::to_vec_pretty(report).map_err(unwritten)?;
         data.push(b'\n');
         self.state.replace("report.json", &data)?;
         self.state.replace("report.md", markdown::page(report).as_bytes())?;

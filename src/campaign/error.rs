@@ -32,6 +32,14 @@ pub enum CampaignError {
         /// What is wrong.
         why: String,
     },
+    /// A state file cannot be put into words.
+    #[error("`{}` cannot be written: {why}", path.display())]
+    Unwritten {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// The proxy cannot listen.
     #[error("cannot listen on a loopback port")]
     Listen(#[source] io::Error),

@@ -130,8 +130,10 @@ impl State {
 
     /// Says that a cell is finished.
     pub(super) fn finish(&self, ended: &Ended) -> Result<(), CampaignError> {
-        let text = serde_json::to_vec(ended).unwrap_or_default();
-        self.replace(&format!("cells/{}.json", ended.run), &text)
+        let name = format!("cells/{}.json", ended.run);
+        let unwritten =
+            |error: serde_json::Error| CampaignError::Unwritten { path: self.root.join(&name), why: error.to_string() };
+        self.replace(&name, &serde_json::to_vec(ended).map_err(unwritten)?)
     }
 
     /// Lays aside what an unfinished run left, and says what of it is paid for.
@@ -143,9 +145,11 @@ impl State {
             let next = fs::read_dir(&aside).map_err(cannot)?.count();
             fs::rename(&dir, aside.join(format!("{next:04}"))).map_err(cannot)?;
         }
+        // What cannot be read was paid for all the same: only a directory that is not there holds nothing.
         let mut laid: Vec<PathBuf> = match fs::read_dir(&aside) {
-            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-            Err(_) => Vec::new(),
+            Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>().map_err(cannot)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(cannot(error)),
         };
         laid.sort_unstable();
         Ok(Salvage::read(&laid))
@@ -167,5 +171,22 @@ impl State {
             fs::rename(&temporary, &path)
         };
         write().map_err(|source| CampaignError::Directory { path: path.clone(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_paid_for_and_cannot_be_read_is_no_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = State::open(dir.path(), Earlier::Refuse).expect("opens");
+        let run = RunId::parse("c-1").expect("an id");
+        assert!(state.salvage(&run).is_ok(), "nothing was laid aside");
+        fs::create_dir_all(state.partial()).expect("made");
+        fs::write(state.partial().join("c-1"), "no directory").expect("written");
+        let failed = state.salvage(&run).err().map(|error| error.to_string());
+        assert!(failed.is_some_and(|said| said.contains("c-1")), "it is said");
     }
 }

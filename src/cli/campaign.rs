@@ -249,7 +249,9 @@ fn failure(error: CampaignError, out: &Path) -> Failure {
     let out = out.display();
     match error {
         CampaignError::Recording(error) => error.into(),
-        CampaignError::Damaged { .. } | CampaignError::Dataset(_) => Failure::new(Exit::Recording, error),
+        CampaignError::Damaged { .. } | CampaignError::Unwritten { .. } | CampaignError::Dataset(_) => {
+            Failure::new(Exit::Recording, error)
+        }
         CampaignError::Exists(_) => Failure::new(Exit::Usage, error)
             .hint(format!("go on with `--resume`, or choose another `--out` than `{out}`")),
         CampaignError::Directory { .. }
