@@ -81,6 +81,10 @@ impl Analyzer {
                 corrections.left_out.insert(step.step, "the budget ended before the analyzer was asked".to_owned());
                 continue;
             }
+            if answer_text(step).is_empty() {
+                corrections.left_out.insert(step.step, "its reply has no text to correct".to_owned());
+                continue;
+            }
             let earlier = run.steps.get(..index).unwrap_or_default();
             match self.correct(&line, step, earlier, &mut answered).await {
                 Ok((said, body)) => {
@@ -91,8 +95,12 @@ impl Analyzer {
                     corrections.add(step, Correction { at, source, reason: said.reason, suspicion, mode });
                 }
                 Err(why) => {
-                    failed = Some(why.clone());
-                    corrections.left_out.insert(step.step, why);
+                    corrections.left_out.insert(step.step, why.clone());
+                    failed = Some(why);
+                    // It was asked several times, and nobody was there.
+                    if !answered {
+                        break;
+                    }
                 }
             }
         }
@@ -110,19 +118,9 @@ impl Analyzer {
         answered: &mut bool,
     ) -> Result<(Said, Bytes), String> {
         let before = answer_text(step);
-        if before.is_empty() {
-            *answered = true;
-            return Err("its reply has no text to correct".to_owned());
-        }
         let mut refused = String::new();
         for _ in 0..TRIES {
-            let body = match self.ask(line, step, earlier, &refused).await {
-                Ok(body) => body,
-                Err(why) => {
-                    refused = why;
-                    continue;
-                }
-            };
+            let body = self.ask(line, step, earlier, &refused).await?;
             *answered = true;
             let said = match said(&body) {
                 Ok(said) => said,

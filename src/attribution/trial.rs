@@ -9,8 +9,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full};
-use hyper::{Request, header};
 use tokio::{
     net::TcpListener,
     sync::{oneshot, watch},
@@ -20,7 +18,7 @@ use tokio::{
 use crate::{
     launch::{Echo, Ending, Launch, LaunchError, environment, judge},
     plan::Plan,
-    proxy::{HttpUpstream, Origin, OriginError, Proxy, ProxyError, Run, RunSetup, serve, upstream::Upstream},
+    proxy::{HttpUpstream, Origin, OriginError, Proxy, ProxyError, Run, RunSetup, model, serve, upstream::Upstream},
     recording::{self, RecordingError},
     replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, Report},
     trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
@@ -163,12 +161,7 @@ pub(super) struct Line {
 impl Line {
     /// Asks, and gives the body of a good answer; else what went wrong, in words.
     pub(super) async fn ask(&self, body: Bytes) -> Result<Bytes, String> {
-        let request = Request::post("/v1/chat/completions").header(header::CONTENT_TYPE, "application/json");
-        let request = request.body(Either::Left(Full::new(body))).map_err(|error| error.to_string())?;
-        let response = self.client.send(request).await.map_err(|error| error.to_string())?;
-        let status = response.status();
-        let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
-        if status.is_success() { Ok(body) } else { Err(format!("it answered with status {status}")) }
+        model::ask(&self.client, &body).await.map_err(|error| error.to_string())
     }
 }
 

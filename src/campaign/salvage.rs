@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::{Response, StatusCode, header};
 
 use crate::{
-    proxy::{Asking, upstream::ReceivedBody},
+    proxy::{model, upstream::ReceivedBody},
     recording::{self, RecordingError},
     surface::sse,
     trajectory::CloseCause,
@@ -58,7 +58,7 @@ impl Salvage {
         }
         for asked in recording.manipulator_questions.iter().filter(|asked| !asked.answer.is_empty()) {
             let paid = Paid { status: 200, streamed: false, body: asked.answer.clone() };
-            replies.entry(key(Asking::PATH, &asked.question)).or_default().push_back(paid);
+            replies.entry(key(model::PATH, &asked.question)).or_default().push_back(paid);
         }
         Ok(())
     }

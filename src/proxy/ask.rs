@@ -9,17 +9,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full, Limited};
-use hyper::{
-    HeaderMap, Request, StatusCode,
-    header::{self, HeaderName},
-};
+use hyper::{HeaderMap, header::HeaderName};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
     error::Interrupted,
+    model::{self, Unanswered, seconds},
     open_step::OpenStep,
-    upstream::{SentBody, Upstream},
+    upstream::Upstream,
 };
 use crate::{
     manipulator::{Adaptive, ManipulatorError, Question, Templates},
@@ -29,14 +26,8 @@ use crate::{
     trajectory::Usage,
 };
 
-/// Longest answer that is read, in bytes.
-const ANSWER_MAX: usize = 4 << 20;
 /// Most questions of one edit: each answer of a reply may take some tries.
 const QUESTIONS_MAX: usize = 64;
-/// How often a question is sent again that met a busy or broken backend.
-const RESENDS: u32 = 3;
-/// The wait before the first of them; it doubles.
-const RESEND_WAIT: Duration = Duration::from_millis(250);
 
 /// How the manipulator's model is asked.
 #[derive(Debug, Clone)]
@@ -132,10 +123,8 @@ enum AskError {
     Late(Duration),
     #[error("the budget of the manipulator's model is spent: {0}")]
     Budget(&'static str),
-    #[error("cannot reach the manipulator's model: {0}")]
-    Upstream(String),
-    #[error("the manipulator's model answered {status}: {said}")]
-    Status { status: StatusCode, said: String, wait: Option<Duration> },
+    #[error("the manipulator's model {0}")]
+    Unanswered(#[from] Unanswered),
     #[error("the manipulator's model did not answer in its API: {0}")]
     Unreadable(String),
 }
@@ -149,9 +138,6 @@ struct Asked {
 }
 
 impl Asking {
-    /// Where questions go: the path that clients of the API use.
-    pub const PATH: &str = "/v1/chat/completions";
-
     /// A model behind this upstream, which speaks chat completions.
     pub fn new(upstream: Arc<dyn Upstream>, settings: AskingSettings) -> Self {
         Self { upstream, settings, spent: Arc::default() }
@@ -212,40 +198,22 @@ impl Asking {
         let mut resends = 0;
         loop {
             let reserved = self.reserve(most)?;
-            let sent = self.send(body).await;
+            let sent = model::ask_once(&*self.upstream, body).await;
             let usage = match &sent {
                 // Without a count the reservation stands.
                 Ok(answer) => OpenaiChat.usage(answer, false).unwrap_or(most),
                 Err(_) => Usage::default(),
             };
             reserved.settle(usage);
-            let wait = match &sent {
-                Err(AskError::Status { status, wait, .. }) if is_busy(*status) => wait.unwrap_or_default(),
-                Err(AskError::Upstream(_)) => Duration::ZERO,
-                _ => return sent,
-            };
-            if resends == RESENDS {
-                return sent;
+            match sent {
+                Ok(answer) => return Ok(answer),
+                Err(unanswered) => match unanswered.again_in(resends) {
+                    Some(wait) => tokio::time::sleep(wait).await,
+                    None => return Err(unanswered.into()),
+                },
             }
-            tokio::time::sleep(wait.max(RESEND_WAIT * 2_u32.pow(resends))).await;
             resends += 1;
         }
-    }
-
-    async fn send(&self, body: &Bytes) -> Result<Bytes, AskError> {
-        let unreachable = |error: &dyn std::error::Error| AskError::Upstream(chain(error));
-        let sent: SentBody = Either::Left(Full::new(body.clone()));
-        let request = Request::post(Self::PATH).header(header::CONTENT_TYPE, "application/json").body(sent);
-        let request = request.map_err(|error| unreachable(&error))?;
-        let response = self.upstream.send(request).await.map_err(|error| unreachable(&error))?;
-        let (head, body) = response.into_parts();
-        let read = Limited::new(body, ANSWER_MAX).collect().await;
-        let answer = read.map_err(|error| unreachable(error.as_ref()))?.to_bytes();
-        if head.status.is_success() {
-            return Ok(answer);
-        }
-        let said: String = String::from_utf8_lossy(&answer).chars().take(200).collect();
-        Err(AskError::Status { status: head.status, said, wait: seconds(&head.headers, &header::RETRY_AFTER) })
     }
 
     /// Takes the most that a call may cost from the budget, so that calls at the same time cannot exceed it.
@@ -368,21 +336,4 @@ pub(super) fn patience(headers: &HeaderMap) -> Option<Duration> {
     static ANNOUNCED: [HeaderName; 2] =
         [HeaderName::from_static("x-stainless-read-timeout"), HeaderName::from_static("x-stainless-timeout")];
     ANNOUNCED.iter().filter_map(|name| seconds(headers, name)).filter(|patience| !patience.is_zero()).min()
-}
-
-/// A header that holds seconds.
-fn seconds(headers: &HeaderMap, name: &HeaderName) -> Option<Duration> {
-    let seconds: f64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
-    Duration::try_from_secs_f64(seconds).ok()
-}
-
-/// Whether a backend may answer the same question a little later.
-fn is_busy(status: StatusCode) -> bool {
-    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

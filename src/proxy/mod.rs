@@ -17,6 +17,7 @@ mod gather;
 mod headers;
 mod http_upstream;
 mod inject;
+pub mod model;
 mod multiplexed;
 mod open_step;
 mod pool;

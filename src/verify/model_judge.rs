@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Either, Full, Limited};
-use hyper::{Request, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Case, Said, Surroundings, quoted};
 use crate::{
-    proxy::upstream::Upstream,
-    surface::{OpenaiChat, Surface},
+    proxy::{model, upstream::Upstream},
+    surface::{Conversation, Message, OpenaiChat, Role, Surface},
 };
 
 /// Asks a model, at temperature 0, whether the output answers the question as the expected answer does. Where it is
@@ -42,8 +40,6 @@ const INSTRUCTION: &str = "You grade answers. You are given a question, the refe
 
 /// The longest part of an output that is shown to the judge, in characters, from its end.
 const SHOWN: usize = 16_000;
-/// The longest reply that is read, in bytes.
-const REPLY_MAX: usize = 4 << 20;
 
 fn two() -> u32 {
     2
@@ -85,29 +81,18 @@ impl ModelJudge {
             case.question, case.expected
         );
         let system = self.instruction.as_deref().unwrap_or(INSTRUCTION);
-        let body = json!({
-            "model": self.model,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
-            "temperature": 0,
-        });
-        Bytes::from(body.to_string())
+        let question = Conversation {
+            model: self.model.clone(),
+            messages: vec![Message::text_of(Role::System, system), Message::text_of(Role::User, user)],
+            ..Conversation::default()
+        };
+        OpenaiChat::compose_request(&question, Some(0.0))
     }
 }
 
-/// Sends a request and returns the text of its answer.
+/// Asks, and gives the text of the answer.
 async fn ask(upstream: &dyn Upstream, body: Bytes) -> Result<String, String> {
-    let request = Request::post("/v1/chat/completions").header(header::CONTENT_TYPE, "application/json");
-    let request = request.header(header::CONTENT_LENGTH, body.len()).body(Either::Left(Full::new(body)));
-    let response = upstream.send(request.map_err(|error| error.to_string())?).await.map_err(|error| {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-        format!("{error}{}", cause.unwrap_or_default())
-    })?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), REPLY_MAX).collect().await.map_err(|error| error.to_string())?;
-    let body = body.to_bytes();
-    if !status.is_success() {
-        return Err(format!("status {status}: {}", quoted(&String::from_utf8_lossy(&body))));
-    }
+    let body = model::ask_once(upstream, &body).await.map_err(|error| error.to_string())?;
     let reply = OpenaiChat.read_reply(&body).map_err(|error| error.to_string())?;
     reply.answers.first().map(|answer| answer.message.text()).ok_or_else(|| "an empty reply".to_owned())
 }

@@ -121,6 +121,11 @@ async fn what_cannot_be_traced_is_refused_before_it_costs() {
         (&[&bad[..], &["--check", "no-such-checker"]].concat(), 2, "--check cannot be run"),
         (&[&bad[..], &["--check", "exit 3"]].concat(), 1, "earliest flip not sure"),
         (&["trace", "logs/bad", "--redraw", "--check", CHECK, "--budget-runs", "1"], 4, "RESULT  budget"),
+        (
+            &["trace", "logs/bad", "--analyzer", "http://127.0.0.1:1", "--check", CHECK],
+            3,
+            "the analyzer answered no question",
+        ),
     ] {
         let (got, out, talk) = verb(dir.path(), &pipeline(arguments)).await;
         assert!(got == Some(code) && talk.contains(expected), "{arguments:?}: {got:?} {talk}{out}");

@@ -1,0 +1,105 @@
+//! One question to a model, for everything here that asks one: a request as clients of the API make it, one bounded answer,
+//! and the question once more where the backend was busy.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Either, Full, Limited};
+use hyper::{
+    HeaderMap, Request, StatusCode,
+    header::{self, HeaderName},
+};
+
+use super::upstream::{SentBody, Upstream};
+
+/// Where questions go: the path that clients of the API use.
+pub const PATH: &str = "/v1/chat/completions";
+/// Longest answer that is read, in bytes.
+const ANSWER_MAX: usize = 4 << 20;
+/// How often a question is sent again that met a busy or broken backend.
+const RESENDS: u32 = 3;
+/// The wait before the first of them; it doubles.
+const RESEND_WAIT: Duration = Duration::from_millis(250);
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Unanswered {
+    /// Nobody was there, or the answer broke off.
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    /// It answered with a status that is no answer.
+    #[error("answered {status}: {said}")]
+    Status {
+        /// The status.
+        status: StatusCode,
+        /// The beginning of what it said.
+        said: String,
+        /// How long it asks to be left alone.
+        wait: Option<Duration>,
+    },
+}
+
+impl Unanswered {
+    /// How long to wait before the question is put again; `None` where that is of no use, or was done often enough.
+    pub fn again_in(&self, resends: u32) -> Option<Duration> {
+        let wanted = match self {
+            Self::Status { status, wait, .. } if is_busy(*status) => wait.unwrap_or_default(),
+            Self::Unreachable(_) => Duration::ZERO,
+            Self::Status { .. } => return None,
+        };
+        (resends < RESENDS).then(|| wanted.max(RESEND_WAIT * 2_u32.pow(resends)))
+    }
+}
+
+/// Puts a question once. The answer is the body of a good reply.
+///
+/// # Errors
+/// [`Unanswered`].
+pub async fn ask_once(upstream: &dyn Upstream, question: &Bytes) -> Result<Bytes, Unanswered> {
+    let unreachable = |error: &dyn std::error::Error| Unanswered::Unreachable(chain(error));
+    let sent: SentBody = Either::Left(Full::new(question.clone()));
+    let request = Request::post(PATH).header(header::CONTENT_TYPE, "application/json");
+    let request = request.header(header::CONTENT_LENGTH, question.len()).body(sent);
+    let response = upstream.send(request.map_err(|error| unreachable(&error))?).await;
+    let (head, body) = response.map_err(|error| unreachable(&error))?.into_parts();
+    let read = Limited::new(body, ANSWER_MAX).collect().await;
+    let answer = read.map_err(|error| unreachable(error.as_ref()))?.to_bytes();
+    if head.status.is_success() {
+        return Ok(answer);
+    }
+    let said: String = String::from_utf8_lossy(&answer).chars().take(200).collect();
+    Err(Unanswered::Status { status: head.status, said, wait: seconds(&head.headers, &header::RETRY_AFTER) })
+}
+
+/// Puts a question, again where the backend was busy.
+///
+/// # Errors
+/// [`Unanswered`], the last one.
+pub async fn ask(upstream: &dyn Upstream, question: &Bytes) -> Result<Bytes, Unanswered> {
+    for resends in 0.. {
+        let unanswered = match ask_once(upstream, question).await {
+            Ok(answer) => return Ok(answer),
+            Err(unanswered) => unanswered,
+        };
+        let Some(wait) = unanswered.again_in(resends) else { return Err(unanswered) };
+        tokio::time::sleep(wait).await;
+    }
+    Err(Unanswered::Unreachable("it was never asked".to_owned()))
+}
+
+/// A header that holds seconds.
+pub(super) fn seconds(headers: &HeaderMap, name: &HeaderName) -> Option<Duration> {
+    let seconds: f64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Whether a backend may answer the same question a little later.
+fn is_busy(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
