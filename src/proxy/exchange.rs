@@ -47,7 +47,7 @@ impl Proxy {
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let received = Instant::now();
         let (mut parts, body) = request.into_parts();
-        arrival::is_our_host(&parts.headers, &self.allowed_hosts)?;
+        self.gate.admit(&mut parts)?;
         let hinted = arrival::unwrap(&mut parts, &self.identity.hints)?;
         let kind = Kind::of(&parts);
         match kind {

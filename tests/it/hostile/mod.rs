@@ -1,0 +1,6 @@
+//! Attacked from outside: each test does what an attacker would do, and looks at what the attacker wants.
+
+mod found_config;
+mod listeners;
+mod pages;
+mod targets;
