@@ -41,6 +41,7 @@ mod write;
 mod tests;
 
 pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording, Requests};
+pub use disk::{create_private, make_private_dir};
 pub use error::RecordingError;
 pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open};
 pub use identity::write_identity;

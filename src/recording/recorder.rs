@@ -20,7 +20,7 @@ use super::{
     log::{Log, Queued, error_text},
     manifest::{read_json, write_json},
     record::{AskedRecord, CloseRecord, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord},
-    recover::recover,
+    recover::{check_packed, recover},
     redact::Redactor,
     seal, write,
 };
@@ -81,6 +81,7 @@ impl Recorder {
         if is_sealed() {
             return Err(sealed());
         }
+        check_packed(&dir)?;
         let manifest = match read_json::<Manifest>(&dir.join("run.json"))? {
             Some(earlier) if earlier.plan_digest != manifest.plan_digest => {
                 return Err(RecordingError::OtherPlan { run: run.to_owned() });

@@ -2,5 +2,6 @@
 
 mod found_config;
 mod listeners;
+mod lost_seal;
 mod pages;
 mod targets;
