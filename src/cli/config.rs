@@ -13,7 +13,7 @@ use crate::{
     identity::{Dialects, Hints, Identity, Roster, RosterRule},
     plan::{PlanError, Problem},
     proxy::{Gate, Limits},
-    recording::Durability,
+    recording::{Durability, Redactor, Secrets, Settings},
 };
 
 /// Version of the file's format that this build reads.
@@ -53,6 +53,8 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     /// Environment variable with the token that clients must show.
     pub token_env: Option<String>,
+    /// What is masked in recordings, beside what looks like a key.
+    pub secrets: SecretsConfig,
     /// The file that this was read from.
     #[serde(skip)]
     pub file: Option<PathBuf>,
@@ -76,6 +78,20 @@ pub struct UpstreamConfig {
     pub key_env: Option<String>,
     /// PEM file of certificates to trust beside the system's.
     pub ca_file: Option<PathBuf>,
+}
+
+/// `[secrets]`: what is masked in recordings, beside the keys in use and everything that looks like a key.
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SecretsConfig {
+    /// Environment variables whose values are masked.
+    pub env: Vec<String>,
+    /// Values that are masked, of 4 bytes and more.
+    pub values: Vec<String>,
+    /// Regular expressions of what is masked.
+    pub patterns: Vec<String>,
+    /// Regular expressions of what is never masked though it looks like a key; each must match it whole.
+    pub keep: Vec<String>,
 }
 
 /// `[[route]]`: requests for some models go elsewhere.
@@ -165,6 +181,8 @@ impl Config {
             ("[manipulator] url", self.manipulator.url.is_some()),
             ("[manipulator] key_env", self.manipulator.key_env.is_some()),
             ("token_env", self.token_env.is_some()),
+            ("[secrets] keep", !self.secrets.keep.is_empty()),
+            ("[secrets] env", !self.secrets.env.is_empty()),
             ("allowed_hosts", !self.allowed_hosts.is_empty()),
             ("allowed_origins", !self.allowed_origins.is_empty()),
         ];
@@ -263,6 +281,38 @@ impl Config {
         })
     }
 
+    /// How recordings are made: what they survive, and what is masked in them. The keys in use are.
+    ///
+    /// # Errors
+    /// A variable that is not set, a value too short to be looked for, a pattern that is none.
+    pub fn recording(&self) -> Result<Settings, Failure> {
+        let refuse = |error: String| Failure::new(Exit::Usage, error);
+        let in_use = [&self.upstream.key_env, &self.manipulator.key_env, &self.token_env];
+        let in_use = in_use.into_iter().chain(self.route.iter().map(|route| &route.key_env)).flatten();
+        let in_use = in_use.map(String::as_str).chain(["AEGIS_TOKEN", "AEGIS_CONTROL_TOKEN"]);
+        // What is shorter is a placeholder, and a word of texts.
+        let mut values: Vec<String> =
+            in_use.filter_map(|name| std::env::var(name).ok()).filter(|key| key.len() >= 8).collect();
+        for name in &self.secrets.env {
+            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+            values.push(value.ok_or_else(|| refuse(format!("[secrets] env: the variable `{name}` is not set")))?);
+        }
+        values.extend(self.secrets.values.iter().cloned());
+        if let Some(short) = values.iter().find(|value| value.len() < 4) {
+            let error =
+                format!("[secrets]: a value of {} bytes would be found everywhere: expected 4 and more", short.len());
+            return Err(refuse(error));
+        }
+        let secrets = Secrets {
+            values,
+            patterns: self.secrets.patterns.clone(),
+            keep: self.secrets.keep.clone(),
+            keys_are_names: self.hints.uses_keys(),
+        };
+        let redactor = Redactor::new(&secrets).map_err(|error| Failure::new(Exit::Usage, error))?;
+        Ok(Settings { durability: self.durability(), redactor, ..Settings::default() })
+    }
+
     /// What a record survives.
     pub fn durability(&self) -> Durability {
         match self.durability {
@@ -292,12 +342,18 @@ mod tests {
             ("format = 9", "format 9"),
             ("[[agent]]\nname = \"a\"", "at least one condition"),
             ("[identity]\ndialects_off = [\"crewia\"]", "did you mean `crewai`"),
+            ("[secrets]\npatterns = [\"(\"]", "[secrets] patterns: `(`"),
+            ("[secrets]\nkeep = [\"x*\"]", "[secrets] keep: `x*` matches nothing"),
+            ("[secrets]\nvalues = [\"abc\"]", "expected 4 and more"),
+            ("[secrets]\nenv = [\"AEGIS_NO_SUCH\"]", "`AEGIS_NO_SUCH` is not set"),
+            ("[secrets]\npattern = []", "unknown field `pattern`"),
             ("allowed_origins = [\"*\"]", "`*` is no origin"),
             ("allowed_origins = [\"http://localhost:3000/\"]", "and no path"),
         ] {
             let config = Config::parse(text, "aegis.toml").and_then(|config| {
                 config.identity()?;
                 config.gate()?;
+                config.recording()?;
                 config.limits()
             });
             let error = config.expect_err(text).to_string();

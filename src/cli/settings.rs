@@ -17,7 +17,6 @@ use super::{
 use crate::{
     plan::{self, Plan},
     proxy::{HttpUpstream, Origin, Proxy, RunTemplate, Runs, upstream::Upstream},
-    recording::Settings,
     replay::Rules,
     simulator::Simulator,
     trajectory::RunId,
@@ -74,7 +73,7 @@ impl ProxyArgs {
         }
         let template = RunTemplate {
             log_dir: self.log_dir(&config),
-            recording: Settings { durability: config.durability(), ..Settings::default() },
+            recording: config.recording()?,
             plan,
             upstream: upstream.name().to_owned(),
         };
@@ -210,7 +209,7 @@ pub(super) fn offline(
     let log_dir = log_dir.map(Path::to_owned).or_else(|| config.log_dir.clone());
     let template = RunTemplate {
         log_dir: log_dir.unwrap_or_else(|| PathBuf::from("logs")),
-        recording: Settings { durability: config.durability(), ..Settings::default() },
+        recording: config.recording()?,
         plan: None,
         upstream: upstream.name().to_owned(),
     };

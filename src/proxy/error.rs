@@ -22,6 +22,9 @@ pub(super) const MARK: &str = "x-aegis-error";
 /// Why the proxy itself answers.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
+    /// A run's name is, or holds, a secret: it would be the name of a directory.
+    #[error("the run's name looks like a key, and it would be written down: put the key into `Authorization`")]
+    SecretName,
     /// The request's framing is not safe to forward.
     #[error("refused the request: {0}")]
     Framing(#[from] FramingError),
@@ -133,6 +136,7 @@ impl ProxyError {
             ProxyError::Id(_) => (StatusCode::BAD_REQUEST, "invalid_id"),
             ProxyError::DoubledVersion { .. } => (StatusCode::NOT_FOUND, "doubled_v1"),
             ProxyError::Host(_) => (StatusCode::MISDIRECTED_REQUEST, "unknown_host"),
+            ProxyError::SecretName => (StatusCode::BAD_REQUEST, "secret_name"),
             ProxyError::Page(_) => (StatusCode::FORBIDDEN, "web_page"),
             ProxyError::Token => (StatusCode::UNAUTHORIZED, "no_token"),
             ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),

@@ -16,6 +16,7 @@ mod framing;
 mod gate;
 mod gather;
 mod headers;
+mod heavy;
 mod http_upstream;
 mod inject;
 mod multiplexed;

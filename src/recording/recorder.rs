@@ -21,7 +21,6 @@ use super::{
     manifest::{read_json, write_json},
     record::{AskedRecord, CloseRecord, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord},
     recover::{check_packed, recover},
-    redact::Redactor,
     seal, write,
 };
 use crate::trajectory::{Outcome, ProgramEnd};
@@ -69,7 +68,7 @@ impl Recorder {
         manifest: Manifest,
         settings: &Settings,
     ) -> Result<Self, RecordingError> {
-        let encoder = Encoder::new(Redactor::new(&settings.secrets)?, settings.max_kept_body);
+        let encoder = Encoder::new(settings.redactor.clone(), settings.max_kept_body);
         let manifest = manifest.redacted(&encoder.redactor);
         let run = manifest.run.as_str();
         let dir = log_dir.join(run);
@@ -133,13 +132,16 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::open`].
     pub fn queue_open(&self, open: Open<'_>) -> Result<Queued, RecordingError> {
+        self.encoder.redactor.hear(open.headers);
+        let attribution = self.encoder.redactor.attribution(open.attribution);
+        let agent = attribution.agent.clone();
         let hash = open.body_hash.map(ContentHash::known);
         let body = open.body.map(|body| self.encoder.prepare(body, true, hash, None));
         let record = Record::Open(OpenRecord {
             step: open.step,
             call: open.call,
             attempt: open.attempt,
-            attribution: self.encoder.redactor.attribution(open.attribution),
+            attribution,
             overlapping: open.overlapping,
             run_source: open.run_source.into(),
             surface: open.surface.into(),
@@ -154,10 +156,7 @@ impl Recorder {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.exchanges += 1;
         if open.attempt == 0 {
-            match counts.agents.get_mut(open.attribution.agent.as_str()) {
-                Some(count) => *count += 1,
-                None => drop(counts.agents.insert(open.attribution.agent.to_string(), 1)),
-            }
+            *counts.agents.entry(agent.to_string()).or_default() += 1;
         }
         Ok(Queued { below, is_alone: counts.exchanges <= counts.closed + 1 })
     }

@@ -4,4 +4,5 @@ mod found_config;
 mod listeners;
 mod lost_seal;
 mod pages;
+mod secrets;
 mod targets;
