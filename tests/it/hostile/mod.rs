@@ -6,3 +6,4 @@ mod lost_seal;
 mod pages;
 mod secrets;
 mod targets;
+mod task_files;
