@@ -30,7 +30,7 @@ use std::{
 
 use aegis::{
     identity::{Envelope, Identity, Speakers},
-    proxy::{HttpUpstream, Limits, Origin, Proxy, RunTemplate, Runs, serve},
+    proxy::{Gate, HttpUpstream, Limits, Origin, Proxy, RunTemplate, Runs, serve},
     recording::Settings,
     surface::{OpenaiChat, Surface},
     trajectory::RunId,
@@ -304,7 +304,7 @@ fn look(runtime: &Runtime, (names, prefix): (Names, &str), bodies: &[String], re
         runs: Arc::new(Runs::new(template)),
         default_run: None,
         routes: Vec::new(),
-        allowed_hosts: Vec::new(),
+        gate: Gate::default(),
         limits: Limits::default(),
     });
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");

@@ -14,7 +14,7 @@ use std::{
 
 use aegis::{
     identity::Identity,
-    proxy::{Limits, Proxy, RunSetup, RunTemplate, Runs, serve, upstream::Upstream},
+    proxy::{Gate, Limits, Proxy, RunSetup, RunTemplate, Runs, serve, upstream::Upstream},
     recording::{Captured, Close, Manifest, Open, Recorder, Settings},
     replay::{Cassette, Replayed},
     trajectory::{AgentName, Attribution, CloseCause, RunId, Source, Usage},
@@ -172,7 +172,7 @@ async fn replay(logs: &Path, cassette: Arc<Cassette>, kind: Kind) -> (Duration, 
         runs: Arc::new(Runs::new(template)),
         default_run: Some(run.clone()),
         routes: Vec::new(),
-        allowed_hosts: Vec::new(),
+        gate: Gate::default(),
         limits: Limits::default(),
     });
     proxy.runs.open(&run, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).expect("opens");

@@ -79,6 +79,7 @@ impl Bench {
             CampaignError::Launch { system: system.name.clone(), source }
         })?;
         served.proxy.runs.retire_run(&cell.run);
+        self.state.mask_errors(&cell.run, &served.proxy.runs.template().recording.redactor)?;
         let how = match (ended.ending, meter.halt()) {
             (_, Some(Halt::Budget | Halt::Price)) | (Ending::Interrupted, None) => return Ok(None),
             (_, Some(Halt::Calls)) => How::TooManyCalls,
@@ -142,7 +143,7 @@ impl Bench {
             directory: Some(directory),
             limit: Some(system.timeout),
             input: Some(Vec::new()),
-            errors: Some(self.state.errors_of(&cell.run)?),
+            errors: Some(self.state.begin_errors(&cell.run)?),
             ..Launch::of(command)
         })
     }

@@ -122,6 +122,12 @@ impl Campaign {
         self.cost(extent)
     }
 
+    /// Tasks that bring a command of their own, which would run here.
+    pub fn task_commands(&self) -> usize {
+        let is_command = |task: &&Task| matches!(task.check, Some(Check::Command(_)));
+        self.tasks.iter().filter(is_command).count()
+    }
+
     /// How often a judge is asked, at most, about one run of a task.
     fn judgements(&self, task: &Task) -> u64 {
         let attempts = |check: &Check| if let Check::ModelJudge(judge) = check { u64::from(judge.attempts) } else { 0 };

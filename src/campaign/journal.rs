@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -31,7 +32,7 @@ enum Line {
 impl Journal {
     /// Reads what was spent and goes on. A torn last line, of a call that was never made, is passed over.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut file = File::options().create(true).read(true).append(true).open(path)?;
+        let mut file = File::options().create(true).read(true).append(true).mode(0o600).open(path)?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let mut calls: BTreeMap<u64, Cost> = BTreeMap::new();

@@ -4,11 +4,15 @@
 use std::{
     fs,
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use super::{ended::Ended, error::CampaignError, journal::Journal, salvage::Salvage};
-use crate::trajectory::RunId;
+use crate::{
+    recording::{self, Redactor},
+    trajectory::RunId,
+};
 
 /// The directory of a campaign, locked.
 #[derive(Debug)]
@@ -36,8 +40,8 @@ impl State {
     /// It cannot be written, another process works in it, or it holds a campaign and `earlier` refuses that.
     pub(super) fn open(root: &Path, earlier: Earlier) -> Result<Self, CampaignError> {
         let cannot = |source| CampaignError::Directory { path: root.to_owned(), source };
-        fs::create_dir_all(root).map_err(cannot)?;
-        let lock = fs::File::options().create(true).append(true).open(root.join("lock")).map_err(cannot)?;
+        recording::make_private_dir(root).map_err(cannot)?;
+        let lock = fs::File::options().create(true).append(true).mode(0o600).open(root.join("lock")).map_err(cannot)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(CampaignError::Locked(root.to_owned())),
@@ -65,7 +69,7 @@ impl State {
             Earlier::Refuse | Earlier::Resume => {}
         }
         for dir in [state.cells(), state.logs()] {
-            fs::create_dir_all(dir).map_err(cannot)?;
+            recording::make_private_dir(&dir).map_err(cannot)?;
         }
         Ok(state)
     }
@@ -100,8 +104,27 @@ impl State {
     /// Where what a program says on its standard error goes.
     pub(super) fn errors_of(&self, run: &RunId) -> Result<PathBuf, CampaignError> {
         let dir = self.output();
-        fs::create_dir_all(&dir).map_err(|source| CampaignError::Directory { path: dir.clone(), source })?;
+        recording::make_private_dir(&dir).map_err(|source| CampaignError::Directory { path: dir.clone(), source })?;
         Ok(dir.join(format!("{run}.stderr")))
+    }
+
+    /// Makes that file, empty, for the owner only.
+    pub(super) fn begin_errors(&self, run: &RunId) -> Result<PathBuf, CampaignError> {
+        let path = self.errors_of(run)?;
+        match recording::create_private(&path) {
+            Ok(_) => Ok(path),
+            Err(source) => Err(CampaignError::Directory { path, source }),
+        }
+    }
+
+    /// Masks secrets in that file, once the program has ended: programs say their keys when they fail.
+    pub(super) fn mask_errors(&self, run: &RunId, redactor: &Redactor) -> Result<(), CampaignError> {
+        let path = self.errors_of(run)?;
+        let mask = || {
+            let mut text = fs::read(&path)?;
+            if redactor.mask(&mut text) { fs::write(&path, text) } else { Ok(()) }
+        };
+        mask().map_err(|source| CampaignError::Directory { path: path.clone(), source })
     }
 
     /// A directory of a cell's own, empty.
@@ -109,7 +132,7 @@ impl State {
         let dir = std::path::absolute(self.root.join("scratch").join(run.as_str()));
         let dir = dir.map_err(|source| CampaignError::Directory { path: self.root.clone(), source })?;
         let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).map_err(|source| CampaignError::Directory { path: dir.clone(), source })?;
+        recording::make_private_dir(&dir).map_err(|source| CampaignError::Directory { path: dir.clone(), source })?;
         Ok(dir)
     }
 
@@ -141,7 +164,7 @@ impl State {
         let (dir, aside) = (self.run_dir(run), self.partial().join(run.as_str()));
         let cannot = |source| CampaignError::Directory { path: aside.clone(), source };
         if dir.exists() {
-            fs::create_dir_all(&aside).map_err(cannot)?;
+            recording::make_private_dir(&aside).map_err(cannot)?;
             let next = fs::read_dir(&aside).map_err(cannot)?.count();
             fs::rename(&dir, aside.join(format!("{next:04}"))).map_err(cannot)?;
         }
@@ -166,7 +189,7 @@ impl State {
         let path = self.root.join(name);
         let temporary = path.with_extension("tmp");
         let write = || {
-            let mut file = fs::File::create(&temporary)?;
+            let mut file = recording::create_private(&temporary)?;
             file.write_all(bytes)?;
             fs::rename(&temporary, &path)
         };

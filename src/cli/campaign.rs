@@ -20,6 +20,7 @@ use super::{
 use crate::{
     campaign::{self, Beside, Budget, Campaign, CampaignError, Concluded, Earlier, Options, Report},
     proxy::{Proxy, upstream::Upstream},
+    verify,
 };
 
 /// Options of `campaign`.
@@ -55,6 +56,9 @@ pub(super) struct CampaignArgs {
     /// Write a `JUnit` file: a case a cell.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Let tasks bring commands of their own (`check.command`), which run as you do; as `verify.allow_task_commands`.
+    #[arg(long)]
+    allow_task_commands: bool,
     /// PEM file of certificates to trust beside the system's.
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
@@ -83,8 +87,24 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
         return Err(Failure::new(Exit::Usage, "no campaign file is named"));
     };
     let campaign = read(file, arguments)?;
+    let commands = campaign.task_commands();
+    let allowed = commands == 0 || campaign.verify.allow_task_commands || arguments.allow_task_commands;
     if arguments.dry_run {
-        return dry(&campaign, global);
+        return dry(&campaign, allowed, global);
+    }
+    if !allowed {
+        let error = format!("{commands} tasks bring commands of their own, which would run on this machine as you do");
+        return Err(Failure::new(Exit::Usage, error).hint(
+            "look at the `check.command` of the task files; if you trust them: --allow-task-commands, or \
+             `verify.allow_task_commands = true` in the campaign",
+        ));
+    }
+    if commands > 0 {
+        // A check could read the keys in this process's environment where no sandbox hides it.
+        let _ = nix::sys::prctl::set_dumpable(false);
+        if !global.quiet {
+            eprintln!("checks    {commands} tasks bring commands: {}", verify::sandbox_words());
+        }
     }
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
     let earlier = if arguments.resume { Earlier::Resume } else { Earlier::Refuse };
@@ -108,15 +128,22 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
 }
 
 /// Foretells, on standard output.
-fn dry(campaign: &Campaign, global: &Global) -> Result<Finished, Failure> {
+fn dry(campaign: &Campaign, allowed: bool, global: &Global) -> Result<Finished, Failure> {
     let extent = campaign.extent();
+    let commands = campaign.task_commands();
     if global.format != Format::Json {
+        let told = match (commands, allowed) {
+            (0, _) => String::new(),
+            (_, true) => format!("commands       {commands} tasks bring one; {}\n", verify::sandbox_words()),
+            (_, false) => format!("commands       {commands} tasks bring one; refused without --allow-task-commands\n"),
+        };
         let mut out = std::io::stdout().lock();
-        out.write_all(extent.text().as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        let written = out.write_all((extent.text() + &told).as_bytes());
+        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let runs = extent.clean + extent.injected + extent.verify + extent.narrow;
     let summary = format!("nothing was run: at most {runs} runs and {} model calls", extent.calls);
-    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "dry_run": extent }) })
+    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "dry_run": extent, "task_commands": commands }) })
 }
 
 /// Reads `calls=N,tokens=N,money=X` into a budget.

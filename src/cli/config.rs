@@ -12,8 +12,8 @@ use super::{Exit, Failure, asking::ManipulatorConfig};
 use crate::{
     identity::{Dialects, Hints, Identity, Roster, RosterRule},
     plan::{PlanError, Problem},
-    proxy::Limits,
-    recording::Durability,
+    proxy::{Gate, Limits},
+    recording::{Durability, Redactor, Secrets, Settings},
 };
 
 /// Version of the file's format that this build reads.
@@ -49,6 +49,15 @@ pub struct Config {
     pub durability: Option<DurabilityConfig>,
     /// Host names that the proxy answers for, beside addresses and loopback names.
     pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may ask, for example `http://localhost:3000`.
+    pub allowed_origins: Vec<String>,
+    /// Environment variable with the token that clients must show.
+    pub token_env: Option<String>,
+    /// What is masked in recordings, beside what looks like a key.
+    pub secrets: SecretsConfig,
+    /// The file that this was read from.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 /// `[identity]`.
@@ -69,6 +78,20 @@ pub struct UpstreamConfig {
     pub key_env: Option<String>,
     /// PEM file of certificates to trust beside the system's.
     pub ca_file: Option<PathBuf>,
+}
+
+/// `[secrets]`: what is masked in recordings, beside the keys in use and everything that looks like a key.
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SecretsConfig {
+    /// Environment variables whose values are masked.
+    pub env: Vec<String>,
+    /// Values that are masked, of 4 bytes and more.
+    pub values: Vec<String>,
+    /// Regular expressions of what is masked.
+    pub patterns: Vec<String>,
+    /// Regular expressions of what is never masked though it looks like a key; each must match it whole.
+    pub keep: Vec<String>,
 }
 
 /// `[[route]]`: requests for some models go elsewhere.
@@ -123,7 +146,8 @@ impl Config {
     /// Reads the named file, else `./aegis.toml`, else the user's `aegis/config.toml`, else nothing.
     ///
     /// # Errors
-    /// A file that was named is missing, or a file is not a configuration.
+    /// A file that was named is missing, a file is not a configuration, or one that was only found in the working
+    /// directory says what it needs to be named for.
     pub fn load(named: Option<&Path>) -> Result<Self, Failure> {
         let user = || {
             let home = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -139,7 +163,39 @@ impl Config {
         };
         let text = std::fs::read_to_string(&path)
             .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", path.display())))?;
-        Self::parse(&text, &path.display().to_string())
+        let config = Self { file: Some(path.clone()), ..Self::parse(&text, &path.display().to_string())? };
+        if named.is_none() && path == Path::new(LOCAL) {
+            config.check_found()?;
+        }
+        Ok(config)
+    }
+
+    /// Whether a file that lay in the working directory keeps to what such a file may say. It may be another person's,
+    /// come with a repository: it tells agents apart, and has no word in where calls and keys go, or who may ask.
+    fn check_found(&self) -> Result<(), Failure> {
+        let said = [
+            ("[upstream] url", self.upstream.url.is_some()),
+            ("[upstream] key_env", self.upstream.key_env.is_some()),
+            ("[upstream] ca_file", self.upstream.ca_file.is_some()),
+            ("[[route]]", !self.route.is_empty()),
+            ("[manipulator] url", self.manipulator.url.is_some()),
+            ("[manipulator] key_env", self.manipulator.key_env.is_some()),
+            ("token_env", self.token_env.is_some()),
+            ("[secrets] keep", !self.secrets.keep.is_empty()),
+            ("[secrets] env", !self.secrets.env.is_empty()),
+            ("allowed_hosts", !self.allowed_hosts.is_empty()),
+            ("allowed_origins", !self.allowed_origins.is_empty()),
+        ];
+        let said: Vec<&str> = said.iter().filter(|(_, is_said)| *is_said).map(|(key, _)| *key).collect();
+        if said.is_empty() {
+            return Ok(());
+        }
+        let error = format!(
+            "`./{LOCAL}` was found, not named, and it says where calls or keys go, or who may ask: {}",
+            said.join(", ")
+        );
+        Err(Failure::new(Exit::Usage, error)
+            .hint(format!("read it, and name it if it is yours: --config ./{LOCAL} (or AEGIS_CONFIG=./{LOCAL})")))
     }
 
     /// Reads a file's text; `name` is how messages call it.
@@ -170,6 +226,24 @@ impl Config {
         let dialects =
             dialects.map_err(|error| Failure::new(Exit::Usage, format!("[identity] dialects_off: {error}")))?;
         Ok(Identity { hints: self.hints.clone(), roster, dialects, lineage: None })
+    }
+
+    /// Who may ask; the token of a listener is the listener's to add.
+    ///
+    /// # Errors
+    /// An origin that no browser would name so.
+    pub fn gate(&self) -> Result<Gate, Failure> {
+        for origin in &self.allowed_origins {
+            let plain = origin.split_once("://").is_some_and(|(scheme, host)| {
+                !scheme.is_empty() && !host.is_empty() && !host.contains(['/', '*', '@', '?', ' '])
+            });
+            if !plain {
+                let error =
+                    format!("allowed_origins: `{origin}` is no origin: expected SCHEME://HOST[:PORT] and no path");
+                return Err(Failure::new(Exit::Usage, error));
+            }
+        }
+        Ok(Gate { hosts: self.allowed_hosts.clone(), origins: self.allowed_origins.clone(), token: None })
     }
 
     /// The bounds.
@@ -207,6 +281,38 @@ impl Config {
         })
     }
 
+    /// How recordings are made: what they survive, and what is masked in them. The keys in use are.
+    ///
+    /// # Errors
+    /// A variable that is not set, a value too short to be looked for, a pattern that is none.
+    pub fn recording(&self) -> Result<Settings, Failure> {
+        let refuse = |error: String| Failure::new(Exit::Usage, error);
+        let in_use = [&self.upstream.key_env, &self.manipulator.key_env, &self.token_env];
+        let in_use = in_use.into_iter().chain(self.route.iter().map(|route| &route.key_env)).flatten();
+        let in_use = in_use.map(String::as_str).chain(["AEGIS_TOKEN", "AEGIS_CONTROL_TOKEN"]);
+        // What is shorter is a placeholder, and a word of texts.
+        let mut values: Vec<String> =
+            in_use.filter_map(|name| std::env::var(name).ok()).filter(|key| key.len() >= 8).collect();
+        for name in &self.secrets.env {
+            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+            values.push(value.ok_or_else(|| refuse(format!("[secrets] env: the variable `{name}` is not set")))?);
+        }
+        values.extend(self.secrets.values.iter().cloned());
+        if let Some(short) = values.iter().find(|value| value.len() < 4) {
+            let error =
+                format!("[secrets]: a value of {} bytes would be found everywhere: expected 4 and more", short.len());
+            return Err(refuse(error));
+        }
+        let secrets = Secrets {
+            values,
+            patterns: self.secrets.patterns.clone(),
+            keep: self.secrets.keep.clone(),
+            keys_are_names: self.hints.uses_keys(),
+        };
+        let redactor = Redactor::new(&secrets).map_err(|error| Failure::new(Exit::Usage, error))?;
+        Ok(Settings { durability: self.durability(), redactor, ..Settings::default() })
+    }
+
     /// What a record survives.
     pub fn durability(&self) -> Durability {
         match self.durability {
@@ -236,9 +342,18 @@ mod tests {
             ("format = 9", "format 9"),
             ("[[agent]]\nname = \"a\"", "at least one condition"),
             ("[identity]\ndialects_off = [\"crewia\"]", "did you mean `crewai`"),
+            ("[secrets]\npatterns = [\"(\"]", "[secrets] patterns: `(`"),
+            ("[secrets]\nkeep = [\"x*\"]", "[secrets] keep: `x*` matches nothing"),
+            ("[secrets]\nvalues = [\"abc\"]", "expected 4 and more"),
+            ("[secrets]\nenv = [\"AEGIS_NO_SUCH\"]", "`AEGIS_NO_SUCH` is not set"),
+            ("[secrets]\npattern = []", "unknown field `pattern`"),
+            ("allowed_origins = [\"*\"]", "`*` is no origin"),
+            ("allowed_origins = [\"http://localhost:3000/\"]", "and no path"),
         ] {
             let config = Config::parse(text, "aegis.toml").and_then(|config| {
                 config.identity()?;
+                config.gate()?;
+                config.recording()?;
                 config.limits()
             });
             let error = config.expect_err(text).to_string();

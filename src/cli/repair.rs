@@ -32,7 +32,9 @@ pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Re
     });
     let repaired = recording::repair(&arguments.dir, target.as_deref()).map_err(|error| {
         let hint = match &error {
-            RecordingError::Corrupt { .. } => Some("add `--salvage` to copy what can be read into a new directory"),
+            RecordingError::Corrupt { .. } | RecordingError::SealLost { .. } => {
+                Some("add `--salvage` to copy what can be read into a new directory")
+            }
             RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
                 Some("name another directory with `--out DIR`")
             }

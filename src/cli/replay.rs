@@ -10,7 +10,7 @@ use super::{
     again::{Again, AgainArgs, Program},
     escape,
     run::{interrupted, recording_exit},
-    serve::{announce, bind},
+    serve::{TokenArgs, announce, bind},
     settings,
 };
 use crate::{
@@ -30,6 +30,8 @@ pub(super) struct ReplayArgs {
     /// Where to listen. Port 0 takes a free one and prints it as a JSON line. With a command: 127.0.0.1:0.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
+    #[command(flatten)]
+    token: TokenArgs,
     /// How fast recorded replies come.
     #[arg(long, value_enum, default_value_t = Pace::Fast)]
     timing: Pace,
@@ -109,10 +111,13 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     }
     let replayed = Arc::new(replayed);
     let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
-    let proxy = settings::offline(arguments.config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
+    let mut proxy = settings::offline(arguments.config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
     let limit = settings::time_limit(arguments.timeout)?;
     let again = Again::of(&arguments.dir)?;
     let program = again.program(&arguments.command, arguments.again, "replay")?;
+    // A command that is started here knows no token.
+    let token = if program.is_some() { &arguments.token.without_token() } else { &arguments.token };
+    token.guard(&mut proxy.gate, arguments.listen.as_deref().unwrap_or("127.0.0.1:0"), None)?;
     if program.is_none()
         && !global.quiet
         && let Some(line) = again.line("replay", "")

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::{Exit, Failure, Finished, Global, score::Reward, serve::bind, settings};
-use crate::score::reward_of;
+use crate::{proxy::Gate, score::reward_of};
 
 /// Largest body of a batch, in bytes.
 const BODY_MAX: usize = 64 << 20;
@@ -91,7 +91,12 @@ async fn accept(listener: TcpListener) {
         tasks.spawn(async move {
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(TIMEOUT);
-            let service = service_fn(|request| async move { Ok::<_, Infallible>(respond(answer(request).await)) });
+            let service = service_fn(|request: Request<Incoming>| async move {
+                Ok::<_, Infallible>(match Gate::default().refusal(request.headers()) {
+                    Some(refusal) => refusal.map(Full::new),
+                    None => respond(answer(request).await),
+                })
+            });
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -102,9 +107,6 @@ type Answered = Result<Vec<f64>, (StatusCode, String)>;
 
 async fn answer(request: Request<Incoming>) -> Answered {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why);
-    if request.headers().contains_key(header::ORIGIN) {
-        return Err((StatusCode::FORBIDDEN, "requests from web pages are refused".to_owned()));
-    }
     if (request.method(), request.uri().path()) != (&Method::POST, "/rewards") {
         return Err((StatusCode::NOT_FOUND, "expected POST /rewards".to_owned()));
     }

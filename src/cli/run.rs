@@ -62,6 +62,9 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     };
     let limit = settings::time_limit(arguments.timeout)?;
     let (proxy, config) = arguments.proxy.proxy(Some(id.clone()))?;
+    if !global.quiet {
+        arguments.proxy.say_destination(&config);
+    }
     let launched = again::launched(&arguments.command, &arguments.proxy.upstream_url(&config));
     let echo = if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout };
     let concluded = settings::block_on(conduct((Arc::new(proxy), id), launched, arguments, limit, echo))??;

@@ -12,7 +12,7 @@ use tokio::{net::TcpListener, sync::watch};
 
 use super::{Exit, Failure, Global, run::recording_exit, settings, settings::ProxyArgs};
 use crate::{
-    proxy::{EndedRun, Proxy, serve, serve_control},
+    proxy::{EndedRun, Gate, Proxy, Token, serve, serve_control},
     recording,
     trajectory::RunId,
 };
@@ -37,6 +37,53 @@ pub(super) struct ServeArgs {
     /// Listen for outcomes (POST /outcome) here; the token is read from `AEGIS_CONTROL_TOKEN`, or made and printed.
     #[arg(long, value_name = "ADDR")]
     control: Option<String>,
+    #[command(flatten)]
+    token: TokenArgs,
+}
+
+/// What clients must show.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct TokenArgs {
+    /// Token that clients must show: in their base URL, http://HOST:PORT/t/TOKEN/v1, or as header `x-aegis-token`.
+    /// Without it: `token_env` of aegis.toml names the variable that holds it.
+    #[arg(long, env = "AEGIS_TOKEN", hide_env_values = true, value_name = "TOKEN", conflicts_with = "no_token")]
+    token: Option<String>,
+    /// Listen beyond this machine without a token: whoever reaches the port may ask, and spend the upstream's key.
+    #[arg(long)]
+    no_token: bool,
+}
+
+impl TokenArgs {
+    /// The same for a listener whose clients know no token.
+    pub(super) fn without_token(&self) -> Self {
+        Self { token: None, ..self.clone() }
+    }
+
+    /// Puts the token into the gate, and checks that there is one where others than this machine can ask.
+    ///
+    /// # Errors
+    /// There is none, and nobody said that there need be none.
+    pub(super) fn guard(&self, gate: &mut Gate, listen: &str, token_env: Option<&str>) -> Result<(), Failure> {
+        let given = self.token.clone().filter(|token| !token.is_empty());
+        gate.token = match (given, token_env.filter(|_| !self.no_token)) {
+            (Some(token), _) => Some(Token::new(&token)),
+            (None, Some(name)) => {
+                let missing = || Failure::new(Exit::Usage, format!("token_env: the variable `{name}` is not set"));
+                let token = std::env::var(name).ok().filter(|token| !token.is_empty()).ok_or_else(missing)?;
+                Some(Token::new(&token))
+            }
+            (None, None) => None,
+        };
+        let alone = listen.parse::<SocketAddr>().is_ok_and(|address| address.ip().to_canonical().is_loopback());
+        if alone || self.no_token || gate.token.is_some() {
+            return Ok(());
+        }
+        let error = format!("{listen} can be reached from other machines, and no token is asked of who asks there");
+        Err(Failure::new(Exit::Usage, error).hint(
+            "set one: AEGIS_TOKEN=$(openssl rand -hex 16), clients take http://HOST:PORT/t/$AEGIS_TOKEN/v1 as base URL \
+             or send `x-aegis-token`; or say that none is needed: --no-token",
+        ))
+    }
 }
 
 pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failure> {
@@ -49,7 +96,12 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     proxy.identity.lineage = (named.is_none() && !planned).then(Arc::default);
     let origins: Vec<String> =
         config.route.iter().map(|route| route.url.clone()).chain([proxy.upstream.name().to_owned()]).collect();
-    let listen = arguments.listen.clone().or(config.listen).unwrap_or_else(|| "127.0.0.1:8484".to_owned());
+    let listen =
+        arguments.listen.clone().or_else(|| config.listen.clone()).unwrap_or_else(|| "127.0.0.1:8484".to_owned());
+    arguments.token.guard(&mut proxy.gate, &listen, config.token_env.as_deref())?;
+    if !global.quiet {
+        arguments.proxy.say_destination(&config);
+    }
     let proxy = Arc::new(proxy);
     settings::block_on(serve_until_told(Arc::clone(&proxy), &listen, &origins, named, arguments, global))?
 }
@@ -80,7 +132,8 @@ async fn serve_until_told(
     announce(address, control.as_ref(), listen, &proxy, global)?;
     let control = control.map(|control| {
         let token = control_token(&control, global);
-        tokio::spawn(serve_control(Arc::clone(&proxy), control, token, told_to_stop(stop.clone())))
+        let (proxy, stop) = (Arc::clone(&proxy), told_to_stop(stop.clone()));
+        tokio::spawn(async move { serve_control(proxy, control, &token, stop).await })
     });
     let sealing = tokio::spawn(seal_idle(Arc::clone(&proxy), Duration::from_secs(arguments.idle)));
     tokio::spawn(watch_signals(told));
@@ -151,12 +204,13 @@ pub(super) fn announce(
             .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     if !global.quiet {
+        let token = if proxy.gate.token.is_some() { "/t/<token>" } else { "" };
         let log_dir = proxy.runs.template().log_dir.display();
         eprintln!("listening on http://{address}  upstream {}  recordings {log_dir}/", proxy.upstream.name());
         if proxy.default_run.is_some() || proxy.identity.lineage.is_some() {
-            eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}/v1");
+            eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}{token}/v1");
         } else {
-            eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}/r/<run>/v1");
+            eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}{token}/r/<run>/v1");
             eprintln!("note: with a plan, each request must name its run like that; or start with --run NAME");
         }
     }

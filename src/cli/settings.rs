@@ -12,11 +12,11 @@ use super::{
     Exit, Failure,
     asking::{self, AskingArgs},
     config::Config,
+    escape,
 };
 use crate::{
     plan::{self, Plan},
     proxy::{HttpUpstream, Origin, Proxy, RunTemplate, Runs, upstream::Upstream},
-    recording::Settings,
     replay::Rules,
     simulator::Simulator,
     trajectory::RunId,
@@ -73,7 +73,7 @@ impl ProxyArgs {
         }
         let template = RunTemplate {
             log_dir: self.log_dir(&config),
-            recording: Settings { durability: config.durability(), ..Settings::default() },
+            recording: config.recording()?,
             plan,
             upstream: upstream.name().to_owned(),
         };
@@ -87,7 +87,7 @@ impl ProxyArgs {
             },
             default_run: run,
             routes: config.route.iter().map(|route| pattern(&route.model)).collect::<Result<_, _>>()?,
-            allowed_hosts: config.allowed_hosts.clone(),
+            gate: config.gate()?,
             limits: config.limits()?,
         };
         Ok((proxy, config))
@@ -100,9 +100,35 @@ impl ProxyArgs {
 
     /// Where model calls go: `simulator`, or a base URL.
     pub(super) fn upstream_url(&self, config: &Config) -> String {
-        let inherited = || std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty());
-        let url = self.upstream.clone().or_else(|| config.upstream.url.clone()).or_else(inherited);
-        url.unwrap_or_else(|| PUBLIC_API.to_owned())
+        self.destination(config).0
+    }
+
+    /// Where model calls go, and who said so.
+    fn destination(&self, config: &Config) -> (String, String) {
+        if let Some(url) = &self.upstream {
+            let inherited = std::env::var("AEGIS_UPSTREAM").is_ok_and(|inherited| inherited == *url);
+            return (url.clone(), if inherited { "AEGIS_UPSTREAM" } else { "--upstream" }.to_owned());
+        }
+        if let Some(url) = &config.upstream.url {
+            let file = config.file.as_deref().map_or_else(|| "aegis.toml".into(), Path::to_string_lossy);
+            return (url.clone(), format!("[upstream] of {file}"));
+        }
+        match std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty()) {
+            Some(url) => (url, "OPENAI_BASE_URL".to_owned()),
+            None => (PUBLIC_API.to_owned(), "nothing names another upstream".to_owned()),
+        }
+    }
+
+    /// Says where calls go, who said so, and with which key: the first line of a verb that sends some.
+    pub(super) fn say_destination(&self, config: &Config) {
+        let (url, from) = self.destination(config);
+        let key = config.upstream.key_env.as_ref().map(|name| format!(", with the key in {name}"));
+        let line = format!("calls go to {url}  ({from}{})", key.unwrap_or_default());
+        eprintln!("{}", escape(&line));
+        for route in &config.route {
+            let key = route.key_env.as_ref().map(|name| format!(", with the key in {name}")).unwrap_or_default();
+            eprintln!("{}", escape(&format!("  {}: to {}  ([[route]]{key})", route.model, route.url)));
+        }
     }
 
     fn upstream(&self, config: &Config) -> Result<Arc<dyn Upstream>, Failure> {
@@ -183,7 +209,7 @@ pub(super) fn offline(
     let log_dir = log_dir.map(Path::to_owned).or_else(|| config.log_dir.clone());
     let template = RunTemplate {
         log_dir: log_dir.unwrap_or_else(|| PathBuf::from("logs")),
-        recording: Settings { durability: config.durability(), ..Settings::default() },
+        recording: config.recording()?,
         plan: None,
         upstream: upstream.name().to_owned(),
     };
@@ -193,7 +219,7 @@ pub(super) fn offline(
         runs: Arc::new(Runs::new(template)),
         default_run: Some(run),
         routes: Vec::new(),
-        allowed_hosts: config.allowed_hosts.clone(),
+        gate: config.gate()?,
         limits: config.limits()?,
     })
 }

@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     ALPHA, BENIGN_FILE, Claims, DatasetError, FILE, Grounds, Kind, MANIFEST_FILE, Sample, Split, sample::FORMAT,
 };
-use crate::trajectory::TAXONOMY;
+use crate::{
+    recording::{create_private, make_private_dir},
+    trajectory::TAXONOMY,
+};
 
 /// Writes the files of a dataset directory. What is pushed lies in temporary files until [`Writer::finish`]; a writer
 /// that is dropped before leaves what was there.
@@ -66,7 +69,7 @@ impl Writer {
     /// # Errors
     /// The directory cannot be made or written to.
     pub fn create(dir: &Path) -> Result<Self, DatasetError> {
-        fs::create_dir_all(dir).map_err(|source| failed("create", dir, source))?;
+        make_private_dir(dir).map_err(|source| failed("create", dir, source))?;
         let manifest = Manifest {
             format: FORMAT,
             taxonomy: TAXONOMY.to_owned(),
@@ -152,7 +155,9 @@ impl Writer {
         let mut text = serde_json::to_vec_pretty(&self.manifest).map_err(unwritten)?;
         text.push(b'\n');
         let temporary = temporary(&self.dir, MANIFEST_FILE);
-        fs::write(&temporary, text).map_err(|source| failed("write", &temporary, source))?;
+        create_private(&temporary)
+            .and_then(|mut file| file.write_all(&text))
+            .map_err(|source| failed("write", &temporary, source))?;
         fs::rename(&temporary, &path).map_err(|source| failed("write", &path, source))?;
         Ok(self.manifest)
     }
@@ -173,7 +178,7 @@ struct Part {
 impl Part {
     fn create(dir: &Path, name: &str) -> Result<Self, DatasetError> {
         let temporary = temporary(dir, name);
-        let file = File::create(&temporary).map_err(|source| failed("create", &temporary, source))?;
+        let file = create_private(&temporary).map_err(|source| failed("create", &temporary, source))?;
         let (path, file) = (dir.join(name), Some(BufWriter::with_capacity(1 << 16, file)));
         Ok(Self { temporary, path, file, hash: blake3::Hasher::new(), line: Vec::new(), samples: 0, bytes: 0 })
     }

@@ -9,14 +9,9 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::{
-    HeaderMap, Uri,
-    body::Body,
-    header::{self, HeaderName},
-    http::request::Parts,
-};
+use hyper::{HeaderMap, Uri, body::Body, header::HeaderName, http::request::Parts};
 
-use super::{Limits, error::ProxyError, headers};
+use super::{Limits, error::ProxyError, gate, headers};
 use crate::identity::SaidTries;
 use crate::{
     identity::{Envelope, Hints, Routed, route},
@@ -86,7 +81,7 @@ impl Kind {
 /// Takes our prefix off the path and reads what the envelope says.
 ///
 /// # Errors
-/// The path has `/v1` twice.
+/// The path has `/v1` twice, or leaves what it is put behind.
 pub(super) fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyError> {
     let target = parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str).to_owned();
     let Routed { run, agent, rest } = route(&target);
@@ -95,9 +90,10 @@ pub(super) fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyEr
         let path = rest.split('?').next().unwrap_or_default().to_owned();
         return Err(ProxyError::DoubledVersion { path, fix: format!("http://HOST:PORT{prefix}/v1") });
     }
+    gate::stays_below(rest)?;
     let hinted = Hinted {
         path_run: run.map(str::to_owned),
-        path_agent: agent.map(decode_percent),
+        path_agent: agent.map(|agent| String::from_utf8_lossy(&gate::decode_percent(agent.as_bytes())).into_owned()),
         header_run: hint(&parts.headers, &hints.run_header),
         header_agent: hint(&parts.headers, &hints.agent_header),
         key: headers::api_key(&parts.headers).filter(|_| hints.uses_keys()).map(str::to_owned),
@@ -124,20 +120,6 @@ impl Hinted {
             key: self.key.as_deref(),
         }
     }
-}
-
-/// Whether the host header names us. A web page of another origin could make a browser send requests here under its
-/// own name (DNS rebinding); addresses, loopback names and configured names are ours.
-pub(super) fn is_our_host(headers: &HeaderMap, allowed: &[String]) -> Result<(), ProxyError> {
-    let host = headers::text(headers, &header::HOST).unwrap_or_default();
-    let name = host.strip_suffix(']').or_else(|| host.rsplit_once(':').map(|(name, _)| name)).unwrap_or(host);
-    let name = name.trim_matches(['[', ']']);
-    let ours = name.parse::<std::net::IpAddr>().is_ok()
-        || name.eq_ignore_ascii_case("localhost")
-        || name.rsplit_once('.').is_some_and(|(_, top)| top.eq_ignore_ascii_case("localhost"))
-        || name.eq_ignore_ascii_case("host.docker.internal")
-        || allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
-    if ours { Ok(()) } else { Err(ProxyError::Host(host.chars().take(80).collect())) }
 }
 
 /// Reads a whole body, within the limits.
@@ -183,50 +165,4 @@ where
     }
     let timeout: Duration = limits.body_timeout;
     tokio::time::timeout(timeout, reading).await.map_err(|_| ProxyError::BodyTimeout(timeout))?
-}
-
-/// Decodes `%20` and the like; what is no escape stays.
-fn decode_percent(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, tail)) = rest.split_first() {
-        let escape = tail.get(..2).filter(|_| *byte == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        if let Some(value) = escape.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            bytes.push(value);
-            rest = tail.get(2..).unwrap_or_default();
-        } else {
-            bytes.push(*byte);
-            rest = tail;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts() {
-        let check = |host: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert("host", host.parse().expect("a value"));
-            is_our_host(&headers, &["aegis.lab".to_owned()]).is_ok()
-        };
-        for good in
-            ["127.0.0.1:8484", "localhost", "LOCALHOST:1", "[::1]:80", "a.localhost:1", "aegis.lab:9", "10.0.0.2:80"]
-        {
-            assert!(check(good), "{good}");
-        }
-        for bad in ["evil.example", "evil.example:8484", "localhost.evil.example", "127.0.0.1.evil.example"] {
-            assert!(!check(bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn percent_escapes() {
-        assert_eq!(decode_percent("Senior%20Researcher"), "Senior Researcher");
-        assert_eq!(decode_percent("100%"), "100%");
-        assert_eq!(decode_percent("%zz%4"), "%zz%4");
-    }
 }

@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
-use super::{Limits, Proxy, arrival};
+use super::{Limits, Proxy, Token, arrival};
 use crate::trajectory::{Outcome, Reason, RunId, Verdict};
 
 /// Largest body of a control request, in bytes.
@@ -29,8 +29,8 @@ struct Report {
 }
 
 /// Serves until `stop` resolves. Every request must carry `Authorization: Bearer <token>`.
-pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: String, stop: impl Future<Output = ()>) {
-    let token: Arc<str> = token.into();
+pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: &str, stop: impl Future<Output = ()>) {
+    let token = Token::new(token);
     let mut stop = pin!(stop);
     let mut tasks = tokio::task::JoinSet::new();
     loop {
@@ -40,11 +40,16 @@ pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: Stri
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else { continue };
-        let (proxy, token) = (Arc::clone(&proxy), Arc::clone(&token));
+        let (proxy, token) = (Arc::clone(&proxy), token.clone());
         tasks.spawn(async move {
             let service = service_fn(move |request| {
-                let (proxy, token) = (Arc::clone(&proxy), Arc::clone(&token));
-                async move { Ok::<_, Infallible>(respond(answer(&proxy, &token, request).await)) }
+                let (proxy, token) = (Arc::clone(&proxy), token.clone());
+                async move {
+                    Ok::<_, Infallible>(match proxy.gate.refusal(request.headers()) {
+                        Some(refusal) => refusal.map(Full::new),
+                        None => respond(answer(&proxy, &token, request).await),
+                    })
+                }
             });
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(TIMEOUT);
@@ -56,15 +61,11 @@ pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: Stri
 /// What is answered: a status, and for what is wrong a sentence.
 type Answered = Result<(), (StatusCode, String)>;
 
-async fn answer(proxy: &Proxy, token: &str, request: Request<Incoming>) -> Answered {
+async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Answered {
     let refuse = |status, why: &str| Err((status, why.to_owned()));
     let given = super::headers::api_key(request.headers()).unwrap_or_default();
-    // Hashes of equal length, so that the comparison tells nothing of the token by its time.
-    if blake3::hash(given.as_bytes()) != blake3::hash(token.as_bytes()) {
+    if !token.is(given) {
         return refuse(StatusCode::UNAUTHORIZED, "expected `Authorization: Bearer` with the control token");
-    }
-    if request.headers().contains_key(header::ORIGIN) {
-        return refuse(StatusCode::FORBIDDEN, "requests from web pages are refused");
     }
     if (request.method(), request.uri().path()) != (&Method::POST, "/outcome") {
         return refuse(StatusCode::NOT_FOUND, "expected POST /outcome");

@@ -22,6 +22,9 @@ pub(super) const MARK: &str = "x-aegis-error";
 /// Why the proxy itself answers.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
+    /// A run's name is, or holds, a secret: it would be the name of a directory.
+    #[error("the run's name looks like a key, and it would be written down: put the key into `Authorization`")]
+    SecretName,
     /// The request's framing is not safe to forward.
     #[error("refused the request: {0}")]
     Framing(#[from] FramingError),
@@ -51,6 +54,20 @@ pub enum ProxyError {
     /// The host header names a host that this proxy does not answer for.
     #[error("the host `{0}` is not one this proxy answers for; add it to `allowed_hosts` in aegis.toml")]
     Host(String),
+    /// The request comes from a web page that was not allowed.
+    #[error(
+        "requests from web pages are refused ({0}): any page that is open in a browser could spend the key; a page of \
+         your own is let in by its origin, `allowed_origins = [\"http://localhost:3000\"]` in aegis.toml"
+    )]
+    Page(String),
+    /// The request shows no token, or a wrong one.
+    #[error(
+        "this proxy asks for a token: set the base URL to http://HOST:PORT/t/<token>/v1, or send the header `x-aegis-token`"
+    )]
+    Token,
+    /// The target is no path below the upstream's base path.
+    #[error("the request's path is refused: {0}")]
+    Target(String),
     /// The run is finished.
     #[error("run `{0}` is sealed: start a new run under another name")]
     Sealed(RunId),
@@ -119,6 +136,10 @@ impl ProxyError {
             ProxyError::Id(_) => (StatusCode::BAD_REQUEST, "invalid_id"),
             ProxyError::DoubledVersion { .. } => (StatusCode::NOT_FOUND, "doubled_v1"),
             ProxyError::Host(_) => (StatusCode::MISDIRECTED_REQUEST, "unknown_host"),
+            ProxyError::SecretName => (StatusCode::BAD_REQUEST, "secret_name"),
+            ProxyError::Page(_) => (StatusCode::FORBIDDEN, "web_page"),
+            ProxyError::Token => (StatusCode::UNAUTHORIZED, "no_token"),
+            ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),
             ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
             ProxyError::NoRun => (StatusCode::BAD_REQUEST, "no_run"),
             ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),

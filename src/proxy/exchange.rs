@@ -13,7 +13,7 @@ use super::{
     delivery::Delivery,
     disturb::Breach,
     error::{Interrupted, ProxyError},
-    faults, headers, inject,
+    faults, headers, heavy, inject,
     open_step::OpenStep,
     reshape, retell,
     socket::Link,
@@ -47,7 +47,7 @@ impl Proxy {
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let received = Instant::now();
         let (mut parts, body) = request.into_parts();
-        arrival::is_our_host(&parts.headers, &self.allowed_hosts)?;
+        self.gate.admit(&mut parts)?;
         let hinted = arrival::unwrap(&mut parts, &self.identity.hints)?;
         let kind = Kind::of(&parts);
         match kind {
@@ -170,7 +170,7 @@ impl Proxy {
         step.follow(track);
         link.enter();
         let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-        let opened = step.run.recorder.queue_open(Open {
+        let open = Open {
             step: numbers.step,
             call: numbers.call,
             attempt: numbers.attempt,
@@ -185,16 +185,12 @@ impl Proxy {
             body_hash: Some(body_hash),
             at_us,
             wall: step.run.recorder.clock().wall(),
-        });
+        };
+        let opened = heavy::apart(call.body.len(), || step.run.recorder.queue_open(open));
         drop(opening);
-        match opened {
-            Ok(queued) => step.opened(queued),
-            Err(error) => {
-                // Nothing was recorded and nothing was sent: there is no step to close.
-                step.abandon();
-                return Err(ProxyError::from(error).into());
-            }
-        }
+        // Where nothing was recorded, nothing was sent: there is no step to close.
+        let queued = opened.inspect_err(|_| step.abandon())?;
+        step.opened(queued);
         Ok((step, conversation, earlier))
     }
 

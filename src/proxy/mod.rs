@@ -13,8 +13,10 @@ mod exchange;
 mod faults;
 mod fetched;
 mod framing;
+mod gate;
 mod gather;
 mod headers;
+mod heavy;
 mod http_upstream;
 mod inject;
 pub mod model;
@@ -50,6 +52,7 @@ use bytes::Bytes;
 pub use control::serve_control;
 pub use error::ProxyError;
 pub use framing::{Framing, FramingError};
+pub use gate::{Gate, Token};
 pub use http_upstream::{HttpUpstream, Origin, OriginError};
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -135,8 +138,8 @@ pub struct Proxy {
     pub default_run: Option<RunId>,
     /// Model patterns of the upstream's routes, in their order.
     pub routes: Vec<regex::Regex>,
-    /// Host names that the server answers for, beside addresses and loopback names.
-    pub allowed_hosts: Vec<String>,
+    /// Who may ask.
+    pub gate: Gate,
     /// Bounds.
     pub limits: Limits,
 }

@@ -301,7 +301,7 @@ impl OpenStep {
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
         let whole: Vec<Bytes> =
             if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
-        let queued = self.run.recorder.queue_close(Close {
+        let close = Close {
             step: self.numbers.step,
             attempt: self.numbers.attempt,
             cause,
@@ -320,7 +320,9 @@ impl OpenStep {
             finish_reason: None,
             first_byte_us,
             last_byte_us: Some(self.elapsed_us()),
-        });
+        };
+        let length = tape.iter().map(|(chunk, _)| chunk.len()).sum();
+        let queued = super::heavy::apart(length, || self.run.recorder.queue_close(close));
         // Only now is a further call of the agent no longer overlapping with this one.
         self.run.depart(&self.attribution, self.body_hash, self.numbers.step, failed);
         self.queued = Some(queued?);

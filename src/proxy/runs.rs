@@ -128,6 +128,9 @@ impl Runs {
         if locked(&self.retired).contains(id) {
             return Err(ProxyError::Sealed(id.clone()));
         }
+        if self.template.recording.redactor.holds_secret(id.as_str()) {
+            return Err(ProxyError::SecretName);
+        }
         setup.asking = setup.asking.or_else(|| self.asking.clone());
         let run = Arc::new(Run::create(id.clone(), setup, &self.template).map_err(|error| match error {
             RecordingError::Sealed { .. } => ProxyError::Sealed(id.clone()),

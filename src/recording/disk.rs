@@ -2,9 +2,9 @@
 //! Tests make the n-th operation fail here.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -46,10 +46,16 @@ impl Disk {
         operation().map_err(|source| failed(doing, path, source))
     }
 
-    /// Makes a directory and its parents, readable by the owner only; one that exists is left as it is.
+    /// Makes a directory and its parents, for the owner only; one that exists is kept from others too.
     pub(super) fn make_dir(&self, path: &Path) -> Result<(), RecordingError> {
         self.call("create", path, || DirBuilder::new().recursive(true).mode(0o700).create(path))?;
-        refuse_link(path)
+        refuse_link(path)?;
+        // The owner's bits lie above the six of everybody else.
+        let mode = std::fs::metadata(path).map_err(|source| failed("open", path, source))?.permissions().mode() & 0o777;
+        if mode.trailing_zeros() >= 6 {
+            return Ok(());
+        }
+        self.call("change the mode of", path, || std::fs::set_permissions(path, Permissions::from_mode(0o700)))
     }
 
     /// Opens a file for appending, making it if need be.
@@ -135,6 +141,22 @@ impl Disk {
             other => other,
         })
     }
+}
+
+/// Makes a directory and its parents for the owner only, as recordings are. One that exists is left as it is.
+///
+/// # Errors
+/// The system refuses.
+pub fn make_private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes a file for the owner only, or empties it.
+///
+/// # Errors
+/// The system refuses.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 /// Opens a file for reading, following no link; `None` when it is not there.

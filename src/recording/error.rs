@@ -22,6 +22,16 @@ pub enum RecordingError {
         /// The run.
         run: String,
     },
+    /// The run was sealed, and what says so is gone: its log is written over by nobody.
+    #[error(
+        "`{}` was sealed and has lost its `seal.json`: nothing is added, for that would write over `log.jsonl.zst`; \
+         `aegis repair RUN_DIR --salvage` copies what it holds",
+        path.display()
+    )]
+    SealLost {
+        /// The run's directory.
+        path: PathBuf,
+    },
     /// Another process (or another recorder of this one) writes the run.
     #[error("run `{run}` is being recorded by process {}", .pid.map_or_else(|| "(unknown)".to_owned(), |pid| pid.to_string()))]
     Locked {
@@ -77,7 +87,7 @@ pub enum RecordingError {
         why: String,
     },
     /// The values that are to be masked cannot be searched for.
-    #[error("the values to be masked make too large a pattern: {why}")]
+    #[error("what is to be masked cannot be looked for: {why}")]
     Secrets {
         /// What the pattern's compiler said.
         why: String,
@@ -102,7 +112,11 @@ impl RecordingError {
             | Self::Secrets { .. }
             | Self::Link { .. } => 2,
             Self::Io { source, .. } if is_refusal(source) => 2,
-            Self::Io { .. } | Self::Stopped { .. } | Self::Corrupt { .. } | Self::Unreadable { .. } => 5,
+            Self::Io { .. }
+            | Self::Stopped { .. }
+            | Self::Corrupt { .. }
+            | Self::SealLost { .. }
+            | Self::Unreadable { .. } => 5,
         }
     }
 }

@@ -69,10 +69,11 @@ fn asterisks(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Secrets, *};
 
     fn check(given: &[&str], expected: &[&str], masked: bool) {
-        let redactor = Redactor::new(&["hunter2!".to_owned()]).expect("compiles");
+        let redactor =
+            Redactor::new(&Secrets { values: vec!["hunter2!".to_owned()], ..Secrets::default() }).expect("compiles");
         let command = given.iter().map(|&argument| argument.to_owned()).collect();
         let launched = Launched { command, directory: None, upstream: None, masked: false }.redacted(&redactor);
         assert_eq!(
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_upstream_keeps_no_password_and_no_key() {
-        let redactor = Redactor::new(&[]).expect("compiles");
+        let redactor = Redactor::default();
         let launched = |upstream: &str| {
             let upstream = Some(upstream.to_owned());
             let launched = Launched { command: vec!["x".to_owned()], directory: None, upstream, masked: false };

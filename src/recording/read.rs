@@ -9,6 +9,7 @@ use super::{
     disk, identity, manifest,
     manifest::read_json,
     record::Record,
+    recover::check_packed,
     scan::{Scan, corrupt, scan},
 };
 
@@ -76,6 +77,7 @@ pub(super) fn log_bytes(run_dir: &Path, seal: Option<&Seal>) -> Result<(Vec<u8>,
     let plain = run_dir.join("log.jsonl");
     let packed = run_dir.join("log.jsonl.zst");
     let Some(seal) = seal else {
+        check_packed(run_dir)?;
         return Ok((disk::read_whole(&plain, u64::MAX - 1)?.unwrap_or_default(), plain));
     };
     let Some(file) = disk::open_read(&packed)? else {

@@ -20,8 +20,7 @@ use super::{
     log::{Log, Queued, error_text},
     manifest::{read_json, write_json},
     record::{AskedRecord, CloseRecord, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord},
-    recover::recover,
-    redact::Redactor,
+    recover::{check_packed, recover},
     seal, write,
 };
 use crate::trajectory::{Outcome, ProgramEnd};
@@ -69,7 +68,7 @@ impl Recorder {
         manifest: Manifest,
         settings: &Settings,
     ) -> Result<Self, RecordingError> {
-        let encoder = Encoder::new(Redactor::new(&settings.secrets)?, settings.max_kept_body);
+        let encoder = Encoder::new(settings.redactor.clone(), settings.max_kept_body);
         let manifest = manifest.redacted(&encoder.redactor);
         let run = manifest.run.as_str();
         let dir = log_dir.join(run);
@@ -81,6 +80,7 @@ impl Recorder {
         if is_sealed() {
             return Err(sealed());
         }
+        check_packed(&dir)?;
         let manifest = match read_json::<Manifest>(&dir.join("run.json"))? {
             Some(earlier) if earlier.plan_digest != manifest.plan_digest => {
                 return Err(RecordingError::OtherPlan { run: run.to_owned() });
@@ -132,13 +132,16 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::open`].
     pub fn queue_open(&self, open: Open<'_>) -> Result<Queued, RecordingError> {
+        self.encoder.redactor.hear(open.headers);
+        let attribution = self.encoder.redactor.attribution(open.attribution);
+        let agent = attribution.agent.clone();
         let hash = open.body_hash.map(ContentHash::known);
         let body = open.body.map(|body| self.encoder.prepare(body, true, hash, None));
         let record = Record::Open(OpenRecord {
             step: open.step,
             call: open.call,
             attempt: open.attempt,
-            attribution: self.encoder.redactor.attribution(open.attribution),
+            attribution,
             overlapping: open.overlapping,
             run_source: open.run_source.into(),
             surface: open.surface.into(),
@@ -153,10 +156,7 @@ impl Recorder {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.exchanges += 1;
         if open.attempt == 0 {
-            match counts.agents.get_mut(open.attribution.agent.as_str()) {
-                Some(count) => *count += 1,
-                None => drop(counts.agents.insert(open.attribution.agent.to_string(), 1)),
-            }
+            *counts.agents.entry(agent.to_string()).or_default() += 1;
         }
         Ok(Queued { below, is_alone: counts.exchanges <= counts.closed + 1 })
     }

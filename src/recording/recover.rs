@@ -1,6 +1,6 @@
 //! Opens the log of a run that was not ended in order: cuts a torn end, learns what the log holds already.
 
-use std::{collections::BTreeMap, fs::File, path::Path};
+use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 
 use super::{
     RecordingError,
@@ -32,6 +32,22 @@ impl Default for Recovered {
     fn default() -> Self {
         Self { records: 0, texts: Known::new(TEXTS), agents: BTreeMap::new(), exchanges: 0, closed: 0, torn: 0 }
     }
+}
+
+/// Whether a run without a seal may go on: a packed log beside it must be what an interrupted sealing left, which the plain
+/// log holds too.
+///
+/// # Errors
+/// [`RecordingError::SealLost`] where it holds anything else, or there is no plain log.
+pub(super) fn check_packed(run_dir: &Path) -> Result<(), RecordingError> {
+    let packed = run_dir.join("log.jsonl.zst");
+    let lost = || RecordingError::SealLost { path: run_dir.to_owned() };
+    let Some(file) = disk::open_read(&packed)? else { return Ok(()) };
+    let plain = disk::read_whole(&run_dir.join("log.jsonl"), u64::MAX - 1)?.ok_or_else(lost)?;
+    let mut bytes = Vec::new();
+    let decoder = zstd::Decoder::new(file).map_err(|_| lost())?;
+    decoder.take(plain.len() as u64 + 1).read_to_end(&mut bytes).map_err(|_| lost())?;
+    if plain.starts_with(&bytes) { Ok(()) } else { Err(lost()) }
 }
 
 /// Reads `log.jsonl`, moves a torn end to `log.torn`, and returns what is left.

@@ -12,7 +12,7 @@ use super::{
     manifest::{read_json, write_json},
     read::log_bytes,
     record::Record,
-    recover::recover,
+    recover::{check_packed, recover},
     scan::{salvage, scan},
 };
 
@@ -102,7 +102,8 @@ fn rescue(
 /// The log's bytes, as many as can be had.
 fn whatever_is_left(run_dir: &Path, seal: Option<&Seal>) -> Result<Vec<u8>, RecordingError> {
     let plain = disk::read_whole(&run_dir.join("log.jsonl"), u64::MAX - 1)?;
-    if let Some(bytes) = plain {
+    // A packed log that holds something else was there first.
+    if let Some(bytes) = plain.filter(|_| seal.is_some() || check_packed(run_dir).is_ok()) {
         return Ok(bytes);
     }
     let path = run_dir.join("log.jsonl.zst");

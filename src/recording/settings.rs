@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use super::Redactor;
+
 /// Which failure a finished record survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -23,15 +25,20 @@ pub struct Settings {
     pub durability: Durability,
     /// The longest body that is stored whole, in bytes; a longer one is cut there and marked as not exact.
     pub max_kept_body: usize,
-    /// Values that are masked wherever they occur, beside everything that looks like a key: the keys in use.
-    pub secrets: Vec<String>,
+    /// What is masked. Runs that share it share what they have heard.
+    pub redactor: Redactor,
     /// The clock.
     pub clock: Clock,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { durability: Durability::Written, max_kept_body: 64 << 20, secrets: Vec::new(), clock: Clock::system() }
+        Self {
+            durability: Durability::Written,
+            max_kept_body: 64 << 20,
+            redactor: Redactor::default(),
+            clock: Clock::system(),
+        }
     }
 }
 

@@ -11,12 +11,13 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, Said, Surroundings, quoted};
+use super::{Case, Said, Surroundings, quoted, sandbox};
 use crate::launch::{Ended, Ending, Launch};
 
 /// Runs a shell line in a fresh directory: exit code 0 is success, 1 failure, any other unknown. The output is on its
 /// standard input and in the file that `output_as` names. The line sees `AEGIS_EXPECTED`, `AEGIS_QUESTION`,
-/// `AEGIS_RUN_DIR`, `PATH` and nothing else of the environment; what it starts ends with it.
+/// `AEGIS_RUN_DIR`, `PATH` and nothing else of the environment; what it starts ends with it. Where the system has namespaces
+/// for it, it has no network and sees no process but its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
@@ -144,7 +145,7 @@ impl Command {
             "ulimit -t {seconds}; ulimit -v {memory}; ulimit -f {FILE_BLOCKS}; exec 2>&1\n{}",
             self.run
         );
-        command.extend(["sh".into(), "-c".into(), line.into()]);
+        let command = sandbox::command(command, &line);
         Launch {
             directory: Some(dir.to_owned()),
             limit: Some(limit),
@@ -288,6 +289,31 @@ mod tests {
         let said = check(&line("sleep 60 & exit 0"), "").await;
         assert_eq!(said.verdict, Success);
         assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+
+    #[tokio::test]
+    async fn a_check_sees_no_parent_no_network_and_leaves_nothing_behind() {
+        if !sandbox::is_there() {
+            return assert!(sandbox::words().contains("no sandbox here"));
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let marks = dir.path().join("marks");
+        let escapes = format!("setsid sh -c 'while :; do echo x >> {}; sleep 0.05; done' & sleep 0.3", marks.display());
+        let said = check(&line(&escapes), "").await;
+        assert_eq!(said.verdict, Success, "{}", said.evidence);
+        let before = fs::read(&marks).expect("it ran").len();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(fs::read(&marks).expect("it ran").len(), before, "what left its group is gone too");
+        let own = std::process::id();
+        for (run, verdict) in [
+            (format!("test -e /proc/{own}/environ && exit 1; ls /proc/[0-9]*/environ | wc -l"), Success),
+            ("cat /proc/$PPID/environ | tr '\\0' '\\n' | grep -q CARGO_MANIFEST_DIR && exit 1; exit 0".to_owned(), Success),
+            ("grep -c : /proc/net/dev | grep -qx 1".to_owned(), Success),
+            ("exit 1".to_owned(), Failure),
+        ] {
+            let said = check(&line(&run), "").await;
+            assert_eq!(said.verdict, verdict, "{run}: {}", said.evidence);
+        }
     }
 
     #[tokio::test]

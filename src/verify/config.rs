@@ -31,6 +31,10 @@ pub struct Verify {
     pub answer: Option<Pattern>,
     /// The checkers: the first that can tell decides. A task's own checker takes their place.
     pub checks: Vec<Check>,
+    /// Whether tasks may bring commands of their own, which run as you do: whoever wrote the task file then decides what
+    /// runs here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub allow_task_commands: bool,
 }
 
 /// Where a system's output is.

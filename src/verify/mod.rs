@@ -12,6 +12,7 @@ mod config;
 mod latex;
 mod pattern;
 mod quantity;
+mod sandbox;
 mod transcript;
 mod value;
 
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::{proxy::upstream::Upstream, trajectory::Verdict};
 pub use config::{Output, Sources, Verified, Verify, VerifyError};
 pub use pattern::Pattern;
+pub use sandbox::words as sandbox_words;
 pub use transcript::Transcript;
 
 checks! {

@@ -4,6 +4,7 @@ use std::{
     collections::{HashMap, VecDeque},
     fs::{self, File, OpenOptions},
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -64,7 +65,7 @@ impl Transcript {
         }
         let file = match &behind {
             Some(_) => {
-                let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+                let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
                 if !text.is_empty() && !text.ends_with('\n') {
                     file.write_all(b"\n")?;
                 }

@@ -11,7 +11,7 @@ use std::{
 use aegis::{
     identity::Identity,
     plan::{self, Plan},
-    proxy::{Asking, HttpUpstream, Limits, Origin, Proxy, RunTemplate, Runs, serve, upstream::Upstream},
+    proxy::{Asking, Gate, HttpUpstream, Limits, Origin, Proxy, RunTemplate, Runs, serve, upstream::Upstream},
     recording::{self, Recording, Settings},
     trajectory::{CloseCause, RunId, Step},
 };
@@ -42,6 +42,8 @@ pub struct Setup {
     pub asking: Option<Arc<Asking>>,
     /// Whether runs that nobody names are told by lineage.
     pub lineage: bool,
+    /// Who may ask.
+    pub gate: Gate,
 }
 
 impl Default for Setup {
@@ -59,6 +61,7 @@ impl Default for Setup {
             ca_file: None,
             asking: None,
             lineage: false,
+            gate: Gate::default(),
         }
     }
 }
@@ -119,7 +122,7 @@ impl Lab {
             },
             default_run: setup.default_run.map(|run| RunId::parse(run).expect("an id")),
             routes: setup.routes.iter().map(|(model, ..)| regex::Regex::new(model).expect("a pattern")).collect(),
-            allowed_hosts: Vec::new(),
+            gate: setup.gate,
             limits: setup.limits,
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");

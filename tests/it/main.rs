@@ -27,6 +27,7 @@ mod faults;
 mod formats;
 mod fuzz;
 mod framing;
+mod hostile;
 mod identity;
 mod invariants;
 mod kept_requests;

@@ -71,10 +71,15 @@ impl Served {
         Self::start_as(command, "serve", dir, arguments).await
     }
 
-    async fn start_as(mut command: Command, verb: &str, dir: &Path, arguments: &[&str]) -> Self {
+    async fn start_as(command: Command, verb: &str, dir: &Path, arguments: &[&str]) -> Self {
+        Self::start_alone(command, verb, dir, &[&["--listen", "127.0.0.1:0"], arguments].concat()).await
+    }
+
+    /// Starts a program that listens, with these arguments and no others.
+    pub async fn start_alone(mut command: Command, verb: &str, dir: &Path, arguments: &[&str]) -> Self {
         let talk = dir.join("talk.txt");
         let file = std::fs::File::options().create(true).append(true).open(&talk).expect("a file");
-        command.args([verb, "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).stderr(file);
+        command.arg(verb).args(arguments).stdout(Stdio::piped()).stderr(file);
         let mut child = command.spawn().expect("started");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let line = within(lines.next_line()).await.expect("readable");

@@ -16,7 +16,7 @@ use aegis::{
     identity::Identity,
     plan,
     proof::{Order, Stands, Terms},
-    proxy::{Limits, Proxy, RunSetup, RunTemplate, Runs, upstream::Upstream},
+    proxy::{Gate, Limits, Proxy, RunSetup, RunTemplate, Runs, upstream::Upstream},
     recording::Settings,
     replay::Cassette,
     trajectory::{RunId, Trajectory, Verdict},
@@ -82,7 +82,7 @@ async fn failed(case: &Case, seed: u64) -> Failed {
         runs: Arc::new(Runs::new(template)),
         default_run: None,
         routes: Vec::new(),
-        allowed_hosts: Vec::new(),
+        gate: Gate::default(),
         limits: Limits::default(),
     });
     let bench = Arc::new(Bench::start(proxy, Arc::new(case.topology)).await.expect("a bench"));

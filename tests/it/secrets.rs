@@ -103,7 +103,8 @@ async fn no_secret_is_at_rest_or_said() {
         ("OPENAI_API_KEY", key("openaienv")),
         ("AEGIS_CONTROL_TOKEN", canary("token")),
     ];
-    let served = Served::start_with(dir.path(), &["--log-dir", "logs", "--run", "r", "-vv"], &environment).await;
+    let arguments = ["--config", "aegis.toml", "--log-dir", "logs", "--run", "r", "-vv"];
+    let served = Served::start_with(dir.path(), &arguments, &environment).await;
     let body = json!({"model": "m", "api_key": key("body"), "messages": [{"role": "system", "content": format!("Your key is {}.", key("prompt"))}]}).to_string();
     let queries = [
         format!("?api-key={}", canary("query")),

@@ -149,3 +149,58 @@ fn a_sealed_log_is_checked_against_its_seal() {
     std::fs::write(&packed, zstd::encode_all(longer.as_slice(), 1).expect("packs")).expect("writes");
     assert!(matches!(read(&logs.path().join("r")), Err(RecordingError::Corrupt { .. })));
 }
+
+/// What a run directory holds, but for its lock.
+fn held(dir: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(dir).expect("lists").flatten().filter(|entry| entry.file_name() != "lock");
+    entries
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).expect("reads")))
+        .collect()
+}
+
+#[test]
+fn a_sealed_run_that_lost_its_seal_is_written_over_by_nobody() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let dir = logs.path().join("r");
+    let log = killed(logs.path());
+    reopened(logs.path()).expect("reopens").seal().expect("seals");
+    std::fs::remove_file(dir.join("seal.json")).expect("removes");
+    for plain in [None, Some(&b""[..]), Some(&log[..])] {
+        if let Some(plain) = plain {
+            std::fs::write(dir.join("log.jsonl"), plain).expect("writes");
+        }
+        let before = held(&dir);
+        for error in [reopened(logs.path()).map(drop), read(&dir).map(drop)] {
+            let error = error.expect_err("refused");
+            assert!(matches!(error, RecordingError::SealLost { .. }) && error.exit_code() == 5, "{error}");
+            assert!(error.to_string().contains("--salvage"), "{error}");
+        }
+        assert_eq!(held(&dir), before);
+    }
+    let target = logs.path().join("salvaged");
+    let repaired = crate::recording::repair(&dir, Some(&target)).expect("salvages");
+    assert_eq!((repaired.steps, repaired.lost), (2, 0));
+    assert_eq!(read(&target).expect("reads").trajectory.steps.len(), 2);
+}
+
+#[test]
+fn a_sealing_that_was_interrupted_goes_on() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let dir = logs.path().join("r");
+    let log = killed(logs.path());
+    std::fs::write(dir.join("log.jsonl.zst"), zstd::encode_all(log.as_slice(), 1).expect("packs")).expect("writes");
+    assert_eq!(read(&dir).expect("reads").trajectory.steps.len(), 2);
+    reopened(logs.path()).expect("reopens").seal().expect("seals");
+    assert_eq!(read(&dir).expect("reads").trajectory.steps.len(), 2);
+}
+
+#[test]
+fn a_directory_that_others_could_read_is_theirs_no_more() {
+    use std::os::unix::fs::PermissionsExt;
+    let logs = tempfile::tempdir().expect("a directory");
+    let dir = logs.path().join("r");
+    std::fs::create_dir(&dir).expect("makes");
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o777)).expect("opens it");
+    let _recorder = reopened(logs.path()).expect("creates");
+    assert_eq!(std::fs::metadata(&dir).expect("there").permissions().mode() & 0o777, 0o700);
+}

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::sample;
 use crate::{
-    recording::{Captured, Inject, ManipulatorFailed, Open, Recorder, Settings, read, write_label},
+    recording::{Captured, Inject, ManipulatorFailed, Open, Recorder, Redactor, Secrets, Settings, read, write_label},
     trajectory::{Label, LabelStatus, Outcome, Side, Verdict},
 };
 
@@ -49,7 +49,8 @@ fn canaries_everywhere_and_none_on_the_disk() {
     let mut manifest = sample::manifest("r").with_plan(format!("# {CANARY}"), 1);
     manifest.task = Some(format!("use {CANARY}"));
     manifest.upstream = format!("https://me:{CANARY}@upstream.test/v1?key={CANARY}");
-    let settings = Settings { secrets: vec!["unshaped-secret".to_owned()], ..Settings::default() };
+    let secrets = Secrets { values: vec!["unshaped-secret".to_owned()], ..Secrets::default() };
+    let settings = Settings { redactor: Redactor::new(&secrets).expect("compiles"), ..Settings::default() };
     let recorder = Recorder::create(logs.path(), manifest, &settings).expect("creates");
     record_canaries(&recorder);
     assert_clean(logs.path());

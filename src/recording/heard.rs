@@ -1,0 +1,97 @@
+//! What clients have proved themselves with: masked wherever it stands from then on, in any run.
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use super::values::Values;
+
+/// Most that are known at a time; the oldest goes first.
+const MOST: usize = 64;
+/// A value is no placeholder from this length on, with a digit or without one, and no credential beyond the last.
+const WITH_DIGIT: usize = 8;
+const WITHOUT_DIGIT: usize = 20;
+const LONGEST: usize = 8192;
+
+/// Credentials that were heard.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    known: RwLock<Arc<Known>>,
+    count: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    values: Vec<String>,
+    found: Option<Values>,
+}
+
+impl Heard {
+    /// Takes note of a value, unless it is one of the placeholders that local backends ask for, such as `none`: those
+    /// are words that stand in texts.
+    pub(super) fn hear(&self, value: &str) {
+        let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+        let least = if has_digit { WITH_DIGIT } else { WITHOUT_DIGIT };
+        let is_known = |known: &Known| known.values.iter().any(|known| known == value);
+        if !(least..=LONGEST).contains(&value.len()) || is_known(&self.known()) {
+            return;
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if is_known(&known) {
+            return;
+        }
+        let oldest = (known.values.len() + 1).saturating_sub(MOST);
+        let values: Vec<String> = known.values.iter().skip(oldest).cloned().chain([value.to_owned()]).collect();
+        let found = Values::new(values.iter().map(String::as_str)).unwrap_or_default();
+        *known = Arc::new(Known { values, found });
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many were heard so far.
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Adds where they stand, from there on.
+    pub(super) fn find(&self, text: &[u8], from: usize, spans: &mut Vec<Range<usize>>) {
+        if self.count() > 0
+            && let Some(found) = &self.known().found
+        {
+            found.find(text, from, spans);
+        }
+    }
+
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Heard, MOST};
+
+    #[test]
+    fn credentials_are_known_and_placeholders_are_not() {
+        let heard = Heard::default();
+        let found = |text: &str| {
+            let mut spans = Vec::new();
+            heard.find(text.as_bytes(), 0, &mut spans);
+            spans.len()
+        };
+        for placeholder in ["none", "EMPTY", "not-needed", "ollama", "key-1", "no-key-required"] {
+            heard.hear(placeholder);
+        }
+        assert_eq!((heard.count(), found("not-needed EMPTY")), (0, 0));
+        heard.hear("0a1b2c3d4e5f");
+        heard.hear("0a1b2c3d4e5f");
+        assert_eq!((heard.count(), found("it is 0a1b2c3d4e5f.")), (1, 1));
+        for number in 0..MOST {
+            heard.hear(&format!("another-{number:03}"));
+        }
+        assert_eq!(found("it is 0a1b2c3d4e5f, or another-001, or another-063"), 2, "the oldest is forgotten");
+    }
+}

@@ -1,0 +1,9 @@
+//! Attacked from outside: each test does what an attacker would do, and looks at what the attacker wants.
+
+mod found_config;
+mod listeners;
+mod lost_seal;
+mod pages;
+mod secrets;
+mod targets;
+mod task_files;
