@@ -74,7 +74,11 @@ impl TokenArgs {
             }
             (None, None) => None,
         };
-        let alone = listen.parse::<SocketAddr>().is_ok_and(|address| address.ip().to_canonical().is_loopback());
+        let alone = match listen.parse::<SocketAddr>() {
+            Ok(address) => address.ip().to_canonical().is_loopback(),
+            // What is no address at all is refused where it is bound.
+            Err(_) => listen.rsplit_once(':').is_none_or(|(host, _)| host.eq_ignore_ascii_case("localhost")),
+        };
         if alone || self.no_token || gate.token.is_some() {
             return Ok(());
         }
