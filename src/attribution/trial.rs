@@ -11,6 +11,7 @@ use std::{
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full};
 use hyper::{Request, header};
+use nix::sys::signal::Signal;
 use tokio::{
     net::TcpListener,
     sync::{oneshot, watch},
@@ -94,6 +95,7 @@ impl System for Command {
                     if stop.wait_for(|stop| *stop).await.is_err() {
                         std::future::pending::<()>().await;
                     }
+                    Signal::SIGTERM
                 }
             };
             let launch = Launch {

@@ -4,7 +4,7 @@ use std::{cell::OnceCell, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
-use hyper::{Method, Request, Response, body::Incoming, http::request::Parts};
+use hyper::{Method, Request, Response, Version, body::Incoming, header, http::request::Parts};
 
 use super::{
     Limits, Proxy, arrival,
@@ -17,6 +17,7 @@ use super::{
     open_step::OpenStep,
     reshape, retell,
     socket::Link,
+    upload::Upload,
     upstream::{ReceivedBody, Route, SentBody},
 };
 use crate::{
@@ -47,7 +48,10 @@ impl Proxy {
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let received = Instant::now();
         let (mut parts, body) = request.into_parts();
-        arrival::is_our_host(&parts.headers, &self.allowed_hosts)?;
+        // HTTP/1.0 may name no host, and no browser speaks it.
+        if parts.version != Version::HTTP_10 || parts.headers.contains_key(header::HOST) {
+            arrival::is_our_host(&parts.headers, &self.allowed_hosts)?;
+        }
         let hinted = arrival::unwrap(&mut parts, &self.identity.hints)?;
         let kind = Kind::of(&parts);
         match kind {
@@ -115,7 +119,7 @@ impl Proxy {
             None => (&call.body, conversation),
         };
         let own = body;
-        let body = inject::edit_request(step, decision, conversation, own).await?;
+        let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
         step.kept_request = retell::asked(step, asked, own, &body);
         step.background = step.surface.is_some_and(|surface| surface.in_background(&body));
         step.asked = step.run.plan.as_ref().is_some_and(|plan| plan.retells()).then(|| body.clone());
@@ -241,8 +245,12 @@ impl Proxy {
         self.identity.declared(&hinted.envelope())?;
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
         let deleted = (parts.method == Method::DELETE).then(|| parts.uri.path().to_owned());
-        let sent = Request::from_parts(parts, Either::Right(body));
-        let mut received = self.upstream.send(sent).await?;
+        let (upload, stall) = Upload::new(body, self.limits.body_timeout);
+        let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
+        let mut received = match sent {
+            Err(_) if stall.has_come() => return Err(ProxyError::BodyTimeout(self.limits.body_timeout).into()),
+            sent => sent?,
+        };
         headers::strip_hop_by_hop(received.headers_mut());
         if let Some(path) = deleted.filter(|_| received.status().is_success()) {
             self.deleted(&path, hinted)?;
