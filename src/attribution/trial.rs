@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use nix::sys::signal::Signal;
 use tokio::{
     net::TcpListener,
     sync::{oneshot, watch},
@@ -92,6 +93,7 @@ impl System for Command {
                     if stop.wait_for(|stop| *stop).await.is_err() {
                         std::future::pending::<()>().await;
                     }
+                    Signal::SIGTERM
                 }
             };
             let launch = Launch {

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nix::sys::signal::Signal;
+
 use super::{
     bench::{Bench, Served},
     cell::{Cell, Kind},
@@ -149,12 +151,13 @@ impl Bench {
     }
 
     /// Resolves when the program is to be ended: we were asked to stop, or the cell may spend no more.
-    async fn until_stopped(&self, meter: &Meter) {
+    async fn until_stopped(&self, meter: &Meter) -> Signal {
         let mut stop = self.stop.clone();
         tokio::select! {
             _ = stop.wait_for(|stopped| *stopped) => {}
             () = meter.halted() => {}
         }
+        Signal::SIGTERM
     }
 
     async fn verdict(&self, how: How, system: &System, task: &Task, left: Left<'_>) -> (Outcome, String) {

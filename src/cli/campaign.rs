@@ -13,9 +13,9 @@ use super::{
     Config, Exit, Failure, Finished, Format, Global,
     asking::{self, AskingArgs},
     progress::Shown,
-    run::signalled,
     settings,
     settings::ProxyArgs,
+    signals::{interrupted, number},
 };
 use crate::{
     campaign::{self, Beside, Budget, Campaign, CampaignError, Concluded, Earlier, Options, Report},
@@ -200,9 +200,9 @@ pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Resu
         let mut running = std::pin::pin!(running);
         tokio::select! {
             done = &mut running => (done, None),
-            signal = signalled() => {
+            signal = interrupted() => {
                 let _ = stopping.send(true);
-                (running.await, Some(signal))
+                (running.await, Some(number(signal)))
             }
         }
     })?;

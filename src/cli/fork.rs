@@ -16,9 +16,9 @@ use super::{
     config::Config,
     escape,
     replay::MatchArgs,
-    run::interrupted,
     settings,
     settings::ProxyArgs,
+    signals::interrupted,
 };
 use crate::{
     attribution::{Bench, Command, Sample, TrialError, sample, unrunnable},

@@ -27,6 +27,7 @@ mod score;
 mod serve;
 mod settings;
 mod show;
+mod signals;
 mod stats;
 mod terminal;
 mod trace;

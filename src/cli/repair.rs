@@ -1,4 +1,5 @@
-//! `aegis repair RUN`: cuts a torn end, or rescues what can be read of a damaged run into a new one.
+//! `aegis repair RUN`: cuts a torn end, ends a run whose writer was killed, or rescues what can be read of a damaged
+//! run into a new one.
 
 use std::{io::Write, path::PathBuf};
 
@@ -17,6 +18,9 @@ pub(super) struct RepairArgs {
     /// Copy every record that is whole into a new run directory; the damaged one stays as it is.
     #[arg(long)]
     salvage: bool,
+    /// End a run whose writer was killed: seal it, and derive its label.
+    #[arg(long, conflicts_with = "salvage")]
+    seal: bool,
     /// The new directory.
     #[arg(long, value_name = "DIR", requires = "salvage", default_value = None)]
     out: Option<PathBuf>,
@@ -46,6 +50,12 @@ pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Re
             None => failure,
         }
     })?;
+    if arguments.seal {
+        // The seal is for good: a run's name, which a path may end without, is looked for in it.
+        let dir = std::path::absolute(&arguments.dir).unwrap_or_else(|_| arguments.dir.clone());
+        recording::seal_left(&dir)?;
+        recording::label_run(&dir)?.ok();
+    }
     let dir = target.as_ref().unwrap_or(&arguments.dir).display().to_string();
     let written = if json {
         writeln!(out, "{}", json!({"run_dir": dir, "repaired": repaired}))

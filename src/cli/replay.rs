@@ -9,9 +9,10 @@ use super::{
     Exit, Failure, Finished, Format, Global,
     again::{Again, AgainArgs, Program},
     escape,
-    run::{interrupted, recording_exit},
+    run::recording_exit,
     serve::{TokenArgs, announce, bind},
     settings,
+    signals::interrupted,
 };
 use crate::{
     launch::{Echo, Ending, Launch, environment},

@@ -3,12 +3,17 @@
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
 use clap::Args;
+use nix::sys::signal::Signal;
 
 use super::{
-    Exit, Failure, Finished, Format, Global, again, client_verdict, serve::bind, settings, settings::ProxyArgs,
+    Exit, Failure, Finished, Format, Global, again, client_verdict,
+    serve::bind,
+    settings,
+    settings::ProxyArgs,
+    signals::{interrupted, number},
 };
 use crate::{
-    launch::{Echo, Ending, Launch, environment, judge},
+    launch::{Echo, Ended, Ending, Launch, environment, judge},
     proxy::{Proxy, serve},
     recording::{self, Launched},
     trajectory::{Label, NoLabel, Outcome, RunId, Verdict},
@@ -47,6 +52,8 @@ struct Concluded {
     /// Steps that passed uninspected.
     uninspected: u32,
     ending: Ending,
+    /// The signal that interrupted it.
+    interrupted: Option<Signal>,
     outcome: Outcome,
     label: Result<Label, NoLabel>,
     planned: bool,
@@ -116,7 +123,8 @@ async fn conduct(
     let planned = run.plan.is_some();
     let client = if planned { Some(verdict::read(&recording::read(&dir).map_err(recording)?)) } else { None };
     let client = client.filter(ClientVerdict::is_planned);
-    Ok(Concluded { run: id, dir, steps, uninspected, ending: ended.ending, outcome, label, planned, client })
+    let Ended { ending, interrupted, .. } = ended;
+    Ok(Concluded { run: id, dir, steps, uninspected, ending, interrupted, outcome, label, planned, client })
 }
 
 /// How a verb ends that cannot open its run.
@@ -127,25 +135,10 @@ pub(super) fn recording_exit(error: &crate::proxy::ProxyError) -> Exit {
     }
 }
 
-/// Resolves when we are asked to stop.
-pub(super) async fn interrupted() {
-    signalled().await;
-}
-
-/// Resolves when we are asked to stop; the number of the signal.
-pub(super) async fn signalled() -> u8 {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => 2,
-        _ = terminate.recv() => 15,
-    }
-}
-
 impl Concluded {
     fn exit(&self) -> Exit {
         match (self.ending, &self.outcome) {
-            (Ending::Interrupted, _) => Exit::Signal(2),
+            (Ending::Interrupted, _) => Exit::Signal(self.interrupted.map_or(2, number)),
             _ if self.steps == 0 => Exit::Infrastructure,
             (Ending::TimedOut, _) => Exit::Finding,
             (_, outcome) if outcome.verdict == Verdict::Failure => Exit::Finding,

@@ -3,14 +3,28 @@
 use std::{
     io::Write,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
     time::Duration,
 };
 
 use clap::Args;
-use tokio::{net::TcpListener, sync::watch};
+use nix::sys::signal::Signal;
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    sync::watch,
+};
 
-use super::{Exit, Failure, Global, run::recording_exit, settings, settings::ProxyArgs};
+use super::{
+    Exit, Failure, Global,
+    run::recording_exit,
+    settings,
+    settings::ProxyArgs,
+    signals::{Signals, number},
+};
 use crate::{
     proxy::{EndedRun, Gate, Proxy, Token, serve, serve_control},
     recording,
@@ -19,6 +33,11 @@ use crate::{
 
 /// How often idle runs are looked for.
 const IDLE_CHECK: Duration = Duration::from_secs(5);
+
+/// Connections that wait to be accepted: a program may start all its agents at once.
+const BACKLOG: u32 = 4096;
+/// Runs that are sealed at once: each waits for the disk most of the time.
+const SEALERS: usize = 16;
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
@@ -120,7 +139,7 @@ async fn serve_until_told(
 ) -> Result<Exit, Failure> {
     let listener = bind(listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    let (told, stop) = watch::channel(None::<Signal>);
+    let (told, stop) = watch::channel(None::<Told>);
     let control = match &arguments.control {
         Some(control) => Some(bind(control).await?),
         None => None,
@@ -155,7 +174,7 @@ async fn serve_until_told(
     }
     let signal = *stop.borrow();
     Ok(match signal {
-        Some(signal) if forced => Exit::Signal(signal.number()),
+        Some(told) if forced => Exit::Signal(number(told.signal)),
         _ => Exit::Ok,
     })
 }
@@ -172,13 +191,19 @@ fn is_own(origin: &str, own: SocketAddr) -> bool {
 
 /// Binds a listener.
 pub(super) async fn bind(address: &str) -> Result<TcpListener, Failure> {
-    let resolved: SocketAddr = address.parse().map_err(|_| {
-        Failure::new(
-            Exit::Usage,
-            format!("`{address}` is no address to listen on: expected IP:PORT, for example 127.0.0.1:8484"),
-        )
-    })?;
-    TcpListener::bind(resolved).await.map_err(|error| {
+    let usage = || {
+        let expected = "expected HOST:PORT, for example 127.0.0.1:8484";
+        Failure::new(Exit::Usage, format!("`{address}` is no address to listen on: {expected}"))
+    };
+    let found: Vec<SocketAddr> = tokio::net::lookup_host(address).await.map_err(|_| usage())?.collect();
+    // A name of both kinds: most programs try the older one first.
+    let resolved = found.iter().find(|found| found.is_ipv4()).or(found.first()).copied().ok_or_else(usage)?;
+    let listening = if resolved.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.and_then(|socket| {
+        socket.set_reuseaddr(true)?;
+        socket.bind(resolved)?;
+        socket.listen(BACKLOG)
+    });
+    listening.map_err(|error| {
         let failure = Failure::new(Exit::Usage, format!("cannot listen on {address}: {error}"));
         if error.kind() == std::io::ErrorKind::AddrInUse {
             return failure.hint("another program holds the port; --listen 127.0.0.1:0 takes a free one");
@@ -257,14 +282,36 @@ async fn seal_idle(proxy: Arc<Proxy>, idle: Duration) {
 
 /// Seals all runs and says where they are.
 fn seal_all(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
-    let sealed: Vec<_> = proxy.runs.retire().iter().map(|run| proxy.runs.seal(run)).collect();
+    let failed = Mutex::new(None);
+    side_by_side(&proxy.runs.retire(), |run| {
+        if let Err(error) = proxy.runs.seal(run) {
+            failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    });
     for EndedRun { dir, steps, .. } in conclude(proxy) {
         if !global.quiet {
             eprintln!("sealed {}  {steps} steps  aegis show {0}", dir.display());
         }
     }
-    let failed = sealed.into_iter().find_map(Result::err);
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     failed.map_or(Ok(()), |error| Err(Failure::new(Exit::Recording, error)))
+}
+
+/// Does what waits for the disk for each, several at once.
+fn side_by_side<T: Sync>(all: &[T], work: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(one);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..SEALERS.min(all.len()) {
+            // Where the system gives no thread, this one does the work of all.
+            let _ = thread::Builder::new().spawn_scoped(scope, take);
+        }
+        take();
+    });
 }
 
 /// Writes of runs that were sealed what all traffic says of them, where it differs from what was said on arrival, and
@@ -273,7 +320,7 @@ fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
     let ended = proxy.runs.take_ended();
     let ids: Vec<RunId> = ended.iter().map(|run| run.id.clone()).collect();
     let late = proxy.identity.late(&ids);
-    for EndedRun { id, dir, .. } in &ended {
+    side_by_side(&ended, |EndedRun { id, dir, .. }| {
         if let Some(steps) = late.get(id)
             && let Err(error) = recording::write_identity(dir, steps)
         {
@@ -282,49 +329,32 @@ fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
         if let Err(error) = recording::label_run(dir) {
             tracing::error!(run = %id, %error, "cannot derive a label");
         }
-    }
+    });
     ended
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Signal {
-    Interrupt,
-    Terminate,
-    Again(u8),
-}
-
-impl Signal {
-    fn number(self) -> u8 {
-        match self {
-            Signal::Interrupt => 2,
-            Signal::Terminate => 15,
-            Signal::Again(number) => number,
-        }
-    }
+/// A signal that we were told, and whether it was not the first.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    signal: Signal,
+    again: bool,
 }
 
 /// The first signal stops in order, the second at once.
-async fn watch_signals(told: watch::Sender<Option<Signal>>) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return;
-    };
-    let mut first = true;
+async fn watch_signals(told: watch::Sender<Option<Told>>) {
+    let Some(mut signals) = Signals::listen() else { return };
+    let mut again = false;
     loop {
-        let signal = tokio::select! {
-            _ = interrupt.recv() => Signal::Interrupt,
-            _ = terminate.recv() => Signal::Terminate,
-        };
-        let signal = if std::mem::take(&mut first) { signal } else { Signal::Again(signal.number()) };
-        told.send_replace(Some(signal));
+        let signal = signals.next().await;
+        told.send_replace(Some(Told { signal, again }));
+        again = true;
     }
 }
 
-async fn told_to_stop(mut stop: watch::Receiver<Option<Signal>>) {
+async fn told_to_stop(mut stop: watch::Receiver<Option<Told>>) {
     let _ = stop.wait_for(Option::is_some).await;
 }
 
-async fn forced(mut stop: watch::Receiver<Option<Signal>>) {
-    let _ = stop.wait_for(|signal| matches!(signal, Some(Signal::Again(_)))).await;
+async fn forced(mut stop: watch::Receiver<Option<Told>>) {
+    let _ = stop.wait_for(|told| told.is_some_and(|told| told.again)).await;
 }

@@ -147,8 +147,25 @@ impl ProxyArgs {
         let routes = routes.collect::<Result<Vec<_>, _>>().map_err(usage)?;
         let ca_file = self.ca_file.as_deref().or(config.upstream.ca_file.as_deref());
         let timeout = config.limits()?.silence_timeout;
+        if let Some(variable) = followed_by_others(&url) {
+            tracing::warn!("{variable} is set and not followed: Aegis connects to the upstream itself");
+        }
         HttpUpstream::new(default, routes, ca_file, timeout).map(HttpUpstream::shared).map_err(usage)
     }
+}
+
+/// The environment variable that sends other programs to an upstream by way of a forward proxy, if there is one.
+fn followed_by_others(url: &str) -> Option<&'static str> {
+    let names: &[&str] = if url.starts_with("https:") {
+        &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+    } else {
+        &["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]
+    };
+    let uri: hyper::Uri = url.parse().ok()?;
+    let host = uri.host()?.trim_matches(['[', ']']);
+    let is_near = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let is_set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    names.iter().find(is_set).copied().filter(|_| !is_near)
 }
 
 /// A further model's upstream, beside the one that is proxied.

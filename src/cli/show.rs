@@ -96,6 +96,10 @@ fn write_text(arguments: &ShowArgs, recording: &Recording, steps: &[&Step], out:
     let traced = Traced::of(&arguments.dir);
     if arguments.step.is_none() {
         write_head(recording, traced.as_ref(), out)?;
+        if !recording.sealed {
+            let dir = escape(&arguments.dir.display().to_string());
+            writeln!(out, "next     aegis repair {dir} --seal  if its writer was killed")?;
+        }
     }
     match (arguments.step, arguments.before_after) {
         (None, false) => write_table(steps, traced.as_ref(), out),

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use nix::sys::signal::Signal;
+
 use super::{Ended, Ending, Launch, LaunchError};
 use crate::trajectory::{Outcome, Reason, Verdict};
 
@@ -18,7 +20,7 @@ pub async fn judge(
     ended: &Ended,
     check: Option<&str>,
     run_dir: &Path,
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = Signal>,
 ) -> Result<Outcome, LaunchError> {
     let by_itself = |verdict, reason, evidence: String| Outcome { verdict, reason: Some(reason), evidence };
     match (ended.ending, check) {

@@ -1,6 +1,9 @@
-//! Child processes: their own process group, the environment that points them at the proxy, a time limit, no orphans.
+//! Child processes: their own process group, the terminal if they read it, the environment that points them at the proxy,
+//! a time limit, no orphans.
 
 mod check;
+mod guard;
+mod terminal;
 
 use std::{
     ffi::OsString,
@@ -22,6 +25,8 @@ use tokio::{
 };
 
 pub use check::{describe, judge};
+
+use self::{guard::Guard, terminal::Terminal};
 
 use crate::trajectory::{ProgramEnd, RunId};
 
@@ -98,6 +103,8 @@ pub struct Ended {
     pub ending: Ending,
     /// Its standard output, or the end of it.
     pub output: Vec<u8>,
+    /// The signal that interrupted it.
+    pub interrupted: Option<Signal>,
 }
 
 /// Why there was no child.
@@ -147,40 +154,55 @@ impl Launch {
         Self::of(vec!["sh".into(), "-c".into(), line.into()])
     }
 
-    /// Starts the child and waits for its end. `stop` resolving ends it early.
+    /// Starts the child and waits for its end. `stop` resolving ends it early, by the signal that it says. A child that
+    /// reads our standard input has the terminal meanwhile, if that is one.
     ///
     /// # Errors
     /// [`LaunchError`] when it cannot be started or followed.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<Ended, LaunchError> {
+    pub async fn run(self, stop: impl Future<Output = Signal>) -> Result<Ended, LaunchError> {
         let mut child = self.start()?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        let guard = group.map(Guard::over);
+        let terminal = group.filter(|_| self.input.is_none()).and_then(Terminal::lend);
         let kept = Arc::new(Mutex::new(Vec::new()));
         let mut output = tokio::spawn(follow(child.stdout.take(), self.echo, Arc::clone(&kept)));
         let input = tokio::spawn(feed(child.stdin.take(), self.input));
         let limit = self.limit.unwrap_or(Duration::MAX);
+        let mut interrupted = None;
         let ending = tokio::select! {
             waited = timeout(limit, child.wait()) => match waited {
                 Ok(status) => ending_of(status.map_err(LaunchError::Wait)?),
                 Err(_) => Ending::TimedOut,
             },
-            () = stop => Ending::Interrupted,
+            asked = stop => {
+                interrupted = Some(asked);
+                Ending::Interrupted
+            },
+            () = stops(terminal.as_ref()) => Ending::Interrupted,
         };
         if matches!(ending, Ending::TimedOut | Ending::Interrupted) {
-            signal(group, Signal::SIGTERM);
-            if timeout(GRACE, child.wait()).await.is_err() {
-                signal(group, Signal::SIGKILL);
-                let _ = child.wait().await;
-            }
+            end(&mut child, group, interrupted.unwrap_or(Signal::SIGTERM)).await;
         }
+        let ending = if terminal.is_some() && ending == Ending::Signalled(Signal::SIGINT as i32) {
+            // Ctrl-C went to the child alone, and was meant for both.
+            interrupted = Some(Signal::SIGINT);
+            Ending::Interrupted
+        } else {
+            ending
+        };
         // What the child left behind in its group would go on calling a proxy that is gone.
         signal(group, Signal::SIGKILL);
+        drop(terminal);
         input.abort();
         match timeout(OUTPUT_WAIT, &mut output).await {
             Ok(read) => read.map_err(|error| LaunchError::Wait(error.into()))?.map_err(LaunchError::Wait)?,
             Err(_) => output.abort(),
         }
+        if let Some(guard) = guard {
+            guard.dismiss().await;
+        }
         let output = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Ended { ending, output })
+        Ok(Ended { ending, output, interrupted })
     }
 
     fn start(&self) -> Result<Child, LaunchError> {
@@ -242,6 +264,30 @@ fn ending_of(status: ExitStatus) -> Ending {
     }
 }
 
+/// Asks a child to end, and sees to it.
+async fn end(child: &mut Child, group: Option<Pid>, asked: Signal) {
+    for sent in [asked, Signal::SIGTERM] {
+        signal(group, sent);
+        // One that was stopped must go on to end.
+        signal(group, Signal::SIGCONT);
+        if timeout(GRACE, child.wait()).await.is_ok() {
+            return;
+        }
+        if asked == Signal::SIGTERM {
+            break;
+        }
+    }
+    signal(group, Signal::SIGKILL);
+    let _ = child.wait().await;
+}
+
+async fn stops(terminal: Option<&Terminal>) {
+    match terminal {
+        Some(terminal) => terminal.follow_stops().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// A group that is already gone needs no signal.
 fn signal(group: Option<Pid>, signal: Signal) {
     if let Some(group) = group {
@@ -298,7 +344,7 @@ mod tests {
         assert_eq!(run("kill -9 $$", None).await.ending, Ending::Signalled(9));
         let hung = run("sleep 60", Some(Duration::from_millis(200))).await;
         assert_eq!(hung.ending, Ending::TimedOut);
-        let stopped = Launch::shell("sleep 60").run(std::future::ready(())).await.expect("runs");
+        let stopped = Launch::shell("sleep 60").run(std::future::ready(Signal::SIGTERM)).await.expect("runs");
         assert_eq!(stopped.ending, Ending::Interrupted);
     }
 

@@ -1,5 +1,7 @@
 //! `replace_text`: a text becomes another, on either side.
 
+use std::cell::Cell;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -63,32 +65,34 @@ pub enum Messages {
 impl Manipulator for ReplaceText {
     fn edit_request(&self, conversation: &mut Conversation, _: &Context<'_>) -> Result<(), ManipulatorError> {
         let last = conversation.messages.len().saturating_sub(1);
-        let mut found = false;
+        let (mut found, room) = (false, Room::new());
         for (at, message) in conversation.messages.iter_mut().enumerate() {
             if self.messages.include(message, at, last) {
                 for text in message.texts_mut() {
-                    if let Some(new) = self.replaced(text) {
+                    if let Some(new) = self.replaced(text, &room) {
                         found = true;
                         *text = new;
                     }
                 }
             }
         }
+        room.check()?;
         if found { Ok(()) } else { not_applicable(format!("{} is not in the request", self.wanted())) }
     }
 
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        let mut found = false;
+        let (mut found, room) = (false, Room::new());
         for text in answer.message.texts_mut().filter(|text| !text.is_empty()) {
             let new = match shape(text, &context.conversation.format)? {
-                Shape::Text => self.replaced(text),
-                Shape::Json => json_text::edit_strings(text, |text| self.replaced(text)),
+                Shape::Text => self.replaced(text, &room),
+                Shape::Json => json_text::edit_strings(text, |text| self.replaced(text, &room)),
             };
             if let Some(new) = new {
                 found = true;
                 *text = new;
             }
         }
+        room.check()?;
         if found { Ok(()) } else { not_applicable(format!("{} is not in the answer", self.wanted())) }
     }
 
@@ -116,15 +120,30 @@ impl ReplaceText {
         Self { find: Some(find.into()), pattern: None, with: with.into(), messages: Messages::All }
     }
 
-    fn replaced(&self, text: &str) -> Option<String> {
-        match (&self.find, &self.pattern) {
-            (Some(find), _) => text.contains(find).then(|| text.replace(find, &self.with)),
-            (None, Some(pattern)) => {
-                let regex = pattern.regex();
-                regex.is_match(text).then(|| regex.replace_all(text, self.with.as_str()).into_owned())
-            }
-            (None, None) => None,
+    /// The text with every occurrence replaced, if there is one. `room` is what all texts together may still take.
+    fn replaced(&self, text: &str, room: &Room) -> Option<String> {
+        let (mut new, mut end) = (String::new(), 0);
+        let mut put = |from: usize, to: usize, expand: &dyn Fn(&mut String)| {
+            new.push_str(text.get(end..from).unwrap_or_default());
+            expand(&mut new);
+            end = to;
+            room.0.get() >= new.len()
+        };
+        let with = |to: &mut String| to.push_str(&self.with);
+        let fits = match (&self.find, &self.pattern) {
+            (Some(find), _) => text.match_indices(find).all(|(at, found)| put(at, at + found.len(), &with)),
+            (None, Some(pattern)) => pattern.regex().captures_iter(text).all(|captures| {
+                let whole = captures.get_match().range();
+                put(whole.start, whole.end, &|to| captures.expand(&self.with, to))
+            }),
+            (None, None) => true,
+        };
+        if end == 0 && new.is_empty() {
+            return None;
         }
+        new.push_str(text.get(end..).unwrap_or_default());
+        room.take(if fits { new.len() } else { usize::MAX });
+        Some(new)
     }
 
     fn wanted(&self) -> String {
@@ -133,6 +152,29 @@ impl ReplaceText {
             (None, Some(pattern)) => format!("text like {}", quoted(&pattern.to_string())),
             (None, None) => "nothing".to_owned(),
         }
+    }
+}
+
+/// How much the texts of one edit may become, in bytes.
+struct Room(Cell<usize>);
+
+/// More than any model reads.
+const GROWN_MAX: usize = 32 << 20;
+
+impl Room {
+    fn new() -> Self {
+        Self(Cell::new(GROWN_MAX))
+    }
+
+    fn take(&self, bytes: usize) {
+        self.0.set(self.0.get().saturating_sub(bytes));
+    }
+
+    fn check(&self) -> Result<(), ManipulatorError> {
+        if self.0.get() > 0 {
+            return Ok(());
+        }
+        not_applicable(format!("the edited text would be larger than {GROWN_MAX} bytes"))
     }
 }
 
@@ -155,6 +197,18 @@ mod tests {
     use super::*;
     use crate::manipulator::testing::{answer, edit};
     use crate::surface::Format;
+
+    #[test]
+    fn what_grows_without_measure_is_refused() {
+        let text = format!("user: {}", "b".repeat(100_000));
+        let with = "c".repeat(10_000);
+        let literal = ReplaceText::literal("b", with.clone());
+        let pattern = ReplaceText { find: None, pattern: Some(Pattern::try_from("b".to_owned()).expect("good")), ..literal.clone() };
+        for replace in [literal, pattern] {
+            let error = edit(&replace, &text, &[]).expect_err("a gigabyte");
+            assert!(error.to_string().contains("larger than"), "{error}");
+        }
+    }
 
     #[test]
     fn replaces_in_the_chosen_messages() {

@@ -85,7 +85,7 @@ pub(super) enum Fetched {
     /// This goes to the client.
     Delivered(Box<Response<Box<Delivery>>>),
     /// A fetch like any other.
-    Plain(Response<ReceivedBody>),
+    Plain(Box<Response<ReceivedBody>>),
 }
 
 impl Background {
@@ -271,15 +271,15 @@ impl Proxy {
         if streamed && !awaited.is_due {
             // Nobody waits for the end of a stream of which nothing is wanted.
             let postponed = if fetch.part { None } else { awaited.held.lock().await.take() };
-            return Ok(Fetched::Plain(match postponed {
+            return Ok(Fetched::Plain(Box::new(match postponed {
                 Some(postponed) => self.hear(awaited, postponed, received, fetch),
                 None => received,
-            }));
+            })));
         }
         let (head, body) = received.into_parts();
         let raw = match gather(body, &self.limits).await? {
             Ok(chunks) => joined(chunks),
-            Err(rest) => return Ok(Fetched::Plain(Response::from_parts(head, rest))),
+            Err(rest) => return Ok(Fetched::Plain(Box::new(Response::from_parts(head, rest)))),
         };
         let again = || Response::from_parts(head.clone(), inject::made(raw.clone(), streamed));
         let progress = if streamed { ended(awaited.surface, &raw) } else { progress(awaited.surface, &head, &raw) };
@@ -288,15 +288,15 @@ impl Proxy {
             Progress::Making(_) if streamed => {
                 return Err(UpstreamError::Closed("the stream of a reply ended before the reply did".into()).into());
             }
-            Progress::Making(_) => return Ok(Fetched::Plain(again())),
+            Progress::Making(_) => return Ok(Fetched::Plain(Box::new(again()))),
             Progress::Made | Progress::Broken => {}
         }
         let broken = matches!(progress, Progress::Broken);
         let Some(delivered) = self.settle(awaited, again(), raw.clone(), broken, fetch).await? else {
-            return Ok(Fetched::Plain(again()));
+            return Ok(Fetched::Plain(Box::new(again())));
         };
         if fetch.part {
-            return Ok(Fetched::Plain(again()));
+            return Ok(Fetched::Plain(Box::new(again())));
         }
         let delivered = delivered.map(|body| Delivery::pass(body, self.limits.silence_timeout));
         Ok(Fetched::Delivered(Box::new(delivered)))

@@ -48,6 +48,8 @@ pub(super) struct Delivery {
     remaining: Option<u64>,
     ready: VecDeque<Bytes>,
     held: VecDeque<Bytes>,
+    /// What the upstream said after the body.
+    trailers: Option<HeaderMap>,
     breach: Option<Breach>,
     /// Whether the closing record may wait for those of others.
     joins: bool,
@@ -80,6 +82,7 @@ impl Delivery {
             remaining: None,
             ready: VecDeque::new(),
             held: VecDeque::new(),
+            trailers: None,
             breach: None,
             joins: false,
             over: false,
@@ -178,14 +181,15 @@ impl Delivery {
         }
     }
 
-    /// Takes what the upstream has sent. `Some` is to be passed on as it is: trailers.
-    fn poll_source(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
+    /// Takes what the upstream has sent.
+    fn poll_source(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let taken = match ready!(Pin::new(&mut self.source).poll_frame(context)) {
             Some(Ok(frame)) => {
                 self.patience.heard();
                 match frame.into_data() {
                     Ok(chunk) => self.take(chunk),
-                    Err(trailers) => return Poll::Ready(Some(trailers)),
+                    // Nothing follows them, and whoever passes them on does not ask for more.
+                    Err(trailers) => self.end().map(|()| self.trailers = trailers.into_trailers().ok()),
                 }
             }
             Some(Err(error)) => {
@@ -195,7 +199,7 @@ impl Delivery {
             None => self.end(),
         };
         self.failure = taken.err();
-        Poll::Ready(None)
+        Poll::Ready(())
     }
 
     /// Waits for the edit of a held reply, and goes on as its delivery. `Some` is a comment for the meantime.
@@ -345,7 +349,7 @@ impl Body for Delivery {
                 return Poll::Ready(self.failure.take().map(Err));
             }
             if self.over {
-                return Poll::Ready(None);
+                return Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
             }
             match ready!(self.poll_edit(context)) {
                 Ok(None) => {}
@@ -359,14 +363,10 @@ impl Body for Delivery {
                 self.failure = Some(error);
                 continue;
             }
-            match self.poll_source(context) {
-                Poll::Ready(None) => {}
-                Poll::Ready(Some(trailers)) => return Poll::Ready(Some(Ok(trailers))),
-                Poll::Pending => {
-                    let limit = ready!(self.patience.poll(context));
-                    let recorded = self.finish(CloseCause::UpstreamTimeout);
-                    self.failure = Some(recorded.err().unwrap_or(DeliveryError::Silent(limit)));
-                }
+            if self.poll_source(context).is_pending() {
+                let limit = ready!(self.patience.poll(context));
+                let recorded = self.finish(CloseCause::UpstreamTimeout);
+                self.failure = Some(recorded.err().unwrap_or(DeliveryError::Silent(limit)));
             }
         }
     }
@@ -377,6 +377,7 @@ impl Body for Delivery {
             && self.failure.is_none()
             && self.ready.is_empty()
             && self.held.is_empty()
+            && self.trailers.is_none()
             && closed
             && (self.over || self.source.is_end_stream())
     }

@@ -129,6 +129,7 @@ impl ProxyError {
             ProxyError::Framing(FramingError::HeadTooLarge) => {
                 (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head_too_large")
             }
+            ProxyError::Framing(FramingError::TargetTooLong) => (StatusCode::URI_TOO_LONG, "target_too_long"),
             ProxyError::Framing(_) => (StatusCode::BAD_REQUEST, "refused_framing"),
             ProxyError::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body_too_large"),
             ProxyError::BodyTimeout(_) => (StatusCode::REQUEST_TIMEOUT, "body_timeout"),
@@ -154,6 +155,7 @@ impl ProxyError {
             }
             ProxyError::Upstream { error: UpstreamError::Closed(_) } => (StatusCode::BAD_GATEWAY, "upstream_closed"),
             ProxyError::Upstream { error: UpstreamError::Switched } => (StatusCode::BAD_GATEWAY, "upstream_switched"),
+            ProxyError::Upstream { error: UpstreamError::Framing } => (StatusCode::BAD_GATEWAY, "upstream_framing"),
             ProxyError::Upstream { error: UpstreamError::Hushed } => (StatusCode::BAD_GATEWAY, "closed"),
             ProxyError::Upstream { error: UpstreamError::NotRecorded(_) } => (StatusCode::CONFLICT, "not_recorded"),
             ProxyError::Upstream { error: UpstreamError::Diverged(_) } => (StatusCode::CONFLICT, "diverged"),
@@ -167,9 +169,9 @@ impl ProxyError {
         match self {
             ProxyError::Upstream { error: UpstreamError::Timeout(_) } => CloseCause::UpstreamTimeout,
             ProxyError::Upstream { error: UpstreamError::Unreachable(_) } => CloseCause::UpstreamUnreachable,
-            ProxyError::Upstream { error: UpstreamError::Closed(_) | UpstreamError::Switched } => {
-                CloseCause::UpstreamReset
-            }
+            ProxyError::Upstream {
+                error: UpstreamError::Closed(_) | UpstreamError::Switched | UpstreamError::Framing,
+            } => CloseCause::UpstreamReset,
             ProxyError::Internal => CloseCause::Internal,
             _ => CloseCause::Refused,
         }

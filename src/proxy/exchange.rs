@@ -17,6 +17,7 @@ use super::{
     open_step::OpenStep,
     reshape, retell,
     socket::Link,
+    upload::Upload,
     upstream::{ReceivedBody, Route, SentBody},
 };
 use crate::{
@@ -115,7 +116,7 @@ impl Proxy {
             None => (&call.body, conversation),
         };
         let own = body;
-        let body = inject::edit_request(step, decision, conversation, own).await?;
+        let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
         step.kept_request = retell::asked(step, asked, own, &body);
         step.background = step.surface.is_some_and(|surface| surface.in_background(&body));
         step.asked = step.run.plan.as_ref().is_some_and(|plan| plan.retells()).then(|| body.clone());
@@ -237,8 +238,12 @@ impl Proxy {
         self.identity.declared(&hinted.envelope())?;
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
         let deleted = (parts.method == Method::DELETE).then(|| parts.uri.path().to_owned());
-        let sent = Request::from_parts(parts, Either::Right(body));
-        let mut received = self.upstream.send(sent).await?;
+        let (upload, stall) = Upload::new(body, self.limits.body_timeout);
+        let sent = self.upstream.send(Request::from_parts(parts, Either::Right(upload))).await;
+        let mut received = match sent {
+            Err(_) if stall.has_come() => return Err(ProxyError::BodyTimeout(self.limits.body_timeout).into()),
+            sent => sent?,
+        };
         headers::strip_hop_by_hop(received.headers_mut());
         if let Some(path) = deleted.filter(|_| received.status().is_success()) {
             self.deleted(&path, hinted)?;

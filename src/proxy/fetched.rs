@@ -24,6 +24,7 @@ use super::{
     headers, inject,
     run::{Run, locked},
     socket::Link,
+    upload::Upload,
     upstream::{ReceivedBody, SentBody},
 };
 use crate::{
@@ -69,13 +70,14 @@ impl Proxy {
         if asked.whole {
             sent.uri = without_start(&parts.uri);
         }
-        let mut received = self.ask(Request::from_parts(sent, Either::Right(body))).await?;
+        let (upload, _) = Upload::new(body, self.limits.body_timeout);
+        let mut received = self.ask(Request::from_parts(sent, Either::Right(upload))).await?;
         if received.status().is_success() {
             if let Some(awaited) = &awaited {
                 let fetch = Fetch { link, patience, part: asked.after.is_some() };
                 match self.fetch_awaited(awaited, received, &fetch).await? {
                     Fetched::Delivered(delivered) => return Ok(*delivered),
-                    Fetched::Plain(plain) => received = plain,
+                    Fetched::Plain(plain) => received = *plain,
                 }
             }
             received = match restated(&run, surface, &asked, received, &self.limits).await? {

@@ -6,6 +6,8 @@
 
 /// Largest request head, in bytes.
 pub(super) const HEAD_MAX: usize = 128 << 10;
+/// Longest target, in bytes: hyper refuses longer ones without saying who it is.
+const TARGET_MAX: usize = 65_534;
 /// Longest line of a chunk header or trailer, in bytes.
 const CHUNK_LINE_MAX: usize = 4 << 10;
 
@@ -39,6 +41,9 @@ pub enum FramingError {
     /// Larger than is read.
     #[error("the request head is larger than 128 kB")]
     HeadTooLarge,
+    /// Longer than is read.
+    #[error("the request target is longer than 64 kB")]
+    TargetTooLong,
     /// No chunk size where one is due.
     #[error("a malformed chunk")]
     Chunk,
@@ -170,7 +175,7 @@ fn check_head(head: &[u8]) -> Result<State, FramingError> {
         return Err(FramingError::HeadTooLarge);
     }
     let (request_line, mut rest) = line_of(head)?;
-    check_request_line(request_line)?;
+    let older = check_request_line(request_line)?;
     let (mut hosts, mut length, mut chunked) = (0, None, false);
     loop {
         let (line, behind) = line_of(rest)?;
@@ -201,6 +206,10 @@ fn check_head(head: &[u8]) -> Result<State, FramingError> {
     }
     match (hosts, length, chunked) {
         (_, Some(_), true) => Err(FramingError::LengthAndCoding),
+        // HTTP/1.0 knows no chunks, and need not name a host.
+        (_, _, true) if older => Err(FramingError::Coding),
+        (0, None | Some(0), false) if older => Ok(State::Head),
+        (0, Some(length), false) if older => Ok(State::Body(length)),
         (1, None | Some(0), false) => Ok(State::Head),
         (1, Some(length), false) => Ok(State::Body(length)),
         (1, None, true) => Ok(State::ChunkSize),
@@ -238,7 +247,8 @@ fn has_control(value: &[u8]) -> bool {
     value.iter().fold(0, |found, byte| found | control(byte)) > 0
 }
 
-fn check_request_line(line: &[u8]) -> Result<(), FramingError> {
+/// Checks a request line and says whether it is one of HTTP/1.0.
+fn check_request_line(line: &[u8]) -> Result<bool, FramingError> {
     let mut spaces = memchr::memchr_iter(b' ', line);
     let (Some(first), Some(second), None) = (spaces.next(), spaces.next(), spaces.next()) else {
         return Err(FramingError::Malformed);
@@ -251,9 +261,13 @@ fn check_request_line(line: &[u8]) -> Result<(), FramingError> {
     if !version.starts_with(b"HTTP/1.") || has_control(line) || memchr::memchr(b'\t', line).is_some() {
         return Err(FramingError::Malformed);
     }
+    if target.len() > TARGET_MAX {
+        return Err(FramingError::TargetTooLong);
+    }
+    let older = version == b"HTTP/1.0";
     match target {
-        [b'/', ..] => Ok(()),
-        b"*" if method == b"OPTIONS" => Ok(()),
+        [b'/', ..] => Ok(older),
+        b"*" if method == b"OPTIONS" => Ok(older),
         _ if target.contains(&b':') => Err(FramingError::AbsoluteTarget),
         _ => Err(FramingError::Malformed),
     }
@@ -295,12 +309,17 @@ mod tests {
             ("GET / HTTP/1.1\r\nHost: h\r\nX: a\rb\r\n\r\n", FramingError::Malformed),
             ("GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", FramingError::Malformed),
             ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n", FramingError::Chunk),
+            ("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", FramingError::Coding),
+            ("GET / HTTP/1.0\r\nHost: h\r\nHost: h\r\n\r\n", FramingError::Host),
             ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\r\n", FramingError::Chunk),
         ] {
             assert_eq!(Framing::default().push(request.as_bytes()), Err(violation), "{request:?}");
         }
         let large = format!("GET / HTTP/1.1\r\nHost: h\r\nX: {}", "y".repeat(HEAD_MAX));
         assert_eq!(Framing::default().push(large.as_bytes()), Err(FramingError::HeadTooLarge));
+        let long = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "y".repeat(TARGET_MAX));
+        assert_eq!(Framing::default().push(long.as_bytes()), Err(FramingError::TargetTooLong));
+        assert_eq!(Framing::default().push(b"POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\nx"), Ok(()));
     }
 
     proptest! {

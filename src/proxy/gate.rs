@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hyper::{
-    HeaderMap, Response, Uri,
+    HeaderMap, Response, Uri, Version,
     header::{self, HeaderName},
     http::request::Parts,
 };
@@ -53,6 +53,10 @@ impl Gate {
     /// # Errors
     /// It is not for us, comes from a web page that was not allowed, or shows no token where one is due.
     pub(super) fn admit(&self, parts: &mut Parts) -> Result<(), ProxyError> {
+        // HTTP/1.0 may name no host, and no browser speaks it.
+        if parts.version != Version::HTTP_10 || parts.headers.contains_key(header::HOST) {
+            self.is_our_host(&parts.headers)?;
+        }
         self.admit_page(&parts.headers)?;
         let in_header = parts.headers.remove(&TOKEN);
         let target = parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
@@ -72,15 +76,15 @@ impl Gate {
     /// The answer to a request that is not for us, or from a web page that may not ask; `None` where it may come in.
     /// For listeners beside the proxy's own.
     pub fn refusal(&self, headers: &HeaderMap) -> Option<Response<Bytes>> {
-        self.admit_page(headers).err().map(|error| error.response(&OpenaiChat))
+        let admitted = self.is_our_host(headers).and_then(|()| self.admit_page(headers));
+        admitted.err().map(|error| error.response(&OpenaiChat))
     }
 
-    /// Whether a request is for us, and from a program or a web page that may ask.
+    /// Whether a request is from a program, or from a web page that may ask.
     ///
     /// # Errors
     /// It is not.
     fn admit_page(&self, headers: &HeaderMap) -> Result<(), ProxyError> {
-        self.is_our_host(headers)?;
         let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
         if origins.peek().is_none() {
             // `none` is a person who typed the address. A page of our own origin is none that we serve.

@@ -7,25 +7,26 @@ use hyper::{
 };
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1).
-static HOP_BY_HOP: [HeaderName; 8] = [
+static HOP_BY_HOP: [HeaderName; 7] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
-    header::TRAILER,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
 
 /// Digests and validators of a body that an edit makes untrue.
-static BODY_BOUND: [HeaderName; 6] = [
+static BODY_BOUND: [HeaderName; 7] = [
     header::CONTENT_LENGTH,
     header::ETAG,
     HeaderName::from_static("content-md5"),
     HeaderName::from_static("digest"),
     HeaderName::from_static("content-digest"),
     HeaderName::from_static("repr-digest"),
+    // Their trailers are left behind.
+    header::TRAILER,
 ];
 /// Azure's header for the API key.
 pub(super) static API_KEY: HeaderName = HeaderName::from_static("api-key");
@@ -58,7 +59,12 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 /// Prepares a client's headers for the upstream. `hints` are our own header names. A readable body is asked for
 /// without compression.
 pub(super) fn to_upstream(headers: &mut HeaderMap, hints: [&str; 2], readable: bool) {
+    let te = headers.get(header::TE).filter(|te| *te == "trailers").cloned();
     strip_hop_by_hop(headers);
+    // `Connection` names it, as it must, but trailers pass.
+    if let Some(te) = te {
+        headers.insert(header::TE, te);
+    }
     headers.remove(header::HOST);
     headers.remove(header::EXPECT);
     for hint in hints {
@@ -66,8 +72,12 @@ pub(super) fn to_upstream(headers: &mut HeaderMap, hints: [&str; 2], readable: b
             headers.remove(hint);
         }
     }
-    if readable && headers.contains_key(header::ACCEPT_ENCODING) {
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    if readable {
+        // The body was taken in whole, its trailers were not.
+        headers.remove(header::TRAILER);
+        if headers.contains_key(header::ACCEPT_ENCODING) {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
     }
 }
 

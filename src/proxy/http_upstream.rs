@@ -11,12 +11,10 @@ use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
 
 use super::{
-    pool::Pool,
+    error::MARK,
+    pool::{CONNECT_TIMEOUT, Pool},
     upstream::{Answering, Route, SentBody, Upstream, UpstreamError},
 };
-
-/// Longest wait for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where requests go.
 #[derive(Debug, Clone)]
@@ -191,7 +189,14 @@ impl Upstream for HttpUpstream {
             let (request, pool) = prepared?;
             let switches = request.headers().contains_key(header::UPGRADE);
             let answered = tokio::time::timeout(self.head_timeout, pool.send(request)).await;
-            let answered = answered.unwrap_or(Err(UpstreamError::Timeout(self.head_timeout)))?;
+            let mut answered = answered.unwrap_or(Err(UpstreamError::Timeout(self.head_timeout)))?;
+            let headers = answered.headers_mut();
+            // Two lengths: whoever reads it by the other one takes a part for the whole (RFC 9112, 6.3).
+            if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
+                return Err(UpstreamError::Framing);
+            }
+            // It says that an answer is ours.
+            headers.remove(MARK);
             // What follows such a head is no HTTP: without a tunnel that waits for it, nobody could read it.
             if answered.status() == StatusCode::SWITCHING_PROTOCOLS && !switches {
                 return Err(UpstreamError::Switched);

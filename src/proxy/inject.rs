@@ -127,11 +127,12 @@ pub(super) async fn edit_request(
     decided: &Decided,
     conversation: Option<&Conversation>,
     body: &Bytes,
+    limits: &Limits,
 ) -> Result<Bytes, Interrupted> {
     match (step.surface, conversation) {
         (Some(surface), Some(original)) if !decided.edits.request.is_empty() => {
             // Boxed, so that a request that nobody edits does not carry it.
-            Box::pin(edit_each(step, decided, surface, original, body)).await
+            Box::pin(edit_each(step, decided, surface, original, body, limits)).await
         }
         _ => Ok(body.clone()),
     }
@@ -143,6 +144,7 @@ async fn edit_each(
     surface: &'static dyn Surface,
     original: &Conversation,
     body: &Bytes,
+    limits: &Limits,
 ) -> Result<Bytes, Interrupted> {
     // What an edit made is read again only where another one goes on from it.
     let mut current = (body.clone(), None::<Conversation>);
@@ -158,7 +160,8 @@ async fn edit_each(
             |adaptive: Adaptive<'_>| injection.edit_request(before, &context(step, before, &answers, hit, adaptive));
         let written = ask::told(step, hit, &injection, until, edit)
             .await?
-            .and_then(|after| surface.write_request(&current.0, before, &after).map_err(|error| error.to_string()));
+            .and_then(|after| surface.write_request(&current.0, before, &after).map_err(|error| error.to_string()))
+            .and_then(|written| bounded(written, limits));
         match written {
             Ok(written) if written == current.0 => failed(step, hit, &injection, NO_PLACE)?,
             Ok(written) => {
@@ -220,7 +223,7 @@ pub(super) async fn edit_response(
         };
         let written = ask::told(step, hit, &injection, until, edit)
             .await?
-            .and_then(|after| write(surface, streamed, &current, &after).map_err(|error| error.to_string()));
+            .and_then(|after| write(surface, streamed, &current, &after, limits));
         match written {
             Ok(written) => {
                 record(step, hit.injection, hit.draw, Side::Response, Some((&current.0, &written.0)))?;
@@ -238,6 +241,15 @@ pub(super) async fn edit_response(
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
     Ok(Response::from_parts(head, made(current.0, streamed)))
+}
+
+/// An edit is none that makes more of a body than would be read.
+fn bounded(written: Bytes, limits: &Limits) -> Result<Bytes, String> {
+    let limit = limits.max_body_bytes;
+    if written.len() <= limit {
+        return Ok(written);
+    }
+    Err(format!("the edited body is larger than {limit} bytes (`limits.max_body_bytes`)"))
 }
 
 /// Whether the reply is held until a model has answered while its client waits for a stream. Such a client is shown
@@ -286,15 +298,18 @@ fn write(
     streamed: bool,
     current: &(Bytes, Reply),
     after: &Reply,
-) -> Result<(Bytes, Reply), SurfaceError> {
+    limits: &Limits,
+) -> Result<(Bytes, Reply), String> {
     let (body, before) = current;
+    let said = |error: SurfaceError| error.to_string();
     let written =
-        if streamed { surface.write_stream(body, before, after)? } else { surface.write_reply(body, before, after)? };
+        if streamed { surface.write_stream(body, before, after) } else { surface.write_reply(body, before, after) };
+    let written = bounded(written.map_err(said)?, limits)?;
     if written == body {
-        return Err(SurfaceError::NoPlace("it is the same as before".to_owned()));
+        return Err(said(SurfaceError::NoPlace("it is the same as before".to_owned())));
     }
-    let read = if streamed { surface.read_stream(&written)? } else { surface.read_reply(&written)? };
-    Ok((written, read))
+    let read = if streamed { surface.read_stream(&written) } else { surface.read_reply(&written) };
+    Ok((written, read.map_err(said)?))
 }
 
 /// A body of ours: event streams go out frame by frame, as they came.

@@ -32,6 +32,7 @@ mod runs;
 mod socket;
 mod tls;
 mod tunnel;
+mod upload;
 pub mod upstream;
 mod waiting;
 
@@ -169,6 +170,7 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
             tunnels: Arc::clone(&tunnels),
             link,
             tunnel: Mutex::default(),
+            is_late: false,
         };
         let connection = connection(Arc::new(client), stream, stopping.clone());
         tasks.spawn(async move {
@@ -176,13 +178,47 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
             drop(permit);
         });
     }
-    drop((listener, serving));
+    drop(serving);
     let drained = async { while tasks.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(proxy.limits.drain, drained).await;
+    let refused = refuse_all(&proxy, listener, &connections);
+    let _ = tokio::time::timeout(proxy.limits.drain, async {
+        tokio::select! {
+            () = drained => {}
+            () = refused => {}
+        }
+    })
+    .await;
     let cut = tasks.len();
     drop(ending);
     tasks.shutdown().await;
     cut
+}
+
+/// Answers whoever comes while exchanges under way end, for ever.
+async fn refuse_all(proxy: &Arc<Proxy>, listener: TcpListener, connections: &Arc<Semaphore>) {
+    let none = Arc::new(Semaphore::new(0));
+    let (_never, stopping) = watch::channel(());
+    let mut tasks = tokio::task::JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
+            accepted = accept(&listener, connections) => accepted,
+        };
+        let Some((stream, permit)) = accepted else { continue };
+        let client = Client {
+            proxy: Arc::clone(proxy),
+            streams: Arc::clone(&none),
+            tunnels: Arc::clone(&none),
+            link: Arc::default(),
+            tunnel: Mutex::default(),
+            is_late: true,
+        };
+        let connection = connection(Arc::new(client), stream, stopping.clone());
+        tasks.spawn(async move {
+            connection.await;
+            drop(permit);
+        });
+    }
 }
 
 /// Tells the exchanges that are left, once it is dropped, that the server ends them.
@@ -225,6 +261,8 @@ struct Client {
     link: Arc<Link>,
     /// What the connection turns into after its last exchange.
     tunnel: Mutex<Option<Box<Tunnel>>>,
+    /// It came when the server was told to stop already.
+    is_late: bool,
 }
 
 /// Serves one connection to its end.
@@ -236,6 +274,7 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stop
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
         .auto_date_header(false)
+        .keep_alive(!client.is_late)
         .preserve_header_case(true);
     let answering = Arc::clone(&client);
     let service = service_fn(move |request| answer(Arc::clone(&answering), request));
@@ -260,9 +299,12 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stop
 
 /// Answers a request: by the exchange, or by an error of our own. An error of this function ends the connection.
 async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
-    let Client { proxy, streams, tunnels, link, tunnel } = &*client;
+    let Client { proxy, streams, tunnels, link, tunnel, is_late } = &*client;
     let limit = proxy.limits.max_streams;
     let surface = surface::for_path(request.method().as_str(), request.uri().path()).unwrap_or(&OpenaiChat);
+    if *is_late {
+        return Ok(refuse(&ProxyError::Stopping, surface));
+    }
     let Ok(permit) = Arc::clone(streams).try_acquire_owned() else {
         return Ok(refuse(&ProxyError::Busy { limit }, surface));
     };

@@ -1,6 +1,6 @@
 //! Connections to one origin. Each is driven by the exchange that uses it, so a request passes without another task
-//! having to wake; idle ones wait here, and are looked at when they are taken out. An origin that offers HTTP/2 has one
-//! connection, which all share (`multiplexed`).
+//! having to wake; idle ones wait here, and are looked at when they are taken out. An origin that offers HTTP/2 has
+//! connections that all share (`multiplexed`).
 
 use std::{
     collections::VecDeque,
@@ -26,10 +26,12 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::{
-    multiplexed::{self, Multiplexed},
-    upstream::{ReceivedBody, SentBody, UpstreamError},
+    multiplexed::{self, Lease, Multiplexed},
+    upstream::{BodyError, ReceivedBody, SentBody, UpstreamError},
 };
 
+/// Longest wait for a connection, its TLS handshake included.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Most idle connections; further ones are closed.
@@ -97,7 +99,7 @@ impl Pool {
         Box::pin(self.connect(*request, switches)).await
     }
 
-    /// Sends a request over the connection that all share, or over a new one.
+    /// Sends a request over a connection that all share, or over a new one.
     async fn connect(
         self: &Arc<Self>,
         mut request: Request<SentBody>,
@@ -107,7 +109,7 @@ impl Pool {
             self.stream(&self.plain).await?
         } else {
             match self.shared.send(request, || self.stream(&self.connector)).await? {
-                multiplexed::Sent::Answered(response) => return Ok(self.shared_reply(response)),
+                multiplexed::Sent::Answered(response, lease) => return Ok(self.shared_reply(response, Some(lease))),
                 multiplexed::Sent::Connect(unsent) => {
                     let (unsent, stream) = *unsent;
                     request = unsent;
@@ -128,7 +130,10 @@ impl Pool {
             poll_fn(|context| connector.poll_ready(context)).await?;
             connector.call(self.origin.clone()).await
         };
-        connected.await.map_err(UpstreamError::Unreachable)
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connected).await;
+        connected
+            .unwrap_or_else(|_| Err(format!("no connection within {CONNECT_TIMEOUT:?}, TLS handshake included").into()))
+            .map_err(UpstreamError::Unreachable)
     }
 
     /// The idle connection that was used last, if it is still open.
@@ -166,14 +171,14 @@ impl Pool {
                     let _ = driver.await;
                 });
             }
-            return self.shared_reply(response);
+            return self.shared_reply(response, None);
         }
-        response.map(|body| ReceivedBody::Live(Live { body, wire: Some(wire), pool: Arc::clone(self) }))
+        response.map(|body| ReceivedBody::Live(Live { body, wire: Some(wire), lease: None, pool: Arc::clone(self) }))
     }
 
-    /// A reply over the connection that all share: another task drives it.
-    fn shared_reply(self: &Arc<Self>, response: Response<Incoming>) -> Response<ReceivedBody> {
-        response.map(|body| ReceivedBody::Live(Live { body, wire: None, pool: Arc::clone(self) }))
+    /// A reply over a connection that another task drives.
+    fn shared_reply(self: &Arc<Self>, response: Response<Incoming>, lease: Option<Lease>) -> Response<ReceivedBody> {
+        response.map(|body| ReceivedBody::Live(Live { body, wire: None, lease, pool: Arc::clone(self) }))
     }
 }
 
@@ -238,16 +243,19 @@ fn drive(driver: &mut Option<Pin<Box<Driver>>>, context: &mut Context<'_>) {
 pub struct Live {
     body: Incoming,
     wire: Option<Wire>,
+    /// Its place on a connection that all share, until it is over.
+    lease: Option<Lease>,
     pool: Arc<Pool>,
 }
 
 impl Live {
     /// Once the body is over, the connection is free for others.
     fn release_if_over(&mut self) {
-        if self.body.is_end_stream()
-            && let Some(wire) = self.wire.take()
-        {
-            self.pool.put(wire);
+        if self.body.is_end_stream() {
+            self.lease = None;
+            if let Some(wire) = self.wire.take() {
+                self.pool.put(wire);
+            }
         }
     }
 }
@@ -260,12 +268,12 @@ impl Drop for Live {
 
 impl Body for Live {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Some(wire) = &mut self.wire {
             drive(&mut wire.driver, context);
         }
@@ -273,13 +281,18 @@ impl Body for Live {
         match &frame {
             Poll::Ready(Some(_)) => self.release_if_over(),
             Poll::Ready(None) => {
+                // hyper takes a stream that was reset without an error, or given up by a GOAWAY, for one that ended.
+                let cut = self.lease.take().is_some() && !self.body.is_end_stream();
                 if let Some(wire) = self.wire.take() {
                     self.pool.put(wire);
+                }
+                if cut {
+                    return Poll::Ready(Some(Err(BodyError::Reset)));
                 }
             }
             Poll::Pending => {}
         }
-        frame
+        frame.map(|frame| frame.map(|frame| Ok(frame?)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::task::JoinHandle;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::JoinHandle,
+};
 
 use super::{
     ask::Asking,
@@ -132,7 +135,8 @@ impl Runs {
             return Err(ProxyError::SecretName);
         }
         setup.asking = setup.asking.or_else(|| self.asking.clone());
-        let run = Arc::new(Run::create(id.clone(), setup, &self.template).map_err(|error| match error {
+        let run = off_the_workers(|| Run::create(id.clone(), setup, &self.template));
+        let run = Arc::new(run.map_err(|error| match error {
             RecordingError::Sealed { .. } => ProxyError::Sealed(id.clone()),
             other => ProxyError::Recording(other),
         })?);
@@ -244,6 +248,12 @@ impl Runs {
         locked(&self.retired).extend(retired.iter().map(|run| run.id.clone()));
         retired
     }
+}
+
+/// Does what waits for the disk, long where a log is read anew, while another thread takes over this worker's tasks.
+fn off_the_workers<T>(work: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    if matches!(flavor, Ok(RuntimeFlavor::MultiThread)) { tokio::task::block_in_place(work) } else { work() }
 }
 
 #[cfg(test)]

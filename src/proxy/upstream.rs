@@ -10,10 +10,13 @@ use std::{
 use bytes::Bytes;
 use hyper::{
     Request, Response,
-    body::{Body, Frame, Incoming, SizeHint},
+    body::{Body, Frame, SizeHint},
 };
 
-pub use super::pool::Live;
+pub use super::{
+    pool::Live,
+    upload::{Upload, UploadError},
+};
 use crate::trajectory::{Attribution, Call, RunId, StepIndex};
 
 /// Marks a request for the upstream of a model route, by its number in the configuration (0-based).
@@ -39,7 +42,7 @@ pub struct Asker {
 }
 
 /// The body of a request on its way to the upstream.
-pub type SentBody = http_body_util::Either<http_body_util::Full<Bytes>, Incoming>;
+pub type SentBody = http_body_util::Either<http_body_util::Full<Bytes>, Upload>;
 
 /// A future that an upstream returns.
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Response<ReceivedBody>, UpstreamError>> + Send + 'a>>;
@@ -72,6 +75,9 @@ pub enum UpstreamError {
     /// It switched to another protocol than HTTP although nobody had asked for that.
     #[error("the upstream switched to another protocol, which nobody had asked for")]
     Switched,
+    /// Its reply can be read in two ways.
+    #[error("the upstream's reply has both content-length and transfer-encoding")]
+    Framing,
     /// Nothing came in time.
     #[error("the upstream did not answer within {0:?}")]
     Timeout(std::time::Duration),
@@ -98,6 +104,9 @@ pub enum BodyError {
     /// The connection broke.
     #[error(transparent)]
     Connection(#[from] hyper::Error),
+    /// HTTP/2: the stream was given up before its end, without an error.
+    #[error("the upstream gave up the stream before the end of its reply")]
+    Reset,
     /// It broke off here when it was recorded.
     #[error("the reply broke off here when it was recorded")]
     AsRecorded,
@@ -135,7 +144,7 @@ impl Body for ReceivedBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
-            ReceivedBody::Live(body) => Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| Ok(frame?))),
+            ReceivedBody::Live(body) => Pin::new(body).poll_frame(context),
             ReceivedBody::Streamed(body) => Pin::new(body).poll_frame(context),
             ReceivedBody::Made(frames) => Poll::Ready(frames.pop_front().map(|frame| Ok(Frame::data(frame)))),
             ReceivedBody::Resumed(frames, rest) => match frames.pop_front() {

@@ -4,7 +4,7 @@
 use std::{
     fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -61,7 +61,8 @@ impl Disk {
     /// Opens a file for appending, making it if need be.
     pub(super) fn open_append(&self, path: &Path) -> Result<File, RecordingError> {
         self.call("open", path, || {
-            OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
+            let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+            plain(OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?)
         })
     }
 
@@ -69,14 +70,9 @@ impl Disk {
     pub(super) fn lock(&self, dir: &Path, run: &str) -> Result<File, RecordingError> {
         let path = dir.join("lock");
         let mut file = self.call("open", &path, || {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .custom_flags(libc::O_NOFOLLOW)
-                .open(&path)
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            plain(options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path)?)
         })?;
         match file.try_lock() {
             Ok(()) => {}
@@ -94,9 +90,19 @@ impl Disk {
         Ok(file)
     }
 
-    /// Writes the bytes at the end of the file, by one system call where the system takes them at once.
+    /// Writes the bytes at the end of the file, by one system call where the system takes them at once. A file that
+    /// somebody has deleted would take them too, and keep nothing.
     pub(super) fn append(&self, file: &mut File, path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
-        self.call("write", path, || file.write_all(bytes))
+        self.call("write", path, || {
+            file.write_all(bytes)?;
+            let written = file.metadata()?;
+            // Some file systems count no links: there the path is asked.
+            let is_there = || path.symlink_metadata().is_ok_and(|found| found.ino() == written.ino());
+            if written.nlink() > 0 || is_there() {
+                return Ok(());
+            }
+            Err(io::Error::new(io::ErrorKind::NotFound, "it was deleted while the run was under way"))
+        })
     }
 
     /// Forces a file's data to the device.
@@ -157,6 +163,11 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
 /// The system refuses.
 pub fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// The file, if it is one: opening anything else (a pipe, a device) could wait for ever, or write elsewhere.
+fn plain(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a plain file")) }
 }
 
 /// Opens a file for reading, following no link; `None` when it is not there.

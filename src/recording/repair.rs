@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{
-    Manifest, RecordingError, Seal,
+    Manifest, Recorder, RecordingError, Seal, Settings,
     assemble::Assembly,
     decode::Library,
     disk::{self, Disk},
@@ -55,6 +55,25 @@ pub fn repair(run_dir: &Path, salvage_to: Option<&Path>) -> Result<Repaired, Rec
     repaired.records = scan(&bytes, &path)?.lines.len() as u64;
     repaired.steps = recording.trajectory.steps.len() as u64;
     Ok(repaired)
+}
+
+/// Ends a run in order whose writer was killed: a torn end is cut, what is left is sealed. One that is sealed already
+/// stays as it is.
+///
+/// # Errors
+/// [`RecordingError::Locked`] when the run is being written, [`RecordingError::Corrupt`] when its log is damaged before
+/// its end, [`RecordingError::Io`].
+pub fn seal_left(run_dir: &Path) -> Result<(), RecordingError> {
+    let manifest: Option<Manifest> = read_json(&run_dir.join("run.json"))?;
+    let manifest = manifest.ok_or_else(|| RecordingError::NotARun { path: run_dir.to_owned() })?;
+    let named = run_dir.file_name().is_some_and(|name| name == manifest.run.as_str());
+    let log_dir =
+        run_dir.parent().filter(|_| named).ok_or_else(|| RecordingError::NotARun { path: run_dir.to_owned() })?;
+    match Recorder::create(log_dir, manifest, &Settings::default()) {
+        Ok(left) => left.seal().map(drop),
+        Err(RecordingError::Sealed { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn rescue(

@@ -73,7 +73,7 @@ fn refusal() -> Response<Full<Bytes>> {
 }
 
 async fn reply(simulator: &Simulator, request: Request<Incoming>, call: usize, alter: &Alter) -> Response<Full<Bytes>> {
-    let response = simulator.send(request.map(Either::Right)).await.expect("a reply");
+    let response = simulator.send(request.map(|body| Either::Right(body.into()))).await.expect("a reply");
     let (mut head, body) = response.into_parts();
     let mut body = body.collect().await.expect("a body").to_bytes();
     if let Ok(mut whole) = serde_json::from_slice::<serde_json::Value>(&body) {

@@ -9,7 +9,7 @@ use aegis::{
     trajectory::{CloseCause, Side},
 };
 use nix::sys::signal::Signal;
-use tokio::{net::TcpStream, task::JoinSet};
+use tokio::task::JoinSet;
 
 use crate::{
     lab::{Client, Lab, Setup, chat, request},
@@ -40,12 +40,18 @@ async fn streaming(served: &Served) -> Vec<Client> {
     clients.join_all().await
 }
 
-/// Waits until a new connection is refused.
+/// Waits until a new connection is told that the server is stopping.
 async fn closed(served: &Served) {
     let start = std::time::Instant::now();
-    while TcpStream::connect(served.address).await.is_ok() {
-        assert!(start.elapsed() < crate::lab::DEADLINE, "new connections are still accepted: {}", served.said());
-        tokio::task::yield_now().await;
+    loop {
+        let mut client = Client::connect(served.address).await;
+        // The proxy itself answers this, before and after.
+        client.send(&request("GET", "/v1/v1/x", b"", "Connection: close\r\n")).await;
+        let reply = client.reply().await;
+        if reply.header("x-aegis-error").as_deref() == Some("stopping") {
+            return reply.assert_own_error(503, "stopping");
+        }
+        assert!(start.elapsed() < crate::lab::DEADLINE, "new connections are still served: {}", served.said());
     }
 }
 

@@ -1,0 +1,155 @@
+//! `aegis run` before a terminal, and its end by signals. The terminal is one of `script` (util-linux).
+
+use std::{path::Path, process::Stdio};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::{Child, ChildStdin, ChildStdout, Command},
+};
+
+use crate::{
+    lab::{find, until, within},
+    program::{AEGIS, aegis},
+};
+
+/// A command line on a terminal of its own.
+struct Screen {
+    script: Child,
+    keys: ChildStdin,
+    shown: ChildStdout,
+    seen: Vec<u8>,
+}
+
+impl Screen {
+    fn of(dir: &Path, line: &str) -> Self {
+        let mut command = Command::new("script");
+        command.args(["-qefc", line, "/dev/null"]).current_dir(dir).kill_on_drop(true);
+        command.env("SHELL", "/bin/sh").env("HOME", dir).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut script = command.spawn().expect("`script` of util-linux");
+        let (keys, shown) = (script.stdin.take().expect("keys"), script.stdout.take().expect("a screen"));
+        Self { script, keys, shown, seen: Vec::new() }
+    }
+
+    async fn shows(&mut self, text: &str) {
+        while find(&self.seen, text.as_bytes()).is_none() {
+            let read = within(self.shown.read_buf(&mut self.seen)).await.expect("a screen");
+            assert!(read > 0, "{text}: {}", String::from_utf8_lossy(&self.seen));
+        }
+    }
+
+    async fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).await.expect("pressed");
+    }
+
+    async fn ended(mut self) -> Option<i32> {
+        let _ = within(self.shown.read_to_end(&mut self.seen)).await;
+        within(self.script.wait()).await.expect("it ends").code()
+    }
+}
+
+fn run(program: &str) -> String {
+    format!("{AEGIS} run --upstream simulator --log-dir logs --run r -- {program}")
+}
+
+#[tokio::test]
+async fn a_program_may_ask_the_user() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut screen = Screen::of(dir.path(), &run("sh -c 'printf you:; read -r line; echo \"<$line>\"'"));
+    screen.shows("you:").await;
+    screen.press("hello\n").await;
+    screen.shows("<hello>").await;
+    assert_eq!(screen.ended().await, Some(3), "no model call was made");
+}
+
+#[tokio::test]
+async fn ctrl_c_reaches_the_program_as_itself() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut screen =
+        Screen::of(dir.path(), &run("sh -c 'trap \"echo heard; exit 5\" INT; echo up; while :; do sleep 1; done'"));
+    screen.shows("up").await;
+    screen.press("\x03").await;
+    screen.shows("heard").await;
+    screen.shows("the command ended with 5").await;
+    assert_eq!(screen.ended().await, Some(3));
+    let mut screen = Screen::of(dir.path(), &run("sh -c 'echo up; sleep 60'").replace("--run r", "--run s"));
+    screen.shows("up").await;
+    screen.press("\x03").await;
+    assert_eq!(screen.ended().await, Some(130), "it was meant for both");
+    assert!(aegis::recording::read(&dir.path().join("logs/s")).expect("a recording").sealed);
+}
+
+/// Ctrl-Z gives the shell back, `fg` the program.
+#[tokio::test]
+async fn a_program_can_be_stopped_and_resumed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut screen = Screen::of(dir.path(), "sh -i");
+    screen.press(&format!("{}\n", run("sh -c 'printf yo; echo u:; read -r line; echo \"<$line>\"'"))).await;
+    screen.shows("you:").await;
+    screen.press("\x1a").await;
+    screen.shows("topped").await;
+    screen.press("echo at the sh''ell\n").await;
+    screen.shows("at the shell").await;
+    screen.press("fg\n").await;
+    screen.press("hello\n").await;
+    screen.shows("<hello>").await;
+    screen.press("exit\n").await;
+    screen.ended().await;
+}
+
+/// A program whose process number is in `child`.
+async fn long_run(dir: &Path) -> (Child, Pid) {
+    let mut command = aegis(dir);
+    command.args(["run", "--upstream", "simulator", "--log-dir", "logs", "--run", "r", "--"]);
+    command.args(["sh", "-c", "sleep 60 & echo $! > made; mv made child; wait"]);
+    let aegis = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    until("the program runs", || dir.join("child").exists()).await;
+    let child = std::fs::read_to_string(dir.join("child")).expect("a number").trim().parse().expect("a number");
+    (aegis, Pid::from_raw(child))
+}
+
+fn signal(aegis: &Child, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(aegis.id().expect("it runs")).expect("an id")), signal).expect("sent");
+}
+
+/// Whether a process is there, and no zombie that nobody has waited for yet.
+fn lives(process: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
+}
+
+#[tokio::test]
+async fn every_signal_ends_the_program_and_seals_the_run() {
+    for (sent, code) in [(Signal::SIGHUP, 129), (Signal::SIGTERM, 143), (Signal::SIGINT, 130)] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (mut aegis, child) = long_run(dir.path()).await;
+        signal(&aegis, sent);
+        assert_eq!(within(aegis.wait()).await.expect("it ends").code(), Some(code), "{sent}");
+        until("the child is gone", || !lives(child)).await;
+        assert!(aegis::recording::read(&dir.path().join("logs/r")).expect("a recording").sealed, "{sent}");
+    }
+}
+
+#[tokio::test]
+async fn a_kill_leaves_no_orphans() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut aegis, child) = long_run(dir.path()).await;
+    signal(&aegis, Signal::SIGKILL);
+    within(aegis.wait()).await.expect("it ends");
+    until("the child is gone", || !lives(child)).await;
+}
+
+/// What is started to outlive its terminal does.
+#[tokio::test]
+async fn an_ignored_hangup_stays_ignored() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new("nohup");
+    command.args([AEGIS, "run", "--upstream", "simulator", "--log-dir", "logs", "--", "sh", "-c"]);
+    command.args(["kill -HUP $PPID; echo still here"]).current_dir(dir.path()).env("HOME", dir.path());
+    let ran = within(command.stdin(Stdio::null()).output()).await.expect("it ran");
+    assert_eq!(ran.status.code(), Some(3), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("still here"));
+}
