@@ -1,37 +1,61 @@
 //! No orphans, even where we are killed: a child of such a parent would call a proxy that is gone for ever.
 //!
-//! A shell waits at the end of a pipe. If the pipe closes without a word it ends the child's group. (A signal at the
-//! parent's death, `PR_SET_PDEATHSIG`, must be asked for between `fork` and `exec`, which takes `unsafe`, and would reach
-//! the child alone.)
+//! One shell for all children waits at the end of a pipe and is told which groups are at work. When the pipe closes, it ends
+//! those that are left. (A signal at the parent's death, `PR_SET_PDEATHSIG`, must be asked for between `fork` and `exec`,
+//! which takes `unsafe`, and would reach the child alone.)
 
-use std::process::Stdio;
-
-use nix::unistd::Pid;
-use tokio::{
-    io::AsyncWriteExt,
-    process::{Child, Command},
+use std::{
+    io::Write,
+    os::unix::process::CommandExt,
+    process::{ChildStdin, Command, Stdio},
+    sync::{LazyLock, Mutex, PoisonError},
 };
 
-const SCRIPT: &str = "trap '' HUP INT TERM; read -r _ && exit; kill -TERM \"-$1\"; sleep 5; kill -KILL \"-$1\"";
+use nix::unistd::Pid;
 
-/// Ends a group once we are gone.
-pub(super) struct Guard(Option<Child>);
+const SCRIPT: &str = r#"trap '' HUP INT TERM
+groups=' '
+while read -r sign group; do
+  case $sign in
+    +) groups="$groups$group " ;;
+    -) groups="${groups%% "$group" *} ${groups#* "$group" }" ;;
+  esac
+done
+set -- $groups
+[ $# -gt 0 ] || exit 0
+for group; do kill -TERM "-$group"; done
+sleep 5
+for group; do kill -KILL "-$group"; done"#;
+
+/// The pipe to the shell. Without a shell there is no guard, and children run all the same.
+static SHELL: LazyLock<Mutex<Option<ChildStdin>>> = LazyLock::new(|| {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", SCRIPT, "aegis-guard"]);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    Mutex::new(shell.spawn().ok().and_then(|mut shell| shell.stdin.take()))
+});
+
+fn tell(sign: char, group: Pid) {
+    let mut shell = SHELL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(pipe) = shell.as_mut() {
+        // A shell that somebody killed guards nothing; the children run all the same.
+        let _ = writeln!(pipe, "{sign} {group}");
+    }
+}
+
+/// Ends a group once we are gone, until it is dropped: the group has ended then, and its number may soon be another's.
+pub(super) struct Guard(Pid);
 
 impl Guard {
-    /// Guards a group. Without a shell there is no guard, and the child runs all the same.
+    /// Guards a group.
     pub(super) fn over(group: Pid) -> Self {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", SCRIPT, "aegis-guard"]).arg(group.to_string());
-        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        Self(shell.spawn().ok())
+        tell('+', group);
+        Self(group)
     }
+}
 
-    /// The group has ended: its number may soon be another's.
-    pub(super) async fn dismiss(self) {
-        let Some(mut shell) = self.0 else { return };
-        if let Some(mut pipe) = shell.stdin.take() {
-            let _ = pipe.write_all(b"\n").await;
-        }
-        let _ = shell.wait().await;
+impl Drop for Guard {
+    fn drop(&mut self) {
+        tell('-', self.0);
     }
 }

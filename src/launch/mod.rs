@@ -198,9 +198,7 @@ impl Launch {
             Ok(read) => read.map_err(|error| LaunchError::Wait(error.into()))?.map_err(LaunchError::Wait)?,
             Err(_) => output.abort(),
         }
-        if let Some(guard) = guard {
-            guard.dismiss().await;
-        }
+        drop(guard);
         let output = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(Ended { ending, output, interrupted })
     }

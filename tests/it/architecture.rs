@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "simulator",
             "launch",
             "proxy",
+            "verify",
             "verdict",
             "recording",
             "plan",

@@ -173,7 +173,7 @@ async fn what_cannot_be_used_is_refused_at_the_start() {
     for (arguments, said) in [
         (&["--listen", &taken, "--log-dir", "logs"][..], "another program holds the port"),
         (&["--listen", "127.0.0.1:0", "--log-dir", "file/logs", "--run", "r"], "file/logs"),
-        (&["--listen", "somewhere", "--log-dir", "logs"], "expected IP:PORT"),
+        (&["--listen", "somewhere", "--log-dir", "logs"], "expected HOST:PORT"),
         (&["--listen", "127.0.0.1:0", "--run", "../up"], "run id"),
         (&["--listen", "127.0.0.1:0", "--config", "bad.toml"], "bad.toml:1:1"),
         (&["--listen", "127.0.0.1:0", "--config", "missing.toml"], "missing.toml"),
