@@ -69,14 +69,14 @@ async fn a_program_may_ask_the_user() {
 async fn ctrl_c_reaches_the_program_as_itself() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut screen =
-        Screen::of(dir.path(), &run("sh -c 'trap \"echo heard; exit 5\" INT; echo up; while :; do sleep 1; done'"));
-    screen.shows("up").await;
+        Screen::of(dir.path(), &run("sh -c 'trap \"echo heard; exit 5\" INT; echo ready; while :; do sleep 1; done'"));
+    screen.shows("ready").await;
     screen.press("\x03").await;
     screen.shows("heard").await;
     screen.shows("the command ended with 5").await;
     assert_eq!(screen.ended().await, Some(3));
-    let mut screen = Screen::of(dir.path(), &run("sh -c 'echo up; sleep 60'").replace("--run r", "--run s"));
-    screen.shows("up").await;
+    let mut screen = Screen::of(dir.path(), &run("sh -c 'echo ready; sleep 60'").replace("--run r", "--run s"));
+    screen.shows("ready").await;
     screen.press("\x03").await;
     assert_eq!(screen.ended().await, Some(130), "it was meant for both");
     assert!(aegis::recording::read(&dir.path().join("logs/s")).expect("a recording").sealed);

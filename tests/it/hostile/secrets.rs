@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     lab::{Client, Lab, Setup, request},
-    program::{Served, aegis, verb},
+    program::{AEGIS, Served, aegis, verb},
     scripted::{Scripted, chat_reply, http},
 };
 
@@ -108,8 +108,9 @@ async fn secrets_that_cannot_be_used_are_said_before_anything_starts() {
 async fn what_a_campaigns_program_says_of_its_keys_is_masked() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().expect("a directory");
-    let program = "curl -s -o /dev/null -d '{\"model\":\"m\",\"messages\":[]}' $OPENAI_BASE_URL/chat/completions; \
-        echo \"bad key: sk-canaryStderr0123456789\" >&2; exit 3";
+    let program = format!(
+        "{AEGIS} example pipeline --task x >/dev/null 2>&1; echo \"bad key: sk-canaryStderr0123456789\" >&2; exit 3"
+    );
     fs::write(dir.path().join("program.sh"), program).expect("written");
     fs::write(dir.path().join("tasks.jsonl"), "{\"id\":\"t\",\"question\":\"x\",\"answer\":\"1\"}\n").expect("written");
     let campaign = "upstream = \"simulator\"\ntasks.file = \"tasks.jsonl\"\nverify.checks = [{ exact = {} }]\n\

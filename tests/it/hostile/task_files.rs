@@ -11,8 +11,8 @@ async fn tasks_bring_no_commands_unless_the_campaign_says_so() {
     let mark = dir.path().join("mark");
     let check = format!(r#"{{"command": {{"run": "touch {}"}}}}"#, mark.display());
     write("tasks.jsonl", &format!(r#"{{"id": "t", "question": "x", "answer": "1", "check": {check}}}"#));
-    let rest = "[[system]]\nname = \"s\"\ncommand = [\"sh\", \"-c\", \"curl -s -o /dev/null -d '{}' $OPENAI_BASE_URL/chat/completions; echo 1\"]\n\
-        [[plan]]\nfile = \"plan.toml\"\n";
+    let rest = "[[system]]\nname = \"s\"\ncommand = [\"{aegis}\", \"example\", \"pipeline\", \"--task\", \"{question}\"]\n\
+        exit_codes = [0, 1]\n[[plan]]\nfile = \"plan.toml\"\n";
     let campaign =
         format!("upstream = \"simulator\"\ntasks.file = \"tasks.jsonl\"\nverify.checks = [{{ exact = {{}} }}]\n{rest}");
     write("campaign.toml", &campaign);
