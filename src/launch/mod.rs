@@ -162,8 +162,8 @@ impl Launch {
     pub async fn run(self, stop: impl Future<Output = Signal>) -> Result<Ended, LaunchError> {
         let mut child = self.start()?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let guard = group.map(Guard::over);
         let terminal = group.filter(|_| self.input.is_none()).and_then(Terminal::lend);
+        let guard = group.map(Guard::over);
         let kept = Arc::new(Mutex::new(Vec::new()));
         let mut output = tokio::spawn(follow(child.stdout.take(), self.echo, Arc::clone(&kept)));
         let input = tokio::spawn(feed(child.stdin.take(), self.input));

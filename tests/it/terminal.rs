@@ -65,17 +65,21 @@ async fn a_program_may_ask_the_user() {
     assert_eq!(screen.ended().await, Some(3), "no model call was made");
 }
 
+/// Until the program has the terminal: keys that are pressed before that are for Aegis.
+const LENT: &str = "until read -r stat < /proc/$$/stat && set -- ${stat##*) } && [ \"$6\" = $$ ]; do :; done";
+
 #[tokio::test]
 async fn ctrl_c_reaches_the_program_as_itself() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut screen =
-        Screen::of(dir.path(), &run("sh -c 'trap \"echo heard; exit 5\" INT; echo ready; while :; do sleep 1; done'"));
+    let program = format!("sh -c 'trap \"echo heard; exit 5\" INT; {LENT}; echo ready; while :; do sleep 1; done'");
+    let mut screen = Screen::of(dir.path(), &run(&program));
     screen.shows("ready").await;
     screen.press("\x03").await;
     screen.shows("heard").await;
     screen.shows("the command ended with 5").await;
     assert_eq!(screen.ended().await, Some(3));
-    let mut screen = Screen::of(dir.path(), &run("sh -c 'echo ready; sleep 60'").replace("--run r", "--run s"));
+    let mut screen =
+        Screen::of(dir.path(), &run(&format!("sh -c '{LENT}; echo ready; sleep 60'")).replace("--run r", "--run s"));
     screen.shows("ready").await;
     screen.press("\x03").await;
     assert_eq!(screen.ended().await, Some(130), "it was meant for both");

@@ -14,12 +14,9 @@ pub(super) fn lines(label: &Label) -> Vec<(&'static str, String)> {
         return if unsaid { vec![("evidence", hint.to_owned())] } else { Vec::new() };
     };
     let mut lines = Vec::new();
-    match &evidence.executed {
-        Some(executed) => lines.push(("evidence", in_words(executed, "without", "with"))),
-        None => {
-            lines.push(("evidence", "of the former rule: `aegis prove RUN --check CMD --again` tops it up".to_owned()))
-        }
-    }
+    let former = || "of the former rule: `aegis prove RUN --check CMD --again` tops it up".to_owned();
+    let executed = evidence.executed.as_ref().map(|executed| in_words(executed, "without", "with"));
+    lines.push(("evidence", executed.unwrap_or_else(former)));
     for one in &evidence.necessity {
         let needs = if one.necessary { "needed" } else { "not needed" };
         let what = format!("{needs}: injection {} at {}", one.injection, one.agent);

@@ -73,18 +73,17 @@ fn below(items: &[Item], from: &Path, dir: &Path, module: &[String], tests: bool
         let name = declared.ident.to_string();
         let module = [module, std::slice::from_ref(&name)].concat();
         let tests = tests || for_tests(&declared.attrs);
-        match &declared.content {
-            Some((_, items)) => below(items, from, &dir.join(&name), &module, tests, found),
-            None => {
-                let (file, inside) = (dir.join(format!("{name}.rs")), dir.join(&name));
-                let file = match elsewhere(&declared.attrs) {
-                    Some(path) => from.parent().expect("a directory").join(path),
-                    None if file.is_file() => file,
-                    None => inside.join("mod.rs"),
-                };
-                collect(&file, &inside, &module, tests, found);
-            }
+        if let Some((_, items)) = &declared.content {
+            below(items, from, &dir.join(&name), &module, tests, found);
+            continue;
         }
+        let (file, inside) = (dir.join(format!("{name}.rs")), dir.join(&name));
+        let file = match elsewhere(&declared.attrs) {
+            Some(path) => from.parent().expect("a directory").join(path),
+            None if file.is_file() => file,
+            None => inside.join("mod.rs"),
+        };
+        collect(&file, &inside, &module, tests, found);
     }
 }
 
