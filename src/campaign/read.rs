@@ -92,7 +92,7 @@ impl Document {
         let verify = verify(head.verify.as_ref(), tasks.as_deref(), problems);
         let systems = named(systems.iter().filter_map(|entry| system(entry, files, problems)).collect(), problems);
         let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
-        let plans = plans.iter().filter_map(|entry| fixed(entry, &names, files, problems)).collect();
+        let plans = once(&plans, |entry, problems| fixed(entry, &names, files, problems), problems);
         let sample = head.sample.as_ref().and_then(|entry| read_sample::check(entry, &names, files, problems));
         let clean = head.clean.as_ref();
         let (proof, repeats_itself) = proof(head.proof.as_ref(), problems);
@@ -182,6 +182,28 @@ fn named(systems: Vec<System>, problems: &mut Vec<Problem>) -> Vec<System> {
         }
     }
     systems
+}
+
+/// The plans, each on a system once: a second entry would be the same runs again.
+fn once(
+    entries: &[Read<PlanEntry>],
+    read: impl Fn(&Read<PlanEntry>, &mut Vec<Problem>) -> Option<Fixed>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Fixed> {
+    let mut plans: Vec<Fixed> = Vec::new();
+    for entry in entries {
+        let Some(plan) = read(entry, problems) else { continue };
+        let same = |known: &&Fixed| {
+            known.plan.digest == plan.plan.digest && known.systems.iter().any(|system| plan.systems.contains(system))
+        };
+        if let Some(known) = plans.iter().find(same) {
+            let message =
+                format!("plan `{}` is listed before as `{}`: expected it once, with `repeats`", plan.name, known.name);
+            problems.push(Problem::new(entry.span.clone(), message));
+        }
+        plans.push(plan);
+    }
+    plans
 }
 
 fn fixed(entry: &Read<PlanEntry>, systems: &[String], files: &dyn Files, problems: &mut Vec<Problem>) -> Option<Fixed> {

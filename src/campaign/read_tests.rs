@@ -47,6 +47,16 @@ fn a_small_file_means_what_it_says() {
 }
 
 #[test]
+fn a_plan_is_listed_once_a_system() {
+    let twice = format!("{GOOD}[[plan]]\nfile = \"p/end.toml\"\n");
+    let error = parse(&twice, "c.toml", &files()).expect_err("twice").to_string();
+    assert!(error.contains("plan `end` is listed before as `end`: expected it once, with `repeats`"), "{error}");
+    let two = GOOD.replace("[[plan]]", "[[system]]\nname = \"t\"\ncommand = [\"run\"]\n[[plan]]\nsystems = [\"s\"]");
+    let apart = format!("{two}[[plan]]\nfile = \"p/end.toml\"\nsystems = [\"t\"]\n");
+    assert_eq!(parse(&apart, "c.toml", &files()).unwrap_or_else(|error| panic!("{error}")).plans.len(), 2);
+}
+
+#[test]
 fn templates_are_found_and_narrowed() {
     let text = "tasks.file = \"t.jsonl\"\nverify.checks = [{ exact = {} }]\n[[system]]\nname = \"s\"\ncommand = [\"run\"]\n\
                 [sample]\ntemplates = [\"p/[a-z]*.toml\", \"p/*n*.toml\", \"p/cut.toml\"]\nmodes = [\"FM-2.6\"]\nper_task = 3\n";
