@@ -13,7 +13,7 @@ use tokio::{
 
 use crate::{
     lab::{find, until, within},
-    program::{AEGIS, aegis},
+    program::AEGIS,
 };
 
 /// A command line on a terminal of its own.
@@ -106,8 +106,21 @@ async fn a_program_can_be_stopped_and_resumed() {
 
 /// A program whose process number is in `child`.
 async fn long_run(dir: &Path) -> (Child, Pid) {
-    let mut command = aegis(dir);
-    command.args(["run", "--upstream", "simulator", "--log-dir", "logs", "--run", "r", "--"]);
+    // Who runs the tests may ignore HUP (`nohup`), and that is inherited.
+    let mut command = Command::new("env");
+    command.current_dir(dir).env("HOME", dir).stdin(Stdio::null()).kill_on_drop(true);
+    command.args([
+        "--default-signal=HUP",
+        AEGIS,
+        "run",
+        "--upstream",
+        "simulator",
+        "--log-dir",
+        "logs",
+        "--run",
+        "r",
+        "--",
+    ]);
     command.args(["sh", "-c", "sleep 60 & echo $! > made; mv made child; wait"]);
     let aegis = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     until("the program runs", || dir.join("child").exists()).await;
