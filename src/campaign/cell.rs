@@ -3,9 +3,12 @@
 
 use std::sync::Arc;
 
-use super::{definition::Campaign, file::Position, treatment::Treatment};
+use super::{
+    definition::Campaign,
+    treatment::{Aimed, Treatment},
+};
 use crate::{
-    plan::{Plan, Planted},
+    plan::Planted,
     replay::{AtFork, ForkPoint},
     trajectory::{RunId, StepIndex},
 };
@@ -47,17 +50,6 @@ pub(super) struct Fork {
     pub(super) step: StepIndex,
     /// Whether the step's own reply is the recorded one: only the reply was altered.
     pub(super) replied: bool,
-}
-
-/// A plan that knows which calls of the reference it aims at.
-#[derive(Debug, Clone)]
-pub(super) struct Aimed {
-    /// What it is called: its file, or the templates that it was drawn from.
-    pub(super) name: String,
-    /// The plan, resolved.
-    pub(super) plan: Plan,
-    /// Where a drawn one hits; `None` for a plan as it stands.
-    pub(super) position: Option<Position>,
 }
 
 impl Cell {

@@ -8,10 +8,10 @@ use std::{
 
 use super::{
     bench::Bench,
-    cell::{Aimed, Cell, Fork, Kind},
+    cell::{Cell, Fork, Kind},
     ended::Ended,
     error::CampaignError,
-    treatment::Treatment,
+    treatment::{Aimed, Treatment},
 };
 use crate::{
     plan::Planted,

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    cell::Aimed,
     definition::{Planting, Sample},
     file::Position,
+    treatment::Aimed,
 };
 use crate::{
     plan::{self, Called, Unresolvable},

@@ -8,7 +8,7 @@ use super::{
     Progress,
     bench::{Bench, Judge, Served, Slots},
     budget::Ledger,
-    cell::{Aimed, Cell},
+    cell::Cell,
     definition::Campaign,
     ended::{Class, Ended, How},
     error::CampaignError,
@@ -20,6 +20,7 @@ use super::{
     report::Report,
     sample,
     state::{Earlier, State},
+    treatment::Aimed,
 };
 use crate::{
     equality::{Parting, Rules, Told, parting},

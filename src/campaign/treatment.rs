@@ -3,12 +3,23 @@
 
 use std::sync::Arc;
 
-use super::cell::Aimed;
+use super::file::Position;
 use crate::{
-    plan::Settled,
+    plan::{Plan, Settled},
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{RunId, Side, Step, Trajectory},
 };
+
+/// A plan that knows which calls of the reference it aims at.
+#[derive(Debug, Clone)]
+pub(super) struct Aimed {
+    /// What it is called: its file, or the templates that it was drawn from.
+    pub(super) name: String,
+    /// The plan, resolved.
+    pub(super) plan: Plan,
+    /// Where a drawn one hits; `None` for a plan as it stands.
+    pub(super) position: Option<Position>,
+}
 
 /// A treatment as a later execution meets it.
 #[derive(Debug, Clone)]

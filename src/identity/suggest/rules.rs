@@ -1,11 +1,8 @@
 //! The rule for each proposed agent: the first of its candidates that fits all its calls and nobody else's.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    fmt::Write,
-};
+use std::collections::{BTreeSet, HashSet};
 
-use super::{Suggestion, fixed::Template, portrait::Portrait};
+use super::{Suggestion, fixed::Template, portrait::Portrait, text::quoted};
 use crate::{
     identity::{Heard, HeardRun, Roster, RosterRule, fingerprint::Mark, words::shingles},
     trajectory::AgentName,
@@ -223,17 +220,4 @@ fn notes(suggestion: &Suggestion<'_>) -> Vec<String> {
 fn shown(template: Option<&Template>, text: &str) -> String {
     let beside = template.map(|template| template.beside(text)).unwrap_or_default();
     format!("\"{}\"", super::text::plain(&beside, 40))
-}
-
-/// A TOML string. JSON's escapes are TOML's; what could steer a terminal is escaped too.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = String::new();
-    for sign in serde_json::Value::from(text).to_string().chars() {
-        if sign.escape_debug().len() > 3 {
-            let _ = write!(quoted, "\\U{:08X}", u32::from(sign));
-        } else {
-            quoted.push(sign);
-        }
-    }
-    quoted
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write, sync::LazyLock};
 
 use regex::Regex;
 
-use super::{Portrait, Suggestion, calls, portrait::told, rules::quoted};
+use super::{Portrait, Suggestion, calls, portrait::told};
 use crate::{
     identity::Proposal,
     trajectory::{AgentName, Source},
@@ -129,3 +129,16 @@ pub(super) fn plain(text: &str, most: usize) -> String {
 
 static ROLE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\bYou are (?:the |an? )?([A-Za-z][\w -]{1,40}?)(?:[.,;:\n]|\z)").ok());
+
+/// A TOML string. JSON's escapes are TOML's; what could steer a terminal is escaped too.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::new();
+    for sign in serde_json::Value::from(text).to_string().chars() {
+        if sign.escape_debug().len() > 3 {
+            let _ = write!(quoted, "\\U{:08X}", u32::from(sign));
+        } else {
+            quoted.push(sign);
+        }
+    }
+    quoted
+}
