@@ -30,7 +30,7 @@ use std::{
 
 use aegis::{
     identity::{Envelope, Identity, Speakers},
-    proxy::{Gate, HttpUpstream, Limits, Origin, Proxy, RunTemplate, Runs, serve},
+    proxy::{Gate, HttpUpstream, Limits, Proxy, RunTemplate, Runs, UpstreamOrigin, serve},
     recording::Settings,
     surface::{OpenaiChat, Surface},
     trajectory::RunId,
@@ -290,7 +290,7 @@ fn pass(names: Names, bodies: &[String], replies: &[Bytes], mut each: impl FnMut
 fn look(runtime: &Runtime, (names, prefix): (Names, &str), bodies: &[String], replies: &[Bytes]) -> Vec<f64> {
     let directory = tempfile::tempdir().expect("a directory");
     let backend = Backend::start(replies);
-    let origin = Origin::parse(&backend.url, None).expect("an origin");
+    let origin = UpstreamOrigin::parse(&backend.url, None).expect("an origin");
     let upstream = HttpUpstream::new(origin, Vec::new(), None, Duration::from_secs(10)).expect("an upstream");
     let template = RunTemplate {
         log_dir: directory.path().to_owned(),

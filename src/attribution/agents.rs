@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::{
     AgentFinding, TrialError,
-    search::{Executions, Trial},
+    search::{SearchExecutions, Trial},
 };
 use crate::{
     proof,
@@ -20,7 +20,7 @@ use crate::{
 type Says = Vec<(StepIndex, AtFork)>;
 
 /// Tests every agent.
-pub(super) async fn search(executions: &mut Executions<'_>) -> Result<Vec<AgentFinding>, TrialError> {
+pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<AgentFinding>, TrialError> {
     let steps = executions.subject.cassette.recording().trajectory.steps.clone();
     let mut agents: BTreeMap<&AgentName, Vec<&Step>> = BTreeMap::new();
     for step in &steps {
@@ -50,7 +50,7 @@ pub(super) async fn search(executions: &mut Executions<'_>) -> Result<Vec<AgentF
 }
 
 /// Its corrections, where it has any; a fresh draw cannot be set.
-fn corrected(executions: &Executions<'_>, steps: &[&Step]) -> Option<Says> {
+fn corrected(executions: &SearchExecutions<'_>, steps: &[&Step]) -> Option<Says> {
     let corrections = &executions.subject.corrections.by_step;
     let corrected = |step: &&Step| match corrections.get(&step.step).map(|correction| &correction.at) {
         Some(AtFork::Live | AtFork::Asked(_)) => None,
@@ -67,7 +67,7 @@ fn nothing(steps: &[&Step]) -> Option<Says> {
 }
 
 async fn arm(
-    executions: &mut Executions<'_>,
+    executions: &mut SearchExecutions<'_>,
     agent: &AgentName,
     from: StepIndex,
     says: Says,
@@ -87,9 +87,9 @@ async fn arm(
         let trials: Vec<Trial> = (0..batch).map(|number| trial(arm.all() as usize + number)).collect();
         for outcome in executions.execute(&trials).await? {
             match outcome.sample {
-                proof::Sample::Passed => arm.passed += 1,
-                proof::Sample::Failed => arm.failed += 1,
-                proof::Sample::Void(why) => *arm.void.entry(why).or_default() += 1,
+                proof::ProofSample::Passed => arm.passed += 1,
+                proof::ProofSample::Failed => arm.failed += 1,
+                proof::ProofSample::Void(why) => *arm.void.entry(why).or_default() += 1,
             }
         }
     }

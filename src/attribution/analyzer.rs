@@ -10,11 +10,11 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Bench, Correction, Corrections, Meter, Origin, TrialError, leak, trial::Line};
+use super::{Bench, CallMeter, Correction, CorrectionOrigin, Corrections, TrialError, leak, trial::ModelLine};
 use crate::{
     proxy::upstream::Upstream,
     replay::{AtFork, answer_text, asked_text, reworded},
-    surface::{Conversation, Format, Message, OpenaiChat, Role, Surface},
+    surface::{Conversation, Message, OpenaiChat, RequiredFormat, Role, Surface},
     trajectory::{FailureMode, RunId, Step, Trajectory},
 };
 
@@ -49,7 +49,7 @@ pub struct Analyzer {
 
 /// What the analyzer says of a step.
 #[derive(Debug, Deserialize)]
-struct Said {
+struct AnalyzerSaid {
     wrong: bool,
     #[serde(default)]
     suspicion: f64,
@@ -71,7 +71,7 @@ impl Analyzer {
         bench: &Bench,
         run: &Trajectory,
         own: &RunId,
-        meter: &Arc<Meter>,
+        meter: &Arc<CallMeter>,
     ) -> Result<Corrections, TrialError> {
         let line = bench.line(own, meter.count(Arc::clone(&self.upstream)), "analyzer")?;
         let mut corrections = Corrections::default();
@@ -88,7 +88,7 @@ impl Analyzer {
             let earlier = run.steps.get(..index).unwrap_or_default();
             match self.correct(&line, step, earlier, &mut answered).await {
                 Ok((said, body)) => {
-                    let (at, source) = (AtFork::Instead(body), Origin::Analyzer);
+                    let (at, source) = (AtFork::Instead(body), CorrectionOrigin::Analyzer);
                     let suspicion = Some(said.suspicion.clamp(0.0, 1.0));
                     // A proposal that names no mode of the taxonomy is none.
                     let mode = FailureMode::parse(&said.mode).ok();
@@ -112,11 +112,11 @@ impl Analyzer {
     /// A correction of a step that passes every check, or why there is none.
     async fn correct(
         &self,
-        line: &Line,
+        line: &ModelLine,
         step: &Step,
         earlier: &[Step],
         answered: &mut bool,
-    ) -> Result<(Said, Bytes), String> {
+    ) -> Result<(AnalyzerSaid, Bytes), String> {
         let before = answer_text(step);
         let mut refused = String::new();
         for _ in 0..TRIES {
@@ -143,14 +143,14 @@ impl Analyzer {
         Err(format!("the analyzer gave no correction that can be used: {refused}"))
     }
 
-    async fn ask(&self, line: &Line, step: &Step, earlier: &[Step], refused: &str) -> Result<Bytes, String> {
+    async fn ask(&self, line: &ModelLine, step: &Step, earlier: &[Step], refused: &str) -> Result<Bytes, String> {
         let question = Conversation {
             model: self.model.clone(),
             messages: vec![
                 Message::text_of(Role::System, instruction()),
                 Message::text_of(Role::User, self.question(step, earlier, refused)),
             ],
-            format: Format::JsonSchema { name: "correction".to_owned(), schema: schema() },
+            format: RequiredFormat::JsonSchema { name: "correction".to_owned(), schema: schema() },
             ..Conversation::default()
         };
         line.ask(OpenaiChat::compose_request(&question, Some(0.0))).await
@@ -181,7 +181,7 @@ impl Analyzer {
     }
 }
 
-fn said(body: &[u8]) -> Result<Said, String> {
+fn said(body: &[u8]) -> Result<AnalyzerSaid, String> {
     let reply = OpenaiChat.read_reply(body).map_err(|error| error.to_string())?;
     let text = reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default();
     serde_json::from_str(&text).map_err(|error| format!("its answer does not fit the schema: {error}"))

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::{Corrections, TraceSettings};
 use crate::{
-    proof::{By, Couple, Offer, Question},
+    proof::{By, Couple, Offer, SearchQuestion},
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{AgentName, Step, StepIndex},
 };
 
 /// One arm: where it leaves the record, and what is said there.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Arm {
+pub(super) struct ForkArm {
     pub(super) fork: ForkPoint,
     /// A later step whose reply is set too, and its agent.
     pub(super) also: Option<(AgentName, StepIndex, AtFork)>,
@@ -22,8 +22,8 @@ pub(super) struct Arm {
 /// The arms of a failed run, and what is asked of them.
 #[derive(Debug)]
 pub(super) struct Arms {
-    pub(super) arms: Vec<Arm>,
-    pub(super) question: Question,
+    pub(super) arms: Vec<ForkArm>,
+    pub(super) question: SearchQuestion,
 }
 
 impl Arms {
@@ -34,7 +34,7 @@ impl Arms {
         let last = recorded.iter().map(|step| step.step).max().unwrap_or_default();
         let mut arms = Self {
             arms: Vec::new(),
-            question: Question {
+            question: SearchQuestion {
                 steps: Vec::new(),
                 couples: Vec::new(),
                 arms: 0,
@@ -119,7 +119,7 @@ impl Arms {
         also: Option<(AgentName, StepIndex, AtFork)>,
         words: &'static str,
     ) -> usize {
-        let arm = Arm { fork: ForkPoint { step, at }, also, words };
+        let arm = ForkArm { fork: ForkPoint { step, at }, also, words };
         if let Some(known) = self.arms.iter().position(|known| *known == arm) {
             return known;
         }

@@ -12,7 +12,7 @@ use crate::proxy::upstream::{Answering, SentBody, Upstream, UpstreamError};
 
 /// The most that a search may spend. Without a bound it spends what it asks for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Budget {
+pub struct SearchBudget {
     /// Executions of the program.
     pub runs: Option<u64>,
     /// Live model calls, those to an analyzer included.
@@ -21,7 +21,7 @@ pub struct Budget {
 
 /// What a search has spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Spent {
+pub struct SearchSpent {
     /// Executions of the program.
     pub runs: u64,
     /// Live model calls, those to an analyzer included.
@@ -34,7 +34,7 @@ pub struct Spent {
 
 /// Counts live calls over all upstreams of a search: the call beyond the budget is refused, so it is never paid for.
 #[derive(Debug)]
-pub struct Meter {
+pub struct CallMeter {
     limit: u64,
     calls: AtomicU64,
     refused: AtomicBool,
@@ -42,21 +42,21 @@ pub struct Meter {
 
 /// An upstream whose calls are counted.
 #[derive(Debug)]
-pub(super) struct Metered {
+pub(super) struct CountedUpstream {
     live: Arc<dyn Upstream>,
-    meter: Arc<Meter>,
+    meter: Arc<CallMeter>,
 }
 
-impl Meter {
+impl CallMeter {
     /// Nothing is spent yet.
-    pub fn new(budget: Budget) -> Arc<Self> {
+    pub fn new(budget: SearchBudget) -> Arc<Self> {
         let limit = budget.calls.unwrap_or(u64::MAX);
         Arc::new(Self { limit, calls: AtomicU64::new(0), refused: AtomicBool::new(false) })
     }
 
     /// An upstream whose calls are counted here.
     pub(super) fn count(self: &Arc<Self>, live: Arc<dyn Upstream>) -> Arc<dyn Upstream> {
-        Arc::new(Metered { live, meter: Arc::clone(self) })
+        Arc::new(CountedUpstream { live, meter: Arc::clone(self) })
     }
 
     /// Calls made so far.
@@ -75,13 +75,13 @@ impl Meter {
     }
 }
 
-impl Upstream for Metered {
+impl Upstream for CountedUpstream {
     fn name(&self) -> &str {
         self.live.name()
     }
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {
-        let Meter { limit, calls, refused } = &*self.meter;
+        let CallMeter { limit, calls, refused } = &*self.meter;
         let reserve = |calls: u64| (calls < *limit).then_some(calls + 1);
         if calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve).is_err() {
             refused.store(true, Ordering::Relaxed);

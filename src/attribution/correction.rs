@@ -24,7 +24,7 @@ pub struct Correction {
     /// What its call gets instead.
     pub at: AtFork,
     /// Where it comes from.
-    pub source: Origin,
+    pub source: CorrectionOrigin,
     /// Why, in the words of whoever made it.
     pub reason: String,
     /// How likely the step is the decisive one, 0 to 1, as far as its source says so.
@@ -35,7 +35,7 @@ pub struct Correction {
 
 impl Correction {
     /// A correction whose source says nothing else of the step.
-    fn of(at: AtFork, source: Origin, reason: String) -> Self {
+    fn of(at: AtFork, source: CorrectionOrigin, reason: String) -> Self {
         Self { at, source, reason, suspicion: None, mode: None }
     }
 }
@@ -43,7 +43,7 @@ impl Correction {
 /// Where a correction comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum CorrectionOrigin {
     /// The user's file.
     File,
     /// A run of the same task that succeeded.
@@ -54,23 +54,23 @@ pub enum Origin {
     Redraw,
 }
 
-impl Origin {
+impl CorrectionOrigin {
     /// Its name in labels.
     pub fn name(self) -> &'static str {
         match self {
-            Origin::File => "file",
-            Origin::Twin => "twin",
-            Origin::Analyzer => "analyzer",
-            Origin::Redraw => "redraw",
+            CorrectionOrigin::File => "file",
+            CorrectionOrigin::Twin => "twin",
+            CorrectionOrigin::Analyzer => "analyzer",
+            CorrectionOrigin::Redraw => "redraw",
         }
     }
 
     /// Whose words they are.
     pub(super) fn by(self) -> By {
         match self {
-            Origin::File | Origin::Twin => By::Given,
-            Origin::Analyzer => By::Proposed,
-            Origin::Redraw => By::Drawn,
+            CorrectionOrigin::File | CorrectionOrigin::Twin => By::Given,
+            CorrectionOrigin::Analyzer => By::Proposed,
+            CorrectionOrigin::Redraw => By::Drawn,
         }
     }
 }
@@ -128,7 +128,7 @@ pub enum CorrectionError {
 /// A line of a file of corrections.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct CorrectionLine {
     step: StepIndex,
     reply: String,
     #[serde(default)]
@@ -148,7 +148,7 @@ impl Corrections {
         let mut corrections = Self::default();
         for (index, text) in text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
             let (file, line) = (file.to_owned(), index + 1);
-            let read: Line = match serde_json::from_str(text) {
+            let read: CorrectionLine = match serde_json::from_str(text) {
                 Ok(read) => read,
                 Err(error) => return Err(CorrectionError::Form { file, line, error }),
             };
@@ -157,9 +157,9 @@ impl Corrections {
                 return Err(CorrectionError::NoSuchStep { file, line, step: read.step, last });
             };
             let body = reworded(step, &read.reply).map_err(|error| CorrectionError::NoReply { file, line, error })?;
-            let Line { reason, suspicion, failure_mode: mode, .. } = read;
+            let CorrectionLine { reason, suspicion, failure_mode: mode, .. } = read;
             let at = AtFork::Instead(body);
-            corrections.add(step, Correction { at, source: Origin::File, reason, suspicion, mode });
+            corrections.add(step, Correction { at, source: CorrectionOrigin::File, reason, suspicion, mode });
         }
         corrections.leave_out_the_rest(run, "the file has no correction for it");
         Ok(corrections)
@@ -183,7 +183,7 @@ impl Corrections {
                     if same_answer(step, theirs, cassette.rules()) {
                         corrections.agree(step, same_request(step, theirs, cassette.rules()));
                     } else {
-                        corrections.add(step, Correction::of(AtFork::Instead(body), Origin::Twin, reason));
+                        corrections.add(step, Correction::of(AtFork::Instead(body), CorrectionOrigin::Twin, reason));
                     }
                 }
                 Err(error) => {
@@ -198,7 +198,7 @@ impl Corrections {
     pub fn redrawn(run: &Trajectory) -> Self {
         let mut corrections = Self::default();
         for step in &run.steps {
-            corrections.add(step, Correction::of(AtFork::Live, Origin::Redraw, String::new()));
+            corrections.add(step, Correction::of(AtFork::Live, CorrectionOrigin::Redraw, String::new()));
         }
         corrections
     }
@@ -211,7 +211,7 @@ impl Corrections {
             if let Some(why) = self.left_out.get(&step.step).filter(|why| *why == ABSENT || *why == OTHERWISE).cloned()
             {
                 self.left_out.remove(&step.step);
-                self.by_step.insert(step.step, Correction::of(AtFork::Live, Origin::Redraw, why));
+                self.by_step.insert(step.step, Correction::of(AtFork::Live, CorrectionOrigin::Redraw, why));
             }
         }
         self

@@ -8,12 +8,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Bench, Corrections, CoupleFinding, Decisive, Doubt, Finding, LabelRule, Meter, StepFinding, TraceSettings,
+    Bench, CallMeter, Corrections, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding, TraceSettings,
     TrialError, Watch, agents, doubt, order_name,
-    search::{Executions, Searched, Subject},
+    search::{SearchExecutions, SearchSubject, SearchedArms},
 };
 use crate::{
-    proof::{Answer, Found, Offer, Stands},
+    proof::{Found, Offer, RuleAnswer, Stands},
     replay::{AtFork, Cassette, answer_text},
     trajectory::{Executed, Step, StepIndex},
 };
@@ -23,7 +23,7 @@ const FORMAT: u32 = 2;
 
 /// A trace of one failed run.
 pub struct Trace {
-    subject: Subject,
+    subject: SearchSubject,
 }
 
 impl Trace {
@@ -33,24 +33,24 @@ impl Trace {
         cassette: Arc<Cassette>,
         corrections: Corrections,
         settings: TraceSettings,
-        meter: Arc<Meter>,
+        meter: Arc<CallMeter>,
     ) -> Self {
-        Self { subject: Subject { bench, cassette, corrections, settings, meter } }
+        Self { subject: SearchSubject { bench, cassette, corrections, settings, meter } }
     }
 
     /// Searches, and tells what it found.
     ///
     /// # Errors
     /// [`TrialError`] when the program cannot be executed; what it comes to is no error.
-    pub async fn run(&self, watch: &dyn Watch) -> Result<Finding, TrialError> {
+    pub async fn run(&self, watch: &dyn Watch) -> Result<TraceFinding, TrialError> {
         let settings = &self.subject.settings;
-        let mut executions = Executions::new(&self.subject, watch);
+        let mut executions = SearchExecutions::new(&self.subject, watch);
         let searched = executions.search().await?;
         let ended = searched.search.ended();
         let test_agents = settings.agents > 0 && ended.is_none();
         let agents = if test_agents { agents::search(&mut executions).await? } else { Vec::new() };
         executions.spent.calls = self.subject.meter.calls();
-        let mut finding = Finding {
+        let mut finding = TraceFinding {
             format: FORMAT,
             run: self.subject.cassette.recording().manifest.run.clone(),
             order: order_name(settings.order),
@@ -79,7 +79,7 @@ impl Trace {
         Ok(finding)
     }
 
-    fn steps(&self, searched: &Searched) -> Vec<StepFinding> {
+    fn steps(&self, searched: &SearchedArms) -> Vec<StepFinding> {
         let mut findings = self.untested();
         for (place, finding) in findings.iter_mut().enumerate() {
             finding.conclude(searched.search.stands(place), searched.search.executed(place));
@@ -135,7 +135,7 @@ fn text_of(step: &Step, body: &bytes::Bytes) -> String {
     answer_text(&corrected)
 }
 
-fn couples(searched: &Searched, trace: &Trace) -> Vec<CoupleFinding> {
+fn couples(searched: &SearchedArms, trace: &Trace) -> Vec<CoupleFinding> {
     let steps = &trace.subject.cassette.recording().trajectory.steps;
     let number = |place: usize| steps.get(place).map(|step| step.step).unwrap_or_default();
     let couples = searched.arms.question.couples.iter().enumerate();
@@ -148,13 +148,13 @@ fn couples(searched: &Searched, trace: &Trace) -> Vec<CoupleFinding> {
 }
 
 /// Writes down which steps are decisive, and what is not known.
-fn conclude(finding: &mut Finding, searched: &Searched, found: &Found) {
+fn conclude(finding: &mut TraceFinding, searched: &SearchedArms, found: &Found) {
     let number: BTreeMap<usize, StepIndex> = finding.steps.iter().map(|step| step.step).enumerate().collect();
     let of = |place: usize, executed: Option<Executed>| -> Option<Decisive> {
         Some(finding.steps.get(place)?.decisive(executed?))
     };
     let decisive = |place: usize| of(place, searched.search.executed(place));
-    let named = |answer: &Answer| if let Answer::Step(place) = answer { decisive(*place) } else { None };
+    let named = |answer: &RuleAnswer| if let RuleAnswer::Step(place) = answer { decisive(*place) } else { None };
     let (earliest, last) = (named(&found.earliest_flip), named(&found.commitment));
     let flips: Vec<Decisive> = found.flips.iter().filter_map(|place| decisive(*place)).collect();
     let coupled = found.coupled.map(|(first, second)| {
@@ -168,19 +168,19 @@ fn conclude(finding: &mut Finding, searched: &Searched, found: &Found) {
     {
         let step = |place: &usize| number.get(place).copied();
         match answer {
-            Answer::Unsure { shown, open } => doubts.push(Doubt {
+            RuleAnswer::Unsure { shown, open } => doubts.push(Doubt {
                 rule,
                 shown: shown.as_ref().and_then(step),
                 steps: open.iter().filter_map(step).collect(),
                 why: doubt::why(finding, open),
             }),
-            Answer::Proposed(place) => doubts.push(Doubt {
+            RuleAnswer::Proposed(place) => doubts.push(Doubt {
                 rule,
                 shown: step(place),
                 steps: step(place).into_iter().collect(),
                 why: doubt::PROPOSED.to_owned(),
             }),
-            Answer::Step(_) | Answer::NotSought | Answer::None => {}
+            RuleAnswer::Step(_) | RuleAnswer::NotSought | RuleAnswer::None => {}
         }
     }
     (finding.earliest_flip, finding.commitment, finding.flips) = (earliest, last, flips);

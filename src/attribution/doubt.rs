@@ -1,8 +1,8 @@
 //! Why a trace names no step, in words that say what would tell.
 
-use super::{Finding, Origin, StepFinding};
+use super::{CorrectionOrigin, StepFinding, TraceFinding};
 use crate::{
-    proof::{Ending, Stands},
+    proof::{SearchEnding, Stands},
     trajectory::Void,
 };
 
@@ -11,7 +11,7 @@ pub(super) const PROPOSED: &str = "it is shown of words that an analyzer propose
                                    instead of correcting this one; a twin, or your own words, would tell";
 
 /// Why these steps are not cleared, by place in the run.
-pub(super) fn why(finding: &Finding, open: &[usize]) -> String {
+pub(super) fn why(finding: &TraceFinding, open: &[usize]) -> String {
     let open: Vec<&StepFinding> = open.iter().filter_map(|place| finding.steps.get(*place)).collect();
     let mut reasons = Vec::new();
     for (stands, words) in [
@@ -31,16 +31,16 @@ pub(super) fn why(finding: &Finding, open: &[usize]) -> String {
 }
 
 /// Why no step is named.
-pub(super) fn nothing(finding: &Finding) -> String {
+pub(super) fn nothing(finding: &TraceFinding) -> String {
     match finding.ending {
-        Some(Ending::NotReproduced) => {
+        Some(SearchEnding::NotReproduced) => {
             let of = finding.sanity.passed + finding.sanity.failed;
             return format!(
                 "the failure does not come again: the record, taken as it is, succeeded {} of {of} times",
                 finding.sanity.passed
             );
         }
-        Some(Ending::Void(why)) => {
+        Some(SearchEnding::Void(why)) => {
             let next = match why {
                 Void::Unanswered => "see that the upstream answers, then trace again",
                 Void::TimedOut => "a longer --timeout may help",
@@ -60,7 +60,7 @@ pub(super) fn nothing(finding: &Finding) -> String {
         return "no correction was shown to heal the run".to_owned();
     }
     let effect = finding.effect;
-    if tried.iter().all(|step| step.source == Some(Origin::Redraw)) {
+    if tried.iter().all(|step| step.source == Some(CorrectionOrigin::Redraw)) {
         return format!(
             "no fresh draw of a step heals the run by {effect} more than chance: the model makes its error again (--twin or \
              --corrections would tell), or several errors are coupled"

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use super::{Origin, Spent};
+use super::{CorrectionOrigin, SearchSpent};
 use crate::{
-    proof::{Ending, Stands},
+    proof::{SearchEnding, Stands},
     trajectory::{AgentName, Call, Executed, Executions, FailureMode, Interval, RunId, StepIndex, difference},
 };
 
 /// What a trace has found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Finding {
+pub struct TraceFinding {
     /// Format of this file.
     pub format: u32,
     /// The failed run.
@@ -53,14 +53,14 @@ pub struct Finding {
     pub not_found: Option<String>,
     /// Why the search ended before its steps were settled.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ending: Option<Ending>,
+    pub ending: Option<SearchEnding>,
     /// What a check said that could not be run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrunnable_check: Option<String>,
     /// Executions whose tools gave other results than were recorded, where that was allowed.
     pub other_tool_results: u64,
     /// What it cost.
-    pub spent: Spent,
+    pub spent: SearchSpent,
     /// Whether the budget ended the search.
     pub out_of_budget: bool,
 }
@@ -127,7 +127,7 @@ pub struct StepFinding {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
     /// Where its correction came from.
-    pub source: Option<Origin>,
+    pub source: Option<CorrectionOrigin>,
     /// Why it was corrected so.
     pub reason: String,
     /// The failure mode that whoever corrected it proposes.
@@ -193,7 +193,7 @@ pub struct Decisive {
     /// blake3 of the reply that heals the run; empty where it was drawn anew.
     pub corrected: String,
     /// Where that reply came from.
-    pub source: Option<Origin>,
+    pub source: Option<CorrectionOrigin>,
     /// The failure mode that whoever corrected it proposes; nothing proves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposed_mode: Option<FailureMode>,
@@ -232,7 +232,7 @@ impl StepFinding {
     }
 }
 
-impl Finding {
+impl TraceFinding {
     /// Whether a rule that was to name a step names none.
     pub fn is_in_doubt(&self, rule: LabelRule) -> bool {
         self.doubts.iter().any(|doubt| doubt.rule == rule)

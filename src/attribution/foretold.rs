@@ -11,7 +11,7 @@ use crate::{
 
 /// What a trace costs where the error is at a step, with a model that repeats itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Foretold {
+pub struct ForetoldTrace {
     /// The step that is supposed to be the first decisive one; `None`: nothing heals.
     pub step: Option<StepIndex>,
     /// Executions of the program.
@@ -22,7 +22,7 @@ pub struct Foretold {
 
 /// Plays the search for an error at the first step that has a correction, at the last, and for one that no correction heals.
 /// An execution is supposed to make as many calls as the record does.
-pub fn foretell(cassette: &Cassette, corrections: &Corrections, settings: &TraceSettings) -> Vec<Foretold> {
+pub fn foretell(cassette: &Cassette, corrections: &Corrections, settings: &TraceSettings) -> Vec<ForetoldTrace> {
     let arms = Arms::of(cassette, corrections, settings);
     let steps = cassette.bare_steps();
     let prices: Vec<u64> = arms
@@ -44,7 +44,7 @@ pub fn foretell(cassette: &Cassette, corrections: &Corrections, settings: &Trace
     supposed.push(None);
     let foretold = supposed.into_iter().map(|place| {
         let (executions, calls) = proof::play(&arms.question, place, &prices);
-        Foretold { step: place.and_then(|place| steps.get(place)).map(|step| step.step), executions, calls }
+        ForetoldTrace { step: place.and_then(|place| steps.get(place)).map(|step| step.step), executions, calls }
     });
     foretold.collect()
 }

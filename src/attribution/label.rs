@@ -1,8 +1,8 @@
 //! From a finding to the run's label, and what becomes of a label that a later finding contradicts.
 
-use super::{Decisive, Finding, LabelRule};
+use super::{Decisive, LabelRule, TraceFinding};
 use crate::{
-    proof::{Ending, Stands},
+    proof::{SearchEnding, Stands},
     trajectory::{Evidence, Executed, InjectedError, Label, LabelEntry, LabelStatus, Side, TAXONOMY, Verdict},
 };
 
@@ -15,7 +15,7 @@ const INJECTED: &str = "injected";
 /// shown is a `flip`, which is true of that step and claims nothing of others. Its failure mode is not known: a trace tells
 /// who and when, not what kind. What an analyzer takes it for stands beside it, as a proposal. A search most of whose
 /// executions say nothing makes none.
-pub fn label_of(finding: &Finding, rule: LabelRule) -> Option<Label> {
+pub fn label_of(finding: &TraceFinding, rule: LabelRule) -> Option<Label> {
     if finding.ending.is_some() {
         return None;
     }
@@ -96,7 +96,7 @@ pub enum Life {
 }
 
 /// What becomes of a run's label when a trace has come to a finding and, perhaps, to a label.
-pub fn life(former: Option<&Label>, found: Option<Label>, finding: &Finding) -> Life {
+pub fn life(former: Option<&Label>, found: Option<Label>, finding: &TraceFinding) -> Life {
     let Some(former) = former else {
         return found.map_or(Life::Kept("there is none"), Life::Written);
     };
@@ -116,10 +116,10 @@ pub fn life(former: Option<&Label>, found: Option<Label>, finding: &Finding) -> 
 
 /// Whether a finding says that a label is wrong: the failure does not come again, the labelled step has no effect, or
 /// another that may stand in its place has one.
-fn is_contradicted(former: &Label, finding: &Finding) -> bool {
+fn is_contradicted(former: &Label, finding: &TraceFinding) -> bool {
     match finding.ending {
-        Some(Ending::NotReproduced) => return true,
-        Some(Ending::Void(_)) => return false,
+        Some(SearchEnding::NotReproduced) => return true,
+        Some(SearchEnding::Void(_)) => return false,
         None => {}
     }
     let labelled: Vec<u32> = former.errors.iter().map(|entry| entry.error.step).collect();

@@ -1,9 +1,9 @@
 //! The life of a label.
 
-use super::{Budget, Decisive, Finding, Life, StepFinding, label_of, life};
+use super::{Decisive, Life, SearchBudget, StepFinding, TraceFinding, label_of, life};
 use crate::{
     attribution::LabelRule,
-    proof::{Ending, Stands},
+    proof::{SearchEnding, Stands},
     trajectory::{AgentName, Evidence, Executed, Executions, Label, LabelStatus, RunId, StepIndex, Void},
 };
 
@@ -17,7 +17,7 @@ fn step(step: StepIndex, stands: Stands) -> StepFinding {
         corrected: String::new(),
         said: String::new(),
         instead: None,
-        source: Some(super::Origin::Twin),
+        source: Some(super::CorrectionOrigin::Twin),
         reason: String::new(),
         proposed_mode: None,
         stands,
@@ -31,7 +31,7 @@ fn step(step: StepIndex, stands: Stands) -> StepFinding {
 }
 
 /// A finding of steps that stand so; the first that is shown is the earliest where all before it are cleared.
-fn finding(stands: &[Stands]) -> Finding {
+fn finding(stands: &[Stands]) -> TraceFinding {
     let steps: Vec<StepFinding> = (0..).zip(stands).map(|(number, stands)| step(number, *stands)).collect();
     let flips: Vec<Decisive> = steps
         .iter()
@@ -40,7 +40,7 @@ fn finding(stands: &[Stands]) -> Finding {
         .collect();
     let before = stands.iter().take_while(|stands| **stands != Stands::Shown);
     let cleared = before.clone().all(|stands| stands.is_cleared());
-    Finding {
+    TraceFinding {
         format: 2,
         run: RunId::parse("r").expect("an id"),
         order: "scan",
@@ -62,7 +62,7 @@ fn finding(stands: &[Stands]) -> Finding {
         ending: None,
         unrunnable_check: None,
         other_tool_results: 0,
-        spent: super::Spent::default(),
+        spent: super::SearchSpent::default(),
         out_of_budget: false,
     }
 }
@@ -85,7 +85,7 @@ fn a_label_says_no_more_than_was_shown() {
         assert_eq!((evidence.source.as_deref(), evidence.executed.is_some()), (Some("twin"), true));
     }
     assert_eq!(label_of(&finding(&[Excluded, Open]), LabelRule::EarliestFlip), None);
-    assert!(Budget::default().runs.is_none());
+    assert!(SearchBudget::default().runs.is_none());
 }
 
 #[test]
@@ -123,10 +123,11 @@ fn what_contradicts_a_label_replaces_or_withdraws_it() {
         let found = label_of(&finding, LabelRule::EarliestFlip);
         assert_eq!(at(&life(former, found, &finding)), expected, "{stands:?}");
     }
-    let gone = Finding { ending: Some(Ending::NotReproduced), ..finding(&[Open, Open, Open]) };
+    let gone = TraceFinding { ending: Some(SearchEnding::NotReproduced), ..finding(&[Open, Open, Open]) };
     assert_eq!(at(&life(Some(&late), None, &gone)), ("withdrawn", Some(2)));
     // A search most of whose executions say nothing says nothing, whatever it saw on the way.
-    let void = Finding { ending: Some(Ending::Void(Void::Unanswered)), ..finding(&[Excluded, Shown, Excluded]) };
+    let void =
+        TraceFinding { ending: Some(SearchEnding::Void(Void::Unanswered)), ..finding(&[Excluded, Shown, Excluded]) };
     assert_eq!(label_of(&void, LabelRule::EarliestFlip), None);
     assert_eq!(at(&life(Some(&late), None, &void)), ("kept", None));
 }

@@ -9,7 +9,7 @@ const SHORT: usize = 12;
 
 /// Why a correction is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unfit {
+pub(super) enum UnfitCorrection {
     #[error("it is empty")]
     Empty,
     #[error("it changes nothing")]
@@ -22,23 +22,23 @@ pub(super) enum Unfit {
 
 /// Checks a correction. The right answer may stand in it only where the reply had an answer of the same kind in its
 /// place (a number for a number), or had it anyway.
-pub(super) fn check(before: &str, after: &str, gold: Option<&str>) -> Result<(), Unfit> {
+pub(super) fn check(before: &str, after: &str, gold: Option<&str>) -> Result<(), UnfitCorrection> {
     let (old, new) = (words(before), words(after));
     if new.is_empty() {
-        return Err(Unfit::Empty);
+        return Err(UnfitCorrection::Empty);
     }
     if old == new {
-        return Err(Unfit::Unchanged);
+        return Err(UnfitCorrection::Unchanged);
     }
     let ops = similar::capture_diff_slices(Algorithm::Myers, &old, &new);
     let kept: usize = ops.iter().filter(|op| matches!(op, DiffOp::Equal { .. })).map(|op| op.old_range().len()).sum();
     let gold = words(gold.unwrap_or_default());
     if !gold.is_empty() && !holds(&old, &gold) && holds(&new, &gold) && !takes_a_place(&ops, &old, &new, &gold) {
-        return Err(Unfit::Leaks);
+        return Err(UnfitCorrection::Leaks);
     }
     #[expect(clippy::cast_precision_loss, reason = "words of one reply")]
     let share = kept as f64 / old.len().max(1) as f64;
-    if old.len() >= SHORT && share < KEPT { Err(Unfit::NotLocal) } else { Ok(()) }
+    if old.len() >= SHORT && share < KEPT { Err(UnfitCorrection::NotLocal) } else { Ok(()) }
 }
 
 /// Whether the gold answer stands where the reply had something of its kind.
@@ -90,19 +90,26 @@ mod tests {
             (
                 plan,
                 "1. Multiply 12 by 8 to get the pencils. 2. Add 12 to the result of step 1. The answer is 84.",
-                Err(Unfit::Leaks),
+                Err(UnfitCorrection::Leaks),
             ),
-            (plan, "Just answer what your teacher told you yesterday and be done with all of it", Err(Unfit::NotLocal)),
-            (plan, plan, Err(Unfit::Unchanged)),
-            (plan, "  ", Err(Unfit::Empty)),
+            (
+                plan,
+                "Just answer what your teacher told you yesterday and be done with all of it",
+                Err(UnfitCorrection::NotLocal),
+            ),
+            (plan, plan, Err(UnfitCorrection::Unchanged)),
+            (plan, "  ", Err(UnfitCorrection::Empty)),
             ("APPROVE", "REVISE", Ok(())),
             ("The result is 94.", "The result is 84.", Ok(())),
-            ("It was Paris.", "It was 84", Err(Unfit::Leaks)),
+            ("It was Paris.", "It was 84", Err(UnfitCorrection::Leaks)),
         ] {
             assert_eq!(check(before, after, Some("84")), expected, "{after}");
         }
         assert_eq!(check("The capital is Rome", "The capital is Paris", Some("Paris")), Ok(()));
-        assert_eq!(check("Look the capital up", "Look the capital up: Paris", Some("Paris")), Err(Unfit::Leaks));
+        assert_eq!(
+            check("Look the capital up", "Look the capital up: Paris", Some("Paris")),
+            Err(UnfitCorrection::Leaks)
+        );
         assert_eq!(check(plan, &format!("{plan} The answer is 84."), None), Ok(()), "nothing to give away");
     }
 }

@@ -9,7 +9,7 @@ use super::{Bench, TrialError, sample};
 use crate::{
     launch::Ending,
     plan::{Plan, Planted, Settled},
-    proof::{Arm, Claim, Next, Sample, Terms},
+    proof::{Arm, Claim, Next, ProofSample, Terms},
     recording,
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{Executed, Label, Necessity, ProgramEnd, RunId, Side, Standing, Step, Verdict, Void},
@@ -51,20 +51,20 @@ pub enum Unprovable {
 
 /// What was executed so far, arm by arm: kept beside the run, so that a later proof goes on from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct KeptProof {
     /// With the injection; the run itself is the first.
-    pub treated: Vec<Said>,
+    pub treated: Vec<ExecutionSaid>,
     /// Without it.
-    pub null: Vec<Said>,
+    pub null: Vec<ExecutionSaid>,
     /// Without what one injection did to one agent.
     #[serde(default)]
-    pub without: Vec<Vec<Said>>,
+    pub without: Vec<Vec<ExecutionSaid>>,
 }
 
 /// What one execution said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Said {
+pub enum ExecutionSaid {
     /// The task was solved.
     Passed,
     /// It was not.
@@ -87,27 +87,27 @@ pub struct Proved {
 }
 
 /// How a run is left, and with what.
-struct Treatment {
+struct RunTreatment {
     fork: ForkPoint,
     plan: Option<Arc<Plan>>,
 }
 
-impl From<Said> for Sample {
-    fn from(said: Said) -> Self {
+impl From<ExecutionSaid> for ProofSample {
+    fn from(said: ExecutionSaid) -> Self {
         match said {
-            Said::Passed => Sample::Passed,
-            Said::Failed => Sample::Failed,
-            Said::Void(why) => Sample::Void(why),
+            ExecutionSaid::Passed => ProofSample::Passed,
+            ExecutionSaid::Failed => ProofSample::Failed,
+            ExecutionSaid::Void(why) => ProofSample::Void(why),
         }
     }
 }
 
-impl From<Sample> for Said {
-    fn from(sample: Sample) -> Self {
+impl From<ProofSample> for ExecutionSaid {
+    fn from(sample: ProofSample) -> Self {
         match sample {
-            Sample::Passed => Said::Passed,
-            Sample::Failed => Said::Failed,
-            Sample::Void(why) => Said::Void(why),
+            ProofSample::Passed => ExecutionSaid::Passed,
+            ProofSample::Failed => ExecutionSaid::Failed,
+            ProofSample::Void(why) => ExecutionSaid::Void(why),
         }
     }
 }
@@ -135,9 +135,13 @@ impl Proving {
     ///
     /// # Errors
     /// [`TrialError`] when the program cannot be executed; what it comes to is no error.
-    pub async fn run(&self, mut kept: Kept, keep: &mut (dyn FnMut(&Kept) + Send)) -> Result<Proved, TrialError> {
+    pub async fn run(
+        &self,
+        mut kept: KeptProof,
+        keep: &mut (dyn FnMut(&KeptProof) + Send),
+    ) -> Result<Proved, TrialError> {
         if kept.treated.is_empty() {
-            kept.treated.push(Said::Failed);
+            kept.treated.push(ExecutionSaid::Failed);
         }
         let (Ok(treated), Ok(null)) = (self.treated(), self.null(None)) else { return Err(TrialError::Lost) };
         let mut runs = 0;
@@ -166,8 +170,8 @@ impl Proving {
     async fn narrow(
         &self,
         planted: &[Planted],
-        mut kept: Kept,
-        keep: &mut (dyn FnMut(&Kept) + Send),
+        mut kept: KeptProof,
+        keep: &mut (dyn FnMut(&KeptProof) + Send),
         proved: &mut Proved,
     ) -> Result<(), TrialError> {
         let Ok(treated) = self.treated() else { return Err(TrialError::Lost) };
@@ -200,7 +204,7 @@ impl Proving {
         Ok(())
     }
 
-    async fn execute(&self, treatment: &Treatment, arm: &str, number: usize) -> Result<Said, TrialError> {
+    async fn execute(&self, treatment: &RunTreatment, arm: &str, number: usize) -> Result<ExecutionSaid, TrialError> {
         let run = RunId::hashed("p", format!("{} {arm} {number}", self.cassette.run()).as_bytes());
         let prefixed = self.bench.prefix(&self.cassette, treatment.fork.clone())?;
         let executed = self.bench.sample(&run, prefixed, treatment.plan.clone()).await?;
@@ -213,7 +217,7 @@ impl Proving {
     }
 
     /// The injection again: the bytes of the first edit, the plan's draws of then behind it.
-    fn treated(&self) -> Result<Treatment, Unprovable> {
+    fn treated(&self) -> Result<RunTreatment, Unprovable> {
         let step = self.first()?;
         let attempt = step.last_attempt().filter(|attempt| attempt.exact).ok_or(Unprovable::Masked)?;
         let side = self.side(step);
@@ -229,16 +233,16 @@ impl Proving {
             injections: made.map(|error| error.injection).collect(),
         };
         let plan = self.plan.clone().map(|plan| Plan { settled: Some(settled), ..self.drawing(plan) });
-        Ok(Treatment { fork: ForkPoint { step: step.step, at }, plan: plan.map(Arc::new) })
+        Ok(RunTreatment { fork: ForkPoint { step: step.step, at }, plan: plan.map(Arc::new) })
     }
 
     /// The same beginning without the injection, or without a part of it.
-    fn null(&self, less: Option<&Planted>) -> Result<Treatment, Unprovable> {
+    fn null(&self, less: Option<&Planted>) -> Result<RunTreatment, Unprovable> {
         let step = self.first()?;
         let at = if self.side(step) == Side::Response { AtFork::Recorded } else { AtFork::Live };
         let plan = self.plan.clone().filter(|_| less.is_some());
         let plan = plan.map(|plan| Arc::new(Plan { left_out: less.cloned(), ..self.drawing(plan) }));
-        Ok(Treatment { fork: ForkPoint { step: step.step, at }, plan })
+        Ok(RunTreatment { fork: ForkPoint { step: step.step, at }, plan })
     }
 
     fn drawing(&self, plan: Plan) -> Plan {
@@ -272,6 +276,6 @@ impl Proving {
     }
 }
 
-fn samples(said: &[Said]) -> Vec<Sample> {
-    said.iter().copied().map(Sample::from).collect()
+fn samples(said: &[ExecutionSaid]) -> Vec<ProofSample> {
+    said.iter().copied().map(ProofSample::from).collect()
 }

@@ -3,13 +3,13 @@
 use super::trial;
 use crate::{
     launch::Ending,
-    proof::Sample,
+    proof::ProofSample,
     trajectory::{CloseCause, InjectedError, Step, Verdict, Void, ended_by_upstream},
 };
 
 /// What an execution says: its verdict, or why it has none that counts. `crashed`: the recorded program was ended by a signal
 /// too. `spent`: the budget has refused calls.
-pub fn sample(execution: &trial::Sample, steps: &[Step], crashed: bool, spent: bool) -> Sample {
+pub fn sample(execution: &trial::ForkSample, steps: &[Step], crashed: bool, spent: bool) -> ProofSample {
     let tried = &execution.tried;
     let mut attempts = steps.iter().flat_map(|step| &step.attempts);
     let refused = attempts.any(|attempt| attempt.cause == Some(CloseCause::Refused));
@@ -23,10 +23,10 @@ pub fn sample(execution: &trial::Sample, steps: &[Step], crashed: bool, spent: b
         _ => None,
     };
     match (void, tried.outcome.verdict) {
-        (Some(why), _) => Sample::Void(why),
-        (None, Verdict::Success) => Sample::Passed,
-        (None, Verdict::Failure) => Sample::Failed,
-        (None, Verdict::Unknown) => Sample::Void(Void::NoVerdict),
+        (Some(why), _) => ProofSample::Void(why),
+        (None, Verdict::Success) => ProofSample::Passed,
+        (None, Verdict::Failure) => ProofSample::Failed,
+        (None, Verdict::Unknown) => ProofSample::Void(Void::NoVerdict),
     }
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    Bench, Corrections, Meter, Spent, Told, TraceSettings, TrialError, Watch,
-    arms::{Arm, Arms},
+    Bench, CallMeter, Corrections, EndedExecution, SearchSpent, TraceSettings, TrialError, Watch,
+    arms::{Arms, ForkArm},
     sampled,
-    trial::{Sample, unrunnable},
+    trial::{ForkSample, unrunnable},
 };
 use crate::{
     launch::Ending,
@@ -17,20 +17,20 @@ use crate::{
 };
 
 /// A failed run that is searched.
-pub(super) struct Subject {
+pub(super) struct SearchSubject {
     pub(super) bench: Arc<Bench>,
     pub(super) cassette: Arc<Cassette>,
     pub(super) corrections: Corrections,
     pub(super) settings: TraceSettings,
-    pub(super) meter: Arc<Meter>,
+    pub(super) meter: Arc<CallMeter>,
 }
 
 /// What the executions of a search cost, and what was seen on the way.
-pub(super) struct Executions<'a> {
-    pub(super) subject: &'a Subject,
+pub(super) struct SearchExecutions<'a> {
+    pub(super) subject: &'a SearchSubject,
     watch: &'a dyn Watch,
     pub(super) other_tool_results: u64,
-    pub(super) spent: Spent,
+    pub(super) spent: SearchSpent,
     pub(super) out_of_budget: bool,
     /// What a check said that could not be run.
     pub(super) unrunnable: Option<String>,
@@ -47,19 +47,19 @@ pub(super) struct Trial {
 }
 
 /// What a trial came to.
-pub(super) struct Outcome {
+pub(super) struct TrialOutcome {
     pub(super) run: RunId,
-    pub(super) sample: proof::Sample,
+    pub(super) sample: proof::ProofSample,
 }
 
 /// The arms of a search with the runs of each, in order.
-pub(super) struct Searched {
+pub(super) struct SearchedArms {
     pub(super) arms: Arms,
     pub(super) search: Search,
     pub(super) runs: Vec<Vec<RunId>>,
 }
 
-impl Subject {
+impl SearchSubject {
     /// The record up to a fork point, and the live upstream under the budget.
     fn prefix(&self, trial: &Trial) -> Result<Prefixed, TrialError> {
         let live = self.meter.count(self.bench.live());
@@ -74,7 +74,7 @@ impl Subject {
     }
 
     /// One execution: what it came to, what it says, and the tokens that it paid for.
-    async fn execute(&self, trial: &Trial) -> Result<(Sample, proof::Sample, u64), TrialError> {
+    async fn execute(&self, trial: &Trial) -> Result<(ForkSample, proof::ProofSample, u64), TrialError> {
         let run = RunId::hashed("t", format!("{} {}", self.settings.salt, trial.identity).as_bytes());
         let executed = self.bench.sample(&run, self.prefix(trial)?, None).await?;
         if executed.tried.ending == Ending::Interrupted {
@@ -89,19 +89,19 @@ impl Subject {
     }
 }
 
-impl<'a> Executions<'a> {
+impl<'a> SearchExecutions<'a> {
     /// Nothing is executed yet.
-    pub(super) fn new(subject: &'a Subject, watch: &'a dyn Watch) -> Self {
-        let spent = Spent::default();
+    pub(super) fn new(subject: &'a SearchSubject, watch: &'a dyn Watch) -> Self {
+        let spent = SearchSpent::default();
         Self { subject, watch, other_tool_results: 0, spent, out_of_budget: false, unrunnable: None }
     }
 
     /// Searches until nothing is left to learn, or to spend.
-    pub(super) async fn search(&mut self) -> Result<Searched, TrialError> {
-        let Subject { cassette, corrections, settings, .. } = self.subject;
+    pub(super) async fn search(&mut self) -> Result<SearchedArms, TrialError> {
+        let SearchSubject { cassette, corrections, settings, .. } = self.subject;
         let arms = Arms::of(cassette, corrections, settings);
         let (search, runs) = (Search::new(arms.question.clone()), vec![Vec::new(); arms.arms.len()]);
-        let mut searched = Searched { arms, search, runs };
+        let mut searched = SearchedArms { arms, search, runs };
         loop {
             let room = settings.jobs.max(1) as usize;
             let wanted = searched.search.next(room);
@@ -122,7 +122,7 @@ impl<'a> Executions<'a> {
     }
 
     /// Executes the program at once for each of these, and counts what it cost.
-    pub(super) async fn execute(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, TrialError> {
+    pub(super) async fn execute(&mut self, trials: &[Trial]) -> Result<Vec<TrialOutcome>, TrialError> {
         let subject = self.subject;
         let executions = trials.iter().map(|trial| subject.execute(trial));
         let mut outcomes = Vec::new();
@@ -133,12 +133,12 @@ impl<'a> Executions<'a> {
             self.other_tool_results += u64::from(other);
             self.spent.live_tokens += tokens;
             self.spent.recorded_tokens += executed.report.saved.input + executed.report.saved.output;
-            self.out_of_budget |= sample == proof::Sample::Void(Void::Budget);
+            self.out_of_budget |= sample == proof::ProofSample::Void(Void::Budget);
             self.unrunnable = unrunnable(&executed.tried.outcome).or(self.unrunnable.take());
             let run = executed.tried.run;
             let (number, step) = (self.spent.runs, trial.fork.step);
-            self.watch.executed(&Told { number, step, arm: trial.words, run: &run, sample });
-            outcomes.push(Outcome { run, sample });
+            self.watch.executed(&EndedExecution { number, step, arm: trial.words, run: &run, sample });
+            outcomes.push(TrialOutcome { run, sample });
         }
         Ok(outcomes)
     }
@@ -158,7 +158,7 @@ impl<'a> Executions<'a> {
     }
 }
 
-impl Arm {
+impl ForkArm {
     fn trial(&self, arm: usize, number: usize) -> Trial {
         let says = self.also.clone().map(|(agent, step, at)| (agent, vec![(step, at)]));
         Trial { fork: self.fork.clone(), says, words: self.words, identity: format!("arm {arm} {number}") }

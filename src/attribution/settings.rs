@@ -1,11 +1,11 @@
 //! How a trace is made, and who hears of it.
 
 use crate::{
-    proof::{Order, Sample, Terms},
+    proof::{Order, ProofSample, Terms},
     trajectory::{RunId, StepIndex},
 };
 
-use super::Budget;
+use super::SearchBudget;
 
 /// How a trace is made.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct TraceSettings {
     /// Whether pairs of steps are tried where no step heals the run alone.
     pub coupled: bool,
     /// What it may spend.
-    pub budget: Budget,
+    pub budget: SearchBudget,
     /// Executions at once, each for another step.
     pub jobs: u32,
     /// Whether results of tools may differ from the record.
@@ -37,12 +37,12 @@ pub struct TraceSettings {
 /// Hears what a trace does.
 pub trait Watch: Sync {
     /// An execution ended.
-    fn executed(&self, told: &Told<'_>);
+    fn executed(&self, told: &EndedExecution<'_>);
 }
 
 /// An execution that ended.
 #[derive(Debug)]
-pub struct Told<'a> {
+pub struct EndedExecution<'a> {
     /// Its number in the trace, from 1.
     pub number: u64,
     /// Where it left the record.
@@ -52,5 +52,5 @@ pub struct Told<'a> {
     /// Its run.
     pub run: &'a RunId,
     /// What it says.
-    pub sample: Sample,
+    pub sample: ProofSample,
 }

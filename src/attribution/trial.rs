@@ -19,9 +19,11 @@ use tokio::{
 use crate::{
     launch::{Echo, Ending, Launch, LaunchError, environment, judge},
     plan::Plan,
-    proxy::{HttpUpstream, Origin, OriginError, Proxy, ProxyError, Run, RunSetup, model, serve, upstream::Upstream},
+    proxy::{
+        HttpUpstream, OriginError, Proxy, ProxyError, Run, RunSetup, UpstreamOrigin, model, serve, upstream::Upstream,
+    },
     recording::{self, RecordingError},
-    replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, Report},
+    replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, ReplayReport},
     trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
 };
 
@@ -65,7 +67,7 @@ pub type Executing<'a> = Pin<Box<dyn Future<Output = Result<(Ending, Outcome), T
 
 /// A system that is a command.
 #[derive(Debug, Clone)]
-pub struct Command {
+pub struct CommandSystem {
     /// Program and arguments.
     pub command: Vec<OsString>,
     /// Its working directory; ours, if none.
@@ -84,7 +86,7 @@ pub struct Command {
     pub stop: watch::Receiver<bool>,
 }
 
-impl System for Command {
+impl System for CommandSystem {
     fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, run_dir: &'a Path) -> Executing<'a> {
         Box::pin(async move {
             let stopped = || {
@@ -147,20 +149,20 @@ pub struct Tried {
 
 /// A run whose prefix came from a record.
 #[derive(Debug)]
-pub struct Sample {
+pub struct ForkSample {
     /// The run.
     pub tried: Tried,
     /// What came from where.
-    pub report: Report,
+    pub report: ReplayReport,
 }
 
 /// A recorded line to another model.
-pub(super) struct Line {
+pub(super) struct ModelLine {
     run: Arc<Run>,
     client: HttpUpstream,
 }
 
-impl Line {
+impl ModelLine {
     /// Asks, and gives the body of a good answer; else what went wrong, in words.
     pub(super) async fn ask(&self, body: Bytes) -> Result<Bytes, String> {
         model::ask(&self.client, &body).await.map_err(|error| error.to_string())
@@ -228,14 +230,19 @@ impl Bench {
     ///
     /// # Errors
     /// [`TrialError`]; what the system comes to, a divergence included, is no error.
-    pub async fn sample(&self, run: &RunId, prefixed: Prefixed, plan: Option<Arc<Plan>>) -> Result<Sample, TrialError> {
+    pub async fn sample(
+        &self,
+        run: &RunId,
+        prefixed: Prefixed,
+        plan: Option<Arc<Plan>>,
+    ) -> Result<ForkSample, TrialError> {
         let prefixed = Arc::new(prefixed);
         let upstream: Arc<dyn Upstream> = Arc::clone(&prefixed) as Arc<dyn Upstream>;
         let diverged = || prefixed.report().diverged.map(|departure| format!("diverged: {departure}"));
         let tried = self
             .execute_unless(run, RunSetup { plan, upstream: Some(upstream), ..RunSetup::default() }, diverged)
             .await?;
-        Ok(Sample { tried, report: prefixed.report() })
+        Ok(ForkSample { tried, report: prefixed.report() })
     }
 
     /// A prefix of the record before this bench's live upstream.
@@ -250,18 +257,18 @@ impl Bench {
     ///
     /// # Errors
     /// [`TrialError`] when the run cannot be recorded.
-    pub(super) fn line(&self, run: &RunId, upstream: Arc<dyn Upstream>, agent: &str) -> Result<Line, TrialError> {
+    pub(super) fn line(&self, run: &RunId, upstream: Arc<dyn Upstream>, agent: &str) -> Result<ModelLine, TrialError> {
         let open = self.proxy.runs.open(run, RunSetup { upstream: Some(upstream), ..RunSetup::default() })?;
-        let origin = Origin::parse(&format!("{}/r/{run}/a/{agent}/v1", self.origin), None)?;
+        let origin = UpstreamOrigin::parse(&format!("{}/r/{run}/a/{agent}/v1", self.origin), None)?;
         let client = HttpUpstream::new(origin, Vec::new(), None, self.proxy.limits.silence_timeout)?;
-        Ok(Line { run: open, client })
+        Ok(ModelLine { run: open, client })
     }
 
     /// Ends a line and seals what it recorded.
     ///
     /// # Errors
     /// [`TrialError`] when it cannot be sealed.
-    pub(super) fn hang_up(&self, line: &Line) -> Result<(), TrialError> {
+    pub(super) fn hang_up(&self, line: &ModelLine) -> Result<(), TrialError> {
         self.proxy.runs.retire_run(&line.run.id);
         line.run.recorder.seal()?;
         Ok(())

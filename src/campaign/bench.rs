@@ -15,12 +15,12 @@ use tokio::{
 use super::{
     Progress,
     cell::Cell,
-    ended::Ended,
+    ended::EndedCell,
     error::CampaignError,
-    metered::{House, Meter, Metered},
+    metered::{CellMeter, House, Metered},
     prefix::References,
     salvage::Salvage,
-    state::State,
+    state::CampaignState,
 };
 use crate::{
     proxy::{Proxy, serve, upstream::Upstream},
@@ -30,10 +30,10 @@ use crate::{
 
 /// Everything that a cell needs.
 #[derive(Debug)]
-pub(super) struct Bench {
+pub(super) struct CellBench {
     pub(super) house: Arc<House>,
-    pub(super) systems: Vec<Served>,
-    pub(super) state: State,
+    pub(super) systems: Vec<ServedSystem>,
+    pub(super) state: CampaignState,
     pub(super) references: References,
     pub(super) slots: Slots,
     /// The model that judges, where one does.
@@ -47,19 +47,23 @@ pub(super) struct Bench {
 }
 
 /// Cells that several claims may ask for: each is made once, whoever asks first.
-pub(super) type Slots = Mutex<HashMap<RunId, Arc<Mutex<Option<Ended>>>>>;
+pub(super) type Slots = Mutex<HashMap<RunId, Arc<Mutex<Option<EndedCell>>>>>;
 
 /// The model that judges outcomes. It is asked once a question, however often that is put.
 #[derive(Debug)]
 pub(super) struct Judge {
     pub(super) transcript: Arc<Transcript>,
-    pub(super) meter: Arc<Meter>,
+    pub(super) meter: Arc<CellMeter>,
 }
 
 impl Judge {
     /// A judge at an upstream, within the campaign's budget.
-    pub(super) fn at(upstream: Arc<dyn Upstream>, house: &Arc<House>, state: &State) -> Result<Self, CampaignError> {
-        let meter = Arc::new(Meter::default());
+    pub(super) fn at(
+        upstream: Arc<dyn Upstream>,
+        house: &Arc<House>,
+        state: &CampaignState,
+    ) -> Result<Self, CampaignError> {
+        let meter = Arc::new(CellMeter::default());
         let salvage = Arc::<Salvage>::default();
         let (house, counted) = (Arc::clone(house), Arc::clone(&meter));
         let metered = Metered { inner: upstream, house, meter: counted, salvage, max_calls: None };
@@ -72,14 +76,14 @@ impl Judge {
 
 /// A system's proxy; each system has its own roster.
 #[derive(Debug)]
-pub(super) struct Served {
+pub(super) struct ServedSystem {
     pub(super) proxy: Arc<Proxy>,
     pub(super) origin: String,
     /// The proxy serves as long as this lives.
     _serving: oneshot::Sender<()>,
 }
 
-impl Served {
+impl ServedSystem {
     /// Starts a proxy on a free port.
     pub(super) async fn start(proxy: Proxy) -> Result<Self, CampaignError> {
         let proxy = Arc::new(proxy);
@@ -93,7 +97,7 @@ impl Served {
     }
 }
 
-impl Bench {
+impl CellBench {
     /// Runs cells side by side and returns what came of them in their own order, whatever order they ended in. Cells
     /// that could not be finished are `None`.
     pub(super) async fn stage(
@@ -101,7 +105,7 @@ impl Bench {
         name: &str,
         cells: &[Cell],
         progress: &dyn Progress,
-    ) -> Result<Vec<Option<Ended>>, CampaignError> {
+    ) -> Result<Vec<Option<EndedCell>>, CampaignError> {
         progress.stage(name, cells.len());
         let mut running = JoinSet::new();
         let mut ended = BTreeMap::new();
@@ -130,7 +134,7 @@ impl Bench {
     }
 
     /// What came of a cell that need not be run again. One that an upstream's failure ended is tried anew.
-    pub(super) fn finished(&self, run: &RunId) -> Result<Option<Ended>, CampaignError> {
+    pub(super) fn finished(&self, run: &RunId) -> Result<Option<EndedCell>, CampaignError> {
         Ok(self.state.ended(run)?.filter(|ended| ended.diverged.is_some() || !ended.upstream_failed))
     }
 
@@ -149,9 +153,13 @@ impl Bench {
     }
 }
 
-type Done = Result<(usize, Result<Option<Ended>, CampaignError>), tokio::task::JoinError>;
+type CellDone = Result<(usize, Result<Option<EndedCell>, CampaignError>), tokio::task::JoinError>;
 
-fn keep(done: Done, ended: &mut BTreeMap<usize, Option<Ended>>, progress: &dyn Progress) -> Result<(), CampaignError> {
+fn keep(
+    done: CellDone,
+    ended: &mut BTreeMap<usize, Option<EndedCell>>,
+    progress: &dyn Progress,
+) -> Result<(), CampaignError> {
     let (number, conducted) = done.map_err(|_| CampaignError::Lost)?;
     ended.insert(number, conducted?);
     progress.advance();
@@ -160,7 +168,7 @@ fn keep(done: Done, ended: &mut BTreeMap<usize, Option<Ended>>, progress: &dyn P
 
 impl House {
     /// Lets more cells in after one that the upstream took without a refusal.
-    pub(super) fn gate_after(&self, ended: &Ended) {
+    pub(super) fn gate_after(&self, ended: &EndedCell) {
         if ended.limited == 0 {
             self.gate.raise();
         }

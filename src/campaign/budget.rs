@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::{
     cost::{Cost, pico_of},
-    definition::Budget,
+    definition::CampaignBudget,
     journal::Journal,
 };
 
@@ -49,7 +49,7 @@ pub(super) struct Reservation {
 
 impl Ledger {
     /// An account with what was spent before, kept in a journal if there is one.
-    pub(super) fn new(budget: &Budget, journal: Option<Journal>) -> Self {
+    pub(super) fn new(budget: &CampaignBudget, journal: Option<Journal>) -> Self {
         let spent = journal.as_ref().map(Journal::spent_before).unwrap_or_default();
         let pico = budget.money.map(pico_of);
         let bounds = Bounds { calls: budget.calls, tokens: budget.tokens, pico };
@@ -167,7 +167,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn never_more_than_the_bound_whatever_runs_side_by_side() {
         for round in 0..50_u64 {
-            let budget = Budget { tokens: Some(1000 + round), money: Some(0.001), ..Budget::default() };
+            let budget = CampaignBudget { tokens: Some(1000 + round), money: Some(0.001), ..CampaignBudget::default() };
             let ledger = Arc::new(Ledger::new(&budget, None));
             ledger.account().spent = cost(3, 100, 7);
             let mut clients = tokio::task::JoinSet::new();

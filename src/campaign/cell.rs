@@ -23,12 +23,12 @@ pub(super) struct Cell {
     /// The task, by index.
     pub(super) task: usize,
     /// What is run.
-    pub(super) kind: Kind,
+    pub(super) kind: CellKind,
 }
 
 /// What a cell runs.
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum CellKind {
     /// The system as it is.
     Clean { repeat: u32 },
     /// The system with a plan, after the prefix of a clean run.
@@ -56,7 +56,7 @@ impl Cell {
     /// A clean run.
     pub(super) fn clean(campaign: &Campaign, system: usize, task: usize, repeat: u32) -> Self {
         let run = name(campaign, system, task, &["clean", &repeat.to_string()]);
-        Self { run, system, task, kind: Kind::Clean { repeat } }
+        Self { run, system, task, kind: CellKind::Clean { repeat } }
     }
 
     /// A run of a plan.
@@ -64,7 +64,7 @@ impl Cell {
         let (plan, times) = (&aimed.plan, repeat.to_string());
         let seed = plan.seed.to_string();
         let run = name(campaign, of.system, of.task, &["injected", &aimed.name, &plan.digest, &seed, &times]);
-        let kind = Kind::Injected { aimed: Arc::clone(aimed), repeat, reference: of.run.clone() };
+        let kind = CellKind::Injected { aimed: Arc::clone(aimed), repeat, reference: of.run.clone() };
         Self { run, kind, ..of.clone() }
     }
 
@@ -74,19 +74,19 @@ impl Cell {
         let own = if fork.replied { "after the reply" } else { "before the reply" };
         let words = ["null", fork.reference.as_str(), &step, own, &number];
         let run = name(campaign, of.system, of.task, &words);
-        Self { run, kind: Kind::Null { fork: fork.clone(), index }, ..of.clone() }
+        Self { run, kind: CellKind::Null { fork: fork.clone(), index }, ..of.clone() }
     }
 
     /// The treatment of a cell once more; 0 is the first repeat.
     pub(super) fn again(campaign: &Campaign, of: &Cell, treatment: &Arc<Treatment>, index: u32) -> Option<Self> {
         let run = name(campaign, of.system, of.task, &["again", of.run.as_str(), &index.to_string()]);
         let (treatment, reference) = (Arc::clone(treatment), of.reference()?.clone());
-        Some(Self { run, kind: Kind::Again { of: of.run.clone(), index, treatment, reference }, ..of.clone() })
+        Some(Self { run, kind: CellKind::Again { of: of.run.clone(), index, treatment, reference }, ..of.clone() })
     }
 
     /// An injected cell less what one injection did to one agent.
     pub(super) fn without(campaign: &Campaign, of: &Cell, planned: &ForkPoint, planted: &Planted) -> Option<Self> {
-        let Kind::Injected { aimed, reference, .. } = &of.kind else { return None };
+        let CellKind::Injected { aimed, reference, .. } = &of.kind else { return None };
         let [injection, instance] = [planted.injection, planted.instance].map(|number| number.to_string());
         let words = ["without", of.run.as_str(), &injection, planted.agent.as_str(), &instance];
         let run = name(campaign, of.system, of.task, &words);
@@ -96,27 +96,27 @@ impl Cell {
         less.plan.left_out = Some(planted.clone());
         let treatment = Arc::new(Treatment { aimed: Arc::new(less), fork: planned.clone() });
         let (planted, reference) = (planted.clone(), reference.clone());
-        let kind = Kind::Without { of: of.run.clone(), planted, treatment, reference };
+        let kind = CellKind::Without { of: of.run.clone(), planted, treatment, reference };
         Some(Self { run, kind, ..of.clone() })
     }
 
     /// The plan that is applied.
     pub(super) fn plan(&self) -> Option<&Arc<Aimed>> {
         match &self.kind {
-            Kind::Injected { aimed, .. } => Some(aimed),
-            Kind::Again { treatment, .. } | Kind::Without { treatment, .. } => Some(&treatment.aimed),
-            Kind::Clean { .. } | Kind::Null { .. } => None,
+            CellKind::Injected { aimed, .. } => Some(aimed),
+            CellKind::Again { treatment, .. } | CellKind::Without { treatment, .. } => Some(&treatment.aimed),
+            CellKind::Clean { .. } | CellKind::Null { .. } => None,
         }
     }
 
     /// The clean run whose beginning it shares.
     pub(super) fn reference(&self) -> Option<&RunId> {
         match &self.kind {
-            Kind::Clean { .. } => None,
-            Kind::Injected { reference, .. } | Kind::Again { reference, .. } | Kind::Without { reference, .. } => {
-                Some(reference)
-            }
-            Kind::Null { fork, .. } => Some(&fork.reference),
+            CellKind::Clean { .. } => None,
+            CellKind::Injected { reference, .. }
+            | CellKind::Again { reference, .. }
+            | CellKind::Without { reference, .. } => Some(reference),
+            CellKind::Null { fork, .. } => Some(&fork.reference),
         }
     }
 }

@@ -7,15 +7,15 @@ use std::{
 };
 
 use super::{
-    bench::Bench,
-    cell::{Cell, Fork, Kind},
-    ended::Ended,
+    bench::CellBench,
+    cell::{Cell, CellKind, Fork},
+    ended::EndedCell,
     error::CampaignError,
     treatment::{Aimed, Treatment},
 };
 use crate::{
     plan::Planted,
-    proof::{Arm, Claim, Next, Sample},
+    proof::{Arm, Claim, Next, ProofSample},
     recording,
     replay::ForkPoint,
     trajectory::{Executed, Necessity, RunId, Standing},
@@ -32,7 +32,7 @@ pub(super) struct Claimed {
     /// The same as runs.
     pub(super) runs: Vec<RunId>,
     /// What each came to.
-    pub(super) first: Vec<Sample>,
+    pub(super) first: Vec<ProofSample>,
     /// The first of them that flipped, or the first of all.
     pub(super) cell: Cell,
     /// Whether any flipped.
@@ -49,7 +49,7 @@ pub(super) struct Claimed {
 
 /// Where a claim stands, and on what.
 #[derive(Debug, Clone)]
-pub(super) struct Concluded {
+pub(super) struct ConcludedClaim {
     pub(super) standing: Standing,
     pub(super) executed: Executed,
     /// Of several injections: which the failure needs.
@@ -60,24 +60,24 @@ pub(super) struct Concluded {
 
 /// The cells that a claim asked for: what became of each.
 #[derive(Debug, Default)]
-pub(super) struct Made {
+pub(super) struct MadeCells {
     /// Those that are finished.
-    pub(super) ended: BTreeMap<RunId, Ended>,
+    pub(super) ended: BTreeMap<RunId, EndedCell>,
     /// Those that are not: the budget ended, or somebody ended the campaign.
     pub(super) unfinished: BTreeSet<RunId>,
 }
 
-impl Made {
+impl MadeCells {
     /// Adds what another claim asked for.
-    pub(super) fn add(&mut self, other: Made) {
+    pub(super) fn add(&mut self, other: MadeCells) {
         self.ended.extend(other.ended);
         self.unfinished.extend(other.unfinished);
     }
 }
 
-impl Concluded {
+impl ConcludedClaim {
     /// A claim of which nothing more was executed than its first runs.
-    pub(super) fn unexecuted(first: &[Sample], claim: &Claim<'_>, why: Option<String>) -> Self {
+    pub(super) fn unexecuted(first: &[ProofSample], claim: &Claim<'_>, why: Option<String>) -> Self {
         debug_assert_eq!(first.len(), claim.treated.len(), "the first runs are the treated arm");
         Self { standing: claim.standing(), executed: claim.executed(), necessity: Vec::new(), why }
     }
@@ -90,36 +90,36 @@ pub(super) fn necessity(planted: &Planted, necessary: bool, executed: Executed) 
 }
 
 /// Two arms under way.
-struct Arms<'a> {
+struct ArmsUnderWay<'a> {
     /// What a null execution is, by its number.
     null: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
     /// What a repeat of the treatment is, by its number.
     again: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
     /// How many of the treated samples are no repeats.
     first: usize,
-    nulls: Vec<Sample>,
-    treated: Vec<Sample>,
+    nulls: Vec<ProofSample>,
+    treated: Vec<ProofSample>,
 }
 
-impl Bench {
+impl CellBench {
     /// Executes a claim to its end. Nothing of it runs side by side: what comes next depends on what came.
-    pub(super) async fn chain(&self, claimed: &Claimed, made: &mut Made) -> Result<Concluded, CampaignError> {
+    pub(super) async fn chain(&self, claimed: &Claimed, made: &mut MadeCells) -> Result<ConcludedClaim, CampaignError> {
         let terms = &self.house.campaign.proof;
         let claim = Claim::injection(terms, &[], &claimed.first);
         if !claimed.flipped {
-            return Ok(Concluded::unexecuted(&claimed.first, &claim, None));
+            return Ok(ConcludedClaim::unexecuted(&claimed.first, &claim, None));
         }
         let Some(treatment) = &claimed.treatment else {
-            return Ok(Concluded::unexecuted(&claimed.first, &claim, Some(MASKED.to_owned())));
+            return Ok(ConcludedClaim::unexecuted(&claimed.first, &claim, Some(MASKED.to_owned())));
         };
         let campaign = &self.house.campaign;
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
         let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index));
         let (nulls, treated) = (Vec::new(), claimed.first.clone());
-        let mut arms = Arms { null: &null, again: &again, first: claimed.first.len(), nulls, treated };
+        let mut arms = ArmsUnderWay { null: &null, again: &again, first: claimed.first.len(), nulls, treated };
         let standing = self.execute(&mut arms, made).await?;
         let executed = Claim::injection(terms, &arms.nulls, &arms.treated).executed();
-        let mut concluded = Concluded { standing, executed, necessity: Vec::new(), why: None };
+        let mut concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
         if standing == Standing::Verified && claimed.planted.len() > 1 {
             self.narrow(claimed, &mut arms.treated, &mut concluded, made).await?;
         }
@@ -130,9 +130,9 @@ impl Bench {
     async fn narrow(
         &self,
         claimed: &Claimed,
-        treated: &mut Vec<Sample>,
-        concluded: &mut Concluded,
-        made: &mut Made,
+        treated: &mut Vec<ProofSample>,
+        concluded: &mut ConcludedClaim,
+        made: &mut MadeCells,
     ) -> Result<(), CampaignError> {
         let (campaign, terms) = (&self.house.campaign, &self.house.campaign.proof);
         let Some(treatment) = &claimed.treatment else { return Ok(()) };
@@ -149,7 +149,7 @@ impl Bench {
                 Some(repeat) => Cell::again(campaign, &without, repeated.as_ref()?, repeat),
             };
             let (nulls, all) = (vec![first.says()], treated.clone());
-            let mut arms = Arms { null: &null, again: &again, first: claimed.first.len(), nulls, treated: all };
+            let mut arms = ArmsUnderWay { null: &null, again: &again, first: claimed.first.len(), nulls, treated: all };
             let standing = self.execute(&mut arms, made).await?;
             if !made.unfinished.is_empty() {
                 concluded.standing = Standing::Unproven;
@@ -164,7 +164,7 @@ impl Bench {
     }
 
     /// Executes arms until the claim on them is settled, or nothing more may be executed.
-    async fn execute(&self, arms: &mut Arms<'_>, made: &mut Made) -> Result<Standing, CampaignError> {
+    async fn execute(&self, arms: &mut ArmsUnderWay<'_>, made: &mut MadeCells) -> Result<Standing, CampaignError> {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         loop {
             let next = Claim::injection(&self.house.campaign.proof, &arms.nulls, &arms.treated).next();
@@ -182,7 +182,7 @@ impl Bench {
     }
 
     /// Makes a cell once, whoever asks for it: null executions of a fork point serve all that fork there.
-    async fn make(&self, cell: &Cell, made: &mut Made) -> Result<Option<Ended>, CampaignError> {
+    async fn make(&self, cell: &Cell, made: &mut MadeCells) -> Result<Option<EndedCell>, CampaignError> {
         let slot = Arc::clone(self.slots.lock().await.entry(cell.run.clone()).or_default());
         let mut slot = slot.lock().await;
         if slot.is_none() {
@@ -211,7 +211,9 @@ impl Bench {
 
     /// Where a cell's plan made it leave its reference.
     pub(super) fn planned(&self, cell: &Cell) -> Result<Option<ForkPoint>, CampaignError> {
-        let (Kind::Injected { aimed, .. }, Some(reference)) = (&cell.kind, cell.reference()) else { return Ok(None) };
+        let (CellKind::Injected { aimed, .. }, Some(reference)) = (&cell.kind, cell.reference()) else {
+            return Ok(None);
+        };
         let cassette = self.references.open(&self.state, reference)?;
         Ok(ForkPoint::of_plan(&cassette, &aimed.plan, &cell.run))
     }

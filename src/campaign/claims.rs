@@ -9,19 +9,19 @@ use tokio::task::JoinSet;
 
 use super::{
     Progress,
-    bench::Bench,
+    bench::CellBench,
     cell::{Cell, Fork},
-    claim::{Claimed, Concluded, Made},
-    ended::{Class, Ended, Ran},
+    claim::{Claimed, ConcludedClaim, MadeCells},
+    ended::{Class, EndedCell, Ran},
     error::CampaignError,
-    funnel::{self, Attempt},
+    funnel::{self, InjectedRun},
     stages::count,
     treatment::planned_step,
 };
 use crate::{
     equality::{Rules, Told},
     plan::Planted,
-    proof::Sample,
+    proof::ProofSample,
     recording,
     replay::{parting_before, told},
     trajectory::{AgentName, Necessity, RunId, Standing, StepIndex},
@@ -31,7 +31,7 @@ use crate::{
 /// the same treatment.
 pub(super) type Edits = Vec<(StepIndex, String, String)>;
 
-impl Bench {
+impl CellBench {
     /// Executes what shows the claims of a campaign, and says of each attempt where it stands.
     pub(super) async fn prove(
         self: &Arc<Self>,
@@ -41,7 +41,7 @@ impl Bench {
     ) -> Result<(), CampaignError> {
         self.leave_out_diverged(cells, concluded)?;
         let claims = self.claims(cells, concluded)?;
-        let mut made = Made::default();
+        let mut made = MadeCells::default();
         let mut revoked = self.not_repeatable(concluded);
         let mut proven = loop {
             let repeated = self.repeat(&claims, &revoked, &mut made, progress).await?;
@@ -137,7 +137,7 @@ impl Bench {
         let ended = || attempts.iter().filter_map(of).filter_map(|attempt| attempt.ended.as_ref());
         Ok(Some(Claimed {
             runs: ended().map(|ended| ended.run.clone()).collect(),
-            first: ended().map(Ended::says).collect(),
+            first: ended().map(EndedCell::says).collect(),
             fork: Fork::of(reference, &planned),
             treatment: if flipped { self.treatment_of(cell, &planned)? } else { None },
             cell: cell.clone(),
@@ -167,10 +167,10 @@ impl Bench {
     async fn chains(
         self: &Arc<Self>,
         claims: &[Arc<Claimed>],
-        settled: &BTreeMap<usize, Concluded>,
-        made: &mut Made,
+        settled: &BTreeMap<usize, ConcludedClaim>,
+        made: &mut MadeCells,
         progress: &dyn Progress,
-    ) -> Result<BTreeMap<usize, Concluded>, CampaignError> {
+    ) -> Result<BTreeMap<usize, ConcludedClaim>, CampaignError> {
         let left: Vec<_> = claims.iter().enumerate().filter(|(number, _)| !settled.contains_key(number)).collect();
         let (flipped, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, claimed)| claimed.flipped);
         let mut concluded = BTreeMap::new();
@@ -186,7 +186,7 @@ impl Bench {
             let place = self.house.gate.enter().await;
             let (bench, claimed) = (Arc::clone(self), Arc::clone(claimed));
             running.spawn(async move {
-                let mut own = Made::default();
+                let mut own = MadeCells::default();
                 let chained = bench.chain(&claimed, &mut own).await;
                 drop(place);
                 (number, own, chained)
@@ -202,12 +202,12 @@ impl Bench {
     }
 }
 
-type Done = Result<(usize, Made, Result<Concluded, CampaignError>), tokio::task::JoinError>;
+type ClaimDone = Result<(usize, MadeCells, Result<ConcludedClaim, CampaignError>), tokio::task::JoinError>;
 
 fn keep(
-    done: Done,
-    concluded: &mut BTreeMap<usize, Concluded>,
-    made: &mut Made,
+    done: ClaimDone,
+    concluded: &mut BTreeMap<usize, ConcludedClaim>,
+    made: &mut MadeCells,
     progress: &dyn Progress,
 ) -> Result<(), CampaignError> {
     let (number, own, chained) = done.map_err(|_| CampaignError::Lost)?;
@@ -218,7 +218,7 @@ fn keep(
 }
 
 /// Says of each run of a claim where it stands. Runs that did not flip stay what they are, with what was executed.
-fn conclude(concluded: &mut funnel::Concluded, number: usize, claimed: &Claimed, proven: &Concluded) {
+fn conclude(concluded: &mut funnel::Concluded, number: usize, claimed: &Claimed, proven: &ConcludedClaim) {
     for attempt in &claimed.attempts {
         let Some(attempt) = concluded.attempts.get_mut(*attempt) else { continue };
         attempt.claim = Some(number);
@@ -242,27 +242,27 @@ fn class(standing: Standing) -> Class {
 }
 
 /// What was really altered, by the hashes of what it was and became.
-pub(super) fn edits(ended: &Ended) -> Edits {
+pub(super) fn edits(ended: &EndedCell) -> Edits {
     let errors = ended.label.iter().flat_map(|label| &label.errors);
     errors.map(|entry| (entry.error.step, entry.error.before.clone(), entry.error.after.clone())).collect()
 }
 
 /// Null executions, and how many of them passed, failed, or say nothing.
-fn nulls(made: &Made) -> funnel::Nulls {
+fn nulls(made: &MadeCells) -> funnel::Nulls {
     let mut nulls = funnel::Nulls::default();
-    let is_null = |(_, ended): &(&RunId, &Ended)| matches!(ended.kind, Ran::Null { .. });
+    let is_null = |(_, ended): &(&RunId, &EndedCell)| matches!(ended.kind, Ran::Null { .. });
     for (_, ended) in made.ended.iter().filter(is_null) {
         match ended.says() {
-            Sample::Passed => nulls.passed += 1,
-            Sample::Failed => nulls.failed += 1,
-            Sample::Void(_) => nulls.void += 1,
+            ProofSample::Passed => nulls.passed += 1,
+            ProofSample::Failed => nulls.failed += 1,
+            ProofSample::Void(_) => nulls.void += 1,
         }
     }
     nulls
 }
 
 /// What was delivered in a run: each injection, for each agent that it hit.
-fn planted(attempt: &Attempt) -> Vec<Planted> {
+fn planted(attempt: &InjectedRun) -> Vec<Planted> {
     let label = attempt.ended.as_ref().and_then(|ended| ended.label.as_ref());
     let planted = label.iter().flat_map(|label| &label.errors).map(|entry| Planted {
         injection: entry.error.injection,

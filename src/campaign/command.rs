@@ -8,14 +8,14 @@ use crate::{dataset::Task, trajectory::nearest};
 
 /// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct CommandTemplate {
     /// The text as written.
     pub text: String,
-    parts: Vec<Part>,
+    parts: Vec<CommandPart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum CommandPart {
     Text(String),
     Question,
     Id,
@@ -33,7 +33,7 @@ pub(super) struct Setting<'a> {
     pub(super) scratch: &'a Path,
 }
 
-impl Template {
+impl CommandTemplate {
     /// Reads a template. A brace that is no placeholder's stands for itself.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Template {
         while let Some((before, after)) = rest.split_once('{') {
             push(&mut parts, before);
             rest = if let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_name(name)) {
-                parts.push(Part::named(name)?);
+                parts.push(CommandPart::named(name)?);
                 after
             } else {
                 push(&mut parts, "{");
@@ -58,35 +58,35 @@ impl Template {
     /// The text for a task. A key that the task's `extra` does not have is empty.
     pub(super) fn fill(&self, task: &Task, setting: Setting<'_>) -> String {
         let filled = self.parts.iter().map(|part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Question => task.question.clone(),
-            Part::Id => task.id.clone(),
-            Part::Aegis => setting.aegis.display().to_string(),
-            Part::Scratch => setting.scratch.display().to_string(),
-            Part::Extra(key) => extra(task, key),
+            CommandPart::Text(text) => text.clone(),
+            CommandPart::Question => task.question.clone(),
+            CommandPart::Id => task.id.clone(),
+            CommandPart::Aegis => setting.aegis.display().to_string(),
+            CommandPart::Scratch => setting.scratch.display().to_string(),
+            CommandPart::Extra(key) => extra(task, key),
         });
         filled.collect()
     }
 
     /// Whether a directory of the cell's own is asked for.
     pub(super) fn wants_scratch(&self) -> bool {
-        self.parts.contains(&Part::Scratch)
+        self.parts.contains(&CommandPart::Scratch)
     }
 }
 
-impl Part {
+impl CommandPart {
     const NAMES: [&str; 4] = ["question", "id", "aegis", "scratch"];
 
     fn named(name: &str) -> Result<Self, String> {
         match name {
-            "question" => Ok(Part::Question),
-            "id" => Ok(Part::Id),
-            "aegis" => Ok(Part::Aegis),
-            "scratch" => Ok(Part::Scratch),
+            "question" => Ok(CommandPart::Question),
+            "id" => Ok(CommandPart::Id),
+            "aegis" => Ok(CommandPart::Aegis),
+            "scratch" => Ok(CommandPart::Scratch),
             "answer" => Err("`{answer}` would tell the system what is right: leave it out".to_owned()),
             other => {
                 if let Some(key) = other.strip_prefix("extra.").filter(|key| !key.is_empty()) {
-                    return Ok(Part::Extra(key.to_owned()));
+                    return Ok(CommandPart::Extra(key.to_owned()));
                 }
                 let near = nearest(other, Self::NAMES).map(|near| format!(": did you mean `{{{near}}}`?"));
                 let known = ": expected {question}, {id}, {extra.KEY}, {aegis} or {scratch}".to_owned();
@@ -110,11 +110,11 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
-fn push(parts: &mut Vec<Part>, text: &str) {
+fn push(parts: &mut Vec<CommandPart>, text: &str) {
     match parts.last_mut() {
         _ if text.is_empty() => {}
-        Some(Part::Text(last)) => last.push_str(text),
-        _ => parts.push(Part::Text(text.to_owned())),
+        Some(CommandPart::Text(last)) => last.push_str(text),
+        _ => parts.push(CommandPart::Text(text.to_owned())),
     }
 }
 
@@ -136,12 +136,12 @@ mod tests {
             ("{zzz}", Err("expected {question}")),
             ("{answer}", Err("would tell")),
         ] {
-            match (Template::parse(text), expected) {
+            match (CommandTemplate::parse(text), expected) {
                 (Ok(template), Ok(expected)) => assert_eq!(template.fill(&task, setting), expected),
                 (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
                 (seen, _) => panic!("{text}: {seen:?}"),
             }
         }
-        assert!(Template::parse("x{scratch}").expect("a template").wants_scratch());
+        assert!(CommandTemplate::parse("x{scratch}").expect("a template").wants_scratch());
     }
 }

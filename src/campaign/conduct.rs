@@ -9,15 +9,15 @@ use std::{
 use nix::sys::signal::Signal;
 
 use super::{
-    bench::{Bench, Served},
-    cell::{Cell, Kind},
+    bench::{CellBench, ServedSystem},
+    cell::{Cell, CellKind},
     command::Setting,
-    definition::System,
-    ended::{Ended, FORMAT, How, Ran},
+    definition::CampaignSystem,
+    ended::{EndedCell, FORMAT, HowEnded, Ran},
     error::CampaignError,
     judge::{self, Left},
-    metered::{Halt, Meter, Metered},
-    prefix::Arm,
+    metered::{CellMeter, Halt, Metered},
+    prefix::ArmUpstream,
     salvage::Salvage,
 };
 use crate::{
@@ -33,26 +33,26 @@ const SAID_MAX: usize = 300;
 
 /// What is known of a run when its program has ended.
 struct Closing<'a> {
-    how: How,
+    how: HowEnded,
     judged: (Outcome, String),
-    meter: &'a Meter,
-    arm: &'a Arm,
+    meter: &'a CellMeter,
+    arm: &'a ArmUpstream,
     took: Duration,
 }
 
-impl System {
+impl CampaignSystem {
     /// Whether the program ended as it does when nothing is wrong with it.
-    fn in_order(&self, how: How) -> bool {
-        matches!(how, How::Exited(code) if self.exit_codes.contains(&code))
+    fn in_order(&self, how: HowEnded) -> bool {
+        matches!(how, HowEnded::Exited(code) if self.exit_codes.contains(&code))
     }
 }
 
-impl Bench {
+impl CellBench {
     /// Runs a cell; `None` if it could not be finished: stopped, or beyond the budget.
     ///
     /// # Errors
     /// What ends the whole campaign.
-    pub(super) async fn conduct(&self, cell: &Cell) -> Result<Option<Ended>, CampaignError> {
+    pub(super) async fn conduct(&self, cell: &Cell) -> Result<Option<EndedCell>, CampaignError> {
         if let Some(ended) = self.finished(&cell.run)? {
             return Ok(Some(ended));
         }
@@ -64,11 +64,11 @@ impl Bench {
             return Err(CampaignError::Lost);
         };
         let began = Instant::now();
-        let meter = Arc::new(Meter::default());
+        let meter = Arc::new(CellMeter::default());
         let salvage = Arc::new(self.state.salvage(&cell.run)?);
         let metered = |inner: &Arc<dyn Upstream>, most| self.metered(inner, &meter, &salvage, most);
         let live = metered(&served.proxy.upstream, Some(system.max_calls));
-        let arm = Arm::of(&self.references, &self.state, cell, live, &meter)?;
+        let arm = ArmUpstream::of(&self.references, &self.state, cell, live, &meter)?;
         let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
         let model = served.proxy.runs.model();
         let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));
@@ -84,11 +84,11 @@ impl Bench {
         self.state.mask_errors(&cell.run, &served.proxy.runs.template().recording.redactor)?;
         let how = match (ended.ending, meter.halt()) {
             (_, Some(Halt::Budget | Halt::Price)) | (Ending::Interrupted, None) => return Ok(None),
-            (_, Some(Halt::Calls)) => How::TooManyCalls,
-            (_, Some(Halt::Diverged)) => How::Diverged,
-            (Ending::Exited(code), None) => How::Exited(code),
-            (Ending::Signalled(signal), None) => How::Signalled(signal),
-            (Ending::TimedOut, None) => How::TimedOut,
+            (_, Some(Halt::Calls)) => HowEnded::TooManyCalls,
+            (_, Some(Halt::Diverged)) => HowEnded::Diverged,
+            (Ending::Exited(code), None) => HowEnded::Exited(code),
+            (Ending::Signalled(signal), None) => HowEnded::Signalled(signal),
+            (Ending::TimedOut, None) => HowEnded::TimedOut,
         };
         let recording = recording::read(run.dir())?;
         let left = Left {
@@ -114,7 +114,7 @@ impl Bench {
     fn metered(
         &self,
         inner: &Arc<dyn Upstream>,
-        meter: &Arc<Meter>,
+        meter: &Arc<CellMeter>,
         salvage: &Arc<Salvage>,
         max_calls: Option<u64>,
     ) -> Arc<dyn Upstream> {
@@ -127,9 +127,15 @@ impl Bench {
         })
     }
 
-    fn launch(&self, cell: &Cell, served: &Served, system: &System, task: &Task) -> Result<Launch, CampaignError> {
+    fn launch(
+        &self,
+        cell: &Cell,
+        served: &ServedSystem,
+        system: &CampaignSystem,
+        task: &Task,
+    ) -> Result<Launch, CampaignError> {
         let words = || system.command.iter().chain(system.environment.values());
-        let scratch = if words().any(super::command::Template::wants_scratch) {
+        let scratch = if words().any(super::command::CommandTemplate::wants_scratch) {
             self.state.scratch(&cell.run)?
         } else {
             PathBuf::new()
@@ -151,7 +157,7 @@ impl Bench {
     }
 
     /// Resolves when the program is to be ended: we were asked to stop, or the cell may spend no more.
-    async fn until_stopped(&self, meter: &Meter) -> Signal {
+    async fn until_stopped(&self, meter: &CellMeter) -> Signal {
         let mut stop = self.stop.clone();
         tokio::select! {
             _ = stop.wait_for(|stopped| *stopped) => {}
@@ -160,19 +166,21 @@ impl Bench {
         Signal::SIGTERM
     }
 
-    async fn verdict(&self, how: How, system: &System, task: &Task, left: Left<'_>) -> (Outcome, String) {
+    async fn verdict(&self, how: HowEnded, system: &CampaignSystem, task: &Task, left: Left<'_>) -> (Outcome, String) {
         let by_itself = |reason, evidence: &str| {
             (Outcome { verdict: Verdict::Failure, reason: Some(reason), evidence: evidence.to_owned() }, String::new())
         };
         match how {
-            How::TimedOut => by_itself(Reason::Timeout, "the program ran out of time"),
-            How::TooManyCalls => by_itself(Reason::Timeout, "the program made more model calls than it may"),
-            How::Diverged => by_itself(Reason::Exit, "the program left the beginning that it was to share"),
-            How::Exited(_) if system.in_order(how) => {
+            HowEnded::TimedOut => by_itself(Reason::Timeout, "the program ran out of time"),
+            HowEnded::TooManyCalls => by_itself(Reason::Timeout, "the program made more model calls than it may"),
+            HowEnded::Diverged => by_itself(Reason::Exit, "the program left the beginning that it was to share"),
+            HowEnded::Exited(_) if system.in_order(how) => {
                 judge::judge(&self.house.campaign, task, left, self.judge.as_ref().map(|judge| &judge.transcript)).await
             }
-            How::Exited(code) => by_itself(Reason::Exit, &format!("the program exited with {code}")),
-            How::Signalled(signal) => by_itself(Reason::Exit, &format!("the program was ended by signal {signal}")),
+            HowEnded::Exited(code) => by_itself(Reason::Exit, &format!("the program exited with {code}")),
+            HowEnded::Signalled(signal) => {
+                by_itself(Reason::Exit, &format!("the program was ended by signal {signal}"))
+            }
         }
     }
 
@@ -188,7 +196,7 @@ impl Bench {
         closing: Closing<'_>,
         run: &Run,
         mut recording: Recording,
-    ) -> Result<Ended, CampaignError> {
+    ) -> Result<EndedCell, CampaignError> {
         let Closing { how, judged: (outcome, answer), meter, arm, took } = closing;
         run.recorder.set_outcome(outcome.clone())?;
         run.recorder.seal()?;
@@ -204,7 +212,7 @@ impl Bench {
             recording::write_label(run.dir(), label)?;
         }
         let (system, task) = self.names(cell)?;
-        let ended = Ended {
+        let ended = EndedCell {
             format: FORMAT,
             run: cell.run.clone(),
             system,
@@ -249,15 +257,15 @@ fn faults(recording: &Recording) -> bool {
 
 fn ran(cell: &Cell) -> Ran {
     match &cell.kind {
-        Kind::Clean { repeat } => Ran::Clean { repeat: *repeat },
-        Kind::Injected { aimed, repeat, reference } => {
+        CellKind::Clean { repeat } => Ran::Clean { repeat: *repeat },
+        CellKind::Injected { aimed, repeat, reference } => {
             Ran::Injected { plan: aimed.name.clone(), repeat: *repeat, reference: reference.clone() }
         }
-        Kind::Again { of, index, .. } => Ran::Again { of: of.clone(), index: *index },
-        Kind::Null { fork, index } => {
+        CellKind::Again { of, index, .. } => Ran::Again { of: of.clone(), index: *index },
+        CellKind::Null { fork, index } => {
             Ran::Null { reference: fork.reference.clone(), step: fork.step, replied: fork.replied, index: *index }
         }
-        Kind::Without { of, planted, .. } => Ran::Without {
+        CellKind::Without { of, planted, .. } => Ran::Without {
             of: of.clone(),
             injection: planted.injection,
             agent: planted.agent.clone(),

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
 use super::{
-    command::Template,
-    file::{Position, Repeatable},
+    command::CommandTemplate,
+    file::{CallPosition, Repeatable},
 };
 use crate::{
     dataset::{Splits, Task},
@@ -60,7 +60,7 @@ pub struct Campaign {
     /// What the systems are asked, in the order of the file.
     pub tasks: Vec<Task>,
     /// The programs under test.
-    pub systems: Vec<System>,
+    pub systems: Vec<CampaignSystem>,
     /// How an outcome is judged; a task may say so itself.
     pub verify: Verify,
     /// Where a model judge is asked; the upstream of the first system if none.
@@ -76,22 +76,22 @@ pub struct Campaign {
     /// The plans that are applied as they stand.
     pub plans: Vec<Fixed>,
     /// The injections that are drawn.
-    pub sample: Option<Sample>,
+    pub sample: Option<SampleSpace>,
     /// What may be spent.
-    pub budget: Budget,
+    pub budget: CampaignBudget,
     /// What models cost; the first that matches counts.
-    pub prices: Vec<Price>,
+    pub prices: Vec<ModelPrice>,
     /// The parts of the dataset.
     pub splits: Splits,
 }
 
 /// A program under test.
 #[derive(Debug, Clone)]
-pub struct System {
+pub struct CampaignSystem {
     /// What it is called in the data.
     pub name: String,
     /// Program and arguments.
-    pub command: Vec<Template>,
+    pub command: Vec<CommandTemplate>,
     /// The path of its `aegis.toml`, as written.
     pub config: Option<String>,
     /// The text of its `aegis.toml`.
@@ -99,7 +99,7 @@ pub struct System {
     /// Where it runs, as written.
     pub directory: Option<String>,
     /// Variables beside the inherited ones.
-    pub environment: BTreeMap<String, Template>,
+    pub environment: BTreeMap<String, CommandTemplate>,
     /// Longest run of one cell.
     pub timeout: Duration,
     /// Most model calls of one run.
@@ -123,7 +123,7 @@ pub struct Fixed {
 
 /// What injections are drawn from.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub struct SampleSpace {
     /// What may be planted.
     pub templates: Vec<Planting>,
     /// Agents to hit; every agent if none.
@@ -131,7 +131,7 @@ pub struct Sample {
     /// How many agents a plan hits, each number in turn.
     pub targets: Vec<u32>,
     /// Which of an agent's calls, each in turn.
-    pub positions: Vec<Position>,
+    pub positions: Vec<CallPosition>,
     /// How many plans a task gets.
     pub per_task: u32,
     /// The systems, by index.
@@ -157,7 +157,7 @@ pub struct Planting {
 
 /// What may be spent; nothing given, no bound.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Budget {
+pub struct CampaignBudget {
     /// Model calls.
     pub calls: Option<u64>,
     /// Tokens, both ways.
@@ -172,7 +172,7 @@ pub struct Budget {
 
 /// What a model costs.
 #[derive(Debug, Clone)]
-pub struct Price {
+pub struct ModelPrice {
     /// The model.
     pub model: regex::Regex,
     /// A million tokens of requests.
@@ -197,7 +197,7 @@ impl Campaign {
     }
 
     /// The price of a model, if one is given.
-    pub fn price(&self, model: &str) -> Option<&Price> {
+    pub fn price(&self, model: &str) -> Option<&ModelPrice> {
         self.prices.iter().find(|price| price.model.is_match(model))
     }
 }

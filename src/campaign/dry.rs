@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::{
     cost::{PICO, pico_for},
-    definition::{Campaign, Sample},
-    file::Position,
+    definition::{Campaign, SampleSpace},
+    file::CallPosition,
 };
 use crate::{
     dataset::Task,
@@ -147,7 +147,7 @@ impl Campaign {
             extent.input_tokens = extent.input_tokens.min(tokens);
             extent.output_tokens = extent.output_tokens.min(tokens);
         }
-        let highest = |price: fn(&super::Price) -> f64| self.prices.iter().map(price).fold(0.0, f64::max);
+        let highest = |price: fn(&super::ModelPrice) -> f64| self.prices.iter().map(price).fold(0.0, f64::max);
         let pico = pico_for(extent.input_tokens, highest(|price| price.input))
             .saturating_add(pico_for(extent.output_tokens, highest(|price| price.output)));
         #[expect(clippy::cast_precision_loss, reason = "an amount that is shown to people")]
@@ -180,9 +180,9 @@ impl Extent {
 }
 
 /// How often a model is asked, at most, in a run of a drawn plan: each agent that is hit, in all its calls or in one.
-fn drawn(sample: &Sample, max_calls: u64) -> u64 {
+fn drawn(sample: &SampleSpace, max_calls: u64) -> u64 {
     let questions = sample.templates.iter().map(|template| u64::from(template.questions)).max().unwrap_or_default();
-    let every = sample.positions.contains(&Position::Every);
+    let every = sample.positions.contains(&CallPosition::Every);
     let hit = if every { max_calls } else { most_targets(sample).min(max_calls) };
     questions * hit
 }
@@ -196,6 +196,6 @@ fn several(injections: u64) -> u64 {
     if injections > 1 { injections } else { 0 }
 }
 
-fn most_targets(sample: &Sample) -> u64 {
+fn most_targets(sample: &SampleSpace) -> u64 {
     sample.targets.iter().copied().max().map_or(1, u64::from)
 }

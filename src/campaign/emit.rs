@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 
 use super::{
-    bench::Bench,
-    ended::{Class, Ended},
+    bench::CellBench,
+    ended::{Class, EndedCell},
     error::CampaignError,
-    funnel::{Attempt, Concluded, TaskState},
+    funnel::{Concluded, InjectedRun, TaskState},
     html, markdown,
-    report::Report,
+    report::CampaignReport,
 };
 use crate::{
-    dataset::{About, Claims, Kind, Sample, Writer},
+    dataset::{About, Claims, Sample, SampleKind, Writer},
     recording,
     trajectory::{Evidence, Label, LabelEntry, LabelStatus, Tally},
 };
 
-impl Bench {
+impl CellBench {
     /// Writes each label with where it stands and what was executed for it.
     pub(super) fn write_labels(&self, concluded: &Concluded) -> Result<(), CampaignError> {
         for attempt in &concluded.attempts {
@@ -38,13 +38,13 @@ impl Bench {
         let mut repeatable = 0;
         for task in &concluded.tasks {
             let Some(reference) = &task.reference else { continue };
-            let of_task = |attempt: &&Attempt| attempt.system == task.system && attempt.task == task.task;
+            let of_task = |attempt: &&InjectedRun| attempt.system == task.system && attempt.task == task.task;
             let kept: Vec<_> = concluded.attempts.iter().filter(of_task).filter_map(kept).collect();
             if kept.is_empty() {
                 continue;
             }
             if let Some(twin) = self.state.ended(reference)? {
-                writer.push(&self.sample(&twin, Kind::Clean, None)?)?;
+                writer.push(&self.sample(&twin, SampleKind::Clean, None)?)?;
             }
             // Runs of one claim that came to the same outcome are one sample.
             let mut known = BTreeSet::new();
@@ -55,7 +55,7 @@ impl Bench {
                 let labels = same.filter_map(|(_, other, _)| other.label.as_ref());
                 sample.label.iter_mut().for_each(|truth| labels.clone().for_each(|label| truth.declare(label)));
                 let evidence = sample.label.as_ref().and_then(|label| label.evidence.as_ref());
-                if kind == Kind::Failure {
+                if kind == SampleKind::Failure {
                     e_values.extend(evidence.and_then(Evidence::e));
                     repeatable += usize::from(evidence.is_some_and(Evidence::is_repeatable));
                 }
@@ -68,9 +68,9 @@ impl Bench {
         writer.state(claims);
         let manifest = writer.finish()?;
         let count = |kind| manifest.kinds.get(&kind).copied().unwrap_or_default();
-        let (failures, twins) = (count(Kind::Failure), count(Kind::Clean));
+        let (failures, twins) = (count(SampleKind::Failure), count(SampleKind::Clean));
         let path = self.state.root().join(crate::dataset::FILE);
-        let benign = match count(Kind::Benign) {
+        let benign = match count(SampleKind::Benign) {
             0 => String::new(),
             benign => format!(", {benign} benign apart"),
         };
@@ -82,7 +82,7 @@ impl Bench {
     }
 
     /// Writes the report: data, and two pages to read.
-    pub(super) fn write_report(&self, report: &Report) -> Result<(), CampaignError> {
+    pub(super) fn write_report(&self, report: &CampaignReport) -> Result<(), CampaignError> {
         let unwritten = |error: serde_json::Error| CampaignError::Unwritten {
             path: self.state.root().join("report.json"),
             why: error.to_string(),
@@ -94,7 +94,7 @@ impl Bench {
         self.state.replace("report.html", html::page(report).as_bytes())
     }
 
-    fn sample(&self, ended: &Ended, kind: Kind, clean_twin: Option<String>) -> Result<Sample, CampaignError> {
+    fn sample(&self, ended: &EndedCell, kind: SampleKind, clean_twin: Option<String>) -> Result<Sample, CampaignError> {
         let campaign = &self.house.campaign;
         let task = campaign.tasks.iter().find(|task| task.id == ended.task).cloned().unwrap_or_default();
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
@@ -110,10 +110,10 @@ impl Bench {
     }
 }
 
-fn kept(attempt: &Attempt) -> Option<(&Attempt, &Ended, Kind)> {
+fn kept(attempt: &InjectedRun) -> Option<(&InjectedRun, &EndedCell, SampleKind)> {
     let kind = match attempt.class {
-        Some(Class::Verified) => Kind::Failure,
-        Some(Class::Benign) => Kind::Benign,
+        Some(Class::Verified) => SampleKind::Failure,
+        Some(Class::Benign) => SampleKind::Benign,
         _ => return None,
     };
     // A fault that changed nothing has no label.
@@ -121,7 +121,7 @@ fn kept(attempt: &Attempt) -> Option<(&Attempt, &Ended, Kind)> {
 }
 
 /// The label of a run, with what was executed for it; `None` of a run that earned none.
-fn label(attempt: &Attempt, ended: &Ended, task: &TaskState) -> Option<Label> {
+fn label(attempt: &InjectedRun, ended: &EndedCell, task: &TaskState) -> Option<Label> {
     let label = ended.label.clone()?;
     let executed = attempt.executed.clone()?;
     let overdetermined = !attempt.necessity.is_empty() && attempt.necessity.iter().all(|one| !one.necessary);

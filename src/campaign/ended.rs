@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cost::Cost;
 use crate::{
-    proof::Sample,
+    proof::ProofSample,
     trajectory::{AgentName, Label, NoLabel, Outcome, RunId, StepIndex, Verdict, Void},
 };
 
@@ -15,7 +15,7 @@ pub(super) const FORMAT: u32 = 1;
 
 /// A finished cell. It holds times and so differs between two runs of a campaign; data sets are made of what does not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EndedCell {
     /// Format of this file.
     pub format: u32,
     /// The run.
@@ -27,7 +27,7 @@ pub struct Ended {
     /// What was run.
     pub kind: Ran,
     /// How the program ended.
-    pub ending: How,
+    pub ending: HowEnded,
     /// Whether it does so when nothing is wrong with it.
     pub in_order: bool,
     /// What the run achieved.
@@ -122,7 +122,7 @@ pub enum Ran {
 /// How a cell's program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum HowEnded {
     /// By itself, with this exit code.
     Exited(i32),
     /// By a signal.
@@ -209,7 +209,7 @@ impl Class {
     }
 }
 
-impl Ended {
+impl EndedCell {
     /// What keeps the run, whatever it achieved, from being evidence of anything.
     pub(super) fn defect(&self) -> Option<Class> {
         // A run that has left its prefix is refused all further calls, which looks like a failing upstream.
@@ -220,10 +220,10 @@ impl Ended {
             return Some(Class::InfraError);
         }
         match self.ending {
-            How::TimedOut | How::TooManyCalls => Some(Class::Timeout),
-            How::Diverged => Some(Class::Diverged),
-            How::Exited(_) if self.in_order => None,
-            How::Exited(_) | How::Signalled(_) => Some(Class::Crashed),
+            HowEnded::TimedOut | HowEnded::TooManyCalls => Some(Class::Timeout),
+            HowEnded::Diverged => Some(Class::Diverged),
+            HowEnded::Exited(_) if self.in_order => None,
+            HowEnded::Exited(_) | HowEnded::Signalled(_) => Some(Class::Crashed),
         }
     }
 
@@ -248,15 +248,15 @@ impl Ended {
     }
 
     /// What the run says of a claim.
-    pub(super) fn says(&self) -> Sample {
+    pub(super) fn says(&self) -> ProofSample {
         match (self.defect(), self.outcome.verdict) {
-            (Some(Class::Diverged), _) => Sample::Void(Void::Diverged),
-            (Some(Class::Timeout), _) => Sample::Void(Void::TimedOut),
-            (Some(Class::Crashed), _) => Sample::Void(Void::Crashed),
-            (Some(_), _) => Sample::Void(Void::Unanswered),
-            (None, Verdict::Success) => Sample::Passed,
-            (None, Verdict::Failure) => Sample::Failed,
-            (None, Verdict::Unknown) => Sample::Void(Void::NoVerdict),
+            (Some(Class::Diverged), _) => ProofSample::Void(Void::Diverged),
+            (Some(Class::Timeout), _) => ProofSample::Void(Void::TimedOut),
+            (Some(Class::Crashed), _) => ProofSample::Void(Void::Crashed),
+            (Some(_), _) => ProofSample::Void(Void::Unanswered),
+            (None, Verdict::Success) => ProofSample::Passed,
+            (None, Verdict::Failure) => ProofSample::Failed,
+            (None, Verdict::Unknown) => ProofSample::Void(Void::NoVerdict),
         }
     }
 
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
     use crate::trajectory::LabelStatus;
 
-    pub(in crate::campaign) fn ended(ending: How, verdict: Verdict, label: Result<(), NoLabel>) -> Ended {
+    pub(in crate::campaign) fn ended(ending: HowEnded, verdict: Verdict, label: Result<(), NoLabel>) -> EndedCell {
         let outcome = Outcome { verdict, ..Outcome::default() };
         let status = LabelStatus::Delivered;
         let definition = "injected".to_owned();
@@ -284,14 +284,14 @@ mod tests {
         let others = Vec::new();
         let delivered =
             Label { format: 1, status, definition, seed: 0, outcome: verdict, errors, others, evidence: None };
-        Ended {
+        EndedCell {
             format: FORMAT,
             run: RunId::parse("c-0").expect("an id"),
             system: "s".to_owned(),
             task: "t".to_owned(),
             kind: Ran::Clean { repeat: 0 },
             ending,
-            in_order: ending == How::Exited(0),
+            in_order: ending == HowEnded::Exited(0),
             outcome,
             answer: String::new(),
             label: label.is_ok().then_some(delivered),
@@ -314,26 +314,26 @@ mod tests {
         use NoLabel::{AmbiguousAgent, InfraError, ManipulatorFailed, NotInjected};
         use Verdict::{Failure, Success, Unknown};
         for (ending, verdict, label, class) in [
-            (How::Exited(0), Failure, Ok(()), None),
-            (How::Exited(0), Success, Ok(()), Some(Class::Benign)),
-            (How::Exited(0), Unknown, Ok(()), Some(Class::Unchecked)),
-            (How::Exited(1), Failure, Ok(()), Some(Class::Crashed)),
-            (How::Signalled(9), Failure, Ok(()), Some(Class::Crashed)),
-            (How::TimedOut, Failure, Ok(()), Some(Class::Timeout)),
-            (How::TooManyCalls, Failure, Err(NotInjected), Some(Class::Timeout)),
-            (How::Exited(0), Failure, Err(NotInjected), Some(Class::NotInjected)),
-            (How::Exited(0), Failure, Err(ManipulatorFailed), Some(Class::ManipulatorFailed)),
-            (How::Exited(0), Success, Err(AmbiguousAgent), Some(Class::AmbiguousAgent)),
-            (How::TimedOut, Failure, Err(InfraError), Some(Class::InfraError)),
+            (HowEnded::Exited(0), Failure, Ok(()), None),
+            (HowEnded::Exited(0), Success, Ok(()), Some(Class::Benign)),
+            (HowEnded::Exited(0), Unknown, Ok(()), Some(Class::Unchecked)),
+            (HowEnded::Exited(1), Failure, Ok(()), Some(Class::Crashed)),
+            (HowEnded::Signalled(9), Failure, Ok(()), Some(Class::Crashed)),
+            (HowEnded::TimedOut, Failure, Ok(()), Some(Class::Timeout)),
+            (HowEnded::TooManyCalls, Failure, Err(NotInjected), Some(Class::Timeout)),
+            (HowEnded::Exited(0), Failure, Err(NotInjected), Some(Class::NotInjected)),
+            (HowEnded::Exited(0), Failure, Err(ManipulatorFailed), Some(Class::ManipulatorFailed)),
+            (HowEnded::Exited(0), Success, Err(AmbiguousAgent), Some(Class::AmbiguousAgent)),
+            (HowEnded::TimedOut, Failure, Err(InfraError), Some(Class::InfraError)),
         ] {
             assert_eq!(ended(ending, verdict, label).class(), class, "{ending:?} {verdict:?} {label:?}");
         }
         for (verdict, class) in [(Success, Class::Benign), (Failure, Class::Fault), (Unknown, Class::Unchecked)] {
-            let mut faulted = ended(How::Exited(0), verdict, Err(NotInjected));
+            let mut faulted = ended(HowEnded::Exited(0), verdict, Err(NotInjected));
             faulted.faults = true;
             assert_eq!(faulted.class(), Some(class));
         }
-        let mut astray = ended(How::Exited(0), Failure, Ok(()));
+        let mut astray = ended(HowEnded::Exited(0), Failure, Ok(()));
         astray.diverged = Some("step 0".to_owned());
         assert_eq!(astray.class(), Some(Class::Diverged));
         astray.upstream_failed = true;

@@ -181,7 +181,7 @@ pub(super) struct SampleEntry {
     #[schemars(with = "Option<Vec<std::num::NonZeroU32>>")]
     pub(super) targets: Option<Vec<Spanned<u32>>>,
     /// Which of the agent's calls; each in turn.
-    pub(super) positions: Option<Vec<Position>>,
+    pub(super) positions: Option<Vec<CallPosition>>,
     /// How many plans a task gets.
     #[schemars(with = "Option<std::num::NonZeroU32>")]
     pub(super) per_task: Option<Spanned<u32>>,
@@ -193,7 +193,7 @@ pub(super) struct SampleEntry {
 /// Which of an agent's calls a drawn injection hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Position {
+pub enum CallPosition {
     /// Each call.
     Every,
     /// The agent's first.

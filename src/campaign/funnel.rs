@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{
     cost::Cost,
-    ended::{Class, Ended},
-    file::Position,
+    ended::{Class, EndedCell},
+    file::CallPosition,
 };
 use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Standing, StepIndex};
 
@@ -15,7 +15,7 @@ pub struct Concluded {
     /// Each system and task, in the order of the file.
     pub tasks: Vec<TaskState>,
     /// Each injected run, in the order of systems, tasks and plans.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<InjectedRun>,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
     /// Null executions.
@@ -96,7 +96,7 @@ pub enum LeftOut {
 
 /// One injected run.
 #[derive(Debug, Clone)]
-pub struct Attempt {
+pub struct InjectedRun {
     /// The system.
     pub system: String,
     /// The task.
@@ -104,7 +104,7 @@ pub struct Attempt {
     /// The plan's name.
     pub plan: String,
     /// Where a drawn plan aims; `None` for a plan as it stands.
-    pub position: Option<Position>,
+    pub position: Option<CallPosition>,
     /// What the plan aims at: agents as written, mode, side and operator of each injection.
     pub aims: Vec<Aim>,
     /// The class; `None` where the cell was not finished.
@@ -116,7 +116,7 @@ pub struct Attempt {
     /// The run; `None` where nothing was run.
     pub run: Option<RunId>,
     /// What came of it.
-    pub ended: Option<Ended>,
+    pub ended: Option<EndedCell>,
     /// The claim that it is a run of, by index; runs that met the same treatment share one.
     pub claim: Option<usize>,
     /// The step of the run at which it left its reference, 0-based.
@@ -168,7 +168,7 @@ impl Concluded {
 
     /// How many claims stand because their system repeats itself.
     pub fn repeated(&self) -> usize {
-        let repeated = |attempt: &&Attempt| attempt.executed.as_ref().is_some_and(|executed| executed.repeatable);
+        let repeated = |attempt: &&InjectedRun| attempt.executed.as_ref().is_some_and(|executed| executed.repeatable);
         self.attempts.iter().filter(repeated).filter_map(|attempt| attempt.claim).collect::<BTreeSet<_>>().len()
     }
 

@@ -14,14 +14,14 @@ const SAME_WAVE: Duration = Duration::from_millis(500);
 
 /// The gate that cells pass.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct CellGate {
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct GateState {
     limit: usize,
     inside: usize,
     lowest: usize,
@@ -32,18 +32,18 @@ struct State {
 
 /// A place inside; given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Gate>);
+pub(super) struct GatePlace(Arc<CellGate>);
 
-impl Gate {
+impl CellGate {
     /// A gate for so many cells at once.
     pub(super) fn new(most: usize) -> Self {
         let most = most.max(1);
-        let state = State { limit: most, inside: 0, lowest: most, lowered: None, closed_until: None, calm: 0 };
+        let state = GateState { limit: most, inside: 0, lowest: most, lowered: None, closed_until: None, calm: 0 };
         Self { most, state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// Waits for a place.
-    pub(super) async fn enter(self: &Arc<Self>) -> Place {
+    pub(super) async fn enter(self: &Arc<Self>) -> GatePlace {
         loop {
             let changed = self.changed.notified();
             let wait = {
@@ -53,7 +53,7 @@ impl Gate {
                     Some(pause) => Some(pause),
                     None if state.inside < state.limit => {
                         state.inside += 1;
-                        return Place(Arc::clone(self));
+                        return GatePlace(Arc::clone(self));
                     }
                     None => None,
                 }
@@ -97,12 +97,12 @@ impl Gate {
     }
 
     /// A panic while the lock was held cannot have left a count half-made.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for GatePlace {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.inside = state.inside.saturating_sub(1);
@@ -117,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_halves_and_calm_restores() {
-        let gate = Arc::new(Gate::new(4));
+        let gate = Arc::new(CellGate::new(4));
         let mut places = Vec::new();
         for _ in 0..4 {
             places.push(gate.enter().await);
@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_stays_closed_as_long_as_the_upstream_wants() {
-        let gate = Arc::new(Gate::new(1));
+        let gate = Arc::new(CellGate::new(1));
         gate.lower(Some(Duration::from_millis(60)));
         let asked = Instant::now();
         drop(gate.enter().await);

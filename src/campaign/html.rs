@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use super::{
     markdown::named,
     plot::{Bar, bars, escape, intervals},
-    report::{Expense, Report, Share},
+    report::{CampaignReport, Expense, ReportedShare},
 };
 
 /// Most injected runs that are listed; `report.json` has all.
@@ -19,14 +19,14 @@ padding:.5rem .8rem}svg text{font:12px system-ui,sans-serif;fill:#1c2733}svg .mu
 svg .line{stroke:#3b76b8;stroke-width:2}svg .grid{stroke:#e3e8ec}details summary{cursor:pointer}";
 
 /// The report's page. All text of tasks, plans and programs is escaped.
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn page(report: &CampaignReport) -> String {
     let mut page = String::new();
     // Writing to a string cannot fail.
     let _ = write(&mut page, report);
     page
 }
 
-fn write(page: &mut String, report: &Report) -> fmt::Result {
+fn write(page: &mut String, report: &CampaignReport) -> fmt::Result {
     let name = escape(&report.campaign);
     write!(page, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Campaign {name}</title>")?;
     write!(page, "<meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>")?;
@@ -66,7 +66,7 @@ fn heading(page: &mut String, title: &str, said: &str) -> fmt::Result {
     write!(page, "<h2>{title}</h2><p class=\"muted\">{said}</p>")
 }
 
-fn funnel(page: &mut String, report: &Report) -> fmt::Result {
+fn funnel(page: &mut String, report: &CampaignReport) -> fmt::Result {
     let (clean, funnel) = (&report.clean, &report.funnel);
     let said = format!(
         "Clean runs: {} of {} passed; {} of {} tasks were gone on with.",
@@ -83,13 +83,13 @@ fn funnel(page: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn strata(page: &mut String, report: &Report) -> fmt::Result {
+fn strata(page: &mut String, report: &CampaignReport) -> fmt::Result {
     heading(
         page,
         "Yield",
         "Verified of attempts per system, agent, mode, side and manipulator; Wilson's 95 % interval.",
     )?;
-    let rows: Vec<(String, Share)> = report
+    let rows: Vec<(String, ReportedShare)> = report
         .strata
         .iter()
         .map(|one| {
@@ -118,7 +118,7 @@ fn strata(page: &mut String, report: &Report) -> fmt::Result {
         let words = [&one.system, &one.agent, one.mode.unwrap_or("fault"), one.side.unwrap_or("–"), &one.manipulator];
         let funnel = &one.funnel;
         let numbers = [funnel.attempts, funnel.delivered, funnel.flipped, funnel.verified].map(|n| n.to_string());
-        let Share { value, low, high } = one.share;
+        let ReportedShare { value, low, high } = one.share;
         let share = format!("{:.0} % ({:.0} to {:.0})", 100.0 * value, 100.0 * low, 100.0 * high);
         row(page, &words, &[&numbers[..], &[share]].concat());
     }
@@ -126,7 +126,7 @@ fn strata(page: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn unmade(page: &mut String, report: &Report) -> fmt::Result {
+fn unmade(page: &mut String, report: &CampaignReport) -> fmt::Result {
     if report.unmade.is_empty() {
         return Ok(());
     }
@@ -139,7 +139,7 @@ fn unmade(page: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn cost(page: &mut String, report: &Report) -> fmt::Result {
+fn cost(page: &mut String, report: &CampaignReport) -> fmt::Result {
     let cost = &report.cost;
     let said = format!("Records of clean runs answered {:.0} % of all tokens.", 100.0 * cost.saved_share);
     heading(page, "Cost", &said)?;
@@ -157,7 +157,7 @@ fn cost(page: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn tasks(page: &mut String, report: &Report) -> fmt::Result {
+fn tasks(page: &mut String, report: &CampaignReport) -> fmt::Result {
     if report.tasks.is_empty() {
         return Ok(());
     }
@@ -172,7 +172,7 @@ fn tasks(page: &mut String, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn cells(page: &mut String, report: &Report) -> fmt::Result {
+fn cells(page: &mut String, report: &CampaignReport) -> fmt::Result {
     let more = report.cells.len().saturating_sub(LISTED);
     let said = if more > 0 { format!("{more} more are in report.json.") } else { String::new() };
     heading(page, "Injected runs", &said)?;

@@ -24,7 +24,7 @@ pub(super) struct Journal {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum JournalLine {
     Reserved { n: u64, most: Cost },
     Settled { n: u64, cost: Cost },
 }
@@ -38,8 +38,8 @@ impl Journal {
         let mut calls: BTreeMap<u64, Cost> = BTreeMap::new();
         for line in text.lines() {
             match serde_json::from_str(line) {
-                Ok(Line::Reserved { n, most }) => drop(calls.insert(n, most)),
-                Ok(Line::Settled { n, cost }) => drop(calls.insert(n, cost)),
+                Ok(JournalLine::Reserved { n, most }) => drop(calls.insert(n, most)),
+                Ok(JournalLine::Settled { n, cost }) => drop(calls.insert(n, cost)),
                 Err(error) => tracing::debug!(%error, "a line of the journal is torn"),
             }
         }
@@ -62,17 +62,17 @@ impl Journal {
     /// A call is put aside; its number.
     pub(super) fn reserve(&self, most: &Cost) -> io::Result<u64> {
         let n = self.next.fetch_add(1, Ordering::Relaxed);
-        self.write(&Line::Reserved { n, most: *most })?;
+        self.write(&JournalLine::Reserved { n, most: *most })?;
         Ok(n)
     }
 
     /// A call is settled.
     pub(super) fn settle(&self, n: u64, cost: &Cost) -> io::Result<()> {
-        self.write(&Line::Settled { n, cost: *cost })
+        self.write(&JournalLine::Settled { n, cost: *cost })
     }
 
     /// One write a line: lines of several threads do not mix.
-    fn write(&self, line: &Line) -> io::Result<()> {
+    fn write(&self, line: &JournalLine) -> io::Result<()> {
         let mut text = serde_json::to_vec(line).map_err(io::Error::other)?;
         text.push(b'\n');
         (&self.file).write_all(&text)

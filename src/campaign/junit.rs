@@ -2,17 +2,17 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{plot::escape, report::Report};
+use super::{plot::escape, report::CampaignReport};
 
 /// The file. `failed` is why the campaign's exit code is not 0, if it is not.
-pub fn junit(report: &Report, failed: Option<&str>) -> String {
+pub fn junit(report: &CampaignReport, failed: Option<&str>) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write(&mut text, report, failed);
     text
 }
 
-fn write(text: &mut String, report: &Report, failed: Option<&str>) -> fmt::Result {
+fn write(text: &mut String, report: &CampaignReport, failed: Option<&str>) -> fmt::Result {
     let skipped = report.cells.iter().filter(|cell| !is_kept(cell.class)).count();
     let (tests, failures) = (report.cells.len() + 1, usize::from(failed.is_some()));
     writeln!(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;

@@ -2,21 +2,21 @@
 
 use std::fmt::Write as _;
 
-use super::report::{Expense, Report, Stratum};
+use super::report::{CampaignReport, Expense, Stratum};
 
 /// Most injected runs that are listed; `report.json` has all.
 const LISTED: usize = 200;
 
 /// The report's page. Text of tasks and programs is escaped.
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn page(report: &CampaignReport) -> String {
     let mut page = String::new();
     // Writing to a string cannot fail.
     let _ = write(&mut page, report);
     page
 }
 
-fn write(page: &mut String, report: &Report) -> std::fmt::Result {
-    let Report { campaign, backend, seed, clean, funnel, .. } = report;
+fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
+    let CampaignReport { campaign, backend, seed, clean, funnel, .. } = report;
     writeln!(page, "# Campaign {}\n", cell(campaign))?;
     writeln!(page, "Backend: {}. Seed: {seed}. Taxonomy: {}.", cell(&named(backend)), report.taxonomy)?;
     if !report.complete {
@@ -55,7 +55,7 @@ fn write(page: &mut String, report: &Report) -> std::fmt::Result {
     cells(page, report)
 }
 
-fn unmade(page: &mut String, report: &Report) -> std::fmt::Result {
+fn unmade(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     if report.unmade.is_empty() {
         return Ok(());
     }
@@ -93,7 +93,7 @@ fn row(page: &mut String, stratum: &Stratum) -> std::fmt::Result {
     )
 }
 
-fn cost(page: &mut String, report: &Report) -> std::fmt::Result {
+fn cost(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     let cost = &report.cost;
     writeln!(page, "\n## Cost\n\n| | calls | input tokens | output tokens | money |\n|---|--:|--:|--:|--:|")?;
     let mut line = |what: &str, expense: &Expense| {
@@ -115,7 +115,7 @@ fn cost(page: &mut String, report: &Report) -> std::fmt::Result {
     Ok(())
 }
 
-fn tasks(page: &mut String, report: &Report) -> std::fmt::Result {
+fn tasks(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     if report.tasks.is_empty() {
         return Ok(());
     }
@@ -132,7 +132,7 @@ fn tasks(page: &mut String, report: &Report) -> std::fmt::Result {
     Ok(())
 }
 
-fn cells(page: &mut String, report: &Report) -> std::fmt::Result {
+fn cells(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     writeln!(
         page,
         "\n## Injected runs\n\n| run | system | task | plan | class | proof | evidence |\n|---|---|---|---|---|---|---|"

@@ -19,7 +19,7 @@ use super::{
     budget::{Ledger, Reservation},
     cost::{Cost, pico_for},
     definition::Campaign,
-    gate::Gate,
+    gate::CellGate,
     salvage::Salvage,
 };
 use crate::{
@@ -32,12 +32,12 @@ use crate::{
 pub(super) struct House {
     pub(super) campaign: Arc<Campaign>,
     pub(super) ledger: Arc<Ledger>,
-    pub(super) gate: Arc<Gate>,
+    pub(super) gate: Arc<CellGate>,
 }
 
 /// What one cell did at the upstream.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct CellMeter {
     spent: Mutex<Cost>,
     calls: AtomicU64,
     salvaged: AtomicU64,
@@ -65,13 +65,13 @@ pub(super) enum Halt {
 pub(super) struct Metered {
     pub(super) inner: Arc<dyn Upstream>,
     pub(super) house: Arc<House>,
-    pub(super) meter: Arc<Meter>,
+    pub(super) meter: Arc<CellMeter>,
     pub(super) salvage: Arc<Salvage>,
     /// Most calls of the program, if this is what it calls: others are not counted as its own.
     pub(super) max_calls: Option<u64>,
 }
 
-impl Meter {
+impl CellMeter {
     /// What was charged.
     pub(super) fn spent(&self) -> Cost {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
@@ -215,7 +215,7 @@ struct Priced {
 /// A call under way: hears its reply, reads the usage off its end, settles.
 #[derive(Debug)]
 struct Tab {
-    meter: Arc<Meter>,
+    meter: Arc<CellMeter>,
     reservation: Reservation,
     surface: Option<&'static dyn Surface>,
     priced: Priced,
@@ -227,7 +227,7 @@ struct Tab {
 
 impl Tab {
     fn open(
-        meter: Arc<Meter>,
+        meter: Arc<CellMeter>,
         reservation: Reservation,
         surface: Option<&'static dyn Surface>,
         priced: Priced,

@@ -42,18 +42,20 @@ mod state;
 mod talk;
 mod treatment;
 
-pub use command::Template;
+pub use command::CommandTemplate;
 pub use cost::Cost;
-pub use definition::{Beside, Budget, Campaign, Files, Fixed, Planting, Price, Sample, System};
+pub use definition::{
+    Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, Planting, SampleSpace,
+};
 pub use dry::{Extent, LabelCost};
-pub use ended::{Class, Ended, How, Ran};
+pub use ended::{Class, EndedCell, HowEnded, Ran};
 pub use error::CampaignError;
-pub use file::{Position, Repeatable, schema};
-pub use funnel::{Attempt, Concluded, TaskState};
+pub use file::{CallPosition, Repeatable, schema};
+pub use funnel::{Concluded, InjectedRun, TaskState};
 pub use junit::junit;
 pub use read::parse;
-pub use report::Report;
-pub use stages::{Options, run};
+pub use report::CampaignReport;
+pub use stages::{CampaignOptions, run};
 pub use state::Earlier;
 
 /// Hears how far a campaign is.

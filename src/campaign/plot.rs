@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::Share;
+use super::report::ReportedShare;
 
 /// Width of a plot, of its labels, and height of a row, in pixels.
 const WIDTH: f64 = 960.0;
@@ -48,7 +48,7 @@ pub(super) fn bars(bars: &[Bar]) -> String {
 
 /// Shares from 0 to 1, each a point on its interval.
 #[expect(clippy::cast_precision_loss, reason = "places of rows")]
-pub(super) fn intervals(rows: &[(String, Share)]) -> String {
+pub(super) fn intervals(rows: &[(String, ReportedShare)]) -> String {
     let scale = WIDTH - LABELS - FIGURES;
     let at = |share: f64| LABELS + scale * share;
     let mut plot = open(rows.len());
@@ -57,7 +57,7 @@ pub(super) fn intervals(rows: &[(String, Share)]) -> String {
         let _ =
             write!(plot, "<line class=\"grid\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{bottom:.1}\"/>", at(mark));
     }
-    for (number, (name, Share { value, low, high })) in rows.iter().enumerate() {
+    for (number, (name, ReportedShare { value, low, high })) in rows.iter().enumerate() {
         let top = number as f64 * ROW;
         let middle = top + ROW / 2.0;
         label(&mut plot, top, name);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_share_stands_on_its_interval() {
-        let plot = intervals(&[("a".to_owned(), Share { value: 0.5, low: 0.25, high: 1.0 })]);
+        let plot = intervals(&[("a".to_owned(), ReportedShare { value: 0.5, low: 0.25, high: 1.0 })]);
         assert!(plot.contains("x1=\"535.0\" x2=\"850.0\"") && plot.contains("cx=\"640.0\""), "{plot}");
         assert!(bars(&[]).contains("</svg>"));
     }

@@ -10,11 +10,11 @@ use std::{
 use hyper::Request;
 
 use super::{
-    cell::{Cell, Kind},
+    cell::{Cell, CellKind},
     cost::Cost,
     error::CampaignError,
-    metered::{Halt, Meter},
-    state::State,
+    metered::{CellMeter, Halt},
+    state::CampaignState,
 };
 use crate::{
     proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
@@ -28,7 +28,7 @@ pub(super) struct References(Mutex<HashMap<RunId, Weak<Cassette>>>);
 
 /// The upstream of one cell, with what is to be asked of it afterwards.
 #[derive(Debug)]
-pub(super) enum Arm {
+pub(super) enum ArmUpstream {
     /// Live from the beginning.
     Live(Arc<dyn Upstream>),
     /// From a record, then live.
@@ -39,7 +39,7 @@ pub(super) enum Arm {
 #[derive(Debug)]
 pub(super) struct Forked {
     prefixed: Prefixed,
-    meter: Arc<Meter>,
+    meter: Arc<CellMeter>,
 }
 
 impl Upstream for Forked {
@@ -60,7 +60,7 @@ impl Upstream for Forked {
 
 impl References {
     /// The record of a run.
-    pub(super) fn open(&self, state: &State, run: &RunId) -> Result<Arc<Cassette>, CampaignError> {
+    pub(super) fn open(&self, state: &CampaignState, run: &RunId) -> Result<Arc<Cassette>, CampaignError> {
         let held = |known: &HashMap<RunId, Weak<Cassette>>| known.get(run).and_then(Weak::upgrade);
         if let Some(cassette) = held(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(cassette);
@@ -74,14 +74,14 @@ impl References {
     }
 }
 
-impl Arm {
+impl ArmUpstream {
     /// The upstream of a cell over the live one.
     pub(super) fn of(
         references: &References,
-        state: &State,
+        state: &CampaignState,
         cell: &Cell,
         live: Arc<dyn Upstream>,
-        meter: &Arc<Meter>,
+        meter: &Arc<CellMeter>,
     ) -> Result<Self, CampaignError> {
         let Some(reference) = cell.reference() else { return Ok(Self::Live(live)) };
         let cassette = references.open(state, reference)?;
@@ -94,22 +94,22 @@ impl Arm {
     /// The upstream.
     pub(super) fn upstream(&self) -> Arc<dyn Upstream> {
         match self {
-            Arm::Live(live) => Arc::clone(live),
-            Arm::Forked(forked) => Arc::<Forked>::clone(forked),
+            ArmUpstream::Live(live) => Arc::clone(live),
+            ArmUpstream::Forked(forked) => Arc::<Forked>::clone(forked),
         }
     }
 
     /// Where the run left the record before it was to, in words.
     pub(super) fn diverged(&self) -> Option<String> {
         match self {
-            Arm::Live(_) => None,
-            Arm::Forked(forked) => forked.prefixed.report().diverged.map(|departure| departure.to_string()),
+            ArmUpstream::Live(_) => None,
+            ArmUpstream::Forked(forked) => forked.prefixed.report().diverged.map(|departure| departure.to_string()),
         }
     }
 
     /// What the record answered.
     pub(super) fn served(&self) -> Cost {
-        let Arm::Forked(forked) = self else { return Cost::default() };
+        let ArmUpstream::Forked(forked) = self else { return Cost::default() };
         let report = forked.prefixed.report();
         Cost {
             calls: report.served.len() as u64,
@@ -123,12 +123,12 @@ impl Arm {
 /// Where a cell leaves the record of its reference.
 fn fork(cell: &Cell, cassette: &Cassette) -> Option<ForkPoint> {
     match &cell.kind {
-        Kind::Clean { .. } => None,
-        Kind::Injected { aimed, .. } => ForkPoint::of_plan(cassette, &aimed.plan, &cell.run),
-        Kind::Null { fork, .. } => {
+        CellKind::Clean { .. } => None,
+        CellKind::Injected { aimed, .. } => ForkPoint::of_plan(cassette, &aimed.plan, &cell.run),
+        CellKind::Null { fork, .. } => {
             let at = if fork.replied { AtFork::Recorded } else { AtFork::Live };
             Some(ForkPoint { step: fork.step, at })
         }
-        Kind::Again { treatment, .. } | Kind::Without { treatment, .. } => Some(treatment.fork.clone()),
+        CellKind::Again { treatment, .. } | CellKind::Without { treatment, .. } => Some(treatment.fork.clone()),
     }
 }

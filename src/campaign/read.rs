@@ -9,7 +9,7 @@ use toml::{
 };
 
 use super::{
-    definition::{Budget, Campaign, Files, Fixed, Price, System},
+    definition::{Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice},
     file::{BudgetEntry, CampaignFile, PlanEntry, PriceEntry, ProofEntry, SystemEntry},
     read_named::{at_least_one, indices, read_file, read_plan, stem, unknown},
     read_sample,
@@ -41,7 +41,7 @@ pub fn parse(text: &str, name: &str, files: &dyn Files) -> Result<Campaign, Plan
 }
 
 /// A campaign file read as far as its types go.
-struct Document {
+struct CampaignDocument {
     head: CampaignFile,
     present: Vec<String>,
     systems: Vec<Read<SystemEntry>>,
@@ -49,7 +49,7 @@ struct Document {
     prices: Vec<Read<PriceEntry>>,
 }
 
-fn document(text: &str, problems: &mut Vec<Problem>) -> Option<Document> {
+fn document(text: &str, problems: &mut Vec<Problem>) -> Option<CampaignDocument> {
     let root = DeTable::parse(text).map_err(|error| problems.push(syntax_problem(&error))).ok()?;
     let mut root = root.into_inner();
     if let Some((key, _)) = root.remove_entry("controls") {
@@ -62,7 +62,7 @@ fn document(text: &str, problems: &mut Vec<Problem>) -> Option<Document> {
     let prices = take_entries(&mut root, "price", problems);
     let head = read_entry::<CampaignFile>(Spanned::new(0..0, DeValue::Table(root)), problems)?;
     let present = head.present.clone();
-    Some(Document {
+    Some(CampaignDocument {
         head: head.value,
         present,
         systems: systems.into_iter().filter_map(|entry| read_entry(entry, problems)).collect(),
@@ -71,7 +71,7 @@ fn document(text: &str, problems: &mut Vec<Problem>) -> Option<Document> {
     })
 }
 
-impl Document {
+impl CampaignDocument {
     fn check(self, file: &str, files: &dyn Files, problems: &mut Vec<Problem>) -> Option<Campaign> {
         let Self { head, present, systems, plans, prices } = self;
         if let Some(format) = head.format.as_ref().filter(|format| *format.get_ref() != FORMAT) {
@@ -96,7 +96,7 @@ impl Document {
         let sample = head.sample.as_ref().and_then(|entry| read_sample::check(entry, &names, files, problems));
         let clean = head.clean.as_ref();
         let (proof, repeats_itself) = proof(head.proof.as_ref(), problems);
-        let prices: Vec<Price> = prices.iter().filter_map(|entry| price(entry, problems)).collect();
+        let prices: Vec<ModelPrice> = prices.iter().filter_map(|entry| price(entry, problems)).collect();
         let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or("campaign");
         Some(Campaign {
             name: head.name.map_or_else(|| stem.to_owned(), Spanned::into_inner),
@@ -174,7 +174,7 @@ fn tasks(
 }
 
 /// Systems with names of their own.
-fn named(systems: Vec<System>, problems: &mut Vec<Problem>) -> Vec<System> {
+fn named(systems: Vec<CampaignSystem>, problems: &mut Vec<Problem>) -> Vec<CampaignSystem> {
     let mut seen = std::collections::BTreeSet::new();
     for system in &systems {
         if !seen.insert(system.name.as_str()) {
@@ -221,7 +221,7 @@ fn fixed(entry: &Read<PlanEntry>, systems: &[String], files: &dyn Files, problem
     Some(Fixed { name: stem(file.get_ref()), plan, systems: only, repeats })
 }
 
-fn price(entry: &Read<PriceEntry>, problems: &mut Vec<Problem>) -> Option<Price> {
+fn price(entry: &Read<PriceEntry>, problems: &mut Vec<Problem>) -> Option<ModelPrice> {
     let PriceEntry { model, input, output } = &entry.value;
     for key in ["model", "input", "output"].into_iter().filter(|key| !entry.has(key)) {
         problems.push(Problem::new(entry.span.clone(), format!("the price has no `{key}`")));
@@ -231,12 +231,12 @@ fn price(entry: &Read<PriceEntry>, problems: &mut Vec<Problem>) -> Option<Price>
     }
     let pattern = model.as_ref()?.get_ref().split('*').map(regex::escape).collect::<Vec<_>>().join(".*");
     let model = regex::Regex::new(&format!("^{pattern}$")).ok()?;
-    Some(Price { model, input: *input.as_ref()?.get_ref(), output: *output.as_ref()?.get_ref() })
+    Some(ModelPrice { model, input: *input.as_ref()?.get_ref(), output: *output.as_ref()?.get_ref() })
 }
 
-fn budget(entry: Option<&Spanned<BudgetEntry>>, priced: bool, problems: &mut Vec<Problem>) -> Budget {
+fn budget(entry: Option<&Spanned<BudgetEntry>>, priced: bool, problems: &mut Vec<Problem>) -> CampaignBudget {
     let Some(entry) = entry.map(Spanned::get_ref) else {
-        return Budget { max_output_tokens: MAX_OUTPUT_TOKENS, ..Budget::default() };
+        return CampaignBudget { max_output_tokens: MAX_OUTPUT_TOKENS, ..CampaignBudget::default() };
     };
     if let Some(money) = &entry.money {
         if !is_amount(*money.get_ref()) {
@@ -249,7 +249,7 @@ fn budget(entry: Option<&Spanned<BudgetEntry>>, priced: bool, problems: &mut Vec
     let max_output_tokens = entry.max_output_tokens.as_ref().map_or(MAX_OUTPUT_TOKENS, |count| *count.get_ref());
     let money = entry.money.as_ref().map(|money| *money.get_ref());
     let max_input_tokens = entry.max_input_tokens;
-    Budget { calls: entry.calls, tokens: entry.tokens, money, max_output_tokens, max_input_tokens }
+    CampaignBudget { calls: entry.calls, tokens: entry.tokens, money, max_output_tokens, max_input_tokens }
 }
 
 /// Money is counted in units of a millionth of a millionth; above this a count would not be exact.

@@ -3,8 +3,8 @@
 use toml::Spanned;
 
 use super::{
-    definition::{Files, Planting, Sample},
-    file::{Position, SampleEntry},
+    definition::{Files, Planting, SampleSpace},
+    file::{CallPosition, SampleEntry},
     read_named::{at_least_one, indices, read_file, read_plan, stem},
 };
 use crate::{
@@ -18,7 +18,7 @@ pub(super) fn check(
     systems: &[String],
     files: &dyn Files,
     problems: &mut Vec<Problem>,
-) -> Option<Sample> {
+) -> Option<SampleSpace> {
     let span = entry.span();
     let entry = entry.get_ref();
     let modes = modes(entry.modes.as_deref(), problems);
@@ -52,9 +52,9 @@ pub(super) fn check(
     if templates.is_empty() && problems.is_empty() {
         problems.push(Problem::new(patterns.span(), "no template plants what `modes` and `sides` ask for"));
     }
-    let positions = entry.positions.clone().filter(|list| !list.is_empty()).unwrap_or(vec![Position::First]);
+    let positions = entry.positions.clone().filter(|list| !list.is_empty()).unwrap_or(vec![CallPosition::First]);
     let targets = if targets.is_empty() { vec![1] } else { targets };
-    Some(Sample { templates, agents, targets, positions, per_task, systems })
+    Some(SampleSpace { templates, agents, targets, positions, per_task, systems })
 }
 
 fn modes(entry: Option<&[Spanned<String>]>, problems: &mut Vec<Problem>) -> Option<Vec<FailureMode>> {

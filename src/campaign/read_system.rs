@@ -5,8 +5,8 @@ use std::time::Duration;
 use toml::Spanned;
 
 use super::{
-    command::Template,
-    definition::{Files, System},
+    command::CommandTemplate,
+    definition::{CampaignSystem, Files},
     file::SystemEntry,
     read_named::read_file,
 };
@@ -18,16 +18,20 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 const MAX_CALLS: u64 = 200;
 
 /// A system that can be run.
-pub(super) fn system(entry: &Read<SystemEntry>, files: &dyn Files, problems: &mut Vec<Problem>) -> Option<System> {
+pub(super) fn system(
+    entry: &Read<SystemEntry>,
+    files: &dyn Files,
+    problems: &mut Vec<Problem>,
+) -> Option<CampaignSystem> {
     for key in ["name", "command"].into_iter().filter(|key| !entry.has(key)) {
         problems.push(Problem::new(entry.span.clone(), format!("the system has no `{key}`")));
     }
     let SystemEntry { name, command, config, directory, environment, timeout_s, max_calls, exit_codes } = &entry.value;
     let mut template = |text: &Spanned<String>| {
-        let read = Template::parse(text.get_ref());
+        let read = CommandTemplate::parse(text.get_ref());
         read.map_err(|message| problems.push(Problem::new(text.span(), message))).ok()
     };
-    let templates: Option<Vec<Template>> = command.as_ref().map(|command| {
+    let templates: Option<Vec<CommandTemplate>> = command.as_ref().map(|command| {
         let words = command.get_ref().iter();
         words.filter_map(&mut template).collect()
     });
@@ -40,7 +44,7 @@ pub(super) fn system(entry: &Read<SystemEntry>, files: &dyn Files, problems: &mu
     if let Some((seconds, Err(_) | Ok(Duration::ZERO))) = &timeout {
         problems.push(Problem::new(seconds.span(), "`timeout_s` is not a time: expected seconds above 0"));
     }
-    Some(System {
+    Some(CampaignSystem {
         name: name.as_ref()?.get_ref().clone(),
         command: templates?,
         config: config.as_ref().map(|file| file.get_ref().clone()),

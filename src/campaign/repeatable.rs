@@ -9,16 +9,16 @@ use std::{
 
 use super::{
     Progress,
-    bench::Bench,
+    bench::CellBench,
     cell::Cell,
-    claim::{Claimed, Concluded, Made, necessity},
-    ended::Ended,
+    claim::{Claimed, ConcludedClaim, MadeCells, necessity},
+    ended::EndedCell,
     error::CampaignError,
 };
 use crate::{
     equality::{Rules, Told, parting},
     plan::Planted,
-    proof::{Repetition, Sample},
+    proof::{ProofSample, Repetition},
     recording,
     replay::told,
     trajectory::{RunId, Standing},
@@ -26,12 +26,12 @@ use crate::{
 
 /// What was seen of an execution.
 #[derive(Debug)]
-struct Seen {
+struct SeenExecution {
     told: Vec<Told>,
     answer: String,
 }
 
-impl PartialEq for Seen {
+impl PartialEq for SeenExecution {
     fn eq(&self, other: &Self) -> bool {
         self.answer == other.answer && parting(&self.told, &other.told).is_none()
     }
@@ -48,17 +48,17 @@ struct Declared<'a> {
 /// What became of the claims, by their index, and the systems that do not repeat themselves.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
-    pub(super) concluded: BTreeMap<usize, Concluded>,
+    pub(super) concluded: BTreeMap<usize, ConcludedClaim>,
     pub(super) revoked: BTreeSet<usize>,
 }
 
-impl Bench {
+impl CellBench {
     /// Executes the claims of systems that are said to repeat themselves, less those of which that was taken back.
     pub(super) async fn repeat(
         self: &Arc<Self>,
         claims: &[Arc<Claimed>],
         revoked: &BTreeSet<usize>,
-        made: &mut Made,
+        made: &mut MadeCells,
         progress: &dyn Progress,
     ) -> Result<Repeated, CampaignError> {
         let campaign = &self.house.campaign;
@@ -83,7 +83,9 @@ impl Bench {
                 repeated.revoked.insert(one.claimed.cell.system);
             }
             let (standing, executed) = (arms.standing().unwrap_or(Standing::Unproven), arms.executed());
-            repeated.concluded.insert(one.number, Concluded { standing, executed, necessity: Vec::new(), why: None });
+            repeated
+                .concluded
+                .insert(one.number, ConcludedClaim { standing, executed, necessity: Vec::new(), why: None });
         }
         if repeated.revoked.is_empty() {
             self.narrow_repeated(&of, &mut repeated, made, progress).await?;
@@ -96,7 +98,7 @@ impl Bench {
         self: &Arc<Self>,
         of: &[Declared<'_>],
         repeated: &mut Repeated,
-        made: &mut Made,
+        made: &mut MadeCells,
         progress: &dyn Progress,
     ) -> Result<(), CampaignError> {
         let campaign = &self.house.campaign;
@@ -148,7 +150,7 @@ impl Bench {
         self: &Arc<Self>,
         stage: &str,
         cells: Vec<Cell>,
-        made: &mut Made,
+        made: &mut MadeCells,
         progress: &dyn Progress,
     ) -> Result<(), CampaignError> {
         let mut once = BTreeSet::new();
@@ -170,8 +172,8 @@ impl Bench {
     fn arm<'a>(
         &self,
         runs: impl Iterator<Item = &'a RunId>,
-        made: &Made,
-    ) -> Result<Vec<(Sample, Seen)>, CampaignError> {
+        made: &MadeCells,
+    ) -> Result<Vec<(ProofSample, SeenExecution)>, CampaignError> {
         let mut arm = Vec::new();
         for run in runs {
             let finished = match made.ended.get(run) {
@@ -184,9 +186,9 @@ impl Bench {
         Ok(arm)
     }
 
-    fn seen(&self, ended: &Ended) -> Result<Seen, CampaignError> {
+    fn seen(&self, ended: &EndedCell) -> Result<SeenExecution, CampaignError> {
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
-        Ok(Seen { told: told(&recording, &Rules::default()), answer: ended.answer.clone() })
+        Ok(SeenExecution { told: told(&recording, &Rules::default()), answer: ended.answer.clone() })
     }
 }
 

@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::{
     cost::Cost,
     definition::Campaign,
-    ended::{Class, Ended},
-    file::Position,
-    funnel::{Aim, Attempt, Concluded, TaskState},
+    ended::{Class, EndedCell},
+    file::CallPosition,
+    funnel::{Aim, Concluded, InjectedRun, TaskState},
 };
 use crate::{
     proof::in_words,
@@ -18,7 +18,7 @@ use crate::{
 
 /// What a campaign reports.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct CampaignReport {
     /// Format of the report; 1.
     pub format: u32,
     /// The campaign.
@@ -83,7 +83,7 @@ pub struct Funnel {
 
 /// A share with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Share {
+pub struct ReportedShare {
     /// The share, 0 to 1; 0 of nothing.
     pub value: f64,
     /// The lower end of Wilson's 95 % interval.
@@ -110,7 +110,7 @@ pub struct Stratum {
     pub funnel: Funnel,
     /// Verified of attempts.
     #[serde(rename = "yield")]
-    pub share: Share,
+    pub share: ReportedShare,
 }
 
 /// How often a failure mode is among what is proven.
@@ -180,7 +180,7 @@ pub struct CellRow {
     /// The plan.
     pub plan: String,
     /// Where a drawn plan aims.
-    pub position: Option<Position>,
+    pub position: Option<CallPosition>,
     /// The run; `null` where nothing was run.
     pub run: Option<RunId>,
     /// Its class; `unfinished` where it is not finished.
@@ -218,7 +218,7 @@ pub struct TaskRow {
     pub repeatable: bool,
 }
 
-impl Report {
+impl CampaignReport {
     /// The report of what a campaign came to.
     pub fn of(campaign: &Campaign, concluded: &Concluded, backend: &str, seconds: f64) -> Self {
         let mut classes: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -254,7 +254,7 @@ impl Report {
 }
 
 impl Funnel {
-    fn of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Self {
+    fn of<'a>(attempts: impl Iterator<Item = &'a InjectedRun>) -> Self {
         let mut funnel = Self::default();
         for attempt in attempts {
             funnel.add(attempt);
@@ -262,18 +262,18 @@ impl Funnel {
         funnel
     }
 
-    fn add(&mut self, attempt: &Attempt) {
+    fn add(&mut self, attempt: &InjectedRun) {
         self.attempts += 1;
         self.delivered += usize::from(attempt.delivered);
         self.flipped += usize::from(attempt.flipped);
         self.verified += usize::from(attempt.class == Some(Class::Verified));
     }
 
-    fn share(&self) -> Share {
+    fn share(&self) -> ReportedShare {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let tally = Tally::of(number(self.verified), number(self.attempts));
         let (low, high) = tally.interval();
-        Share { value: tally.share().unwrap_or_default(), low, high }
+        ReportedShare { value: tally.share().unwrap_or_default(), low, high }
     }
 }
 
@@ -295,7 +295,7 @@ impl Expense {
     }
 }
 
-fn class_name(attempt: &Attempt) -> &'static str {
+fn class_name(attempt: &InjectedRun) -> &'static str {
     attempt.class.map_or("unfinished", Class::name)
 }
 
@@ -319,7 +319,7 @@ fn strata(concluded: &Concluded) -> Vec<Stratum> {
 }
 
 fn balance(mode: FailureMode, concluded: &Concluded) -> ModeBalance {
-    let of_mode = |attempt: &&Attempt| attempt.aims.iter().any(|aim| aim.mode == Some(mode));
+    let of_mode = |attempt: &&InjectedRun| attempt.aims.iter().any(|aim| aim.mode == Some(mode));
     let funnel = Funnel::of(concluded.attempts.iter().filter(of_mode));
     ModeBalance { mode: mode.code(), name: mode.name(), funnel }
 }
@@ -340,9 +340,9 @@ fn costs(concluded: &Concluded) -> Costs {
     }
 }
 
-fn cell(attempt: &Attempt, campaign: &Campaign) -> CellRow {
+fn cell(attempt: &InjectedRun, campaign: &Campaign) -> CellRow {
     let expected = campaign.tasks.iter().find(|task| task.id == attempt.task).map(|task| task.answer.clone());
-    let ended: Option<&Ended> = attempt.ended.as_ref();
+    let ended: Option<&EndedCell> = attempt.ended.as_ref();
     CellRow {
         system: attempt.system.clone(),
         task: attempt.task.clone(),
@@ -366,7 +366,7 @@ fn cell(attempt: &Attempt, campaign: &Campaign) -> CellRow {
 }
 
 /// Why edits of a run could not be made, in words.
-fn unmade_of(ended: &Ended) -> Option<String> {
+fn unmade_of(ended: &EndedCell) -> Option<String> {
     let words: Vec<_> = ended.unmade.iter().map(|(operator, why)| format!("{operator}: {why}")).collect();
     (!words.is_empty()).then(|| words.join("; "))
 }

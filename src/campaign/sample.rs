@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use super::{
-    definition::{Planting, Sample},
-    file::Position,
+    definition::{Planting, SampleSpace},
+    file::CallPosition,
     treatment::Aimed,
 };
 use crate::{
-    plan::{self, Called, Unresolvable},
+    plan::{self, RecordedCall, Unresolvable},
     trajectory::{Call, Step},
 };
 
@@ -31,7 +31,7 @@ struct Candidate {
 }
 
 /// The plans of a task: `nth` is the task's place among those of its system, 0-based.
-pub(super) fn draw(sample: &Sample, seed: u64, nth: usize, reference: &[Step]) -> Vec<Result<Aimed, String>> {
+pub(super) fn draw(sample: &SampleSpace, seed: u64, nth: usize, reference: &[Step]) -> Vec<Result<Aimed, String>> {
     let candidates = candidates(sample, reference);
     let called = called(reference);
     let per_task = usize::try_from(sample.per_task).unwrap_or(usize::MAX);
@@ -48,8 +48,8 @@ pub(super) fn draw(sample: &Sample, seed: u64, nth: usize, reference: &[Step]) -
 }
 
 /// The calls of a run, as plans count them.
-pub(super) fn called(reference: &[Step]) -> Vec<Called> {
-    let called = |step: &Step| Called {
+pub(super) fn called(reference: &[Step]) -> Vec<RecordedCall> {
+    let called = |step: &Step| RecordedCall {
         agent: step.attribution.agent.as_str().to_owned(),
         instance: step.attribution.instance,
         call: step.call,
@@ -59,7 +59,7 @@ pub(super) fn called(reference: &[Step]) -> Vec<Called> {
 }
 
 /// The agents that may be hit, in the order in which they first speak. A helper is one only where it is named exactly.
-fn candidates(sample: &Sample, reference: &[Step]) -> Vec<Candidate> {
+fn candidates(sample: &SampleSpace, reference: &[Step]) -> Vec<Candidate> {
     let mut order: Vec<&str> = Vec::new();
     let mut calls: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
     for step in reference {
@@ -85,7 +85,13 @@ fn candidates(sample: &Sample, reference: &[Step]) -> Vec<Candidate> {
 }
 
 /// The plan at a place of the stratified sequence.
-fn aim(sample: &Sample, seed: u64, place: usize, candidates: &[Candidate], called: &[Called]) -> Result<Aimed, String> {
+fn aim(
+    sample: &SampleSpace,
+    seed: u64,
+    place: usize,
+    candidates: &[Candidate],
+    called: &[RecordedCall],
+) -> Result<Aimed, String> {
     if candidates.is_empty() {
         return Err("no agent of the reference run may be hit".to_owned());
     }
@@ -98,7 +104,7 @@ fn aim(sample: &Sample, seed: u64, place: usize, candidates: &[Candidate], calle
     let targets = sample.targets.get(place % sample.targets.len().max(1)).copied().unwrap_or(1);
     let targets = usize::try_from(targets).unwrap_or(1).min(agents);
     let shuffled = |name: &str, length: usize, at: usize| shuffle(seed, name, length).get(at).copied();
-    let position = sample.positions.get(position).copied().unwrap_or(Position::First);
+    let position = sample.positions.get(position).copied().unwrap_or(CallPosition::First);
     let mut injections = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for target in 0..targets {
@@ -119,12 +125,18 @@ fn aim(sample: &Sample, seed: u64, place: usize, candidates: &[Candidate], calle
 }
 
 /// An injection of a template, aimed.
-fn injection(planting: &Planting, agent: &Candidate, position: Position, draw: u64, called: &[Called]) -> toml::Table {
+fn injection(
+    planting: &Planting,
+    agent: &Candidate,
+    position: CallPosition,
+    draw: u64,
+    called: &[RecordedCall],
+) -> toml::Table {
     let mut when = toml::Table::new();
     let chosen = match position {
-        Position::Every => None,
-        Position::First => agent.calls.first(),
-        Position::Uniform => {
+        CallPosition::Every => None,
+        CallPosition::First => agent.calls.first(),
+        CallPosition::Uniform => {
             let count = u64::try_from(agent.calls.len()).unwrap_or(1).max(1);
             agent.calls.get(usize::try_from(draw % count).unwrap_or_default())
         }
@@ -148,7 +160,7 @@ fn injection(planting: &Planting, agent: &Candidate, position: Position, draw: u
 
 /// Where a template's edit takes words from an agent that the reference does not have (a `planner`, say), it takes them
 /// from who spoke last before the call that is hit.
-fn aim_source(injection: &mut toml::Table, agent: &str, step: u32, called: &[Called]) {
+fn aim_source(injection: &mut toml::Table, agent: &str, step: u32, called: &[RecordedCall]) {
     let earlier = called.iter().filter(|call| call.step < step && call.agent != agent && !call.agent.contains('/'));
     let Some(latest) = earlier.max_by_key(|call| call.step) else { return };
     let manipulator = injection.get_mut("manipulator").and_then(toml::Value::as_table_mut);

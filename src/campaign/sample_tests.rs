@@ -66,14 +66,14 @@ impl Files for Plans {
     }
 }
 
-fn sample(keys: &str) -> Sample {
+fn sample(keys: &str) -> SampleSpace {
     let text = format!(
         "tasks.file = \"t\"\nverify.checks = [{{ exact = {{}} }}]\n[[system]]\nname = \"s\"\ncommand = [\"x\"]\n[sample]\ntemplates = [\"end\", \"num\", \"add\", \"neg\"]\n{keys}"
     );
     read::parse(&text, "c.toml", &Plans).unwrap_or_else(|error| panic!("{error}")).sample.expect("a sample")
 }
 
-fn drawn(sample: &Sample, seed: u64, tasks: usize) -> Vec<Aimed> {
+fn drawn(sample: &SampleSpace, seed: u64, tasks: usize) -> Vec<Aimed> {
     (0..tasks).flat_map(|nth| draw(sample, seed, nth, &reference())).map(|drawn| drawn.expect("drawn")).collect()
 }
 
@@ -153,11 +153,11 @@ fn words_are_taken_from_who_spoke_last_before_the_hit() {
         edit["from"].as_str().expect("a name").to_owned()
     };
     for (plan, agent, position, expected) in [
-        ("quote", "critic", Position::First, "solver"),
-        ("quote", "critic", Position::Every, "solver"),
-        ("quote", "solver", Position::First, "planner"),
-        ("quote", "planner", Position::First, "writer"),
-        ("swap", "critic", Position::First, "user"),
+        ("quote", "critic", CallPosition::First, "solver"),
+        ("quote", "critic", CallPosition::Every, "solver"),
+        ("quote", "solver", CallPosition::First, "planner"),
+        ("quote", "planner", CallPosition::First, "writer"),
+        ("swap", "critic", CallPosition::First, "user"),
     ] {
         assert_eq!(from(plan, agent, position), expected, "{plan} at {agent}");
     }

@@ -6,20 +6,20 @@ use tokio::sync::watch;
 
 use super::{
     Progress,
-    bench::{Bench, Judge, Served, Slots},
+    bench::{CellBench, Judge, ServedSystem, Slots},
     budget::Ledger,
     cell::Cell,
     definition::Campaign,
-    ended::{Class, Ended, How},
+    ended::{Class, EndedCell, HowEnded},
     error::CampaignError,
     file::Repeatable,
-    funnel::{Aim, Attempt, Concluded, LeftOut, TaskState},
-    gate::Gate,
+    funnel::{Aim, Concluded, InjectedRun, LeftOut, TaskState},
+    gate::CellGate,
     metered::House,
     prefix::References,
-    report::Report,
+    report::CampaignReport,
     sample,
-    state::{Earlier, State},
+    state::{CampaignState, Earlier},
     treatment::Aimed,
 };
 use crate::{
@@ -36,7 +36,7 @@ const NO_CALL: &str = "it meets no call of the reference run";
 
 /// How a campaign is run.
 #[derive(Debug)]
-pub struct Options {
+pub struct CampaignOptions {
     /// Where everything goes.
     pub out: PathBuf,
     /// What becomes of what lies there.
@@ -62,18 +62,18 @@ pub struct Options {
 pub async fn run(
     campaign: Arc<Campaign>,
     proxies: Vec<Proxy>,
-    options: Options,
+    options: CampaignOptions,
     progress: &dyn Progress,
-) -> Result<(Concluded, Report), CampaignError> {
+) -> Result<(Concluded, CampaignReport), CampaignError> {
     let began = Instant::now();
-    let state = State::open(&options.out, options.earlier)?;
+    let state = CampaignState::open(&options.out, options.earlier)?;
     let ledger = Arc::new(Ledger::new(&campaign.budget, Some(state.journal()?)));
-    let gate = Arc::new(Gate::new(options.jobs));
+    let gate = Arc::new(CellGate::new(options.jobs));
     let house = Arc::new(House { campaign: Arc::clone(&campaign), ledger, gate });
     let mut systems = Vec::new();
     let backend = proxies.first().map(|proxy| proxy.upstream.name().to_owned()).unwrap_or_default();
     for proxy in proxies {
-        systems.push(Served::start(proxy).await?);
+        systems.push(ServedSystem::start(proxy).await?);
     }
     let judge = match systems.first().filter(|_| campaign.asks_a_judge()) {
         Some(first) => {
@@ -82,9 +82,9 @@ pub async fn run(
         }
         None => None,
     };
-    let Options { only, program, directory, stop, .. } = options;
+    let CampaignOptions { only, program, directory, stop, .. } = options;
     let (references, slots) = (References::default(), Slots::default());
-    let bench = Arc::new(Bench { house, systems, state, references, slots, judge, program, directory, stop });
+    let bench = Arc::new(CellBench { house, systems, state, references, slots, judge, program, directory, stop });
     let mut concluded = Concluded::default();
     let references = bench.clean(&only, &mut concluded, progress).await?;
     let cells = bench.inject(&references, &mut concluded, progress).await?;
@@ -92,13 +92,13 @@ pub async fn run(
     bench.sum_up(&mut concluded);
     bench.write_labels(&concluded)?;
     progress.done(&bench.write_dataset(&concluded)?);
-    let report = Report::of(&campaign, &concluded, &backend, began.elapsed().as_secs_f64());
+    let report = CampaignReport::of(&campaign, &concluded, &backend, began.elapsed().as_secs_f64());
     bench.write_report(&report)?;
     Ok((concluded, report))
 }
 
 /// A plan for a task, or why it cannot be one, and how often it is run.
-type Planned = (Result<Aimed, (Aimed, String)>, u32);
+type PlannedTask = (Result<Aimed, (Aimed, String)>, u32);
 
 /// The reference run of a task.
 pub(super) struct Reference {
@@ -108,7 +108,7 @@ pub(super) struct Reference {
     nth: usize,
 }
 
-impl Bench {
+impl CellBench {
     /// Makes the clean runs, and says which tasks are to be gone on with.
     async fn clean(
         self: &Arc<Self>,
@@ -147,9 +147,9 @@ impl Bench {
     }
 
     /// What the clean runs of a task say of it.
-    fn task_state(&self, first: &Cell, ended: &[Option<Ended>]) -> Result<TaskState, CampaignError> {
+    fn task_state(&self, first: &Cell, ended: &[Option<EndedCell>]) -> Result<TaskState, CampaignError> {
         let (system, task) = self.names(first)?;
-        let finished: Vec<&Ended> = ended.iter().flatten().collect();
+        let finished: Vec<&EndedCell> = ended.iter().flatten().collect();
         let passed = finished.iter().filter(|ended| ended.passed()).count();
         let defect = finished.iter().find_map(|ended| ended.defect());
         let unchecked = finished.iter().any(|ended| ended.outcome.verdict == Verdict::Unknown);
@@ -181,7 +181,7 @@ impl Bench {
 
     /// Whether clean runs asked the same questions where they had got the same replies: the first difference may be the
     /// backend's, and all that follows may differ for that.
-    fn is_repeatable(&self, runs: &[&Ended]) -> Result<bool, CampaignError> {
+    fn is_repeatable(&self, runs: &[&EndedCell]) -> Result<bool, CampaignError> {
         let rules = Rules::default();
         let mut first: Option<Vec<Told>> = None;
         for run in runs {
@@ -198,14 +198,14 @@ impl Bench {
     }
 
     /// A system whose programs never reach the proxy is set up wrongly: going on would prove nothing.
-    fn refuse_silence(&self, cells: &[Cell], ended: &[Option<Ended>]) -> Result<(), CampaignError> {
+    fn refuse_silence(&self, cells: &[Cell], ended: &[Option<EndedCell>]) -> Result<(), CampaignError> {
         for (number, system) in self.house.campaign.systems.iter().enumerate() {
             let mine = || cells.iter().zip(ended).filter(|(cell, _)| cell.system == number);
-            let finished: Vec<&Ended> = mine().filter_map(|(_, ended)| ended.as_ref()).collect();
+            let finished: Vec<&EndedCell> = mine().filter_map(|(_, ended)| ended.as_ref()).collect();
             if let (Some((cell, _)), true) = (mine().next(), finished.iter().all(|ended| ended.steps == 0))
                 && !finished.is_empty()
             {
-                let late = finished.iter().all(|ended| ended.ending == How::TimedOut);
+                let late = finished.iter().all(|ended| ended.ending == HowEnded::TimedOut);
                 let limit = system.timeout.as_secs_f64();
                 let late = if late {
                     format!("all runs were ended after `timeout_s` = {limit} first; ")
@@ -240,7 +240,7 @@ impl Bench {
                     let cell = Cell::injected(&self.house.campaign, &reference.cell, &aimed, repeat);
                     let fork = ForkPoint::of_plan(&cassette, &aimed.plan, &cell.run);
                     let why = why.clone().or_else(|| fork.is_none().then(|| NO_CALL.to_owned()));
-                    concluded.attempts.push(Attempt {
+                    concluded.attempts.push(InjectedRun {
                         system: system.clone(),
                         task: task.clone(),
                         plan: aimed.name.clone(),
@@ -271,7 +271,7 @@ impl Bench {
                 Some(ended) => attempt.take(ended),
             }
         }
-        let finished: Vec<Ended> = concluded.attempts.iter().filter_map(|attempt| attempt.ended.clone()).collect();
+        let finished: Vec<EndedCell> = concluded.attempts.iter().filter_map(|attempt| attempt.ended.clone()).collect();
         for ended in &finished {
             count(concluded, ended);
         }
@@ -280,7 +280,7 @@ impl Bench {
     }
 
     /// The plans that a task is tried with, and how often; with why one cannot be.
-    fn plans(&self, reference: &Reference, steps: &[Step]) -> Vec<Planned> {
+    fn plans(&self, reference: &Reference, steps: &[Step]) -> Vec<PlannedTask> {
         let campaign = &self.house.campaign;
         let called = sample::called(steps);
         let mut plans = Vec::new();
@@ -310,14 +310,14 @@ impl Bench {
 }
 
 /// Adds a finished cell to the sums.
-pub(super) fn count(concluded: &mut Concluded, ended: &Ended) {
+pub(super) fn count(concluded: &mut Concluded, ended: &EndedCell) {
     concluded.spent_by_cells.add(&ended.spent);
     concluded.prefix.add(&ended.prefix);
     concluded.salvaged += ended.salvaged;
 }
 
-impl Attempt {
-    fn take(&mut self, ended: Ended) {
+impl InjectedRun {
+    fn take(&mut self, ended: EndedCell) {
         self.delivered = ended.was_delivered();
         self.class = ended.class();
         self.flipped = self.class.is_none();

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ended::Ended, error::CampaignError, journal::Journal, salvage::Salvage};
+use super::{ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage};
 use crate::{
     recording::{self, Redactor},
     trajectory::RunId,
@@ -16,7 +16,7 @@ use crate::{
 
 /// The directory of a campaign, locked.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct CampaignState {
     root: PathBuf,
     /// Held as long as this program works in the directory.
     _lock: fs::File,
@@ -33,7 +33,7 @@ pub enum Earlier {
     Replace,
 }
 
-impl State {
+impl CampaignState {
     /// Opens the directory, which is made if it is not there.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl State {
     ///
     /// # Errors
     /// The file is there and cannot be read.
-    pub(super) fn ended(&self, run: &RunId) -> Result<Option<Ended>, CampaignError> {
+    pub(super) fn ended(&self, run: &RunId) -> Result<Option<EndedCell>, CampaignError> {
         let path = self.cells().join(format!("{run}.json"));
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
@@ -152,7 +152,7 @@ impl State {
     }
 
     /// Says that a cell is finished.
-    pub(super) fn finish(&self, ended: &Ended) -> Result<(), CampaignError> {
+    pub(super) fn finish(&self, ended: &EndedCell) -> Result<(), CampaignError> {
         let name = format!("cells/{}.json", ended.run);
         let unwritten =
             |error: serde_json::Error| CampaignError::Unwritten { path: self.root.join(&name), why: error.to_string() };
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn what_was_paid_for_and_cannot_be_read_is_no_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
-        let state = State::open(dir.path(), Earlier::Refuse).expect("opens");
+        let state = CampaignState::open(dir.path(), Earlier::Refuse).expect("opens");
         let run = RunId::parse("c-1").expect("an id");
         assert!(state.salvage(&run).is_ok(), "nothing was laid aside");
         fs::create_dir_all(state.partial()).expect("made");

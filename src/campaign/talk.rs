@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     ended::Class,
-    funnel::{Attempt, Concluded, LeftOut, Nulls},
+    funnel::{Concluded, InjectedRun, LeftOut, Nulls},
 };
 
 impl Concluded {
@@ -62,7 +62,7 @@ impl Concluded {
 
     /// Runs that are verified because their system repeats itself.
     fn repeated_and_shown(&self) -> usize {
-        let repeated = |attempt: &&Attempt| {
+        let repeated = |attempt: &&InjectedRun| {
             attempt.class == Some(Class::Verified)
                 && attempt.executed.as_ref().is_some_and(|executed| executed.repeatable)
         };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::file::Position;
+use super::file::CallPosition;
 use crate::{
     plan::{Plan, Settled},
     replay::{AtFork, Cassette, ForkPoint},
@@ -18,7 +18,7 @@ pub(super) struct Aimed {
     /// The plan, resolved.
     pub(super) plan: Plan,
     /// Where a drawn one hits; `None` for a plan as it stands.
-    pub(super) position: Option<Position>,
+    pub(super) position: Option<CallPosition>,
 }
 
 /// A treatment as a later execution meets it.

@@ -33,13 +33,13 @@ pub(super) struct Program {
 
 /// How a run was started, as far as its record says it.
 #[derive(Debug)]
-pub(super) struct Again {
+pub(super) struct HowStarted {
     run_dir: PathBuf,
     launched: Option<Launched>,
 }
 
 #[allow(dead_code, reason = "verbs that need an upstream or a command ask for them here")]
-impl Again {
+impl HowStarted {
     /// Reads it of a recorded run.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Again {
         Ok(Some(Program { command, directory: launched.directory.as_ref().map(PathBuf::from) }))
     }
 
-    /// As [`Again::program`], for a verb that can do nothing without one.
+    /// As [`HowStarted::program`], for a verb that can do nothing without one.
     ///
     /// # Errors
     /// As there; or nothing is said: the hint is the line to type.
@@ -148,11 +148,11 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn again(command: &[&str], directory: Option<&str>, masked: bool) -> Again {
+    fn again(command: &[&str], directory: Option<&str>, masked: bool) -> HowStarted {
         let command = command.iter().map(|&word| word.to_owned()).collect();
         let upstream = Some("simulator".to_owned());
         let launched = Launched { command, directory: directory.map(str::to_owned), upstream, masked };
-        Again { run_dir: PathBuf::from("logs/x"), launched: Some(launched) }
+        HowStarted { run_dir: PathBuf::from("logs/x"), launched: Some(launched) }
     }
 
     const SAID: AgainArgs = AgainArgs { again: true };
@@ -185,7 +185,7 @@ mod tests {
     fn what_cannot_run_says_why() {
         let failure = again(&["ls", "***"], None, true).program(&[], SAID, "replay").expect_err("masked");
         assert!(failure.error.to_string().contains("which is masked"), "{}", failure.error);
-        let unknown = Again { run_dir: PathBuf::from("logs/x"), launched: None };
+        let unknown = HowStarted { run_dir: PathBuf::from("logs/x"), launched: None };
         let failure = unknown.program(&[], SAID, "replay").expect_err("unknown");
         assert_eq!(failure.hint.as_deref(), Some("aegis replay logs/x -- CMD"));
     }

@@ -13,7 +13,7 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::hear::{Run, agent, ambiguous};
+use self::hear::{LateRun, agent, ambiguous};
 use super::{Exit, Failure, config::Config, escape};
 use crate::{
     identity::{self, HeardRun, Proposal, Suggestions, helper_role, source_name},
@@ -48,12 +48,12 @@ struct Audit<'a> {
 }
 
 type Names = BTreeMap<AgentName, Proposal>;
-type Row<'a> = ((&'a AgentName, &'static str), Audit<'a>);
+type AgentRow<'a> = ((&'a AgentName, &'static str), Audit<'a>);
 
 pub(super) fn run(arguments: &AgentsArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
     let read = |dir: &PathBuf| recording::read(dir).map_err(Failure::from);
     let recordings: Vec<Recording> = arguments.dirs.iter().map(read).collect::<Result<_, _>>()?;
-    let runs: Vec<Run<'_>> = recordings.iter().map(Run::of).collect();
+    let runs: Vec<LateRun<'_>> = recordings.iter().map(LateRun::of).collect();
     let names = proposals(&runs);
     if let Some(roster) = &arguments.check {
         return check(roster, &runs, json, out);
@@ -69,12 +69,12 @@ pub(super) fn run(arguments: &AgentsArgs, json: bool, out: &mut dyn Write) -> Re
     Ok(Exit::Ok)
 }
 
-fn heard<'a>(runs: &[Run<'a>]) -> Vec<HeardRun<'a>> {
+fn heard<'a>(runs: &[LateRun<'a>]) -> Vec<HeardRun<'a>> {
     runs.iter().map(|run| run.heard.clone()).collect()
 }
 
 /// Display names: what the wire lets slip, over all runs; where runs contradict each other, none.
-fn proposals(runs: &[Run<'_>]) -> Names {
+fn proposals(runs: &[LateRun<'_>]) -> Names {
     let mut names = Names::new();
     let mut refused = Vec::new();
     for (agent, proposal) in runs.iter().flat_map(|run| identity::propose(&run.heard.steps)) {
@@ -95,9 +95,9 @@ fn proposals(runs: &[Run<'_>]) -> Names {
 }
 
 /// One row an agent and rule, what needs a person's eye first.
-fn rows<'a>(runs: &'a [Run<'a>]) -> Vec<Row<'a>> {
+fn rows<'a>(runs: &'a [LateRun<'a>]) -> Vec<AgentRow<'a>> {
     let mut agents: BTreeMap<(&AgentName, &'static str), Audit<'_>> = BTreeMap::new();
-    for (step, late) in runs.iter().flat_map(Run::steps) {
+    for (step, late) in runs.iter().flat_map(LateRun::steps) {
         let told = &step.attribution;
         let audit = agents.entry((agent(step, late), source_name(told.source)));
         let audit = audit.or_insert(Audit { calls: 0, first: told, ambiguous: 0, late: 0 });
@@ -110,8 +110,8 @@ fn rows<'a>(runs: &'a [Run<'a>]) -> Vec<Row<'a>> {
     rows
 }
 
-fn write_json(runs: &[Run<'_>], names: &Names, out: &mut dyn Write) -> std::io::Result<()> {
-    let agent_of = |((agent, source), audit): &Row<'_>| {
+fn write_json(runs: &[LateRun<'_>], names: &Names, out: &mut dyn Write) -> std::io::Result<()> {
+    let agent_of = |((agent, source), audit): &AgentRow<'_>| {
         json!({"agent": agent, "calls": audit.calls, "source": source, "evidence": audit.first.evidence,
             "confidence": decimal(audit.first.confidence), "ambiguous": audit.ambiguous, "display": display(agent, names)})
     };
@@ -157,7 +157,7 @@ fn kind(agent: &AgentName) -> &str {
     helper_role(agent).unwrap_or("agent")
 }
 
-fn write_text(runs: &[Run<'_>], names: &Names, evidence: bool, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_text(runs: &[LateRun<'_>], names: &Names, evidence: bool, out: &mut dyn Write) -> std::io::Result<()> {
     let rows = rows(runs);
     let width = rows.iter().map(|((agent, _), _)| escape(agent.as_str()).chars().count()).max().unwrap_or(5).max(5);
     writeln!(out, "{:width$}  calls  known by      evidence", "agent")?;
@@ -194,7 +194,7 @@ fn write_text(runs: &[Run<'_>], names: &Names, evidence: bool, out: &mut dyn Wri
 }
 
 /// Each step's decision.
-fn write_evidence(runs: &[Run<'_>], out: &mut dyn Write) -> std::io::Result<()> {
+fn write_evidence(runs: &[LateRun<'_>], out: &mut dyn Write) -> std::io::Result<()> {
     for run in runs {
         writeln!(out, "\n{}", run.recording.trajectory.run)?;
         writeln!(out, "step  turn  call  agent")?;
@@ -219,7 +219,7 @@ fn write_evidence(runs: &[Run<'_>], out: &mut dyn Write) -> std::io::Result<()> 
 }
 
 /// What a roster would make of the steps; a finding where its rules contradict each other or fit nothing.
-fn check(file: &Path, runs: &[Run<'_>], json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+fn check(file: &Path, runs: &[LateRun<'_>], json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
     let roster = Config::load(Some(file))?.identity()?.roster;
     let mut changes: BTreeMap<(String, String), (usize, bool)> = BTreeMap::new();
     for run in runs {
@@ -264,7 +264,7 @@ fn check(file: &Path, runs: &[Run<'_>], json: bool, out: &mut dyn Write) -> Resu
 }
 
 /// Rules, counted from 1, that fit no step.
-fn unmatched(roster: &identity::Roster, runs: &[Run<'_>]) -> Vec<usize> {
+fn unmatched(roster: &identity::Roster, runs: &[LateRun<'_>]) -> Vec<usize> {
     let mut fits = std::collections::BTreeSet::new();
     for run in runs {
         fits.extend(identity::fitting_rules(&run.heard, roster));

@@ -10,15 +10,17 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::{
-    Config, Exit, Failure, Finished, Format, Global,
+    Config, Exit, Failure, Finished, Global, OutputFormat,
     asking::{self, AskingArgs},
-    progress::Shown,
+    progress::ShownProgress,
     settings,
     settings::ProxyArgs,
     signals::{interrupted, number},
 };
 use crate::{
-    campaign::{self, Beside, Budget, Campaign, CampaignError, Concluded, Earlier, Options, Report},
+    campaign::{
+        self, Beside, Campaign, CampaignBudget, CampaignError, CampaignOptions, CampaignReport, Concluded, Earlier,
+    },
     proxy::{Proxy, upstream::Upstream},
     verify,
 };
@@ -28,7 +30,7 @@ use crate::{
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
 pub(super) struct CampaignArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<CampaignAction>,
     /// The campaign: tasks, systems, plans, verification, budget.
     #[arg(value_name = "FILE", required = true)]
     file: Option<PathBuf>,
@@ -68,7 +70,7 @@ pub(super) struct CampaignArgs {
 
 /// What else is to be done with campaign files.
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum CampaignAction {
     /// Print the JSON schema of campaign files, for editors.
     Schema,
 }
@@ -78,7 +80,7 @@ impl CampaignArgs {
     pub(super) fn written(&self) -> Option<String> {
         self.action
             .as_ref()
-            .map(|Action::Schema| serde_json::to_string_pretty(&campaign::schema()).unwrap_or_default() + "\n")
+            .map(|CampaignAction::Schema| serde_json::to_string_pretty(&campaign::schema()).unwrap_or_default() + "\n")
     }
 }
 
@@ -111,7 +113,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let directory = beside(file);
     let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<_, _>>()?;
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
-    let begun = Begun { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
+    let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
     let out = begun.out.clone();
     let done = conduct(campaign, begun, global)?;
     let finished = done.finish();
@@ -131,7 +133,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
 fn dry(campaign: &Campaign, allowed: bool, global: &Global) -> Result<Finished, Failure> {
     let extent = campaign.extent();
     let commands = campaign.task_commands();
-    if global.format != Format::Json {
+    if global.format != OutputFormat::Json {
         let told = match (commands, allowed) {
             (0, _) => String::new(),
             (_, true) => format!("commands       {commands} tasks bring one; {}\n", verify::sandbox_words()),
@@ -147,7 +149,7 @@ fn dry(campaign: &Campaign, allowed: bool, global: &Global) -> Result<Finished, 
 }
 
 /// Reads `calls=N,tokens=N,money=X` into a budget.
-fn bounds(text: &str, budget: &mut Budget) -> Result<(), Failure> {
+fn bounds(text: &str, budget: &mut CampaignBudget) -> Result<(), Failure> {
     for bound in text.split(',') {
         let (name, figure) = bound.split_once('=').unwrap_or((bound, ""));
         let (name, figure) = (name.trim(), figure.trim());
@@ -167,7 +169,7 @@ fn bounds(text: &str, budget: &mut Budget) -> Result<(), Failure> {
 }
 
 /// What a campaign is run with, from the command line.
-pub(super) struct Begun {
+pub(super) struct CampaignStart {
     pub(super) out: PathBuf,
     pub(super) earlier: Earlier,
     pub(super) directory: PathBuf,
@@ -178,14 +180,14 @@ pub(super) struct Begun {
 }
 
 /// Runs a campaign to its end, or until a signal.
-pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Result<Done, Failure> {
+pub(super) fn conduct(campaign: Campaign, begun: CampaignStart, global: &Global) -> Result<CampaignDone, Failure> {
     settings::raise_file_limit();
     let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     let cores = || std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let proxies = proxies(&campaign, &begun)?;
-    let shown = Shown::new(global);
+    let shown = ShownProgress::new(global);
     let (stopping, stop) = watch::channel(false);
-    let options = Options {
+    let options = CampaignOptions {
         out: begun.out.clone(),
         earlier: begun.earlier,
         jobs: begun.jobs.map_or_else(cores, std::num::NonZero::get),
@@ -207,13 +209,13 @@ pub(super) fn conduct(campaign: Campaign, begun: Begun, global: &Global) -> Resu
         }
     })?;
     let (concluded, report) = done.map_err(|error| failure(error, &begun.out))?;
-    Ok(Done { concluded, report, signal })
+    Ok(CampaignDone { concluded, report, signal })
 }
 
 /// What a campaign came to, and the signal that ended it.
-pub(super) struct Done {
+pub(super) struct CampaignDone {
     pub(super) concluded: Concluded,
-    pub(super) report: Report,
+    pub(super) report: CampaignReport,
     pub(super) signal: Option<u8>,
 }
 
@@ -240,8 +242,8 @@ fn read(file: &Path, arguments: &CampaignArgs) -> Result<Campaign, Failure> {
 }
 
 /// A proxy a system, each with the system's own configuration.
-fn proxies(campaign: &Campaign, begun: &Begun) -> Result<Vec<Proxy>, Failure> {
-    let proxy = |(number, system): (usize, &campaign::System)| {
+fn proxies(campaign: &Campaign, begun: &CampaignStart) -> Result<Vec<Proxy>, Failure> {
+    let proxy = |(number, system): (usize, &campaign::CampaignSystem)| {
         let config = Config::parse(&system.config_text, system.config.as_deref().unwrap_or("aegis.toml"))?;
         let arguments = ProxyArgs {
             upstream: campaign.upstream.clone(),
@@ -294,7 +296,7 @@ fn failure(error: CampaignError, out: &Path) -> Failure {
     }
 }
 
-impl Done {
+impl CampaignDone {
     /// The exit code and the last line, from one value.
     pub(super) fn finish(&self) -> Finished {
         let concluded = &self.concluded;

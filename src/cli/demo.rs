@@ -7,7 +7,7 @@ use clap::Args;
 use super::{
     Exit, Failure, Finished, Global,
     asking::AskingArgs,
-    campaign::{Begun, conduct},
+    campaign::{CampaignStart, conduct},
 };
 use crate::{campaign::Earlier, demo};
 
@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
         eprintln!("backend   embedded simulator (a scripted model, deterministic; no key, no network)");
     }
     let directory = std::env::current_dir().map_err(|error| Failure::new(Exit::Usage, error))?;
-    let begun = Begun {
+    let begun = CampaignStart {
         out: arguments.dir.clone(),
         // Cells are named by what they are, so runs of an earlier demo would be taken for this one's.
         earlier: Earlier::Replace,

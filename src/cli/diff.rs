@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Exit, Failure, escape, settings, show};
 use crate::{
     recording::{self, Recording},
-    replay::{Change, Changed, Comparison, Pair},
+    replay::{CallChange, Changed, Comparison, Pair},
 };
 
 /// Options of `diff`.
@@ -85,7 +85,7 @@ fn write_text(
         .pairs
         .iter()
         .enumerate()
-        .filter(|(index, pair)| *index == first || (arguments.all && pair.change != Change::Same));
+        .filter(|(index, pair)| *index == first || (arguments.all && pair.change != CallChange::Same));
     for (index, pair) in shown {
         let which = if index == first { "first divergence: " } else { "" };
         writeln!(out, "\n{which}{} call {}", escape(&title(pair)), call(pair))?;
@@ -101,14 +101,14 @@ fn write_text(
 }
 
 fn write_pair(pair: &Pair, first: bool, out: &mut dyn Write) -> io::Result<()> {
-    let step = |place: Option<crate::replay::Place>| place.map_or("-".to_owned(), |place| place.step.to_string());
+    let step = |place: Option<crate::replay::CallPlace>| place.map_or("-".to_owned(), |place| place.step.to_string());
     let what = match pair.change {
-        Change::Same => "",
-        Change::Request => "request",
-        Change::Reply => "reply",
-        Change::Both => "request, reply",
-        Change::OnlyA => "only in a",
-        Change::OnlyB => "only in b",
+        CallChange::Same => "",
+        CallChange::Request => "request",
+        CallChange::Reply => "reply",
+        CallChange::Both => "request, reply",
+        CallChange::OnlyA => "only in a",
+        CallChange::OnlyB => "only in b",
     };
     let mark = if first { ">" } else { " " };
     let line = format!("{mark}{:>3}  {:>3}    {:<24} {what}", step(pair.a), step(pair.b), title(pair));

@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Parser, ValueEnum};
 
-use crate::example::{Client, Example, ExampleError};
+use crate::example::{ApiClient, Example, ExampleError};
 
 /// Runs a small multi-agent program as a client of `OPENAI_BASE_URL`.
 #[derive(Debug, Clone, Args)]
@@ -18,12 +18,12 @@ pub struct Arguments {
     pub name: Example,
     /// How to run it
     #[command(flatten)]
-    pub options: Options,
+    pub options: ExampleOptions,
 }
 
 /// How an example program is run.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct ExampleOptions {
     /// The word problem; read from standard input if left out
     #[arg(long, value_name = "TEXT")]
     pub task: Option<String>,
@@ -43,11 +43,11 @@ pub fn run(arguments: &Arguments) -> Result<(), ExampleError> {
 /// The whole `main` of an example program: arguments, run, error text; exit code 0, 1, or 2 for wrong arguments.
 pub fn main_of(example: Example) -> ExitCode {
     #[derive(Parser)]
-    struct Program {
+    struct ExampleProgram {
         #[command(flatten)]
-        options: Options,
+        options: ExampleOptions,
     }
-    let Err(error) = start(example, &Program::parse().options) else { return ExitCode::SUCCESS };
+    let Err(error) = start(example, &ExampleProgram::parse().options) else { return ExitCode::SUCCESS };
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -58,14 +58,14 @@ pub fn main_of(example: Example) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn start(example: Example, options: &Options) -> Result<(), ExampleError> {
+fn start(example: Example, options: &ExampleOptions) -> Result<(), ExampleError> {
     let mut task = options.task.clone().unwrap_or_default();
     if options.task.is_none() {
         stdin().read_to_string(&mut task).map_err(ExampleError::Input)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ExampleError::Runtime)?;
     runtime.block_on(async {
-        let client = Client::from_env(options.stream)?;
+        let client = ApiClient::from_env(options.stream)?;
         example.run(&client, task.trim(), &mut stdout(), &mut stderr()).await
     })
 }

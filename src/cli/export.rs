@@ -8,7 +8,7 @@ use super::{Exit, Failure, Finished};
 use crate::{
     dataset::{
         ALPHA, Dataset, Split,
-        formats::{self, AnswerForm, ExportError, ExportManifest, Lint, Options, Template},
+        formats::{self, AnswerForm, ExportError, ExportManifest, ExportOptions, Lint, PromptTemplate},
         lint::Rule,
     },
     trajectory::nearest,
@@ -28,7 +28,7 @@ pub(super) struct ExportArgs {
     out: Option<PathBuf>,
     /// Only this part of the dataset.
     #[arg(long, value_enum)]
-    split: Option<Part>,
+    split: Option<DatasetPart>,
     /// The share of wrong failures that is allowed in the mean, over all claims that were begun: the weakest are left out.
     #[arg(long, value_name = "A", default_value_t = ALPHA, value_parser = alpha)]
     alpha: f64,
@@ -72,7 +72,7 @@ pub(super) struct ExportArgs {
 
 /// A part of a dataset.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Part {
+enum DatasetPart {
     /// To learn from.
     Train,
     /// To choose by.
@@ -120,13 +120,13 @@ fn say(manifest: &ExportManifest, out: &mut dyn Write) -> std::io::Result<()> {
     Ok(())
 }
 
-fn options(arguments: &ExportArgs) -> Result<Options, Failure> {
+fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
     let template = match &arguments.template {
-        None => Template::default(),
+        None => PromptTemplate::default(),
         Some(path) => {
             let named = |error: String| Failure::new(Exit::Usage, format!("{}: {error}", path.display()));
             let text = std::fs::read_to_string(path).map_err(|error| named(format!("cannot be read: {error}")))?;
-            Template::parse(&text).map_err(|error| named(error.to_string()))?
+            PromptTemplate::parse(&text).map_err(|error| named(error.to_string()))?
         }
     };
     let known = |name: &String| {
@@ -136,7 +136,7 @@ fn options(arguments: &ExportArgs) -> Result<Options, Failure> {
             Failure::new(Exit::Usage, format!("unknown rule `{name}`: `aegis lint --rules` lists them{near}"))
         })
     };
-    Ok(Options {
+    Ok(ExportOptions {
         lint: Lint::RefuseBut(arguments.allow.iter().map(known).collect::<Result<_, _>>()?),
         template,
         gold_answer: arguments.gold_answer,
@@ -150,9 +150,9 @@ fn options(arguments: &ExportArgs) -> Result<Options, Failure> {
         license: arguments.license.clone(),
         tokens: arguments.max_tokens.and_then(|tokens| usize::try_from(tokens).ok()),
         split: arguments.split.map(|part| match part {
-            Part::Train => Split::Train,
-            Part::Validation => Split::Validation,
-            Part::Test => Split::Test,
+            DatasetPart::Train => Split::Train,
+            DatasetPart::Validation => Split::Validation,
+            DatasetPart::Test => Split::Test,
         }),
         alpha: Some(arguments.alpha),
         former: arguments.former,

@@ -11,8 +11,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    Exit, Failure, Finished, Format, Global,
-    again::{Again, AgainArgs, Program},
+    Exit, Failure, Finished, Global, OutputFormat,
+    again::{AgainArgs, HowStarted, Program},
     config::Config,
     escape,
     replay::MatchArgs,
@@ -21,11 +21,11 @@ use super::{
     signals::interrupted,
 };
 use crate::{
-    attribution::{Bench, Command, Sample, TrialError, sample, unrunnable},
+    attribution::{Bench, CommandSystem, ForkSample, TrialError, sample, unrunnable},
     launch::{Echo, Ending},
     plan::{self, Plan},
     proof,
-    proxy::{Origin, Proxy},
+    proxy::{Proxy, UpstreamOrigin},
     recording,
     replay::{AtFork, Cassette, ForkPoint, NoReply, emptied, reworded},
     trajectory::{Executions, RunId, Side, Step, StepIndex, Void},
@@ -86,13 +86,19 @@ pub(super) struct TrialArgs {
 
 impl TrialArgs {
     /// The command as a system that can be executed again. Call it on a runtime: it listens for signals.
-    pub(super) fn system(&self, program: &Program, proxy: &Proxy, echo: Echo, hush: bool) -> Result<Command, Failure> {
+    pub(super) fn system(
+        &self,
+        program: &Program,
+        proxy: &Proxy,
+        echo: Echo,
+        hush: bool,
+    ) -> Result<CommandSystem, Failure> {
         let (told, stop) = tokio::sync::watch::channel(false);
         tokio::spawn(async move {
             interrupted().await;
             told.send_replace(true);
         });
-        Ok(Command {
+        Ok(CommandSystem {
             command: program.command.clone(),
             directory: program.directory.clone(),
             check: self.check.clone(),
@@ -129,13 +135,13 @@ pub(super) fn live(proxy: &ProxyArgs, cassette: &Cassette, dir: &Path) -> Result
     }
     let config = Config::load(proxy.config.as_deref())?;
     let configured = proxy.upstream_url(&config);
-    let named = Origin::parse(&configured, None).is_ok_and(|origin| origin.name() == recorded);
+    let named = UpstreamOrigin::parse(&configured, None).is_ok_and(|origin| origin.name() == recorded);
     if named {
         return Ok(with(&configured));
     }
     let key = std::env::vars_os().map(|(name, _)| name).find(|name| name.to_string_lossy().ends_with("API_KEY"));
     let key = key.map(|name| name.to_string_lossy().into_owned()).or(config.upstream.key_env);
-    let again = Again::of(dir)?;
+    let again = HowStarted::of(dir)?;
     match (key, again.upstream()) {
         (None, Some(recorded)) => Ok(with(recorded)),
         (key, whole) => {
@@ -152,7 +158,7 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
     let plan = arguments.proxy.plan.as_deref().map(|path| resolved(path, &cassette)).transpose()?.map(Arc::new);
-    let program = Again::of(&arguments.dir)?.required(&arguments.command, arguments.again, "fork")?;
+    let program = HowStarted::of(&arguments.dir)?.required(&arguments.command, arguments.again, "fork")?;
     let (proxy, _) = live(&arguments.proxy, &cassette, &arguments.dir)?.proxy(None)?;
     let runs: Vec<RunId> = (0..arguments.samples).map(|_| settings::fresh_run_id()).collect();
     let mut forks = Vec::new();
@@ -195,8 +201,8 @@ async fn conduct(
     forks: Vec<(RunId, ForkPoint)>,
     arguments: &ForkArgs,
     global: &Global,
-) -> Result<Vec<Sample>, Failure> {
-    let echo = if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout };
+) -> Result<Vec<ForkSample>, Failure> {
+    let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
     let system = arguments.trial.system(&program, &proxy, echo, false)?;
     let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
     let places = Arc::new(tokio::sync::Semaphore::new(arguments.trial.jobs as usize));
@@ -230,7 +236,7 @@ async fn conduct(
 /// Reads a plan; what counts in a recorded run is counted in this one.
 fn resolved(path: &Path, cassette: &Cassette) -> Result<Plan, Failure> {
     let plan = super::plan::read(path)?;
-    let called = |step: &Step| plan::Called {
+    let called = |step: &Step| plan::RecordedCall {
         agent: step.attribution.agent.as_str().to_owned(),
         instance: step.attribution.instance,
         call: step.call,
@@ -288,8 +294,8 @@ fn fork_point(
     Ok(ForkPoint { step: step.step, at })
 }
 
-fn say(number: usize, sample: &Sample) {
-    let Sample { tried, report } = sample;
+fn say(number: usize, sample: &ForkSample) {
+    let ForkSample { tried, report } = sample;
     let verdict = format!("{:?}", tried.outcome.verdict).to_lowercase();
     eprintln!(
         "sample {number:<2} {}  {} recorded, {} live  outcome {verdict}",
@@ -305,7 +311,7 @@ fn say(number: usize, sample: &Sample) {
     }
 }
 
-fn finish(samples: &[Sample], told: &[proof::Sample], checked: bool) -> Finished {
+fn finish(samples: &[ForkSample], told: &[proof::ProofSample], checked: bool) -> Finished {
     let counted = proof::counted(told);
     let diverged = counted.void.get(&Void::Diverged).copied().unwrap_or_default();
     let (judged, interval) = (counted.passed + counted.failed, counted.tally().interval());
@@ -327,7 +333,7 @@ fn finish(samples: &[Sample], told: &[proof::Sample], checked: bool) -> Finished
     let _ = write!(summary, "  {} tokens from the record", input + output);
     let data = samples.iter().zip(told).map(|(sample, told)| {
         let tried = &sample.tried;
-        let void = if let proof::Sample::Void(why) = told { Some(why) } else { None };
+        let void = if let proof::ProofSample::Void(why) = told { Some(why) } else { None };
         json!({
             "run": tried.run, "run_dir": tried.dir, "steps": tried.steps, "outcome": tried.outcome, "void": void,
             "label": tried.label.as_ref().ok(), "report": sample.report,
@@ -342,7 +348,7 @@ fn finish(samples: &[Sample], told: &[proof::Sample], checked: bool) -> Finished
 }
 
 /// A fork of which nothing is known is not well, whatever kept it from being known.
-fn exit(samples: &[Sample], counted: &Executions, checked: bool) -> Exit {
+fn exit(samples: &[ForkSample], counted: &Executions, checked: bool) -> Exit {
     let void = |why: Void| counted.void.get(&why).copied().unwrap_or_default();
     let no_call = samples.iter().all(|sample| sample.tried.steps == 0);
     match () {

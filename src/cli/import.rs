@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::{Exit, Failure, Finished, escape};
-use crate::dataset::formats::{self, ImportError, Imported, Source};
+use crate::dataset::formats::{self, ImportError, ImportSource, Imported};
 
 /// Most defects of one rule that are written out; all are in the report.
 const SHOWN: usize = 5;
@@ -15,7 +15,7 @@ const SHOWN: usize = 5;
 pub(super) struct ImportArgs {
     /// Whose files they are.
     #[arg(long, value_enum, value_name = "FORMAT")]
-    from: From,
+    from: ImportFrom,
     /// A file, or a directory of files.
     #[arg(value_name = "PATH")]
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct ImportArgs {
 
 /// The formats that are read.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum From {
+enum ImportFrom {
     /// Who&When, either layout or both.
     Whowhen,
     /// Aegis' unified records.
@@ -42,10 +42,10 @@ enum From {
 
 pub(super) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
     let from = match arguments.from {
-        From::Whowhen => Source::Whowhen,
-        From::Aegis => Source::Aegis,
-        From::Agentracer => Source::Agentracer,
-        From::Mast => Source::Mast,
+        ImportFrom::Whowhen => ImportSource::Whowhen,
+        ImportFrom::Aegis => ImportSource::Aegis,
+        ImportFrom::Agentracer => ImportSource::Agentracer,
+        ImportFrom::Mast => ImportSource::Mast,
     };
     let (imported, _) =
         formats::import(from, &arguments.path, &arguments.out, arguments.overwrite).map_err(|error| match error {

@@ -5,10 +5,10 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::{Exit, Failure, Finished, Format, Global, escape};
+use super::{Exit, Failure, Finished, Global, OutputFormat, escape};
 use crate::dataset::{
     Dataset, DatasetError,
-    lint::{self, Report, Rule},
+    lint::{self, LintReport, Rule},
 };
 
 /// Options of `lint`.
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     }
     let path = arguments.dataset.clone().unwrap_or_default();
     let report = Dataset::open(&path).and_then(|dataset| lint::lint(&dataset)).map_err(Failure::from)?;
-    if global.format == Format::Text {
+    if global.format == OutputFormat::Text {
         let out = &mut std::io::stdout().lock();
         let said = write(&report, arguments.show, out).and_then(|()| writeln!(out, "sure: {}", report.sure));
         said.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     Ok(Finished { exit, summary, data })
 }
 
-fn write(report: &Report, show: usize, out: &mut dyn Write) -> std::io::Result<()> {
+fn write(report: &LintReport, show: usize, out: &mut dyn Write) -> std::io::Result<()> {
     let counts = report.counts();
     for (rule, count) in counts {
         writeln!(out, "{}  {count}  {}", rule.name(), rule.meaning())?;
@@ -69,7 +69,7 @@ fn write(report: &Report, show: usize, out: &mut dyn Write) -> std::io::Result<(
 }
 
 fn rules(global: &Global) -> Result<Finished, Failure> {
-    if global.format == Format::Text {
+    if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
         for rule in Rule::ALL {
             let written = writeln!(out, "{:20}{}", rule.name(), rule.meaning());

@@ -53,8 +53,8 @@ pub struct Cli {
 #[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Form of the output.
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text, env = "AEGIS_FORMAT", help_heading = "Everywhere")]
-    format: Format,
+    #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text, env = "AEGIS_FORMAT", help_heading = "Everywhere")]
+    format: OutputFormat,
     /// Say only what went wrong, and the result.
     #[arg(short, long, global = true, help_heading = "Everywhere")]
     quiet: bool,
@@ -68,7 +68,7 @@ pub struct Global {
 
 /// The form of a verb's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// For people.
     Text,
     /// For programs; field names are stable.
@@ -242,7 +242,7 @@ impl Cli {
         let global = &self.global;
         start_log(global);
         let mut out = std::io::stdout().lock();
-        let json = global.format == Format::Json;
+        let json = global.format == OutputFormat::Json;
         match &self.verb {
             Verb::Demo(arguments) => demo::run(arguments, global).map(|finished| finished.say(global)),
             Verb::Serve(arguments) => serve::run(arguments, global),
@@ -306,7 +306,7 @@ impl Finished {
     /// Says the result; the exit code comes from the same value.
     fn say(self, global: &Global) -> Exit {
         let result = format!("{} {}", self.exit.word(), self.summary);
-        if global.format == Format::Json {
+        if global.format == OutputFormat::Json {
             let mut data = self.data;
             if let Some(object) = data.as_object_mut() {
                 object.insert("result".to_owned(), result.clone().into());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{Exit, Failure};
-use crate::plan::{self, Entry, Operation, Plan};
+use crate::plan::{self, CatalogueEntry, Operation, Plan};
 use crate::recording;
 use crate::trajectory::{Side, Trajectory};
 
@@ -15,11 +15,11 @@ use crate::trajectory::{Side, Trajectory};
 #[derive(Debug, clap::Args)]
 pub(super) struct PlanArgs {
     #[command(subcommand)]
-    action: Action,
+    action: PlanAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum PlanAction {
     /// Check plans and run their own tests.
     Check {
         /// Plan files.
@@ -52,7 +52,7 @@ enum Action {
 
 pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
     let (exit, text) = match &arguments.action {
-        Action::Check { files, against } => {
+        PlanAction::Check { files, against } => {
             let recording = against.as_deref().map(recording::read).transpose()?;
             let run = recording.as_ref().map(|recording| &recording.trajectory);
             let checked: Vec<Checked> = files.iter().map(|file| check(file, run)).collect::<Result<_, _>>()?;
@@ -61,18 +61,18 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Resu
                 if json { pretty(&checked.iter().map(Checked::data).collect::<Vec<_>>()) } else { texts(&checked) };
             (exit, text)
         }
-        Action::Explain { file } => (Exit::Ok, plan::explain(&read(file)?)),
-        Action::List { name } => {
+        PlanAction::Explain { file } => (Exit::Ok, plan::explain(&read(file)?)),
+        PlanAction::List { name } => {
             let mut entries = plan::catalogue();
             entries.retain(|entry| name.as_ref().is_none_or(|name| entry.name.contains(name)));
             (Exit::Ok, if json { pretty(&entries) } else { listed(&entries) })
         }
-        Action::Catalogue { dir } => {
+        PlanAction::Catalogue { dir } => {
             let plans = folder(dir)?;
             let page = plan::page(&plans).map_err(|errors| Failure::new(Exit::Usage, errors))?;
             (Exit::Ok, page)
         }
-        Action::Schema => (Exit::Ok, pretty(&plan::schema())),
+        PlanAction::Schema => (Exit::Ok, pretty(&plan::schema())),
     };
     out.write_all(text.as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(exit)
@@ -199,7 +199,7 @@ fn pretty(data: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(data).unwrap_or_default() + "\n"
 }
 
-fn listed(entries: &[Entry]) -> String {
+fn listed(entries: &[CatalogueEntry]) -> String {
     let mut text = String::new();
     for (operation, heading) in [
         (Operation::Manipulator, "Manipulators (`manipulator.NAME = { … }`) edit what an agent is asked or answers"),
@@ -216,7 +216,7 @@ fn listed(entries: &[Entry]) -> String {
     text
 }
 
-fn describe(text: &mut String, entry: &Entry) {
+fn describe(text: &mut String, entry: &CatalogueEntry) {
     let sides: Vec<&str> =
         entry.sides.iter().map(|side| if *side == Side::Request { "request" } else { "response" }).collect();
     let sides = if sides.is_empty() { String::new() } else { format!(" ({})", sides.join(", ")) };

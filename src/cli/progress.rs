@@ -8,13 +8,13 @@ use super::Global;
 use crate::campaign::Progress;
 
 /// Shows progress on standard error.
-pub(super) struct Shown {
+pub(super) struct ShownProgress {
     bar: Mutex<Option<ProgressBar>>,
     terminal: bool,
     quiet: bool,
 }
 
-impl Shown {
+impl ShownProgress {
     pub(super) fn new(global: &Global) -> Self {
         let terminal = std::io::stderr().is_terminal() && !global.quiet;
         Self { bar: Mutex::new(None), terminal, quiet: global.quiet }
@@ -29,7 +29,7 @@ impl Shown {
     }
 }
 
-impl Progress for Shown {
+impl Progress for ShownProgress {
     fn stage(&self, name: &str, cells: usize) {
         if !self.terminal {
             return;

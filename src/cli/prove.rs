@@ -14,16 +14,16 @@ use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global,
-    again::{Again, AgainArgs, Program},
+    again::{AgainArgs, HowStarted, Program},
     fork::{TrialArgs, failed, live},
     settings,
     settings::ProxyArgs,
 };
 use crate::{
-    attribution::{Bench, Kept, Proved, Proving},
+    attribution::{Bench, KeptProof, Proved, Proving},
     dataset::Dataset,
     launch::Echo,
-    plan::{self, Called},
+    plan::{self, RecordedCall},
     proof::{Terms, in_words},
     recording,
     replay::Cassette,
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
         let dataset = Dataset::open(&arguments.path)?;
         return rows::run(&dataset, arguments, terms, global);
     }
-    let program = Again::of(&arguments.path)?.required(&arguments.command, arguments.again, "prove")?;
+    let program = HowStarted::of(&arguments.path)?.required(&arguments.command, arguments.again, "prove")?;
     let (label, proved) = prove(&arguments.path, &program, &arguments.trial, arguments, terms, global)?;
     let words = in_words(&proved.executed, "without", "with");
     let name = word(proved.standing);
@@ -104,7 +104,7 @@ fn prove(
         let proving = Proving { bench, cassette: Arc::clone(&cassette), label: label.clone(), plan, terms };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
         let mut unwritten = None;
-        let mut keep = |kept: &Kept| {
+        let mut keep = |kept: &KeptProof| {
             unwritten = write(dir, KEPT, kept).err().or(unwritten.take());
             if !quiet {
                 let arms = (kept.treated.len(), kept.null.len());
@@ -124,13 +124,13 @@ fn planned(cassette: &Cassette) -> Result<Option<plan::Plan>, String> {
     let recording = cassette.recording();
     let Some(text) = &recording.manifest.plan else { return Ok(None) };
     let plan = plan::parse(text, "run.json").map_err(|error| format!("its plan cannot be read: {error}"))?;
-    let called = |step: &Step| Called {
+    let called = |step: &Step| RecordedCall {
         agent: step.attribution.agent.as_str().to_owned(),
         instance: step.attribution.instance,
         call: step.call,
         step: step.step,
     };
-    let calls: Vec<Called> = recording.trajectory.steps.iter().map(called).collect();
+    let calls: Vec<RecordedCall> = recording.trajectory.steps.iter().map(called).collect();
     plan::resolve(&plan, &calls).map(Some).map_err(|error| error.to_string())
 }
 
@@ -152,17 +152,17 @@ fn relabelled(label: Label, proved: &Proved) -> Label {
     Label { status: LabelStatus::from(proved.standing), errors, others, evidence: Some(evidence), ..label }
 }
 
-fn kept(dir: &Path) -> Result<Kept, Failure> {
+fn kept(dir: &Path) -> Result<KeptProof, Failure> {
     let path = dir.join(KEPT);
     match std::fs::read(&path) {
         Ok(text) => serde_json::from_slice(&text)
             .map_err(|error| Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Kept::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(KeptProof::default()),
         Err(error) => Err(Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))),
     }
 }
 
-fn write(dir: &Path, name: &str, kept: &Kept) -> Result<(), Failure> {
+fn write(dir: &Path, name: &str, kept: &KeptProof) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(kept).map_err(|error| Failure::new(Exit::Recording, error))?;
     let (new, path) = (dir.join(format!("{name}.new")), dir.join(name));
     let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));

@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::{
-    Exit, Failure, Finished, Format, Global,
-    again::{Again, AgainArgs, Program},
+    Exit, Failure, Finished, Global, OutputFormat,
+    again::{AgainArgs, HowStarted, Program},
     escape,
     run::recording_exit,
     serve::{TokenArgs, announce, bind},
@@ -18,7 +18,7 @@ use crate::{
     launch::{Echo, Ending, Launch, environment},
     proxy::{Proxy, RunSetup, serve, upstream::Upstream},
     recording,
-    replay::{Cassette, Fit, Replayed, Report, Timing},
+    replay::{Cassette, Fit, ReplayReport, Replayed, Timing},
     trajectory::RunId,
 };
 
@@ -34,8 +34,8 @@ pub(super) struct ReplayArgs {
     #[command(flatten)]
     token: TokenArgs,
     /// How fast recorded replies come.
-    #[arg(long, value_enum, default_value_t = Pace::Fast)]
-    timing: Pace,
+    #[arg(long, value_enum, default_value_t = ReplayPace::Fast)]
+    timing: ReplayPace,
     /// Say how each request was found, and the canonical form of those that were not.
     #[arg(long)]
     explain: bool,
@@ -91,7 +91,7 @@ impl MatchArgs {
 
 /// How fast recorded replies come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Pace {
+pub(super) enum ReplayPace {
     /// As fast as they can be read.
     Fast,
     /// Each byte when it came then.
@@ -105,7 +105,7 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
         Some(name) => RunId::parse(name).map_err(|error| Failure::new(Exit::Usage, error))?,
         None => settings::fresh_run_id(),
     };
-    let timing = if arguments.timing == Pace::Fast { Timing::Fast } else { Timing::Recorded };
+    let timing = if arguments.timing == ReplayPace::Fast { Timing::Fast } else { Timing::Recorded };
     let mut replayed = Replayed::new(Arc::clone(&cassette)).with_timing(timing);
     if arguments.matching.any_tool_results {
         replayed = replayed.with_any_tool_results();
@@ -114,7 +114,7 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
     let mut proxy = settings::offline(arguments.config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
     let limit = settings::time_limit(arguments.timeout)?;
-    let again = Again::of(&arguments.dir)?;
+    let again = HowStarted::of(&arguments.dir)?;
     let program = again.program(&arguments.command, arguments.again, "replay")?;
     // A command that is started here knows no token.
     let token = if program.is_some() { &arguments.token.without_token() } else { &arguments.token };
@@ -158,7 +158,7 @@ async fn conduct(
         let launch = Launch {
             environment: environment(&format!("http://{address}"), &id, &proxy.identity.hints.run_header),
             limit,
-            echo: if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout },
+            echo: if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout },
             ..program.launch()
         };
         let ended = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
@@ -180,7 +180,7 @@ async fn conduct(
 }
 
 /// Says what came of it, on standard error.
-fn talk(cassette: &Cassette, report: &Report, explain: bool) {
+fn talk(cassette: &Cassette, report: &ReplayReport, explain: bool) {
     let steps = cassette.bare_steps();
     let fits = [
         (Fit::Bytes, "by bytes"),
@@ -232,7 +232,7 @@ fn talk(cassette: &Cassette, report: &Report, explain: bool) {
     }
 }
 
-fn finish(id: &RunId, cassette: &Cassette, report: &Report, ending: Option<Ending>) -> Finished {
+fn finish(id: &RunId, cassette: &Cassette, report: &ReplayReport, ending: Option<Ending>) -> Finished {
     let exit = match ending {
         Some(Ending::Interrupted) => Exit::Signal(2),
         _ if !report.missed.is_empty() => Exit::Finding,

@@ -36,13 +36,13 @@ pub(super) struct RewardArgs {
 struct Batch {
     #[serde(default = "usual")]
     reward: Reward,
-    rows: Vec<Row>,
+    rows: Vec<RewardRow>,
 }
 
 /// One completion with its truth.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct RewardRow {
     completion: String,
     ground_truth: Value,
 }
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &RewardArgs, global: &Global) -> Result<Finished, F
 async fn serve(listen: &str, global: &Global) -> Result<Finished, Failure> {
     let listener = bind(listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    if listen.ends_with(":0") || global.format == super::Format::Json {
+    if listen.ends_with(":0") || global.format == super::OutputFormat::Json {
         let mut out = std::io::stdout();
         let told = writeln!(out, "{}", json!({"listen": address.to_string()})).and_then(|()| out.flush());
         told.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -103,9 +103,9 @@ async fn accept(listener: TcpListener) {
 }
 
 /// Rewards, or a status with what is wrong.
-type Answered = Result<Vec<f64>, (StatusCode, String)>;
+type RewardResult = Result<Vec<f64>, (StatusCode, String)>;
 
-async fn answer(request: Request<Incoming>) -> Answered {
+async fn answer(request: Request<Incoming>) -> RewardResult {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why);
     if (request.method(), request.uri().path()) != (&Method::POST, "/rewards") {
         return Err((StatusCode::NOT_FOUND, "expected POST /rewards".to_owned()));
@@ -124,7 +124,7 @@ async fn answer(request: Request<Incoming>) -> Answered {
     rewards.collect()
 }
 
-fn respond(answered: Answered) -> Response<Full<Bytes>> {
+fn respond(answered: RewardResult) -> Response<Full<Bytes>> {
     let (status, body) = match answered {
         Ok(rewards) => (StatusCode::OK, json!({"rewards": rewards})),
         Err((status, why)) => (status, json!({"error": why})),

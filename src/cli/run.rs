@@ -6,7 +6,7 @@ use clap::Args;
 use nix::sys::signal::Signal;
 
 use super::{
-    Exit, Failure, Finished, Format, Global, again, client_verdict,
+    Exit, Failure, Finished, Global, OutputFormat, again, client_verdict,
     serve::bind,
     settings,
     settings::ProxyArgs,
@@ -45,7 +45,7 @@ pub(super) struct RunArgs {
 
 /// What a run came to.
 #[derive(Debug)]
-struct Concluded {
+struct ConcludedRun {
     run: RunId,
     dir: std::path::PathBuf,
     steps: u32,
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         arguments.proxy.say_destination(&config);
     }
     let launched = again::launched(&arguments.command, &arguments.proxy.upstream_url(&config));
-    let echo = if global.format == Format::Json { Echo::Stderr } else { Echo::Stdout };
+    let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
     let concluded = settings::block_on(conduct((Arc::new(proxy), id), launched, arguments, limit, echo))??;
     if let Some(path) = &arguments.junit {
         let verdict = verdict::read(&recording::read(&concluded.dir)?);
@@ -91,7 +91,7 @@ async fn conduct(
     arguments: &RunArgs,
     limit: Option<Duration>,
     echo: Echo,
-) -> Result<Concluded, Failure> {
+) -> Result<ConcludedRun, Failure> {
     let listener = bind("127.0.0.1:0").await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     // The run exists from here on, so that even a child that makes no call leaves a record.
@@ -124,7 +124,7 @@ async fn conduct(
     let client = if planned { Some(verdict::read(&recording::read(&dir).map_err(recording)?)) } else { None };
     let client = client.filter(ClientVerdict::is_planned);
     let Ended { ending, interrupted, .. } = ended;
-    Ok(Concluded { run: id, dir, steps, uninspected, ending, interrupted, outcome, label, planned, client })
+    Ok(ConcludedRun { run: id, dir, steps, uninspected, ending, interrupted, outcome, label, planned, client })
 }
 
 /// How a verb ends that cannot open its run.
@@ -135,7 +135,7 @@ pub(super) fn recording_exit(error: &crate::proxy::ProxyError) -> Exit {
     }
 }
 
-impl Concluded {
+impl ConcludedRun {
     fn exit(&self) -> Exit {
         match (self.ending, &self.outcome) {
             (Ending::Interrupted, _) => Exit::Signal(self.interrupted.map_or(2, number)),

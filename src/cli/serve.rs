@@ -139,7 +139,7 @@ async fn serve_until_told(
 ) -> Result<Exit, Failure> {
     let listener = bind(listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    let (told, stop) = watch::channel(None::<Told>);
+    let (told, stop) = watch::channel(None::<ToldSignal>);
     let control = match &arguments.control {
         Some(control) => Some(bind(control).await?),
         None => None,
@@ -220,7 +220,7 @@ pub(super) fn announce(
     proxy: &Proxy,
     global: &Global,
 ) -> Result<(), Failure> {
-    if asked.ends_with(":0") || global.format == super::Format::Json {
+    if asked.ends_with(":0") || global.format == super::OutputFormat::Json {
         let mut line = serde_json::json!({"listen": address.to_string()});
         if let (Some(control), Some(object)) =
             (control.and_then(|control| control.local_addr().ok()), line.as_object_mut())
@@ -335,26 +335,26 @@ fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
 
 /// A signal that we were told, and whether it was not the first.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct ToldSignal {
     signal: Signal,
     again: bool,
 }
 
 /// The first signal stops in order, the second at once.
-async fn watch_signals(told: watch::Sender<Option<Told>>) {
+async fn watch_signals(told: watch::Sender<Option<ToldSignal>>) {
     let Some(mut signals) = Signals::listen() else { return };
     let mut again = false;
     loop {
         let signal = signals.next().await;
-        told.send_replace(Some(Told { signal, again }));
+        told.send_replace(Some(ToldSignal { signal, again }));
         again = true;
     }
 }
 
-async fn told_to_stop(mut stop: watch::Receiver<Option<Told>>) {
+async fn told_to_stop(mut stop: watch::Receiver<Option<ToldSignal>>) {
     let _ = stop.wait_for(Option::is_some).await;
 }
 
-async fn forced(mut stop: watch::Receiver<Option<Told>>) {
+async fn forced(mut stop: watch::Receiver<Option<ToldSignal>>) {
     let _ = stop.wait_for(|told| told.is_some_and(|told| told.again)).await;
 }

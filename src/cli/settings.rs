@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     plan::{self, Plan},
-    proxy::{HttpUpstream, Origin, Proxy, RunTemplate, Runs, upstream::Upstream},
+    proxy::{HttpUpstream, Proxy, RunTemplate, Runs, UpstreamOrigin, upstream::Upstream},
     replay::Rules,
     simulator::Simulator,
     trajectory::RunId,
@@ -187,13 +187,13 @@ pub(super) fn other_upstream(
 }
 
 /// An upstream whose key, if it has one of its own, is in an environment variable.
-pub(super) fn origin(url: &str, key_env: Option<&str>) -> Result<Origin, crate::proxy::OriginError> {
+pub(super) fn origin(url: &str, key_env: Option<&str>) -> Result<UpstreamOrigin, crate::proxy::OriginError> {
     let key = key_env.map(|name| {
         let key = std::env::var(name).ok().filter(|key| !key.is_empty());
         key.map(|key| (name, key)).ok_or_else(|| crate::proxy::OriginError::KeyMissing(name.to_owned()))
     });
     let key = key.transpose()?;
-    Origin::parse(url, key.as_ref().map(|(name, key)| (*name, key.as_str())))
+    UpstreamOrigin::parse(url, key.as_ref().map(|(name, key)| (*name, key.as_str())))
 }
 
 /// A pattern in which `*` stands for any text.

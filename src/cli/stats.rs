@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 
-use super::{Exit, Failure, Finished, Format, Global, escape};
+use super::{Exit, Failure, Finished, Global, OutputFormat, escape};
 use crate::dataset::{
     Dataset,
     statistics::{self, Statistics, Summary},
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Fa
             Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())).hint(hint)
         })?;
     }
-    if global.format == Format::Text {
+    if global.format == OutputFormat::Text {
         write(&counted, &mut io::stdout().lock()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let failures = counted.kinds.get("failure").copied().unwrap_or_default();

@@ -10,19 +10,19 @@ use std::{io::Write, path::Path, sync::Arc};
 
 pub(super) use self::arguments::TraceArgs;
 use super::{
-    Exit, Failure, Finished, Format, Global,
-    again::{Again, Program},
+    Exit, Failure, Finished, Global, OutputFormat,
+    again::{HowStarted, Program},
     fork::{cannot_check, failed, live},
     settings,
     settings::ProxyArgs,
 };
 use crate::{
     attribution::{
-        Analyzer, Bench, Budget, Corrections, Decisive, Finding, Foretold, LabelRule, Meter, Told, Trace,
-        TraceSettings, Watch, foretell, label_of,
+        Analyzer, Bench, CallMeter, Corrections, Decisive, EndedExecution, ForetoldTrace, LabelRule, SearchBudget,
+        Trace, TraceFinding, TraceSettings, Watch, foretell, label_of,
     },
     launch::Echo,
-    proof::{Ending, Sample},
+    proof::{ProofSample, SearchEnding},
     proxy::Proxy,
     recording,
     replay::Cassette,
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     if arguments.dry_run {
         return dry(&cassette, known, &settings, arguments, global);
     }
-    let again = Again::of(&arguments.dir)?;
+    let again = HowStarted::of(&arguments.dir)?;
     let program = again.required(&arguments.command, arguments.again, "trace")?;
     let analyzer = analyzer(arguments, &cassette)?;
     let (proxy, _) = beneath(live(&arguments.proxy, &cassette, &arguments.dir)?, arguments, &cassette).proxy(None)?;
@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         conduct((Arc::new(proxy), program), Arc::clone(&cassette), (known, analyzer, settings), arguments, global);
     let finding = settings::block_on(traced)??;
     write(&finding, &arguments.dir)?;
-    if let (Some(Ending::Void(Void::NoVerdict)), Some(said)) = (finding.ending, &finding.unrunnable_check) {
+    if let (Some(SearchEnding::Void(Void::NoVerdict)), Some(said)) = (finding.ending, &finding.unrunnable_check) {
         return Err(cannot_check(said));
     }
     let label = life::settle(&finding, arguments.label, &arguments.dir, &cassette)?;
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         entry.keep(&arguments.dir, arguments.source.twin.as_deref())?;
     }
     let next = next::line(&finding, arguments, &again);
-    if global.format == Format::Text {
+    if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
         let written = table::write(&finding, &mut out).and_then(|()| match &next {
             Some(next) => writeln!(out, "next  {}", super::escape(next)),
@@ -136,7 +136,7 @@ fn trace_settings(arguments: &TraceArgs, cassette: &Cassette) -> Result<TraceSet
         earliest: arguments.label != LabelRule::Flip,
         last: arguments.label != LabelRule::Flip && !arguments.first,
         coupled: arguments.coupled,
-        budget: Budget { runs: arguments.budget_runs, calls: arguments.budget_calls },
+        budget: SearchBudget { runs: arguments.budget_runs, calls: arguments.budget_calls },
         jobs: arguments.trial.jobs,
         any_tool_results: arguments.matching.any_tool_results(),
         agents: if arguments.agents { AGENT_EXECUTIONS } else { 0 },
@@ -174,12 +174,12 @@ fn dry(
     require_corrections(&corrections)?;
     let foretold = foretell(cassette, &corrections, settings);
     let questions = if asked { 2 * run.steps.len() as u64 } else { 0 };
-    let line = |foretold: &Foretold| {
+    let line = |foretold: &ForetoldTrace| {
         let at =
             foretold.step.map_or("no correction heals:".to_owned(), |step| format!("the error is at step {step}:"));
         format!("{at:<26} {} executions, {} live calls", foretold.executions, foretold.calls + questions)
     };
-    if global.format == Format::Text {
+    if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
         let lines = foretold.iter().map(line).collect::<Vec<_>>().join("\n");
         writeln!(
@@ -206,10 +206,10 @@ async fn conduct(
     (known, analyzer, settings): (Corrections, Option<Analyzer>, TraceSettings),
     arguments: &TraceArgs,
     global: &Global,
-) -> Result<Finding, Failure> {
+) -> Result<TraceFinding, Failure> {
     let system = arguments.trial.system(&program, &proxy, Echo::Silent, true)?;
     let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
-    let (run, meter) = (&cassette.recording().trajectory, Meter::new(settings.budget));
+    let (run, meter) = (&cassette.recording().trajectory, CallMeter::new(settings.budget));
     let corrections = match analyzer {
         None => known,
         Some(analyzer) => {
@@ -239,12 +239,12 @@ struct Talk {
 }
 
 impl Watch for Talk {
-    fn executed(&self, told: &Told<'_>) {
+    fn executed(&self, told: &EndedExecution<'_>) {
         if !self.quiet {
             let said = match told.sample {
-                Sample::Passed => "passed",
-                Sample::Failed => "failed",
-                Sample::Void(why) => why.words(),
+                ProofSample::Passed => "passed",
+                ProofSample::Failed => "failed",
+                ProofSample::Void(why) => why.words(),
             };
             eprintln!("executed {:>3}  step {} {}: {said}", told.number, told.step, told.arm);
         }
@@ -252,12 +252,12 @@ impl Watch for Talk {
 }
 
 /// `trace.json` beside the log: the whole evidence, replaced whole by the next trace.
-fn write(finding: &Finding, dir: &Path) -> Result<(), Failure> {
+fn write(finding: &TraceFinding, dir: &Path) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(finding).map_err(|error| Failure::new(Exit::Recording, error))?;
     life::replace(&dir.join("trace.json"), &text)
 }
 
-fn finish(finding: &Finding, arguments: &TraceArgs, label: &str, next: Option<String>) -> Finished {
+fn finish(finding: &TraceFinding, arguments: &TraceArgs, label: &str, next: Option<String>) -> Finished {
     let named = |rule: LabelRule, name: &str, decisive: &Option<Decisive>| match decisive {
         Some(Decisive { agent, step, .. }) => format!("{name} {agent} at step {step}"),
         None if finding.is_in_doubt(rule) => format!("{name} not sure"),
@@ -285,7 +285,7 @@ fn finish(finding: &Finding, arguments: &TraceArgs, label: &str, next: Option<St
     parts.push(label.to_owned());
     let exit = match finding.ending {
         _ if labelled.is_some() => Exit::Ok,
-        Some(Ending::Void(Void::Unanswered | Void::TimedOut)) => Exit::Infrastructure,
+        Some(SearchEnding::Void(Void::Unanswered | Void::TimedOut)) => Exit::Infrastructure,
         _ if finding.out_of_budget => Exit::Budget,
         _ => Exit::Finding,
     };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Change, DatasetError, Input, Kind, LabelledError, Mode, ModeSource, OfferedTool, Said, Sample, SampleStep, Split,
-    Task, Truth, backend, content, ids, order, sample::FORMAT,
+    Change, DatasetError, Input, LabelledError, Mode, ModeSource, OfferedTool, Said, Sample, SampleKind, SampleStep,
+    Split, Task, Truth, backend, content, ids, order, sample::FORMAT,
 };
 use crate::{
     recording::Recording,
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct About {
     /// What the run is in the dataset.
-    pub kind: Kind,
+    pub kind: SampleKind,
     /// The multi-agent system.
     pub system: String,
     /// The task.
@@ -41,7 +41,7 @@ impl Sample {
         let overlaps = order::overlaps(recording);
         let numbered = (0..).zip(steps.iter().zip(overlaps));
         let built = numbered.map(|(number, (step, overlaps))| builder.step(number, step, overlaps)).collect();
-        let label = recording.label.as_ref().filter(|_| about.kind != Kind::Clean);
+        let label = recording.label.as_ref().filter(|_| about.kind != SampleKind::Clean);
         let label = label.map(|label| truth(label, recording, &steps, &numbers)).transpose()?;
         let outcome = &recording.manifest.outcome;
         let mut sample = Self {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Sample, Truth};
+use super::{Sample, SampleKind, Truth};
 use crate::{proof, trajectory::LabelStatus};
 
 /// The share of wrong rows that is allowed in the mean, where nobody says another.
@@ -55,7 +55,7 @@ pub struct Grounds {
 impl Grounds {
     /// Counts a row; only failures claim anything.
     pub fn add(&mut self, sample: &Sample) {
-        if sample.kind != Kind::Failure {
+        if sample.kind != SampleKind::Failure {
             return;
         }
         match sample.label.as_ref().map(Truth::ground) {

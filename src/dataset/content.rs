@@ -5,16 +5,16 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::surface::{Conversation, Format, Message, Part, Reply, ToolChoice};
+use crate::surface::{Conversation, Message, Part, Reply, RequiredFormat, ToolChoice};
 
 /// The hash of what a request asks. What only tells how the answer is to travel, or names what the upstream keeps, is
 /// not in it.
 pub(super) fn of_request(asked: &Conversation) -> String {
     let mut ids = Ids::default();
     let format = match &asked.format {
-        Format::Text => json!("text"),
-        Format::JsonObject => json!("json_object"),
-        Format::JsonSchema { name, schema } => json!({"name": name, "schema": schema}),
+        RequiredFormat::Text => json!("text"),
+        RequiredFormat::JsonObject => json!("json_object"),
+        RequiredFormat::JsonSchema { name, schema } => json!({"name": name, "schema": schema}),
     };
     let choice = match &asked.tool_choice {
         ToolChoice::Auto => json!("auto"),

@@ -10,7 +10,7 @@ const TELLING: usize = 6;
 
 /// Numbers the ids of a sample's tool calls. Of a sample that was numbered before, all stay.
 pub(super) fn number(sample: &mut Sample) {
-    let mut numbers = Numbers::default();
+    let mut numbers = IdNumbers::default();
     for step in &mut sample.steps {
         let asked = step.input.iter_mut().flat_map(|input| &mut input.messages);
         asked.chain(&mut step.output).for_each(|said| numbers.said(said));
@@ -28,9 +28,9 @@ fn changed(sample: &mut Sample) -> impl Iterator<Item = &mut Said> {
 
 /// Numbers by ids.
 #[derive(Debug, Default)]
-struct Numbers(HashMap<String, usize>);
+struct IdNumbers(HashMap<String, usize>);
 
-impl Numbers {
+impl IdNumbers {
     fn said(&mut self, said: &mut Said) {
         let ids = said.calls.iter_mut().map(|call| &mut call.id).chain(&mut said.answers);
         for id in ids.filter(|id| !id.is_empty()) {

@@ -36,12 +36,12 @@ mod write_tests;
 pub use build::About;
 pub use claims::{ALPHA, Claims, Ground, Grounds};
 pub use error::DatasetError;
-pub use read::{Dataset, Entry, Index, Placed};
-pub use sample::{Called, FORMAT, Input, Kind, OfferedTool, Place, Said, Sample, SampleStep, Split, Task};
+pub use read::{Dataset, Entry, Index, PlacedSample};
+pub use sample::{Called, FORMAT, Input, OfferedTool, Place, Said, Sample, SampleKind, SampleStep, Split, Task};
 pub use split::Splits;
 pub use tasks::{parse_tasks, read_tasks};
 pub use truth::{Change, LabelledError, Mode, ModeSource, Truth};
-pub use write::{FileFacts, Manifest, Writer};
+pub use write::{DatasetManifest, FileFacts, Writer};
 
 /// The file of failures and their clean twins.
 pub const FILE: &str = "dataset.jsonl";

@@ -9,7 +9,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{BENIGN_FILE, DatasetError, FILE, Kind, MANIFEST_FILE, Manifest, Sample, sample::FORMAT};
+use super::{BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, SampleKind, sample::FORMAT};
 
 /// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 1 << 30;
@@ -22,7 +22,7 @@ pub struct Dataset {
 
 /// A sample and where it stands.
 #[derive(Debug, Clone)]
-pub struct Placed {
+pub struct PlacedSample {
     /// The sample.
     pub sample: Sample,
     /// The file, by its number in [`Dataset::files`].
@@ -49,7 +49,7 @@ pub struct Entry {
     /// Where the line begins, in bytes.
     pub offset: u64,
     /// What the sample is.
-    pub kind: Kind,
+    pub kind: SampleKind,
 }
 
 impl Dataset {
@@ -76,17 +76,17 @@ impl Dataset {
     }
 
     /// What the manifest beside the files says of them; `None` where there is none, or it is of other files.
-    pub fn manifest(&self) -> Option<Manifest> {
+    pub fn manifest(&self) -> Option<DatasetManifest> {
         let first = self.files.first()?;
         let text = std::fs::read(first.parent()?.join(MANIFEST_FILE)).ok()?;
-        let manifest: Manifest = serde_json::from_slice(&text).ok()?;
+        let manifest: DatasetManifest = serde_json::from_slice(&text).ok()?;
         manifest.files.contains_key(first.file_name()?.to_str()?).then_some(manifest)
     }
 
     /// Every sample in order. A line that is none is an error, and the next line follows it.
-    pub fn samples(&self) -> impl Iterator<Item = Result<Placed, DatasetError>> {
+    pub fn samples(&self) -> impl Iterator<Item = Result<PlacedSample, DatasetError>> {
         self.files.iter().enumerate().flat_map(|(number, path)| {
-            let (reader, failed) = match Lines::open(path, number) {
+            let (reader, failed) = match SampleLines::open(path, number) {
                 Ok(lines) => (Some(lines), None),
                 Err(error) => (None, Some(Err(error))),
             };
@@ -113,7 +113,7 @@ impl Dataset {
     /// The file changed, or cannot be read.
     pub fn at(&self, entry: &Entry) -> Result<Sample, DatasetError> {
         let path = self.files.get(entry.file).ok_or_else(|| DatasetError::NotADataset { path: PathBuf::new() })?;
-        let mut lines = Lines::open(path, entry.file)?;
+        let mut lines = SampleLines::open(path, entry.file)?;
         let sought = lines.file.seek(SeekFrom::Start(entry.offset));
         sought.map_err(|source| DatasetError::Io { doing: "read", path: path.clone(), source })?;
         lines.line = entry.line - 1;
@@ -124,13 +124,13 @@ impl Dataset {
 
 impl Index {
     /// Notes a sample's place.
-    pub fn add(&mut self, placed: &Placed) {
+    pub fn add(&mut self, placed: &PlacedSample) {
         let entry = Entry { file: placed.file, line: placed.line, offset: placed.offset, kind: placed.sample.kind };
         self.entries.entry(placed.sample.id.clone()).or_insert(entry);
     }
 
     /// How many samples are of a kind.
-    pub fn of_kind(&self, kind: Kind) -> usize {
+    pub fn of_kind(&self, kind: SampleKind) -> usize {
         self.entries.values().filter(|entry| entry.kind == kind).count()
     }
 
@@ -141,7 +141,7 @@ impl Index {
 }
 
 /// The lines of a file, as samples.
-struct Lines {
+struct SampleLines {
     file: BufReader<File>,
     path: PathBuf,
     number: usize,
@@ -151,7 +151,7 @@ struct Lines {
     over: bool,
 }
 
-impl Lines {
+impl SampleLines {
     fn open(path: &Path, number: usize) -> Result<Self, DatasetError> {
         let file =
             File::open(path).map_err(|source| DatasetError::Io { doing: "open", path: path.to_owned(), source })?;
@@ -177,8 +177,8 @@ impl Lines {
     }
 }
 
-impl Iterator for Lines {
-    type Item = Result<Placed, DatasetError>;
+impl Iterator for SampleLines {
+    type Item = Result<PlacedSample, DatasetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {
@@ -191,7 +191,7 @@ impl Iterator for Lines {
                 return Some(Err(DatasetError::Io { doing: "read", path: self.path.clone(), source }));
             }
         };
-        let placed = |sample| Placed { sample, file: self.number, line: self.line, offset };
+        let placed = |sample| PlacedSample { sample, file: self.number, line: self.line, offset };
         Some(parse(&self.buffer, &self.path, self.line).map(placed))
     }
 }

@@ -28,7 +28,7 @@ fn what_was_planted_besides_is_kept_and_not_labelled() {
     let mut recording = twice(logs.path());
     let label = recording.label.as_mut().expect("a label");
     label.others.push(label.errors.remove(0));
-    let truth = Sample::of(&recording, about(Kind::Failure, None)).expect("builds").label.expect("a label");
+    let truth = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds").label.expect("a label");
     assert_eq!((truth.steps(), truth.planted_steps()), (vec![1], vec![0, 1]));
     assert_eq!((truth.errors.len(), truth.others.len()), (1, 1));
     let changed: Vec<_> = truth.changes.iter().map(|change| (change.step, change.after[0].text.as_str())).collect();
@@ -48,7 +48,7 @@ fn modes_find_their_edits_whether_these_are_needed_or_not() {
     other.errors.insert(0, other.others.remove(0));
     (other.errors[0].error.failure_mode, other.errors[1].error.failure_mode) =
         (Some(FailureMode::StepRepetition), Some(FailureMode::IncorrectVerification));
-    let mut truth = Sample::of(&recording, about(Kind::Failure, None)).expect("builds").label.expect("a label");
+    let mut truth = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds").label.expect("a label");
     truth.declare(&other);
     let codes = |error: &LabelledError| error.modes().map(|mode| mode.code.clone()).collect::<Vec<_>>();
     assert_eq!(
@@ -79,7 +79,7 @@ fn calling(logs: &std::path::Path, run: &str, ids: [&str; 2]) -> String {
     second.reply = reply(&json!({"role": "assistant", "content": "4", "tool_calls": [one]}));
     second.delivered = Some(reply(&json!({"role": "assistant", "content": "5", "tool_calls": [one]})));
     let recording = record(logs, run, &[first, second], Verdict::Failure);
-    let mut sample = Sample::of(&recording, about(Kind::Failure, None)).expect("builds");
+    let mut sample = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds");
     let said = sample.input(1).expect("known").into_iter().cloned().collect::<Vec<_>>();
     assert_eq!(said[2].answers.as_ref(), Some(&said[1].calls[1].id));
     assert_eq!(said[1].calls[0].id, "call_0");

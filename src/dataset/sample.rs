@@ -24,7 +24,7 @@ pub struct Sample {
     /// Its id, unique in a dataset: the run's, which tells nothing of task, agent or mode.
     pub id: String,
     /// What the run is in the dataset.
-    pub kind: Kind,
+    pub kind: SampleKind,
     /// The multi-agent system, for example `pipeline` or `autogen`.
     #[serde(default)]
     pub system: String,
@@ -61,7 +61,7 @@ pub struct Sample {
 /// What a sample is in its dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum SampleKind {
     /// A run without injection that solved its task: the twin of failures.
     Clean,
     /// A run that failed, with ground truth.

@@ -45,7 +45,7 @@ pub(super) fn clean(n: u32) -> Sample {
     Sample {
         format: FORMAT,
         id: format!("c-clean-{n:04}"),
-        kind: Kind::Clean,
+        kind: SampleKind::Clean,
         system: "pair".to_owned(),
         backend: "simulator".to_owned(),
         task: Task { id: format!("pears-{n}"), question: question.clone(), answer: answer.clone(), ..Task::default() },
@@ -113,7 +113,7 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
 pub(super) fn corrupted(n: u32) -> Sample {
     let mut sample = clean(n);
     sample.id = format!("c-wrong-{n:04}");
-    sample.kind = Kind::Failure;
+    sample.kind = SampleKind::Failure;
     sample.outcome = Verdict::Failure;
     sample.final_answer = (n + 9).to_string();
     sample.clean_twin = Some(clean(n).id);
@@ -152,7 +152,7 @@ pub(super) fn misled(n: u32) -> Sample {
 pub(super) fn benign(n: u32) -> Sample {
     let mut sample = corrupted(n);
     sample.id = format!("c-benign-{n:04}");
-    sample.kind = Kind::Benign;
+    sample.kind = SampleKind::Benign;
     sample.outcome = Verdict::Success;
     sample.final_answer = (n + 2).to_string();
     sample.steps[2].output = Some(said("assistant", "No: it is the sum."));

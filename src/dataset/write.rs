@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ALPHA, BENIGN_FILE, Claims, DatasetError, FILE, Grounds, Kind, MANIFEST_FILE, Sample, Split, sample::FORMAT,
+    ALPHA, BENIGN_FILE, Claims, DatasetError, FILE, Grounds, MANIFEST_FILE, Sample, SampleKind, Split, sample::FORMAT,
 };
 use crate::{
     recording::{create_private, make_private_dir},
@@ -22,24 +22,24 @@ use crate::{
 #[derive(Debug)]
 pub struct Writer {
     dir: PathBuf,
-    main: Part,
-    benign: Option<Part>,
-    manifest: Manifest,
+    main: PartFile,
+    benign: Option<PartFile>,
+    manifest: DatasetManifest,
     /// What lies there, and is replaced.
-    before: Option<Manifest>,
+    before: Option<DatasetManifest>,
     grounds: Grounds,
     further: Option<usize>,
 }
 
 /// What a dataset holds: `dataset.json`, beside its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct DatasetManifest {
     /// Format of samples and manifest; 1.
     pub format: u32,
     /// The taxonomy of its failure modes.
     pub taxonomy: String,
     /// Samples by kind.
-    pub kinds: BTreeMap<Kind, u64>,
+    pub kinds: BTreeMap<SampleKind, u64>,
     /// Samples by part; those of no part are left out.
     pub splits: BTreeMap<Split, u64>,
     /// How sure its labels are, all together; absent in sets whose labels nobody executed anything for.
@@ -70,7 +70,7 @@ impl Writer {
     /// The directory cannot be made or written to.
     pub fn create(dir: &Path) -> Result<Self, DatasetError> {
         make_private_dir(dir).map_err(|source| failed("create", dir, source))?;
-        let manifest = Manifest {
+        let manifest = DatasetManifest {
             format: FORMAT,
             taxonomy: TAXONOMY.to_owned(),
             kinds: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl Writer {
             files: BTreeMap::new(),
         };
         let before = fs::read(dir.join(MANIFEST_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        let (main, grounds) = (Part::create(dir, FILE)?, Grounds::default());
+        let (main, grounds) = (PartFile::create(dir, FILE)?, Grounds::default());
         Ok(Self { dir: dir.to_owned(), main, benign: None, manifest, before, grounds, further: None })
     }
 
@@ -90,9 +90,9 @@ impl Writer {
     /// It cannot be written.
     pub fn push(&mut self, sample: &Sample) -> Result<(), DatasetError> {
         let part = match (sample.kind, &mut self.benign) {
-            (Kind::Benign, Some(benign)) => benign,
-            (Kind::Benign, none) => none.insert(Part::create(&self.dir, BENIGN_FILE)?),
-            (Kind::Clean | Kind::Failure, _) => &mut self.main,
+            (SampleKind::Benign, Some(benign)) => benign,
+            (SampleKind::Benign, none) => none.insert(PartFile::create(&self.dir, BENIGN_FILE)?),
+            (SampleKind::Clean | SampleKind::Failure, _) => &mut self.main,
         };
         part.push(sample)?;
         self.grounds.add(sample);
@@ -141,7 +141,7 @@ impl Writer {
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn finish(mut self) -> Result<Manifest, DatasetError> {
+    pub fn finish(mut self) -> Result<DatasetManifest, DatasetError> {
         self.carry_claims();
         let benign = self.dir.join(BENIGN_FILE);
         match self.benign.take() {
@@ -165,7 +165,7 @@ impl Writer {
 
 /// A file that is being written.
 #[derive(Debug)]
-struct Part {
+struct PartFile {
     temporary: PathBuf,
     path: PathBuf,
     file: Option<BufWriter<File>>,
@@ -175,7 +175,7 @@ struct Part {
     bytes: u64,
 }
 
-impl Part {
+impl PartFile {
     fn create(dir: &Path, name: &str) -> Result<Self, DatasetError> {
         let temporary = temporary(dir, name);
         let file = create_private(&temporary).map_err(|source| failed("create", &temporary, source))?;
@@ -196,7 +196,7 @@ impl Part {
         Ok(())
     }
 
-    fn finish(mut self, name: &str, manifest: &mut Manifest) -> Result<(), DatasetError> {
+    fn finish(mut self, name: &str, manifest: &mut DatasetManifest) -> Result<(), DatasetError> {
         let flushed = self.file.take().map_or(Ok(()), |mut file| file.flush());
         flushed.map_err(|source| failed("write", &self.temporary, source))?;
         fs::rename(&self.temporary, &self.path).map_err(|source| failed("write", &self.path, source))?;
@@ -206,7 +206,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartFile {
     fn drop(&mut self) {
         if self.file.is_some() {
             // What was never finished is nobody's; the file in place stays as it was.

@@ -10,7 +10,7 @@ fn what_is_written_is_read_back_and_twice_the_same() {
     let logs = tempfile::tempdir().expect("a directory");
     let dir = tempfile::tempdir().expect("a directory");
     let build = |name: &str, kind| Sample::of(&failed(logs.path(), name), about(kind, None)).expect("builds");
-    let samples = [build("a", Kind::Clean), build("b", Kind::Failure), build("c", Kind::Benign)];
+    let samples = [build("a", SampleKind::Clean), build("b", SampleKind::Failure), build("c", SampleKind::Benign)];
     let write = || {
         let mut writer = Writer::create(dir.path()).expect("creates");
         samples.iter().for_each(|sample| writer.push(sample).expect("writes"));
@@ -21,7 +21,7 @@ fn what_is_written_is_read_back_and_twice_the_same() {
     assert_eq!(write(), (manifest.clone(), bytes.clone()));
     assert_eq!(manifest.files[FILE].blake3, blake3::hash(&bytes).to_hex().to_string());
     assert_eq!(
-        (manifest.files[FILE].samples, manifest.kinds[&Kind::Benign], manifest.splits[&Split::Train]),
+        (manifest.files[FILE].samples, manifest.kinds[&SampleKind::Benign], manifest.splits[&Split::Train]),
         (2, 1, 3)
     );
 

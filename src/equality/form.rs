@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{Rules, rules::Seen};
+use super::{Rules, rules::SeenValues};
 use crate::surface::{self, Conversation, Surface};
 
 /// A body as it is compared.
@@ -20,7 +20,7 @@ pub enum Form {
 
 /// What was said, beside the ids in it by which calls and replies are named.
 #[derive(Debug, Clone)]
-pub struct Words {
+pub struct SaidWords {
     /// The words. Strings that are an id, whole, name a call of a tool or a reply; those in the midst of a text do not.
     pub value: Value,
     /// The ids.
@@ -30,15 +30,15 @@ pub struct Words {
 impl Form {
     /// Reads a request of an API shape; `surface` may be one that is not known.
     pub fn of(surface: &str, body: &[u8], rules: &Rules) -> Self {
-        Self::read(surface, body, rules, &mut Seen::default()).0
+        Self::read(surface, body, rules, &mut SeenValues::default()).0
     }
 
     /// The form, and the ids that its numbers stand for.
-    pub(super) fn read(surface: &str, body: &[u8], rules: &Rules, seen: &mut Seen) -> (Self, Vec<String>) {
+    pub(super) fn read(surface: &str, body: &[u8], rules: &Rules, seen: &mut SeenValues) -> (Self, Vec<String>) {
         if let Ok(value) = serde_json::from_slice::<Value>(body) {
             let asked = surface_of(surface).filter(|_| rules.pair_ids());
             let asked = asked.and_then(|surface| surface.read_request(body).ok());
-            let mut words = Words { value, ids: asked.map(ids).unwrap_or_default() };
+            let mut words = SaidWords { value, ids: asked.map(ids).unwrap_or_default() };
             let numbered = words.number();
             rules.apply(&mut words.value, seen);
             return (Form::Json(words.value), numbered);
@@ -63,7 +63,7 @@ impl Form {
     }
 }
 
-impl Words {
+impl SaidWords {
     /// Puts keys in order and a number in the place of each id; gives the ids by their numbers.
     pub(super) fn number(&mut self) -> Vec<String> {
         self.value.sort_all_objects();

@@ -11,7 +11,7 @@ mod parting;
 mod rules;
 mod told;
 
-pub use form::{Form, Words};
+pub use form::{Form, SaidWords};
 pub use pairing::Pairing;
 pub use parting::{Parting, Spoken, joins, parting, parting_before, unordered};
 pub use rules::{Rules, RulesError};

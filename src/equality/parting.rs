@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        equality::{Rules, Words},
+        equality::{Rules, SaidWords},
         trajectory::AgentName,
     };
 
@@ -214,7 +214,7 @@ mod tests {
         let words = |text: &str| {
             let parts: Vec<&str> = text.split(' ').collect();
             let ids = parts.iter().filter(|part| part.starts_with('#')).map(|part| (*part).to_owned());
-            Words { ids: ids.collect(), value: json!(parts) }
+            SaidWords { ids: ids.collect(), value: json!(parts) }
         };
         let told = |call: &str| {
             let (joins, call) = call.strip_prefix('|').map_or((false, call), |call| (true, call));

@@ -41,12 +41,12 @@ struct Volatile {
 /// The volatile values of a request, each with its number. A reply that is read after its request may repeat them; what
 /// it says of its own is not volatile.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenValues {
     numbers: HashMap<String, usize>,
     closed: bool,
 }
 
-impl Seen {
+impl SeenValues {
     /// The number of a value; `None` where it has none and gets none.
     fn number(&mut self, value: &str) -> Option<usize> {
         let next = self.numbers.len();
@@ -125,7 +125,7 @@ fn names() -> String {
 /// A rules file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct RulesFile {
     format: u32,
     /// Names of built-in rules that are to hold; all without it.
     built_in: Option<Vec<String>>,
@@ -172,7 +172,7 @@ impl Rules {
     /// [`RulesError`] with the place and what was expected.
     pub fn parse(text: &str, file: &str) -> Result<Self, RulesError> {
         let named = || file.to_owned();
-        let read: File =
+        let read: RulesFile =
             toml::from_str(text).map_err(|error| RulesError::Form { file: named(), error: Box::new(error) })?;
         if read.format == 0 || read.format > FORMAT {
             return Err(RulesError::Future { file: named(), found: read.format });
@@ -206,7 +206,7 @@ impl Rules {
     }
 
     /// Normalises a body's value: ignored places go, strings are masked.
-    pub(super) fn apply(&self, value: &mut Value, seen: &mut Seen) {
+    pub(super) fn apply(&self, value: &mut Value, seen: &mut SeenValues) {
         for pointer in &self.ignored {
             remove(value, pointer);
         }
@@ -223,12 +223,12 @@ impl Rules {
     /// Normalises a body that is no JSON.
     pub fn apply_text(&self, text: &str) -> String {
         let mut masked = text.to_owned();
-        self.mask(&mut masked, &mut Seen::default());
+        self.mask(&mut masked, &mut SeenValues::default());
         masked
     }
 
     /// Masks the strings of a value, and leaves its places as they are.
-    pub(super) fn mask_strings(&self, value: &mut Value, seen: &mut Seen) {
+    pub(super) fn mask_strings(&self, value: &mut Value, seen: &mut SeenValues) {
         match value {
             Value::String(text) => self.mask(text, seen),
             Value::Array(list) => list.iter_mut().for_each(|value| self.mask_strings(value, seen)),
@@ -238,7 +238,7 @@ impl Rules {
     }
 
     /// Replaces what is volatile in a text. A pattern's group `keep` is left standing.
-    fn mask(&self, text: &mut String, seen: &mut Seen) {
+    fn mask(&self, text: &mut String, seen: &mut SeenValues) {
         for Volatile { name, pattern, numbered, mixed } in &self.volatile {
             if !pattern.is_match(text) {
                 continue;
@@ -329,14 +329,14 @@ mod tests {
     fn tools_may_be_offered_in_any_order_and_messages_may_not() {
         let form = |tools: &[&str], messages: &[&str]| {
             let mut value = json!({"tools": tools, "messages": messages});
-            Rules::default().apply(&mut value, &mut Seen::default());
+            Rules::default().apply(&mut value, &mut SeenValues::default());
             value
         };
         assert_eq!(form(&["b", "a"], &["x", "y"]), form(&["a", "b"], &["x", "y"]));
         assert_ne!(form(&["a", "b"], &["y", "x"]), form(&["a", "b"], &["x", "y"]));
         let rules = Rules::parse("format = 1\nunordered = []", "r.toml").expect("reads");
         let mut value = json!({"tools": ["b", "a"]});
-        rules.apply(&mut value, &mut Seen::default());
+        rules.apply(&mut value, &mut SeenValues::default());
         assert_eq!(value, json!({"tools": ["b", "a"]}));
     }
 
@@ -346,7 +346,7 @@ mod tests {
                     [[rule]]\nname = \"ticket\"\npattern = 'T-\\d+'\n";
         let rules = Rules::parse(text, "r.toml").expect("reads");
         let mut value = json!({"user": "u", "messages": [{"id": 1, "text": "T-17 on 2026-01-01"}]});
-        rules.apply(&mut value, &mut Seen::default());
+        rules.apply(&mut value, &mut SeenValues::default());
         assert_eq!(value, json!({"messages": [{"text": "<ticket:0> on 2026-01-01"}]}));
     }
 

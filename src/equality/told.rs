@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use twox_hash::XxHash3_128;
 
 use super::{
-    Rules, Words,
+    Rules, SaidWords,
     form::{Form, surface_of},
     pairing::Pairing,
-    rules::Seen,
+    rules::SeenValues,
 };
 use crate::{
     surface::{Part, Reply},
@@ -26,21 +26,21 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Told {
     agent: AgentName,
-    asked: Shape,
-    answered: Option<Answered>,
+    asked: ToldShape,
+    answered: Option<ToldAnswer>,
     joins: bool,
 }
 
 /// A hash of what was said, and the ids that it holds, by their numbers.
 #[derive(Debug, Clone)]
-struct Shape {
+struct ToldShape {
     key: u128,
     ids: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
-struct Answered {
-    shape: Shape,
+struct ToldAnswer {
+    shape: ToldShape,
     /// The hash with volatile parts as they are: a reply served from a record repeats the record's.
     literal: u128,
     /// What the reply itself is called. It counts where it is quoted, not here: some servers give all one name.
@@ -49,21 +49,21 @@ struct Answered {
 
 impl Told {
     /// A call of which the words are known, and not the bytes.
-    pub fn new(agent: AgentName, asked: Words, answered: Option<Words>, rules: &Rules) -> Self {
-        let (mut asked, mut seen) = (asked, Seen::default());
+    pub fn new(agent: AgentName, asked: SaidWords, answered: Option<SaidWords>, rules: &Rules) -> Self {
+        let (mut asked, mut seen) = (asked, SeenValues::default());
         let ids = asked.number();
         rules.apply(&mut asked.value, &mut seen);
-        let asked = Shape { key: key(&asked.value.to_string()), ids };
+        let asked = ToldShape { key: key(&asked.value.to_string()), ids };
         let answered = answered.map(|words| answered_of(words, Vec::new(), rules, &mut seen));
         Self { agent, asked, answered, joins: false }
     }
 
     /// A recorded step: what the client asked, before any edit, and what it got in the end, edits included.
     pub fn of_step(step: &Step, rules: &Rules) -> Self {
-        let mut seen = Seen::default();
+        let mut seen = SeenValues::default();
         let (form, ids) = Form::read(&step.surface, &step.request, rules, &mut seen);
         let path = step.path.split('?').next().unwrap_or_default();
-        let asked = Shape { key: key(&format!("{} {path} {}", step.method, form.text())), ids };
+        let asked = ToldShape { key: key(&format!("{} {path} {}", step.method, form.text())), ids };
         let answered = step.last_attempt().and_then(|attempt| {
             let (words, named) = words(&step.surface, attempt)?;
             Some(answered_of(words, named, rules, &mut seen))
@@ -116,17 +116,17 @@ fn key(text: &str) -> u128 {
     XxHash3_128::oneshot(text.as_bytes())
 }
 
-fn answered_of(words: Words, named: Vec<String>, rules: &Rules, seen: &mut Seen) -> Answered {
+fn answered_of(words: SaidWords, named: Vec<String>, rules: &Rules, seen: &mut SeenValues) -> ToldAnswer {
     let mut words = words;
     let ids = words.number();
     let literal = key(&words.value.to_string());
     seen.close();
     rules.mask_strings(&mut words.value, seen);
-    Answered { shape: Shape { key: key(&words.value.to_string()), ids }, literal, named }
+    ToldAnswer { shape: ToldShape { key: key(&words.value.to_string()), ids }, literal, named }
 }
 
 /// What an attempt gave its client, and what that calls itself; `None` where it gave nothing.
-fn words(surface: &str, attempt: &Attempt) -> Option<(Words, Vec<String>)> {
+fn words(surface: &str, attempt: &Attempt) -> Option<(SaidWords, Vec<String>)> {
     let status = attempt.status?;
     let body = attempt.delivered();
     let reply = surface_of(surface).and_then(|surface| {
@@ -136,13 +136,13 @@ fn words(surface: &str, attempt: &Attempt) -> Option<(Words, Vec<String>)> {
         let ids = reply.answers.iter().flat_map(|answer| answer.message.call_ids().cloned()).collect();
         let value = json!([status, said(&reply)]);
         let named = std::iter::once(reply.id).chain(reply.items).filter(|name| !name.is_empty()).collect();
-        return Some((Words { value, ids }, named));
+        return Some((SaidWords { value, ids }, named));
     }
     let value = serde_json::from_slice(body).unwrap_or_else(|_| match std::str::from_utf8(body) {
         Ok(text) => Value::from(text),
         Err(_) => Value::from(blake3::hash(body).to_hex().as_str()),
     });
-    Some((Words { value: json!([status, value]), ids: Vec::new() }, Vec::new()))
+    Some((SaidWords { value: json!([status, value]), ids: Vec::new() }, Vec::new()))
 }
 
 /// What a program can act on.

@@ -14,19 +14,19 @@ pub(super) struct Agent {
 }
 
 /// A message: the role as the API spells it, and the text.
-pub(super) type Said = (&'static str, String);
+pub(super) type ChatMessage = (&'static str, String);
 
 /// Something that answers conversations.
 pub(super) trait Model {
     /// The reply to a conversation.
-    async fn ask(&self, messages: &[Said]) -> Result<String, ExampleError>;
+    async fn ask(&self, messages: &[ChatMessage]) -> Result<String, ExampleError>;
 }
 
 /// One agent's conversation.
 #[derive(Debug)]
 pub(super) struct Chat {
     agent: &'static Agent,
-    messages: Vec<Said>,
+    messages: Vec<ChatMessage>,
 }
 
 impl Chat {

@@ -11,7 +11,7 @@ use hyper_util::{
 };
 use serde_json::json;
 
-use super::chat::{Model, Said};
+use super::chat::{ChatMessage, Model};
 use crate::surface::{self, SurfaceError};
 
 /// How often a call is tried again, as the SDKs do by default.
@@ -66,7 +66,7 @@ pub enum ExampleError {
 
 /// A client of one API.
 #[derive(Debug)]
-pub struct Client {
+pub struct ApiClient {
     http: legacy::Client<HttpConnector, Full<Bytes>>,
     url: Uri,
     key: Option<String>,
@@ -74,7 +74,7 @@ pub struct Client {
     stream: bool,
 }
 
-impl Client {
+impl ApiClient {
     /// A client for a base URL, whose path is used as it is. `stream` asks for streamed replies.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// One try: the status, the headers and the whole body.
-    async fn send(&self, body: &Bytes, retry: u32) -> Result<(StatusCode, HeaderMap, Bytes), Failure> {
+    async fn send(&self, body: &Bytes, retry: u32) -> Result<(StatusCode, HeaderMap, Bytes), ClientFailure> {
         let mut request = Request::builder()
             .method(Method::POST)
             .uri(&self.url)
@@ -123,8 +123,8 @@ impl Client {
     }
 }
 
-impl Model for Client {
-    async fn ask(&self, messages: &[Said]) -> Result<String, ExampleError> {
+impl Model for ApiClient {
+    async fn ask(&self, messages: &[ChatMessage]) -> Result<String, ExampleError> {
         let messages: Vec<_> = messages.iter().map(|(role, text)| json!({"role": role, "content": text})).collect();
         let mut body = json!({"model": self.model, "messages": messages, "temperature": 0});
         if let (true, Some(body)) = (self.stream, body.as_object_mut()) {
@@ -155,7 +155,7 @@ impl Model for Client {
     }
 }
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+type ClientFailure = Box<dyn std::error::Error + Send + Sync>;
 
 /// How long to wait before the next try; `None` where the status is not to be retried.
 fn retry_after(status: StatusCode, headers: &HeaderMap, retry: u32) -> Option<Duration> {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn base_urls_are_used_as_they_are() {
-        let url = |base: &str| Client::new(base, None, "m".to_owned(), false).map(|c| c.url.to_string()).ok();
+        let url = |base: &str| ApiClient::new(base, None, "m".to_owned(), false).map(|c| c.url.to_string()).ok();
         assert_eq!(
             url("http://127.0.0.1:1/r/run1/v1/").as_deref(),
             Some("http://127.0.0.1:1/r/run1/v1/chat/completions")

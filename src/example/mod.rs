@@ -10,7 +10,7 @@ mod pipeline;
 
 use std::io::Write;
 
-pub use client::{Client, ExampleError};
+pub use client::{ApiClient, ExampleError};
 
 /// An example program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Example {
     /// [`ExampleError`] when the model cannot be reached, refuses, or no agent states an answer.
     pub async fn run(
         self,
-        client: &Client,
+        client: &ApiClient,
         task: &str,
         out: &mut (dyn Write + Send),
         talk: &mut (dyn Write + Send),

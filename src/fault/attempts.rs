@@ -38,8 +38,8 @@ impl Attempts {
 
 impl<'de> Deserialize<'de> for Attempts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WordOrNumber;
-        impl Visitor<'_> for WordOrNumber {
+        struct AttemptsVisitor;
+        impl Visitor<'_> for AttemptsVisitor {
             type Value = Attempts;
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str("`all`, `first` or a number from 1")
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for Attempts {
                 }
             }
         }
-        deserializer.deserialize_any(WordOrNumber)
+        deserializer.deserialize_any(AttemptsVisitor)
     }
 }
 

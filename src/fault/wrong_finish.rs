@@ -24,7 +24,7 @@ use crate::surface::Answer;
 #[serde(deny_unknown_fields)]
 pub struct WrongFinish {
     /// The reason that is said.
-    pub reason: Reason,
+    pub reason: FinishReason,
     /// Which tries of a call are met.
     #[serde(default)]
     pub attempts: Attempts,
@@ -33,7 +33,7 @@ pub struct WrongFinish {
 /// Why an answer ended, in the words of chat completions; other APIs say it in their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum FinishReason {
     /// By itself.
     Stop,
     /// At its longest.
@@ -44,13 +44,13 @@ pub enum Reason {
     ContentFilter,
 }
 
-impl Reason {
+impl FinishReason {
     fn word(self) -> &'static str {
         match self {
-            Reason::Stop => Answer::STOPPED,
-            Reason::Length => Answer::CUT,
-            Reason::ToolCalls => Answer::CALLS,
-            Reason::ContentFilter => Answer::FILTERED,
+            FinishReason::Stop => Answer::STOPPED,
+            FinishReason::Length => Answer::CUT,
+            FinishReason::ToolCalls => Answer::CALLS,
+            FinishReason::ContentFilter => Answer::FILTERED,
         }
     }
 }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_reason_changes_and_the_text_stays() {
-        let fault = WrongFinish { reason: Reason::Length, attempts: Attempts::All };
+        let fault = WrongFinish { reason: FinishReason::Length, attempts: Attempts::All };
         for (surface, streamed, _, changed) in reshaped(&fault, Some("It is 42."), None) {
             let (text, _, finish) = said(surface, streamed, &changed.expect("changed"));
             assert_eq!((text.as_str(), finish.as_deref()), ("It is 42.", Some("length")), "{surface:?} {streamed}");

@@ -40,14 +40,14 @@ pub enum DialectError {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    dialect: Vec<Entry>,
+struct DialectFile {
+    dialect: Vec<DialectEntry>,
 }
 
 /// One way, as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct DialectEntry {
     name: String,
     system: Option<String>,
     #[serde(default)]
@@ -68,7 +68,7 @@ struct Entry {
 /// One way, ready to match.
 #[derive(Debug)]
 struct Dialect {
-    entry: Entry,
+    entry: DialectEntry,
     system: Option<Regex>,
     user_name: Option<Regex>,
     first_user: Option<Regex>,
@@ -80,7 +80,7 @@ pub struct Dialects(Vec<Dialect>);
 
 /// What a dialect told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct DialectTold {
     /// The agent's name, if the request has it.
     pub(super) agent: Option<AgentName>,
     /// The helper's role, if it is one's.
@@ -101,7 +101,7 @@ impl Dialects {
     /// # Errors
     /// [`DialectError::Unknown`] when one of them does not exist.
     pub fn without(off: &[String]) -> Result<Self, DialectError> {
-        let file: File = toml::from_str(BUILT_IN).map_err(|error| DialectError::BuiltIn(error.to_string()))?;
+        let file: DialectFile = toml::from_str(BUILT_IN).map_err(|error| DialectError::BuiltIn(error.to_string()))?;
         if let Some(name) = off.iter().find(|name| file.dialect.iter().all(|entry| entry.name != **name)) {
             let near = nearest(name, file.dialect.iter().map(|entry| entry.name.as_str())).map(str::to_owned);
             return Err(DialectError::Unknown { name: name.clone(), near });
@@ -119,13 +119,13 @@ impl Dialects {
     }
 
     /// What the first way that fits tells.
-    pub(super) fn tell(&self, outline: &Outline<'_>) -> Option<Told> {
+    pub(super) fn tell(&self, outline: &Outline<'_>) -> Option<DialectTold> {
         self.0.iter().find_map(|dialect| dialect.tell(outline))
     }
 }
 
 impl Dialect {
-    fn new(entry: Entry) -> Result<Self, DialectError> {
+    fn new(entry: DialectEntry) -> Result<Self, DialectError> {
         let regex = |text: &Option<String>| {
             let built = text.as_deref().map(Regex::new).transpose();
             built.map_err(|error| DialectError::BuiltIn(format!("{}: {error}", entry.name)))
@@ -135,7 +135,7 @@ impl Dialect {
         Ok(Self { entry, system, user_name, first_user })
     }
 
-    fn tell(&self, outline: &Outline<'_>) -> Option<Told> {
+    fn tell(&self, outline: &Outline<'_>) -> Option<DialectTold> {
         let bare = outline.prompts.is_empty();
         let captured = if let Some(pattern) = &self.system {
             let excluded = self.entry.without_user && outline.said.iter().any(|said| said.role == Role::User);
@@ -162,7 +162,7 @@ impl Dialect {
             Some(name) => Some(AgentName::parse(name).ok()?),
             None => None,
         };
-        Some(Told { agent, helper: self.entry.helper.clone(), dialect: self.entry.name.clone() })
+        Some(DialectTold { agent, helper: self.entry.helper.clone(), dialect: self.entry.name.clone() })
     }
 }
 

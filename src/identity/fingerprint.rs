@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use twox_hash::XxHash3_64;
 
 use super::mask;
-use crate::surface::{Outline, Role, Said};
+use crate::surface::{Outline, Role, SaidMessage};
 
 /// A 64-bit hash of a text: compared, never shown.
 pub type Mark = u64;
@@ -77,7 +77,7 @@ impl Looks {
         marks.extend(outline.tools.iter().map(mark));
         marks.extend([mark(&outline.format), mark(&outline.model)]);
         if outline.prompts.iter().all(|prompt| prompt.trim().is_empty()) {
-            marks.extend(first_user(outline).map(Said::mark));
+            marks.extend(first_user(outline).map(SaidMessage::mark));
             marks.push(mark(&outline.tool_text));
         }
         join(&marks)
@@ -176,13 +176,13 @@ pub(super) fn fold(mark: Mark) -> u32 {
 }
 
 /// The first message of role user.
-pub(super) fn first_user<'a>(outline: &'a Outline<'a>) -> Option<&'a Said<'a>> {
+pub(super) fn first_user<'a>(outline: &'a Outline<'a>) -> Option<&'a SaidMessage<'a>> {
     outline.said.iter().find(|said| said.role == Role::User)
 }
 
 /// What a request asks, whoever asks: equal for requests that say the same words to the same model.
 pub(super) fn asked(outline: &Outline<'_>) -> Mark {
-    let marks: Vec<Mark> = outline.said.iter().map(Said::mark).collect();
+    let marks: Vec<Mark> = outline.said.iter().map(SaidMessage::mark).collect();
     join(&marks)
 }
 
@@ -207,7 +207,7 @@ mod tests {
     fn looks(prompt: &str, user: &str, tools: &[&str]) -> Looks {
         let outline = Outline {
             prompts: if prompt.is_empty() { vec![] } else { vec![prompt.into()] },
-            said: vec![Said::from(&Message::text_of(Role::User, user))],
+            said: vec![SaidMessage::from(&Message::text_of(Role::User, user))],
             tools: tools.iter().map(|tool| (*tool).into()).collect(),
             ..Outline::default()
         };

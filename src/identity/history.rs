@@ -3,7 +3,7 @@
 use twox_hash::XxHash3_64;
 
 use super::{fingerprint::Mark, recent::Recent};
-use crate::surface::{Outline, Reply, Role, Said};
+use crate::surface::{Outline, Reply, Role, SaidMessage};
 
 /// Answers and tool calls whose speaker a run remembers.
 const SERVED_MAX: usize = 16_384;
@@ -25,7 +25,7 @@ pub(super) struct Who {
 
 /// Whose words these are.
 #[derive(Debug, Clone, Copy)]
-enum Served {
+enum ServedWords {
     One(Who),
     /// Several have said the same.
     Several,
@@ -34,7 +34,7 @@ enum Served {
 /// The words of a run's agents.
 #[derive(Debug)]
 pub(super) struct History {
-    served: Recent<Mark, Served>,
+    served: Recent<Mark, ServedWords>,
     /// What messages of role assistant say, by the marks of their texts and calls.
     own: Recent<Mark, Box<[Mark]>>,
 }
@@ -61,17 +61,17 @@ impl History {
 
     fn note(&mut self, mark: Option<Mark>, who: Who) {
         let Some(mark) = mark else { return };
-        let served = self.served.entry(mark, || Served::One(who));
-        if !matches!(served, Served::One(known) if *known == who) {
-            *served = Served::Several;
+        let served = self.served.entry(mark, || ServedWords::One(who));
+        if !matches!(served, ServedWords::One(known) if *known == who) {
+            *served = ServedWords::Several;
         }
     }
 
     /// Who alone said a text, or made a tool call.
     pub(super) fn said_by(&self, mark: Mark) -> Option<Who> {
         match self.served.get(&mark)? {
-            Served::One(who) => Some(*who),
-            Served::Several => None,
+            ServedWords::One(who) => Some(*who),
+            ServedWords::Several => None,
         }
     }
 
@@ -110,7 +110,7 @@ impl History {
 }
 
 /// The marks of what a message of role assistant says: its text, its tool calls' ids.
-fn own_marks(said: &Said<'_>) -> Box<[Mark]> {
+fn own_marks(said: &SaidMessage<'_>) -> Box<[Mark]> {
     let mut marks: Vec<Mark> = text_mark(&said.text()).into_iter().collect();
     if said.has_calls() {
         marks.extend(said.calls().iter().take(CALLS_MAX).filter_map(|call| id_mark(&call.id)));

@@ -19,7 +19,7 @@ pub(super) type AgentNumber = u32;
 /// The questions of a run's agents.
 #[derive(Debug)]
 pub(super) struct Instances {
-    asked: Recent<(AgentNumber, Mark), Asked>,
+    asked: Recent<(AgentNumber, Mark), AskedWords>,
     /// Of agents that have been seen to be several: who they are, the one that asked longest ago first.
     several: HashMap<AgentNumber, VecDeque<u32>>,
     /// How often a client was seen to have tried.
@@ -28,7 +28,7 @@ pub(super) struct Instances {
 
 /// One agent's question, all its own earlier words included.
 #[derive(Debug, Clone, Default)]
-struct Asked {
+struct AskedWords {
     /// The instances that asked it, in order.
     by: Vec<u32>,
     tries: Tries<u32>,
@@ -51,7 +51,7 @@ impl Instances {
     /// A question arrives. `own`: the instance that the request's own history names; `said`: how often the
     /// client says that it has tried.
     pub(super) fn ask(&mut self, agent: AgentNumber, question: Mark, own: Option<u32>, said: SaidTries) -> Instance {
-        let asked = self.asked.entry((agent, question), Asked::default);
+        let asked = self.asked.entry((agent, question), AskedWords::default);
         let last = asked.by.last().copied();
         let at_once = asked.tries.in_flight();
         let most = self.most;
@@ -94,7 +94,7 @@ impl Instances {
 
     /// A question that was asked before a restart.
     pub(super) fn recall(&mut self, agent: AgentNumber, question: Mark, number: u32) {
-        let asked = self.asked.entry((agent, question), Asked::default);
+        let asked = self.asked.entry((agent, question), AskedWords::default);
         if asked.by.len() < EQUALS_MAX && !asked.by.contains(&number) {
             asked.by.push(number);
         }

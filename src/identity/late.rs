@@ -42,7 +42,7 @@ pub struct LateStep {
 /// The late verdict on all that is known, by the run that recorded it; runs without a difference are left out.
 pub(super) fn look_again(known: &Exchanges) -> BTreeMap<RunId, Vec<LateStep>> {
     let exchanges: Vec<&Exchange> = known.iter().collect();
-    let runs = Runs::of(known, &exchanges);
+    let runs = LateRuns::of(known, &exchanges);
     let agents = agents(known, &exchanges, &runs);
     let mut late: BTreeMap<RunId, Vec<LateStep>> = BTreeMap::new();
     for ((exchange, group), (agent, instance, ambiguous)) in exchanges.iter().zip(&runs.group).zip(agents) {
@@ -63,12 +63,12 @@ pub(super) fn look_again(known: &Exchanges) -> BTreeMap<RunId, Vec<LateStep>> {
 }
 
 /// The runs as they are seen late: the group of each exchange, and its name.
-struct Runs {
+struct LateRuns {
     group: Vec<usize>,
     names: HashMap<usize, RunId>,
 }
 
-impl Runs {
+impl LateRuns {
     fn of(known: &Exchanges, exchanges: &[&Exchange]) -> Self {
         let mut groups = Groups((0..exchanges.len()).collect());
         let mut failed: HashMap<u128, usize> = HashMap::new();
@@ -198,7 +198,7 @@ fn name(exchanges: &[&Exchange], group: &[usize]) -> HashMap<usize, RunId> {
 }
 
 /// Agent, instance and whether the wire cannot tell, of each exchange within its late run.
-fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &Runs) -> Vec<(AgentName, u32, bool)> {
+fn agents(known: &Exchanges, exchanges: &[&Exchange], runs: &LateRuns) -> Vec<(AgentName, u32, bool)> {
     let names = late_names::names(known, exchanges, &runs.group);
     let mut told: Vec<(AgentName, u32, bool)> = names.iter().map(|name| (name.clone(), 0, false)).collect();
     let mut numbers: HashMap<&AgentName, u32> = HashMap::new();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{
     exchanges::{Exchange, Exchanges},
     fingerprint::{Looks, Mark, fold, frame},
-    templates::Templates,
+    templates::AgentTemplates,
 };
 use crate::trajectory::{AgentName, RunId, Source};
 
@@ -63,7 +63,7 @@ fn learned(exchanges: &[&Exchange], group: &[usize]) -> Vec<AgentName> {
 
 /// What stays of user texts without a prompt, run by run, so that what stays between runs is told from what lives side
 /// by side in one. Prompts are never joined: what they share is as likely a house's boilerplate.
-fn templates(exchanges: &[&Exchange], group: &[usize], learned: &[AgentName]) -> Templates {
+fn templates(exchanges: &[&Exchange], group: &[usize], learned: &[AgentName]) -> AgentTemplates {
     let mut places: HashMap<usize, usize> = HashMap::new();
     let mut seen: Vec<Vec<(&Looks, AgentName)>> = Vec::new();
     for ((exchange, group), name) in exchanges.iter().zip(group).zip(learned) {
@@ -76,7 +76,7 @@ fn templates(exchanges: &[&Exchange], group: &[usize], learned: &[AgentName]) ->
             run.push((&*exchange.looks, name.clone()));
         }
     }
-    let mut templates = Templates::default();
+    let mut templates = AgentTemplates::default();
     for run in seen {
         templates.learn(run);
     }

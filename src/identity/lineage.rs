@@ -16,7 +16,7 @@ use super::{
     exchanges::{EXCHANGES_MAX, Exchange, Exchanges},
     fingerprint::{Looks, Mark, asked, is_fresh},
     history::{id_mark, text_mark},
-    origins::{Evidence, LATEST_MAX, MESSAGES_MAX, Origins, QUOTES_MAX},
+    origins::{LATEST_MAX, MESSAGES_MAX, OriginEvidence, Origins, QUOTES_MAX},
     owners::OWNERS_MAX,
     placed::{Begun, Placed, SENTENCES_MAX},
     recent::Recent,
@@ -130,7 +130,7 @@ impl Lineage {
     }
 
     /// The run that a request is linked to by what it holds.
-    fn by_link(&self, evidence: &Evidence, body: u128) -> Option<(RunId, RunSource)> {
+    fn by_link(&self, evidence: &OriginEvidence, body: u128) -> Option<(RunId, RunSource)> {
         let failure = || self.by_failure(body).map(|run| (run, RunSource::Retry));
         let quotes = || self.by_quotes(evidence).map(|run| (run, RunSource::Quotes));
         self.by_ids(evidence).map(|run| (run, RunSource::Ids)).or_else(failure).or_else(quotes)
@@ -241,7 +241,7 @@ impl Lineage {
         self.exchanges.get(exchange).map(|exchange| &exchange.run)
     }
 
-    fn by_ids(&self, evidence: &Evidence) -> Option<RunId> {
+    fn by_ids(&self, evidence: &OriginEvidence) -> Option<RunId> {
         evidence
             .ids
             .iter()
@@ -256,7 +256,7 @@ impl Lineage {
         open.max_by_key(|(began, _)| *began).map(|(_, run)| run.clone())
     }
 
-    fn by_quotes(&self, evidence: &Evidence) -> Option<RunId> {
+    fn by_quotes(&self, evidence: &OriginEvidence) -> Option<RunId> {
         // Nearly all quotes are of one run: the one before is looked at first.
         let mut votes: Vec<(&RunId, u32)> = Vec::new();
         for (exchange, count) in &evidence.quotes {

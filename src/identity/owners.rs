@@ -28,8 +28,8 @@ pub(super) struct Owners {
     /// Holds the marks of both: most words of a request nobody has served.
     sieve: Sieve,
     /// The generation that fills.
-    now: Table,
-    before: Table,
+    now: MarkTable,
+    before: MarkTable,
     /// The latest exchange that served anything.
     latest: u64,
 }
@@ -38,7 +38,7 @@ pub(super) struct Owners {
 /// mark, and who; 0 is free. A mark is taken for another one of the same bits near its place: once in a thousand million
 /// looks for marks that nobody has served.
 #[derive(Debug, Default)]
-struct Table {
+struct MarkTable {
     /// Empty as long as nothing is taken.
     places: Box<[u64]>,
     taken: usize,
@@ -46,7 +46,7 @@ struct Table {
 
 impl Default for Owners {
     fn default() -> Self {
-        Self { sieve: Sieve::new(OWNERS_MAX), now: Table::default(), before: Table::default(), latest: 0 }
+        Self { sieve: Sieve::new(OWNERS_MAX), now: MarkTable::default(), before: MarkTable::default(), latest: 0 }
     }
 }
 
@@ -96,7 +96,7 @@ impl Owners {
     }
 }
 
-impl Table {
+impl MarkTable {
     fn get(&self, mark: Mark) -> Option<u64> {
         let entry = self.places.get(self.place(mark)).copied().filter(|entry| *entry != 0)?;
         Some(entry & WHO)

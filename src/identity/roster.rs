@@ -54,10 +54,10 @@ pub struct RosterRule {
 
 /// Checked rules, in order.
 #[derive(Debug, Default)]
-pub struct Roster(Vec<Rule>);
+pub struct Roster(Vec<WrittenRule>);
 
 #[derive(Debug)]
-struct Rule {
+struct WrittenRule {
     number: usize,
     conditions: RosterRule,
     system: Option<Regex>,
@@ -73,7 +73,7 @@ impl Roster {
     /// # Errors
     /// The first [`RosterError`].
     pub fn new(rules: Vec<RosterRule>) -> Result<Self, RosterError> {
-        rules.into_iter().enumerate().map(|(i, rule)| Rule::new(i + 1, rule)).collect::<Result<_, _>>().map(Self)
+        rules.into_iter().enumerate().map(|(i, rule)| WrittenRule::new(i + 1, rule)).collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether there are no rules.
@@ -104,7 +104,7 @@ impl Roster {
 
     /// Whether a run has several equal agents of that name.
     pub(super) fn has_instances(&self, agent: &AgentName) -> bool {
-        let many = |rule: &Rule| rule.conditions.instances.is_some_and(|count| count > 1);
+        let many = |rule: &WrittenRule| rule.conditions.instances.is_some_and(|count| count > 1);
         self.0.iter().any(|rule| many(rule) && rule.conditions.name.as_deref() == Some(agent.as_str()))
     }
 
@@ -137,7 +137,7 @@ impl Roster {
     }
 }
 
-impl Rule {
+impl WrittenRule {
     fn new(number: usize, rule: RosterRule) -> Result<Self, RosterError> {
         let refuse = |detail: String| RosterError { number, detail };
         let regex = |field: &str, text: &Option<String>| {
@@ -210,10 +210,10 @@ fn key(name: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::{Message, Role, Said};
+    use crate::surface::{Message, Role, SaidMessage};
 
-    fn said(role: Role, text: &str) -> Said<'static> {
-        Said::from(&Message::text_of(role, text))
+    fn said(role: Role, text: &str) -> SaidMessage<'static> {
+        SaidMessage::from(&Message::text_of(role, text))
     }
 
     fn roster(toml: &str) -> Result<Roster, String> {

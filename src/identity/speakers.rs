@@ -10,7 +10,7 @@ use twox_hash::XxHash3_64;
 
 use super::{
     Identity,
-    dialect::Told,
+    dialect::DialectTold,
     fingerprint::{Looks, Mark, asked, fold, is_fresh, join, mark_sentences},
     history::{History, Who, id_mark, text_mark},
     instances::Instances,
@@ -36,7 +36,7 @@ const UNDER_WAY_MAX: usize = 4096;
 pub struct Speakers {
     opening: Option<HashSet<Mark>>,
     /// What a request with this prompt, these names and tools looks like.
-    seen: Recent<Mark, Arc<(Looks, Option<Told>)>>,
+    seen: Recent<Mark, Arc<(Looks, Option<DialectTold>)>>,
     /// What the user's own words say of a request with this prompt, these names, tools and model.
     told: Recent<Mark, Option<Attribution>>,
     history: History,
@@ -46,12 +46,12 @@ pub struct Speakers {
     under_way: Recent<u128, (u32, Mark)>,
     names: Vec<AgentName>,
     agents: HashMap<AgentName, u32>,
-    known: Vec<Agent>,
+    known: Vec<KnownAgent>,
 }
 
 /// What is known of an agent beside its name.
 #[derive(Debug, Clone, Default)]
-struct Agent {
+struct KnownAgent {
     /// Tools and format, where it has no prompt.
     bare_family: Option<Mark>,
     /// Its prompt, where it has one.
@@ -203,7 +203,7 @@ impl Speakers {
     }
 
     /// The looks of a request, and what a dialect tells of it: worked out once for what both follow from.
-    fn looks(&mut self, rules: &Identity, outline: &Outline<'_>) -> Arc<(Looks, Option<Told>)> {
+    fn looks(&mut self, rules: &Identity, outline: &Outline<'_>) -> Arc<(Looks, Option<DialectTold>)> {
         let opening = self.opening.get_or_insert_default();
         let mut marks = vec![Looks::known_by(outline)];
         marks.extend(outline.names.iter().map(|text| XxHash3_64::oneshot(text.as_bytes())));
@@ -219,7 +219,7 @@ impl Speakers {
     }
 
     /// The name, by the first rule of ours that knows one.
-    fn name(&mut self, outline: &Outline<'_>, looks: &Looks, told: Option<&Told>) -> Attribution {
+    fn name(&mut self, outline: &Outline<'_>, looks: &Looks, told: Option<&DialectTold>) -> Attribution {
         if outline.vectors {
             return self.embedding(outline);
         }
@@ -303,7 +303,7 @@ impl Speakers {
         let number = u32::try_from(self.names.len()).ok().filter(|_| self.names.len() < AGENTS_MAX)?;
         self.names.push(name.clone());
         self.agents.insert(name.clone(), number);
-        self.known.push(Agent {
+        self.known.push(KnownAgent {
             bare_family: looks.filter(|looks| !looks.prompted).map(|looks| looks.family),
             prompt: looks.filter(|looks| looks.prompted).map(|looks| looks.prompt),
             key: looks.map(|looks| looks.key).unwrap_or_default(),

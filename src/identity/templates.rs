@@ -13,7 +13,7 @@ const ALIKE_MAX: usize = 64;
 
 /// What is known of one agent's texts.
 #[derive(Debug)]
-struct Template {
+struct AgentTemplate {
     family: Mark,
     name: AgentName,
     statics: HashSet<Mark>,
@@ -21,8 +21,8 @@ struct Template {
 
 /// The agents of all runs so far.
 #[derive(Debug, Default)]
-pub(super) struct Templates {
-    agents: Vec<Template>,
+pub(super) struct AgentTemplates {
+    agents: Vec<AgentTemplate>,
     texts: HashMap<(Mark, Mark), usize>,
     /// The agents whose first text had a sentence.
     by_sentence: HashMap<Mark, Vec<usize>>,
@@ -30,7 +30,7 @@ pub(super) struct Templates {
     common: HashSet<Mark>,
 }
 
-impl Templates {
+impl AgentTemplates {
     /// Takes in the texts of one run, with the names that they have by themselves.
     pub(super) fn learn(&mut self, seen: Vec<(&Looks, AgentName)>) {
         let mut texts: Vec<((Mark, Mark), &Looks, AgentName)> = Vec::new();
@@ -80,7 +80,7 @@ impl Templates {
                         agents.push(self.agents.len());
                     }
                 }
-                self.agents.push(Template { family: looks.family, name, statics });
+                self.agents.push(AgentTemplate { family: looks.family, name, statics });
                 self.texts.insert(text, self.agents.len() - 1);
             }
         }
@@ -99,7 +99,7 @@ impl Templates {
     }
 
     /// How many sentences of its own a template has in common with a text; 0 where that is too few.
-    fn shared(&self, template: &Template, looks: &Looks) -> usize {
+    fn shared(&self, template: &AgentTemplate, looks: &Looks) -> usize {
         if template.family != looks.family {
             return 0;
         }
@@ -132,7 +132,7 @@ mod tests {
             made_for: (0, None),
             sentences: text.split('.').map(|s| twox_hash::XxHash3_64::oneshot(s.trim().as_bytes())).collect(),
         };
-        let mut templates = Templates::default();
+        let mut templates = AgentTemplates::default();
         let runs: Vec<Vec<_>> =
             runs.iter().map(|run| run.iter().map(|(text, key)| (looks(text), *key)).collect()).collect();
         for run in &runs {

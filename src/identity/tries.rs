@@ -8,10 +8,10 @@ pub type SaidTries = Option<u32>;
 
 /// Equal questions, in the order in which they were first asked.
 #[derive(Debug, Clone)]
-pub struct Tries<T>(Vec<Try<T>>);
+pub struct Tries<T>(Vec<RequestTry<T>>);
 
 #[derive(Debug, Clone)]
-struct Try<T> {
+struct RequestTry<T> {
     whose: T,
     /// The latest attempt.
     attempt: u32,
@@ -20,7 +20,7 @@ struct Try<T> {
     answered: bool,
 }
 
-impl<T> Try<T> {
+impl<T> RequestTry<T> {
     fn has_failed(&self) -> bool {
         self.in_flight == 0 && !self.answered
     }
@@ -48,11 +48,11 @@ impl<T> Tries<T> {
         let (_, found) = match said {
             None => known.into_iter().find(|(_, entry)| entry.has_failed()),
             Some(0) => {
-                let given_up = |entry: &Try<T>| entry.has_failed() && entry.attempt >= most;
+                let given_up = |entry: &RequestTry<T>| entry.has_failed() && entry.attempt >= most;
                 known.into_iter().find(|(at, entry)| given_up(entry) && !open && at + 1 == last)
             }
             Some(tries) => {
-                let rank = |entry: &Try<T>| {
+                let rank = |entry: &RequestTry<T>| {
                     let state = if entry.has_failed() { 0 } else { 1 + u32::from(entry.in_flight == 0) };
                     let fits = entry.attempt + 1 == tries;
                     match (state, fits) {
@@ -76,14 +76,14 @@ impl<T> Tries<T> {
     /// A question is asked for the first time.
     pub fn ask(&mut self, whose: T) {
         // Of those that were answered, one is enough: a client that tries on all the same means the latest.
-        let answered = |entry: &Try<T>| entry.in_flight == 0 && entry.answered;
+        let answered = |entry: &RequestTry<T>| entry.in_flight == 0 && entry.answered;
         let latest = self.0.iter().rposition(answered);
         let mut at = 0;
         self.0.retain(|entry| {
             at += 1;
             !answered(entry) || Some(at - 1) == latest
         });
-        self.0.push(Try { whose, attempt: 0, in_flight: 1, answered: false });
+        self.0.push(RequestTry { whose, attempt: 0, in_flight: 1, answered: false });
     }
 
     /// An attempt is over.

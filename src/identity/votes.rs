@@ -64,11 +64,11 @@ struct For {
 type Votes = BTreeMap<AgentName, BTreeMap<String, For>>;
 
 /// Who made a tool call, and of what tool, by the call's id.
-type Calls<'a> = HashMap<Mark, (&'a AgentName, &'a str)>;
+type Callers<'a> = HashMap<Mark, (&'a AgentName, &'a str)>;
 
 /// What a delegate tool was called with.
 #[derive(Debug)]
-struct Task {
+struct DelegatedTask {
     words: Words,
     /// Whom it names.
     name: String,
@@ -81,8 +81,8 @@ struct Task {
 pub fn propose(heard: &[Heard<'_>]) -> BTreeMap<AgentName, Proposal> {
     let mut votes = Votes::new();
     let mut said: HashMap<Mark, &AgentName> = HashMap::new();
-    let mut calls: Calls<'_> = HashMap::new();
-    let mut tasks: Vec<Task> = Vec::new();
+    let mut calls: Callers<'_> = HashMap::new();
+    let mut tasks: Vec<DelegatedTask> = Vec::new();
     // Who took a delegate tool's call up, and what the tool calls it.
     let mut taken: HashMap<Mark, (&AgentName, String)> = HashMap::new();
     let mut answered: HashMap<&AgentName, Vec<Mark>> = HashMap::new();
@@ -143,7 +143,7 @@ fn vote(votes: &mut Votes, agent: &AgentName, name: &str, (weight, firm): (u32, 
 }
 
 /// An answer comes back later under a name that a field says.
-fn quotes(step: &Heard<'_>, said: &HashMap<Mark, &AgentName>, calls: &Calls<'_>, votes: &mut Votes) {
+fn quotes(step: &Heard<'_>, said: &HashMap<Mark, &AgentName>, calls: &Callers<'_>, votes: &mut Votes) {
     for message in &step.outline.said {
         let text = message.text();
         if let (Some(name), Some(agent)) = (&message.name, text_mark(&text).and_then(|mark| said.get(&mark))) {
@@ -215,7 +215,7 @@ fn came_back(
 }
 
 /// The request follows a hand-off that names who goes on.
-fn hand_offs(step: &Heard<'_>, calls: &Calls<'_>, votes: &mut Votes) {
+fn hand_offs(step: &Heard<'_>, calls: &Callers<'_>, votes: &mut Votes) {
     let Some(last) = step.outline.said.last() else { return };
     let text = last.text();
     if let Some(name) = ACTIVE.captures(&text).and_then(|captures| captures.get(1)) {
@@ -240,7 +240,11 @@ fn hand_offs(step: &Heard<'_>, calls: &Calls<'_>, votes: &mut Votes) {
 
 /// The first user text is what a delegate tool was called with. Only the request that takes the work up tells: later
 /// ones have it too, and so has whoever passed it on since.
-fn delegates<'a>(step: &Heard<'a>, tasks: &[Task], votes: &mut Votes) -> Option<(Mark, (&'a AgentName, String))> {
+fn delegates<'a>(
+    step: &Heard<'a>,
+    tasks: &[DelegatedTask],
+    votes: &mut Votes,
+) -> Option<(Mark, (&'a AgentName, String))> {
     let user = step.outline.first_user().filter(|_| is_fresh(&step.outline))?;
     let user = Words::new(&user, COMPARED);
     let task = tasks.iter().rev().find(|task| task.words.are_in(&user))?;
@@ -249,7 +253,7 @@ fn delegates<'a>(step: &Heard<'a>, tasks: &[Task], votes: &mut Votes) -> Option<
 }
 
 /// What a delegate tool asks of whom: the longest text among its arguments, and the agent in the tool's name or arguments.
-fn task_of(call: &ToolCall) -> Option<Task> {
+fn task_of(call: &ToolCall) -> Option<DelegatedTask> {
     const NAMES: [&str; 8] =
         ["coworker", "agent_name", "member_id", "agent", "to_agent", "subagent_type", "recipient_agent", "recipient"];
     let arguments: serde_json::Value = serde_json::from_str(&call.arguments).ok()?;
@@ -261,7 +265,7 @@ fn task_of(call: &ToolCall) -> Option<Task> {
     longest_text(&arguments, NESTED_MAX, &mut longest);
     let words = Words::new(longest, COMPARED);
     let call = id_mark(&call.id);
-    words.are_enough().then_some(Task { words, name, told: is_told, call })
+    words.are_enough().then_some(DelegatedTask { words, name, told: is_told, call })
 }
 
 /// The longest text in a value, so many levels deep.

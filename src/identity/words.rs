@@ -92,12 +92,12 @@ const SIGNS_MIN: usize = 12;
 
 /// What is looked for in other texts; made ready when it first is, because most never are.
 #[derive(Debug, Clone)]
-struct Part {
+struct WordsPart {
     bytes: Box<[u8]>,
     finder: OnceLock<Finder<'static>>,
 }
 
-impl Part {
+impl WordsPart {
     fn new(text: &str) -> Self {
         Self { bytes: text.as_bytes().into(), finder: OnceLock::new() }
     }
@@ -111,7 +111,7 @@ impl Part {
 /// A text's plain words, ready to be looked for: one request is compared with many texts.
 #[derive(Debug, Clone)]
 pub(super) struct Words {
-    plain: Part,
+    plain: WordsPart,
     enough: bool,
 }
 
@@ -120,7 +120,7 @@ impl Words {
     pub(super) fn new(text: &str, longest: usize) -> Self {
         let words = plain(text, longest);
         let enough = words.trim().split(' ').take(WORDS_MIN).count() == WORDS_MIN;
-        Self { plain: Part::new(&words), enough }
+        Self { plain: WordsPart::new(&words), enough }
     }
 
     /// Whether they are enough to be looked for in other texts.
@@ -139,7 +139,7 @@ impl Words {
 #[derive(Debug, Clone)]
 pub(super) struct Opening {
     words: Words,
-    text: Part,
+    text: WordsPart,
 }
 
 impl Opening {
@@ -148,7 +148,7 @@ impl Opening {
         let trimmed = text.trim();
         let end = (0..=trimmed.len().min(longest)).rev().find(|end| trimmed.is_char_boundary(*end)).unwrap_or_default();
         let signs = trimmed.get(..end).unwrap_or_default();
-        Self { words: Words::new(text, longest), text: Part::new(signs) }
+        Self { words: Words::new(text, longest), text: WordsPart::new(signs) }
     }
 
     /// Whether it holds the other one whole.

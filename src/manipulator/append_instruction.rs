@@ -28,13 +28,13 @@ pub struct AppendInstruction {
     pub text: String,
     /// Which message it joins.
     #[serde(default)]
-    pub role: Target,
+    pub role: InstructionTarget,
 }
 
 /// The message that an instruction joins; it goes below the text that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Target {
+pub enum InstructionTarget {
     /// The last system or developer message; without one, a new first message.
     #[default]
     System,
@@ -48,15 +48,15 @@ impl Manipulator for AppendInstruction {
     fn edit_request(&self, conversation: &mut Conversation, _: &Context<'_>) -> Result<(), ManipulatorError> {
         let messages = &mut conversation.messages;
         let wanted = |message: &Message| match self.role {
-            Target::System => matches!(message.role, Role::System | Role::Developer),
-            Target::User => message.role == Role::User,
-            Target::Last => true,
+            InstructionTarget::System => matches!(message.role, Role::System | Role::Developer),
+            InstructionTarget::User => message.role == Role::User,
+            InstructionTarget::Last => true,
         };
         match (messages.iter().rposition(wanted).and_then(|at| messages.get_mut(at)), self.role) {
             (Some(message), _) => append(message, &self.text),
-            (None, Target::System) => messages.insert(0, Message::text_of(Role::System, &self.text)),
-            (None, Target::User) => messages.push(Message::text_of(Role::User, &self.text)),
-            (None, Target::Last) => return not_applicable("the request has no message"),
+            (None, InstructionTarget::System) => messages.insert(0, Message::text_of(Role::System, &self.text)),
+            (None, InstructionTarget::User) => messages.push(Message::text_of(Role::User, &self.text)),
+            (None, InstructionTarget::Last) => return not_applicable("the request has no message"),
         }
         Ok(())
     }
@@ -67,9 +67,9 @@ impl Manipulator for AppendInstruction {
 
     fn explain(&self) -> String {
         let target = match self.role {
-            Target::System => "system prompt",
-            Target::User => "last user message",
-            Target::Last => "last message",
+            InstructionTarget::System => "system prompt",
+            InstructionTarget::User => "last user message",
+            InstructionTarget::Last => "last message",
         };
         format!("adds {} to the {target}", quoted(&self.text))
     }
@@ -94,11 +94,11 @@ mod tests {
     #[test]
     fn joins_the_right_message() {
         for (role, messages, expected) in [
-            (Target::System, "system: a|user: b", "system: a\n\nX|user: b"),
-            (Target::System, "user: b", "system: X|user: b"),
-            (Target::User, "user: b|assistant: c", "user: b\n\nX|assistant: c"),
-            (Target::User, "assistant: c", "assistant: c|user: X"),
-            (Target::Last, "user: b|assistant: ", "user: b|assistant: X"),
+            (InstructionTarget::System, "system: a|user: b", "system: a\n\nX|user: b"),
+            (InstructionTarget::System, "user: b", "system: X|user: b"),
+            (InstructionTarget::User, "user: b|assistant: c", "user: b\n\nX|assistant: c"),
+            (InstructionTarget::User, "assistant: c", "assistant: c|user: X"),
+            (InstructionTarget::Last, "user: b|assistant: ", "user: b|assistant: X"),
         ] {
             let mut conversation = request(messages);
             let edit = AppendInstruction { text: "X".to_owned(), role };
@@ -106,7 +106,7 @@ mod tests {
             let texts = |c: &Conversation| c.messages.iter().map(|m| (m.role, m.text())).collect::<Vec<_>>();
             assert_eq!(texts(&conversation), texts(&request(expected)), "{messages}");
         }
-        let nothing = AppendInstruction { text: "X".to_owned(), role: Target::Last };
+        let nothing = AppendInstruction { text: "X".to_owned(), role: InstructionTarget::Last };
         assert!(nothing.edit_request(&mut Conversation::default(), &context(&Conversation::default())).is_err());
     }
 
@@ -115,7 +115,7 @@ mod tests {
         let mut conversation = request("user: a");
         let message = conversation.messages.first_mut().expect("one message");
         message.parts = vec![Part::Text("a".to_owned()), Part::Opaque("image".to_owned())];
-        let edit = AppendInstruction { text: "é".to_owned(), role: Target::User };
+        let edit = AppendInstruction { text: "é".to_owned(), role: InstructionTarget::User };
         edit.edit_request(&mut conversation, &context(&Conversation::default())).expect("applies");
         let parts = &conversation.messages.first().expect("one message").parts;
         assert_eq!(parts, &[Part::Text("a\n\né".to_owned()), Part::Opaque("image".to_owned())]);

@@ -6,7 +6,7 @@ use twox_hash::XxHash3_64;
 
 use super::number::{added, altered, numbers};
 use super::shape::{shape, visible};
-use super::{Context, How, Manipulator, ManipulatorError, Which, json_text, not_applicable};
+use super::{Context, NumberChange, Manipulator, ManipulatorError, Which, json_text, not_applicable};
 use crate::surface::Answer;
 use crate::trajectory::Side;
 
@@ -35,7 +35,7 @@ pub struct CorruptNumber {
     #[serde(default)]
     pub which: Which,
     /// How it is changed; which digit, and to what, is drawn from the plan's seed.
-    pub how: Option<How>,
+    pub how: Option<NumberChange>,
     /// What is added to it; instead of `how`.
     pub by: Option<f64>,
 }
@@ -90,10 +90,10 @@ impl Manipulator for CorruptNumber {
         };
         match (self.by, self.how.unwrap_or_default()) {
             (Some(by), _) => format!("adds {by} to {which} of the answer"),
-            (None, How::Digit) => format!("changes a digit of {which} of the answer"),
-            (None, How::Transpose) => format!("swaps two digits of {which} of the answer"),
-            (None, How::Sign) => format!("changes the sign of {which} of the answer"),
-            (None, How::Scale) => format!("multiplies {which} of the answer by ten"),
+            (None, NumberChange::Digit) => format!("changes a digit of {which} of the answer"),
+            (None, NumberChange::Transpose) => format!("swaps two digits of {which} of the answer"),
+            (None, NumberChange::Sign) => format!("changes the sign of {which} of the answer"),
+            (None, NumberChange::Scale) => format!("multiplies {which} of the answer by ten"),
         }
     }
 }
@@ -120,9 +120,9 @@ fn found(text: &str, context: &Context<'_>) -> Result<Vec<std::ops::Range<usize>
 mod tests {
     use super::*;
     use crate::manipulator::testing::{answer, call, context, reply};
-    use crate::surface::{Conversation, Format, Part};
+    use crate::surface::{Conversation, RequiredFormat, Part};
 
-    fn check(which: Which, text: &str, format: Format, expected: Option<&str>) {
+    fn check(which: Which, text: &str, format: RequiredFormat, expected: Option<&str>) {
         let edit = CorruptNumber { which, how: None, by: Some(1.0) };
         let edited = answer(&edit, text, format, 0).ok().map(|answer| answer.message.text());
         assert_eq!(edited.as_deref(), expected, "{text}");
@@ -130,23 +130,23 @@ mod tests {
 
     #[test]
     fn changes_the_chosen_number() {
-        check(Which::Last, "12 + 30 = 42é.", Format::Text, Some("12 + 31 = 42é."));
-        check(Which::First, "12 + 30", Format::Text, Some("13 + 30"));
-        check(Which::Nth(1), "12 + 30", Format::Text, Some("12 + 31"));
-        check(Which::Nth(2), "12 + 30", Format::Text, None);
-        check(Which::All, "1 and 1,999.5", Format::Text, Some("2 and 2,000.5"));
-        check(Which::Last, "no number", Format::Text, None);
-        check(Which::Last, "", Format::Text, None);
-        check(Which::Last, "", Format::JsonObject, None);
-        check(Which::Last, r#"{"n1": 4, "k": "is 5\n"}"#, Format::JsonObject, Some(r#"{"n1": 4, "k": "is 6\n"}"#));
-        check(Which::First, r#"{"n1": 4, "k": "is 5"}"#, Format::Text, Some(r#"{"n1": 5, "k": "is 5"}"#));
-        check(Which::First, r#"{"n1": 4"#, Format::JsonObject, None);
+        check(Which::Last, "12 + 30 = 42é.", RequiredFormat::Text, Some("12 + 31 = 42é."));
+        check(Which::First, "12 + 30", RequiredFormat::Text, Some("13 + 30"));
+        check(Which::Nth(1), "12 + 30", RequiredFormat::Text, Some("12 + 31"));
+        check(Which::Nth(2), "12 + 30", RequiredFormat::Text, None);
+        check(Which::All, "1 and 1,999.5", RequiredFormat::Text, Some("2 and 2,000.5"));
+        check(Which::Last, "no number", RequiredFormat::Text, None);
+        check(Which::Last, "", RequiredFormat::Text, None);
+        check(Which::Last, "", RequiredFormat::JsonObject, None);
+        check(Which::Last, r#"{"n1": 4, "k": "is 5\n"}"#, RequiredFormat::JsonObject, Some(r#"{"n1": 4, "k": "is 6\n"}"#));
+        check(Which::First, r#"{"n1": 4, "k": "is 5"}"#, RequiredFormat::Text, Some(r#"{"n1": 5, "k": "is 5"}"#));
+        check(Which::First, r#"{"n1": 4"#, RequiredFormat::JsonObject, None);
     }
 
     #[test]
     fn equal_numbers_stay_equal_and_the_draw_decides() {
         let every = CorruptNumber { which: Which::All, ..CorruptNumber::default() };
-        let text = |draw| answer(&every, "40 is 40", Format::Text, draw).expect("applies").message.text();
+        let text = |draw| answer(&every, "40 is 40", RequiredFormat::Text, draw).expect("applies").message.text();
         for draw in 0..20 {
             let edited = text(draw);
             let (left, right) = edited.split_once(" is ").expect("shape kept");

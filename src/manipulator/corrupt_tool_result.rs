@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::number::{altered, numbers};
 use super::shape::{shape, visible};
-use super::{Context, How, Manipulator, ManipulatorError, not_applicable, quoted};
-use crate::surface::{Conversation, Format, Message, Role};
+use super::{Context, NumberChange, Manipulator, ManipulatorError, not_applicable, quoted};
+use crate::surface::{Conversation, RequiredFormat, Message, Role};
 use crate::trajectory::Side;
 
 /// What a failed tool says where results are plain text, and where they are JSON.
@@ -148,9 +148,9 @@ fn halved(text: &str) -> Option<String> {
 }
 
 fn other_number(text: &str, draw: u64) -> Option<String> {
-    let shape = shape(text, &Format::Text).ok()?;
+    let shape = shape(text, &RequiredFormat::Text).ok()?;
     let range = numbers(&visible(text, shape)).pop()?;
-    let number = altered(text.get(range.clone())?, How::Digit, draw)?;
+    let number = altered(text.get(range.clone())?, NumberChange::Digit, draw)?;
     let mut text = text.to_owned();
     text.replace_range(range, &number);
     Some(text)

@@ -93,7 +93,7 @@ impl DropSection {
 mod tests {
     use super::*;
     use crate::manipulator::testing::answer;
-    use crate::surface::Format;
+    use crate::surface::RequiredFormat;
 
     #[test]
     fn one_section_goes_and_others_stay() {
@@ -108,7 +108,7 @@ mod tests {
             (Section::Last, None, "", None),
         ] {
             let matching = matching.map(|text: &str| Pattern::try_from(text.to_owned()).expect("a pattern"));
-            let edited = answer(&DropSection { matching, which }, text, Format::Text, 0).ok();
+            let edited = answer(&DropSection { matching, which }, text, RequiredFormat::Text, 0).ok();
             assert_eq!(edited.map(|answer| answer.message.text()).as_deref(), expected, "{text}");
         }
     }

@@ -56,17 +56,17 @@ impl Manipulator for DropVerification {
 mod tests {
     use super::*;
     use crate::manipulator::testing::answer;
-    use crate::surface::Format;
+    use crate::surface::RequiredFormat;
 
     #[test]
     fn only_checks_go() {
         for (matching, text, format, expected) in [
-            (None, "It is 42.\nI double-checked it.\nDone.", Format::Text, Some("It is 42.\nDone.")),
-            (None, "I checked it.", Format::Text, None),
-            (None, "The greatest of all.", Format::Text, None),
-            (None, "", Format::Text, None),
-            (Some("(?i)probe"), "It is 42. Probe: 12 + 30.", Format::Text, Some("It is 42.")),
-            (None, r#"{"a": "It is é. Tests pass.", "n": 1}"#, Format::JsonObject, Some(r#"{"a": "It is é.", "n": 1}"#)),
+            (None, "It is 42.\nI double-checked it.\nDone.", RequiredFormat::Text, Some("It is 42.\nDone.")),
+            (None, "I checked it.", RequiredFormat::Text, None),
+            (None, "The greatest of all.", RequiredFormat::Text, None),
+            (None, "", RequiredFormat::Text, None),
+            (Some("(?i)probe"), "It is 42. Probe: 12 + 30.", RequiredFormat::Text, Some("It is 42.")),
+            (None, r#"{"a": "It is é. Tests pass.", "n": 1}"#, RequiredFormat::JsonObject, Some(r#"{"a": "It is é.", "n": 1}"#)),
         ] {
             let matching = matching.map(|text: &str| Pattern::try_from(text.to_owned()).expect("a pattern"));
             let edited = answer(&DropVerification { matching }, text, format, 0).ok();

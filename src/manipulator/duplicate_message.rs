@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::append_instruction::Target;
+use super::append_instruction::InstructionTarget;
 use super::{Context, Manipulator, ManipulatorError, not_applicable};
 use crate::surface::{Conversation, Message, Role};
 use crate::trajectory::Side;
@@ -34,14 +34,14 @@ const TIMES_LIMIT: u32 = 100;
 pub struct DuplicateMessage {
     /// Which message.
     #[serde(default = "last")]
-    pub message: Target,
+    pub message: InstructionTarget,
     /// How many copies are added, 1 to 100.
     #[serde(default = "once")]
     pub times: NonZeroU32,
 }
 
-fn last() -> Target {
-    Target::Last
+fn last() -> InstructionTarget {
+    InstructionTarget::Last
 }
 
 fn once() -> NonZeroU32 {
@@ -52,9 +52,9 @@ impl Manipulator for DuplicateMessage {
     fn edit_request(&self, conversation: &mut Conversation, _: &Context<'_>) -> Result<(), ManipulatorError> {
         let plain = |message: &Message| message.role != Role::Tool && message.tool_calls.is_empty();
         let wanted = |message: &Message| match self.message {
-            Target::System => matches!(message.role, Role::System | Role::Developer),
-            Target::User => message.role == Role::User,
-            Target::Last => true,
+            InstructionTarget::System => matches!(message.role, Role::System | Role::Developer),
+            InstructionTarget::User => message.role == Role::User,
+            InstructionTarget::Last => true,
         };
         let messages = &mut conversation.messages;
         let Some(at) = messages.iter().rposition(|message| wanted(message) && plain(message)) else {
@@ -78,9 +78,9 @@ impl Manipulator for DuplicateMessage {
 
     fn explain(&self) -> String {
         let which = match self.message {
-            Target::System => "system prompt",
-            Target::User => "last user message",
-            Target::Last => "last message",
+            InstructionTarget::System => "system prompt",
+            InstructionTarget::User => "last user message",
+            InstructionTarget::Last => "last message",
         };
         format!("repeats the {which} {} time(s)", self.times)
     }
@@ -95,16 +95,16 @@ mod tests {
     fn copies_stand_behind_the_original() {
         let times = |times| NonZeroU32::new(times).expect("not zero");
         for (message, count, messages, expected) in [
-            (Target::Last, 1, "user: é", Some("user: é|user: é")),
-            (Target::User, 2, "user: A|assistant: B", Some("user: A|user: A|user: A|assistant: B")),
-            (Target::System, 1, "system: s|user: A", Some("system: s|system: s|user: A")),
-            (Target::Last, 1, "user: A|assistant: calls f|tool: f= 1", Some("user: A|user: A|assistant: calls f|tool: f= 1")),
-            (Target::System, 1, "user: A", None),
-            (Target::Last, 1, "", None),
+            (InstructionTarget::Last, 1, "user: é", Some("user: é|user: é")),
+            (InstructionTarget::User, 2, "user: A|assistant: B", Some("user: A|user: A|user: A|assistant: B")),
+            (InstructionTarget::System, 1, "system: s|user: A", Some("system: s|system: s|user: A")),
+            (InstructionTarget::Last, 1, "user: A|assistant: calls f|tool: f= 1", Some("user: A|user: A|assistant: calls f|tool: f= 1")),
+            (InstructionTarget::System, 1, "user: A", None),
+            (InstructionTarget::Last, 1, "", None),
         ] {
             let edited = edit(&DuplicateMessage { message, times: times(count) }, messages, &[]).ok();
             assert_eq!(edited.as_deref(), expected, "{messages}");
         }
-        assert!(DuplicateMessage { message: Target::Last, times: times(101) }.check(Side::Request).is_err());
+        assert!(DuplicateMessage { message: InstructionTarget::Last, times: times(101) }.check(Side::Request).is_err());
     }
 }

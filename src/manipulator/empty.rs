@@ -60,14 +60,14 @@ impl Manipulator for Empty {
 mod tests {
     use super::*;
     use crate::manipulator::testing::{answer, call, context, reply};
-    use crate::surface::{Conversation, Format};
+    use crate::surface::{Conversation, RequiredFormat};
 
     #[test]
     fn nothing_is_left() {
-        for (text, format) in [("42 é", Format::Text), ("{\"a\": 1}", Format::JsonObject)] {
+        for (text, format) in [("42 é", RequiredFormat::Text), ("{\"a\": 1}", RequiredFormat::JsonObject)] {
             assert_eq!(answer(&Empty::default(), text, format, 0).expect("applies").message.text(), "");
         }
-        assert!(answer(&Empty::default(), "", Format::Text, 0).is_err());
+        assert!(answer(&Empty::default(), "", RequiredFormat::Text, 0).is_err());
         for keep_calls in [false, true] {
             let mut calling = reply("I add.").answers.remove(0);
             calling.message.tool_calls.push(call("f", "{}"));

@@ -62,7 +62,7 @@ impl Manipulator for EndEarly {
 mod tests {
     use super::*;
     use crate::manipulator::testing::{answer, call, context, reply};
-    use crate::surface::{Conversation, Format};
+    use crate::surface::{Conversation, RequiredFormat};
 
     #[test]
     fn ends_text_and_tool_calls() {
@@ -80,11 +80,11 @@ mod tests {
     fn json_needs_json_and_the_same_text_is_no_edit() {
         let with = |text: &str| EndEarly { text: text.to_owned() };
         for (edit, text, format, expected) in [
-            (with("fertig é"), "x", Format::Text, Some("fertig é")),
-            (with("fertig"), "", Format::Text, Some("fertig")),
-            (with("fertig"), "fertig", Format::Text, None),
-            (with("fertig"), "{\"a\": 1}", Format::JsonObject, None),
-            (with("{\"done\": true}"), "{\"a\": 1}", Format::JsonObject, Some("{\"done\": true}")),
+            (with("fertig é"), "x", RequiredFormat::Text, Some("fertig é")),
+            (with("fertig"), "", RequiredFormat::Text, Some("fertig")),
+            (with("fertig"), "fertig", RequiredFormat::Text, None),
+            (with("fertig"), "{\"a\": 1}", RequiredFormat::JsonObject, None),
+            (with("{\"done\": true}"), "{\"a\": 1}", RequiredFormat::JsonObject, Some("{\"done\": true}")),
         ] {
             let edited = answer(&edit, text, format, 0).ok().map(|answer| answer.message.text());
             assert_eq!(edited.as_deref(), expected, "{text}");

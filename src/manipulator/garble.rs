@@ -102,7 +102,7 @@ fn hash(draw: u64, place: &[usize]) -> u64 {
 mod tests {
     use super::*;
     use crate::manipulator::testing::answer;
-    use crate::surface::Format;
+    use crate::surface::RequiredFormat;
 
     #[test]
     fn letters_stay_and_the_order_goes() {
@@ -113,16 +113,16 @@ mod tests {
         };
         let before = "Zwölf kilometres northwards, then straight ahead.";
         for draw in 0..20 {
-            let after = answer(&Garble::default(), before, Format::Text, draw).expect("applies").message.text();
+            let after = answer(&Garble::default(), before, RequiredFormat::Text, draw).expect("applies").message.text();
             assert_ne!(after, before, "{draw}");
             assert_eq!(sorted(&after), sorted(before));
-            let again = answer(&Garble::default(), before, Format::Text, draw).expect("applies").message.text();
+            let again = answer(&Garble::default(), before, RequiredFormat::Text, draw).expect("applies").message.text();
             assert_eq!(after, again, "the same draw, the same words");
         }
-        let json = answer(&Garble::default(), r#"{"key": "some words"}"#, Format::JsonObject, 3).expect("applies");
+        let json = answer(&Garble::default(), r#"{"key": "some words"}"#, RequiredFormat::JsonObject, 3).expect("applies");
         assert!(json.message.text().starts_with(r#"{"key": ""#), "{}", json.message.text());
         for nothing in ["", "a b !", "..."] {
-            assert!(answer(&Garble::default(), nothing, Format::Text, 1).is_err(), "{nothing}");
+            assert!(answer(&Garble::default(), nothing, RequiredFormat::Text, 1).is_err(), "{nothing}");
         }
         assert!(Garble { part: Fraction::default() }.check(Side::Response).is_err());
     }

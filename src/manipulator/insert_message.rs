@@ -30,18 +30,18 @@ pub struct InsertMessage {
     pub text: String,
     /// Who speaks.
     #[serde(default)]
-    pub role: Speaker,
+    pub role: InsertedSpeaker,
     /// The speaker's name, where there is to be one.
     pub name: Option<String>,
     /// Where it stands.
     #[serde(default)]
-    pub place: Place,
+    pub place: MessagePlace,
 }
 
 /// Who speaks in a message of our own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Speaker {
+pub enum InsertedSpeaker {
     /// The caller, or another agent.
     #[default]
     User,
@@ -54,7 +54,7 @@ pub enum Speaker {
 /// A place among the messages of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum MessagePlace {
     /// After the last message.
     #[default]
     End,
@@ -64,12 +64,12 @@ pub enum Place {
     Start,
 }
 
-impl From<Speaker> for Role {
-    fn from(speaker: Speaker) -> Self {
+impl From<InsertedSpeaker> for Role {
+    fn from(speaker: InsertedSpeaker) -> Self {
         match speaker {
-            Speaker::User => Role::User,
-            Speaker::Assistant => Role::Assistant,
-            Speaker::System => Role::System,
+            InsertedSpeaker::User => Role::User,
+            InsertedSpeaker::Assistant => Role::Assistant,
+            InsertedSpeaker::System => Role::System,
         }
     }
 }
@@ -78,9 +78,9 @@ impl Manipulator for InsertMessage {
     fn edit_request(&self, conversation: &mut Conversation, _: &Context<'_>) -> Result<(), ManipulatorError> {
         let messages = &mut conversation.messages;
         let mut at = match self.place {
-            Place::End => messages.len(),
-            Place::BeforeLast => messages.len().saturating_sub(1),
-            Place::Start => {
+            MessagePlace::End => messages.len(),
+            MessagePlace::BeforeLast => messages.len().saturating_sub(1),
+            MessagePlace::Start => {
                 messages.iter().take_while(|message| matches!(message.role, Role::System | Role::Developer)).count()
             }
         };
@@ -104,9 +104,9 @@ impl Manipulator for InsertMessage {
 
     fn explain(&self) -> String {
         let place = match self.place {
-            Place::End => "at the end",
-            Place::BeforeLast => "before the last message",
-            Place::Start => "at the beginning",
+            MessagePlace::End => "at the end",
+            MessagePlace::BeforeLast => "before the last message",
+            MessagePlace::Start => "at the beginning",
         };
         format!("adds the message {} {place}", quoted(&self.text))
     }
@@ -122,12 +122,12 @@ mod tests {
         let insert = |role, place| InsertMessage { text: "é".to_owned(), role, name: None, place };
         let tools = "user: A|assistant: calls f|tool: f= 1";
         for (insert, messages, expected) in [
-            (insert(Speaker::User, Place::End), "user: A", "user: A|user: é"),
-            (insert(Speaker::User, Place::End), "", "user: é"),
-            (insert(Speaker::Assistant, Place::BeforeLast), "user: A|user: B", "user: A|assistant: é|user: B"),
-            (insert(Speaker::System, Place::Start), "system: s|user: A", "system: s|system: é|user: A"),
-            (insert(Speaker::User, Place::End), tools, "user: A|assistant: calls f|tool: f= 1|user: é"),
-            (insert(Speaker::User, Place::BeforeLast), tools, "user: A|user: é|assistant: calls f|tool: f= 1"),
+            (insert(InsertedSpeaker::User, MessagePlace::End), "user: A", "user: A|user: é"),
+            (insert(InsertedSpeaker::User, MessagePlace::End), "", "user: é"),
+            (insert(InsertedSpeaker::Assistant, MessagePlace::BeforeLast), "user: A|user: B", "user: A|assistant: é|user: B"),
+            (insert(InsertedSpeaker::System, MessagePlace::Start), "system: s|user: A", "system: s|system: é|user: A"),
+            (insert(InsertedSpeaker::User, MessagePlace::End), tools, "user: A|assistant: calls f|tool: f= 1|user: é"),
+            (insert(InsertedSpeaker::User, MessagePlace::BeforeLast), tools, "user: A|user: é|assistant: calls f|tool: f= 1"),
         ] {
             assert_eq!(edit(&insert, messages, &[]).as_deref(), Ok(expected), "{messages}");
         }

@@ -8,9 +8,9 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What kind of value a [`Leaf`] is.
+/// What kind of value a [`JsonLeaf`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LeafKind {
     /// A string; the range lies between its quotes.
     String,
     /// A number.
@@ -21,17 +21,17 @@ pub(super) enum Kind {
 
 /// A value that holds no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Leaf {
+pub(super) struct JsonLeaf {
     /// Its bytes in the text.
     pub(super) range: Range<usize>,
     /// Its kind.
-    pub(super) kind: Kind,
+    pub(super) kind: LeafKind,
     /// The nearest key above it.
     pub(super) key: String,
 }
 
 /// The strings, numbers and booleans of a JSON object or array, in order; `None` when the text is neither.
-pub(super) fn leaves(text: &str) -> Option<Vec<Leaf>> {
+pub(super) fn leaves(text: &str) -> Option<Vec<JsonLeaf>> {
     if !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
@@ -44,7 +44,7 @@ pub(super) fn leaves(text: &str) -> Option<Vec<Leaf>> {
 /// Edits string values; `edit` gets each decoded and returns what it becomes. `None` when none was edited.
 pub(super) fn edit_strings(text: &str, mut edit: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let mut edits = Vec::new();
-    for leaf in leaves(text)?.into_iter().filter(|leaf| leaf.kind == Kind::String) {
+    for leaf in leaves(text)?.into_iter().filter(|leaf| leaf.kind == LeafKind::String) {
         let raw = text.get(leaf.range.start.checked_sub(1)?..leaf.range.end + 1)?;
         // A lone surrogate has no decoded form; such a string is left alone.
         let Ok(decoded) = serde_json::from_str::<String>(raw) else { continue };
@@ -99,7 +99,7 @@ fn child<'a>(parent: &'a RawValue, key: &str) -> Option<&'a RawValue> {
     elements.get(key.parse::<usize>().ok()?).copied()
 }
 
-fn collect(text: &str, value: &RawValue, key: &str, leaves: &mut Vec<Leaf>) -> Option<()> {
+fn collect(text: &str, value: &RawValue, key: &str, leaves: &mut Vec<JsonLeaf>) -> Option<()> {
     let range = range_in(text, value.get())?;
     let (range, kind) = match value.get().as_bytes().first()? {
         b'{' => {
@@ -110,12 +110,12 @@ fn collect(text: &str, value: &RawValue, key: &str, leaves: &mut Vec<Leaf>) -> O
             let elements: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
             return elements.iter().try_for_each(|element| collect(text, element, key, leaves));
         }
-        b'"' => (range.start + 1..range.end - 1, Kind::String),
-        b't' | b'f' => (range, Kind::Boolean),
+        b'"' => (range.start + 1..range.end - 1, LeafKind::String),
+        b't' | b'f' => (range, LeafKind::Boolean),
         b'n' => return Some(()),
-        _ => (range, Kind::Number),
+        _ => (range, LeafKind::Number),
     };
-    leaves.push(Leaf { range, kind, key: key.to_owned() });
+    leaves.push(JsonLeaf { range, kind, key: key.to_owned() });
     Some(())
 }
 

@@ -22,10 +22,10 @@ mod testing;
 
 use std::sync::Arc;
 
-pub use number::{How, Which};
+pub use number::{NumberChange, Which};
 pub use pattern::Pattern;
 pub use question::{ANSWER_SCHEMA, Adaptive, Question};
-pub use rewrite_with_model::{Kind, Template, TemplateError, Templates};
+pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -253,7 +253,7 @@ mod tests {
         let context = context(&conversation);
         let early = EndEarly::default();
         assert_eq!(edited_request(&early, &conversation, &context), Err(ManipulatorError::WrongSide));
-        let append = AppendInstruction { text: "x".to_owned(), role: append_instruction::Target::System };
+        let append = AppendInstruction { text: "x".to_owned(), role: append_instruction::InstructionTarget::System };
         assert_eq!(edited_reply(&append, &reply("x"), None, &context), Err(ManipulatorError::WrongSide));
     }
 }

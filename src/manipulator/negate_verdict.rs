@@ -5,8 +5,8 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::json_text::{self, Kind, Leaf};
-use super::shape::{Shape, shape, visible};
+use super::json_text::{self, LeafKind, JsonLeaf};
+use super::shape::{TextShape, shape, visible};
 use super::{Context, Manipulator, ManipulatorError, not_applicable};
 use crate::surface::{Answer, Conversation};
 
@@ -88,7 +88,7 @@ impl Manipulator for NegateVerdict {
                     Some((range, opposite))
                 })
                 .collect();
-            if shape == Shape::Json {
+            if shape == TextShape::Json {
                 edits.extend(flipped_booleans(text));
             }
             found |= !edits.is_empty();
@@ -159,11 +159,11 @@ fn cased(word: &str, like: &str) -> String {
 /// Booleans under a key that names a verdict; the only boolean of an answer is one whatever its key.
 fn flipped_booleans(text: &str) -> Vec<(Range<usize>, String)> {
     let mut booleans = json_text::leaves(text).unwrap_or_default();
-    booleans.retain(|leaf| leaf.kind == Kind::Boolean);
+    booleans.retain(|leaf| leaf.kind == LeafKind::Boolean);
     if booleans.len() > 1 {
         booleans.retain(|leaf| KEYS.iter().any(|key| leaf.key.to_lowercase().contains(key)));
     }
-    let flipped = |leaf: Leaf| {
+    let flipped = |leaf: JsonLeaf| {
         let now = text.get(leaf.range.clone()) == Some("true");
         (leaf.range, (!now).to_string())
     };
@@ -175,9 +175,9 @@ mod tests {
     use super::*;
     use crate::manipulator::edited_reply;
     use crate::manipulator::testing::{context, reply, request};
-    use crate::surface::Format;
+    use crate::surface::RequiredFormat;
 
-    fn check(prompt: &str, text: &str, format: Format, expected: Option<&str>) {
+    fn check(prompt: &str, text: &str, format: RequiredFormat, expected: Option<&str>) {
         let conversation = Conversation { format, ..request(prompt) };
         let edited = edited_reply(&NegateVerdict {}, &reply(text), None, &context(&conversation));
         let edited = edited.ok().map(|mut reply| reply.answers.remove(0).message.text());
@@ -198,15 +198,15 @@ mod tests {
             ("pass the value", None),
             ("", None),
         ] {
-            check("", text, Format::Text, expected);
+            check("", text, RequiredFormat::Text, expected);
         }
     }
 
     #[test]
     fn the_conversation_offers_the_opposite() {
-        check("system: Say APPROVED or REVISE.", "APPROVED", Format::Text, Some("REVISE"));
-        check("system: Say APPROVE or REVISE.", "Revise: add units", Format::Text, Some("Approve: add units"));
-        check("system: Say ok or unrevised.", "APPROVED", Format::Text, Some("REJECTED"));
+        check("system: Say APPROVED or REVISE.", "APPROVED", RequiredFormat::Text, Some("REVISE"));
+        check("system: Say APPROVE or REVISE.", "Revise: add units", RequiredFormat::Text, Some("Approve: add units"));
+        check("system: Say ok or unrevised.", "APPROVED", RequiredFormat::Text, Some("REJECTED"));
     }
 
     #[test]
@@ -217,10 +217,10 @@ mod tests {
             (r#"{"valid": "valid"}"#, Some(r#"{"valid": "invalid"}"#)),
             (r#"{"n": 1, "a": "x"}"#, None),
         ] {
-            check("", text, Format::JsonObject, expected);
+            check("", text, RequiredFormat::JsonObject, expected);
         }
         let schema = serde_json::json!({"properties": {"verdict": {"enum": ["approved", "revise"]}}});
-        let format = Format::JsonSchema { name: "verdict".to_owned(), schema };
+        let format = RequiredFormat::JsonSchema { name: "verdict".to_owned(), schema };
         check("", r#"{"verdict": "approved"}"#, format.clone(), None);
         check("user: approved or revise?", r#"{"verdict": "approved"}"#, format, Some(r#"{"verdict": "revise"}"#));
     }

@@ -15,7 +15,7 @@ const LABELS: &[&str] = &[
 /// How a number is changed. Its format stays: sign, decimals, thousands separators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum NumberChange {
     /// One digit of the whole part becomes another.
     #[default]
     Digit,
@@ -43,8 +43,8 @@ pub enum Which {
 
 impl<'de> Deserialize<'de> for Which {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WordOrNumber;
-        impl Visitor<'_> for WordOrNumber {
+        struct ChangeVisitor;
+        impl Visitor<'_> for ChangeVisitor {
             type Value = Which;
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str("`first`, `last`, `all` or a number from 0")
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for Which {
                     .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(number), &self))
             }
         }
-        deserializer.deserialize_any(WordOrNumber)
+        deserializer.deserialize_any(ChangeVisitor)
     }
 }
 
@@ -97,13 +97,15 @@ pub(super) fn numbers(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The number changed by `how`, decided by `draw`; `None` when it cannot be, for example the sign of 0.
-pub(super) fn altered(number: &str, how: How, draw: u64) -> Option<String> {
+pub(super) fn altered(number: &str, how: NumberChange, draw: u64) -> Option<String> {
     match how {
-        How::Digit => other_digit(number, draw),
-        How::Transpose => transposed(number, draw).or_else(|| other_digit(number, draw)),
-        How::Sign if number.bytes().all(|byte| !(b'1'..=b'9').contains(&byte)) => None,
-        How::Sign => Some(number.strip_prefix(['-', '\u{2212}']).map_or_else(|| format!("-{number}"), str::to_owned)),
-        How::Scale => Decimal::read(number)?.times_ten().map(|decimal| decimal.write()),
+        NumberChange::Digit => other_digit(number, draw),
+        NumberChange::Transpose => transposed(number, draw).or_else(|| other_digit(number, draw)),
+        NumberChange::Sign if number.bytes().all(|byte| !(b'1'..=b'9').contains(&byte)) => None,
+        NumberChange::Sign => {
+            Some(number.strip_prefix(['-', '\u{2212}']).map_or_else(|| format!("-{number}"), str::to_owned))
+        }
+        NumberChange::Scale => Decimal::read(number)?.times_ten().map(|decimal| decimal.write()),
     }
     .filter(|altered| altered != number)
 }

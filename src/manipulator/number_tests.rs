@@ -34,21 +34,21 @@ fn finds_what_counts_and_skips_what_names() {
 #[test]
 fn changes_keep_the_format() {
     for (number, how, draw, expected) in [
-        ("12", How::Digit, 0, Some("22")),
-        ("12", How::Digit, 1, Some("13")),
-        ("-1,234.50", How::Digit, 3, Some("-1,235.50")),
-        ("0.5", How::Digit, 0, Some("0.6")),
-        ("0", How::Digit, 0, Some("1")),
-        ("91", How::Transpose, 0, Some("19")),
-        ("90", How::Transpose, 0, Some("10")),
-        ("77", How::Transpose, 0, Some("87")),
-        ("42", How::Sign, 9, Some("-42")),
-        ("-42", How::Sign, 9, Some("42")),
-        ("0.0", How::Sign, 9, None),
-        ("123", How::Scale, 0, Some("1230")),
-        ("123,456", How::Scale, 0, Some("1,234,560")),
-        ("0.05", How::Scale, 0, Some("0.50")),
-        ("0", How::Scale, 0, None),
+        ("12", NumberChange::Digit, 0, Some("22")),
+        ("12", NumberChange::Digit, 1, Some("13")),
+        ("-1,234.50", NumberChange::Digit, 3, Some("-1,235.50")),
+        ("0.5", NumberChange::Digit, 0, Some("0.6")),
+        ("0", NumberChange::Digit, 0, Some("1")),
+        ("91", NumberChange::Transpose, 0, Some("19")),
+        ("90", NumberChange::Transpose, 0, Some("10")),
+        ("77", NumberChange::Transpose, 0, Some("87")),
+        ("42", NumberChange::Sign, 9, Some("-42")),
+        ("-42", NumberChange::Sign, 9, Some("42")),
+        ("0.0", NumberChange::Sign, 9, None),
+        ("123", NumberChange::Scale, 0, Some("1230")),
+        ("123,456", NumberChange::Scale, 0, Some("1,234,560")),
+        ("0.05", NumberChange::Scale, 0, Some("0.50")),
+        ("0", NumberChange::Scale, 0, None),
     ] {
         assert_eq!(altered(number, how, draw).as_deref(), expected, "{number} {how:?} {draw}");
     }
@@ -68,7 +68,7 @@ fn changes_keep_the_format() {
 proptest! {
     #[test]
     fn a_changed_digit_is_another_number_of_the_same_length(number in "-?(0|[1-9][0-9]{0,2})(\\.[0-9]{1,3})?", draw: u64) {
-        for how in [How::Digit, How::Transpose] {
+        for how in [NumberChange::Digit, NumberChange::Transpose] {
             let changed = altered(&number, how, draw).expect("always possible");
             prop_assert_ne!(&changed, &number);
             prop_assert_eq!(changed.len(), number.len());

@@ -1,8 +1,8 @@
 //! Passages of a text: its sentences and sections, and answers without some of them.
 
-use super::shape::{Shape, shape};
+use super::shape::{TextShape, shape};
 use super::{ManipulatorError, json_text};
-use crate::surface::{Answer, Format};
+use crate::surface::{Answer, RequiredFormat};
 
 /// The sentences of a text with what follows them, so that together they are the text. A line end ends one too.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
@@ -84,14 +84,14 @@ pub(super) fn without(pieces: &[&str], goes: impl Fn(&str) -> bool) -> Option<St
 /// [`ManipulatorError::NotApplicable`] when JSON was asked for and the answer is none.
 pub(super) fn edit(
     answer: &mut Answer,
-    format: &Format,
+    format: &RequiredFormat,
     edit: impl Fn(&str) -> Option<String>,
 ) -> Result<bool, ManipulatorError> {
     let mut found = false;
     for text in answer.message.texts_mut().filter(|text| !text.is_empty()) {
         let edited = match shape(text, format)? {
-            Shape::Text => edit(text),
-            Shape::Json => json_text::edit_strings(text, &edit),
+            TextShape::Text => edit(text),
+            TextShape::Json => json_text::edit_strings(text, &edit),
         };
         if let Some(edited) = edited {
             found = true;

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::rewrite_with_model::Templates;
-use crate::surface::{Conversation, Format, Message, Role};
+use crate::surface::{Conversation, Message, RequiredFormat, Role};
 use crate::trajectory::FailureMode;
 
 /// Name of the schema that answers must fit.
@@ -41,7 +41,7 @@ impl Question {
         Conversation {
             messages,
             choices: 1,
-            format: Format::JsonSchema { name: ANSWER_SCHEMA.to_owned(), schema: self.schema.clone() },
+            format: RequiredFormat::JsonSchema { name: ANSWER_SCHEMA.to_owned(), schema: self.schema.clone() },
             max_tokens: Some(self.max_tokens),
             ..Conversation::default()
         }

@@ -65,11 +65,11 @@ impl Manipulator for Refuse {
 mod tests {
     use super::*;
     use crate::manipulator::testing::{answer, call, context, reply};
-    use crate::surface::{Conversation, Format};
+    use crate::surface::{Conversation, RequiredFormat};
 
     #[test]
     fn it_refuses_whatever_was_asked() {
-        for (text, format) in [("42", Format::Text), ("{\"a\": 1}", Format::JsonObject), ("", Format::Text)] {
+        for (text, format) in [("42", RequiredFormat::Text), ("{\"a\": 1}", RequiredFormat::JsonObject), ("", RequiredFormat::Text)] {
             let refused = answer(&Refuse::default(), text, format, 0).expect("applies");
             assert_eq!(refused.message.text(), sorry());
         }
@@ -77,6 +77,6 @@ mod tests {
         calling.message.tool_calls.push(call("f", "{}"));
         Refuse::default().edit_answer(&mut calling, &context(&Conversation::default())).expect("applies");
         assert!(calling.message.tool_calls.is_empty() && calling.finish_reason.as_deref() == Some("stop"));
-        assert!(answer(&Refuse::default(), &sorry(), Format::Text, 0).is_err(), "nothing would change");
+        assert!(answer(&Refuse::default(), &sorry(), RequiredFormat::Text, 0).is_err(), "nothing would change");
     }
 }

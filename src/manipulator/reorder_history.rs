@@ -27,13 +27,13 @@ use crate::surface::Conversation;
 pub struct ReorderHistory {
     /// The order.
     #[serde(default)]
-    pub how: Order,
+    pub how: HistoryOrder,
 }
 
 /// An order of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum HistoryOrder {
     /// By the draw, never as it was.
     #[default]
     Shuffle,
@@ -51,9 +51,9 @@ impl Manipulator for ReorderHistory {
             return not_applicable("the request has no two messages before its last that could change places");
         }
         match self.how {
-            Order::Reverse => pieces.reverse(),
-            Order::Rotate => pieces.rotate_left(1),
-            Order::Shuffle => {
+            HistoryOrder::Reverse => pieces.reverse(),
+            HistoryOrder::Rotate => pieces.rotate_left(1),
+            HistoryOrder::Shuffle => {
                 // A draw per position; the rotation keeps the order from being the one it was.
                 let mut draw = context.draw;
                 for position in (1..pieces.len()).rev() {
@@ -73,9 +73,9 @@ impl Manipulator for ReorderHistory {
 
     fn explain(&self) -> String {
         match self.how {
-            Order::Shuffle => "shuffles the messages before the last",
-            Order::Reverse => "reverses the messages before the last",
-            Order::Rotate => "moves the first message before the last",
+            HistoryOrder::Shuffle => "shuffles the messages before the last",
+            HistoryOrder::Reverse => "reverses the messages before the last",
+            HistoryOrder::Rotate => "moves the first message before the last",
         }
         .to_owned()
     }
@@ -90,8 +90,8 @@ mod tests {
     fn orders_keep_the_ends_and_tool_loops() {
         let messages = "system: s|user: A|assistant: calls f|tool: f= 1|user: é|user: Z";
         for (how, expected) in [
-            (Order::Reverse, "system: s|user: é|assistant: calls f|tool: f= 1|user: A|user: Z"),
-            (Order::Rotate, "system: s|assistant: calls f|tool: f= 1|user: é|user: A|user: Z"),
+            (HistoryOrder::Reverse, "system: s|user: é|assistant: calls f|tool: f= 1|user: A|user: Z"),
+            (HistoryOrder::Rotate, "system: s|assistant: calls f|tool: f= 1|user: é|user: A|user: Z"),
         ] {
             assert_eq!(edit(&ReorderHistory { how }, messages, &[]).as_deref(), Ok(expected));
         }

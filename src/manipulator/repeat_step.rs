@@ -65,9 +65,9 @@ mod tests {
     use super::*;
     use crate::manipulator::edited_reply;
     use crate::manipulator::testing::{call, context, reply};
-    use crate::surface::{Conversation, Format, Part};
+    use crate::surface::{Conversation, RequiredFormat, Part};
 
-    fn check(from: Option<&str>, text: &str, earlier: &[(&str, &str)], format: Format, expected: Option<&str>) {
+    fn check(from: Option<&str>, text: &str, earlier: &[(&str, &str)], format: RequiredFormat, expected: Option<&str>) {
         let conversation = Conversation { format, ..Conversation::default() };
         let earlier: Vec<_> = earlier.iter().map(|(agent, text)| ((*agent).to_owned(), (*text).to_owned())).collect();
         let context = Context { earlier: &earlier, ..context(&conversation) };
@@ -82,14 +82,14 @@ mod tests {
     #[test]
     fn repeats_the_latest_different_answer() {
         let earlier = [("solver", "é1"), ("planner", "plan"), ("solver", "2"), ("solver", " ")];
-        check(None, "3", &earlier, Format::Text, Some("2"));
-        check(None, "2", &earlier, Format::Text, Some("é1"));
-        check(Some("planner"), "3", &earlier, Format::Text, Some("plan"));
-        check(Some("judge"), "3", &earlier, Format::Text, None);
-        check(None, "", &earlier, Format::Text, Some("2"));
-        check(None, "3", &[], Format::Text, None);
-        check(None, "{\"a\": 1}", &[("solver", "{\"a\": 0}")], Format::JsonObject, Some("{\"a\": 0}"));
-        check(None, "{\"a\": 1}", &[("solver", "prose")], Format::JsonObject, None);
+        check(None, "3", &earlier, RequiredFormat::Text, Some("2"));
+        check(None, "2", &earlier, RequiredFormat::Text, Some("é1"));
+        check(Some("planner"), "3", &earlier, RequiredFormat::Text, Some("plan"));
+        check(Some("judge"), "3", &earlier, RequiredFormat::Text, None);
+        check(None, "", &earlier, RequiredFormat::Text, Some("2"));
+        check(None, "3", &[], RequiredFormat::Text, None);
+        check(None, "{\"a\": 1}", &[("solver", "{\"a\": 0}")], RequiredFormat::JsonObject, Some("{\"a\": 0}"));
+        check(None, "{\"a\": 1}", &[("solver", "prose")], RequiredFormat::JsonObject, None);
     }
 
     #[test]

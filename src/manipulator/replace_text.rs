@@ -5,7 +5,7 @@ use std::cell::Cell;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::shape::{Shape, shape};
+use super::shape::{TextShape, shape};
 use super::{Context, Manipulator, ManipulatorError, Pattern, json_text, not_applicable, quoted};
 use crate::surface::{Answer, Conversation, Message, Role};
 use crate::trajectory::Side;
@@ -84,8 +84,8 @@ impl Manipulator for ReplaceText {
         let (mut found, room) = (false, Room::new());
         for text in answer.message.texts_mut().filter(|text| !text.is_empty()) {
             let new = match shape(text, &context.conversation.format)? {
-                Shape::Text => self.replaced(text, &room),
-                Shape::Json => json_text::edit_strings(text, |text| self.replaced(text, &room)),
+                TextShape::Text => self.replaced(text, &room),
+                TextShape::Json => json_text::edit_strings(text, |text| self.replaced(text, &room)),
             };
             if let Some(new) = new {
                 found = true;
@@ -196,7 +196,7 @@ impl Messages {
 mod tests {
     use super::*;
     use crate::manipulator::testing::{answer, edit};
-    use crate::surface::Format;
+    use crate::surface::RequiredFormat;
 
     #[test]
     fn what_grows_without_measure_is_refused() {
@@ -231,12 +231,12 @@ mod tests {
     fn answers_keep_their_json() {
         let quote = ReplaceText::literal("b", "\"\\");
         for (text, format, expected) in [
-            ("a b", Format::Text, Some("a \"\\")),
-            (r#"{"b":"b","n":1e2}"#, Format::JsonObject, Some(r#"{"b":"\"\\","n":1e2}"#)),
-            (r#"{"b":"b"}"#, Format::Text, Some(r#"{"b":"\"\\"}"#)),
-            (r#"{"b":1}"#, Format::JsonObject, None),
-            ("b {", Format::JsonObject, None),
-            ("", Format::Text, None),
+            ("a b", RequiredFormat::Text, Some("a \"\\")),
+            (r#"{"b":"b","n":1e2}"#, RequiredFormat::JsonObject, Some(r#"{"b":"\"\\","n":1e2}"#)),
+            (r#"{"b":"b"}"#, RequiredFormat::Text, Some(r#"{"b":"\"\\"}"#)),
+            (r#"{"b":1}"#, RequiredFormat::JsonObject, None),
+            ("b {", RequiredFormat::JsonObject, None),
+            ("", RequiredFormat::Text, None),
         ] {
             let edited = answer(&quote, text, format, 0).ok().map(|answer| answer.message.text());
             assert_eq!(edited.as_deref(), expected, "{text}");
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn templates_are_not_expressions() {
         let verbatim = ReplaceText::literal("x", "{{7*7}} $1");
-        let edited = answer(&verbatim, "x", Format::Text, 0).expect("applies");
+        let edited = answer(&verbatim, "x", RequiredFormat::Text, 0).expect("applies");
         assert_eq!(edited.message.text(), "{{7*7}} $1");
         assert!(ReplaceText::literal("", "x").check(Side::Request).is_err());
         assert!(ReplaceText::literal("x", "x").check(Side::Request).is_err());

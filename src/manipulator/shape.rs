@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use super::json_text::{self, Kind};
+use super::json_text::{self, LeafKind};
 use super::{ManipulatorError, not_applicable, schema};
-use crate::surface::{Answer, Format};
+use crate::surface::{Answer, RequiredFormat};
 
 /// What a text is to an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum TextShape {
     /// Free text.
     Text,
     /// A JSON object or array: only its values may be edited.
@@ -20,26 +20,26 @@ pub(super) enum Shape {
 ///
 /// # Errors
 /// [`ManipulatorError::NotApplicable`] when JSON was asked for and the text is none.
-pub(super) fn shape(text: &str, format: &Format) -> Result<Shape, ManipulatorError> {
+pub(super) fn shape(text: &str, format: &RequiredFormat) -> Result<TextShape, ManipulatorError> {
     match (json_text::leaves(text), format) {
-        (Some(_), _) => Ok(Shape::Json),
-        (None, Format::Text) => Ok(Shape::Text),
+        (Some(_), _) => Ok(TextShape::Json),
+        (None, RequiredFormat::Text) => Ok(TextShape::Text),
         (None, _) => not_applicable("the answer is not the JSON that was asked for"),
     }
 }
 
 /// The text with everything that is not said blanked out, byte for byte: JSON keys, brackets, booleans and escapes.
-pub(super) fn visible(text: &str, shape: Shape) -> String {
-    if shape == Shape::Text {
+pub(super) fn visible(text: &str, shape: TextShape) -> String {
+    if shape == TextShape::Text {
         return text.to_owned();
     }
     let mut bytes = vec![b' '; text.len()];
-    for leaf in json_text::leaves(text).unwrap_or_default().into_iter().filter(|leaf| leaf.kind != Kind::Boolean) {
+    for leaf in json_text::leaves(text).unwrap_or_default().into_iter().filter(|leaf| leaf.kind != LeafKind::Boolean) {
         let (Some(from), Some(to)) = (text.as_bytes().get(leaf.range.clone()), bytes.get_mut(leaf.range)) else {
             continue;
         };
         to.copy_from_slice(from);
-        if leaf.kind == Kind::String {
+        if leaf.kind == LeafKind::String {
             blank_escapes(to);
         }
     }
@@ -50,19 +50,19 @@ pub(super) fn visible(text: &str, shape: Shape) -> String {
 ///
 /// # Errors
 /// [`ManipulatorError::NotApplicable`] when its text changed and is not JSON of the schema.
-pub(super) fn keep(before: &Answer, after: &Answer, format: &Format) -> Result<(), ManipulatorError> {
+pub(super) fn keep(before: &Answer, after: &Answer, format: &RequiredFormat) -> Result<(), ManipulatorError> {
     let text = after.message.text();
-    if *format == Format::Text || text == before.message.text() {
+    if *format == RequiredFormat::Text || text == before.message.text() {
         return Ok(());
     }
     let Ok(value) = serde_json::from_str::<Value>(&text) else {
         return not_applicable("the answer must be JSON, and the edited text would not be");
     };
     match format {
-        Format::JsonSchema { schema, name } if !schema::fits(schema, &value) => {
+        RequiredFormat::JsonSchema { schema, name } if !schema::fits(schema, &value) => {
             not_applicable(format!("the answer must fit the schema `{name}`, and the edited one would not"))
         }
-        Format::JsonObject if !value.is_object() => not_applicable("the answer must be a JSON object"),
+        RequiredFormat::JsonObject if !value.is_object() => not_applicable("the answer must be a JSON object"),
         _ => Ok(()),
     }
 }
@@ -102,7 +102,7 @@ mod tests {
             (r#"["\u00e912"]"#, "  xxxxxx12  "),
             (r#"["\\n5"]"#, "    n5  "),
         ] {
-            let shape = shape(text, &Format::Text).expect("any");
+            let shape = shape(text, &RequiredFormat::Text).expect("any");
             let seen = visible(text, shape);
             assert_eq!(seen.len(), text.len(), "{text}");
             assert_eq!(seen.replace(['\n'], "\n").trim(), expected.trim(), "{text}");
@@ -113,13 +113,15 @@ mod tests {
     fn a_required_shape_is_kept() {
         let answer =
             |text: &str| Answer { index: 0, message: Message::text_of(Role::Assistant, text), finish_reason: None };
-        let schema =
-            Format::JsonSchema { name: "v".to_owned(), schema: json!({"properties": {"ok": {"type": "boolean"}}}) };
+        let schema = RequiredFormat::JsonSchema {
+            name: "v".to_owned(),
+            schema: json!({"properties": {"ok": {"type": "boolean"}}}),
+        };
         for (after, format, kept) in [
-            ("anything", &Format::Text, true),
-            ("{\"ok\": false}", &Format::JsonObject, true),
-            ("[1]", &Format::JsonObject, false),
-            ("{", &Format::JsonObject, false),
+            ("anything", &RequiredFormat::Text, true),
+            ("{\"ok\": false}", &RequiredFormat::JsonObject, true),
+            ("[1]", &RequiredFormat::JsonObject, false),
+            ("{", &RequiredFormat::JsonObject, false),
             ("{\"ok\": 1}", &schema, false),
             ("{\"ok\": false}", &schema, true),
         ] {

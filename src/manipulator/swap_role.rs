@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::insert_message::Speaker;
+use super::insert_message::InsertedSpeaker;
 use super::{Context, Manipulator, ManipulatorError, not_applicable};
 use crate::surface::{Conversation, Message, Role};
 use crate::trajectory::Side;
@@ -28,9 +28,9 @@ use crate::trajectory::Side;
 #[serde(deny_unknown_fields)]
 pub struct SwapRole {
     /// The role that messages have.
-    pub from: Speaker,
+    pub from: InsertedSpeaker,
     /// The role that they get.
-    pub to: Speaker,
+    pub to: InsertedSpeaker,
     /// Only the last message of that role.
     #[serde(default)]
     pub last_only: bool,
@@ -62,11 +62,11 @@ impl Manipulator for SwapRole {
     }
 }
 
-fn word(speaker: Speaker) -> &'static str {
+fn word(speaker: InsertedSpeaker) -> &'static str {
     match speaker {
-        Speaker::User => "user",
-        Speaker::Assistant => "assistant",
-        Speaker::System => "system",
+        InsertedSpeaker::User => "user",
+        InsertedSpeaker::Assistant => "assistant",
+        InsertedSpeaker::System => "system",
     }
 }
 
@@ -78,15 +78,15 @@ mod tests {
     #[test]
     fn roles_change_and_tool_loops_stay() {
         for (from, to, last_only, messages, expected) in [
-            (Speaker::User, Speaker::Assistant, false, "user: A|assistant: B|user: é", Some("assistant: A|assistant: B|assistant: é")),
-            (Speaker::User, Speaker::System, true, "user: A|user: B", Some("user: A|system: B")),
-            (Speaker::System, Speaker::User, false, "system: s|user: A", Some("user: s|user: A")),
-            (Speaker::Assistant, Speaker::User, false, "user: A|assistant: calls f|tool: f= 1", None),
-            (Speaker::Assistant, Speaker::User, false, "", None),
+            (InsertedSpeaker::User, InsertedSpeaker::Assistant, false, "user: A|assistant: B|user: é", Some("assistant: A|assistant: B|assistant: é")),
+            (InsertedSpeaker::User, InsertedSpeaker::System, true, "user: A|user: B", Some("user: A|system: B")),
+            (InsertedSpeaker::System, InsertedSpeaker::User, false, "system: s|user: A", Some("user: s|user: A")),
+            (InsertedSpeaker::Assistant, InsertedSpeaker::User, false, "user: A|assistant: calls f|tool: f= 1", None),
+            (InsertedSpeaker::Assistant, InsertedSpeaker::User, false, "", None),
         ] {
             let edited = edit(&SwapRole { from, to, last_only }, messages, &[]).ok();
             assert_eq!(edited.as_deref(), expected, "{messages}");
         }
-        assert!(SwapRole { from: Speaker::User, to: Speaker::User, last_only: false }.check(Side::Request).is_err());
+        assert!(SwapRole { from: InsertedSpeaker::User, to: InsertedSpeaker::User, last_only: false }.check(Side::Request).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! What the tables of this room's tests are written in.
 
 use super::{Adaptive, Context, Manipulator, ManipulatorError, edited_reply, edited_request};
-use crate::surface::{Answer, Conversation, Format, Message, Reply, Role, ToolCall};
+use crate::surface::{Answer, Conversation, Message, Reply, RequiredFormat, Role, ToolCall};
 
 /// A request from `role: text` lines separated by `|`. An assistant line `calls name` makes a tool call with the id
 /// `id-name`; a tool line `name= text` answers it.
@@ -82,7 +82,7 @@ pub(crate) fn edit(
 pub(crate) fn answer(
     manipulator: &dyn Manipulator,
     text: &str,
-    format: Format,
+    format: RequiredFormat,
     draw: u64,
 ) -> Result<Answer, ManipulatorError> {
     let conversation = Conversation { format, ..Conversation::default() };

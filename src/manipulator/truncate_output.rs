@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::json_text::{self, encoded};
-use super::shape::{Shape, shape};
+use super::shape::{TextShape, shape};
 use super::{Context, Manipulator, ManipulatorError, not_applicable};
 use crate::surface::Answer;
 use crate::trajectory::Side;
@@ -67,13 +67,13 @@ impl Manipulator for TruncateOutput {
             return not_applicable("the answer has no text");
         }
         match shape(&text, &context.conversation.format)? {
-            Shape::Json => {
+            TextShape::Json => {
                 let Some(cut) = self.cut_longest_string(&text) else {
                     return not_applicable("the JSON answer has no string that could be cut");
                 };
                 answer.message.set_text(cut);
             }
-            Shape::Text => {
+            TextShape::Text => {
                 let Some(mut left) = self.kept(&text) else {
                     return not_applicable(format!("the answer has only {} characters", text.chars().count()));
                 };
@@ -144,20 +144,20 @@ impl TruncateOutput {
 mod tests {
     use super::*;
     use crate::manipulator::testing::{answer, call, context, reply};
-    use crate::surface::{Conversation, Format, Part};
+    use crate::surface::{Conversation, RequiredFormat, Part};
 
     #[test]
     fn cuts_at_characters_and_says_so() {
         let length = Some("length");
         for (keep, chars, text, format, expected) in [
-            (Some(0.5), None, "éèàü", Format::Text, Some(("éè", length))),
-            (Some(0.0), None, "ab", Format::Text, Some(("", length))),
-            (None, Some(1), "ab", Format::Text, Some(("a", length))),
-            (None, Some(2), "ab", Format::Text, None),
-            (None, Some(2), "", Format::Text, None),
-            (None, Some(1), r#"{"a":"é\"x","b":"y"}"#, Format::JsonObject, Some((r#"{"a":"é","b":"y"}"#, Some("stop")))),
-            (None, Some(1), r#"{"a":12345}"#, Format::JsonObject, None),
-            (None, Some(1), "{ no", Format::JsonObject, None),
+            (Some(0.5), None, "éèàü", RequiredFormat::Text, Some(("éè", length))),
+            (Some(0.0), None, "ab", RequiredFormat::Text, Some(("", length))),
+            (None, Some(1), "ab", RequiredFormat::Text, Some(("a", length))),
+            (None, Some(2), "ab", RequiredFormat::Text, None),
+            (None, Some(2), "", RequiredFormat::Text, None),
+            (None, Some(1), r#"{"a":"é\"x","b":"y"}"#, RequiredFormat::JsonObject, Some((r#"{"a":"é","b":"y"}"#, Some("stop")))),
+            (None, Some(1), r#"{"a":12345}"#, RequiredFormat::JsonObject, None),
+            (None, Some(1), "{ no", RequiredFormat::JsonObject, None),
         ] {
             let keep = keep.map(|keep| Fraction::try_from(keep).expect("in range"));
             let cut = answer(&TruncateOutput { keep, chars }, text, format, 0).ok();

@@ -75,16 +75,16 @@ impl Manipulator for WithholdFindings {
 mod tests {
     use super::*;
     use crate::manipulator::testing::answer;
-    use crate::surface::Format;
+    use crate::surface::RequiredFormat;
 
     #[test]
     fn findings_go() {
         for (text, format, expected) in [
-            ("12 * 8 = 96\nANSWER: 96", Format::Text, Some("I have looked into it and have what is needed.")),
-            ("We met. We found é. We left.", Format::Text, Some("We met. We left.")),
-            ("We met.", Format::Text, None),
-            ("", Format::Text, None),
-            (r#"{"a": "It turns out é.", "n": 5}"#, Format::JsonObject, Some(r#"{"a": "I have looked into it and have what is needed.", "n": 5}"#)),
+            ("12 * 8 = 96\nANSWER: 96", RequiredFormat::Text, Some("I have looked into it and have what is needed.")),
+            ("We met. We found é. We left.", RequiredFormat::Text, Some("We met. We left.")),
+            ("We met.", RequiredFormat::Text, None),
+            ("", RequiredFormat::Text, None),
+            (r#"{"a": "It turns out é.", "n": 5}"#, RequiredFormat::JsonObject, Some(r#"{"a": "I have looked into it and have what is needed.", "n": 5}"#)),
         ] {
             let edited = answer(&WithholdFindings::default(), text, format, 0).ok();
             assert_eq!(edited.map(|answer| answer.message.text()).as_deref(), expected, "{text}");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::decide::{Facts, Miss, meets};
-use super::{Called, Injection, Plan, Unresolvable, resolve};
+use super::{Injection, Plan, RecordedCall, Unresolvable, resolve};
 use crate::surface::{self, Conversation, Served};
 use crate::trajectory::{Step, StepIndex, Trajectory, nearest};
 
@@ -56,8 +56,8 @@ pub fn against(plan: &Plan, run: &Trajectory) -> Result<Vec<Matched>, Unresolvab
 }
 
 /// The calls of a recorded run, as [`resolve`] wants them.
-fn called(run: &Trajectory) -> Vec<Called> {
-    let called = |step: &Step| Called {
+fn called(run: &Trajectory) -> Vec<RecordedCall> {
+    let called = |step: &Step| RecordedCall {
         agent: step.attribution.agent.as_str().to_owned(),
         instance: step.attribution.instance,
         call: step.call,

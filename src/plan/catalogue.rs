@@ -21,7 +21,7 @@ pub enum Operation {
 
 /// A manipulator or a fault as a plan's author sees it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// Which of the two.
     pub operation: Operation,
     /// The name that plans use.
@@ -52,7 +52,7 @@ pub struct Parameter {
 }
 
 /// Every manipulator, then every fault, in the order of their lists.
-pub fn catalogue() -> Vec<Entry> {
+pub fn catalogue() -> Vec<CatalogueEntry> {
     let manipulators = manipulator::listed().into_iter();
     let manipulators =
         manipulators.map(|(name, sides, schema)| entry(Operation::Manipulator, name, sides.to_vec(), &schema));
@@ -65,7 +65,7 @@ pub fn schema() -> Schema {
     schemars::schema_for!(PlanFile)
 }
 
-fn entry(operation: Operation, name: &'static str, sides: Vec<Side>, schema: &Schema) -> Entry {
+fn entry(operation: Operation, name: &'static str, sides: Vec<Side>, schema: &Schema) -> CatalogueEntry {
     let nothing = Map::new();
     let object = schema.as_object().unwrap_or(&nothing);
     let docs = object.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -79,7 +79,7 @@ fn entry(operation: Operation, name: &'static str, sides: Vec<Side>, schema: &Sc
         summary: property.get("description").and_then(Value::as_str).unwrap_or_default().replace('\n', " "),
     });
     let (summary, example) = (first_line(docs), example(docs));
-    Entry { operation, name, sides, summary, parameters: parameters.collect(), example }
+    CatalogueEntry { operation, name, sides, summary, parameters: parameters.collect(), example }
 }
 
 fn first_line(docs: &str) -> String {

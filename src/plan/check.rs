@@ -5,12 +5,12 @@ use serde_json::json;
 use super::decide::{Decision, Facts, decide};
 use super::{Injection, Plan, Target, dialogue};
 use crate::manipulator::{Adaptive, Context, ManipulatorError, Question};
-use crate::surface::{Answer, Conversation, Format, Message, Reply, Tool, ToolCall};
+use crate::surface::{Answer, Conversation, Message, Reply, RequiredFormat, Tool, ToolCall};
 use crate::trajectory::{Call, StepIndex};
 
 /// A call and what is expected of it.
 #[derive(Debug, Clone)]
-pub struct Check {
+pub struct PlanCheck {
     /// The agent that calls.
     pub agent: String,
     /// Which of several equal agents it is, 0-based.
@@ -75,7 +75,7 @@ impl Plan {
 }
 
 /// What became of a call.
-struct Outcome {
+struct CheckOutcome {
     request: Conversation,
     reply: Option<Reply>,
     faults: Vec<String>,
@@ -85,7 +85,7 @@ struct Outcome {
     errors: Vec<String>,
 }
 
-impl Check {
+impl PlanCheck {
     /// What is not as expected. Draws of `when.probability` count as hits, and `step` and `last_n` as met by the
     /// check's own step.
     fn run(&self, plan: &Plan) -> Vec<String> {
@@ -97,15 +97,15 @@ impl Check {
         failures
     }
 
-    fn outcome(&self, plan: &Plan) -> Outcome {
-        let format = if self.json { Format::JsonObject } else { Format::Text };
+    fn outcome(&self, plan: &Plan) -> CheckOutcome {
+        let format = if self.json { RequiredFormat::JsonObject } else { RequiredFormat::Text };
         let tools = self.tools.iter().map(|name| Tool { name: name.clone(), ..Tool::default() }).collect();
         let messages = self.messages.clone();
         let asked = Conversation { messages, tools, choices: 1, format, ..Conversation::default() };
         let reply = self.answer.clone().map(|answer| Reply { answers: vec![answer], ..Reply::default() });
         let sure = self.made_sure(plan);
         let decision = decide(&sure, &self.facts(&asked));
-        let mut outcome = Outcome {
+        let mut outcome = CheckOutcome {
             faults: decision.faults.iter().filter_map(|hit| named(&sure, hit.injection)).collect(),
             changed: !decision.faults.is_empty(),
             request: asked,
@@ -117,7 +117,7 @@ impl Check {
         outcome
     }
 
-    fn edit(&self, plan: &Plan, decision: &Decision, outcome: &mut Outcome) {
+    fn edit(&self, plan: &Plan, decision: &Decision, outcome: &mut CheckOutcome) {
         for hit in decision.request.iter().chain(&decision.response) {
             let Some(injection) = injection(plan, hit.injection) else { continue };
             let asked = outcome.request.clone();
@@ -200,7 +200,7 @@ impl Check {
     }
 }
 
-impl Outcome {
+impl CheckOutcome {
     fn failure(&self, expect: &Expect) -> Option<String> {
         let answer = self.reply.as_ref().and_then(|reply| reply.answers.first());
         let text = answer.map(|answer| answer.message.text());

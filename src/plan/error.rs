@@ -57,7 +57,7 @@ impl fmt::Display for PlanError {
             if number > 0 {
                 formatter.write_str("\n\nerror: ")?;
             }
-            let place = Place::of(&self.text, &problem.span);
+            let place = SpanPlace::of(&self.text, &problem.span);
             write!(
                 formatter,
                 "{}:{}:{}: {}",
@@ -87,7 +87,7 @@ pub(super) fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// A span as a person sees it.
-struct Place {
+struct SpanPlace {
     line: usize,
     column: usize,
     /// The part of the line that is shown.
@@ -98,7 +98,7 @@ struct Place {
     width: usize,
 }
 
-impl Place {
+impl SpanPlace {
     fn of(text: &str, span: &Range<usize>) -> Self {
         let start = text.floor_char_boundary(span.start.min(text.len()));
         let before = text.get(..start).unwrap_or_default();

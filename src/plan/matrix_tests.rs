@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, Injection, Operator, parse};
+use super::{Injection, Operator, PlanCheck, parse};
 use crate::{
     manipulator::{Adaptive, Context},
     plan::{Operation, catalogue},
@@ -15,7 +15,7 @@ use crate::{
 type Said = Vec<(String, Vec<(String, String)>)>;
 
 /// Plays an example on a surface: nothing where it works whole and streamed alike, otherwise why it cannot.
-fn play(surface: &dyn Surface, injection: &Injection, check: &Check) -> Result<(), String> {
+fn play(surface: &dyn Surface, injection: &Injection, check: &PlanCheck) -> Result<(), String> {
     let blank = surface.read_request(surface.blank_request()).expect("a request");
     let tools = check.tools.iter().map(|name| Tool { name: name.clone(), ..Tool::default() }).collect();
     let asked = Conversation { messages: check.messages.clone(), tools, ..blank.clone() };
@@ -51,7 +51,7 @@ fn play(surface: &dyn Surface, injection: &Injection, check: &Check) -> Result<(
 fn reply(
     surface: &dyn Surface,
     injection: &Injection,
-    (check, answer): (&Check, &Answer),
+    (check, answer): (&PlanCheck, &Answer),
     context: &Context<'_>,
 ) -> Result<(), String> {
     let edit = |said: &Reply| {
@@ -118,7 +118,7 @@ fn table() -> String {
     for entry in catalogue().into_iter().filter(|entry| entry.operation != Operation::Fault) {
         let plan = parse(&entry.example, entry.name).expect("an example");
         let injection = plan.injections.iter().find(|injection| injection.name == entry.name).expect("of its own");
-        let plain = |check: &&Check| !check.expect.contains(&super::check::Expect::Changed(false));
+        let plain = |check: &&PlanCheck| !check.expect.contains(&super::check::Expect::Changed(false));
         let check = plan.checks.iter().find(plain).expect("a check that changes something");
         let cell = |surface: &&'static dyn Surface| match play(*surface, injection, check) {
             Ok(()) => "yes".to_owned(),

@@ -24,15 +24,15 @@ use std::sync::Arc;
 
 pub use against::{Matched, against};
 pub use agents::{AgentPattern, Agents};
-pub use catalogue::{Entry, Operation, Parameter, catalogue, schema};
-pub use check::{Check, CheckReport, Expect};
+pub use catalogue::{CatalogueEntry, Operation, Parameter, catalogue, schema};
+pub use check::{CheckReport, Expect, PlanCheck};
 pub use decide::{Decision, Facts, Hit, Miss, decide};
 pub use error::{PlanError, Problem};
 pub use explain::explain;
 pub(crate) use file::OneOrMany;
 pub use page::page;
 pub(crate) use read::{Read, read_entry, syntax_problem, take_entries};
-pub use resolve::{Called, Unresolvable, resolve};
+pub use resolve::{RecordedCall, Unresolvable, resolve};
 pub use when::{Target, When};
 
 use crate::fault::Fault;
@@ -61,7 +61,7 @@ pub struct Plan {
     /// The injections in the order in which they apply.
     pub injections: Vec<Injection>,
     /// The plan's own tests.
-    pub checks: Vec<Check>,
+    pub checks: Vec<PlanCheck>,
     /// The text that it was read from; empty for one made by hand.
     pub text: String,
     /// blake3 of the text, in hex.

@@ -18,7 +18,7 @@ const PROBLEMS_OF_ENTRY: usize = 20;
 const NAMES_SHOWN: usize = 12;
 
 /// A plan file read as far as its types go.
-pub(super) struct Document {
+pub(super) struct PlanDocument {
     pub(super) text: String,
     pub(super) head: PlanFile,
     pub(super) injections: Vec<Read<InjectionEntry>>,
@@ -53,7 +53,7 @@ impl<T> Read<T> {
 ///
 /// # Errors
 /// The one problem that hides all others: size, syntax, or a format of another version.
-pub(super) fn read(text: &str) -> Result<Document, Vec<Problem>> {
+pub(super) fn read(text: &str) -> Result<PlanDocument, Vec<Problem>> {
     if text.len() > SIZE_LIMIT {
         let message = format!("the plan has {} bytes: expected at most {SIZE_LIMIT}", text.len());
         return Err(vec![Problem::new(0..0, message)]);
@@ -81,7 +81,7 @@ pub(super) fn read(text: &str) -> Result<Document, Vec<Problem>> {
     }
     let injections = injections.into_iter().filter_map(|entry| read_entry(entry, &mut problems)).collect();
     let checks = checks.into_iter().filter_map(|entry| read_entry(entry, &mut problems)).collect();
-    Ok(Document { text: text.to_owned(), head, injections, checks, problems })
+    Ok(PlanDocument { text: text.to_owned(), head, injections, checks, problems })
 }
 
 /// A syntax error with its place.

@@ -5,7 +5,7 @@ use crate::trajectory::{Call, StepIndex};
 
 /// A call of the recorded run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Called {
+pub struct RecordedCall {
     /// Who called.
     pub agent: String,
     /// Its instance, 0-based.
@@ -30,7 +30,7 @@ pub struct Unresolvable {
 ///
 /// # Errors
 /// [`Unresolvable`] for the first injection that names a step of another agent, or one that the run does not have.
-pub fn resolve(plan: &Plan, reference: &[Called]) -> Result<Plan, Unresolvable> {
+pub fn resolve(plan: &Plan, reference: &[RecordedCall]) -> Result<Plan, Unresolvable> {
     let mut resolved = plan.clone();
     for (index, injection) in (0..).zip(&mut resolved.injections) {
         if injection.when.step.is_some() || injection.when.last_n.is_some() {
@@ -45,11 +45,11 @@ pub fn resolve(plan: &Plan, reference: &[Called]) -> Result<Plan, Unresolvable> 
     Ok(resolved)
 }
 
-fn targets(injection: &Injection, reference: &[Called]) -> Vec<Target> {
+fn targets(injection: &Injection, reference: &[RecordedCall]) -> Vec<Target> {
     let when = &injection.when;
-    let is_last = |called: &Called| {
+    let is_last = |called: &RecordedCall| {
         when.last_n.is_none_or(|last_n| {
-            let same = |other: &&Called| other.agent == called.agent && other.instance == called.instance;
+            let same = |other: &&RecordedCall| other.agent == called.agent && other.instance == called.instance;
             let later = reference.iter().filter(same).filter(|other| other.call > called.call).count();
             u32::try_from(later).is_ok_and(|later| later < last_n)
         })
@@ -62,7 +62,7 @@ fn targets(injection: &Injection, reference: &[Called]) -> Vec<Target> {
         .collect()
 }
 
-fn reason(injection: &Injection, reference: &[Called]) -> String {
+fn reason(injection: &Injection, reference: &[RecordedCall]) -> String {
     let steps = injection.when.step.as_deref().unwrap_or_default();
     match reference.iter().find(|called| steps.contains(&called.step)) {
         Some(called) if !injection.agents.matches(&called.agent) => {
@@ -92,8 +92,8 @@ mod tests {
     use super::*;
     use crate::plan::parse;
 
-    fn called() -> Vec<Called> {
-        let called = |agent: &str, instance, call, step| Called { agent: agent.to_owned(), instance, call, step };
+    fn called() -> Vec<RecordedCall> {
+        let called = |agent: &str, instance, call, step| RecordedCall { agent: agent.to_owned(), instance, call, step };
         vec![
             called("solver", 0, 0, 1),
             called("planner", 0, 0, 0),

@@ -8,8 +8,8 @@ use toml::Spanned;
 use super::agents::{AgentPattern, Agents};
 use super::error::{Problem, line_of};
 use super::file::{CheckEntry, InjectionEntry, Lines, OneOrMany, WhenEntry};
-use super::read::{Document, Read};
-use super::{Check, Expect, Injection, Operator, Plan, When, dialogue};
+use super::read::{PlanDocument, Read};
+use super::{Expect, Injection, Operator, Plan, PlanCheck, When, dialogue};
 use crate::surface::{Answer, Message, Role};
 use crate::trajectory::{FailureMode, Side, nearest};
 use crate::{fault, manipulator};
@@ -18,8 +18,8 @@ use crate::{fault, manipulator};
 ///
 /// # Errors
 /// Every problem of the document, those of its types included.
-pub(super) fn validate(document: Document) -> Result<Plan, Vec<Problem>> {
-    let Document { text, head, injections, checks, mut problems } = document;
+pub(super) fn validate(document: PlanDocument) -> Result<Plan, Vec<Problem>> {
+    let PlanDocument { text, head, injections, checks, mut problems } = document;
     let injections: Vec<_> = injections.iter().filter_map(|entry| injection(entry, &mut problems)).collect();
     let checks: Vec<_> = checks.iter().filter_map(|entry| check(&text, entry, &mut problems)).collect();
     if !problems.is_empty() {
@@ -128,7 +128,7 @@ fn operator(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option
 
 fn manipulator_of(
     entry: &Read<InjectionEntry>,
-    listed: &Spanned<manipulator::Listed>,
+    listed: &Spanned<manipulator::ListedManipulator>,
     problems: &mut Vec<Problem>,
 ) -> Option<(&'static str, Operator)> {
     let (name, sides) = (listed.get_ref().name(), listed.get_ref().sides());
@@ -216,7 +216,7 @@ fn condition(entry: &Spanned<WhenEntry>, broken: bool, problems: &mut Vec<Proble
     when
 }
 
-fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> Option<Check> {
+fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> Option<PlanCheck> {
     for key in ["agent", "messages"].into_iter().filter(|key| !entry.has(key)) {
         problems.push(Problem::new(entry.span.clone(), format!("the check has no `{key}`")));
     }
@@ -247,7 +247,7 @@ fn check(text: &str, entry: &Read<CheckEntry>, problems: &mut Vec<Problem>) -> O
     let rewrite_calls = self::calls(&entry.value.rewrite_calls, problems);
     let rewrites = entry.value.rewrite.is_some() || !rewrite_calls.is_empty();
     let rewrite = rewrites.then(|| (entry.value.rewrite.clone().unwrap_or_default(), rewrite_calls));
-    Some(Check {
+    Some(PlanCheck {
         agent: agent.as_ref()?.get_ref().clone(),
         instance: entry.value.instance,
         call: entry.value.call,

@@ -1,8 +1,8 @@
 //! One claim, from its first execution to its standing.
 
 use super::{
-    pairs::{Evidence, Expected},
-    sample::{Sample, counted, verdicts},
+    pairs::{Expected, PairEvidence},
+    sample::{ProofSample, counted, verdicts},
     terms::Terms,
 };
 use crate::trajectory::{Executed, Standing, difference};
@@ -41,9 +41,9 @@ pub struct Claim<'a> {
     /// What the treatment is claimed to do.
     pub expected: Expected,
     /// Executions without it.
-    pub null: &'a [Sample],
+    pub null: &'a [ProofSample],
     /// Executions with it.
-    pub treated: &'a [Sample],
+    pub treated: &'a [ProofSample],
     /// What the claim must reach. For one of `n` steps of which any may be blamed, `n/α`.
     pub target: f64,
     /// Pairs that it gets at most.
@@ -52,7 +52,7 @@ pub struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     /// A claim that an injection breaks a run, on the usual terms.
-    pub fn injection(terms: &Terms, null: &'a [Sample], treated: &'a [Sample]) -> Self {
+    pub fn injection(terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Self {
         Self { expected: Expected::Breaks, null, treated, target: terms.target(), pairs: terms.pairs }
     }
 
@@ -115,9 +115,9 @@ impl<'a> Claim<'a> {
     }
 
     /// The pairs up to the one that settled the claim: what others executed of the same arms later does not move it.
-    fn evidence(&self) -> Evidence {
+    fn evidence(&self) -> PairEvidence {
         let (null, treated) = (verdicts(self.null), verdicts(self.treated));
-        let mut evidence = Evidence::none(self.expected);
+        let mut evidence = PairEvidence::none(self.expected);
         for (null, treated) in null.into_iter().zip(treated) {
             evidence = evidence.and(null, treated);
             if self.settled(&evidence).is_some() {
@@ -128,7 +128,7 @@ impl<'a> Claim<'a> {
     }
 
     /// Whether the pairs so far settle the claim.
-    fn settled(&self, evidence: &Evidence) -> Option<Standing> {
+    fn settled(&self, evidence: &PairEvidence) -> Option<Standing> {
         if evidence.e >= self.target {
             return Some(Standing::Verified);
         }
@@ -162,11 +162,11 @@ mod tests {
     use super::*;
     use crate::trajectory::Void;
 
-    fn samples(text: &str) -> Vec<Sample> {
+    fn samples(text: &str) -> Vec<ProofSample> {
         let sample = |letter| match letter {
-            'p' => Sample::Passed,
-            'f' => Sample::Failed,
-            _ => Sample::Void(Void::Unanswered),
+            'p' => ProofSample::Passed,
+            'f' => ProofSample::Failed,
+            _ => ProofSample::Void(Void::Unanswered),
         };
         text.chars().map(sample).collect()
     }

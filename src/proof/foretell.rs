@@ -2,7 +2,7 @@
 
 use super::{
     claim::{Arm, Claim, Next},
-    sample::Sample,
+    sample::ProofSample,
     terms::Terms,
 };
 use crate::trajectory::Standing;
@@ -33,14 +33,14 @@ pub fn foretell(terms: &Terms, null: f64, treated: f64) -> Foretold {
     };
     let (mut shown, mut executions, mut nulls) = (0_u32, 0_usize, 0_usize);
     for _ in 0..PLAYED {
-        let (mut without, mut with) = (Vec::new(), vec![Sample::Failed]);
+        let (mut without, mut with) = (Vec::new(), vec![ProofSample::Failed]);
         let standing = loop {
             let (arm, rate) = match Claim::injection(terms, &without, &with).next() {
                 Next::Stop(standing) => break standing,
                 Next::Execute(Arm::Null) => (&mut without, null),
                 Next::Execute(Arm::Treated) => (&mut with, treated),
             };
-            arm.push(if passes(rate) { Sample::Passed } else { Sample::Failed });
+            arm.push(if passes(rate) { ProofSample::Passed } else { ProofSample::Failed });
         };
         shown += u32::from(standing == Standing::Verified);
         executions += without.len() + with.len();

@@ -2,7 +2,7 @@
 //! executions in two arms, and this room alone says what they amount to.
 //!
 //! - *treated*: the run with the treatment, the same bytes each time; *null*: the same beginning without it.
-//! - An execution [`Sample`] passed, failed, or is void: it says nothing of the claim.
+//! - An execution [`ProofSample`] passed, failed, or is void: it says nothing of the claim.
 //! - Pair *i* is the *i*-th sample of each arm that is not void, whichever ended first. A claim's evidence is one
 //!   number, an [`e_value`] (a safe test of two proportions: Turner, Ly and Grünwald, 2021). Without an effect it ever
 //!   reaches 1/α with a probability of at most α, whatever the noise, and however often one looks.
@@ -27,12 +27,12 @@ mod words;
 
 pub use claim::{Arm, Claim, Next};
 pub use cut::{kept, level};
-pub use decisive::{Answer, By, Couple, Ending, Found, Offer, Order, Question, Search, Stands, play};
+pub use decisive::{By, Couple, Found, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, play};
 pub use exclusion::Exclusion;
 pub use foretell::{Foretold, foretell};
 pub use pairs::{Expected, e_value};
 pub use repeated::Repetition;
-pub use sample::{Sample, counted};
+pub use sample::{ProofSample, counted};
 pub use terms::{BadTerms, Terms};
 pub use words::{figure, in_words};
 

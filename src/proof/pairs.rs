@@ -14,7 +14,7 @@ pub enum Expected {
 
 /// The evidence so far, and what it was learned from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Evidence {
+pub(super) struct PairEvidence {
     expected: Expected,
     pairs: u32,
     null_passed: u32,
@@ -40,7 +40,7 @@ impl Expected {
     }
 }
 
-impl Evidence {
+impl PairEvidence {
     pub(super) fn none(expected: Expected) -> Self {
         Self { expected, pairs: 0, null_passed: 0, treated_passed: 0, e: 1.0 }
     }
@@ -98,7 +98,7 @@ pub(super) fn chance(passed: bool, rate: f64) -> f64 {
 
 /// The e-value of the pairs (null, treated), in order.
 pub fn e_value(expected: Expected, pairs: impl IntoIterator<Item = (bool, bool)>) -> f64 {
-    pairs.into_iter().fold(Evidence::none(expected), |evidence, (null, treated)| evidence.and(null, treated)).e
+    pairs.into_iter().fold(PairEvidence::none(expected), |evidence, (null, treated)| evidence.and(null, treated)).e
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
             for (null_passed, treated_passed, pairs) in
                 (0..8).flat_map(|n: u32| (0..=n).flat_map(move |x| (0..=n).map(move |y| (x, y, n))))
             {
-                let so_far = Evidence { expected, pairs, null_passed, treated_passed, e: 1.0 };
+                let so_far = PairEvidence { expected, pairs, null_passed, treated_passed, e: 1.0 };
                 for rate in (0..=50).map(|step| f64::from(step) / 50.0) {
                     let of = |n: bool, t: bool| chance(n, rate) * chance(t, rate) * so_far.and(n, t).e;
                     let mean: f64 = [(false, false), (false, true), (true, false), (true, true)]
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_best_that_can_come_is_the_best_that_comes() {
-        let evidence = Evidence::none(Expected::Breaks).and(true, true).and(true, false);
+        let evidence = PairEvidence::none(Expected::Breaks).and(true, true).and(true, false);
         let best = evidence.at_best(2);
         for pair in [(true, true), (false, true), (false, false), (true, false)] {
             assert!(evidence.and(true, false).and(pair.0, pair.1).e <= best + 1e-9);

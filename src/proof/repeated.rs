@@ -1,6 +1,6 @@
 //! Systems that repeat themselves: what is declared of them is checked, and one difference takes it back.
 
-use super::sample::{Sample, counted};
+use super::sample::{ProofSample, counted};
 use crate::trajectory::{Executed, Standing};
 
 /// The fewest executions of an arm that are compared.
@@ -11,9 +11,9 @@ const FEWEST: usize = 2;
 #[derive(Debug, Clone, Copy)]
 pub struct Repetition<'a, Seen> {
     /// Executions without the treatment.
-    pub null: &'a [(Sample, Seen)],
+    pub null: &'a [(ProofSample, Seen)],
     /// Executions with it.
-    pub treated: &'a [(Sample, Seen)],
+    pub treated: &'a [(ProofSample, Seen)],
 }
 
 impl<Seen: PartialEq> Repetition<'_, Seen> {
@@ -29,15 +29,15 @@ impl<Seen: PartialEq> Repetition<'_, Seen> {
             return None;
         }
         match (self.null.first()?.0, self.treated.first()?.0) {
-            (Sample::Passed, Sample::Failed) => Some(Standing::Verified),
-            (Sample::Void(_), _) | (_, Sample::Void(_)) => Some(Standing::Void),
+            (ProofSample::Passed, ProofSample::Failed) => Some(Standing::Verified),
+            (ProofSample::Void(_), _) | (_, ProofSample::Void(_)) => Some(Standing::Void),
             _ => Some(Standing::Unproven),
         }
     }
 
     /// What was executed.
     pub fn executed(&self) -> Executed {
-        let samples = |arm: &[(Sample, Seen)]| counted(&arm.iter().map(|(sample, _)| *sample).collect::<Vec<_>>());
+        let samples = |arm: &[(ProofSample, Seen)]| counted(&arm.iter().map(|(sample, _)| *sample).collect::<Vec<_>>());
         Executed { null: samples(self.null), treated: samples(self.treated), repeatable: true, ..Executed::default() }
     }
 }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn one_difference_takes_it_back() {
-        let (pass, fail, void) = (Sample::Passed, Sample::Failed, Sample::Void(Void::Crashed));
+        let (pass, fail, void) = (ProofSample::Passed, ProofSample::Failed, ProofSample::Void(Void::Crashed));
         for (null, treated, revoked, standing) in [
             (&[(pass, "n"), (pass, "n")][..], &[(fail, "t"), (fail, "t")][..], false, Some(Standing::Verified)),
             (&[(pass, "n"), (pass, "n")], &[(fail, "t")], false, None),

@@ -4,7 +4,7 @@ use crate::trajectory::{Executions, Void};
 
 /// What one execution says of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sample {
+pub enum ProofSample {
     /// The task was solved.
     Passed,
     /// It was not.
@@ -13,31 +13,31 @@ pub enum Sample {
     Void(Void),
 }
 
-impl Sample {
+impl ProofSample {
     /// Whether the task was solved; `None` where the execution says nothing.
     pub fn verdict(self) -> Option<bool> {
         match self {
-            Sample::Passed => Some(true),
-            Sample::Failed => Some(false),
-            Sample::Void(_) => None,
+            ProofSample::Passed => Some(true),
+            ProofSample::Failed => Some(false),
+            ProofSample::Void(_) => None,
         }
     }
 }
 
 /// The samples of an arm, counted.
-pub fn counted(samples: &[Sample]) -> Executions {
+pub fn counted(samples: &[ProofSample]) -> Executions {
     let mut counted = Executions::default();
     for sample in samples {
         match sample {
-            Sample::Passed => counted.passed += 1,
-            Sample::Failed => counted.failed += 1,
-            Sample::Void(why) => *counted.void.entry(*why).or_default() += 1,
+            ProofSample::Passed => counted.passed += 1,
+            ProofSample::Failed => counted.failed += 1,
+            ProofSample::Void(why) => *counted.void.entry(*why).or_default() += 1,
         }
     }
     counted
 }
 
 /// The samples of an arm that have a verdict, in order.
-pub(super) fn verdicts(samples: &[Sample]) -> Vec<bool> {
+pub(super) fn verdicts(samples: &[ProofSample]) -> Vec<bool> {
     samples.iter().filter_map(|sample| sample.verdict()).collect()
 }

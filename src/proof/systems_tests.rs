@@ -1,7 +1,7 @@
 //! Random systems, played out: how often a claim without an effect is taken for shown, how many wrong rows a data set
 //! holds, and how often a real effect is seen.
 
-use super::{Arm, Claim, Next, Sample, Terms, kept};
+use super::{Arm, Claim, Next, ProofSample, Terms, kept};
 use crate::trajectory::{Standing, Void};
 
 /// A system: the chance to pass without and with the treatment at each execution, and the share of void ones.
@@ -28,16 +28,16 @@ impl Draws {
         f64::from(u32::from_le_bytes(bytes)) / 4_294_967_296.0
     }
 
-    fn sample(&mut self, system: System, arm: Arm, number: usize) -> Sample {
+    fn sample(&mut self, system: System, arm: Arm, number: usize) -> ProofSample {
         if self.uniform() < system.void {
-            return Sample::Void(Void::Unanswered);
+            return ProofSample::Void(Void::Unanswered);
         }
         let chance = match arm {
             Arm::Null => system.null,
             Arm::Treated => system.treated,
         };
         let worse = system.drift * number as f64 / 40.0;
-        if self.uniform() < (chance - worse).max(0.0) { Sample::Passed } else { Sample::Failed }
+        if self.uniform() < (chance - worse).max(0.0) { ProofSample::Passed } else { ProofSample::Failed }
     }
 }
 

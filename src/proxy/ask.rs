@@ -22,7 +22,7 @@ use crate::{
     manipulator::{Adaptive, ManipulatorError, Question, Templates},
     plan::{Hit, Injection},
     recording::ManipulatorAsked,
-    surface::{Format, OpenaiChat, Surface},
+    surface::{OpenaiChat, RequiredFormat, Surface},
     trajectory::Usage,
 };
 
@@ -130,7 +130,7 @@ enum AskError {
 }
 
 /// What came of a question.
-struct Asked {
+struct ModelAsked {
     question: Bytes,
     answer: Option<Bytes>,
     said: Result<String, AskError>,
@@ -166,13 +166,13 @@ impl Asking {
         Instant::now() + left.unwrap_or(self.settings.deadline).min(self.settings.deadline)
     }
 
-    async fn ask(&self, question: &Question, until: Instant) -> Asked {
+    async fn ask(&self, question: &Question, until: Instant) -> ModelAsked {
         let mut conversation = question.conversation();
         conversation.model.clone_from(&self.settings.model);
         match self.settings.answers {
             AnswerFormat::JsonSchema => {}
-            AnswerFormat::JsonObject => conversation.format = Format::JsonObject,
-            AnswerFormat::Text => conversation.format = Format::Text,
+            AnswerFormat::JsonObject => conversation.format = RequiredFormat::JsonObject,
+            AnswerFormat::Text => conversation.format = RequiredFormat::Text,
         }
         let body = OpenaiChat::compose_request(&conversation, self.settings.temperature);
         // A token has a byte at least.
@@ -190,7 +190,7 @@ impl Asking {
             let reply = OpenaiChat.read_reply(&answer).map_err(|error| AskError::Unreadable(error.to_string()))?;
             Ok(reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default())
         });
-        Asked { question: body, answer, said, usage }
+        ModelAsked { question: body, answer, said, usage }
     }
 
     /// Sends a question, again where the backend was busy; what each may cost is reserved before.
@@ -308,7 +308,7 @@ fn record(
     injection: &Injection,
     asking: &Asking,
     question: &Question,
-    asked: &Asked,
+    asked: &ModelAsked,
     took: Duration,
 ) -> Result<(), Interrupted> {
     let error = asked.said.as_ref().err().map(ToString::to_string);

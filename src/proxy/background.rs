@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     fault::Disturbance,
-    surface::{Conversation, Progress, Reply, Surface},
+    surface::{Conversation, Reply, ReplyProgress, Surface},
     trajectory::{CloseCause, RunId},
 };
 
@@ -43,10 +43,10 @@ const TOO_MANY: &str = "too many replies are being made in the background";
 
 /// The replies that are awaited, by run and id: those of equal questions may have equal ids.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Background(Arc<Mutex<HashMap<Asked, VecDeque<Arc<Awaited>>>>>);
+pub(super) struct Background(Arc<Mutex<HashMap<AwaitedReply, VecDeque<Arc<Awaited>>>>>);
 
 /// The run, and the id of the reply.
-type Asked = (RunId, String);
+type AwaitedReply = (RunId, String);
 
 /// A reply that is made in the background.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ pub(super) struct Fetch<'a> {
 }
 
 /// What a fetch of an awaited reply comes to.
-pub(super) enum Fetched {
+pub(super) enum FetchedReply {
     /// This goes to the client.
     Delivered(Box<Response<Box<Delivery>>>),
     /// A fetch like any other.
@@ -239,7 +239,7 @@ impl Proxy {
             Err(error) => return Err(closed(&mut step, error.into())?),
         };
         let progress = step.surface.map(|surface| (surface, progress(surface, &head, &raw)));
-        let Some((surface, Progress::Making(id))) = progress else {
+        let Some((surface, ReplyProgress::Making(id))) = progress else {
             let received = Response::from_parts(head, inject::made(raw, false));
             return deliver(step, decision, conversation, received, limits).await;
         };
@@ -266,12 +266,12 @@ impl Proxy {
         awaited: &Arc<Awaited>,
         received: Response<ReceivedBody>,
         fetch: &Fetch<'_>,
-    ) -> Result<Fetched, Interrupted> {
+    ) -> Result<FetchedReply, Interrupted> {
         let streamed = headers::is_event_stream(received.headers());
         if streamed && !awaited.is_due {
             // Nobody waits for the end of a stream of which nothing is wanted.
             let postponed = if fetch.part { None } else { awaited.held.lock().await.take() };
-            return Ok(Fetched::Plain(Box::new(match postponed {
+            return Ok(FetchedReply::Plain(Box::new(match postponed {
                 Some(postponed) => self.hear(awaited, postponed, received, fetch),
                 None => received,
             })));
@@ -279,27 +279,27 @@ impl Proxy {
         let (head, body) = received.into_parts();
         let raw = match gather(body, &self.limits).await? {
             Ok(chunks) => joined(chunks),
-            Err(rest) => return Ok(Fetched::Plain(Box::new(Response::from_parts(head, rest)))),
+            Err(rest) => return Ok(FetchedReply::Plain(Box::new(Response::from_parts(head, rest)))),
         };
         let again = || Response::from_parts(head.clone(), inject::made(raw.clone(), streamed));
         let progress = if streamed { ended(awaited.surface, &raw) } else { progress(awaited.surface, &head, &raw) };
         match progress {
             // To pass a part of what is to be edited would tell the program two things.
-            Progress::Making(_) if streamed => {
+            ReplyProgress::Making(_) if streamed => {
                 return Err(UpstreamError::Closed("the stream of a reply ended before the reply did".into()).into());
             }
-            Progress::Making(_) => return Ok(Fetched::Plain(Box::new(again()))),
-            Progress::Made | Progress::Broken => {}
+            ReplyProgress::Making(_) => return Ok(FetchedReply::Plain(Box::new(again()))),
+            ReplyProgress::Made | ReplyProgress::Broken => {}
         }
-        let broken = matches!(progress, Progress::Broken);
+        let broken = matches!(progress, ReplyProgress::Broken);
         let Some(delivered) = self.settle(awaited, again(), raw.clone(), broken, fetch).await? else {
-            return Ok(Fetched::Plain(Box::new(again())));
+            return Ok(FetchedReply::Plain(Box::new(again())));
         };
         if fetch.part {
-            return Ok(Fetched::Plain(Box::new(again())));
+            return Ok(FetchedReply::Plain(Box::new(again())));
         }
         let delivered = delivered.map(|body| Delivery::pass(body, self.limits.silence_timeout));
-        Ok(Fetched::Delivered(Box::new(delivered)))
+        Ok(FetchedReply::Delivered(Box::new(delivered)))
     }
 
     /// A stream of which nothing is wanted, heard as it passes.
@@ -350,14 +350,14 @@ impl Proxy {
 }
 
 /// How far a whole reply is.
-fn progress(surface: &dyn Surface, head: &Parts, raw: &Bytes) -> Progress {
+fn progress(surface: &dyn Surface, head: &Parts, raw: &Bytes) -> ReplyProgress {
     let plain = decode::body(raw, headers::text(&head.headers, &header::CONTENT_ENCODING));
-    plain.map_or(Progress::Made, |plain| surface.progress(&plain))
+    plain.map_or(ReplyProgress::Made, |plain| surface.progress(&plain))
 }
 
 /// How far the reply of a stream is that has ended.
-fn ended(surface: &dyn Surface, raw: &Bytes) -> Progress {
-    if surface.is_finished(raw) { Progress::Made } else { Progress::Making(String::new()) }
+fn ended(surface: &dyn Surface, raw: &Bytes) -> ReplyProgress {
+    if surface.is_finished(raw) { ReplyProgress::Made } else { ReplyProgress::Making(String::new()) }
 }
 
 /// Edits a reply that has been made, and closes its step before anybody gets it. A reply that was not made in the end

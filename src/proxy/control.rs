@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Report {
+struct OutcomeReport {
     run: RunId,
     verdict: Verdict,
     #[serde(default)]
@@ -59,9 +59,9 @@ pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: &str
 }
 
 /// What is answered: a status, and for what is wrong a sentence.
-type Answered = Result<(), (StatusCode, String)>;
+type ControlResult = Result<(), (StatusCode, String)>;
 
-async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Answered {
+async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> ControlResult {
     let refuse = |status, why: &str| Err((status, why.to_owned()));
     let given = super::headers::api_key(request.headers()).unwrap_or_default();
     if !token.is(given) {
@@ -73,7 +73,8 @@ async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Ans
     let limits = Limits { max_body_bytes: BODY_MAX, body_timeout: TIMEOUT, ..Limits::default() };
     let body = arrival::collect(request.into_body(), &limits).await;
     let body = body.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
-    let report: Report = serde_json::from_slice(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+    let report: OutcomeReport =
+        serde_json::from_slice(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
     let Some(run) = proxy.runs.find(&report.run) else {
         return Err((StatusCode::NOT_FOUND, format!("no run `{}` is under way", report.run)));
     };
@@ -82,7 +83,7 @@ async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Ans
     kept.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
 }
 
-fn respond(answered: Answered) -> Response<Full<Bytes>> {
+fn respond(answered: ControlResult) -> Response<Full<Bytes>> {
     let (status, body) = match answered {
         Ok(()) => (StatusCode::OK, serde_json::json!({"ok": true})),
         Err((status, why)) => (status, serde_json::json!({"error": why})),

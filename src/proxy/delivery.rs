@@ -28,7 +28,7 @@ use super::{
     socket::Link,
     tunnel::Tunnel,
     upstream::ReceivedBody,
-    waiting::{Edit, Held, Patience, Told},
+    waiting::{Edit, Held, PassedOn, Patience},
 };
 use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::CloseCause};
 
@@ -206,8 +206,8 @@ impl Delivery {
     fn poll_edit(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, DeliveryError>> {
         let Some(held) = &mut self.edit else { return Poll::Ready(Ok(None)) };
         let edited = match ready!(held.poll(context)) {
-            Told::Comment(comment) => return Poll::Ready(Ok(Some(comment))),
-            Told::Edited(edited) => edited,
+            PassedOn::Comment(comment) => return Poll::Ready(Ok(Some(comment))),
+            PassedOn::Edited(edited) => edited,
         };
         self.edit = None;
         let Ok(response) = edited else { return Poll::Ready(Err(DeliveryError::Interrupted)) };

@@ -16,7 +16,7 @@ use super::{
     Limits, Proxy,
     arrival::Hinted,
     ask,
-    background::{DELETED, Fetch, Fetched},
+    background::{DELETED, Fetch, FetchedReply},
     decode,
     delivery::Delivery,
     error::Interrupted,
@@ -28,14 +28,14 @@ use super::{
     upstream::{ReceivedBody, SentBody},
 };
 use crate::{
-    surface::{self, Order, Surface},
+    surface::{self, ListOrder, Surface},
     trajectory::RunId,
 };
 
 /// What a fetch asks for.
-struct Asked {
+struct AskedFetch {
     path: String,
-    order: Order,
+    order: ListOrder,
     /// Whether a list begins where all of it begins.
     from_start: bool,
     /// The number of the event of a stream after which it goes on.
@@ -63,7 +63,7 @@ impl Proxy {
         run.seen();
         let patience = ask::patience(&parts.headers);
         headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
-        let mut asked = Asked::of(surface, &parts);
+        let mut asked = AskedFetch::of(surface, &parts);
         let is_due = awaited.as_ref().is_some_and(|awaited| awaited.is_due);
         asked.whole = asked.after.is_some() && (is_due || names_edited(&asked.path, &run));
         let mut sent = parts.clone();
@@ -76,8 +76,8 @@ impl Proxy {
             if let Some(awaited) = &awaited {
                 let fetch = Fetch { link, patience, part: asked.after.is_some() };
                 match self.fetch_awaited(awaited, received, &fetch).await? {
-                    Fetched::Delivered(delivered) => return Ok(*delivered),
-                    Fetched::Plain(plain) => received = *plain,
+                    FetchedReply::Delivered(delivered) => return Ok(*delivered),
+                    FetchedReply::Plain(plain) => received = *plain,
                 }
             }
             received = match restated(&run, surface, &asked, received, &self.limits).await? {
@@ -128,14 +128,14 @@ fn concerns(path: &str, run: &Run) -> bool {
     path.split('/').any(|segment| told.edited.concerns(segment))
 }
 
-impl Asked {
+impl AskedFetch {
     fn of(surface: &dyn Surface, parts: &Parts) -> Self {
         let pairs = || parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
         let value = |key: &str| pairs().filter(|(name, _)| *name == key).map(|(_, value)| value).next_back();
         let order = match value("order") {
-            Some("asc") => Order::Ascending,
-            None if surface.lists_oldest_first() => Order::Ascending,
-            _ => Order::Descending,
+            Some("asc") => ListOrder::Ascending,
+            None if surface.lists_oldest_first() => ListOrder::Ascending,
+            _ => ListOrder::Descending,
         };
         Self {
             path: parts.uri.path().to_owned(),
@@ -164,7 +164,7 @@ fn without_start(uri: &Uri) -> Uri {
 async fn restated(
     run: &Run,
     surface: &dyn Surface,
-    asked: &Asked,
+    asked: &AskedFetch,
     received: Response<ReceivedBody>,
     limits: &Limits,
 ) -> Result<Option<Response<ReceivedBody>>, Interrupted> {

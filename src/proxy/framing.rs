@@ -52,13 +52,13 @@ pub enum FramingError {
 /// Follows the requests of one connection.
 #[derive(Debug, Default)]
 pub struct Framing {
-    state: State,
+    state: FramingState,
     /// The part of a head or chunk line that earlier reads brought.
     pending: Vec<u8>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FramingState {
     #[default]
     Head,
     Body(u64),
@@ -76,18 +76,18 @@ impl Framing {
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), FramingError> {
         while !bytes.is_empty() {
             bytes = match self.state {
-                State::Head => self.head(bytes)?,
-                State::Body(left) => {
+                FramingState::Head => self.head(bytes)?,
+                FramingState::Body(left) => {
                     let (rest, left) = skip(bytes, left);
-                    self.state = if left == 0 { State::Head } else { State::Body(left) };
+                    self.state = if left == 0 { FramingState::Head } else { FramingState::Body(left) };
                     rest
                 }
-                State::ChunkData(left) => {
+                FramingState::ChunkData(left) => {
                     let (rest, left) = skip(bytes, left);
-                    self.state = if left == 0 { State::ChunkSize } else { State::ChunkData(left) };
+                    self.state = if left == 0 { FramingState::ChunkSize } else { FramingState::ChunkData(left) };
                     rest
                 }
-                State::ChunkSize | State::Trailer => self.chunk_line(bytes)?,
+                FramingState::ChunkSize | FramingState::Trailer => self.chunk_line(bytes)?,
             };
         }
         Ok(())
@@ -143,11 +143,11 @@ impl Framing {
         let line = std::mem::take(&mut self.pending);
         let line = line.strip_suffix(b"\r\n").ok_or(FramingError::Chunk)?;
         self.state = match (self.state, line) {
-            (State::Trailer, []) => State::Head,
-            (State::Trailer, _) => State::Trailer,
+            (FramingState::Trailer, []) => FramingState::Head,
+            (FramingState::Trailer, _) => FramingState::Trailer,
             _ => match chunk_size(line).ok_or(FramingError::Chunk)? {
-                0 => State::Trailer,
-                size => State::ChunkData(size.checked_add(2).ok_or(FramingError::Chunk)?),
+                0 => FramingState::Trailer,
+                size => FramingState::ChunkData(size.checked_add(2).ok_or(FramingError::Chunk)?),
             },
         };
         Ok(rest)
@@ -170,7 +170,7 @@ fn has_bare_line_feed(head: &[u8]) -> bool {
 }
 
 /// Checks a complete head and says what follows it.
-fn check_head(head: &[u8]) -> Result<State, FramingError> {
+fn check_head(head: &[u8]) -> Result<FramingState, FramingError> {
     if head.len() > HEAD_MAX {
         return Err(FramingError::HeadTooLarge);
     }
@@ -208,11 +208,11 @@ fn check_head(head: &[u8]) -> Result<State, FramingError> {
         (_, Some(_), true) => Err(FramingError::LengthAndCoding),
         // HTTP/1.0 knows no chunks, and need not name a host.
         (_, _, true) if older => Err(FramingError::Coding),
-        (0, None | Some(0), false) if older => Ok(State::Head),
-        (0, Some(length), false) if older => Ok(State::Body(length)),
-        (1, None | Some(0), false) => Ok(State::Head),
-        (1, Some(length), false) => Ok(State::Body(length)),
-        (1, None, true) => Ok(State::ChunkSize),
+        (0, None | Some(0), false) if older => Ok(FramingState::Head),
+        (0, Some(length), false) if older => Ok(FramingState::Body(length)),
+        (1, None | Some(0), false) => Ok(FramingState::Head),
+        (1, Some(length), false) => Ok(FramingState::Body(length)),
+        (1, None, true) => Ok(FramingState::ChunkSize),
         _ => Err(FramingError::Host),
     }
 }
@@ -332,7 +332,7 @@ mod tests {
             for cut in cuts.windows(2) {
                 prop_assert_eq!(framing.push(&GOOD.as_bytes()[cut[0]..cut[1]]), Ok(()));
             }
-            prop_assert_eq!(framing.state, State::Head);
+            prop_assert_eq!(framing.state, FramingState::Head);
         }
 
         #[test]

@@ -18,7 +18,7 @@ use super::{
 
 /// Where requests go.
 #[derive(Debug, Clone)]
-pub struct Origin {
+pub struct UpstreamOrigin {
     scheme: hyper::http::uri::Scheme,
     authority: hyper::http::uri::Authority,
     /// The path that takes the place of a client's leading `/v1`; without a slash at its end.
@@ -52,7 +52,7 @@ pub enum OriginError {
     },
 }
 
-impl Origin {
+impl UpstreamOrigin {
     /// Reads a URL; `key` takes the place of the client's key.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Origin {
 /// The backend over HTTP.
 #[derive(Debug)]
 pub struct HttpUpstream {
-    origins: Vec<(Origin, HeaderValue, Arc<Pool>)>,
+    origins: Vec<(UpstreamOrigin, HeaderValue, Arc<Pool>)>,
     name: String,
     head_timeout: Duration,
 }
@@ -119,8 +119,8 @@ impl HttpUpstream {
     /// # Errors
     /// [`OriginError::Certificates`] when no usable certificate is found.
     pub fn new(
-        default: Origin,
-        routes: Vec<Origin>,
+        default: UpstreamOrigin,
+        routes: Vec<UpstreamOrigin>,
         ca_file: Option<&Path>,
         head_timeout: Duration,
     ) -> Result<Self, OriginError> {
@@ -133,7 +133,7 @@ impl HttpUpstream {
         let plain = builder().wrap_connector(http.clone());
         let https = builder().enable_http2().wrap_connector(http);
         let name = default.name();
-        let pooled = |origin: Origin| {
+        let pooled = |origin: UpstreamOrigin| {
             let url = |_| OriginError::Url(origin.name());
             let base = Uri::builder().scheme(origin.scheme.clone()).authority(origin.authority.clone());
             let base = base.path_and_query("/").build().map_err(url)?;
@@ -164,7 +164,7 @@ impl HttpUpstream {
 }
 
 /// What a client proves itself with goes to the default origin only, and not even there where it has a key of its own.
-fn authorize(headers: &mut HeaderMap, origin: &Origin, default: bool) {
+fn authorize(headers: &mut HeaderMap, origin: &UpstreamOrigin, default: bool) {
     if !default {
         headers.remove(header::COOKIE);
     }
@@ -228,7 +228,7 @@ mod tests {
             ("http://h/base", "/v1x/y", "/base/v1x/y"),
             ("http://h/base", "/v1", "/base"),
         ] {
-            let origin = Origin::parse(upstream, None).expect("an origin");
+            let origin = UpstreamOrigin::parse(upstream, None).expect("an origin");
             let client: Uri = client.parse().expect("a path");
             let target = origin.target(&client).expect("a target").unwrap_or(client);
             assert_eq!(target.to_string(), expected);
@@ -238,8 +238,8 @@ mod tests {
     #[test]
     fn what_is_no_origin() {
         for bad in ["", "h", "h:1", "ftp://h", "/v1", "http://h?x=1", "http://u:p@h", "http://"] {
-            assert!(Origin::parse(bad, None).is_err(), "{bad}");
+            assert!(UpstreamOrigin::parse(bad, None).is_err(), "{bad}");
         }
-        assert!(matches!(Origin::parse("http://h", Some(("K", "a\nb"))), Err(OriginError::Key(_))));
+        assert!(matches!(UpstreamOrigin::parse("http://h", Some(("K", "a\nb"))), Err(OriginError::Key(_))));
     }
 }

@@ -235,7 +235,7 @@ pub(super) async fn edit_response(
     if current.0 == untouched {
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
-    let change = retell::Change { kept: &untouched, told: &current.0, streamed };
+    let change = retell::Retelling { kept: &untouched, told: &current.0, streamed };
     retell::edited(step, &change, &decided.edits.response, Some(conversation));
     step.delivered = Some(current.0.clone());
     headers::body_changed(&mut head.headers);

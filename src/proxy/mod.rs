@@ -54,7 +54,7 @@ pub use control::serve_control;
 pub use error::ProxyError;
 pub use framing::{Framing, FramingError};
 pub use gate::{Gate, Token};
-pub use http_upstream::{HttpUpstream, Origin, OriginError};
+pub use http_upstream::{HttpUpstream, OriginError, UpstreamOrigin};
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 pub use recorded_answers::RecordedAnswers;
@@ -154,7 +154,7 @@ pub async fn serve(proxy: Arc<Proxy>, listener: TcpListener, stop: impl Future<O
     let (serving, stopping) = watch::channel(());
     let mut tasks = tokio::task::JoinSet::new();
     // Dropped before the connections, so that what they leave open is recorded as stopped by us.
-    let ending = Ending::default();
+    let ending = EndSignal::default();
     let mut stop = pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -223,9 +223,9 @@ async fn refuse_all(proxy: &Arc<Proxy>, listener: TcpListener, connections: &Arc
 
 /// Tells the exchanges that are left, once it is dropped, that the server ends them.
 #[derive(Default)]
-struct Ending(Arc<AtomicBool>);
+struct EndSignal(Arc<AtomicBool>);
 
-impl Drop for Ending {
+impl Drop for EndSignal {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }

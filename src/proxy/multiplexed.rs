@@ -27,7 +27,7 @@ use tokio::{net::TcpStream, sync::watch};
 
 use super::{
     framing::HEAD_MAX,
-    pool::{CONNECT_TIMEOUT, Unanswered},
+    pool::{CONNECT_TIMEOUT, UnansweredRequest},
     upstream::{SentBody, UpstreamError},
 };
 
@@ -46,7 +46,7 @@ const LINES_MAX: usize = 64;
 /// How often a request is sent that the origin says not to have processed.
 const TRIES: usize = 32;
 
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+type H2Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// The connections to one origin, if that speaks HTTP/2.
 pub(super) struct Multiplexed {
@@ -55,13 +55,13 @@ pub(super) struct Multiplexed {
     /// The origin has said in its last handshake that it speaks HTTP/1.1: its next ones need not wait for each other.
     is_plain: AtomicBool,
     /// Each with the time of its last request.
-    lines: Mutex<Vec<(Arc<Line>, Instant)>>,
+    lines: Mutex<Vec<(Arc<H2Connection>, Instant)>>,
     /// Held by the one that connects.
     gate: tokio::sync::Mutex<()>,
 }
 
 /// A connection.
-struct Line {
+struct H2Connection {
     sender: SendRequest<SentBody>,
     /// How many streams the origin allows at once; 0 until it has said.
     room: watch::Receiver<usize>,
@@ -69,7 +69,7 @@ struct Line {
 }
 
 /// A request's place on a connection, until its reply is over.
-pub(super) struct Lease(Arc<Line>);
+pub(super) struct Lease(Arc<H2Connection>);
 
 impl Drop for Lease {
     fn drop(&mut self) {
@@ -78,15 +78,15 @@ impl Drop for Lease {
 }
 
 /// What came of a request.
-pub(super) enum Sent {
+pub(super) enum H2Sent {
     /// It was answered, on this connection.
     Answered(Response<Incoming>, Lease),
     /// It is to go over HTTP/1.1: itself, and the stream that was opened for it, if one was.
-    Connect(Box<(Request<SentBody>, Option<Stream>)>),
+    Connect(Box<(Request<SentBody>, Option<H2Stream>)>),
 }
 
 /// What there is for a request.
-enum Place {
+enum H2Place {
     Free(Lease),
     /// On a connection whose origin has not said yet how many it allows.
     Settling(watch::Receiver<usize>),
@@ -95,7 +95,7 @@ enum Place {
 
 enum Connected {
     Shared(Lease),
-    Plain(Box<Stream>),
+    Plain(Box<H2Stream>),
 }
 
 impl Multiplexed {
@@ -116,36 +116,36 @@ impl Multiplexed {
         &self,
         mut request: Request<SentBody>,
         connect: impl Fn() -> F,
-    ) -> Result<Sent, UpstreamError>
+    ) -> Result<H2Sent, UpstreamError>
     where
-        F: Future<Output = Result<Stream, UpstreamError>>,
+        F: Future<Output = Result<H2Stream, UpstreamError>>,
     {
         let Some((scheme, authority)) = &self.origin else {
-            return Ok(Sent::Connect(Box::new((request, None))));
+            return Ok(H2Sent::Connect(Box::new((request, None))));
         };
         let mut tries = 1;
         loop {
             let lease = match self.lease(&connect).await? {
                 Connected::Shared(lease) => lease,
-                Connected::Plain(stream) => return Ok(Sent::Connect(Box::new((request, Some(*stream))))),
+                Connected::Plain(stream) => return Ok(H2Sent::Connect(Box::new((request, Some(*stream))))),
             };
             let kept = copy(&request);
             let host = request.headers().get(header::HOST).cloned();
             name_authority(&mut request, scheme, authority)
                 .map_err(|error| UpstreamError::Unreachable(error.into()))?;
             let unanswered = match lease.ask(request).await? {
-                Ok(response) => return Ok(Sent::Answered(response, lease)),
+                Ok(response) => return Ok(H2Sent::Answered(response, lease)),
                 Err(unanswered) => unanswered,
             };
             request = match unanswered {
                 // The connection had ended before.
-                Unanswered(_, Some(mut unsent)) if tries < TRIES => {
+                UnansweredRequest(_, Some(mut unsent)) if tries < TRIES => {
                     name_host(&mut unsent, host).map_err(|error| UpstreamError::Unreachable(error.into()))?;
                     unsent
                 }
-                Unanswered(error, None) if tries < TRIES && is_unprocessed(&error) => match kept {
+                UnansweredRequest(error, None) if tries < TRIES && is_unprocessed(&error) => match kept {
                     Some(kept) => kept,
-                    None => return Err(Unanswered(error, None).into()),
+                    None => return Err(UnansweredRequest(error, None).into()),
                 },
                 unanswered => return Err(unanswered.into()),
             };
@@ -156,7 +156,7 @@ impl Multiplexed {
     /// A place on a connection that is there, or on a new one.
     async fn lease<F>(&self, connect: &impl Fn() -> F) -> Result<Connected, UpstreamError>
     where
-        F: Future<Output = Result<Stream, UpstreamError>>,
+        F: Future<Output = Result<H2Stream, UpstreamError>>,
     {
         if let Some(lease) = self.place().await {
             return Ok(Connected::Shared(lease));
@@ -182,8 +182,9 @@ impl Multiplexed {
         if is_plain {
             return Ok(Connected::Plain(Box::new(stream)));
         }
-        let line = Arc::new(Line::new(stream).await.map_err(|error| UpstreamError::Unreachable(Box::new(error)))?);
-        let lease = Line::lease(&line);
+        let line =
+            Arc::new(H2Connection::new(stream).await.map_err(|error| UpstreamError::Unreachable(Box::new(error)))?);
+        let lease = H2Connection::lease(&line);
         self.lines().push((line, Instant::now()));
         Ok(Connected::Shared(lease))
     }
@@ -192,19 +193,19 @@ impl Multiplexed {
     async fn place(&self) -> Option<Lease> {
         loop {
             match self.look() {
-                Place::Free(lease) => return Some(lease),
-                Place::Settling(mut room) => {
+                H2Place::Free(lease) => return Some(lease),
+                H2Place::Settling(mut room) => {
                     let settled = async { room.wait_for(|room| *room > 0).await.is_ok() };
                     if !tokio::time::timeout(GATE, settled).await.unwrap_or(false) {
                         return None;
                     }
                 }
-                Place::None => return None,
+                H2Place::None => return None,
             }
         }
     }
 
-    fn look(&self) -> Place {
+    fn look(&self) -> H2Place {
         let mut lines = self.lines();
         let now = Instant::now();
         let mut first = true;
@@ -214,32 +215,32 @@ impl Multiplexed {
         });
         if let Some((line, used)) = lines.iter_mut().find(|(line, _)| line.has_room()) {
             *used = now;
-            return Place::Free(Line::lease(line));
+            return H2Place::Free(H2Connection::lease(line));
         }
         if let Some((line, _)) = lines.iter().find(|(line, _)| *line.room.borrow() == 0) {
-            return Place::Settling(line.room.clone());
+            return H2Place::Settling(line.room.clone());
         }
         if lines.len() < LINES_MAX {
-            return Place::None;
+            return H2Place::None;
         }
         drop(lines);
-        self.least_loaded().map_or(Place::None, Place::Free)
+        self.least_loaded().map_or(H2Place::None, H2Place::Free)
     }
 
     /// A place on the connection with the fewest requests, whether it has room or not.
     fn least_loaded(&self) -> Option<Lease> {
         let lines = self.lines();
         let open = lines.iter().map(|(line, _)| line).filter(|line| !line.sender.is_closed());
-        open.min_by_key(|line| line.open.load(Ordering::Acquire)).map(Line::lease)
+        open.min_by_key(|line| line.open.load(Ordering::Acquire)).map(H2Connection::lease)
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<(Arc<Line>, Instant)>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<(Arc<H2Connection>, Instant)>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
-    async fn new(stream: Stream) -> Result<Self, hyper::Error> {
+impl H2Connection {
+    async fn new(stream: H2Stream) -> Result<Self, hyper::Error> {
         let (sender, mut driver) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
@@ -278,7 +279,10 @@ impl Line {
 
 impl Lease {
     /// Sends a request. The inner error is of the request, the outer one of a connection that never came about.
-    async fn ask(&self, request: Request<SentBody>) -> Result<Result<Response<Incoming>, Unanswered>, UpstreamError> {
+    async fn ask(
+        &self,
+        request: Request<SentBody>,
+    ) -> Result<Result<Response<Incoming>, UnansweredRequest>, UpstreamError> {
         let (mut sender, mut room) = (self.0.sender.clone(), self.0.room.clone());
         let mut asked = pin!(sender.try_send_request(request));
         let settling = async { room.wait_for(|room| *room > 0).await.is_ok() };
@@ -298,7 +302,7 @@ impl Lease {
             }
             Err(mut error) => {
                 let unsent = error.take_message();
-                Err(Unanswered(error.into_error(), unsent))
+                Err(UnansweredRequest(error.into_error(), unsent))
             }
         })
     }
@@ -329,7 +333,7 @@ fn copy(request: &Request<SentBody>) -> Option<Request<SentBody>> {
     Some(copy)
 }
 
-fn speaks_h2(stream: &Stream) -> bool {
+fn speaks_h2(stream: &H2Stream) -> bool {
     match stream {
         MaybeHttpsStream::Http(_) => false,
         MaybeHttpsStream::Https(tls) => tls.inner().get_ref().1.alpn_protocol() == Some(b"h2"),

@@ -17,7 +17,7 @@ use super::{
     gather, retell,
     run::{Numbers, Run},
     socket::Link,
-    tunnel::Counts,
+    tunnel::PassedBytes,
     upstream::{Asker, ReceivedBody},
 };
 use crate::{
@@ -60,7 +60,7 @@ pub(super) struct OpenStep {
     /// Whether it goes on from what the upstream keeps otherwise than its program was told it.
     pub(super) diverged: bool,
     /// Counts what passes uninspected, where the connection has switched to another protocol.
-    pub(super) tunnel: Option<Arc<Counts>>,
+    pub(super) tunnel: Option<Arc<PassedBytes>>,
     /// How lineage hears of it, where that told its run.
     pub(super) track: Option<Track>,
     head: Option<(StatusCode, HeaderMap)>,

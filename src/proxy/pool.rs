@@ -62,10 +62,10 @@ struct Wire {
 }
 
 /// A request that got no answer, and itself where it can be sent again: the connection had ended before.
-pub(super) struct Unanswered(pub(super) hyper::Error, pub(super) Option<Request<SentBody>>);
+pub(super) struct UnansweredRequest(pub(super) hyper::Error, pub(super) Option<Request<SentBody>>);
 
-impl From<Unanswered> for UpstreamError {
-    fn from(Unanswered(error, _): Unanswered) -> Self {
+impl From<UnansweredRequest> for UpstreamError {
+    fn from(UnansweredRequest(error, _): UnansweredRequest) -> Self {
         UpstreamError::Closed(Box::new(error))
     }
 }
@@ -91,7 +91,7 @@ impl Pool {
         while let Some(wire) = self.take() {
             match wire.ask(request).await {
                 Ok(answered) => return Ok(self.received(answered)),
-                Err(Unanswered(_, Some(unsent))) => request = Box::new(unsent),
+                Err(UnansweredRequest(_, Some(unsent))) => request = Box::new(unsent),
                 Err(unanswered) => return Err(unanswered.into()),
             }
         }
@@ -109,8 +109,8 @@ impl Pool {
             self.stream(&self.plain).await?
         } else {
             match self.shared.send(request, || self.stream(&self.connector)).await? {
-                multiplexed::Sent::Answered(response, lease) => return Ok(self.shared_reply(response, Some(lease))),
-                multiplexed::Sent::Connect(unsent) => {
+                multiplexed::H2Sent::Answered(response, lease) => return Ok(self.shared_reply(response, Some(lease))),
+                multiplexed::H2Sent::Connect(unsent) => {
                     let (unsent, stream) = *unsent;
                     request = unsent;
                     match stream {
@@ -199,7 +199,7 @@ impl Wire {
     }
 
     /// Sends a request and drives the connection until the head of the answer is there.
-    async fn ask(mut self, request: Box<Request<SentBody>>) -> Result<(Response<Incoming>, Self), Unanswered> {
+    async fn ask(mut self, request: Box<Request<SentBody>>) -> Result<(Response<Incoming>, Self), UnansweredRequest> {
         let mut answer = pin!(self.sender.try_send_request(*request));
         let answered = poll_fn(|context| {
             drive(&mut self.driver, context);
@@ -209,7 +209,7 @@ impl Wire {
             Ok(response) => Ok((response, self)),
             Err(mut error) => {
                 let unsent = error.take_message();
-                Err(Unanswered(error.into_error(), unsent))
+                Err(UnansweredRequest(error.into_error(), unsent))
             }
         }
     }

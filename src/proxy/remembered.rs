@@ -15,13 +15,13 @@ use crate::{
 const REMEMBERED_REQUESTS: usize = 1024;
 
 /// Who asked what: agent, instance, hash of the body. Different agents may say the same words.
-type Asked = (AgentName, u32, u128);
+type WhoAsked = (AgentName, u32, u128);
 
 /// Requests by what they ask, each with its tries.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
-    requests: HashMap<Asked, Tries<Request>>,
-    order: VecDeque<Asked>,
+    requests: HashMap<WhoAsked, Tries<Request>>,
+    order: VecDeque<WhoAsked>,
     /// How often a client was seen to have tried.
     most: u32,
 }
@@ -76,6 +76,6 @@ impl Remembered {
     }
 }
 
-fn asked(asker: &Attribution, body: u128) -> Asked {
+fn asked(asker: &Attribution, body: u128) -> WhoAsked {
     (asker.agent.clone(), asker.instance, body)
 }

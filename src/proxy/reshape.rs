@@ -95,7 +95,7 @@ async fn change(
     };
     inject::record(step, fault.injection, fault.draw, Side::Response, Some((&plain, &changed)))?;
     if faults::operator(step, fault).is_some_and(|fault| fault.rewords()) {
-        let change = retell::Change { kept: &plain, told: &changed, streamed };
+        let change = retell::Retelling { kept: &plain, told: &changed, streamed };
         retell::edited(step, &change, &[], conversation);
     }
     step.delivered = Some(changed.clone());

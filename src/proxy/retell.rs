@@ -27,9 +27,9 @@ const CHAIN_MAX: usize = 1024;
 
 /// What the upstream keeps of a run, as its program was told it.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct RetoldRun {
     /// By the id of a reply.
-    replies: HashMap<String, Reply>,
+    replies: HashMap<String, RetoldReply>,
     /// By the id of a conversation: what it is still to be told.
     threads: HashMap<String, (u32, Vec<String>)>,
     /// Replies that the program was told otherwise.
@@ -39,7 +39,7 @@ pub(super) struct Told {
 }
 
 #[derive(Debug)]
-struct Reply {
+struct RetoldReply {
     /// The reply that its request went on from.
     from: Option<String>,
     /// What it adds; nothing where there was no room for it.
@@ -52,7 +52,7 @@ struct Reply {
 type Retold = (u32, Vec<String>);
 
 /// What is known of all that was said up to a reply.
-enum Known {
+enum KnownPast {
     /// Nothing of it was edited.
     Unedited,
     /// This, an edit among it.
@@ -61,7 +61,7 @@ enum Known {
     InPart,
 }
 
-impl Told {
+impl RetoldRun {
     /// Takes room for so many bytes; whether there is any.
     fn take(&mut self, bytes: usize) -> bool {
         let fits = self.bytes + bytes <= BYTES_MAX;
@@ -80,12 +80,12 @@ impl Told {
         let length: usize = kept.asked.iter().chain(&kept.replied).map(String::len).sum();
         if !id.is_empty() {
             let kept = self.take(length).then_some(kept);
-            self.replies.insert(id, Reply { from, kept, edited });
+            self.replies.insert(id, RetoldReply { from, kept, edited });
         }
     }
 
     /// All that was said up to and with a reply.
-    fn up_to(&self, id: &str) -> Known {
+    fn up_to(&self, id: &str) -> KnownPast {
         let (mut chain, mut next, mut edited, mut whole) = (Vec::new(), Some(id), None, true);
         while let Some(id) = next {
             let Some(reply) = self.replies.get(id).filter(|_| chain.len() < CHAIN_MAX) else {
@@ -99,20 +99,20 @@ impl Told {
         }
         let said = chain.iter().rev().copied().flatten().flat_map(|kept| kept.asked.iter().chain(&kept.replied));
         match edited {
-            None => Known::Unedited,
-            Some(injection) if whole => Known::Edited((injection, said.cloned().collect())),
-            Some(_) => Known::InPart,
+            None => KnownPast::Unedited,
+            Some(injection) if whole => KnownPast::Edited((injection, said.cloned().collect())),
+            Some(_) => KnownPast::InPart,
         }
     }
 }
 
 impl Run {
-    fn to_retell(&self, asked: &Conversation) -> Known {
+    fn to_retell(&self, asked: &Conversation) -> KnownPast {
         let told = locked(&self.told);
         if let Some(thread) = asked.thread.as_ref().and_then(|id| told.threads.get(id).cloned()) {
-            return Known::Edited(thread);
+            return KnownPast::Edited(thread);
         }
-        asked.continues.as_deref().map_or(Known::Unedited, |id| told.up_to(id))
+        asked.continues.as_deref().map_or(KnownPast::Unedited, |id| told.up_to(id))
     }
 }
 
@@ -142,9 +142,9 @@ pub(super) fn request(
     }
     let number = step.numbers.step;
     let written = match step.run.to_retell(asked) {
-        Known::Unedited => return Ok(None),
-        Known::InPart => Err("not all that was said before is known here".to_owned()),
-        Known::Edited((injection, told)) => {
+        KnownPast::Unedited => return Ok(None),
+        KnownPast::InPart => Err("not all that was said before is known here".to_owned()),
+        KnownPast::Edited((injection, told)) => {
             let written = surface.retell(body, &told).and_then(|written| {
                 let mut read = surface.read_request(&written)?;
                 step.run.name_results(&mut read);
@@ -256,7 +256,7 @@ pub(super) fn keep(step: &OpenStep, reply: &crate::surface::Reply, delivered: &[
 }
 
 /// A reply as the upstream keeps it, and as the program gets it.
-pub(super) struct Change<'a> {
+pub(super) struct Retelling<'a> {
     pub(super) kept: &'a [u8],
     pub(super) told: &'a [u8],
     pub(super) streamed: bool,
@@ -266,12 +266,12 @@ pub(super) struct Change<'a> {
 /// without it, what goes on from there is marked.
 pub(super) fn edited(
     step: &mut OpenStep,
-    change: &Change<'_>,
+    change: &Retelling<'_>,
     hits: &[crate::plan::Hit],
     asked: Option<&Conversation>,
 ) {
     let Some(surface) = step.surface.filter(|_| step.stored) else { return };
-    let Change { kept, told, streamed } = *change;
+    let Retelling { kept, told, streamed } = *change;
     let read = if streamed { surface.read_stream(kept) } else { surface.read_reply(kept) };
     // What cannot be read is kept under no id that anybody could learn.
     let Ok(read) = read else { return };

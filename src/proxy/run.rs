@@ -14,7 +14,7 @@ use foldhash::{HashMap, HashSet};
 use super::{
     ask::Asking,
     remembered::Remembered,
-    retell::Told,
+    retell::RetoldRun,
     runs::{RunSetup, RunTemplate},
     upstream::Upstream,
 };
@@ -47,15 +47,15 @@ pub struct Run {
     pub asking: Option<Arc<Asking>>,
     task: OnceLock<String>,
     last_seen_us: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<RunState>,
     speakers: Mutex<Speakers>,
-    pub(super) told: Mutex<Told>,
+    pub(super) told: Mutex<RetoldRun>,
     opening: Mutex<()>,
     uninspected: AtomicU32,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RunState {
     next_step: StepIndex,
     agents: HashMap<(AgentName, u32), AgentState>,
     requests: Remembered,
@@ -313,8 +313,8 @@ impl Run {
 }
 
 /// What is known of a run whose recording goes on after the program was killed: numbers and agents go on too.
-fn resumed(dir: &Path) -> Result<(State, Speakers), RecordingError> {
-    let (mut state, mut speakers) = (State::default(), Speakers::default());
+fn resumed(dir: &Path) -> Result<(RunState, Speakers), RecordingError> {
+    let (mut state, mut speakers) = (RunState::default(), Speakers::default());
     for step in recording::read(dir)?.trajectory.steps {
         let Attribution { agent, instance, .. } = &step.attribution;
         let known = state.agents.entry((agent.clone(), *instance)).or_default();
@@ -342,7 +342,7 @@ fn resumed(dir: &Path) -> Result<(State, Speakers), RecordingError> {
     Ok((state, speakers))
 }
 
-impl State {
+impl RunState {
     /// Knows again what the upstream keeps otherwise than the program got it.
     fn recall_kept(&mut self, surface: &dyn Surface, step: &Step, reply: &Reply) {
         let sent = step.request_sent.as_ref().unwrap_or(&step.request);

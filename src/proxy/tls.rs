@@ -35,19 +35,19 @@ pub(super) fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, Orig
     if added == 0 {
         return Err(refuse("it holds no certificate".to_owned()));
     }
-    let verifier = Given::new(roots, provider, given).map_err(|error| refuse(error.to_string()))?;
+    let verifier = GivenRoots::new(roots, provider, given).map_err(|error| refuse(error.to_string()))?;
     Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }
 
 /// Verifies as rustls does, and takes a certificate of the file itself for the server's own: what `openssl req -x509`
 /// makes calls itself a CA, which no server's certificate may be where a chain vouches for it. Here none needs to.
 #[derive(Debug)]
-struct Given {
+struct GivenRoots {
     chains: Arc<WebPkiServerVerifier>,
     given: Vec<CertificateDer<'static>>,
 }
 
-impl Given {
+impl GivenRoots {
     fn new(
         roots: RootCertStore,
         provider: Arc<CryptoProvider>,
@@ -64,7 +64,7 @@ fn is_ca(error: &Error) -> bool {
         if other.to_string() == "CaUsedAsEndEntity")
 }
 
-impl ServerCertVerifier for Given {
+impl ServerCertVerifier for GivenRoots {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -144,7 +144,7 @@ mod tests {
             let mut roots = RootCertStore::empty();
             roots.add(given.der().clone()).expect("a root");
             let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let verifier = Given::new(roots, provider, vec![given.der().clone()]).expect("a verifier");
+            let verifier = GivenRoots::new(roots, provider, vec![given.der().clone()]).expect("a verifier");
             let shown = shown.as_ref().unwrap_or(&given);
             let to = ServerName::try_from(to).expect("a name");
             let verified = verifier.verify_server_cert(shown.der(), &[], &to, &[], at);

@@ -48,7 +48,7 @@ const UNINSPECTED: &str = "the step is a WebSocket, which passes uninspected";
 
 /// What has passed so far, in bytes, and when it last did.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct PassedBytes {
     from_client: AtomicU64,
     from_upstream: AtomicU64,
     opened: tokio::time::Instant,
@@ -56,7 +56,7 @@ pub(super) struct Counts {
     last_us: AtomicU64,
 }
 
-impl Counts {
+impl PassedBytes {
     fn new() -> Self {
         Self {
             from_client: AtomicU64::new(0),
@@ -98,7 +98,7 @@ pub(super) struct Tunnel {
     step: Box<OpenStep>,
     client: OnUpgrade,
     upstream: OnUpgrade,
-    counts: Arc<Counts>,
+    counts: Arc<PassedBytes>,
     idle: Duration,
     /// Its places among the exchanges under way and among the tunnels.
     pub(super) permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
@@ -133,7 +133,7 @@ impl Proxy {
             return Err(closed(&mut step, UpstreamError::Switched.into())?);
         };
         tracing::warn!(step = step.numbers.step, "a WebSocket passes uninspected: no plan can edit what it carries");
-        let counts = Arc::new(Counts::new());
+        let counts = Arc::new(PassedBytes::new());
         step.run.count_uninspected();
         step.tunnel = Some(Arc::clone(&counts));
         link.switch();

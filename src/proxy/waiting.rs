@@ -26,7 +26,7 @@ pub(super) struct Held {
 }
 
 /// What a held reply has to pass on.
-pub(super) enum Told {
+pub(super) enum PassedOn {
     /// That the edit has ended, and what came of it.
     Edited(Result<Response<Box<Delivery>>, Interrupted>),
     /// That it is alive.
@@ -40,14 +40,14 @@ impl Held {
     }
 
     /// Waits for the edit, or until a comment is due.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Told> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<PassedOn> {
         if let Poll::Ready(edited) = self.edit.as_mut().poll(context) {
-            return Poll::Ready(Told::Edited(edited));
+            return Poll::Ready(PassedOn::Edited(edited));
         }
         ready!(self.next.as_mut().poll(context));
         let next = tokio::time::Instant::now() + self.every;
         self.next.as_mut().reset(next);
-        Poll::Ready(Told::Comment(Bytes::from_static(KEEP_ALIVE)))
+        Poll::Ready(PassedOn::Comment(Bytes::from_static(KEEP_ALIVE)))
     }
 }
 

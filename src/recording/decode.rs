@@ -55,11 +55,11 @@ pub(super) struct Library {
 
 /// Bodies as they stand in a log: what one shares with an earlier one is held once.
 #[derive(Debug, Default)]
-pub(super) struct Bodies(HashMap<ContentHash, Kept>);
+pub(super) struct Bodies(HashMap<ContentHash, KeptEnds>);
 
 /// One of them: the start of its parent, its own middle, the end of its parent.
 #[derive(Debug)]
-struct Kept {
+struct KeptEnds {
     parent: Option<ContentHash>,
     shared: usize,
     middle: Bytes,
@@ -72,7 +72,7 @@ struct Kept {
 }
 
 /// A part of a body that is put together: bytes of it, or bytes of its own middle.
-enum Piece {
+enum BodyPiece {
     Of(ContentHash, Range<usize>),
     Own(ContentHash, Range<usize>),
 }
@@ -85,31 +85,31 @@ impl Bodies {
             return Ok(body.middle.clone());
         }
         let mut bytes = Vec::with_capacity(body.len);
-        let mut left = vec![Piece::Of(hash, 0..body.len)];
+        let mut left = vec![BodyPiece::Of(hash, 0..body.len)];
         while let Some(piece) = left.pop() {
             let (hash, range) = match piece {
-                Piece::Own(hash, range) => {
+                BodyPiece::Own(hash, range) => {
                     bytes.extend_from_slice(self.get(hash)?.middle.get(range).unwrap_or_default());
                     continue;
                 }
-                Piece::Of(hash, range) => (hash, range),
+                BodyPiece::Of(hash, range) => (hash, range),
             };
             let body = self.get(hash)?;
             let (start, end) = (body.shared, body.len - body.shared_end);
             if let Some(parent) = body.parent {
                 let from = self.get(parent)?.len - body.shared_end;
                 let tail = range.start.max(end)..range.end;
-                left.push(Piece::Of(parent, tail.start - end + from..(tail.end + from).saturating_sub(end)));
+                left.push(BodyPiece::Of(parent, tail.start - end + from..(tail.end + from).saturating_sub(end)));
             }
             let own = range.start.clamp(start, end) - start..range.end.clamp(start, end) - start;
-            left.push(Piece::Own(hash, own));
-            left.extend(body.parent.map(|parent| Piece::Of(parent, range.start..range.end.min(start))));
-            left.retain(|piece| !matches!(piece, Piece::Of(_, range) if range.is_empty()));
+            left.push(BodyPiece::Own(hash, own));
+            left.extend(body.parent.map(|parent| BodyPiece::Of(parent, range.start..range.end.min(start))));
+            left.retain(|piece| !matches!(piece, BodyPiece::Of(_, range) if range.is_empty()));
         }
         Ok(bytes.into())
     }
 
-    fn get(&self, hash: ContentHash) -> Result<&Kept, String> {
+    fn get(&self, hash: ContentHash) -> Result<&KeptEnds, String> {
         self.0.get(&hash).ok_or_else(|| format!("body `{hash}` is not in the log"))
     }
 }
@@ -156,7 +156,7 @@ impl Library {
         let refers = record.parent.is_none() && record.segs.is_empty() && record.frames.is_empty();
         if refers && record.len > 0 {
             let bytes = self.known(record.hash)?;
-            let Kept { exact, frames, .. } = self.bodies.get(record.hash)?;
+            let KeptEnds { exact, frames, .. } = self.bodies.get(record.hash)?;
             return Ok(Body { hash: Some(record.hash), bytes, exact: *exact, frames: frames.clone() });
         }
         if record.len > LONGEST {
@@ -185,9 +185,9 @@ impl Library {
         let parent = record.parent.filter(|_| shared + shared_end > 0);
         let depth = parent.and_then(|parent| self.bodies.get(parent).ok()).map_or(0, |parent| parent.depth + 1);
         let kept = if depth > DEEPEST + len / BYTES_A_LEVEL {
-            Kept { parent: None, shared: 0, middle: bytes.clone(), shared_end: 0, len, depth: 0, exact, frames }
+            KeptEnds { parent: None, shared: 0, middle: bytes.clone(), shared_end: 0, len, depth: 0, exact, frames }
         } else {
-            Kept { parent, shared, middle, shared_end, len, depth, exact, frames }
+            KeptEnds { parent, shared, middle, shared_end, len, depth, exact, frames }
         };
         self.bodies.0.entry(record.hash).or_insert(kept);
         self.hold(record.hash, bytes);

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use super::{
     content_hash::ContentHash,
     frames::{self, Frame},
-    recent::{Recent, Remembered, Shared, best},
+    recent::{RecentBodies, RememberedBody, Shared, best},
     record::{BodyRecord, Segment},
     redact::{self, Redactor},
-    segment::{self, Piece, PieceText},
+    segment::{self, MiddlePiece, PieceText},
     strings::Style,
 };
 
@@ -28,7 +28,7 @@ pub(super) struct Encoder {
     /// Masks secrets.
     pub(super) redactor: Redactor,
     /// What bodies can grow from.
-    recent: Recent,
+    recent: RecentBodies,
     longest: usize,
 }
 
@@ -41,17 +41,17 @@ pub(super) struct Prepared {
     is_known: bool,
     parent: Option<ContentHash>,
     range: Range<usize>,
-    pieces: Vec<Piece>,
+    pieces: Vec<MiddlePiece>,
     frames: Vec<Frame>,
     cut_from: Option<usize>,
-    remembered: Arc<Remembered>,
+    remembered: Arc<RememberedBody>,
     extends: Option<ContentHash>,
 }
 
 impl Encoder {
     /// One for a new run; bodies are cut at `longest` bytes.
     pub(super) fn new(redactor: Redactor, longest: usize) -> Self {
-        Self { redactor, recent: Recent::default(), longest }
+        Self { redactor, recent: RecentBodies::default(), longest }
     }
 
     /// Prepares a body; `hash` is its hash, if it is known; `beside` is one that is being written with it and may be its parent.
@@ -95,7 +95,7 @@ impl Encoder {
             pieces: middle.pieces,
             frames: Vec::new(),
             cut_from,
-            remembered: Arc::new(Remembered { raw, hash: Some(hash), masked, marks: middle.marks }),
+            remembered: Arc::new(RememberedBody { raw, hash: Some(hash), masked, marks: middle.marks }),
             extends,
         }
     }
@@ -113,7 +113,7 @@ impl Encoder {
             frames = frames::split(&stored, pieces);
         }
         let cut_from = (raw.len() < body.len()).then_some(body.len());
-        let remembered = Arc::new(Remembered { raw: raw.clone(), hash: Some(hash), masked, marks: Vec::new() });
+        let remembered = Arc::new(RememberedBody { raw: raw.clone(), hash: Some(hash), masked, marks: Vec::new() });
         Prepared { stored, frames, cut_from, remembered, ..Prepared::of(raw, raw_hash, hash) }
     }
 
@@ -218,7 +218,7 @@ impl Prepared {
         self.remembered.masked.iter().map(|span| (span.start as u64, span.len() as u64)).collect()
     }
 
-    fn segment(&self, piece: &Piece) -> Segment<'_> {
+    fn segment(&self, piece: &MiddlePiece) -> Segment<'_> {
         match &piece.text {
             Some(PieceText { hash, style: Style::Minimal, .. }) => Segment::Minimal((*hash,)),
             Some(PieceText { hash, style, .. }) => Segment::Styled((*hash, style.number())),
@@ -240,7 +240,7 @@ pub(super) fn segment_of(bytes: &[u8]) -> Segment<'_> {
     }
 }
 
-fn is_blob(piece: &Piece) -> bool {
+fn is_blob(piece: &MiddlePiece) -> bool {
     piece.text.is_none() && piece.range.len() > BLOB
 }
 

@@ -19,24 +19,24 @@ const LONGEST: usize = 8192;
 
 /// Credentials that were heard.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
-    known: RwLock<Arc<Known>>,
+pub(super) struct HeardCredentials {
+    known: RwLock<Arc<KnownCredentials>>,
     count: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownCredentials {
     values: Vec<String>,
     found: Option<Values>,
 }
 
-impl Heard {
+impl HeardCredentials {
     /// Takes note of a value, unless it is one of the placeholders that local backends ask for, such as `none`: those
     /// are words that stand in texts.
     pub(super) fn hear(&self, value: &str) {
         let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
         let least = if has_digit { WITH_DIGIT } else { WITHOUT_DIGIT };
-        let is_known = |known: &Known| known.values.iter().any(|known| known == value);
+        let is_known = |known: &KnownCredentials| known.values.iter().any(|known| known == value);
         if !(least..=LONGEST).contains(&value.len()) || is_known(&self.known()) {
             return;
         }
@@ -47,7 +47,7 @@ impl Heard {
         let oldest = (known.values.len() + 1).saturating_sub(MOST);
         let values: Vec<String> = known.values.iter().skip(oldest).cloned().chain([value.to_owned()]).collect();
         let found = Values::new(values.iter().map(String::as_str)).unwrap_or_default();
-        *known = Arc::new(Known { values, found });
+        *known = Arc::new(KnownCredentials { values, found });
         self.count.fetch_add(1, Ordering::Release);
     }
 
@@ -65,18 +65,18 @@ impl Heard {
         }
     }
 
-    fn known(&self) -> Arc<Known> {
+    fn known(&self) -> Arc<KnownCredentials> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Heard, MOST};
+    use super::{HeardCredentials, MOST};
 
     #[test]
     fn credentials_are_known_and_placeholders_are_not() {
-        let heard = Heard::default();
+        let heard = HeardCredentials::default();
         let found = |text: &str| {
             let mut spans = Vec::new();
             heard.find(text.as_bytes(), 0, &mut spans);

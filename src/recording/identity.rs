@@ -17,7 +17,7 @@ const FORMAT: u64 = 1;
 
 /// The file.
 #[derive(Debug, Serialize, Deserialize)]
-struct File {
+struct IdentityFile {
     format: u64,
     steps: Vec<LateStep>,
 }
@@ -27,11 +27,11 @@ struct File {
 /// # Errors
 /// [`RecordingError::Io`] when the file cannot be written.
 pub fn write_identity(run_dir: &Path, steps: &[LateStep]) -> Result<(), RecordingError> {
-    let file = File { format: FORMAT, steps: steps.to_vec() };
+    let file = IdentityFile { format: FORMAT, steps: steps.to_vec() };
     write_json(&Disk::default(), &run_dir.join("identity.json"), &file)
 }
 
 /// Reads `identity.json`; empty when the run has none.
 pub(super) fn read_identity(run_dir: &Path) -> Result<Vec<LateStep>, RecordingError> {
-    Ok(read_json::<File>(&run_dir.join("identity.json"))?.map(|file| file.steps).unwrap_or_default())
+    Ok(read_json::<IdentityFile>(&run_dir.join("identity.json"))?.map(|file| file.steps).unwrap_or_default())
 }

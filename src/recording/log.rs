@@ -41,13 +41,13 @@ pub(super) struct Log {
     disk: Disk,
     path: PathBuf,
     durability: Durability,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     synced: Mutex<Synced>,
     stopped: AtomicBool,
 }
 
 #[derive(Debug)]
-struct State {
+struct LogState {
     file: File,
     next: u64,
     /// Texts that stand in the log already, or are sure to before any record that is written from now on.
@@ -87,7 +87,7 @@ impl Log {
             disk,
             path: path.to_owned(),
             durability,
-            state: Mutex::new(State { file, next, texts, queue: Vec::new(), whole: 0, written: next, why: None }),
+            state: Mutex::new(LogState { file, next, texts, queue: Vec::new(), whole: 0, written: next, why: None }),
             synced: Mutex::new(Synced { file: twin, below: next, at: Instant::now() }),
             stopped: AtomicBool::new(false),
         })
@@ -170,7 +170,7 @@ impl Log {
         Ok(state.written)
     }
 
-    fn write_queue(&self, state: &mut State) -> Result<(), RecordingError> {
+    fn write_queue(&self, state: &mut LogState) -> Result<(), RecordingError> {
         state.queue.truncate(state.whole);
         let written = self.disk.append(&mut state.file, &self.path, &state.queue);
         state.queue.clear();
@@ -217,13 +217,13 @@ impl Log {
         if due { self.sync_below(written) } else { Ok(()) }
     }
 
-    fn end(&self, state: &mut State, why: &str) {
+    fn end(&self, state: &mut LogState, why: &str) {
         state.why.get_or_insert_with(|| why.to_owned());
         self.stopped.store(true, Ordering::Release);
     }
 }
 
-impl State {
+impl LogState {
     /// Puts a line into the queue.
     fn line(&mut self, record: impl FnOnce(&mut Vec<u8>)) {
         self.queue.truncate(self.whole);

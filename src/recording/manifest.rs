@@ -153,7 +153,7 @@ pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
 
 /// What every format of these files has.
 #[derive(Deserialize)]
-struct Versioned {
+struct VersionedFile {
     format: u64,
 }
 
@@ -171,7 +171,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, R
     let Some(bytes) = disk::read_whole(path, LONGEST)? else { return Ok(None) };
     let unreadable =
         |error: serde_json::Error| RecordingError::Unreadable { path: path.into(), why: error.to_string() };
-    let found = serde_json::from_slice::<Versioned>(&bytes).map_err(unreadable)?.format;
+    let found = serde_json::from_slice::<VersionedFile>(&bytes).map_err(unreadable)?.format;
     if found > FORMAT {
         return Err(RecordingError::Future { path: path.into(), found, known: FORMAT });
     }

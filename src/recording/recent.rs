@@ -18,7 +18,7 @@ const NAMES: usize = 2048;
 
 /// A body that stands in the log.
 #[derive(Debug, Default)]
-pub(super) struct Remembered {
+pub(super) struct RememberedBody {
     /// As it passed; never written.
     pub(super) raw: Bytes,
     /// As it stands in the log, by its hash.
@@ -33,7 +33,7 @@ pub(super) struct Remembered {
 #[derive(Debug)]
 pub(super) struct Shared {
     /// The earlier one.
-    pub(super) parent: Arc<Remembered>,
+    pub(super) parent: Arc<RememberedBody>,
     /// Bytes at the start.
     pub(super) prefix: usize,
     /// Bytes at the end; start and end do not overlap in either body.
@@ -42,7 +42,7 @@ pub(super) struct Shared {
 
 /// Bodies, oldest first, each with a hash of its start: most are told apart without a look at them, since they lie
 /// scattered in memory and have long left the caches.
-pub(super) type Ring = Vec<(u64, Arc<Remembered>)>;
+pub(super) type Ring = Vec<(u64, Arc<RememberedBody>)>;
 
 /// How much of a body's start is hashed.
 const START: usize = 256;
@@ -51,12 +51,12 @@ const NEWEST: usize = 2;
 
 /// The bodies of one run.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
-    inner: Mutex<Inner>,
+pub(super) struct RecentBodies {
+    inner: Mutex<RecentState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct RecentState {
     /// Oldest first. A snapshot is one reference count.
     ring: Arc<Ring>,
     bytes: usize,
@@ -64,13 +64,13 @@ struct Inner {
     known: Known<ContentHash>,
 }
 
-impl Default for Inner {
+impl Default for RecentState {
     fn default() -> Self {
         Self { ring: Arc::default(), bytes: 0, known: Known::new(NAMES) }
     }
 }
 
-impl Recent {
+impl RecentBodies {
     /// The name of an equal body in the log, if there is one, and the ring as it is now.
     pub(super) fn look(&self, raw: ContentHash) -> (Option<ContentHash>, Arc<Ring>) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ impl Recent {
     }
 
     /// Takes in a body that was just written. It replaces the one that it extends.
-    pub(super) fn remember(&self, body: Arc<Remembered>, extends: Option<ContentHash>) {
+    pub(super) fn remember(&self, body: Arc<RememberedBody>, extends: Option<ContentHash>) {
         let mut guard = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *guard;
         let ring = Arc::make_mut(&mut inner.ring);
@@ -107,10 +107,14 @@ impl Recent {
 }
 
 /// The body that has the longest start in common with this one: of those that begin alike, the newest, and `beside`.
-pub(super) fn best(raw: &[u8], beside: Option<&Arc<Remembered>>, ring: &[(u64, Arc<Remembered>)]) -> Option<Shared> {
+pub(super) fn best(
+    raw: &[u8],
+    beside: Option<&Arc<RememberedBody>>,
+    ring: &[(u64, Arc<RememberedBody>)],
+) -> Option<Shared> {
     let start = start_of(raw);
     let alike = ring.iter().rev().enumerate().filter(|(age, (kept, _))| *kept == start || *age < NEWEST);
-    let mut best: Option<&Arc<Remembered>> = None;
+    let mut best: Option<&Arc<RememberedBody>> = None;
     let mut longest = 0;
     for candidate in beside.into_iter().chain(alike.map(|(_, (_, kept))| kept)) {
         // To be better it must be equal where the best so far ends; most are not, and cost one comparison.

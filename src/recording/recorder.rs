@@ -36,7 +36,7 @@ pub struct Recorder {
     dir: PathBuf,
     settings: Settings,
     manifest: Mutex<Manifest>,
-    counts: Mutex<Counts>,
+    counts: Mutex<RecordCounts>,
     log: Log,
     encoder: Encoder,
     /// Held for the recorder's life; the system releases it when the process ends, however it ends.
@@ -44,7 +44,7 @@ pub struct Recorder {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct RecordCounts {
     agents: BTreeMap<String, u64>,
     exchanges: u64,
     closed: u64,
@@ -96,7 +96,7 @@ impl Recorder {
         let found = recover(&disk, &dir, &file)?;
         let (records, torn) = (found.records, found.torn);
         let log = Log::new(disk.clone(), &path, file, settings.durability, records, found.texts)?;
-        let counts = Counts { agents: found.agents, exchanges: found.exchanges, closed: found.closed };
+        let counts = RecordCounts { agents: found.agents, exchanges: found.exchanges, closed: found.closed };
         let (manifest, counts) = (Mutex::new(manifest), Mutex::new(counts));
         let recorder = Self { disk, dir, settings: settings.clone(), manifest, counts, log, encoder, _lock: lock };
         if torn > 0 {

@@ -16,7 +16,7 @@ use regex::bytes::Regex;
 use super::{
     RecordingError,
     escaped::{self, Escapes},
-    heard::Heard,
+    heard::HeardCredentials,
     record::Headers,
     shapes,
     values::Values,
@@ -63,26 +63,26 @@ pub struct Secrets {
 
 /// Finds and masks secrets. Clones share what they have heard.
 #[derive(Debug, Clone, Default)]
-pub struct Redactor(Arc<Inner>);
+pub struct Redactor(Arc<RedactorParts>);
 
 #[derive(Debug)]
-struct Inner {
+struct RedactorParts {
     declared: Option<Values>,
     patterns: Option<Regex>,
     keep: Option<Regex>,
     /// What clients have proved themselves with.
-    heard: Option<Heard>,
+    heard: Option<HeardCredentials>,
     /// Marks of short texts that hold no secret: paths, headers and evidence come again and again.
     clean: [AtomicU64; CLEAN],
 }
 
-impl Default for Inner {
+impl Default for RedactorParts {
     fn default() -> Self {
         Self {
             declared: None,
             patterns: None,
             keep: None,
-            heard: Some(Heard::default()),
+            heard: Some(HeardCredentials::default()),
             clean: [const { AtomicU64::new(0) }; CLEAN],
         }
     }
@@ -111,13 +111,13 @@ impl Redactor {
             let built = built.map_err(|error| refuse(format!("[secrets] {name}: {error}")))?;
             Ok(Some(built).filter(|_| !patterns.is_empty()))
         };
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(RedactorParts {
             declared: Values::new(secrets.values.iter().map(String::as_str).filter(|value| value.len() >= 4))
                 .map_err(|error| refuse(error.to_string()))?,
             patterns: joined("patterns", &secrets.patterns, false)?,
             keep: joined("keep", &secrets.keep, true)?,
-            heard: (!secrets.keys_are_names).then(Heard::default),
-            ..Inner::default()
+            heard: (!secrets.keys_are_names).then(HeardCredentials::default),
+            ..RedactorParts::default()
         })))
     }
 
@@ -196,7 +196,7 @@ impl Redactor {
 
     fn text_in<'a>(&self, text: &'a str, escapes: Escapes) -> Cow<'a, str> {
         // What was heard since may stand in a text that was clean.
-        let heard = self.0.heard.as_ref().map_or(0, Heard::count);
+        let heard = self.0.heard.as_ref().map_or(0, HeardCredentials::count);
         let mark = (twox_hash::XxHash3_64::oneshot(text.as_bytes()) ^ (heard << 1)) | 1;
         let known = usize::try_from(mark >> 32).ok().and_then(|place| self.0.clean.get(place % CLEAN));
         if known.is_some_and(|known| known.load(Ordering::Relaxed) == mark) {

@@ -19,7 +19,7 @@ const CHECKPOINT: usize = 512;
 
 /// A piece of the middle.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct MiddlePiece {
     /// Where it lies in the body.
     pub(super) range: Range<usize>,
     /// What it is, if a text.
@@ -43,7 +43,7 @@ pub(super) struct Middle {
     /// Where it begins and ends; never narrower than what was given.
     pub(super) range: Range<usize>,
     /// Its pieces: they tile the range.
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<MiddlePiece>,
     /// The marks of the whole body.
     pub(super) marks: Vec<Range<usize>>,
 }
@@ -56,7 +56,7 @@ pub(super) fn cut(body: &[u8], middle: Range<usize>, shared: Option<&Shared>) ->
         return Middle { pieces: literal(middle.clone()).into_iter().collect(), range: middle, marks: Vec::new() };
     }
     let (marks, pieces) = (Vec::with_capacity(8), Vec::with_capacity(8));
-    let mut scan = Scan { body, marks, pieces, done: middle.start };
+    let mut scan = SegmentScan { body, marks, pieces, done: middle.start };
     let parent_marks = shared.map(|shared| shared.parent.marks.as_slice()).unwrap_or_default();
     let mut at = scan.enter(middle.start, parent_marks);
     let start = scan.done;
@@ -89,15 +89,15 @@ pub(super) fn cut(body: &[u8], middle: Range<usize>, shared: Option<&Shared>) ->
     Middle { range: start..end, pieces, marks }
 }
 
-struct Scan<'a> {
+struct SegmentScan<'a> {
     body: &'a [u8],
     marks: Vec<Range<usize>>,
-    pieces: Vec<Piece>,
+    pieces: Vec<MiddlePiece>,
     /// Up to where the pieces reach.
     done: usize,
 }
 
-impl Scan<'_> {
+impl SegmentScan<'_> {
     /// Finds out whether `from` lies in a string, moves the beginning back to that string's where little of it is
     /// shared, and returns where to scan on: outside any string.
     fn enter(&mut self, from: usize, parent_marks: &[Range<usize>]) -> usize {
@@ -152,7 +152,7 @@ impl Scan<'_> {
             Cow::Borrowed(_) => None,
             Cow::Owned(minimal) => Some(minimal),
         };
-        self.pieces.push(Piece { range: string, text: Some(PieceText { hash, style, minimal }) });
+        self.pieces.push(MiddlePiece { range: string, text: Some(PieceText { hash, style, minimal }) });
     }
 
     fn mark(&mut self, string: &Range<usize>) {
@@ -165,6 +165,6 @@ impl Scan<'_> {
     }
 }
 
-fn literal(range: Range<usize>) -> Option<Piece> {
-    (!range.is_empty()).then_some(Piece { range, text: None })
+fn literal(range: Range<usize>) -> Option<MiddlePiece> {
+    (!range.is_empty()).then_some(MiddlePiece { range, text: None })
 }

@@ -9,10 +9,10 @@ use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
 
-use self::table::{Rule, Run, SHAPES, Shape};
+use self::table::{CharRun, KeyShape, SHAPES, ShapeRule};
 
 /// Runs that there are.
-const RUNS: usize = Run::Pair as usize + 1;
+const RUNS: usize = CharRun::Pair as usize + 1;
 /// Longest private key and longest login, in bytes.
 const PEM_MAX: usize = 8192;
 const LOGIN_MAX: usize = 256;
@@ -37,7 +37,7 @@ static BEGINNINGS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 /// Spans of a text that look like keys, in no order; what lies before `from` is only looked back at. Second, how many
 /// bytes were looked at beside the one pass.
 pub(super) fn find(text: &[u8], from: usize) -> (Vec<Range<usize>>, usize) {
-    let mut scan = Scan { text, runs: [(1, 0); RUNS], looked: 0 };
+    let mut scan = ShapeScan { text, runs: [(1, 0); RUNS], looked: 0 };
     let mut spans: Vec<Range<usize>> = Vec::new();
     // Without its automaton nothing can be told from a key.
     let Some(beginnings) = BEGINNINGS.as_ref() else { return (std::iter::once(0..text.len()).collect(), 0) };
@@ -54,16 +54,16 @@ pub(super) fn find(text: &[u8], from: usize) -> (Vec<Range<usize>>, usize) {
 }
 
 /// A text, and what is known of its runs.
-struct Scan<'a> {
+struct ShapeScan<'a> {
     text: &'a [u8],
     /// Of each kind the run that was looked at last: from where, to where.
     runs: [(usize, usize); RUNS],
     looked: usize,
 }
 
-impl Scan<'_> {
+impl ShapeScan<'_> {
     /// Where the run that begins here ends.
-    fn end(&mut self, run: Run, from: usize) -> usize {
+    fn end(&mut self, run: CharRun, from: usize) -> usize {
         let Some(known) = self.runs.get_mut(run as usize) else { return from };
         if (known.0..=known.1).contains(&from) {
             return known.1;
@@ -87,53 +87,58 @@ impl Scan<'_> {
     }
 
     /// What is secret of what begins like a shape.
-    fn secret(&mut self, shape: &Shape, begins: Range<usize>) -> Option<Range<usize>> {
+    fn secret(&mut self, shape: &KeyShape, begins: Range<usize>) -> Option<Range<usize>> {
         let Range { start, end } = begins;
         let exact = || self.text.get(begins.clone()) == Some(shape.begins.as_bytes());
         match shape.rule {
-            Rule::Token(run, least) if exact() && begins_a_word(self.text, start) => {
+            ShapeRule::Token(run, least) if exact() && begins_a_word(self.text, start) => {
                 let stop = self.end(run, end);
                 (stop - end >= least).then_some(start..stop)
             }
-            Rule::Fixed(run, length) if exact() && begins_a_word(self.text, start) => {
+            ShapeRule::Fixed(run, length) if exact() && begins_a_word(self.text, start) => {
                 (self.end(run, end) - end >= length).then_some(start..end + length)
             }
-            Rule::Sk if exact() && begins_a_word(self.text, start) => {
-                let stop = self.end(Run::Word, end);
+            ShapeRule::Sk if exact() && begins_a_word(self.text, start) => {
+                let stop = self.end(CharRun::Word, end);
                 let long = stop - end >= WITH_DIGIT && (self.has_digit(end, stop) || stop - start >= 19);
                 long.then_some(start..stop)
             }
-            Rule::Jwt if exact() && begins_a_word(self.text, start) => self.jwt(start, end),
-            Rule::Azure if exact() => self.azure(start, end),
-            Rule::Pem if exact() => self.pem(start, end),
-            Rule::Token(..) | Rule::Fixed(..) | Rule::Sk | Rule::Jwt | Rule::Azure | Rule::Pem => None,
-            Rule::Scheme => {
+            ShapeRule::Jwt if exact() && begins_a_word(self.text, start) => self.jwt(start, end),
+            ShapeRule::Azure if exact() => self.azure(start, end),
+            ShapeRule::Pem if exact() => self.pem(start, end),
+            ShapeRule::Token(..)
+            | ShapeRule::Fixed(..)
+            | ShapeRule::Sk
+            | ShapeRule::Jwt
+            | ShapeRule::Azure
+            | ShapeRule::Pem => None,
+            ShapeRule::Scheme => {
                 let value = self.spaces(end);
                 if value == end { None } else { self.credential(value) }
             }
-            Rule::Named => {
+            ShapeRule::Named => {
                 let value = self.assigned(end, b":=")?;
-                let stop = self.end(Run::Key, value);
+                let stop = self.end(CharRun::Key, value);
                 let secret = stop - value >= NAMED && self.has_digit(value, stop);
                 secret.then(|| value..self.padded(stop))
             }
-            Rule::Authorization => {
+            ShapeRule::Authorization => {
                 let value = self.assigned(end, b":")?;
-                let scheme = self.end(Run::Alphanumeric, value);
+                let scheme = self.end(CharRun::Alphanumeric, value);
                 let token = self.spaces(scheme);
                 let of_scheme = if token > scheme { self.credential(token) } else { None };
                 of_scheme.or_else(|| self.credential(value))
             }
-            Rule::Cookie => {
+            ShapeRule::Cookie => {
                 let value = self.assigned(end, b":")?;
                 self.pairs(value)
             }
-            Rule::Query => {
-                let stop = self.end(Run::Escaped, end);
+            ShapeRule::Query => {
+                let stop = self.end(CharRun::Escaped, end);
                 (stop - end >= NAMED && self.has_digit(end, stop)).then_some(end..stop)
             }
-            Rule::Login => {
-                let stop = self.end(Run::Login, end);
+            ShapeRule::Login => {
+                let stop = self.end(CharRun::Login, end);
                 let is_login = self.byte(stop) == Some(b'@') && (1..=LOGIN_MAX).contains(&(stop - end));
                 is_login.then_some(end..stop)
             }
@@ -141,7 +146,7 @@ impl Scan<'_> {
     }
 
     fn has_digit(&mut self, from: usize, to: usize) -> bool {
-        self.end(Run::NoDigit, from) < to
+        self.end(CharRun::NoDigit, from) < to
     }
 
     /// Behind the blanks that stand between a scheme and its token, in a text or in a URL.
@@ -159,7 +164,7 @@ impl Scan<'_> {
 
     /// A token with a digit, or too long to be a word.
     fn credential(&mut self, from: usize) -> Option<Range<usize>> {
-        let stop = self.end(Run::Key, from);
+        let stop = self.end(CharRun::Key, from);
         let least = if self.has_digit(from, stop) { WITH_DIGIT } else { WITHOUT_DIGIT };
         (stop - from >= least).then(|| from..self.padded(stop))
     }
@@ -171,23 +176,23 @@ impl Scan<'_> {
 
     /// Where the value begins that a name is given, quotes and blanks between.
     fn assigned(&mut self, from: usize, signs: &[u8]) -> Option<usize> {
-        let at = self.end(Run::Quote, from);
-        let at = self.end(Run::Blank, at);
+        let at = self.end(CharRun::Quote, from);
+        let at = self.end(CharRun::Blank, at);
         self.byte(at).filter(|sign| signs.contains(sign))?;
-        let at = self.end(Run::Blank, at + 1);
-        Some(self.end(Run::Quote, at))
+        let at = self.end(CharRun::Blank, at + 1);
+        Some(self.end(CharRun::Quote, at))
     }
 
     fn jwt(&mut self, start: usize, end: usize) -> Option<Range<usize>> {
-        let head = self.end(Run::Word, end);
+        let head = self.end(CharRun::Word, end);
         if head - end < 6 || self.byte(head) != Some(b'.') {
             return None;
         }
-        let claims = self.end(Run::Word, head + 1);
+        let claims = self.end(CharRun::Word, head + 1);
         if claims - head < 7 {
             return None;
         }
-        let stop = if self.byte(claims) == Some(b'.') { self.end(Run::Word, claims + 1) } else { claims };
+        let stop = if self.byte(claims) == Some(b'.') { self.end(CharRun::Word, claims + 1) } else { claims };
         Some(start..stop)
     }
 
@@ -195,7 +200,7 @@ impl Scan<'_> {
         let head = self.text.get(start.saturating_sub(AZURE_HEAD)..start).unwrap_or_default();
         let before = head.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric()).count();
         self.looked += before;
-        let stop = self.end(Run::Alphanumeric, end);
+        let stop = self.end(CharRun::Alphanumeric, end);
         (before >= 32 && stop - end >= 10).then(|| start - before..stop)
     }
 
@@ -206,7 +211,7 @@ impl Scan<'_> {
         let named = head.iter().rposition(|byte| *byte == b'-').map_or(0, |dash| dash + 1);
         let begins = head.get(..named).filter(|dashes| dashes.ends_with(b"-----"))?.len() - 5;
         let kind = head.get(named..)?;
-        let stop = self.end(Run::Pem, end).min(end + PEM_MAX);
+        let stop = self.end(CharRun::Pem, end).min(end + PEM_MAX);
         kind.starts_with(b"BEGIN ").then_some(from + begins..stop)
     }
 
@@ -214,21 +219,21 @@ impl Scan<'_> {
     fn pairs(&mut self, from: usize) -> Option<Range<usize>> {
         let (mut at, mut stop) = (from, from);
         loop {
-            let name = self.end(Run::Name, at);
+            let name = self.end(CharRun::Name, at);
             if name == at || self.byte(name) != Some(b'=') {
                 break;
             }
-            stop = self.end(Run::Pair, name + 1);
+            stop = self.end(CharRun::Pair, name + 1);
             if self.byte(stop) != Some(b';') {
                 break;
             }
-            at = self.end(Run::Blank, stop + 1);
+            at = self.end(CharRun::Blank, stop + 1);
         }
         (stop - from >= WITH_DIGIT).then_some(from..stop)
     }
 }
 
-impl Run {
+impl CharRun {
     fn has(self, byte: u8) -> bool {
         let plain = byte.is_ascii_alphanumeric();
         match self {

@@ -12,7 +12,7 @@ use twox_hash::XxHash3_128;
 use super::{
     Rules,
     fitting::{fits_masked, without_tool_results},
-    twins::Twins,
+    twins::RecordedTwins,
 };
 use crate::{
     equality::Form,
@@ -43,7 +43,7 @@ pub struct Cassette {
     /// The same without what tools gave; made when that does not answer either, and may.
     resultless: OnceLock<Positions>,
     /// Equal questions at once; made when the first question comes.
-    twins: OnceLock<Twins>,
+    twins: OnceLock<RecordedTwins>,
 }
 
 /// Positions of steps, by what they were asked.
@@ -139,8 +139,8 @@ impl Cassette {
     }
 
     /// Equal questions that were asked at the same time.
-    pub(super) fn twins(&self) -> &Twins {
-        self.twins.get_or_init(|| Twins::of(self, self.exact.values().map(Vec::as_slice)))
+    pub(super) fn twins(&self) -> &RecordedTwins {
+        self.twins.get_or_init(|| RecordedTwins::of(self, self.exact.values().map(Vec::as_slice)))
     }
 
     /// The steps whose request has the same bytes.

@@ -7,7 +7,7 @@ use similar::{Algorithm, DiffOp};
 
 use super::{
     Rules,
-    reading::{Block, Reading},
+    reading::{NamedBlock, StepReading},
 };
 use crate::trajectory::{AgentName, Call, Step, StepIndex, Trajectory};
 
@@ -35,18 +35,18 @@ pub struct Pair {
     /// Its instance.
     pub instance: u32,
     /// Its call in the first run.
-    pub a: Option<Place>,
+    pub a: Option<CallPlace>,
     /// Its call in the second run.
-    pub b: Option<Place>,
+    pub b: Option<CallPlace>,
     /// What differs.
-    pub change: Change,
+    pub change: CallChange,
     /// Blocks that differ, with both texts.
     pub blocks: Vec<Changed>,
 }
 
 /// Where a call stands in its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct CallPlace {
     /// Step of the run.
     pub step: StepIndex,
     /// Call of the agent.
@@ -56,7 +56,7 @@ pub struct Place {
 /// What differs between two calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum CallChange {
     /// Nothing.
     Same,
     /// The request, and the reply is the same.
@@ -83,13 +83,13 @@ pub struct Changed {
 }
 
 /// One side of a pair.
-type Told<'a> = (&'a Step, Reading);
+type ToldSide<'a> = (&'a Step, StepReading);
 
 impl Comparison {
     /// Compares two runs. Volatile parts that the rules name are no difference.
     pub fn of(a: &Trajectory, b: &Trajectory, rules: &Rules) -> Self {
-        let told = |run: &'_ Trajectory| -> Vec<(usize, Reading)> {
-            run.steps.iter().map(|step| Reading::of(step, rules)).enumerate().collect()
+        let told = |run: &'_ Trajectory| -> Vec<(usize, StepReading)> {
+            run.steps.iter().map(|step| StepReading::of(step, rules)).enumerate().collect()
         };
         let (read_a, read_b) = (told(a), told(b));
         let (told_a, told_b) = (lanes(a, read_a), lanes(b, read_b));
@@ -101,10 +101,10 @@ impl Comparison {
             pairs.extend(aligned(left, right).into_iter().map(|(a, b)| Pair::of(key, a, b)));
         }
         pairs.sort_by_key(|pair| {
-            let step = |place: Option<Place>| place.map(|place| place.step);
+            let step = |place: Option<CallPlace>| place.map(|place| place.step);
             (step(pair.a).or(step(pair.b)), pair.a.is_none())
         });
-        let first = pairs.iter().position(|pair| pair.change != Change::Same);
+        let first = pairs.iter().position(|pair| pair.change != CallChange::Same);
         let spread = first.and_then(|first| pairs.get(first)).map(|pair| spread(pair, &told_b)).unwrap_or_default();
         Self { pairs, first, spread }
     }
@@ -115,15 +115,15 @@ impl Comparison {
     }
 
     /// The call of the other run that stands for a step of the first.
-    pub fn twin_of(&self, step: StepIndex) -> Option<Place> {
+    pub fn twin_of(&self, step: StepIndex) -> Option<CallPlace> {
         self.pairs.iter().find(|pair| pair.a.is_some_and(|place| place.step == step))?.b
     }
 }
 
-type Lanes<'a> = BTreeMap<(String, u32), Vec<Told<'a>>>;
+type Lanes<'a> = BTreeMap<(String, u32), Vec<ToldSide<'a>>>;
 
 /// The steps of each agent instance, in order.
-fn lanes(run: &Trajectory, readings: Vec<(usize, Reading)>) -> Lanes<'_> {
+fn lanes(run: &Trajectory, readings: Vec<(usize, StepReading)>) -> Lanes<'_> {
     let mut lanes: Lanes<'_> = BTreeMap::new();
     for (step, (_, reading)) in run.steps.iter().zip(readings) {
         let key = (step.attribution.agent.to_string(), step.attribution.instance);
@@ -133,7 +133,10 @@ fn lanes(run: &Trajectory, readings: Vec<(usize, Reading)>) -> Lanes<'_> {
 }
 
 /// Pairs the calls of one agent so that most of their text is alike (Needleman and Wunsch, 1970).
-fn aligned<'a, 'b>(left: &'b [Told<'a>], right: &'b [Told<'a>]) -> Vec<(Option<&'b Told<'a>>, Option<&'b Told<'a>>)> {
+fn aligned<'a, 'b>(
+    left: &'b [ToldSide<'a>],
+    right: &'b [ToldSide<'a>],
+) -> Vec<(Option<&'b ToldSide<'a>>, Option<&'b ToldSide<'a>>)> {
     let rows = left.len();
     let columns = right.len();
     if (rows + 1) * (columns + 1) > PAIRS_MAX {
@@ -172,7 +175,7 @@ fn aligned<'a, 'b>(left: &'b [Told<'a>], right: &'b [Told<'a>]) -> Vec<(Option<&
 }
 
 /// How alike two calls are: at least 1, so that a pair is always better than two gaps.
-fn likeness(a: &Reading, b: &Reading) -> u32 {
+fn likeness(a: &StepReading, b: &StepReading) -> u32 {
     let same = |a: &str, b: &str| {
         if a == b {
             return 100;
@@ -186,16 +189,16 @@ fn likeness(a: &Reading, b: &Reading) -> u32 {
 }
 
 impl Pair {
-    fn of(key: &(String, u32), a: Option<&Told<'_>>, b: Option<&Told<'_>>) -> Self {
-        let place = |told: Option<&Told<'_>>| told.map(|(step, _)| Place { step: step.step, call: step.call });
+    fn of(key: &(String, u32), a: Option<&ToldSide<'_>>, b: Option<&ToldSide<'_>>) -> Self {
+        let place = |told: Option<&ToldSide<'_>>| told.map(|(step, _)| CallPlace { step: step.step, call: step.call });
         let agent = a.or(b).map(|(step, _)| step.attribution.agent.clone());
         let (change, blocks) = match (a, b) {
             (Some((_, a)), Some((_, b))) => {
                 let change = match (a.asked == b.asked, a.answered == b.answered) {
-                    (true, true) => Change::Same,
-                    (false, true) => Change::Request,
-                    (true, false) => Change::Reply,
-                    (false, false) => Change::Both,
+                    (true, true) => CallChange::Same,
+                    (false, true) => CallChange::Request,
+                    (true, false) => CallChange::Reply,
+                    (false, false) => CallChange::Both,
                 };
                 let mut blocks = Vec::new();
                 if a.asked != b.asked {
@@ -206,8 +209,8 @@ impl Pair {
                 }
                 (change, blocks)
             }
-            (Some(_), None) => (Change::OnlyA, Vec::new()),
-            _ => (Change::OnlyB, Vec::new()),
+            (Some(_), None) => (CallChange::OnlyA, Vec::new()),
+            _ => (CallChange::OnlyB, Vec::new()),
         };
         let agent = agent.unwrap_or_else(|| AgentName::unnamed(0));
         Self { agent, instance: key.1, a: place(a), b: place(b), change, blocks }
@@ -215,8 +218,8 @@ impl Pair {
 }
 
 /// The blocks that differ, paired.
-fn changed(side: &str, a: &[Block], b: &[Block], into: &mut Vec<Changed>) {
-    let texts = |blocks: &[Block]| blocks.iter().map(|block| block.text.clone()).collect::<Vec<_>>();
+fn changed(side: &str, a: &[NamedBlock], b: &[NamedBlock], into: &mut Vec<Changed>) {
+    let texts = |blocks: &[NamedBlock]| blocks.iter().map(|block| block.text.clone()).collect::<Vec<_>>();
     for op in similar::capture_diff_slices(Algorithm::Myers, &texts(a), &texts(b)) {
         if matches!(op, DiffOp::Equal { .. }) {
             continue;
@@ -226,7 +229,7 @@ fn changed(side: &str, a: &[Block], b: &[Block], into: &mut Vec<Changed>) {
         for index in 0..old.len().max(new.len()) {
             let (old, new) = (old.get(index), new.get(index));
             let place = new.or(old).map(|block| block.place.as_str()).unwrap_or_default();
-            let text = |block: Option<&Block>| block.map(|block| block.text.clone()).unwrap_or_default();
+            let text = |block: Option<&NamedBlock>| block.map(|block| block.text.clone()).unwrap_or_default();
             into.push(Changed { place: format!("{side}{place}"), a: text(old), b: text(new) });
         }
     }

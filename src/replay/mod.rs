@@ -25,13 +25,13 @@ mod twins;
 
 pub use crate::equality::{Rules, RulesError};
 pub use cassette::Cassette;
-pub use comparison::{Change, Changed, Comparison, Pair, Place};
+pub use comparison::{CallChange, CallPlace, Changed, Comparison, Pair};
 pub use difference::Difference;
 pub use fork::{AtFork, ForkPoint};
 pub use prefixed::{NoSuchStep, Prefixed};
 pub use reading::{asked_text, same_answer};
 pub use replayed::Replayed;
 pub use reply::Timing;
-pub use report::{Departure, Fit, Nearest, Report, Served};
+pub use report::{Departure, Fit, Nearest, ReplayReport, ServedReply};
 pub use reword::{NoReply, answer_text, as_answered_by, emptied, reworded};
 pub use told::{parting_before, told};

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 
 use super::{
-    Cassette, Departure, Fit, Nearest, Report, Served, Timing, advice,
+    Cassette, Departure, Fit, Nearest, ReplayReport, ServedReply, Timing, advice,
     alike::Alike,
     cassette::Same,
     difference,
@@ -35,12 +35,12 @@ pub(super) struct Play {
     timing: Timing,
     /// Whether a request may fit a record but for results of tools.
     any_tool_results: bool,
-    state: Mutex<State>,
+    state: Mutex<PlayState>,
 }
 
 /// What was done so far.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct PlayState {
     /// How often each recorded step was served, by position.
     used: HashMap<usize, usize>,
     /// Records that answer one request, by how they fit it and its key; those that were never given, and those of whose
@@ -61,16 +61,16 @@ pub(super) struct State {
     pub(super) passed: bool,
     /// The run's step that is the fork point, where it went live.
     pub(super) forked: Option<StepIndex>,
-    pub(super) report: Report,
+    pub(super) report: ReplayReport,
 }
 
 /// A request to the cassette.
-pub(super) struct Question {
+pub(super) struct CassetteQuestion {
     pub(super) asker: Asker,
     pub(super) surface: &'static str,
 }
 
-impl Question {
+impl CassetteQuestion {
     /// What a request asks; `None` for one that no run stands behind, or that is no model call.
     pub(super) fn of(request: &Request<SentBody>) -> Option<Self> {
         let asker = request.extensions().get::<Asker>()?.clone();
@@ -94,7 +94,7 @@ impl Play {
     }
 
     /// A panic elsewhere leaves a report that is at worst one entry short.
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, PlayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,8 +102,8 @@ impl Play {
     /// an earlier attempt of the same step was answered from.
     pub(super) fn take(
         &self,
-        state: &mut State,
-        question: &Question,
+        state: &mut PlayState,
+        question: &CassetteQuestion,
         allowed: impl Fn(usize) -> bool,
     ) -> Option<Taken> {
         let asker = &question.asker;
@@ -124,7 +124,7 @@ impl Play {
     }
 
     /// Takes this record, whatever is asked.
-    pub(super) fn take_at(&self, state: &mut State, question: &Question, position: usize) -> Option<Taken> {
+    pub(super) fn take_at(&self, state: &mut PlayState, question: &CassetteQuestion, position: usize) -> Option<Taken> {
         let attempt = self.cassette.bare_steps().get(position)?.last_attempt()?.clone();
         *state.used.entry(position).or_default() += 1;
         let fit = Fit::Set;
@@ -137,7 +137,7 @@ impl Play {
         let mut state = self.state();
         let told_as = (told.agent.clone(), told.instance);
         let steps = self.cassette.bare_steps();
-        let State { used, first_unused, recalled, .. } = &mut *state;
+        let PlayState { used, first_unused, recalled, .. } = &mut *state;
         let twins = self.cassette.twins();
         let mut unused = |fit, (key, positions): (u128, &[usize])| {
             let next = first_unused.entry((fit, key)).or_default();
@@ -168,23 +168,23 @@ impl Play {
     }
 
     /// Whether the record answers this request anywhere.
-    pub(super) fn knows(&self, question: &Question) -> bool {
-        self.find(&mut State::default(), question, false, &|_| true).is_some()
+    pub(super) fn knows(&self, question: &CassetteQuestion) -> bool {
+        self.find(&mut PlayState::default(), question, false, &|_| true).is_some()
     }
 
     /// The best of the records that answer a question: of those that were never given or, once `begun`, of those that
     /// have an attempt left.
     fn find(
         &self,
-        state: &mut State,
-        question: &Question,
+        state: &mut PlayState,
+        question: &CassetteQuestion,
         begun: bool,
         allowed: &impl Fn(usize) -> bool,
     ) -> Option<(usize, Fit)> {
-        let Question { asker, surface } = question;
+        let CassetteQuestion { asker, surface } = question;
         let (who, asked, cassette) = (&asker.attribution, &asker.asked, &self.cassette);
         let steps = cassette.bare_steps();
-        let State { used, fresh, begun: resumed, .. } = state;
+        let PlayState { used, fresh, begun: resumed, .. } = state;
         let known = if begun { resumed } else { fresh };
         let twins = cassette.twins();
         let left = |place: usize| {
@@ -214,7 +214,7 @@ impl Play {
     /// Gives what was taken, and writes it down.
     pub(super) async fn give(
         &self,
-        question: &Question,
+        question: &CassetteQuestion,
         taken: Taken,
         given: Given,
     ) -> Result<Response<ReceivedBody>, UpstreamError> {
@@ -226,7 +226,7 @@ impl Play {
             let saved = &mut state.report.saved;
             *saved = Usage { input: saved.input + usage.input, output: saved.output + usage.output };
             let (asked, recorded) = (question.asker.step, step.step);
-            state.report.served.push(Served {
+            state.report.served.push(ServedReply {
                 step: asked,
                 recorded,
                 attempt: attempt.attempt,
@@ -265,8 +265,8 @@ impl Play {
     }
 
     /// What is to be said of a request that the record does not answer.
-    pub(super) fn departure(&self, state: &State, question: &Question) -> Departure {
-        let Question { asker, surface } = question;
+    pub(super) fn departure(&self, state: &PlayState, question: &CassetteQuestion) -> Departure {
+        let CassetteQuestion { asker, surface } = question;
         let who = &asker.attribution;
         let steps = self.cassette.bare_steps();
         let same = self.cassette.same_form(surface, who, &asker.asked).1.len();
@@ -323,7 +323,7 @@ impl Play {
     }
 
     /// The report so far; `due` says which records were to be served.
-    pub(super) fn report(&self, due: impl Fn(usize) -> bool) -> Report {
+    pub(super) fn report(&self, due: impl Fn(usize) -> bool) -> ReplayReport {
         let state = self.state();
         let mut report = state.report.clone();
         let unused = self.cassette.bare_steps().iter().enumerate();

@@ -10,8 +10,8 @@ use http_body_util::{BodyExt, Either, Full};
 use hyper::{Request, header::CONTENT_LENGTH};
 
 use super::{
-    AtFork, Cassette, ForkPoint, Report, Timing,
-    play::{Play, Question, State, Taken},
+    AtFork, Cassette, ForkPoint, ReplayReport, Timing,
+    play::{CassetteQuestion, Play, PlayState, Taken},
     reply::Given,
 };
 use crate::{
@@ -103,12 +103,12 @@ impl Prefixed {
     }
 
     /// What came of it so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ReplayReport {
         self.play.report(|position| self.prefix.contains(&position))
     }
 
     /// Decides on a request, and writes it down. `edited`: an injection changed it on its way here.
-    fn course(&self, question: &Question, edited: bool) -> Course {
+    fn course(&self, question: &CassetteQuestion, edited: bool) -> Course {
         let mut state = self.play.state();
         let step = question.asker.step;
         if let Some(departure) = &state.report.diverged {
@@ -174,7 +174,7 @@ impl Prefixed {
 
 impl Prefixed {
     /// What is set for a call of the agent whose replies are set.
-    fn set(&self, state: &State, question: &Question) -> Option<(usize, AtFork)> {
+    fn set(&self, state: &PlayState, question: &CassetteQuestion) -> Option<(usize, AtFork)> {
         let puppet = self.puppet.as_ref().filter(|_| state.passed)?;
         let asker = &question.asker;
         puppet.says.get(&asker.call).filter(|_| asker.attribution.agent == puppet.agent).cloned()
@@ -203,7 +203,7 @@ impl Upstream for Prefixed {
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {
         Box::pin(async move {
-            let Some(question) = Question::of(&request) else { return self.live.send(request).await };
+            let Some(question) = CassetteQuestion::of(&request) else { return self.live.send(request).await };
             let edited = is_edited(&request, &question.asker).await;
             match self.course(&question, edited) {
                 Course::Recorded(taken, given) => self.play.give(&question, taken, given).await,

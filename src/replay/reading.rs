@@ -11,23 +11,23 @@ use crate::{
 
 /// A named piece of a request or a reply, for example `messages[2] user`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct NamedBlock {
     pub(super) place: String,
     pub(super) text: String,
 }
 
 /// A step in blocks.
 #[derive(Debug, Clone)]
-pub(super) struct Reading {
-    pub(super) request: Vec<Block>,
-    pub(super) reply: Vec<Block>,
+pub(super) struct StepReading {
+    pub(super) request: Vec<NamedBlock>,
+    pub(super) reply: Vec<NamedBlock>,
     /// Equal requests have equal texts here; parameters and tools count, volatile parts do not.
     pub(super) asked: String,
     /// The same of the reply; ids, dates and token counts of a readable reply do not count.
     pub(super) answered: String,
 }
 
-impl Reading {
+impl StepReading {
     pub(super) fn of(step: &Step, rules: &Rules) -> Self {
         let surface = surface_of(step);
         let conversation = surface.and_then(|surface| surface.read_request(&step.request).ok());
@@ -36,7 +36,7 @@ impl Reading {
             None => raw(&step.request),
         };
         let (reply, answered) = if let Some(read) = reply_of(step) {
-            let blocks: Vec<Block> = read.answers.iter().map(|answer| answer_block(answer, &read)).collect();
+            let blocks: Vec<NamedBlock> = read.answers.iter().map(|answer| answer_block(answer, &read)).collect();
             let mut text = String::new();
             for block in &blocks {
                 let _ = writeln!(text, "{}\n{}", block.place, block.text);
@@ -65,7 +65,7 @@ impl Reading {
 
 /// What a step was asked, as one text.
 pub fn asked_text(step: &Step) -> String {
-    Reading::of(step, &Rules::none()).asked_text()
+    StepReading::of(step, &Rules::none()).asked_text()
 }
 
 /// The surface of a step, if it can be read.
@@ -81,23 +81,23 @@ pub(super) fn reply_of(step: &Step) -> Option<Reply> {
     read.ok().filter(|reply| !reply.answers.is_empty())
 }
 
-fn raw(body: &[u8]) -> Vec<Block> {
+fn raw(body: &[u8]) -> Vec<NamedBlock> {
     if body.is_empty() {
         return Vec::new();
     }
-    vec![Block { place: "body".to_owned(), text: String::from_utf8_lossy(body).into_owned() }]
+    vec![NamedBlock { place: "body".to_owned(), text: String::from_utf8_lossy(body).into_owned() }]
 }
 
-fn message_block((index, message): (usize, &Message)) -> Block {
+fn message_block((index, message): (usize, &Message)) -> NamedBlock {
     let name = message.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let role = format!("{:?}", message.role).to_lowercase();
-    Block { place: format!("messages[{index}] {role}{name}"), text: text_of(message) }
+    NamedBlock { place: format!("messages[{index}] {role}{name}"), text: text_of(message) }
 }
 
-fn answer_block(answer: &surface::Answer, reply: &Reply) -> Block {
+fn answer_block(answer: &surface::Answer, reply: &Reply) -> NamedBlock {
     let number = if reply.answers.len() > 1 { format!("[{}]", answer.index) } else { String::new() };
     let ended = answer.finish_reason.as_deref().unwrap_or("no finish reason");
-    Block { place: format!("reply{number} ({ended})"), text: text_of(&answer.message) }
+    NamedBlock { place: format!("reply{number} ({ended})"), text: text_of(&answer.message) }
 }
 
 fn text_of(message: &Message) -> String {
@@ -115,5 +115,5 @@ fn text_of(message: &Message) -> String {
 
 /// Whether two steps were answered the same, ids, dates and token counts aside.
 pub fn same_answer(a: &Step, b: &Step, rules: &Rules) -> bool {
-    Reading::of(a, rules).answered == Reading::of(b, rules).answered
+    StepReading::of(a, rules).answered == StepReading::of(b, rules).answered
 }

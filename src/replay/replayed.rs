@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hyper::Request;
 
 use super::{
-    Cassette, Report, Timing,
-    play::{Play, Question},
+    Cassette, ReplayReport, Timing,
+    play::{CassetteQuestion, Play},
     reply::Given,
 };
 use crate::{
@@ -41,7 +41,7 @@ impl Replayed {
     }
 
     /// What came of it so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ReplayReport {
         self.play.report(|_| true)
     }
 }
@@ -57,7 +57,7 @@ impl Upstream for Replayed {
 
     fn send(&self, request: Request<SentBody>) -> Answering<'_> {
         Box::pin(async move {
-            let Some(question) = Question::of(&request) else {
+            let Some(question) = CassetteQuestion::of(&request) else {
                 let what = format!("{} {} is no recorded model call", request.method(), request.uri().path());
                 return Err(UpstreamError::NotRecorded(what));
             };

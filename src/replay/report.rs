@@ -7,9 +7,9 @@ use crate::trajectory::{AgentName, Call, StepIndex, Usage};
 
 /// What came of a replay or of a prefix.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Report {
+pub struct ReplayReport {
     /// Replies that came from the record, by step and attempt.
-    pub served: Vec<Served>,
+    pub served: Vec<ServedReply>,
     /// Steps of this run that a live upstream answered.
     pub live: Vec<StepIndex>,
     /// Tokens of the served replies: they were paid for when the record was made.
@@ -27,7 +27,7 @@ pub struct Report {
 
 /// A reply that came from the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Served {
+pub struct ServedReply {
     /// Step of this run.
     pub step: StepIndex,
     /// Step of the record.

@@ -12,7 +12,7 @@ use crate::{equality, trajectory::Step};
 
 /// The twins of a recording, by position.
 #[derive(Debug, Default)]
-pub(super) struct Twins {
+pub(super) struct RecordedTwins {
     /// Whose answer is given in whose place.
     given: HashMap<usize, usize>,
     /// Of each twin: the requests that quote its answer, and no other twin's for it.
@@ -20,12 +20,12 @@ pub(super) struct Twins {
 }
 
 /// An answer of a twin, as it stands in a JSON body.
-struct Answer {
+struct TwinAnswer {
     position: usize,
     text: String,
 }
 
-impl Twins {
+impl RecordedTwins {
     /// Looks through groups of equal requests, each in recorded order.
     pub(super) fn of<'a>(cassette: &Cassette, groups: impl Iterator<Item = &'a [usize]>) -> Self {
         let mut twins = Self::default();
@@ -47,15 +47,16 @@ impl Twins {
 
     fn add(&mut self, cassette: &Cassette, group: &[usize]) {
         let steps = cassette.bare_steps();
-        let answer = |at: &usize| Some(Answer { position: *at, text: quotable(steps.get(*at)?)? });
-        let answers: Vec<Answer> = group.iter().filter_map(answer).collect();
+        let answer = |at: &usize| Some(TwinAnswer { position: *at, text: quotable(steps.get(*at)?)? });
+        let answers: Vec<TwinAnswer> = group.iter().filter_map(answer).collect();
         let Some(first) = answers.first() else { return };
         if group.len() < 2 || (answers.len() == group.len() && answers.iter().all(|answer| answer.text == first.text)) {
             return;
         }
         self.quoted.extend(group.iter().map(|at| (*at, Vec::new())));
-        let alone = |answer: &&Answer| answers.iter().filter(|other| other.text.contains(&answer.text)).count() == 1;
-        let told: Vec<&Answer> = answers.iter().filter(alone).collect();
+        let alone =
+            |answer: &&TwinAnswer| answers.iter().filter(|other| other.text.contains(&answer.text)).count() == 1;
+        let told: Vec<&TwinAnswer> = answers.iter().filter(alone).collect();
         let ended = group.iter().filter_map(|at| Some(cassette.span(steps.get(*at)?).1)).min().unwrap_or_default();
         let mut ordered = false;
         for (at, _) in steps.iter().enumerate().filter(|(_, step)| cassette.span(step).0 > ended) {

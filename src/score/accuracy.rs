@@ -10,7 +10,7 @@ use super::{
     gold::Gold,
     interval::Share,
     names::agent_key,
-    prediction::{Answer, Guess},
+    prediction::{Guess, PredictedAnswer},
     ratio, real,
 };
 
@@ -56,13 +56,13 @@ pub struct TopK {
 /// A gold row beside its answer; steps of the answer count from `base`.
 pub(super) struct Judged<'a> {
     pub(super) gold: &'a Gold,
-    pub(super) answer: Option<&'a Answer>,
+    pub(super) answer: Option<&'a PredictedAnswer>,
     pub(super) base: i64,
 }
 
 impl Judged<'_> {
     pub(super) fn guesses(&self) -> &[Guess] {
-        self.answer.map(Answer::guesses).unwrap_or_default()
+        self.answer.map(PredictedAnswer::guesses).unwrap_or_default()
     }
 
     fn knows_agent(&self) -> bool {
@@ -119,7 +119,8 @@ pub(super) fn accuracy(rows: &[Judged<'_>]) -> Accuracy {
         with_step.iter().filter_map(|row| row.guesses().first().and_then(|guess| row.distance(guess))).collect();
     let within =
         |tolerance: u64| Share::new(distances.iter().filter(|far| **far <= tolerance).count(), with_step.len());
-    let ranked = rows.iter().any(|row| matches!(row.answer, Some(Answer::Ranked(guesses)) if guesses.len() > 1));
+    let ranked =
+        rows.iter().any(|row| matches!(row.answer, Some(PredictedAnswer::Ranked(guesses)) if guesses.len() > 1));
     let top = |k: usize| TopK {
         k,
         agent: share(&with_agent, &|row| row.agent_in(k)),
@@ -166,9 +167,9 @@ mod tests {
     fn agent_step_joint_and_near_misses() {
         let golds = [gold("Solver", 4), gold("Critic", 2), gold("Solver", 0), gold("Solver", 9)];
         let answers = [
-            Some(Answer::Set(vec![guess("solver", 4)])),
-            Some(Answer::Set(vec![guess("Solver", 3)])),
-            Some(Answer::Unparsed("no".into())),
+            Some(PredictedAnswer::Set(vec![guess("solver", 4)])),
+            Some(PredictedAnswer::Set(vec![guess("Solver", 3)])),
+            Some(PredictedAnswer::Unparsed("no".into())),
             None,
         ];
         let rows: Vec<_> = golds
@@ -195,7 +196,7 @@ mod tests {
             (guess("Critic", 6), 1, 0, 0),
             (guess("x", -1), 0, 0, 0),
         ] {
-            let answer = Answer::Set(vec![answer]);
+            let answer = PredictedAnswer::Set(vec![answer]);
             let score = accuracy(&[Judged { gold: &both, answer: Some(&answer), base: 0 }]);
             assert_eq!((score.agent.hits, score.step.hits, score.joint.hits), (agent, step, joint), "{answer:?}");
         }
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn ranked_answers_have_top_k_and_bases_shift() {
         let gold = gold("Solver", 4);
-        let answer = Answer::Ranked(vec![guess("A", 1), guess("B", 2), guess("Solver", 5)]);
+        let answer = PredictedAnswer::Ranked(vec![guess("A", 1), guess("B", 2), guess("Solver", 5)]);
         let score = accuracy(&[Judged { gold: &gold, answer: Some(&answer), base: 1 }]);
         assert_eq!((score.agent.hits, score.step.hits), (0, 0));
         let top = score.top.first().expect("ranked");
@@ -215,7 +216,7 @@ mod tests {
     fn labels_without_a_step_say_nothing_about_steps() {
         let mut label = gold("Solver", 0);
         label.culprits[0].step = None;
-        let answer = Answer::Set(vec![guess("Solver", 0)]);
+        let answer = PredictedAnswer::Set(vec![guess("Solver", 0)]);
         let score = accuracy(&[Judged { gold: &label, answer: Some(&answer), base: 0 }]);
         assert_eq!((score.agent.hits, score.step.of, score.mean_step_distance), (1, 0, None));
     }

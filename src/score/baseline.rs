@@ -8,7 +8,7 @@ use super::{
     accuracy::{Judged, accuracy, plain_share},
     gold::{Gold, Speaker},
     names::{agent_key, mode_key},
-    prediction::{Answer, Guess},
+    prediction::{Guess, PredictedAnswer},
     ratio, real,
 };
 
@@ -82,7 +82,7 @@ fn modes(gold: &Gold) -> Vec<String> {
 
 /// A rule that answers each run; a figure is `None` where the rule never says anything about it.
 fn rule(rule: &'static str, golds: &[Gold], answer: impl Fn(&Gold) -> Guess) -> Baseline {
-    let answers: Vec<Answer> = golds.iter().map(|gold| Answer::Set(vec![answer(gold)])).collect();
+    let answers: Vec<PredictedAnswer> = golds.iter().map(|gold| PredictedAnswer::Set(vec![answer(gold)])).collect();
     let rows: Vec<Judged<'_>> =
         golds.iter().zip(&answers).map(|(gold, answer)| Judged { gold, answer: Some(answer), base: 0 }).collect();
     let said = |field: &dyn Fn(&Guess) -> bool| rows.iter().any(|row| row.guesses().first().is_some_and(field));

@@ -26,7 +26,7 @@ pub use baseline::Baseline;
 pub use gold::{Culprit, Gold, RawLabel};
 pub use interval::{Interval, Share, bootstrap, wilson};
 pub use names::{agent_key, mode_key};
-pub use prediction::{Answer, Guess, Prediction};
+pub use prediction::{Guess, PredictedAnswer, Prediction};
 pub use profile::{Profile, UnknownProfile};
 pub use report::{Coverage, Report, ScoreError, evaluate};
 pub use scored::{RewardKind, Rewarded, Scored, ScoringError, reward_of, rewards, score};

@@ -10,13 +10,13 @@ pub struct Prediction {
     /// Where it stands in the file, 1-based.
     pub line: usize,
     /// What was answered.
-    pub answer: Answer,
+    pub answer: PredictedAnswer,
 }
 
 /// What a prediction says, or why it could not be read. An unread answer is counted apart from a wrong one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum PredictedAnswer {
     /// Culprits that are all meant. An empty set says that nobody failed.
     Set(Vec<Guess>),
     /// Alternatives, the most likely first; only the first counts where one answer is asked for.
@@ -43,21 +43,21 @@ impl Guess {
     }
 }
 
-impl Answer {
+impl PredictedAnswer {
     /// The guesses, the first one first; none if the answer was not read.
     pub fn guesses(&self) -> &[Guess] {
         match self {
-            Answer::Set(guesses) | Answer::Ranked(guesses) => guesses,
-            Answer::Unparsed(_) => &[],
+            PredictedAnswer::Set(guesses) | PredictedAnswer::Ranked(guesses) => guesses,
+            PredictedAnswer::Unparsed(_) => &[],
         }
     }
 
     /// What is claimed as true: the whole set, or the first of the ranked.
     pub fn claimed(&self) -> &[Guess] {
         match self {
-            Answer::Set(guesses) => guesses,
-            Answer::Ranked(guesses) => guesses.get(..1).unwrap_or_default(),
-            Answer::Unparsed(_) => &[],
+            PredictedAnswer::Set(guesses) => guesses,
+            PredictedAnswer::Ranked(guesses) => guesses.get(..1).unwrap_or_default(),
+            PredictedAnswer::Unparsed(_) => &[],
         }
     }
 }

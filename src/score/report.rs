@@ -10,8 +10,8 @@ use super::{
     gold::Gold,
     interval::Share,
     names::{agent_key, mode_key},
-    prediction::{Answer, Prediction},
-    sets::{Classes, SetScore, Tally},
+    prediction::{PredictedAnswer, Prediction},
+    sets::{Classes, SetScore, SetTally},
     table::{Table, tables},
 };
 use crate::trajectory::nearest;
@@ -89,7 +89,7 @@ pub struct Report {
 /// [`ScoreError`] when predictions and gold cannot be joined.
 pub fn evaluate(golds: &[Gold], predictions: &[Prediction], base: i64) -> Result<Report, ScoreError> {
     let index = index(golds)?;
-    let mut answers: Vec<Option<&Answer>> = vec![None; golds.len()];
+    let mut answers: Vec<Option<&PredictedAnswer>> = vec![None; golds.len()];
     let (mut unknown, mut replaced) = (Vec::new(), 0);
     for prediction in predictions {
         match index.get(prediction.id.as_str()).and_then(|row| answers.get_mut(*row)) {
@@ -115,7 +115,7 @@ pub fn evaluate(golds: &[Gold], predictions: &[Prediction], base: i64) -> Result
     let pairs = sets(&rows, pairs_of, |answer| {
         said(answer, |guess| Some((agent_key(guess.agent.as_deref()?), mode_key(guess.mode.as_deref()?))))
     });
-    let per_mode = modes.as_ref().map(Tally::classes).unwrap_or_default();
+    let per_mode = modes.as_ref().map(SetTally::classes).unwrap_or_default();
     let mut warnings = warnings(&rows);
     warnings.extend(unknown.first().map(|first| {
         format!(
@@ -159,11 +159,13 @@ pub(super) fn index(golds: &[Gold]) -> Result<BTreeMap<&str, usize>, ScoreError>
     Ok(index)
 }
 
-fn coverage(answers: &[Option<&Answer>], unknown: usize, replaced: usize) -> Coverage {
-    let unparsed = answers.iter().filter(|answer| matches!(answer, Some(Answer::Unparsed(_)))).count();
+fn coverage(answers: &[Option<&PredictedAnswer>], unknown: usize, replaced: usize) -> Coverage {
+    let unparsed = answers.iter().filter(|answer| matches!(answer, Some(PredictedAnswer::Unparsed(_)))).count();
     let missing = answers.iter().filter(|answer| answer.is_none()).count();
-    let nobody =
-        answers.iter().filter(|answer| matches!(answer, Some(Answer::Set(guesses)) if guesses.is_empty())).count();
+    let nobody = answers
+        .iter()
+        .filter(|answer| matches!(answer, Some(PredictedAnswer::Set(guesses)) if guesses.is_empty()))
+        .count();
     Coverage {
         answered: Share::new(answers.len() - unparsed - missing, answers.len()),
         nobody,
@@ -175,18 +177,18 @@ fn coverage(answers: &[Option<&Answer>], unknown: usize, replaced: usize) -> Cov
 }
 
 /// What an answer claims, as a set.
-fn said<K: Ord>(answer: Option<&Answer>, key: impl Fn(&super::Guess) -> Option<K>) -> BTreeSet<K> {
-    answer.map(Answer::claimed).unwrap_or_default().iter().filter_map(key).collect()
+fn said<K: Ord>(answer: Option<&PredictedAnswer>, key: impl Fn(&super::Guess) -> Option<K>) -> BTreeSet<K> {
+    answer.map(PredictedAnswer::claimed).unwrap_or_default().iter().filter_map(key).collect()
 }
 
 /// The tally of one kind of set, unless no label holds it.
 fn sets<K: Ord + Clone>(
     rows: &[Judged<'_>],
     gold: impl Fn(&Gold) -> BTreeSet<K>,
-    said: impl Fn(Option<&Answer>) -> BTreeSet<K>,
-) -> Option<Tally<K>> {
+    said: impl Fn(Option<&PredictedAnswer>) -> BTreeSet<K>,
+) -> Option<SetTally<K>> {
     let rows: Vec<_> = rows.iter().map(|row| (gold(row.gold), said(row.answer))).collect();
-    rows.iter().any(|(gold, _)| !gold.is_empty()).then(|| Tally::new(&rows, Classes::Gold))
+    rows.iter().any(|(gold, _)| !gold.is_empty()).then(|| SetTally::new(&rows, Classes::Gold))
 }
 
 fn agents_of(gold: &Gold) -> BTreeSet<String> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, Culprit, Gold, Prediction, Profile, Report, ScoreError,
+    Culprit, Gold, PredictedAnswer, Prediction, Profile, Report, ScoreError,
     public::{self, Public, PublicFigure, PublicScorerFails},
     ratio, read, real,
     report::{evaluate, index},
@@ -93,7 +93,7 @@ fn aegis_rows(text: &str, golds: Option<&[Gold]>) -> Result<String, ScoringError
     Ok(lines)
 }
 
-fn claims(answer: &Answer) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
+fn claims(answer: &PredictedAnswer) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
     answer.claimed().iter().map(|guess| (guess.agent.as_deref(), guess.mode.as_deref()))
 }
 
@@ -210,7 +210,7 @@ pub fn rewards<'a>(text: &str, golds: &'a [Gold], kind: RewardKind) -> Result<Ve
 /// truth cannot be read.
 pub fn reward_of(completion: &str, truth: &str, kind: RewardKind) -> Option<f64> {
     let truth = read::answer(truth);
-    if matches!(truth, Answer::Unparsed(_)) {
+    if matches!(truth, PredictedAnswer::Unparsed(_)) {
         return None;
     }
     let culprits = truth.claimed().iter().map(|guess| Culprit {

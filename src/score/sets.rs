@@ -54,17 +54,17 @@ impl Counts {
         Figures { precision, recall, f1 }
     }
 
-    fn add(&mut self, hit: Hit) {
+    fn add(&mut self, hit: SetHit) {
         match hit {
-            Hit::True => self.tp += 1,
-            Hit::False => self.fp += 1,
-            Hit::Missed => self.missed += 1,
+            SetHit::True => self.tp += 1,
+            SetHit::False => self.fp += 1,
+            SetHit::Missed => self.missed += 1,
         }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Hit {
+enum SetHit {
     True,
     False,
     Missed,
@@ -90,13 +90,13 @@ pub struct SetScore {
 
 /// Gold and predicted sets, row by row, as hits of numbered classes.
 #[derive(Debug)]
-pub(super) struct Tally<K> {
+pub(super) struct SetTally<K> {
     classes: Vec<K>,
-    rows: Vec<Vec<(usize, Hit)>>,
+    rows: Vec<Vec<(usize, SetHit)>>,
     rule: Classes<K>,
 }
 
-impl<K: Ord + Clone> Tally<K> {
+impl<K: Ord + Clone> SetTally<K> {
     /// Compares each row's gold set with its predicted set.
     pub(super) fn new(rows: &[(BTreeSet<K>, BTreeSet<K>)], rule: Classes<K>) -> Self {
         let mut known: BTreeMap<K, usize> =
@@ -111,9 +111,9 @@ impl<K: Ord + Clone> Tally<K> {
         let rows = rows
             .iter()
             .map(|(gold, said)| {
-                let both = gold.intersection(said).map(|class| (number(class), Hit::True));
-                let extra = said.difference(gold).map(|class| (number(class), Hit::False));
-                let missed = gold.difference(said).map(|class| (number(class), Hit::Missed));
+                let both = gold.intersection(said).map(|class| (number(class), SetHit::True));
+                let extra = said.difference(gold).map(|class| (number(class), SetHit::False));
+                let missed = gold.difference(said).map(|class| (number(class), SetHit::Missed));
                 both.chain(extra).chain(missed).collect()
             })
             .collect();
@@ -198,23 +198,23 @@ mod tests {
     #[test]
     fn micro_and_the_three_macros() {
         let rows = rows(&[(&["a", "b"], &["a"]), (&["a"], &["c"]), (&[], &[])]);
-        let union = Tally::new(&rows, Classes::Union).plain();
+        let union = SetTally::new(&rows, Classes::Union).plain();
         assert_eq!(union.counts, Counts { tp: 1, fp: 1, missed: 2 });
         assert!((union.micro.f1 - 0.4).abs() < 1e-12);
         // a: 2/3, b: 0, c: 0
         assert_eq!(union.classes, 3);
         assert!((union.macro_.f1 - 2.0 / 9.0).abs() < 1e-12);
-        let gold = Tally::new(&rows, Classes::Gold).plain();
+        let gold = SetTally::new(&rows, Classes::Gold).plain();
         assert_eq!(gold.classes, 2);
         assert!((gold.macro_.f1 - 1.0 / 3.0).abs() < 1e-12);
-        let fixed = Tally::new(&rows, Classes::Fixed(vec!["a", "x", "y", "z"])).plain();
+        let fixed = SetTally::new(&rows, Classes::Fixed(vec!["a", "x", "y", "z"])).plain();
         assert_eq!(fixed.classes, 4);
         assert!((fixed.macro_.f1 - 1.0 / 6.0).abs() < 1e-12);
     }
 
     #[test]
     fn nothing_is_zero_not_a_crash() {
-        let empty = Tally::<String>::new(&[], Classes::Union).with_intervals(0);
+        let empty = SetTally::<String>::new(&[], Classes::Union).with_intervals(0);
         assert_eq!((empty.micro.f1, empty.macro_.f1, empty.classes), (0.0, 0.0, 0));
     }
 
@@ -222,7 +222,7 @@ mod tests {
     fn intervals_hold_the_figure() {
         let rows: Vec<_> =
             (0..60).map(|i| (BTreeSet::from([i % 3]), BTreeSet::from([if i % 2 == 0 { i % 3 } else { 9 }]))).collect();
-        let score = Tally::new(&rows, Classes::Gold).with_intervals(5);
+        let score = SetTally::new(&rows, Classes::Gold).with_intervals(5);
         let interval = score.micro_f1_interval.expect("asked for");
         assert!(interval.low < score.micro.f1 && score.micro.f1 < interval.high, "{score:?}");
         assert!(interval.high - interval.low < 0.35);

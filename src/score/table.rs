@@ -90,7 +90,7 @@ fn bucket_name(bucket: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::score::{Answer, Culprit, Gold, Guess};
+    use crate::score::{Culprit, Gold, Guess, PredictedAnswer};
 
     #[test]
     fn a_run_is_counted_once_per_bucket_and_once_per_mode() {
@@ -107,7 +107,7 @@ mod tests {
             gold(101, &[], "y"),
             gold(0, &[], ""),
         ];
-        let answer = Answer::Set(vec![Guess { agent: Some("A".into()), step: Some(0), mode: None }]);
+        let answer = PredictedAnswer::Set(vec![Guess { agent: Some("A".into()), step: Some(0), mode: None }]);
         let rows: Vec<_> = golds.iter().map(|gold| Judged { gold, answer: Some(&answer), base: 0 }).collect();
         let tables = tables(&rows, &[("FM-1.3".into(), Counts { tp: 1, fp: 0, missed: 1 })]);
         let shape: Vec<_> = tables

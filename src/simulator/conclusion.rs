@@ -6,8 +6,8 @@ use super::{
     function,
     language::number_text,
     plan,
-    problem::{Operand, Step, solution},
-    reading::{Reading, Who},
+    problem::{Operand, SolutionStep, solution},
+    reading::{Reading, SpokenBy},
     stated,
 };
 
@@ -28,7 +28,7 @@ impl Conclusion {
 
 /// A verdict on somebody's answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Judgement {
+pub(super) struct AnswerJudgement {
     /// Whether it is let pass.
     pub(super) holds: bool,
     /// The answer that was judged, if one was stated.
@@ -112,7 +112,7 @@ impl Reading<'_> {
     }
 
     /// The steps to carry out: those of the last plan, unless somebody has objected since; else those of the task.
-    pub(super) fn steps(&self) -> Option<Vec<Step>> {
+    pub(super) fn steps(&self) -> Option<Vec<SolutionStep>> {
         let planned = self.plan().filter(|(at, _)| !self.orders.no_plan && !self.objected_since(*at));
         match (planned, &self.task) {
             (Some((_, steps)), _) if solution::run(&steps).is_some() => Some(steps),
@@ -122,8 +122,8 @@ impl Reading<'_> {
     }
 
     /// The last plan that can be carried out, and where it stands.
-    fn plan(&self) -> Option<(usize, Vec<Step>)> {
-        let places = self.spoken.iter().enumerate().rev().filter(|(_, s)| !matches!(s.who, Who::Tool(_)));
+    fn plan(&self) -> Option<(usize, Vec<SolutionStep>)> {
+        let places = self.spoken.iter().enumerate().rev().filter(|(_, s)| !matches!(s.who, SpokenBy::Tool(_)));
         let found = places.filter_map(|(at, s)| Some((at, s, plan::read(self.without_task(&s.text))?)));
         found
             .filter(|(_, s, _)| stated::answer(self.without_task(&s.text)).is_none())
@@ -153,9 +153,9 @@ impl Reading<'_> {
 
     /// The verdict on the answer that others stated last. A wrong answer is caught or let pass by a draw over the
     /// answer's own words, so that the same words are always judged the same.
-    pub(super) fn judgement(&self) -> Option<Judgement> {
+    pub(super) fn judgement(&self) -> Option<AnswerJudgement> {
         let mut others = self.spoken.iter().rev().filter(|s| !self.is_own(s));
-        let statement = |s: &super::reading::Spoken| {
+        let statement = |s: &super::reading::SpokenMessage| {
             let text = self.without_task(&s.text);
             stated::answer(text).map(|answer| (answer, text.to_owned()))
         };
@@ -167,7 +167,7 @@ impl Reading<'_> {
             (None, Some(_)) if self.orders.unchecked => (String::new(), String::new()),
             (None, Some(own)) => {
                 let reason = format!("No answer is stated. {}", should_be(own));
-                return Some(Judgement { holds: false, judged: None, own: truth, reason });
+                return Some(AnswerJudgement { holds: false, judged: None, own: truth, reason });
             }
         };
         let right = truth.as_ref().is_none_or(|truth| *truth == answer);
@@ -179,14 +179,14 @@ impl Reading<'_> {
             let way = computed.map(|task| task.solution.expression()).filter(|way| *way != own);
             let way = way.map(|way| format!("{way} = {own}. ")).unwrap_or_default();
             let reason = format!("{} does not hold. {way}{}", called(&answer), should_be(&own));
-            return Some(Judgement { holds: false, judged: Some(answer), own: truth, reason });
+            return Some(AnswerJudgement { holds: false, judged: Some(answer), own: truth, reason });
         }
         let reason = if self.orders.unchecked {
             "Taken as it is.".to_owned()
         } else {
             "I went through the steps and the result holds.".to_owned()
         };
-        Some(Judgement { holds: true, judged: (!answer.is_empty()).then_some(answer), own: None, reason })
+        Some(AnswerJudgement { holds: true, judged: (!answer.is_empty()).then_some(answer), own: None, reason })
     }
 }
 
@@ -248,13 +248,13 @@ fn majority(votes: &[String]) -> Option<(String, usize)> {
 }
 
 /// Carries steps out, and says so.
-fn carried_out(steps: &[Step], answer: Option<String>) -> Option<Conclusion> {
+fn carried_out(steps: &[SolutionStep], answer: Option<String>) -> Option<Conclusion> {
     let results = solution::run(steps)?;
     let value = |operand| match operand {
         Operand::Number(value) => value,
         Operand::Result(at) => results.get(at).copied().unwrap_or_default(),
     };
-    let line = |(at, step): (usize, &Step)| {
+    let line = |(at, step): (usize, &SolutionStep)| {
         let result = results.get(at).copied().unwrap_or_default();
         let (left, right) = (number_text(value(step.left)), number_text(value(step.right)));
         let what = if step.what.is_empty() { String::new() } else { format!(" ({})", step.what) };

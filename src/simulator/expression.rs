@@ -14,7 +14,7 @@ pub(super) enum Value {
 /// Evaluates a whole text as one expression: `+ - * x × / ÷ % ^ **`, parentheses, `== != < <= > >=`.
 pub(super) fn evaluate(text: &str) -> Option<Value> {
     let symbols = symbols(text)?;
-    let mut reader = Reader { symbols: &symbols, at: 0, depth: 0 };
+    let mut reader = ExpressionReader { symbols: &symbols, at: 0, depth: 0 };
     let left = reader.sum()?;
     let value = match reader.next() {
         None => return Some(Value::Number(left)),
@@ -55,13 +55,13 @@ enum Symbol {
     Compare(&'static str),
 }
 
-struct Reader<'a> {
+struct ExpressionReader<'a> {
     symbols: &'a [Symbol],
     at: usize,
     depth: u32,
 }
 
-impl Reader<'_> {
+impl ExpressionReader<'_> {
     fn next(&mut self) -> Option<Symbol> {
         let symbol = self.symbols.get(self.at).copied();
         self.at += 1;

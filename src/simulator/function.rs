@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// A function that a text asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked<'t> {
+pub(super) struct AskedFunction<'t> {
     /// The task: from its first word to the end of its line.
     pub(super) task: &'t str,
     name: &'t str,
@@ -17,7 +17,7 @@ pub(super) struct Asked<'t> {
 
 /// A function that is known by heart.
 #[derive(Debug, Deserialize)]
-struct Known {
+struct KnownFunction {
     /// Words that its description has, each of them.
     words: Vec<String>,
     /// Its text; `{name}`, `{0}` and `{1}` stand for its name and parameters.
@@ -26,14 +26,14 @@ struct Known {
 
 #[derive(Debug, Default, Deserialize)]
 struct Repertoire {
-    function: Vec<Known>,
+    function: Vec<KnownFunction>,
 }
 
 static REPERTOIRE: LazyLock<Repertoire> =
     LazyLock::new(|| toml::from_str(include_str!("repertoire.toml")).unwrap_or_default());
 
 /// The first function that a text asks for: ``Write a function `name(a, b)` that …``, to the end of the line.
-pub(super) fn asked(text: &str) -> Option<Asked<'_>> {
+pub(super) fn asked(text: &str) -> Option<AskedFunction<'_>> {
     const CUE: &str = "function `";
     text.match_indices(CUE).find_map(|(at, _)| {
         let line_start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
@@ -44,7 +44,7 @@ pub(super) fn asked(text: &str) -> Option<Asked<'_>> {
         let (name, rest) = signature.split_once('(')?;
         let parameters: Vec<&str> = rest.strip_suffix(')')?.split(',').map(str::trim).collect();
         let named = |word: &&str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_');
-        (named(&name) && parameters.iter().all(named)).then(|| Asked {
+        (named(&name) && parameters.iter().all(named)).then(|| AskedFunction {
             task: line.get(start..).unwrap_or(line).trim(),
             name,
             parameters,
@@ -53,12 +53,12 @@ pub(super) fn asked(text: &str) -> Option<Asked<'_>> {
     })
 }
 
-impl Asked<'_> {
+impl AskedFunction<'_> {
     /// The function as a block of code; `None` for one that is not in the repertoire.
     pub(super) fn written(&self) -> Option<String> {
         let lower = self.description.to_lowercase();
         let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-        let fits = |known: &&Known| known.words.iter().all(|word| words.contains(&word.as_str()));
+        let fits = |known: &&KnownFunction| known.words.iter().all(|word| words.contains(&word.as_str()));
         let known = REPERTOIRE.function.iter().filter(fits).max_by_key(|known| known.words.len())?;
         let mut code = known.code.trim().replace("{name}", self.name);
         for (place, parameter) in self.parameters.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 /// One token of a text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
+pub(super) enum TextToken {
     /// A word.
     Word(Word),
     /// A number, in digits or words; percent and money signs follow as words of their own.
@@ -24,11 +24,11 @@ pub(super) struct Word {
     pub(super) capital: bool,
 }
 
-impl Token {
+impl TextToken {
     /// The word, or the empty string.
     pub(super) fn word(&self) -> &str {
         match self {
-            Token::Word(word) => &word.text,
+            TextToken::Word(word) => &word.text,
             _ => "",
         }
     }
@@ -36,14 +36,14 @@ impl Token {
     /// The number, if it is one.
     pub(super) fn number(&self) -> Option<f64> {
         match self {
-            Token::Number(value) => Some(*value),
+            TextToken::Number(value) => Some(*value),
             _ => None,
         }
     }
 
     /// Whether it is one of the words of a list, which are parted by blanks.
     pub(super) fn among(&self, list: &str) -> bool {
-        matches!(self, Token::Word(word) if list.split_whitespace().any(|known| known == word.text))
+        matches!(self, TextToken::Word(word) if list.split_whitespace().any(|known| known == word.text))
     }
 
     /// Whether it is one of these words.
@@ -53,7 +53,7 @@ impl Token {
 }
 
 /// Splits a text into tokens. Number words, fractions such as `3/4`, `$3`, `25%` and `1,200` are read as numbers.
-pub(super) fn tokens(text: &str) -> Vec<Token> {
+pub(super) fn tokens(text: &str) -> Vec<TextToken> {
     let letters: Vec<char> = text.chars().collect();
     let mut found = Vec::new();
     let mut at = 0;
@@ -68,17 +68,17 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
             '0'..='9' => {
                 let (value, end) = digits(&letters, at - 1);
                 at = end;
-                found.push(Token::Number(value));
+                found.push(TextToken::Number(value));
                 if let Some(unit) = money.take() {
                     found.push(word(unit));
                 }
             }
             '%' => found.push(word("percent")),
-            ',' | ':' => found.push(Token::Comma),
-            '?' => found.push(Token::Question),
-            '.' | '!' | ';' if !next.is_alphanumeric() => found.push(Token::Stop),
-            ';' => found.push(Token::Stop),
-            '\n' if found.last() != Some(&Token::Stop) => found.push(Token::Stop),
+            ',' | ':' => found.push(TextToken::Comma),
+            '?' => found.push(TextToken::Question),
+            '.' | '!' | ';' if !next.is_alphanumeric() => found.push(TextToken::Stop),
+            ';' => found.push(TextToken::Stop),
+            '\n' if found.last() != Some(&TextToken::Stop) => found.push(TextToken::Stop),
             _ if letter.is_alphabetic() => {
                 let start = at - 1;
                 while letters.get(at).is_some_and(|c| c.is_alphanumeric() || matches!(c, '\'' | '’' | '_')) {
@@ -152,33 +152,33 @@ pub(super) fn same_number(a: f64, b: f64) -> bool {
     (a - b).abs() < 0.000_05_f64.max(a.abs() * 1e-12)
 }
 
-fn word(text: &str) -> Token {
-    Token::Word(Word { text: text.to_owned(), capital: false })
+fn word(text: &str) -> TextToken {
+    TextToken::Word(Word { text: text.to_owned(), capital: false })
 }
 
-fn push_word(found: &mut Vec<Token>, letters: &[char]) {
+fn push_word(found: &mut Vec<TextToken>, letters: &[char]) {
     let written: String = letters.iter().collect();
     let capital = written.chars().next().is_some_and(char::is_uppercase);
     let lower = written.to_lowercase().replace('’', "'");
     let lower = lower.strip_suffix("'s").or_else(|| lower.strip_suffix('\'')).unwrap_or(&lower).to_owned();
     let Some(value) = number_word(&lower) else {
-        found.push(Token::Word(Word { text: lower, capital }));
+        found.push(TextToken::Word(Word { text: lower, capital }));
         return;
     };
     let pronoun = lower == "one" && found.last().is_some_and(|t| t.is(&["each", "this", "that"]));
     match found.last_mut() {
-        Some(Token::Number(before)) if matches!(lower.as_str(), "hundred" | "thousand" | "million" | "dozen") => {
+        Some(TextToken::Number(before)) if matches!(lower.as_str(), "hundred" | "thousand" | "million" | "dozen") => {
             *before *= value;
         }
-        Some(Token::Number(tens)) if *tens >= 20.0 && *tens < 100.0 && *tens % 10.0 == 0.0 && value < 10.0 => {
+        Some(TextToken::Number(tens)) if *tens >= 20.0 && *tens < 100.0 && *tens % 10.0 == 0.0 && value < 10.0 => {
             *tens += value;
         }
-        Some(Token::Word(article)) if matches!(article.text.as_str(), "a" | "an") && value > 10.0 => {
+        Some(TextToken::Word(article)) if matches!(article.text.as_str(), "a" | "an") && value > 10.0 => {
             found.pop();
-            found.push(Token::Number(value));
+            found.push(TextToken::Number(value));
         }
         _ if pronoun => found.push(word(&lower)),
-        _ => found.push(Token::Number(value)),
+        _ => found.push(TextToken::Number(value)),
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn numbers_are_read_in_every_way_of_writing() {
         let check = |text: &str, expected: &[f64]| {
-            let numbers: Vec<f64> = tokens(text).iter().filter_map(Token::number).collect();
+            let numbers: Vec<f64> = tokens(text).iter().filter_map(TextToken::number).collect();
             assert_eq!(numbers, expected, "{text}");
         };
         check("12 boxes, 1,200 nails and 2.5 kg.", &[12.0, 1200.0, 2.5]);

@@ -1,6 +1,6 @@
 //! Particular orders that a prompt may give beside the duty. A model obeys them, for good or ill.
 
-use super::language::{Token, number_text, tokens};
+use super::language::{TextToken, number_text, tokens};
 
 /// Orders beside the duty.
 #[expect(clippy::struct_excessive_bools, reason = "independent orders, each given or not")]
@@ -106,8 +106,8 @@ impl Orders {
 fn instead(text: &str) -> Option<(f64, f64)> {
     let tokens = tokens(text);
     let at = tokens.windows(2).position(|pair| matches!(pair, [a, b] if a.is(&["instead"]) && b.is(&["of"])))?;
-    let written = tokens.get(at + 2..)?.iter().take(3).find_map(Token::number)?;
-    let used = tokens.get(..at)?.iter().rev().take(5).find_map(Token::number)?;
+    let written = tokens.get(at + 2..)?.iter().take(3).find_map(TextToken::number)?;
+    let used = tokens.get(..at)?.iter().rev().take(5).find_map(TextToken::number)?;
     Some((written, used))
 }
 

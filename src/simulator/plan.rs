@@ -1,8 +1,8 @@
 //! Plans: written from a solution, read from a message, followed with the values that the message gives.
 
 use super::{
-    language::{Token, number_text, same_number, tokens},
-    problem::{Operand, Operation, Solution, Step},
+    language::{TextToken, number_text, same_number, tokens},
+    problem::{Arithmetic, Operand, Solution, SolutionStep},
 };
 
 /// Writes the steps of a solution as a numbered plan: operations and quantities, nothing computed.
@@ -11,14 +11,14 @@ pub(super) fn write(solution: &Solution) -> String {
         Operand::Number(value) => number_text(value),
         Operand::Result(at) => format!("the result of step {}", at + 1),
     };
-    let line = |(at, step): (usize, &Step)| {
+    let line = |(at, step): (usize, &SolutionStep)| {
         let (left, right) = (operand(step.left), operand(step.right));
         let what = if step.what.is_empty() { String::new() } else { format!(" to get the {}", step.what) };
         let todo = match step.operation {
-            Operation::Add => format!("Add {right} to {left}"),
-            Operation::Subtract => format!("Subtract {right} from {left}"),
-            Operation::Multiply => format!("Multiply {left} by {right}"),
-            Operation::Divide => format!("Divide {left} by {right}"),
+            Arithmetic::Add => format!("Add {right} to {left}"),
+            Arithmetic::Subtract => format!("Subtract {right} from {left}"),
+            Arithmetic::Multiply => format!("Multiply {left} by {right}"),
+            Arithmetic::Divide => format!("Divide {left} by {right}"),
         };
         format!("{}. {todo}{what}.", at + 1)
     };
@@ -30,12 +30,12 @@ pub(super) fn write(solution: &Solution) -> String {
 
 /// Reads the steps of a plan. Lines that cannot be carried out are passed over; `None` where no line can.
 /// Numbers are taken as they stand, right or wrong.
-pub(super) fn read(text: &str) -> Option<Vec<Step>> {
-    let mut steps: Vec<Step> = Vec::new();
+pub(super) fn read(text: &str) -> Option<Vec<SolutionStep>> {
+    let mut steps: Vec<SolutionStep> = Vec::new();
     let mut numbers: Vec<f64> = Vec::new();
     for line in text.lines() {
         let Some((number, todo)) = listed(line) else { continue };
-        let references = References { numbers: &numbers, known: steps.len() };
+        let references = StepReferences { numbers: &numbers, known: steps.len() };
         if let Some(step) = step(todo, &references) {
             steps.push(step);
             numbers.push(number);
@@ -57,12 +57,12 @@ fn listed(line: &str) -> Option<(f64, &str)> {
     line.strip_prefix("- ").map(|rest| (0.0, rest))
 }
 
-struct References<'a> {
+struct StepReferences<'a> {
     numbers: &'a [f64],
     known: usize,
 }
 
-impl References<'_> {
+impl StepReferences<'_> {
     fn last(&self) -> Option<Operand> {
         self.known.checked_sub(1).map(Operand::Result)
     }
@@ -72,25 +72,25 @@ impl References<'_> {
     }
 
     /// What a stretch of words names: a number, `the result of step 2`, `it`.
-    fn operand(&self, tokens: &[Token]) -> Option<Operand> {
+    fn operand(&self, tokens: &[TextToken]) -> Option<Operand> {
         if let Some(at) = tokens.iter().position(|t| t.is(&["step"])) {
-            let number = tokens.get(at + 1).and_then(Token::number);
+            let number = tokens.get(at + 1).and_then(TextToken::number);
             return number.and_then(|number| self.named(number)).or_else(|| self.last());
         }
-        let number = tokens.iter().find_map(Token::number).map(Operand::Number);
+        let number = tokens.iter().find_map(TextToken::number).map(Operand::Number);
         let pointing =
             ["it", "that", "this", "result", "product", "sum", "difference", "quotient", "total", "previous"];
         number.or_else(|| tokens.iter().any(|t| t.is(&pointing)).then(|| self.last()).flatten())
     }
 }
 
-fn step(todo: &str, references: &References<'_>) -> Option<Step> {
+fn step(todo: &str, references: &StepReferences<'_>) -> Option<SolutionStep> {
     let words = tokens(todo);
-    let verbs: [(&[&str], Operation, &[&str]); 4] = [
-        (&["multiply", "times"], Operation::Multiply, &["by", "with", "and", "times"]),
-        (&["divide", "split", "share"], Operation::Divide, &["by", "into", "among"]),
-        (&["subtract", "deduct", "take"], Operation::Subtract, &["from"]),
-        (&["add", "sum"], Operation::Add, &["to", "and", "with"]),
+    let verbs: [(&[&str], Arithmetic, &[&str]); 4] = [
+        (&["multiply", "times"], Arithmetic::Multiply, &["by", "with", "and", "times"]),
+        (&["divide", "split", "share"], Arithmetic::Divide, &["by", "into", "among"]),
+        (&["subtract", "deduct", "take"], Arithmetic::Subtract, &["from"]),
+        (&["add", "sum"], Arithmetic::Add, &["to", "and", "with"]),
     ];
     for (names, operation, links) in verbs {
         let Some(verb) = words.iter().position(|t| t.is(names)) else { continue };
@@ -99,32 +99,32 @@ fn step(todo: &str, references: &References<'_>) -> Option<Step> {
         let end = after
             .iter()
             .skip(link + 1)
-            .position(|t| t.is(&["to", "which", "gives", "so"]) || *t == Token::Comma)
+            .position(|t| t.is(&["to", "which", "gives", "so"]) || *t == TextToken::Comma)
             .map_or(after.len(), |at| at + link + 1);
         let first = references.operand(after.get(..link)?);
         let second = references.operand(after.get(link + 1..end)?);
         let (Some(first), Some(second)) = (first, second) else { continue };
         let (left, right) =
-            if matches!(operation, Operation::Subtract | Operation::Add) { (second, first) } else { (first, second) };
-        return Some(Step { operation, left, right, what: goal(todo) });
+            if matches!(operation, Arithmetic::Subtract | Arithmetic::Add) { (second, first) } else { (first, second) };
+        return Some(SolutionStep { operation, left, right, what: goal(todo) });
     }
     written(todo)
 }
 
 /// `4 * 12 = 48`: one operation on two numbers.
-fn written(todo: &str) -> Option<Step> {
+fn written(todo: &str) -> Option<SolutionStep> {
     let (expression, _) = super::expression::find(todo)?;
     let left_side = expression.split('=').next()?.trim();
     let at = left_side.char_indices().skip(1).find(|(_, c)| "+-*/×÷x−".contains(*c))?;
     let operation = match at.1 {
-        '+' => Operation::Add,
-        '-' | '−' => Operation::Subtract,
-        '/' | '÷' => Operation::Divide,
-        _ => Operation::Multiply,
+        '+' => Arithmetic::Add,
+        '-' | '−' => Arithmetic::Subtract,
+        '/' | '÷' => Arithmetic::Divide,
+        _ => Arithmetic::Multiply,
     };
     let left = left_side.get(..at.0)?.trim().replace(',', "").parse().ok()?;
     let right = left_side.get(at.0 + at.1.len_utf8()..)?.trim().replace(',', "").parse().ok()?;
-    Some(Step { operation, left: Operand::Number(left), right: Operand::Number(right), what: String::new() })
+    Some(SolutionStep { operation, left: Operand::Number(left), right: Operand::Number(right), what: String::new() })
 }
 
 fn goal(todo: &str) -> String {

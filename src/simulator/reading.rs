@@ -12,7 +12,7 @@ use crate::surface::{Conversation, Message, Role, ToolCall};
 
 /// Who said something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum SpokenBy {
     /// The program, or another agent in the user's place.
     Caller,
     /// A model: this one or another whose words are kept in the history.
@@ -23,9 +23,9 @@ pub(super) enum Who {
 
 /// One message that is no prompt.
 #[derive(Debug, Clone)]
-pub(super) struct Spoken {
+pub(super) struct SpokenMessage {
     /// By whom.
-    pub(super) who: Who,
+    pub(super) who: SpokenBy,
     /// The name that the message carries.
     pub(super) name: Option<String>,
     /// The text; may be empty.
@@ -36,7 +36,7 @@ pub(super) struct Spoken {
 
 /// The task that the conversation is about.
 #[derive(Debug, Clone)]
-pub(super) struct Task {
+pub(super) struct StatedTask {
     /// Its text.
     pub(super) text: String,
     /// Its solution.
@@ -45,7 +45,7 @@ pub(super) struct Task {
     pub(super) answer: String,
 }
 
-impl Task {
+impl StatedTask {
     /// Whether code is asked for.
     pub(super) fn wants_code(&self) -> bool {
         function::is_code(&self.answer)
@@ -68,11 +68,11 @@ pub(super) struct Reading<'a> {
     /// All system texts.
     pub(super) prompt: String,
     /// Everything else, oldest first.
-    pub(super) spoken: Vec<Spoken>,
+    pub(super) spoken: Vec<SpokenMessage>,
     /// What this agent is there for.
     pub(super) duty: Duty,
     /// The task, if it can be read.
-    pub(super) task: Option<Task>,
+    pub(super) task: Option<StatedTask>,
     /// Particular orders in the prompt, the last message, or what tools returned since.
     pub(super) orders: Orders,
 }
@@ -82,7 +82,7 @@ impl<'a> Reading<'a> {
     pub(super) fn of(conversation: &'a Conversation, seed: u64) -> Self {
         let prompt = conversation.prompt();
         let spoken = spoken(&conversation.messages);
-        let last = spoken.iter().rev().find(|s| s.who == Who::Caller).map(|s| s.text.clone()).unwrap_or_default();
+        let last = spoken.iter().rev().find(|s| s.who == SpokenBy::Caller).map(|s| s.text.clone()).unwrap_or_default();
         let orders = Orders::read(&format!("{prompt}\n{last}\n{}", returned(&spoken)));
         let duty = duty::of(&prompt, &last);
         let task = task(&spoken, &prompt, &orders);
@@ -91,7 +91,7 @@ impl<'a> Reading<'a> {
 
     /// The last message of the caller.
     pub(super) fn last_caller(&self) -> &str {
-        let last = self.spoken.iter().rev().find(|s| s.who == Who::Caller);
+        let last = self.spoken.iter().rev().find(|s| s.who == SpokenBy::Caller);
         last.map(|s| s.text.as_str()).unwrap_or_default()
     }
 
@@ -106,9 +106,9 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether a message is this agent's own: a model's, without another's name.
-    pub(super) fn is_own(&self, spoken: &Spoken) -> bool {
+    pub(super) fn is_own(&self, spoken: &SpokenMessage) -> bool {
         let named_other = |name: &String| !self.prompt.to_lowercase().contains(&name.to_lowercase());
-        spoken.who == Who::Model && !spoken.name.as_ref().is_some_and(named_other)
+        spoken.who == SpokenBy::Model && !spoken.name.as_ref().is_some_and(named_other)
     }
 
     /// The place of this agent's last own words.
@@ -132,7 +132,9 @@ impl<'a> Reading<'a> {
 
     /// The messages at the end that are tool results and the calls they answer: `(call, result)`, oldest first.
     pub(super) fn fresh_results(&self) -> Vec<(ToolCall, String)> {
-        let in_loop = |s: &&Spoken| matches!(s.who, Who::Tool(_)) || (s.who == Who::Model && !s.calls.is_empty());
+        let in_loop = |s: &&SpokenMessage| {
+            matches!(s.who, SpokenBy::Tool(_)) || (s.who == SpokenBy::Model && !s.calls.is_empty())
+        };
         let tail = self.spoken.iter().rev().take_while(in_loop).count();
         let from = self.spoken.len() - tail;
         let messages = &self.conversation.messages;
@@ -161,38 +163,38 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn spoken(messages: &[Message]) -> Vec<Spoken> {
+fn spoken(messages: &[Message]) -> Vec<SpokenMessage> {
     let call_of = |id: &str| messages.iter().flat_map(|m| &m.tool_calls).find(|call| call.id == id);
     let others = messages.iter().filter(|m| !matches!(m.role, Role::System | Role::Developer));
     let spoken = |message: &Message| {
         let who = match message.role {
-            Role::Assistant => Who::Model,
+            Role::Assistant => SpokenBy::Model,
             Role::Tool => {
                 let called = message.answers_call.as_deref().and_then(call_of).map(|call| call.name.clone());
-                Who::Tool(called.or_else(|| message.name.clone()).unwrap_or_default())
+                SpokenBy::Tool(called.or_else(|| message.name.clone()).unwrap_or_default())
             }
-            _ => Who::Caller,
+            _ => SpokenBy::Caller,
         };
-        Spoken { who, name: message.name.clone(), text: message.text(), calls: message.tool_calls.clone() }
+        SpokenMessage { who, name: message.name.clone(), text: message.text(), calls: message.tool_calls.clone() }
     };
     others.map(spoken).collect()
 }
 
 /// What tools returned after the caller's last words: a model obeys orders that stand there, too.
-fn returned(spoken: &[Spoken]) -> String {
-    let since = spoken.iter().rposition(|s| s.who == Who::Caller).map_or(0, |at| at + 1);
-    let results = spoken.iter().skip(since).filter(|s| matches!(s.who, Who::Tool(_)));
+fn returned(spoken: &[SpokenMessage]) -> String {
+    let since = spoken.iter().rposition(|s| s.who == SpokenBy::Caller).map_or(0, |at| at + 1);
+    let results = spoken.iter().skip(since).filter(|s| matches!(s.who, SpokenBy::Tool(_)));
     results.map(|s| s.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// The first text that is a problem that can be solved: in the caller's messages, else in the prompt.
-fn task(spoken: &[Spoken], prompt: &str, orders: &Orders) -> Option<Task> {
-    let callers = spoken.iter().filter(|s| s.who == Who::Caller).map(|s| s.text.as_str());
+fn task(spoken: &[SpokenMessage], prompt: &str, orders: &Orders) -> Option<StatedTask> {
+    let callers = spoken.iter().filter(|s| s.who == SpokenBy::Caller).map(|s| s.text.as_str());
     let texts = || callers.clone().chain(std::iter::once(prompt));
     let code = texts().find_map(|text| {
         let asked = function::asked(text)?;
         let solution = Solution { steps: Vec::new(), answer: 0.0, unit: String::new() };
-        Some(Task { text: asked.task.to_owned(), solution, answer: asked.written()? })
+        Some(StatedTask { text: asked.task.to_owned(), solution, answer: asked.written()? })
     });
     code.or_else(|| texts().flat_map(passages).find_map(|passage| solve(&passage, orders)))
 }
@@ -227,7 +229,7 @@ fn passages(text: &str) -> Vec<String> {
     found
 }
 
-fn solve(passage: &str, orders: &Orders) -> Option<Task> {
+fn solve(passage: &str, orders: &Orders) -> Option<StatedTask> {
     let text = orders.amended(passage);
     let stem = choice_stem(&text);
     let solved = problem::solve(stem.unwrap_or(&text));
@@ -251,7 +253,7 @@ fn solve(passage: &str, orders: &Orders) -> Option<Task> {
         _ => return None,
     };
     let chosen = stem.and_then(|stem| choice(passage.get(stem.len()..)?, solution.answer));
-    Some(Task { text: passage.to_owned(), solution, answer: chosen.unwrap_or(answer) })
+    Some(StatedTask { text: passage.to_owned(), solution, answer: chosen.unwrap_or(answer) })
 }
 
 /// The text before `A) … B) …`.

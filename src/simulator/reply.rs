@@ -2,7 +2,7 @@
 //! the conversation and the seed.
 
 use super::{
-    ability::{self, Said},
+    ability::{self, Utterance},
     reading::Reading,
     vectors,
 };
@@ -23,7 +23,7 @@ pub(super) fn give(conversation: &Conversation, seed: u64) -> (Reply, Option<&'s
     let found = ability::ALL.iter().find_map(|ability| Some((ability.name, (ability.run)(&reading)?)));
     let (name, said) = match found {
         Some((name, said)) => (Some(name), said),
-        None => (None, Said::text(UNREAD)),
+        None => (None, Utterance::text(UNREAD)),
     };
     let id = identity(conversation, seed);
     let alternatives = conversation.choices.clamp(1, 128);
@@ -52,7 +52,7 @@ fn embedded(conversation: &Conversation, asked: Vectors) -> Reply {
     }
 }
 
-fn answer(conversation: &Conversation, said: &Said, index: u32, id: &str) -> Answer {
+fn answer(conversation: &Conversation, said: &Utterance, index: u32, id: &str) -> Answer {
     let (text, cut) = shortened(&said.text, conversation);
     let call = |(number, (name, arguments)): (usize, &(String, serde_json::Value))| ToolCall {
         id: format!("call_{}{index}{number}", id.get(..20).unwrap_or(id)),

@@ -2,7 +2,7 @@
 
 use super::{
     function,
-    language::{Token, number_text, tokens},
+    language::{TextToken, number_text, tokens},
 };
 
 /// The final answer that a text states, written as the simulator writes answers: a number, a choice letter, or a block
@@ -157,9 +157,9 @@ fn is_choice(word: &str, after: &str) -> bool {
 /// A text that is nothing but an answer: `75`, `75 pencils.`
 fn bare(text: &str) -> Option<String> {
     let words = tokens(text);
-    let said: Vec<&Token> = words.iter().filter(|t| !matches!(t, Token::Stop | Token::Comma)).collect();
+    let said: Vec<&TextToken> = words.iter().filter(|t| !matches!(t, TextToken::Stop | TextToken::Comma)).collect();
     let number = match said.as_slice() {
-        [Token::Number(number)] | [Token::Number(number), Token::Word(_)] => Some(number),
+        [TextToken::Number(number)] | [TextToken::Number(number), TextToken::Word(_)] => Some(number),
         _ => None,
     };
     let letter = text.trim().trim_matches(['(', ')', '.']);

@@ -16,7 +16,7 @@ const THREADS: usize = 4096;
 /// The replies that can be gone on from.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
-    replies: HashMap<String, Kept>,
+    replies: HashMap<String, KeptReply>,
     /// What an item said, by its id.
     items: HashMap<String, Message>,
     order: VecDeque<(String, Vec<String>)>,
@@ -25,7 +25,7 @@ pub(super) struct Stored {
 
 /// A reply that is kept.
 #[derive(Debug)]
-struct Kept {
+struct KeptReply {
     surface: &'static dyn Surface,
     reply: Reply,
     /// What was said up to and with it.
@@ -54,7 +54,7 @@ struct Thread {
 }
 
 /// A request that was answered, and its answer.
-pub(super) struct Answered<'a> {
+pub(super) struct AnsweredRequest<'a> {
     pub(super) surface: &'static dyn Surface,
     pub(super) body: &'a [u8],
     /// The request with all that it went on from.
@@ -98,8 +98,8 @@ impl Stored {
     }
 
     /// Keeps a reply, where its request wants that.
-    pub(super) fn keep(&mut self, answered: &Answered<'_>) {
-        let Answered { surface, body, conversation, served, .. } = *answered;
+    pub(super) fn keep(&mut self, answered: &AnsweredRequest<'_>) {
+        let AnsweredRequest { surface, body, conversation, served, .. } = *answered;
         if !surface.stores(body) {
             return;
         }
@@ -122,7 +122,7 @@ impl Stored {
         }
         let reply = answered.reply.clone();
         let making = if surface.in_background(body) && !conversation.stream { Making::Queued } else { Making::Made };
-        self.replies.insert(read.id.clone(), Kept { surface, reply, said, input, output, making });
+        self.replies.insert(read.id.clone(), KeptReply { surface, reply, said, input, output, making });
         self.order.push_back((read.id.clone(), read.items.clone()));
         if self.order.len() > KEPT
             && let Some((oldest, items)) = self.order.pop_front()
@@ -133,7 +133,7 @@ impl Stored {
     }
 
     /// What a reply was asked, with all that it went on from, and what it says: item by item, each with an id.
-    fn input_and_output(&self, answered: &Answered<'_>, id: &str) -> (Vec<Value>, Vec<Value>) {
+    fn input_and_output(&self, answered: &AnsweredRequest<'_>, id: &str) -> (Vec<Value>, Vec<Value>) {
         let Conversation { continues, thread, .. } = answered.conversation;
         let mut input = match (continues, thread) {
             (Some(from), _) => self.replies.get(from).map(|kept| [&kept.input[..], &kept.output[..]].concat()),

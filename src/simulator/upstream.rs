@@ -15,7 +15,7 @@ use hyper::{Request, Response, StatusCode, header};
 use super::{
     fetched::{self, Fetched},
     reply,
-    stored::{Answered, Stored},
+    stored::{AnsweredRequest, Stored},
 };
 use crate::{
     proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream},
@@ -108,7 +108,8 @@ impl Simulator {
             self.unread.fetch_add(1, Ordering::Relaxed);
         }
         let whole = surface.compose(&reply, CREATED);
-        let answered = Answered { surface, body: &body, conversation: &conversation, reply: &reply, served: &whole };
+        let answered =
+            AnsweredRequest { surface, body: &body, conversation: &conversation, reply: &reply, served: &whole };
         self.stored().keep(&answered);
         if conversation.stream {
             let frames = surface.compose_stream(&reply, CREATED, conversation.stream_usage);

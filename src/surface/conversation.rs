@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::Said;
+use super::SaidMessage;
 use crate::trajectory::Usage;
 
 /// Where an element stood in the body it was read from; `None` for one that an edit made.
@@ -27,7 +27,7 @@ pub struct Conversation {
     /// How many alternative answers are asked for; 1 when not said.
     pub choices: u32,
     /// The required shape of the answer.
-    pub format: Format,
+    pub format: RequiredFormat,
     /// Whether the model must, may or must not call a tool.
     pub tool_choice: ToolChoice,
     /// Longest answer in tokens, if said.
@@ -92,7 +92,7 @@ pub struct Outline<'a> {
     /// Whether vectors are asked for instead of words.
     pub vectors: bool,
     /// Every message, oldest first, system and developer ones included.
-    pub said: Vec<Said<'a>>,
+    pub said: Vec<SaidMessage<'a>>,
     /// The reply, kept by the upstream, that this request goes on from.
     pub continues: Option<Cow<'a, str>>,
     /// The conversation, kept by the upstream, that this request belongs to.
@@ -103,7 +103,7 @@ pub struct Outline<'a> {
 
 /// The shape that an answer must have.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Format {
+pub enum RequiredFormat {
     /// Free text.
     #[default]
     Text,
@@ -329,7 +329,7 @@ impl Outline<'_> {
 
     /// The text of the first user message.
     pub fn first_user(&self) -> Option<Cow<'_, str>> {
-        self.said.iter().find(|said| said.role == Role::User).map(Said::text)
+        self.said.iter().find(|said| said.role == Role::User).map(SaidMessage::text)
     }
 }
 
@@ -346,12 +346,12 @@ impl From<&Conversation> for Outline<'static> {
             user: conversation.user.as_ref().map(owned),
             tool_text: Cow::Owned(tool_text(&conversation.tools)),
             format: match &conversation.format {
-                Format::Text => Cow::Borrowed(""),
-                Format::JsonObject => Cow::Borrowed("json_object"),
-                Format::JsonSchema { name, .. } => owned(name),
+                RequiredFormat::Text => Cow::Borrowed(""),
+                RequiredFormat::JsonObject => Cow::Borrowed("json_object"),
+                RequiredFormat::JsonSchema { name, .. } => owned(name),
             },
             vectors: conversation.vectors.is_some(),
-            said: conversation.messages.iter().map(Said::from).collect(),
+            said: conversation.messages.iter().map(SaidMessage::from).collect(),
             continues: conversation.continues.as_ref().map(owned),
             thread: conversation.thread.as_ref().map(owned),
             quotes: conversation.quotes.iter().map(owned).collect(),

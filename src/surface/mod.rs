@@ -33,18 +33,19 @@ use bytes::Bytes;
 use crate::trajectory::Usage;
 pub use anthropic_messages::AnthropicMessages;
 pub use conversation::{
-    Answer, Conversation, Format, Message, Outline, Part, Reply, Role, Sampling, Tool, ToolCall, ToolChoice, Vectors,
+    Answer, Conversation, Message, Outline, Part, Reply, RequiredFormat, Role, Sampling, Tool, ToolCall, ToolChoice,
+    Vectors,
 };
 pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
 pub use pointed::{MemberEdit, edit_member};
-pub use said::Said;
+pub use said::SaidMessage;
 pub use sent::Sent;
 pub use served::Served;
 pub use shape::{Shape, shape, text_so_far};
-pub use stored::{Asked, Edited, Order};
+pub use stored::{Asked, Edited, ListOrder};
 
 /// Every surface that can be read and edited.
 pub const ALL: &[&dyn Surface] =
@@ -169,8 +170,8 @@ pub trait Surface: Sync + std::fmt::Debug {
     }
 
     /// How far a reply is that may be made in the background.
-    fn progress(&self, _reply: &[u8]) -> Progress {
-        Progress::Made
+    fn progress(&self, _reply: &[u8]) -> ReplyProgress {
+        ReplyProgress::Made
     }
 
     /// A reply while it is made in the background, as the simulator gives it: `queued`, `in_progress`, `cancelled`.
@@ -235,7 +236,7 @@ const UNREAD: &[(&str, &str)] =
 
 /// How far a reply is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum ReplyProgress {
     /// Still being made, under this id.
     Making(String),
     /// As the model said it.

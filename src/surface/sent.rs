@@ -14,7 +14,7 @@ pub struct Sent {
     /// In the order of their replies.
     requests: Vec<Otherwise>,
     /// By the id of a reply since the first of them: what it went on from.
-    origins: HashMap<String, From>,
+    origins: HashMap<String, SentFrom>,
 }
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ struct Otherwise {
 }
 
 #[derive(Debug)]
-struct From {
+struct SentFrom {
     reply: Option<String>,
     thread: Option<String>,
     /// How many of the requests came before it.
@@ -66,7 +66,7 @@ impl Sent {
     pub(super) fn link(&mut self, reply: &str, from: Option<String>, thread: Option<String>) {
         if !self.is_empty() && !reply.is_empty() {
             let earlier = self.requests.len();
-            self.origins.entry(reply.to_owned()).or_insert(From { reply: from, thread, earlier });
+            self.origins.entry(reply.to_owned()).or_insert(SentFrom { reply: from, thread, earlier });
         }
     }
 

@@ -20,7 +20,7 @@ pub enum Shape {
 
 /// An error as every API says it: as a member, or as the kind of an event.
 #[derive(Deserialize)]
-struct Said {
+struct SaidError {
     error: Option<IgnoredAny>,
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -76,7 +76,7 @@ fn ends_with_blank_line(frame: &[u8]) -> bool {
 }
 
 fn says_error(json: &[u8]) -> bool {
-    let said: Option<Said> = serde_json::from_slice(json).ok();
+    let said: Option<SaidError> = serde_json::from_slice(json).ok();
     said.is_some_and(|said| {
         said.error.is_some() || said.kind.is_some_and(|kind| matches!(kind.as_str(), "error" | "response.failed"))
     })

@@ -33,14 +33,14 @@ pub struct Asked<'a> {
     /// The path.
     pub path: &'a str,
     /// The order of a list.
-    pub order: Order,
+    pub order: ListOrder,
     /// Whether a list begins where all of it begins.
     pub from_start: bool,
 }
 
 /// In which order a list is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum ListOrder {
     /// The oldest first.
     Ascending,
     /// The newest first.
@@ -142,7 +142,7 @@ impl Edited {
                     ids.extend(id_of(node.raw()));
                 }
                 Some(mut instead) => {
-                    if asked.order == Order::Descending {
+                    if asked.order == ListOrder::Descending {
                         instead.reverse();
                     }
                     ids.extend(instead.iter().filter_map(|item| id_of(item)));
@@ -177,14 +177,14 @@ impl Edited {
         if self.sent.is_empty() {
             return Ok(vec![None; elements.len()]);
         }
-        if asked.order == Order::Descending {
+        if asked.order == ListOrder::Descending {
             elements.reverse();
         }
         let whole = asked.from_start && !fields::is_true(members, "has_more");
         let instead = self.sent.instead(surface, List { path: asked.path, elements: &elements, whole });
         let lost = || SurfaceError::NoPlace("the request that its program sent is not found in it".to_owned());
         let mut instead = instead.ok_or_else(lost)?;
-        if asked.order == Order::Descending {
+        if asked.order == ListOrder::Descending {
             instead.reverse();
         }
         Ok(instead)

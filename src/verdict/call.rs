@@ -8,7 +8,7 @@ use crate::trajectory::{self, AgentName, Outcome, ProgramEnd, StepIndex, Verdict
 /// A model call that met trouble: its tries, whoever made them (an SDK, or the program with the same request), and what
 /// came after.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct TroubledCall {
     /// Who made it.
     pub agent: AgentName,
     /// Which of several equal agents, 0-based.
@@ -46,7 +46,7 @@ pub struct Try {
     pub ended: Duration,
 }
 
-impl Call {
+impl TroubledCall {
     /// The last try.
     pub fn last(&self) -> Option<&Try> {
         self.tries.last()

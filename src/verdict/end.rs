@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::{Call, Met, met::seconds, reply};
+use super::{Met, TroubledCall, met::seconds, reply};
 use crate::trajectory::ProgramEnd;
 
 /// The longest wait for a reply that is no stall. Whole replies of large models take tens of seconds.
 const STALL: Duration = Duration::from_mins(1);
 
 /// The client closed the connection itself.
-pub(super) fn hung_up(call: &Call) -> Option<String> {
+pub(super) fn hung_up(call: &TroubledCall) -> Option<String> {
     let left = call.tries.iter().find(|one| one.met == Met::HungUp)?;
     Some(format!("after {}", seconds(left.ended.saturating_sub(left.began))))
 }
 
 /// It waited for a reply that never ended.
-pub(super) fn endured_stall(call: &Call) -> Option<String> {
+pub(super) fn endured_stall(call: &TroubledCall) -> Option<String> {
     call.tries.iter().find_map(|one| {
         let waited = one.ended.saturating_sub(one.began);
         let in_vain = matches!(one.met, Met::NoReply | Met::BrokenOff) && waited >= STALL;
@@ -24,7 +24,7 @@ pub(super) fn endured_stall(call: &Call) -> Option<String> {
 }
 
 /// No try was answered, and the program went on, or ended well, without.
-pub(super) fn gave_up(call: &Call) -> Option<String> {
+pub(super) fn gave_up(call: &TroubledCall) -> Option<String> {
     let unanswered = !call.is_answered() && reply::accepted_truncated(call).is_none();
     let over = call.ends_in_error() || stuck(call).is_some();
     (unanswered && !over).then(|| match call.tries.len() {
@@ -34,7 +34,7 @@ pub(super) fn gave_up(call: &Call) -> Option<String> {
 }
 
 /// The program ended with it.
-pub(super) fn crashed(call: &Call) -> Option<String> {
+pub(super) fn crashed(call: &TroubledCall) -> Option<String> {
     let hurt = !call.is_answered() || call.last()?.met == Met::Altered;
     if !hurt || !call.ends_in_error() {
         return None;
@@ -47,7 +47,7 @@ pub(super) fn crashed(call: &Call) -> Option<String> {
 }
 
 /// The program did nothing more until its time was up.
-pub(super) fn stuck(call: &Call) -> Option<String> {
+pub(super) fn stuck(call: &TroubledCall) -> Option<String> {
     let idle = call.program == Some(ProgramEnd::TimedOut) && !call.asked_on && !call.is_answered();
     idle.then(|| "the program then ran out of time".to_owned())
 }

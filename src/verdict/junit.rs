@@ -10,7 +10,7 @@ pub fn junit(run: &str, verdict: &ClientVerdict) -> String {
     let mut cases = String::new();
     // Writing to a string cannot fail.
     let counts = write_cases(&mut cases, verdict).unwrap_or_default();
-    let Counts { tests, failures, errors, skipped } = counts;
+    let JunitCounts { tests, failures, errors, skipped } = counts;
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites><testsuite name=\"{}\" tests=\"{tests}\" \
          failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\">\n{cases}</testsuite></testsuites>\n",
@@ -19,15 +19,15 @@ pub fn junit(run: &str, verdict: &ClientVerdict) -> String {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct JunitCounts {
     tests: u32,
     failures: u32,
     errors: u32,
     skipped: u32,
 }
 
-fn write_cases(text: &mut String, verdict: &ClientVerdict) -> Result<Counts, fmt::Error> {
-    let mut counts = Counts::default();
+fn write_cases(text: &mut String, verdict: &ClientVerdict) -> Result<JunitCounts, fmt::Error> {
+    let mut counts = JunitCounts::default();
     for call in &verdict.calls {
         let operators = verdict
             .faults

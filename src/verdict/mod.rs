@@ -14,7 +14,7 @@ mod reply;
 mod report;
 mod retry;
 
-pub use call::{Call, Try};
+pub use call::{TroubledCall, Try};
 pub use junit::junit;
 pub use met::Met;
 pub use read::read;
@@ -32,7 +32,7 @@ pub enum Weight {
 
 /// One way in which a client may meet trouble.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule {
+pub struct ClientRule {
     /// Its name in reports.
     pub name: &'static str,
     /// What it says of the client.
@@ -42,68 +42,68 @@ pub struct Rule {
     /// Where the rule comes from.
     pub source: &'static str,
     /// What was seen, in words, where it holds.
-    pub judge: fn(&Call) -> Option<String>,
+    pub judge: fn(&TroubledCall) -> Option<String>,
 }
 
 /// Every rule, in the order in which reports list them.
-pub const RULES: &[Rule] = &[
-    Rule {
+pub const RULES: &[ClientRule] = &[
+    ClientRule {
         name: "healed",
         weight: Weight::Trait,
         says: "a later try of the call was answered",
         source: "openai-python and anthropic-python READMEs, Retries: connection errors, 408, 409, 429 and 5xx, twice",
         judge: retry::healed,
     },
-    Rule {
+    ClientRule {
         name: "retried",
         weight: Weight::Trait,
         says: "the call was tried again, and no try was answered",
         source: "the same",
         judge: retry::retried,
     },
-    Rule {
+    ClientRule {
         name: "ignored_retry_after",
         weight: Weight::Defect,
         says: "a try came before the time that the reply named in retry-after or retry-after-ms",
         source: "RFC 9110 §10.2.3; OpenAI and Anthropic, Rate limits",
         judge: retry::ignored_retry_after,
     },
-    Rule {
+    ClientRule {
         name: "retried_non_retryable",
         weight: Weight::Defect,
         says: "a try followed a status other than 408, 409, 429 and 5xx, or `x-should-retry: false`",
         source: "openai-python and openai-node, which statuses are retried; OpenAI, Error codes",
         judge: retry::retried_non_retryable,
     },
-    Rule {
+    ClientRule {
         name: "no_backoff",
         weight: Weight::Defect,
         says: "a try came within 100 ms of a 429 or 5xx that named no time, or again within 100 ms of a lost connection",
         source: "OpenAI, Rate limits: exponential backoff; both SDKs wait 375 ms at least",
         judge: retry::no_backoff,
     },
-    Rule {
+    ClientRule {
         name: "retry_storm",
         weight: Weight::Defect,
         says: "more than 11 tries of one call, or more than 5 within a second",
         source: "OpenAI Cookbook, How to handle rate limits: 10 retries at most",
         judge: retry::retry_storm,
     },
-    Rule {
+    ClientRule {
         name: "hung_up",
         weight: Weight::Trait,
         says: "the client closed the connection itself before the reply was whole",
         source: "the SDKs' `timeout`",
         judge: end::hung_up,
     },
-    Rule {
+    ClientRule {
         name: "endured_stall",
         weight: Weight::Defect,
         says: "the client waited 60 s or more for a reply that never ended",
         source: "RFC 9110 §9.5: a client bounds its waits; the SDKs' own bound is 10 minutes",
         judge: end::endured_stall,
     },
-    Rule {
+    ClientRule {
         name: "accepted_truncated",
         weight: Weight::Defect,
         says: "a reply that was cut short was taken for the answer: quoted in a later request, or never asked for again \
@@ -111,28 +111,28 @@ pub const RULES: &[Rule] = &[
         source: "OpenAI and Anthropic, Streaming: a reply is whole when its finish or stop reason is there",
         judge: reply::accepted_truncated,
     },
-    Rule {
+    ClientRule {
         name: "took_altered",
         weight: Weight::Trait,
         says: "a reply with other content than the model gave was taken",
         source: "nothing on the wire shows a client that it is another",
         judge: reply::took_altered,
     },
-    Rule {
+    ClientRule {
         name: "gave_up",
         weight: Weight::Trait,
         says: "no try was answered and no more were made; the program went on or ended well without",
         source: "the SDKs raise the error after their last try",
         judge: end::gave_up,
     },
-    Rule {
+    ClientRule {
         name: "crashed",
         weight: Weight::Defect,
         says: "the program's next act was to end with an error code or by a signal, and no check called that a success",
         source: "an error that nobody caught ends Python and Node with exit code 1",
         judge: end::crashed,
     },
-    Rule {
+    ClientRule {
         name: "stuck",
         weight: Weight::Defect,
         says: "the program did nothing more until it ran out of its time",

@@ -3,7 +3,7 @@
 use std::{cell::OnceCell, collections::HashMap, time::Duration};
 
 use super::{
-    Call, ClientVerdict, Met, Try,
+    ClientVerdict, Met, TroubledCall, Try,
     met::met,
     report::{self, PlannedFault},
 };
@@ -19,7 +19,7 @@ use crate::{
 const QUOTE_MIN: usize = 16;
 
 /// A try with its place in the log and its text, as long as a call is being put together.
-struct Found<'a> {
+struct FoundTry<'a> {
     tried: Try,
     closed: Option<u64>,
     attempt: &'a Attempt,
@@ -31,10 +31,10 @@ struct Found<'a> {
 pub fn read(recording: &Recording) -> ClientVerdict {
     let text = recording.manifest.plan.as_deref().filter(|text| !text.is_empty());
     let plan = text.and_then(|text| plan::parse(text, "run.json").ok());
-    let requests = Requests::of(&recording.trajectory.steps);
+    let requests = RequestWords::of(&recording.trajectory.steps);
     let chains = chains(recording, plan.as_ref());
     let calls = chains.iter().filter(|chain| chain.iter().any(is_trouble));
-    let calls: Vec<Call> = calls.filter_map(|chain| call(recording, chain, &requests)).collect();
+    let calls: Vec<TroubledCall> = calls.filter_map(|chain| call(recording, chain, &requests)).collect();
     let faults = plan.iter().flat_map(|plan| plan.injections.iter().enumerate()).filter_map(|(index, injection)| {
         let Operator::Fault(fault) = &injection.operator else { return None };
         let agents: Vec<String> = injection.agents.0.iter().map(ToString::to_string).collect();
@@ -50,7 +50,7 @@ pub fn read(recording: &Recording) -> ClientVerdict {
 }
 
 /// Whether a try is why we look at its call: a planned fault, or a failure of the upstream's own.
-fn is_trouble(found: &Found<'_>) -> bool {
+fn is_trouble(found: &FoundTry<'_>) -> bool {
     let own = matches!(found.attempt.cause, Some(CloseCause::Refused | CloseCause::Internal | CloseCause::Stopped));
     let failed = matches!(found.tried.met, Met::Refusal { .. } | Met::NoReply | Met::BrokenOff);
     !found.tried.faults.is_empty() || (failed && !own && found.attempt.cause.is_some())
@@ -58,9 +58,9 @@ fn is_trouble(found: &Found<'_>) -> bool {
 
 /// The tries of the run, those of one call together: an SDK's tries are one step already; a program that asks again
 /// after trouble sends the same bytes once more.
-fn chains<'a>(recording: &'a Recording, plan: Option<&Plan>) -> Vec<Vec<Found<'a>>> {
+fn chains<'a>(recording: &'a Recording, plan: Option<&Plan>) -> Vec<Vec<FoundTry<'a>>> {
     let details: HashMap<_, _> = recording.exchanges.iter().map(|d| ((d.step, d.attempt), d)).collect();
-    let mut chains: Vec<Vec<Found<'_>>> = Vec::new();
+    let mut chains: Vec<Vec<FoundTry<'_>>> = Vec::new();
     // Who asks the same again may look like another of several equal agents, so the instance does not count here.
     let mut alike: HashMap<(&str, &[u8]), Vec<usize>> = HashMap::new();
     for step in &recording.trajectory.steps {
@@ -86,7 +86,7 @@ fn chains<'a>(recording: &'a Recording, plan: Option<&Plan>) -> Vec<Vec<Found<'a
     chains
 }
 
-fn found<'a>(step: &'a Step, attempt: &'a Attempt, detail: &ExchangeDetail, plan: Option<&Plan>) -> Found<'a> {
+fn found<'a>(step: &'a Step, attempt: &'a Attempt, detail: &ExchangeDetail, plan: Option<&Plan>) -> FoundTry<'a> {
     let acted: Vec<(u32, Disturbance)> = detail
         .injected
         .iter()
@@ -107,7 +107,7 @@ fn found<'a>(step: &'a Step, attempt: &'a Attempt, detail: &ExchangeDetail, plan
         began,
         ended: began + Duration::from_micros(attempt.last_byte_us.unwrap_or_default()),
     };
-    Found { tried, closed: detail.closed, attempt, step }
+    FoundTry { tried, closed: detail.closed, attempt, step }
 }
 
 /// Whether a fault that was recorded when the request came has come to act: one on the reply needs a reply.
@@ -121,11 +121,11 @@ fn has_acted(disturbance: &Disturbance, cause: Option<CloseCause>) -> bool {
     }
 }
 
-fn call(recording: &Recording, chain: &[Found<'_>], requests: &Requests<'_>) -> Option<Call> {
+fn call(recording: &Recording, chain: &[FoundTry<'_>], requests: &RequestWords<'_>) -> Option<TroubledCall> {
     let (first, last) = (chain.first()?, chain.last()?);
     let manifest = &recording.manifest;
     let after = |detail: &ExchangeDetail| last.closed.is_some_and(|closed| detail.opened > closed);
-    Some(Call {
+    Some(TroubledCall {
         agent: first.step.attribution.agent.clone(),
         instance: first.step.attribution.instance,
         step: first.step.step,
@@ -147,11 +147,11 @@ fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
 }
 
 /// The words of each request, read when somebody asks for them.
-struct Requests<'a> {
+struct RequestWords<'a> {
     steps: HashMap<u32, (&'a Step, OnceCell<String>)>,
 }
 
-impl<'a> Requests<'a> {
+impl<'a> RequestWords<'a> {
     fn of(steps: &'a [Step]) -> Self {
         Self { steps: steps.iter().map(|step| (step.step, (step, OnceCell::new()))).collect() }
     }

@@ -1,9 +1,9 @@
 //! Rules on replies that a client took although it should, or could, not know better.
 
-use super::{Call, Met};
+use super::{Met, TroubledCall};
 
 /// A reply without its end was taken for the answer.
-pub(super) fn accepted_truncated(call: &Call) -> Option<String> {
+pub(super) fn accepted_truncated(call: &TroubledCall) -> Option<String> {
     let last = call.last()?;
     if let (Some(step), Met::CutShort | Met::BrokenOff | Met::Failed) = (call.quoted_at, last.met) {
         return Some(format!("step {step} goes on from what had come of it"));
@@ -14,7 +14,7 @@ pub(super) fn accepted_truncated(call: &Call) -> Option<String> {
 }
 
 /// Other content than the model gave was taken.
-pub(super) fn took_altered(call: &Call) -> Option<String> {
+pub(super) fn took_altered(call: &TroubledCall) -> Option<String> {
     let taken = call.last()?.met == Met::Altered && !call.ends_in_error();
     taken.then(|| match call.quoted_at {
         Some(step) => format!("step {step} goes on from it"),

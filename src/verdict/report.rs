@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Call, Met, RULES, Weight};
+use super::{Met, RULES, TroubledCall, Weight};
 use crate::trajectory::{self, AgentName, StepIndex};
 
 /// What a verdict comes to.
@@ -158,7 +158,7 @@ pub struct Remark {
 }
 
 /// Puts the verdict together.
-pub(super) fn verdict(faults: Vec<PlannedFault>, calls: &[Call]) -> ClientVerdict {
+pub(super) fn verdict(faults: Vec<PlannedFault>, calls: &[TroubledCall]) -> ClientVerdict {
     let calls: Vec<CallVerdict> = calls.iter().map(of_call).collect();
     let of_fault = |fault: PlannedFault| {
         let met_it = |tried: &&TryVerdict| tried.faults.contains(&fault.injection);
@@ -182,7 +182,7 @@ pub(super) fn verdict(faults: Vec<PlannedFault>, calls: &[Call]) -> ClientVerdic
     ClientVerdict { result, agents: of_agents(&calls), faults, calls }
 }
 
-fn of_call(call: &Call) -> CallVerdict {
+fn of_call(call: &TroubledCall) -> CallVerdict {
     let remarks: Vec<Remark> = RULES
         .iter()
         .filter_map(|rule| Some(Remark { rule: rule.name, weight: rule.weight, seen: (rule.judge)(call)? }))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Call, Met, met::seconds};
+use super::{Met, TroubledCall, met::seconds};
 
 /// How much earlier than it was told a client may come: its clock and ours are not read at the same moment.
 const EARLY: Duration = Duration::from_millis(50);
@@ -15,19 +15,19 @@ const MOST_TRIES_IN_WINDOW: usize = 5;
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// A later try was answered.
-pub(super) fn healed(call: &Call) -> Option<String> {
+pub(super) fn healed(call: &TroubledCall) -> Option<String> {
     let healed = call.tries.len() > 1 && call.is_answered();
     healed.then(|| format!("answered at try {}, {}", call.tries.len(), waited(call)))
 }
 
 /// It was tried again, in vain.
-pub(super) fn retried(call: &Call) -> Option<String> {
+pub(super) fn retried(call: &TroubledCall) -> Option<String> {
     let in_vain = call.tries.len() > 1 && !call.is_answered();
     in_vain.then(|| format!("{} tries, {}", call.tries.len(), waited(call)))
 }
 
 /// A try came too early.
-pub(super) fn ignored_retry_after(call: &Call) -> Option<String> {
+pub(super) fn ignored_retry_after(call: &TroubledCall) -> Option<String> {
     let early = call.waits().find_map(|(one, waited)| match one.met {
         // Not to be tried again at all: another rule's business.
         Met::Refusal { wait_ms: Some(told), retryable: true, .. } => {
@@ -40,7 +40,7 @@ pub(super) fn ignored_retry_after(call: &Call) -> Option<String> {
 }
 
 /// A try that cannot help.
-pub(super) fn retried_non_retryable(call: &Call) -> Option<String> {
+pub(super) fn retried_non_retryable(call: &TroubledCall) -> Option<String> {
     call.waits().find_map(|(one, _)| match one.met {
         Met::Refusal { status, retryable: false, .. } => Some(format!("tried again after {status}")),
         _ => None,
@@ -48,7 +48,7 @@ pub(super) fn retried_non_retryable(call: &Call) -> Option<String> {
 }
 
 /// Tries without a pause.
-pub(super) fn no_backoff(call: &Call) -> Option<String> {
+pub(super) fn no_backoff(call: &TroubledCall) -> Option<String> {
     // One try at once after a lost connection is good practice (RFC 9110 §9.2.2); a second one is not.
     let mut lost = 0;
     call.waits().find_map(|(one, waited)| {
@@ -66,7 +66,7 @@ pub(super) fn no_backoff(call: &Call) -> Option<String> {
 }
 
 /// Too many tries.
-pub(super) fn retry_storm(call: &Call) -> Option<String> {
+pub(super) fn retry_storm(call: &TroubledCall) -> Option<String> {
     let tries = call.tries.len();
     if tries > MOST_TRIES {
         return Some(format!("{tries} tries"));
@@ -78,7 +78,7 @@ pub(super) fn retry_storm(call: &Call) -> Option<String> {
     crowded.map(|count| format!("{count} tries within {}", seconds(WINDOW)))
 }
 
-fn waited(call: &Call) -> String {
+fn waited(call: &TroubledCall) -> String {
     let waits: Vec<String> = call.waits().map(|(_, waited)| seconds(waited)).collect();
     format!("after {}", waits.join(", "))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Call, ClientVerdict, Judgement, Met, RULES, Try, Weight, junit, report};
+use super::{ClientVerdict, Judgement, Met, RULES, TroubledCall, Try, Weight, junit, report};
 use crate::trajectory::{AgentName, Outcome, ProgramEnd, Verdict};
 
 const fn refusal(status: u16, wait_ms: Option<u64>) -> Met {
@@ -15,7 +15,7 @@ const TOLD: Met = refusal(429, Some(2000));
 const DENIED: Met = refusal(401, None);
 
 /// A call: what each try met, after how long a wait in ms, taking 10 ms each.
-fn call(tries: &[(u64, Met)]) -> Call {
+fn call(tries: &[(u64, Met)]) -> TroubledCall {
     let mut now = 0;
     let tried = |(number, (wait, met)): (usize, &(u64, Met))| {
         let began = now + wait;
@@ -29,7 +29,7 @@ fn call(tries: &[(u64, Met)]) -> Call {
             ended: Duration::from_millis(now),
         }
     };
-    Call {
+    TroubledCall {
         agent: AgentName::parse("solver").expect("a name"),
         instance: 0,
         step: 3,
@@ -43,7 +43,7 @@ fn call(tries: &[(u64, Met)]) -> Call {
 }
 
 /// The rules that hold.
-fn held(call: &Call) -> Vec<&'static str> {
+fn held(call: &TroubledCall) -> Vec<&'static str> {
     RULES.iter().filter(|rule| (rule.judge)(call).is_some()).map(|rule| rule.name).collect()
 }
 
@@ -135,7 +135,7 @@ fn planned(injection: u32, by_chance: bool) -> report::PlannedFault {
     }
 }
 
-fn judged(faults: &[(u32, bool)], calls: &[Call]) -> ClientVerdict {
+fn judged(faults: &[(u32, bool)], calls: &[TroubledCall]) -> ClientVerdict {
     report::verdict(faults.iter().map(|(index, chance)| planned(*index, *chance)).collect(), calls)
 }
 

@@ -23,7 +23,7 @@ static SEPARATOR: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// How a text gives its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Given<'t> {
+pub(super) enum GivenAnswer<'t> {
     /// In its last box.
     Boxed(&'t str),
     /// After its last announcement, where there is no box.
@@ -35,12 +35,12 @@ pub(super) enum Given<'t> {
 }
 
 /// How a text gives its answer: a box counts before an announcement.
-pub(super) fn given(text: &str) -> Given<'_> {
+pub(super) fn given(text: &str) -> GivenAnswer<'_> {
     match (boxed(text), stated(text)) {
-        (Some(boxed), _) => Given::Boxed(boxed),
-        (None, Some(stated)) => Given::Stated(stated),
-        (None, None) if denied(text) => Given::Denied,
-        (None, None) => Given::Open,
+        (Some(boxed), _) => GivenAnswer::Boxed(boxed),
+        (None, Some(stated)) => GivenAnswer::Stated(stated),
+        (None, None) if denied(text) => GivenAnswer::Denied,
+        (None, None) => GivenAnswer::Open,
     }
 }
 

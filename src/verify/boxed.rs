@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, Said,
-    answer::{self, Given},
+    Case, UnnamedVerdict,
+    answer::{self, GivenAnswer},
     latex, value,
 };
 
@@ -31,19 +31,19 @@ struct Parts {
 }
 
 impl Boxed {
-    pub(super) fn compare(&self, case: &Case<'_>) -> Said {
+    pub(super) fn compare(&self, case: &Case<'_>) -> UnnamedVerdict {
         let expected = answer::boxed(case.expected).unwrap_or(case.expected);
         if expected.trim().is_empty() {
-            return Said::unreadable("mathematical answer", case);
+            return UnnamedVerdict::unreadable("mathematical answer", case);
         }
         let got = match answer::given(case.output) {
-            Given::Boxed(boxed) => Some(boxed),
-            Given::Stated(stated) => Some(stated).filter(|_| !self.required),
-            Given::Open => last_line(case.output).filter(|_| !self.required),
-            Given::Denied => None,
+            GivenAnswer::Boxed(boxed) => Some(boxed),
+            GivenAnswer::Stated(stated) => Some(stated).filter(|_| !self.required),
+            GivenAnswer::Open => last_line(case.output).filter(|_| !self.required),
+            GivenAnswer::Denied => None,
         };
-        let Some(got) = got else { return Said::no_answer("boxed answer", case) };
-        Said::compared(same(expected, got), got, case)
+        let Some(got) = got else { return UnnamedVerdict::no_answer("boxed answer", case) };
+        UnnamedVerdict::compared(same(expected, got), got, case)
     }
 }
 

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, Said,
-    answer::{self, Given},
+    Case, UnnamedVerdict,
+    answer::{self, GivenAnswer},
     latex,
     normalised::words,
 };
@@ -46,14 +46,14 @@ static DENIAL_AFTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 impl Choice {
-    pub(super) fn compare(&self, case: &Case<'_>) -> Said {
+    pub(super) fn compare(&self, case: &Case<'_>) -> UnnamedVerdict {
         let listed = self.listed(case.question);
         let stated = answer::stated(case.expected).unwrap_or(case.expected);
         let expected = stated_letter(stated).or_else(|| by_words(stated, &listed));
-        let Some(expected) = expected else { return Said::unreadable("choice", case) };
+        let Some(expected) = expected else { return UnnamedVerdict::unreadable("choice", case) };
         match given(case.output, &listed) {
-            Some(got) => Said::of(got == expected, format!("expected `{expected}`, got `{got}`")),
-            None => Said::no_answer("single choice", case),
+            Some(got) => UnnamedVerdict::of(got == expected, format!("expected `{expected}`, got `{got}`")),
+            None => UnnamedVerdict::no_answer("single choice", case),
         }
     }
 
@@ -81,13 +81,13 @@ impl Choice {
 /// The letter that the output gives.
 fn given(output: &str, listed: &[(char, String)]) -> Option<char> {
     match answer::given(output) {
-        Given::Boxed(boxed) => {
+        GivenAnswer::Boxed(boxed) => {
             let plain = latex::plain(boxed);
             letter_in(&plain).or_else(|| by_words(&plain, listed))
         }
-        Given::Stated(stated) => stated_letter(stated).or_else(|| by_words(stated, listed)),
-        Given::Denied => None,
-        Given::Open => {
+        GivenAnswer::Stated(stated) => stated_letter(stated).or_else(|| by_words(stated, listed)),
+        GivenAnswer::Denied => None,
+        GivenAnswer::Open => {
             let last = output.lines().rev().find(|line| !line.trim().is_empty())?;
             letter_in(last.trim()).or_else(|| by_words(last, listed)).or_else(|| only_named(output))
         }

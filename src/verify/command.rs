@@ -11,7 +11,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, Said, Surroundings, quoted, sandbox};
+use super::{Case, UnnamedVerdict, Surroundings, quoted, sandbox};
 use crate::launch::{Ended, Ending, Launch};
 
 /// Runs a shell line in a fresh directory: exit code 0 is success, 1 failure, any other unknown. The output is on its
@@ -84,20 +84,20 @@ impl Command {
         (!fits).then(|| format!("`timeout_s = {}`: expected seconds above 0, at most 86400", self.timeout_s))
     }
 
-    pub(super) async fn run(&self, case: &Case<'_>, surroundings: &Surroundings) -> Said {
+    pub(super) async fn run(&self, case: &Case<'_>, surroundings: &Surroundings) -> UnnamedVerdict {
         if let Some(problem) = self.problem() {
-            return Said::unknown(problem);
+            return UnnamedVerdict::unknown(problem);
         }
         let output = if self.code { code_in(case.output) } else { case.output };
         let dir = match self.furnish(output) {
             Ok(dir) => dir,
-            Err(error) => return Said::unknown(format!("cannot make a directory for the check: {error}")),
+            Err(error) => return UnnamedVerdict::unknown(format!("cannot make a directory for the check: {error}")),
         };
         let limit = Duration::from_secs_f64(self.timeout_s);
         let launch = self.launch(dir.path(), output, case, surroundings, limit);
         match launch.run(std::future::pending()).await {
             Ok(ended) => self.said(&ended, dir.path()),
-            Err(error) => Said::unknown(format!("cannot run the check: {error}")),
+            Err(error) => UnnamedVerdict::unknown(format!("cannot run the check: {error}")),
         }
     }
 
@@ -155,7 +155,7 @@ impl Command {
         }
     }
 
-    fn said(&self, ended: &Ended, dir: &Path) -> Said {
+    fn said(&self, ended: &Ended, dir: &Path) -> UnnamedVerdict {
         // The directory has another name each time; evidence has the same words each time.
         let told = String::from_utf8_lossy(&ended.output).replace(&*dir.to_string_lossy(), ".");
         let told = told.trim();
@@ -163,16 +163,16 @@ impl Command {
         let end: String = told.chars().skip(skipped).collect();
         let evidence = |how: String| if end.is_empty() { how } else { format!("{how}: {}", tail(&end)) };
         match ended.ending {
-            Ending::Exited(0) => Said::of(true, evidence("the check passed".to_owned())),
-            Ending::Exited(1) => Said::of(false, evidence("the check failed".to_owned())),
-            Ending::Exited(code) => Said::unknown(evidence(format!("the check ended with code {code}"))),
-            Ending::Signalled(signal) => Said::unknown(evidence(format!("the check was ended by signal {signal}"))),
-            Ending::Interrupted => Said::unknown("the check was interrupted"),
+            Ending::Exited(0) => UnnamedVerdict::of(true, evidence("the check passed".to_owned())),
+            Ending::Exited(1) => UnnamedVerdict::of(false, evidence("the check failed".to_owned())),
+            Ending::Exited(code) => UnnamedVerdict::unknown(evidence(format!("the check ended with code {code}"))),
+            Ending::Signalled(signal) => UnnamedVerdict::unknown(evidence(format!("the check was ended by signal {signal}"))),
+            Ending::Interrupted => UnnamedVerdict::unknown("the check was interrupted"),
             Ending::TimedOut => {
                 let how = evidence(format!("the check did not end within {} s", self.timeout_s));
                 match self.on_timeout {
-                    OnTimeout::Failure => Said::of(false, how),
-                    OnTimeout::Unknown => Said::unknown(how),
+                    OnTimeout::Failure => UnnamedVerdict::of(false, how),
+                    OnTimeout::Unknown => UnnamedVerdict::unknown(how),
                 }
             }
         }
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    async fn check(command: &Command, output: &str) -> Said {
+    async fn check(command: &Command, output: &str) -> UnnamedVerdict {
         let case = Case { question: "q", expected: "84", output };
         command.run(&case, &Surroundings::default()).await
     }

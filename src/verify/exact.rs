@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, Said};
+use super::{Case, UnnamedVerdict};
 
 /// Compares texts character by character; blanks at either end do not count.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -14,10 +14,10 @@ pub struct Exact {
 }
 
 impl Exact {
-    pub(super) fn compare(&self, case: &Case<'_>) -> Said {
+    pub(super) fn compare(&self, case: &Case<'_>) -> UnnamedVerdict {
         let same =
             if self.keep_blanks { case.output == case.expected } else { case.output.trim() == case.expected.trim() };
-        Said::compared(same, case.output, case)
+        UnnamedVerdict::compared(same, case.output, case)
     }
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Case, Said, normalised::words, quoted, value::close};
+use super::{Case, UnnamedVerdict, normalised::words, quoted, value::close};
 
 /// Compares the value at a JSON pointer (RFC 6901) of the output with the expected answer. The JSON may stand in a
 /// fence or in prose: the last object or array of the output is read.
@@ -22,13 +22,13 @@ pub struct JsonPointer {
 const TRIED: usize = 1000;
 
 impl JsonPointer {
-    pub(super) fn compare(&self, case: &Case<'_>) -> Said {
+    pub(super) fn compare(&self, case: &Case<'_>) -> UnnamedVerdict {
         if !self.pointer.is_empty() && !self.pointer.starts_with('/') {
-            return Said::unknown(format!("`{}` is no JSON pointer: expected it to start with `/`", self.pointer));
+            return UnnamedVerdict::unknown(format!("`{}` is no JSON pointer: expected it to start with `/`", self.pointer));
         }
-        let Some(output) = json_in(case.output) else { return Said::no_answer("JSON", case) };
+        let Some(output) = json_in(case.output) else { return UnnamedVerdict::no_answer("JSON", case) };
         let Some(got) = output.pointer(&self.pointer) else {
-            return Said::of(false, format!("nothing at `{}` in {}", self.pointer, quoted(&output.to_string())));
+            return UnnamedVerdict::of(false, format!("nothing at `{}` in {}", self.pointer, quoted(&output.to_string())));
         };
         let parsed = || serde_json::from_str(case.expected).unwrap_or_else(|_| Value::from(case.expected));
         let expected = self.equals.clone().unwrap_or_else(parsed);
@@ -38,7 +38,7 @@ impl JsonPointer {
             self.pointer,
             quoted(&got.to_string())
         );
-        Said::of(equal(&expected, got), evidence)
+        UnnamedVerdict::of(equal(&expected, got), evidence)
     }
 }
 

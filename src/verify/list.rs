@@ -28,12 +28,12 @@ macro_rules! checks {
             }
 
             /// Checks an output. `surroundings` hold what a checker of the second kind needs.
-            pub async fn check(&self, case: &Case<'_>, surroundings: &Surroundings) -> Finding {
+            pub async fn check(&self, case: &Case<'_>, surroundings: &Surroundings) -> CheckFinding {
                 let said = match self {
                     $(Check::$Type(checker) => checker.compare(case),)*
                     $(Check::$RType(checker) => checker.run(case, surroundings).await,)*
                 };
-                Finding { checker: self.name().to_owned(), verdict: said.verdict, evidence: said.evidence }
+                CheckFinding { checker: self.name().to_owned(), verdict: said.verdict, evidence: said.evidence }
             }
         }
     };

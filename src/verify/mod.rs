@@ -66,7 +66,7 @@ pub struct Surroundings {
 
 /// What a checker says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct CheckFinding {
     /// Which one.
     pub checker: String,
     /// Success, failure or unknown.
@@ -77,7 +77,7 @@ pub struct Finding {
 
 /// A checker's verdict before its name is put to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Said {
+struct UnnamedVerdict {
     verdict: Verdict,
     evidence: String,
 }
@@ -85,7 +85,7 @@ struct Said {
 /// Longest excerpt of a text in evidence, in characters.
 const EXCERPT: usize = 160;
 
-impl Said {
+impl UnnamedVerdict {
     fn of(solved: bool, evidence: impl Into<String>) -> Self {
         let verdict = if solved { Verdict::Success } else { Verdict::Failure };
         Self { verdict, evidence: evidence.into() }
@@ -157,7 +157,7 @@ fn quoted(text: &str) -> String {
 
 /// Runs a table of hard cases: (expected, output, verdict).
 #[cfg(test)]
-fn check_table(check: impl Fn(&Case<'_>) -> Said, table: &[(&str, &str, Verdict)]) {
+fn check_table(check: impl Fn(&Case<'_>) -> UnnamedVerdict, table: &[(&str, &str, Verdict)]) {
     let mut wrong = Vec::new();
     for (expected, output, verdict) in table {
         let said = check(&Case { question: "", expected, output });

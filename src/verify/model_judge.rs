@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Case, Said, Surroundings, quoted};
+use super::{Case, UnnamedVerdict, Surroundings, quoted};
 use crate::{
     proxy::{model, upstream::Upstream},
     surface::{Conversation, Message, OpenaiChat, Role, Surface},
@@ -50,11 +50,11 @@ fn minute() -> f64 {
 }
 
 impl ModelJudge {
-    pub(super) async fn run(&self, case: &Case<'_>, surroundings: &Surroundings) -> Said {
+    pub(super) async fn run(&self, case: &Case<'_>, surroundings: &Surroundings) -> UnnamedVerdict {
         let Some(upstream) = &surroundings.judge else {
-            return Said::unknown("no upstream for the model judge is set");
+            return UnnamedVerdict::unknown("no upstream for the model judge is set");
         };
-        let mut last = Said::unknown("the judge was never asked");
+        let mut last = UnnamedVerdict::unknown("the judge was never asked");
         for attempt in 0..self.attempts.clamp(1, 10) {
             let asked = self.question(case, attempt);
             let limit = Duration::try_from_secs_f64(self.timeout_s).unwrap_or(Duration::from_mins(1));
@@ -65,7 +65,7 @@ impl ModelJudge {
             };
             match said {
                 Ok(said) => return said,
-                Err(why) => last = Said::unknown(format!("the judge `{}`: {why}", self.model)),
+                Err(why) => last = UnnamedVerdict::unknown(format!("the judge `{}`: {why}", self.model)),
             }
         }
         last
@@ -98,7 +98,7 @@ async fn ask(upstream: &dyn Upstream, body: Bytes) -> Result<String, String> {
 }
 
 /// Reads the judge's JSON, which may stand in a fence or in prose.
-fn read(answer: &str) -> Result<Said, String> {
+fn read(answer: &str) -> Result<UnnamedVerdict, String> {
     let from = answer.find('{').ok_or_else(|| format!("no JSON in {}", quoted(answer)))?;
     let json = answer.get(from..).unwrap_or_default();
     let first = serde_json::Deserializer::from_str(json).into_iter::<Value>().next();
@@ -106,9 +106,9 @@ fn read(answer: &str) -> Result<Said, String> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let reason = quoted(text("reason"));
     match text("verdict") {
-        "correct" => Ok(Said::of(true, format!("the judge says correct: {reason}"))),
-        "incorrect" => Ok(Said::of(false, format!("the judge says incorrect: {reason}"))),
-        "cannot_tell" => Ok(Said::unknown(format!("the judge cannot tell: {reason}"))),
+        "correct" => Ok(UnnamedVerdict::of(true, format!("the judge says correct: {reason}"))),
+        "incorrect" => Ok(UnnamedVerdict::of(false, format!("the judge says incorrect: {reason}"))),
+        "cannot_tell" => Ok(UnnamedVerdict::unknown(format!("the judge cannot tell: {reason}"))),
         other => {
             Err(format!("verdict {}: expected `correct`, `incorrect` or `cannot_tell`", quoted(other)))
         }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, Said, answer};
+use super::{Case, UnnamedVerdict, answer};
 
 /// Compares words: case, punctuation, blanks, articles and thousands separators do not count.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -14,16 +14,16 @@ pub struct Normalised {
 }
 
 impl Normalised {
-    pub(super) fn compare(&self, case: &Case<'_>) -> Said {
+    pub(super) fn compare(&self, case: &Case<'_>) -> UnnamedVerdict {
         let expected = words(case.expected);
         if expected.is_empty() {
-            return Said::unreadable("text with words", case);
+            return UnnamedVerdict::unreadable("text with words", case);
         }
         let stated = answer::stated(case.output).unwrap_or(case.output);
         let solved = words(stated) == expected
             || words(case.output) == expected
             || (self.contains && holds(&words(case.output), &expected));
-        Said::compared(solved, stated, case)
+        UnnamedVerdict::compared(solved, stated, case)
     }
 }
 

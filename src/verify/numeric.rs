@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Case, Said,
-    quantity::{Quantity, Related, relate},
+    Case, UnnamedVerdict,
+    quantity::{Measured, Related, relate},
     value::close,
 };
 
@@ -42,11 +42,11 @@ impl Default for Numeric {
 }
 
 impl Numeric {
-    pub(super) fn compare(&self, case: &Case<'_>) -> Said {
-        let Some(expected) = Quantity::parse(case.expected) else { return Said::unreadable("number", case) };
-        let Some(got) = Quantity::answer_in(case.output) else { return Said::no_answer("number", case) };
+    pub(super) fn compare(&self, case: &Case<'_>) -> UnnamedVerdict {
+        let Some(expected) = Measured::parse(case.expected) else { return UnnamedVerdict::unreadable("number", case) };
+        let Some(got) = Measured::answer_in(case.output) else { return UnnamedVerdict::no_answer("number", case) };
         if self.units == Units::Require && expected.unit.is_some() && got.unit.is_none() {
-            return Said::of(false, format!("expected `{}`, got {} without a unit", case.expected, got.value));
+            return UnnamedVerdict::of(false, format!("expected `{}`, got {} without a unit", case.expected, got.value));
         }
         let near = |(a, b): (f64, f64)| close(a, b, self.relative, self.absolute);
         let solved = match relate(expected, got) {
@@ -54,7 +54,7 @@ impl Numeric {
             Related::Comparable(pairs) => pairs.into_iter().any(near),
             Related::Different => false,
         };
-        Said::compared(solved, &got.value.to_string(), case)
+        UnnamedVerdict::compared(solved, &got.value.to_string(), case)
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use super::{
-    answer::{self, Given},
+    answer::{self, GivenAnswer},
     latex, value,
 };
 
 /// A number and, where one is known, its unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Quantity {
+pub(super) struct Measured {
     /// As it is written.
     pub(super) value: f64,
     /// The unit.
@@ -69,7 +69,7 @@ static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static HEDGE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[^.,;:=(]*?\d[^.,;:=(]{0,20}?\b(?:or|to)[ \t]+\W{0,3}\d").ok());
 
-impl Quantity {
+impl Measured {
     /// Reads a text that is a quantity and nothing else but perhaps words for what is counted.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = prepared(text);
@@ -86,9 +86,9 @@ impl Quantity {
     /// answer, else the last one.
     pub(super) fn answer_in(text: &str) -> Option<Self> {
         match answer::given(text) {
-            Given::Boxed(said) | Given::Stated(said) => Self::stated_by(said),
-            Given::Denied => None,
-            Given::Open => {
+            GivenAnswer::Boxed(said) | GivenAnswer::Stated(said) => Self::stated_by(said),
+            GivenAnswer::Denied => None,
+            GivenAnswer::Open => {
                 let text = prepared(text);
                 let whole = value::evaluate(text.trim()).map(|value| Self { value, unit: None });
                 whole.or_else(|| Self::all_in(&text).last())
@@ -172,7 +172,7 @@ pub(super) enum Related {
 
 /// Brings two quantities to one unit. A number without a unit is taken to be in the other's; a percentage is also its
 /// share of one.
-pub(super) fn relate(expected: Quantity, got: Quantity) -> Related {
+pub(super) fn relate(expected: Measured, got: Measured) -> Related {
     let plain = (expected.value, got.value);
     match (expected.unit, got.unit) {
         (Some(a), Some(b)) if a.dimension != b.dimension => Related::Different,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, Pattern, Said, normalised::words, quoted};
+use super::{Case, Pattern, UnnamedVerdict, normalised::words, quoted};
 
 /// Matches the output against a pattern. A group named `answer` is compared with the expected answer, word for word.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,21 +17,21 @@ pub struct Regex {
 }
 
 impl Regex {
-    pub(super) fn compare(&self, case: &Case<'_>) -> Said {
+    pub(super) fn compare(&self, case: &Case<'_>) -> UnnamedVerdict {
         let text = self.pattern.replace("{answer}", &::regex::escape(case.expected.trim()));
         let pattern = match Pattern::new(&text) {
             Ok(pattern) => pattern,
-            Err(why) => return Said::unknown(why),
+            Err(why) => return UnnamedVerdict::unknown(why),
         };
         let found = pattern.last_in(case.output);
         let compares = pattern.regex().capture_names().flatten().any(|name| name == "answer");
         let Some(found) = found else {
-            return Said::of(self.absent, format!("no match of `{text}` in {}", quoted(case.output)));
+            return UnnamedVerdict::of(self.absent, format!("no match of `{text}` in {}", quoted(case.output)));
         };
         if compares {
-            return Said::compared((words(found) == words(case.expected)) != self.absent, found, case);
+            return UnnamedVerdict::compared((words(found) == words(case.expected)) != self.absent, found, case);
         }
-        Said::of(!self.absent, format!("`{text}` matches {}", quoted(found)))
+        UnnamedVerdict::of(!self.absent, format!("`{text}` matches {}", quoted(found)))
     }
 }
 
@@ -43,7 +43,7 @@ mod tests {
         verify::check_table,
     };
 
-    fn check(pattern: &str, absent: bool) -> impl Fn(&Case<'_>) -> Said {
+    fn check(pattern: &str, absent: bool) -> impl Fn(&Case<'_>) -> UnnamedVerdict {
         let regex = Regex { pattern: pattern.to_owned(), absent };
         move |case| regex.compare(case)
     }

@@ -65,7 +65,7 @@ fn judge(attempts: u32) -> Check {
     Check::ModelJudge(toml::from_str(&text).expect("a judge"))
 }
 
-async fn judged(check: &Check, upstream: Arc<dyn Upstream>) -> Finding {
+async fn judged(check: &Check, upstream: Arc<dyn Upstream>) -> CheckFinding {
     let case = Case { question: "2 + 2?", expected: "4", output: "four" };
     check.check(&case, &Surroundings { run_dir: None, judge: Some(upstream) }).await
 }

@@ -25,18 +25,18 @@ const BODY_MAX: usize = 8 << 20;
 pub struct Transcript {
     path: PathBuf,
     behind: Option<Arc<dyn Upstream>>,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptLines>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptLines {
     answers: HashMap<String, String>,
     file: Option<File>,
 }
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct TranscriptLine {
     /// blake3 of path and body of the request.
     key: String,
     request: String,
@@ -56,7 +56,7 @@ impl Transcript {
         };
         let mut answers = HashMap::new();
         for (number, line) in (1..).zip(text.lines()) {
-            match serde_json::from_str::<Line>(line) {
+            match serde_json::from_str::<TranscriptLine>(line) {
                 Ok(line) => drop(answers.insert(line.key, line.reply)),
                 // A line that a kill cut off was never answered to anybody.
                 Err(_) if !text.ends_with('\n') && number == text.lines().count() => {}
@@ -73,7 +73,7 @@ impl Transcript {
             }
             None => None,
         };
-        Ok(Self { path: path.to_owned(), behind, kept: Mutex::new(Kept { answers, file }) })
+        Ok(Self { path: path.to_owned(), behind, kept: Mutex::new(KeptLines { answers, file }) })
     }
 
     /// How many answers are kept.
@@ -113,7 +113,7 @@ impl Transcript {
 
     fn keep(&self, key: String, request: &[u8], reply: &[u8]) -> io::Result<()> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let line = Line { key, request: text(request), reply: text(reply) };
+        let line = TranscriptLine { key, request: text(request), reply: text(reply) };
         let mut written = serde_json::to_vec(&line)?;
         written.push(b'\n');
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

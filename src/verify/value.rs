@@ -10,7 +10,7 @@ pub(super) fn evaluate(text: &str) -> Option<f64> {
     if text.len() > LONGEST {
         return None;
     }
-    let mut reader = Reader { rest: text.trim(), depth: 0 };
+    let mut reader = ValueReader { rest: text.trim(), depth: 0 };
     let value = mixed(reader.rest).or_else(|| reader.sum().filter(|_| reader.rest.trim().is_empty()))?;
     value.is_finite().then_some(value)
 }
@@ -28,12 +28,12 @@ fn mixed(text: &str) -> Option<f64> {
     Some(sign * (digits(whole)? + digits(above)? / below))
 }
 
-struct Reader<'a> {
+struct ValueReader<'a> {
     rest: &'a str,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl ValueReader<'_> {
     fn sum(&mut self) -> Option<f64> {
         let mut value = self.product()?;
         loop {

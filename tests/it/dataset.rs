@@ -7,7 +7,7 @@ use std::{
 };
 
 use aegis::{
-    dataset::{About, Dataset, Kind, Sample, Splits, Task, Writer, lint, statistics},
+    dataset::{About, Dataset, Sample, SampleKind, Splits, Task, Writer, lint, statistics},
     recording,
     trajectory::{Evidence, LabelStatus, Side, Tally, Verdict},
 };
@@ -28,7 +28,7 @@ fn cells(dir: &Path) -> BTreeMap<String, Value> {
     cells.map(|cell| (cell["run"].as_str().expect("a run").to_owned(), cell.clone())).collect()
 }
 
-fn about(cell: &Value, kind: Kind, twin: Option<String>, question: &str) -> About {
+fn about(cell: &Value, kind: SampleKind, twin: Option<String>, question: &str) -> About {
     let text = |key: &str| cell[key].as_str().unwrap_or_default().to_owned();
     let task = Task { id: text("task"), question: question.to_owned(), answer: text("expected"), ..Task::default() };
     let split = Some(Splits::default().of(&task));
@@ -53,8 +53,8 @@ fn samples(dir: &Path) -> Vec<Sample> {
         let Some(cell) = cells.get(&run) else { continue };
         let question = &tasks[cell["task"].as_str().expect("a task")];
         let kind = match cell["class"].as_str() {
-            Some("verified") => Kind::Failure,
-            Some("benign") => Kind::Benign,
+            Some("verified") => SampleKind::Failure,
+            Some("benign") => SampleKind::Benign,
             _ => continue,
         };
         // The twin is the run without a plan that begins as this one does and went well.
@@ -65,7 +65,7 @@ fn samples(dir: &Path) -> Vec<Sample> {
         };
         let twin = recordings.iter().find(plain).expect("a twin");
         let twin_id = twin.manifest.run.to_string();
-        let mut clean = about(cell, Kind::Clean, None, question);
+        let mut clean = about(cell, SampleKind::Clean, None, question);
         clean.final_answer.clone_from(&clean.task.answer);
         built.insert(twin_id.clone(), Sample::of(twin, clean).expect("builds"));
         let label = recording.label.as_mut().expect("a label");
@@ -83,9 +83,9 @@ fn recorded_runs_become_a_dataset_that_lint_passes() {
     let demo = aegis(&["demo", "-q"], dir.path());
     assert!(demo.status.success(), "{}", String::from_utf8_lossy(&demo.stderr));
     let samples = samples(dir.path());
-    let failures = samples.iter().filter(|sample| sample.kind == Kind::Failure).count();
-    assert!(failures >= 10 && samples.iter().any(|sample| sample.kind == Kind::Benign), "{failures} failures");
-    for sample in samples.iter().filter(|sample| sample.kind == Kind::Failure) {
+    let failures = samples.iter().filter(|sample| sample.kind == SampleKind::Failure).count();
+    assert!(failures >= 10 && samples.iter().any(|sample| sample.kind == SampleKind::Benign), "{failures} failures");
+    for sample in samples.iter().filter(|sample| sample.kind == SampleKind::Failure) {
         let truth = sample.label.as_ref().expect("a label");
         for error in &truth.errors {
             let change = truth.changes.iter().find(|change| Some(change.step) == error.step).expect("a change");

@@ -10,7 +10,7 @@ use std::{
 };
 
 use aegis::{
-    example::{Client, Example, ExampleError},
+    example::{ApiClient, Example, ExampleError},
     proxy::upstream::Upstream as _,
     simulator::Simulator,
 };
@@ -58,7 +58,7 @@ impl Backend {
 
     /// The answer and the transcript.
     async fn run(&self, example: Example, task: &str, stream: bool) -> Result<(String, String), ExampleError> {
-        let client = Client::new(&self.url, Some("key".to_owned()), "m".to_owned(), stream)?;
+        let client = ApiClient::new(&self.url, Some("key".to_owned()), "m".to_owned(), stream)?;
         let (mut out, mut talk) = (Vec::new(), Vec::new());
         example.run(&client, task, &mut out, &mut talk).await?;
         let text = |bytes| String::from_utf8(bytes).expect("text");

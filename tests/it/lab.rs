@@ -11,7 +11,7 @@ use std::{
 use aegis::{
     identity::Identity,
     plan::{self, Plan},
-    proxy::{Asking, Gate, HttpUpstream, Limits, Origin, Proxy, RunTemplate, Runs, serve, upstream::Upstream},
+    proxy::{Asking, Gate, HttpUpstream, Limits, Proxy, RunTemplate, Runs, UpstreamOrigin, serve, upstream::Upstream},
     recording::{self, Recording, Settings},
     trajectory::{CloseCause, RunId, Step},
 };
@@ -92,9 +92,9 @@ impl Lab {
 
     /// The proxy before the upstream at a URL.
     pub async fn before_url(url: &str, setup: Setup) -> Self {
-        let origin = Origin::parse(url, setup.key.map(|key| ("KEY", key))).expect("an origin");
+        let origin = UpstreamOrigin::parse(url, setup.key.map(|key| ("KEY", key))).expect("an origin");
         let route = |(_, address, key): &(&str, SocketAddr, Option<&str>)| {
-            Origin::parse(&format!("http://{address}"), key.map(|key| ("KEY", key))).expect("an origin")
+            UpstreamOrigin::parse(&format!("http://{address}"), key.map(|key| ("KEY", key))).expect("an origin")
         };
         let routes = setup.routes.iter().map(route).collect();
         let silence = setup.limits.silence_timeout;

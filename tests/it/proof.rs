@@ -10,8 +10,8 @@ use std::{sync::Arc, sync::atomic::AtomicU64};
 
 use aegis::{
     attribution::{
-        Bench, Budget, Corrections, Decisive, Finding, LabelRule, Meter, Told, Trace, TraceSettings, Watch, label_of,
-        order_name,
+        Bench, CallMeter, Corrections, Decisive, EndedExecution, LabelRule, SearchBudget, Trace, TraceFinding,
+        TraceSettings, Watch, label_of, order_name,
     },
     identity::Identity,
     plan,
@@ -113,8 +113,8 @@ impl Failed {
         Corrections::redrawn(&self.cassette.recording().trajectory)
     }
 
-    async fn trace(&self, corrections: Corrections, settings: TraceSettings) -> Finding {
-        let meter = Meter::new(settings.budget);
+    async fn trace(&self, corrections: Corrections, settings: TraceSettings) -> TraceFinding {
+        let meter = CallMeter::new(settings.budget);
         let trace = Trace::new(Arc::clone(&self.bench), Arc::clone(&self.cassette), corrections, settings, meter);
         trace.run(&Silent).await.expect("traced")
     }
@@ -127,7 +127,7 @@ fn settings(order: Order, salt: &str) -> TraceSettings {
         earliest: true,
         last: true,
         coupled: false,
-        budget: Budget::default(),
+        budget: SearchBudget::default(),
         jobs: 1,
         any_tool_results: false,
         agents: 0,
@@ -139,7 +139,7 @@ fn settings(order: Order, salt: &str) -> TraceSettings {
 struct Silent;
 
 impl Watch for Silent {
-    fn executed(&self, _: &Told<'_>) {}
+    fn executed(&self, _: &EndedExecution<'_>) {}
 }
 
 fn place(decisive: Option<&Decisive>) -> Option<(&str, u32)> {
@@ -160,7 +160,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, case: &Case, finding: &Finding) {
+    fn add(&mut self, case: &Case, finding: &TraceFinding) {
         self.cases += 1;
         let right = |decisive: &Decisive| case.decisive.contains(&decisive.agent.as_str());
         match &finding.earliest_flip {
@@ -285,8 +285,10 @@ async fn a_budget_is_never_exceeded_and_what_it_cut_short_names_nothing() {
     let failed = failed(&case, 0).await;
     for (calls, runs) in [(Some(3), None), (None, Some(4)), (None, Some(12))] {
         for order in ORDERS {
-            let cut =
-                TraceSettings { budget: Budget { calls, runs }, ..settings(order, &format!("{calls:?} {runs:?}")) };
+            let cut = TraceSettings {
+                budget: SearchBudget { calls, runs },
+                ..settings(order, &format!("{calls:?} {runs:?}"))
+            };
             let finding = failed.trace(failed.by_twin(), cut).await;
             let spent = finding.spent;
             assert!(finding.out_of_budget, "{spent:?}");

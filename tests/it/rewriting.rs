@@ -243,8 +243,8 @@ async fn a_held_stream_is_kept_alive() {
     let answer = crate::scripted::http("200 OK", "application/json", &crate::scripted::chat_reply(&usable));
     let model = Scripted::always(vec![Act::Gate, answer]).await;
     let settings = AskingSettings { keep_alive: Duration::from_millis(5), ..AskingSettings::default() };
-    let origin =
-        aegis::proxy::Origin::parse(&format!("http://{}", model.address), Some(("KEY", "k-model"))).expect("an origin");
+    let origin = aegis::proxy::UpstreamOrigin::parse(&format!("http://{}", model.address), Some(("KEY", "k-model")))
+        .expect("an origin");
     let behind =
         aegis::proxy::HttpUpstream::new(origin, Vec::new(), None, Duration::from_secs(10)).expect("an upstream");
     let asking = Arc::new(Asking::new(behind.shared(), settings));

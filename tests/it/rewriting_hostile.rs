@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use aegis::{
-    proxy::{Asking, AskingSettings, Budget, HttpUpstream, Origin},
+    proxy::{Asking, AskingSettings, Budget, HttpUpstream, UpstreamOrigin},
     trajectory::CloseCause,
 };
 use serde_json::json;
@@ -26,7 +26,7 @@ fn plan(side: &str) -> String {
 
 /// A model that the test scripts.
 fn model(scripted: &Scripted, settings: AskingSettings) -> Arc<Asking> {
-    let origin = Origin::parse(&format!("http://{}", scripted.address), None).expect("an origin");
+    let origin = UpstreamOrigin::parse(&format!("http://{}", scripted.address), None).expect("an origin");
     let upstream = HttpUpstream::new(origin, Vec::new(), None, Duration::from_secs(10)).expect("an upstream");
     Arc::new(Asking::new(upstream.shared(), settings))
 }

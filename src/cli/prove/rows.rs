@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{ProveArgs, prove, word};
 use crate::{
     cli::{Exit, Failure, Finished, Global, again::Program},
-    dataset::{About, Claims, Dataset, Kind, Sample, Task, Writer},
+    dataset::{About, Claims, Dataset, Sample, SampleKind, Task, Writer},
     proof::Terms,
     recording,
     trajectory::{Evidence, LabelStatus, RunId, Standing},
@@ -61,7 +61,7 @@ pub(super) fn run(
 
 /// Whether a row's label is not shown, or by the former rule alone.
 fn needs(sample: &Sample) -> bool {
-    let Some(label) = sample.label.as_ref().filter(|_| sample.kind == Kind::Failure) else { return false };
+    let Some(label) = sample.label.as_ref().filter(|_| sample.kind == SampleKind::Failure) else { return false };
     let former = label.evidence.as_ref().is_none_or(Evidence::is_of_former_rule);
     label.definition == "injected" && (former || label.status != LabelStatus::Verified)
 }
@@ -120,8 +120,8 @@ fn rewrite(samples: &[Sample], arguments: &ProveArgs, terms: &Terms) -> Result<(
             let evidence = label.evidence.as_ref();
             let repeats = evidence.is_some_and(Evidence::is_repeatable);
             begun += usize::from(!repeats);
-            repeatable += usize::from(repeats && sample.kind == Kind::Failure);
-            let shown = sample.kind == Kind::Failure && label.status == LabelStatus::Verified;
+            repeatable += usize::from(repeats && sample.kind == SampleKind::Failure);
+            let shown = sample.kind == SampleKind::Failure && label.status == LabelStatus::Verified;
             e_values.extend(evidence.filter(|_| shown).and_then(Evidence::e));
         }
         writer.push(sample)?;

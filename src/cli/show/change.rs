@@ -11,12 +11,12 @@ use crate::{cli::escape, trajectory::Step};
 const ALIKE: f32 = 0.4;
 
 /// One side of a step that was changed: (side, blocks before, blocks after).
-pub(super) type Change = (&'static str, Vec<(String, String)>, Vec<(String, String)>);
+pub(super) type ChangedSide = (&'static str, Vec<(String, String)>, Vec<(String, String)>);
 
 /// The changed sides of a step.
-pub(super) fn of(step: &Step) -> Vec<Change> {
+pub(super) fn of(step: &Step) -> Vec<ChangedSide> {
     let view = View::of(step);
-    let mut changes: Vec<Change> = Vec::new();
+    let mut changes: Vec<ChangedSide> = Vec::new();
     if let Some(sent) = &step.request_sent {
         changes.push(("request", view.request(&step.request), view.request(sent)));
     }

@@ -10,16 +10,16 @@ use crate::trajectory::{AgentName, StepIndex};
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Traced {
-    earliest_flip: Option<Named>,
-    commitment: Option<Named>,
-    flips: Vec<Named>,
-    coupled: Vec<Named>,
+    earliest_flip: Option<NamedStep>,
+    commitment: Option<NamedStep>,
+    flips: Vec<NamedStep>,
+    coupled: Vec<NamedStep>,
     not_found: Option<String>,
 }
 
 /// A step that a trace named.
 #[derive(Debug, Deserialize)]
-struct Named {
+struct NamedStep {
     step: StepIndex,
     agent: AgentName,
 }
@@ -32,8 +32,9 @@ impl Traced {
 
     /// One line: what was found.
     pub(super) fn line(&self) -> String {
-        let place = |named: &Named| format!("{} at step {}", named.agent, named.step);
-        let one = |name: &str, named: &Option<Named>| named.as_ref().map(|named| format!("{name}: {}", place(named)));
+        let place = |named: &NamedStep| format!("{} at step {}", named.agent, named.step);
+        let one =
+            |name: &str, named: &Option<NamedStep>| named.as_ref().map(|named| format!("{name}: {}", place(named)));
         let named = [one("earliest flip", &self.earliest_flip), one("commitment", &self.commitment)];
         let mut parts: Vec<String> = named.into_iter().flatten().collect();
         for (name, steps) in [("flips", &self.flips), ("coupled", &self.coupled)] {
@@ -47,8 +48,8 @@ impl Traced {
 
     /// What marks a step.
     pub(super) fn mark(&self, step: StepIndex) -> Option<String> {
-        let is = |named: &Option<Named>| named.as_ref().is_some_and(|named| named.step == step);
-        let among = |steps: &[Named]| steps.iter().any(|named| named.step == step);
+        let is = |named: &Option<NamedStep>| named.as_ref().is_some_and(|named| named.step == step);
+        let among = |steps: &[NamedStep]| steps.iter().any(|named| named.step == step);
         let (first, last) = (is(&self.earliest_flip), is(&self.commitment));
         let marks = [
             (first, "earliest flip"),

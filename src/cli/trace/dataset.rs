@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     cli::{Exit, Failure},
-    dataset::{About, Dataset, DatasetError, Kind, Sample, Splits, Task, Writer, read_tasks},
+    dataset::{About, Dataset, DatasetError, Sample, SampleKind, Splits, Task, Writer, read_tasks},
     recording::{self, Recording},
     replay::answer_text,
     trajectory::{LabelStatus, nearest},
@@ -32,7 +32,7 @@ pub(super) struct DatasetArgs {
 
 /// A dataset, and what it is to know of the run.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct TracedDataset {
     dir: PathBuf,
     task: Task,
     system: String,
@@ -40,7 +40,7 @@ pub(super) struct Entry {
 
 impl DatasetArgs {
     /// The entry that is asked for, before anything is paid for.
-    pub(super) fn entry(&self) -> Result<Option<Entry>, Failure> {
+    pub(super) fn entry(&self) -> Result<Option<TracedDataset>, Failure> {
         let (Some(dir), Some(tasks), Some(id)) = (&self.dataset, &self.tasks, &self.task) else { return Ok(None) };
         let known = read_tasks(tasks)?;
         let Some(task) = known.iter().find(|task| task.id == *id) else {
@@ -49,11 +49,11 @@ impl DatasetArgs {
             let error = format!("`{}` has no task `{id}`{hint}", tasks.display());
             return Err(Failure::new(Exit::Usage, error));
         };
-        Ok(Some(Entry { dir: dir.clone(), task: task.clone(), system: self.system.clone() }))
+        Ok(Some(TracedDataset { dir: dir.clone(), task: task.clone(), system: self.system.clone() }))
     }
 }
 
-impl Entry {
+impl TracedDataset {
     /// Keeps a run as its `label.json` says: added with its label, and its clean twin where there is one; taken out where it
     /// has no label that holds. Samples of the same runs are replaced.
     pub(super) fn keep(&self, run: &Path, twin: Option<&Path>) -> Result<(), Failure> {
@@ -69,10 +69,10 @@ impl Entry {
         if holds {
             let twin = twin.map(recording::read).transpose()?;
             if let Some(twin) = &twin {
-                samples.push(self.sample(twin, Kind::Clean, None)?);
+                samples.push(self.sample(twin, SampleKind::Clean, None)?);
             }
             let twin = twin.map(|twin| twin.manifest.run.to_string());
-            samples.push(self.sample(&failed, Kind::Failure, twin)?);
+            samples.push(self.sample(&failed, SampleKind::Failure, twin)?);
         } else if known.is_some() {
             gone = Some(failed.manifest.run.to_string());
         } else {
@@ -98,7 +98,7 @@ impl Entry {
     }
 
     /// The system's answer is what its last call was answered: a check that is a command tells no other.
-    fn sample(&self, recording: &Recording, kind: Kind, clean_twin: Option<String>) -> Result<Sample, Failure> {
+    fn sample(&self, recording: &Recording, kind: SampleKind, clean_twin: Option<String>) -> Result<Sample, Failure> {
         let about = About {
             kind,
             system: self.system.clone(),

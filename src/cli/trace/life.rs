@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::{
-    attribution::{Finding, LabelRule, Life, label_of, life},
+    attribution::{LabelRule, Life, TraceFinding, label_of, life},
     cli::{Exit, Failure},
     recording,
     replay::Cassette,
@@ -18,7 +18,12 @@ const ROSTER: &str = "aegis agents RUN_DIR --suggest proposes rules; with them, 
 const FORMER: &str = "label.former.json";
 
 /// Writes, replaces or withdraws the label; says what became of it.
-pub(super) fn settle(finding: &Finding, rule: LabelRule, dir: &Path, cassette: &Cassette) -> Result<String, Failure> {
+pub(super) fn settle(
+    finding: &TraceFinding,
+    rule: LabelRule,
+    dir: &Path,
+    cassette: &Cassette,
+) -> Result<String, Failure> {
     let former = recording::read_label(dir)?;
     let found = label_of(finding, rule).map(|label| nameable(label, cassette)).transpose();
     let found = match found {

@@ -2,17 +2,17 @@
 
 use super::arguments::TraceArgs;
 use crate::{
-    attribution::{Finding, LabelRule},
-    cli::again::Again,
-    proof::{Ending, Stands},
+    attribution::{LabelRule, TraceFinding},
+    cli::again::HowStarted,
+    proof::{SearchEnding, Stands},
 };
 
 /// The line to type next; `None` where nothing is left to ask.
-pub(super) fn line(finding: &Finding, arguments: &TraceArgs, again: &Again) -> Option<String> {
+pub(super) fn line(finding: &TraceFinding, arguments: &TraceArgs, again: &HowStarted) -> Option<String> {
     let run = arguments.dir.display();
     match finding.ending {
-        Some(Ending::NotReproduced) => return Some(format!("aegis replay {run} --explain -- CMD")),
-        Some(Ending::Void(_)) => return Some(format!("aegis fork {run} --at 0 --check CMD -- CMD")),
+        Some(SearchEnding::NotReproduced) => return Some(format!("aegis replay {run} --explain -- CMD")),
+        Some(SearchEnding::Void(_)) => return Some(format!("aegis fork {run} --at 0 --check CMD -- CMD")),
         None => {}
     }
     let doubt = finding.doubts.iter().find(|doubt| doubt.rule == arguments.label);
@@ -40,13 +40,13 @@ pub(super) fn line(finding: &Finding, arguments: &TraceArgs, again: &Again) -> O
     Some(trace(arguments, again, more))
 }
 
-fn untouched(finding: &Finding, steps: &[u32]) -> String {
+fn untouched(finding: &TraceFinding, steps: &[u32]) -> String {
     let steps = finding.steps.iter().filter(|step| steps.contains(&step.step) && step.stands == Stands::Untouched);
     steps.take(8).map(|step| step.step.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// The same trace with something more, without the budget that ended it.
-fn trace(arguments: &TraceArgs, again: &Again, more: &[&str]) -> String {
+fn trace(arguments: &TraceArgs, again: &HowStarted, more: &[&str]) -> String {
     let source = &arguments.source;
     let mut options = Vec::new();
     let mut path = |name: &str, path: &Option<std::path::PathBuf>| {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::{
-    attribution::{Decisive, Finding, StepFinding},
+    attribution::{Decisive, StepFinding, TraceFinding},
     cli::escape,
     proof::{Stands, figure, in_words},
     trajectory::{Executions, difference},
@@ -15,7 +15,7 @@ const WIDTH: usize = 110;
 const DOUBTED: usize = 8;
 
 /// One line a step; what was tried has its words beneath.
-pub(super) fn write(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(finding: &TraceFinding, out: &mut dyn Write) -> io::Result<()> {
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH).max(60);
     writeln!(out, "step  {:<20} call  without  with    e          stands", "agent")?;
     for step in &finding.steps {
@@ -36,7 +36,7 @@ pub(super) fn write(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-fn write_step(finding: &Finding, step: &StepFinding, width: usize, out: &mut dyn Write) -> io::Result<()> {
+fn write_step(finding: &TraceFinding, step: &StepFinding, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let is = |decisive: Option<&Decisive>| decisive.is_some_and(|decisive| decisive.step == step.step);
     let marks =
         [(is(finding.earliest_flip.as_ref()), "earliest flip"), (is(finding.commitment.as_ref()), "commitment")];
@@ -88,7 +88,7 @@ fn words(stands: Stands) -> &'static str {
     }
 }
 
-fn write_agents(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
+fn write_agents(finding: &TraceFinding, out: &mut dyn Write) -> io::Result<()> {
     if !finding.agents.is_empty() {
         writeln!(
             out,
@@ -106,7 +106,7 @@ fn write_agents(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// What is shown, what is not, and on what terms.
-fn write_words(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
+fn write_words(finding: &TraceFinding, out: &mut dyn Write) -> io::Result<()> {
     let sanity = &finding.sanity;
     writeln!(out, "as recorded throughout, without a live call: {} passed", share(sanity))?;
     if finding.other_tool_results > 0 {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{ExportError, Format, Kept, Lint, Options, Unfit};
+use super::{ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit};
 use crate::{
     dataset::{
-        Dataset, Ground, Kind, LabelledError, Sample, Truth,
+        Dataset, Ground, LabelledError, Sample, SampleKind, Truth,
         lint::{self, Rule},
     },
     trajectory::{LabelStatus, StepIndex},
@@ -16,7 +16,7 @@ use crate::{
 ///
 /// # Errors
 /// [`ExportError::Refused`] with the first finding.
-pub(super) fn refuse(dataset: &Dataset, options: &Options) -> Result<(), ExportError> {
+pub(super) fn refuse(dataset: &Dataset, options: &ExportOptions) -> Result<(), ExportError> {
     let Lint::RefuseBut(allowed) = &options.lint else { return Ok(()) };
     let mut findings = lint::lint(dataset)?.findings;
     findings.retain(|finding| !allowed.contains(&finding.rule));
@@ -44,7 +44,7 @@ pub(super) fn refuse(dataset: &Dataset, options: &Options) -> Result<(), ExportE
 }
 
 /// Whether a failure is left out for where its label says that it stands.
-fn is_left_out(sample: &Sample, options: &Options) -> bool {
+fn is_left_out(sample: &Sample, options: &ExportOptions) -> bool {
     match sample.label.as_ref().map(Truth::ground) {
         Some(Ground::Unproven(LabelStatus::Delivered)) => !options.unverified,
         Some(Ground::Unproven(_)) => true,
@@ -58,14 +58,19 @@ fn is_imported(sample: &Sample) -> bool {
 }
 
 /// Whether a sample is wanted. Imported labels are what their source says; ours are wanted shown.
-pub(super) fn taken(sample: &Sample, format: &dyn Format, options: &Options, kept: &Kept) -> Result<(), Unfit> {
+pub(super) fn taken(
+    sample: &Sample,
+    format: &dyn Format,
+    options: &ExportOptions,
+    kept: &KeptClaims,
+) -> Result<(), Unfit> {
     if options.split.is_some() && sample.split != options.split {
         return Err(Unfit("another part of the dataset"));
     }
     match sample.kind {
-        Kind::Benign => return Err(Unfit("an injection without harm")),
-        Kind::Clean if !format.takes_clean() => return Err(Unfit("a clean run")),
-        Kind::Clean | Kind::Failure => {}
+        SampleKind::Benign => return Err(Unfit("an injection without harm")),
+        SampleKind::Clean if !format.takes_clean() => return Err(Unfit("a clean run")),
+        SampleKind::Clean | SampleKind::Failure => {}
     }
     match sample.label.as_ref().map(Truth::ground) {
         Some(Ground::Unproven(status)) if status != LabelStatus::Withdrawn && is_imported(sample) => Ok(()),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     foreign::{Defects, named, number, put_back, spoken, spoken_step, unknown_fields},
     schema::{
         Field::{May, Needed},
@@ -14,7 +14,7 @@ use super::{
     },
 };
 use crate::{
-    dataset::{FORMAT, Kind, LabelledError, Mode, Sample, SampleStep, Task, Truth},
+    dataset::{FORMAT, LabelledError, Mode, Sample, SampleKind, SampleStep, Task, Truth},
     score::{agent_key, mode_key},
     trajectory::{FailureMode, LabelStatus, Side, Verdict},
 };
@@ -61,7 +61,7 @@ pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sam
     Some(Sample {
         format: FORMAT,
         id: id.to_owned(),
-        kind: if normal { Kind::Clean } else { Kind::Failure },
+        kind: if normal { SampleKind::Clean } else { SampleKind::Failure },
         system: text("/metadata/framework"),
         backend: text("/metadata/model"),
         task: Task { id: task_id, question, answer: text("/ground_truth/correct_answer"), ..Task::default() },
@@ -234,8 +234,8 @@ impl Format for Aegis {
     fn about(&self) -> &'static str {
         "Aegis' unified record: a set of (agent, failure mode) a run, steps from 1; clean runs are normal samples"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         RECORD
@@ -243,8 +243,8 @@ impl Format for Aegis {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        Ok(vec![Piece::row(entered(sample)?)])
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+        Ok(vec![WrittenPiece::row(entered(sample)?)])
     }
 }
 

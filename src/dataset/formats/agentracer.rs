@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     admit::culprit,
     foreign::{Defects, spoken},
-    history::{History, Speaker},
+    history::{HistoryFormat, SpeakerField},
     schema::{
         Field::{May, Needed},
         Type,
@@ -15,9 +15,9 @@ use super::{
 };
 use crate::dataset::{Sample, lint};
 
-const LAYOUT: History = History {
+const LAYOUT: HistoryFormat = HistoryFormat {
     format: "agentracer",
-    speaker: Speaker::Name,
+    speaker: SpeakerField::Name,
     definition: "earliest_flip",
     system: "metagpt",
     outcome: None,
@@ -83,15 +83,15 @@ impl Format for Agentracer {
     fn about(&self) -> &'static str {
         "AgenTracer rows: history entries with their number, label agent and step from 0"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         ROW
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         culprit(sample)?;
         let value = LAYOUT.write(sample).ok_or(Unfit("no labelled step"))?;
-        Ok(vec![Piece::row(value)])
+        Ok(vec![WrittenPiece::row(value)])
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::arguments,
     pretty,
     schema::{
@@ -61,8 +61,8 @@ impl Format for Atif {
     fn about(&self) -> &'static str {
         "Agent Trajectory Interchange Format v1.6: one document a run, step 1 is the task, ours follow from 2"
     }
-    fn shape(&self) -> Shape {
-        Shape::Files
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Files
     }
     fn schema(&self) -> Type {
         DOCUMENT
@@ -70,7 +70,7 @@ impl Format for Atif {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let mut steps = vec![json!({"step_id": 1, "source": "user", "message": sample.task.question})];
         steps.extend(sample.steps.iter().map(|at| step(sample, at)));
         let document = json!({
@@ -82,7 +82,7 @@ impl Format for Atif {
             "extra": {"outcome": sample.outcome, "final_answer": sample.final_answer, "answer": sample.task.answer,
                 "label": sample.label.as_ref().map(|truth| &truth.errors)},
         });
-        Ok(vec![Piece::file(format!("{}.json", sample.id), pretty(&document, b"  "))])
+        Ok(vec![WrittenPiece::file(format!("{}.json", sample.id), pretty(&document, b"  "))])
     }
 }
 

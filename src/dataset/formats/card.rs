@@ -6,8 +6,8 @@ use std::{
     fmt::Write as _,
 };
 
-use super::{Kept, format::Options, huggingface::configs, rows::FileHash, sink::Written};
-use crate::dataset::{Grounds, Kind, Sample, claims::percent, split};
+use super::{KeptClaims, format::ExportOptions, huggingface::configs, rows::FileHash, sink::Written};
+use crate::dataset::{Grounds, Sample, SampleKind, claims::percent, split};
 
 /// What is known of the samples that were written.
 #[derive(Debug, Default)]
@@ -29,9 +29,9 @@ impl Card {
     /// Looks at a sample.
     pub(super) fn add(&mut self, sample: &Sample) {
         let kind = match sample.kind {
-            Kind::Clean => "clean",
-            Kind::Failure => "failure",
-            Kind::Benign => "benign",
+            SampleKind::Clean => "clean",
+            SampleKind::Failure => "failure",
+            SampleKind::Benign => "benign",
         };
         *self.kinds.entry(kind).or_default() += 1;
         self.systems.insert(sample.system.clone());
@@ -60,8 +60,8 @@ impl Card {
     /// The card.
     pub(super) fn text(
         &self,
-        options: &Options,
-        kept: &Kept,
+        options: &ExportOptions,
+        kept: &KeptClaims,
         tables: &[Written],
         hashes: &BTreeMap<String, FileHash>,
     ) -> String {
@@ -104,7 +104,13 @@ impl Card {
     }
 
     /// Who reads it sees first that faults were planted, then what is in it.
-    fn body(&self, text: &mut String, options: &Options, tables: &[Written], hashes: &BTreeMap<String, FileHash>) {
+    fn body(
+        &self,
+        text: &mut String,
+        options: &ExportOptions,
+        tables: &[Written],
+        hashes: &BTreeMap<String, FileHash>,
+    ) {
         text.push_str(
             "Runs of multi-agent systems of language models, each labelled with the agent that erred, the step and the \
              failure mode.\nWritten by Aegis, a proxy that records such runs and plants known errors in them.\n\n\
@@ -146,13 +152,13 @@ impl Card {
     }
 
     /// How sure the labels are.
-    fn claims(&self, text: &mut String, kept: &Kept) {
+    fn claims(&self, text: &mut String, kept: &KeptClaims) {
         let Grounds { e_values, repeatable, former, unclaimed } = &self.grounds;
         let (pairs, alpha) = (e_values.len(), percent(kept.alpha));
         text.push_str("\n## How sure the labels are\n\n");
         if pairs > 0 {
             let of = if kept.stated { "all claims that were begun" } else { "the claims that are known" };
-            let Kept { begun, kept, .. } = kept;
+            let KeptClaims { begun, kept, .. } = kept;
             let _ = writeln!(
                 text,
                 "- {pairs} failures are `verified` by pairs of runs: with the change, delivered again as the same bytes, \

@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     aegis::{RECORD, entered},
     dpo::divergence,
     schema::{Field::Needed, Type},
 };
-use crate::dataset::{Kind, Sample};
+use crate::dataset::{Sample, SampleKind};
 
 /// What a row holds.
 const ROW: Type = Type::Record(&[
@@ -39,8 +39,8 @@ impl Format for Contrastive {
     fn about(&self) -> &'static str {
         "contrastive rows: a clean run with its failures as Aegis records, and where each leaves it (from 0)"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         ROW
@@ -51,8 +51,8 @@ impl Format for Contrastive {
     fn wants_failures(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        if sample.kind != Kind::Clean {
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+        if sample.kind != SampleKind::Clean {
             return Err(Unfit("a failure stands in its twin's row"));
         }
         if context.failures.is_empty() {
@@ -78,6 +78,6 @@ impl Format for Contrastive {
             "negative_samples": failures,
             "divergence_steps": leaves,
         });
-        Ok(vec![Piece::row(row)])
+        Ok(vec![WrittenPiece::row(row)])
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::{MESSAGE, TOOL, message, tools},
     schema::{
         Field::{May, Needed},
@@ -35,8 +35,8 @@ impl Format for Dpo {
     fn about(&self) -> &'static str {
         "preference pairs at the divergence of twins: `prompt`, `chosen` (clean), `rejected` (failed)"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         ROW
@@ -44,7 +44,7 @@ impl Format for Dpo {
     fn wants_twin(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let twin = context.twin.as_ref().ok_or(Unfit("no clean twin in the dataset"))?;
         let (failed, clean) = divergence(sample, twin).ok_or(Unfit("never differs from its twin"))?;
         let planted = |errors: &[LabelledError]| errors.iter().any(|error| error.step == Some(failed.step));
@@ -66,7 +66,7 @@ impl Format for Dpo {
         if let Some(fields) = row.as_object_mut() {
             fields.extend(tools(twin, clean).map(|tools| ("tools".to_owned(), tools)));
         }
-        Ok(vec![Piece::row(row)])
+        Ok(vec![WrittenPiece::row(row)])
     }
 }
 

@@ -4,10 +4,10 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    ALL, Kept,
+    ALL, KeptClaims,
     admit::{refuse, taken},
     card::Card,
-    format::{Context, Format, Options, Shape, Unfit},
+    format::{DiskLayout, ExportContext, ExportOptions, Format, Unfit},
     huggingface,
     manifest::ExportManifest,
     own::SAMPLE,
@@ -16,7 +16,7 @@ use super::{
     sink::Sink,
 };
 use crate::{
-    dataset::{Dataset, Entry, FILE, Index, Kind, Placed, Sample},
+    dataset::{Dataset, Entry, FILE, Index, PlacedSample, Sample, SampleKind},
     trajectory::nearest,
 };
 
@@ -41,10 +41,10 @@ pub fn format(name: &str) -> Result<&'static dyn Format, ExportError> {
 /// [`ExportError::UnknownFormat`] and [`ExportError::NoRows`].
 pub fn config(name: &str) -> Result<&'static dyn Format, ExportError> {
     let format = format(name)?;
-    if format.shape() == Shape::Lines {
+    if format.shape() == DiskLayout::Lines {
         return Ok(format);
     }
-    let known = ALL.iter().filter(|format| format.shape() == Shape::Lines).map(|format| format.name());
+    let known = ALL.iter().filter(|format| format.shape() == DiskLayout::Lines).map(|format| format.name());
     Err(ExportError::NoRows { name: format.name(), known: known.collect::<Vec<_>>().join(", ") })
 }
 
@@ -70,24 +70,24 @@ pub fn export(
     dataset: &Dataset,
     format: &dyn Format,
     out: &Path,
-    options: &Options,
+    options: &ExportOptions,
 ) -> Result<ExportManifest, ExportError> {
     spare(dataset, out)?;
     refuse(dataset, options)?;
-    let kept = Kept::of(dataset, options)?;
+    let kept = KeptClaims::of(dataset, options)?;
     let mut sink = Sink::create(format, out, options)?;
-    let mut card = (format.shape() == Shape::Folder).then(Card::default);
+    let mut card = (format.shape() == DiskLayout::Folder).then(Card::default);
     let relations = Relations::find(dataset, format, options, &kept)?;
     let mut manifest = ExportManifest::of(format.name(), kept);
     for placed in dataset.samples() {
-        let Placed { sample, file, line, .. } = placed?;
+        let PlacedSample { sample, file, line, .. } = placed?;
         manifest.read += 1;
         let number = usize::try_from(manifest.written).unwrap_or(usize::MAX);
         let pieces = match taken(&sample, format, options, &manifest.claims) {
             Ok(()) => {
                 let context = relations.context(dataset, &sample, number, options)?;
                 let pieces = format.pieces(&sample, &context);
-                if format.shape() == Shape::Folder {
+                if format.shape() == DiskLayout::Folder {
                     for (format, why) in huggingface::left_out(&sample, &context) {
                         manifest.leave_out_of(format, why);
                     }
@@ -139,7 +139,12 @@ struct Relations {
 }
 
 impl Relations {
-    fn find(dataset: &Dataset, format: &dyn Format, options: &Options, kept: &Kept) -> Result<Self, ExportError> {
+    fn find(
+        dataset: &Dataset,
+        format: &dyn Format,
+        options: &ExportOptions,
+        kept: &KeptClaims,
+    ) -> Result<Self, ExportError> {
         let index = format.wants_twin().then(|| dataset.index()).transpose()?;
         let mut failures = format.wants_failures().then(BTreeMap::<String, Vec<Entry>>::new);
         if let Some(failures) = &mut failures {
@@ -150,7 +155,7 @@ impl Relations {
                 }
                 let entry =
                     Entry { file: placed.file, line: placed.line, offset: placed.offset, kind: placed.sample.kind };
-                if let (Kind::Failure, Some(twin)) = (placed.sample.kind, placed.sample.clean_twin) {
+                if let (SampleKind::Failure, Some(twin)) = (placed.sample.kind, placed.sample.clean_twin) {
                     failures.entry(twin).or_default().push(entry);
                 }
             }
@@ -163,12 +168,12 @@ impl Relations {
         dataset: &Dataset,
         sample: &Sample,
         number: usize,
-        options: &'a Options,
-    ) -> Result<Context<'a>, ExportError> {
+        options: &'a ExportOptions,
+    ) -> Result<ExportContext<'a>, ExportError> {
         let twin = self.index.as_ref().zip(sample.clean_twin.as_ref()).and_then(|(index, twin)| index.get(twin));
         let twin = twin.map(|entry| dataset.at(entry)).transpose()?;
         let entries = self.failures.as_ref().and_then(|failures| failures.get(&sample.id)).map(Vec::as_slice);
         let failures = entries.unwrap_or_default().iter().map(|entry| dataset.at(entry)).collect::<Result<_, _>>()?;
-        Ok(Context { number, options, twin, failures })
+        Ok(ExportContext { number, options, twin, failures })
     }
 }

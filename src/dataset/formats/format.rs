@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    prompt::{AnswerForm, Cut, Prompt, Template},
+    prompt::{AnswerForm, Prompt, PromptTemplate, Truncated},
     schema::Type,
 };
 use crate::dataset::{Sample, Split, lint::Rule};
@@ -17,11 +17,11 @@ pub trait Format: std::fmt::Debug + Sync {
     /// One line: what it is, and the base of its steps.
     fn about(&self) -> &'static str;
     /// How its pieces lie on disk.
-    fn shape(&self) -> Shape;
+    fn shape(&self) -> DiskLayout;
     /// What a line, a file, or the whole document looks like.
     fn schema(&self) -> Type;
     /// What the columns of its rows are, where the user's choices leave some out.
-    fn columns(&self, _: &Options) -> Type {
+    fn columns(&self, _: &ExportOptions) -> Type {
         self.schema()
     }
     /// Whether clean runs have a place in it.
@@ -40,12 +40,12 @@ pub trait Format: std::fmt::Debug + Sync {
     ///
     /// # Errors
     /// [`Unfit`] when it has no place in the format; it is counted, and the export goes on.
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit>;
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit>;
 }
 
 /// How the pieces of a format lie on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum DiskLayout {
     /// One file of rows: one JSON object a line, or Parquet where the file is named `.parquet`.
     Lines,
     /// One Parquet file of rows, whatever its name.
@@ -65,14 +65,14 @@ pub enum Shape {
 
 /// One written thing.
 #[derive(Debug, Clone)]
-pub struct Piece {
-    /// The name of its file, for [`Shape::Files`]; the part of the dataset, for [`Shape::Folder`].
+pub struct WrittenPiece {
+    /// The name of its file, for [`DiskLayout::Files`]; the part of the dataset, for [`DiskLayout::Folder`].
     pub file: Cow<'static, str>,
     /// What is written.
     pub content: Content,
     /// What truncation left out.
-    pub cut: Option<Cut>,
-    /// Whose row it is, for [`Shape::Folder`].
+    pub cut: Option<Truncated>,
+    /// Whose row it is, for [`DiskLayout::Folder`].
     pub of: Option<&'static dyn Format>,
 }
 
@@ -85,7 +85,7 @@ pub enum Content {
     Bytes(Vec<u8>),
 }
 
-impl Piece {
+impl WrittenPiece {
     /// A row.
     pub fn row(value: Value) -> Self {
         Self { file: Cow::Borrowed(""), content: Content::Row(value), cut: None, of: None }
@@ -98,7 +98,7 @@ impl Piece {
 
     /// With what truncation left out.
     #[must_use]
-    pub fn cut(mut self, cut: Option<Cut>) -> Self {
+    pub fn cut(mut self, cut: Option<Truncated>) -> Self {
         self.cut = cut;
         self
     }
@@ -110,11 +110,11 @@ pub struct Unfit(pub &'static str);
 
 /// What a format may look at beside the sample.
 #[derive(Debug)]
-pub struct Context<'a> {
+pub struct ExportContext<'a> {
     /// How many samples were written before, 0-based.
     pub number: usize,
     /// The choices of the user.
-    pub options: &'a Options,
+    pub options: &'a ExportOptions,
     /// The clean twin of a failure, where the format wants it and the dataset has it.
     pub twin: Option<Sample>,
     /// The failures of a clean run, where the format wants them.
@@ -123,9 +123,9 @@ pub struct Context<'a> {
 
 /// The choices of the user.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct ExportOptions {
     /// The attribution prompt.
-    pub template: Template,
+    pub template: PromptTemplate,
     /// Whether the prompt tells the right answer.
     pub gold_answer: bool,
     /// How `sft` rows answer.
@@ -166,7 +166,7 @@ impl Default for Lint {
     }
 }
 
-impl Options {
+impl ExportOptions {
     /// The attribution prompt of a sample.
     ///
     /// # Errors

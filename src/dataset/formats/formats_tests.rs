@@ -19,8 +19,8 @@ pub(super) fn dataset(dir: &Path, samples: &[Sample]) -> Dataset {
 }
 
 /// The samples here are too small for lint; that it is asked has its own test.
-pub(super) fn unchecked() -> Options {
-    Options { lint: Lint::Ignore, ..Options::default() }
+pub(super) fn unchecked() -> ExportOptions {
+    ExportOptions { lint: Lint::Ignore, ..ExportOptions::default() }
 }
 
 pub(super) fn exported(dataset: &Dataset, to: &str, out: &Path) -> ExportManifest {
@@ -121,9 +121,9 @@ fn what_is_not_wanted_is_left_out_and_counted() {
     assert_eq!((&file["mistake_step"], &file["mistake_agent"]), (&json!("1"), &json!("solver")));
     assert_eq!(file["system_prompt"]["critic"], json!("you are the critic"));
     assert_eq!(file["history"][0], json!({"content": "planner says 0", "role": "assistant", "name": "planner"}));
-    let options = Options { unverified: true, ..unchecked() };
+    let options = ExportOptions { unverified: true, ..unchecked() };
     assert_eq!(export(&dataset, format("whowhen").expect("a format"), &out, &options).expect("exported").written, 2);
-    let none = Options { split: Some(crate::dataset::Split::Test), ..unchecked() };
+    let none = ExportOptions { split: Some(crate::dataset::Split::Test), ..unchecked() };
     assert_eq!(
         export(&dataset, format("sft").expect("a format"), &dir.path().join("s"), &none).expect("exported").written,
         0
@@ -137,14 +137,16 @@ fn lint_refuses_what_is_ours_and_not_what_was_imported() {
     ours.label.as_mut().expect("labelled").errors[0].step = Some(9);
     let one = dataset(&dir.path().join("d"), &[ours.clone()]);
     let out = dir.path().join("out");
-    let write = |dataset: &Dataset, options: &Options| export(dataset, format("sft").expect("a format"), &out, options);
-    let refused = write(&one, &Options::default()).expect_err("a stray step");
+    let write =
+        |dataset: &Dataset, options: &ExportOptions| export(dataset, format("sft").expect("a format"), &out, options);
+    let refused = write(&one, &ExportOptions::default()).expect_err("a stray step");
     assert!(matches!(refused, ExportError::Refused { .. }) && !out.exists(), "{refused}");
-    let all = Options { lint: Lint::RefuseBut(crate::dataset::lint::Rule::ALL.to_vec()), ..Options::default() };
+    let all =
+        ExportOptions { lint: Lint::RefuseBut(crate::dataset::lint::Rule::ALL.to_vec()), ..ExportOptions::default() };
     assert_eq!(write(&one, &all).expect("allowed").written, 1);
     ours.extra = json!({"format": "whowhen"}).as_object().cloned().expect("an object");
     let two = dataset(&dir.path().join("e"), &[ours]);
-    assert_eq!(write(&two, &Options::default()).expect("imported").written, 1);
+    assert_eq!(write(&two, &ExportOptions::default()).expect("imported").written, 1);
 }
 
 #[test]
@@ -175,7 +177,7 @@ fn an_export_that_fails_leaves_what_was_there() {
 }
 
 /// Imports one value and gives its sample and the rules that spoke.
-fn imported(from: Source, name: &str, text: &str) -> (Vec<Sample>, Vec<&'static str>) {
+fn imported(from: ImportSource, name: &str, text: &str) -> (Vec<Sample>, Vec<&'static str>) {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join(name), text).expect("written");
     let out = dir.path().join("out");
@@ -235,14 +237,14 @@ fn who_and_when_defects_by_rule() {
         ),
     ];
     for (file, expected) in cases {
-        let (samples, rules) = imported(Source::Whowhen, "7.json", &file.to_string());
+        let (samples, rules) = imported(ImportSource::Whowhen, "7.json", &file.to_string());
         assert_eq!(rules, expected, "{file}");
         assert!(samples[0].id.starts_with("whowhen-") && samples[0].id.ends_with("-7"));
         let raw = gold(&samples[0]).expect("gold").raw;
         let agree = raw.as_ref().map(|raw| raw.agent.as_str()) == file["mistake_agent"].as_str();
         assert!(agree || rules.contains(&"step-beyond-end") || rules.contains(&"no-step"), "{raw:?}");
     }
-    let (samples, _) = imported(Source::Whowhen, "7.json", &crafted().to_string());
+    let (samples, _) = imported(ImportSource::Whowhen, "7.json", &crafted().to_string());
     assert_eq!(
         (samples[0].steps[1].agent.as_str(), samples[0].steps[1].raw_agent.as_deref()),
         ("Orchestrator", Some("Orchestrator (thought)"))
@@ -256,7 +258,7 @@ fn rows_of_the_other_sources_and_their_defects() {
         "output": {"faulty_agents": [{"agent_name": "B", "error_type": "FM-1.1"}, {"agent_name": "C", "error_type": "FM-9.9", "injection_strategy": "prompt"}]},
         "ground_truth": {"correct_answer": "4"}});
     let two = format!("{aegis}\n{{\"id\":\nnull\n{aegis}\n");
-    let (samples, rules) = imported(Source::Aegis, "rows.jsonl", &two);
+    let (samples, rules) = imported(ImportSource::Aegis, "rows.jsonl", &two);
     let once = ["agent-absent", "agent-case", "empty-content", "step-number", "unknown-mode", "wrong-count"];
     for rule in once {
         assert_eq!(rules.iter().filter(|found| **found == rule).count(), 2, "{rule}: {rules:?}");
@@ -267,10 +269,10 @@ fn rows_of_the_other_sources_and_their_defects() {
     assert_eq!(samples.iter().map(|sample| sample.id.as_str()).collect::<Vec<_>>(), ["x", "x~2"]);
     let tracer = json!([{"question_ID": "t", "question": "q", "ground_truth": "g", "mistake_agent": "Engineer", "mistake_step": "1", "mistake_reason": "r",
         "history": [{"content": "in /home/me/_attacked_solution.py", "name": "Engineer", "role": "assistant", "step": 0}, {"content": "in /home/me/_attacked_solution.py", "name": "Engineer", "role": "assistant", "step": 5}]}]);
-    let (_, rules) = imported(Source::Agentracer, "rows.json", &tracer.to_string());
+    let (_, rules) = imported(ImportSource::Agentracer, "rows.json", &tracer.to_string());
     assert_eq!(rules, ["doubled-entry", "origin-leak", "path-leak", "step-number"]);
     let mast = json!([{"mas_name": "m", "llm_name": "l", "benchmark_name": "b", "trace_id": 0, "trace": {"key": "k", "index": 0, "trajectory": "log"}, "mast_annotation": {"1.1": 1, "2.7": 0, "3.3": 2}}, {"annotations": []}]);
-    let (samples, rules) = imported(Source::Mast, "rows.json", &mast.to_string());
+    let (samples, rules) = imported(ImportSource::Mast, "rows.json", &mast.to_string());
     assert_eq!(rules, ["not-binary", "unknown-mode", "wrong-shape"]);
     let culprits = gold(&samples[0]).expect("gold").culprits;
     assert_eq!(culprits.iter().filter_map(|culprit| culprit.mode.as_deref()).collect::<Vec<_>>(), ["FM-1.1"]);
@@ -285,20 +287,20 @@ fn a_path_without_samples_is_said_to_be_one() {
         ("c.jsonl", "", "expected JSON files"),
     ] {
         fs::write(dir.path().join(name), text).expect("written");
-        let error = import(Source::Whowhen, &dir.path().join(name), &dir.path().join("out"), false)
+        let error = import(ImportSource::Whowhen, &dir.path().join(name), &dir.path().join("out"), false)
             .expect_err(name)
             .to_string();
         assert!(error.contains(words), "{name}: {error}");
         assert!(!dir.path().join("out/dataset.jsonl").exists(), "{name}: something was written");
     }
-    assert!(import(Source::Mast, &dir.path().join("absent"), &dir.path().join("out"), false).is_err());
+    assert!(import(ImportSource::Mast, &dir.path().join("absent"), &dir.path().join("out"), false).is_err());
 }
 
 /// Imports a file, exports it in the same format, and reads the value that was written.
-fn there_and_back(from: Source, to: &str, value: &Value) -> Value {
+fn there_and_back(from: ImportSource, to: &str, value: &Value) -> Value {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("3.json");
-    let text = if from == Source::Mast { json!([value]).to_string() } else { value.to_string() };
+    let text = if from == ImportSource::Mast { json!([value]).to_string() } else { value.to_string() };
     fs::write(&file, text).expect("written");
     import(from, &file, &dir.path().join("d"), false).expect("imported");
     let dataset = Dataset::open(&dir.path().join("d")).expect("a dataset");
@@ -343,11 +345,11 @@ proptest! {
             file
         };
         let files = [
-            (Source::Whowhen, "whowhen", label(json!({"is_correct": flag, "level": "1", "history": history(true, false), "system_prompt": {"a": extra}, "labels": extra}))),
-            (Source::Whowhen, "whowhen-hand-crafted", label(json!({"is_corrected": flag, "history": history(false, false)}))),
-            (Source::Agentracer, "agentracer", label(json!({"history": history(true, true)}))),
-            (Source::Mast, "mast", json!({"mas_name": agent, "llm_name": mode, "benchmark_name": extra, "trace_id": 5, "trace": {"key": "k", "index": 1, "trajectory": question}, "mast_annotation": {"1.1": u8::from(flag), mode.clone(): 0}})),
-            (Source::Aegis, "aegis", json!({"id": extra, "metadata": {"framework": agent, "num_agents": 3}, "input": {"query": question,
+            (ImportSource::Whowhen, "whowhen", label(json!({"is_correct": flag, "level": "1", "history": history(true, false), "system_prompt": {"a": extra}, "labels": extra}))),
+            (ImportSource::Whowhen, "whowhen-hand-crafted", label(json!({"is_corrected": flag, "history": history(false, false)}))),
+            (ImportSource::Agentracer, "agentracer", label(json!({"history": history(true, true)}))),
+            (ImportSource::Mast, "mast", json!({"mas_name": agent, "llm_name": mode, "benchmark_name": extra, "trace_id": 5, "trace": {"key": "k", "index": 1, "trajectory": question}, "mast_annotation": {"1.1": u8::from(flag), mode.clone(): 0}})),
+            (ImportSource::Aegis, "aegis", json!({"id": extra, "metadata": {"framework": agent, "num_agents": 3}, "input": {"query": question,
                 "conversation_history": entries.iter().enumerate().map(|(place, (content, role, name))| json!({"step": place + 1 + usize::from(flag), "agent_name": name, "content": content, "phase": role})).collect::<Vec<_>>()},
                 "output": {"faulty_agents": [{"agent_name": agent, "error_type": mode}, {"agent_name": "B", "error_type": "FM-1.1", "injection_strategy": extra}]},
                 "ground_truth": {"correct_answer": mode, "is_injection_successful": flag}})),

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use crate::{
-    dataset::{Kind, Sample},
+    dataset::{Sample, SampleKind},
     score::{Culprit, Gold, RawLabel},
 };
 
 /// What predictions about a sample are measured against: nobody for a clean run, and nothing for an injection that
 /// did no harm, because neither answer would be wrong there.
 pub fn gold(sample: &Sample) -> Option<Gold> {
-    if sample.kind == Kind::Benign {
+    if sample.kind == SampleKind::Benign {
         return None;
     }
     let culprits = match &sample.label {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::PROMPT,
     prompt::{self, AnswerForm},
     schema::{Field::Needed, Type},
@@ -28,8 +28,8 @@ impl Format for Grpo {
     fn about(&self) -> &'static str {
         "GRPO: `prompt` messages and `ground_truth` for a reward function, steps from 0"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         ROW
@@ -37,13 +37,13 @@ impl Format for Grpo {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, AnswerForm::Text)?;
         let row = json!({
             "prompt": [{"role": "user", "content": asked.text}],
             "ground_truth": prompt::answer(sample).to_string(),
             "id": sample.id,
         });
-        Ok(vec![Piece::row(row).cut(asked.cut)])
+        Ok(vec![WrittenPiece::row(row).cut(asked.cut)])
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::{message, tools},
     schema::{Field::Needed, Type},
 };
@@ -82,8 +82,8 @@ impl Format for Har {
     fn about(&self) -> &'static str {
         "HTTP Archive 1.2: an entry a model call, remade as chat completions; entry times are step numbers in seconds"
     }
-    fn shape(&self) -> Shape {
-        Shape::Document {
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Document {
             open: concat!(
                 r#"{"log":{"version":"1.2","creator":{"name":"aegis","version":""#,
                 env!("CARGO_PKG_VERSION"),
@@ -98,8 +98,9 @@ impl Format for Har {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        let pieces: Vec<Piece> = sample.steps.iter().map(|step| Piece::row(entry(sample, step))).collect();
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+        let pieces: Vec<WrittenPiece> =
+            sample.steps.iter().map(|step| WrittenPiece::row(entry(sample, step))).collect();
         if pieces.is_empty() { Err(Unfit("no step")) } else { Ok(pieces) }
     }
 }

@@ -5,14 +5,14 @@ use serde_json::{Map, Value, json};
 
 use super::foreign::{Defects, named, number, put_back, spoken, spoken_step, text_field, unknown_fields};
 use crate::{
-    dataset::{FORMAT, Kind, LabelledError, Sample, SampleStep, Task, Truth},
+    dataset::{FORMAT, LabelledError, Sample, SampleKind, SampleStep, Task, Truth},
     score::agent_key,
     trajectory::{LabelStatus, StepIndex, Verdict},
 };
 
 /// Who names the speaker of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaker {
+pub(super) enum SpeakerField {
     /// The field `name`; `role` is one agent's view of the chat.
     Name,
     /// The field `role`, with remarks such as `Orchestrator (thought)`.
@@ -21,11 +21,11 @@ pub(super) enum Speaker {
 
 /// One of the formats that share the shape.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct History {
+pub(super) struct HistoryFormat {
     /// The format's name in `extra.format`.
     pub(super) format: &'static str,
     /// Where the speaker stands.
-    pub(super) speaker: Speaker,
+    pub(super) speaker: SpeakerField,
     /// What its labels mean (design §7).
     pub(super) definition: &'static str,
     /// The system that the traces are of, where there is only one.
@@ -42,7 +42,7 @@ const PLACED: &[&str] =
 /// Fields that some files have, kept in `extra`.
 const KEPT: &[&str] = &["level", "system_prompt", "is_correct", "is_corrected", "model_prediction"];
 
-impl History {
+impl HistoryFormat {
     /// Reads one object. `None`, with a defect, when it has not the shape at all.
     pub(super) fn read(&self, value: &Value, id: &str, defects: &mut Defects) -> Option<Sample> {
         let shape = |defects: &mut Defects, what: &str| defects.add("wrong-shape", what.to_owned());
@@ -87,7 +87,7 @@ impl History {
         Some(Sample {
             format: FORMAT,
             id: id.to_owned(),
-            kind: Kind::Failure,
+            kind: SampleKind::Failure,
             system: self.system.to_owned(),
             backend: String::new(),
             task,
@@ -108,21 +108,21 @@ impl History {
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
         let (content, role) = (text("content")?, text("role")?);
         let raw = match self.speaker {
-            Speaker::Name => text("name")?,
-            Speaker::Role => role,
+            SpeakerField::Name => text("name")?,
+            SpeakerField::Role => role,
         };
         if content.trim().is_empty() {
             defects.add("empty-content", format!("history[{place}] of `{raw}`"));
         }
         let canonical = match self.speaker {
-            Speaker::Name => raw,
-            Speaker::Role => raw.split(" (").next().unwrap_or(raw),
+            SpeakerField::Name => raw,
+            SpeakerField::Role => raw.split(" (").next().unwrap_or(raw),
         };
         let (agent, raw_agent) = named(raw, canonical, defects);
-        let role = if self.speaker == Speaker::Role { "other" } else { role };
+        let role = if self.speaker == SpeakerField::Role { "other" } else { role };
         let mut step = spoken_step(agent, raw_agent, role, content.to_owned());
         let mut known = vec!["content", "role"];
-        if self.speaker == Speaker::Name {
+        if self.speaker == SpeakerField::Name {
             known.push("name");
         }
         if self.numbered {
@@ -225,7 +225,7 @@ impl History {
         for name in KEPT.iter().copied().filter(|name| *name != "level" && Some(*name) != self.outcome) {
             fields.extend(kept(name));
         }
-        if ours && self.speaker == Speaker::Name {
+        if ours && self.speaker == SpeakerField::Name {
             fields.insert("system_prompt".to_owned(), system_prompts(sample));
         }
         fields.extend(sample.extra.get("fields").and_then(Value::as_object).cloned().unwrap_or_default());
@@ -238,8 +238,8 @@ impl History {
         let own = step.output.as_ref().filter(|_| step.input.is_none()).map(|output| output.role.as_str());
         let role = own.filter(|role| *role != "other").unwrap_or(if first { "assistant" } else { "user" });
         let mut entry = match self.speaker {
-            Speaker::Name => json!({"content": spoken(step), "role": role, "name": raw}),
-            Speaker::Role => json!({"content": spoken(step), "role": raw}),
+            SpeakerField::Name => json!({"content": spoken(step), "role": role, "name": raw}),
+            SpeakerField::Role => json!({"content": spoken(step), "role": raw}),
         };
         if let Some(fields) = entry.as_object_mut() {
             if self.numbered {

@@ -5,17 +5,17 @@ use std::borrow::Cow;
 
 use super::{
     dpo::Dpo,
-    format::{Context, Format, Options, Piece, Shape, Unfit},
+    format::{DiskLayout, ExportContext, ExportOptions, Format, Unfit, WrittenPiece},
     grpo::Grpo,
     prm::Prm,
-    runs::Runs,
+    runs::RunsFormat,
     schema::Type,
     sft::Sft,
 };
-use crate::dataset::{Kind, Sample, Split};
+use crate::dataset::{Sample, SampleKind, Split};
 
 /// What a folder holds if nothing else is asked for; the first is what a reader gets who names none.
-const USUAL: [&dyn Format; 5] = [&Runs, &Sft, &Grpo, &Dpo, &Prm];
+const USUAL: [&dyn Format; 5] = [&RunsFormat, &Sft, &Grpo, &Dpo, &Prm];
 /// Where samples go that are in no part.
 const NO_PART: &str = "unsplit";
 
@@ -24,7 +24,7 @@ const NO_PART: &str = "unsplit";
 pub(super) struct HuggingFace;
 
 /// The formats of a folder.
-pub(super) fn configs(options: &Options) -> &[&'static dyn Format] {
+pub(super) fn configs(options: &ExportOptions) -> &[&'static dyn Format] {
     if options.configs.is_empty() { &USUAL } else { &options.configs }
 }
 
@@ -35,8 +35,8 @@ impl Format for HuggingFace {
     fn about(&self) -> &'static str {
         "Hugging Face folder: card, and runs, sft, grpo, dpo, prm (or `--config`) as Parquet by part"
     }
-    fn shape(&self) -> Shape {
-        Shape::Folder
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Folder
     }
     fn schema(&self) -> Type {
         Type::Json
@@ -50,7 +50,7 @@ impl Format for HuggingFace {
     fn wants_failures(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let part = match sample.split {
             Some(Split::Train) => "train",
             Some(Split::Validation) => "validation",
@@ -61,7 +61,7 @@ impl Format for HuggingFace {
         let mut unfit = Unfit("no format of the folder takes it");
         for format in configs(context.options).iter().copied() {
             match rows(format, sample, context) {
-                Ok(rows) => pieces.extend(rows.into_iter().map(|piece| Piece {
+                Ok(rows) => pieces.extend(rows.into_iter().map(|piece| WrittenPiece {
                     file: Cow::Borrowed(part),
                     of: Some(format),
                     ..piece
@@ -74,8 +74,8 @@ impl Format for HuggingFace {
 }
 
 /// What a sample becomes in one of the formats.
-fn rows(format: &'static dyn Format, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-    if sample.kind == Kind::Clean && !format.takes_clean() {
+fn rows(format: &'static dyn Format, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+    if sample.kind == SampleKind::Clean && !format.takes_clean() {
         return Err(Unfit("a clean run"));
     }
     format.pieces(sample, context)
@@ -84,7 +84,7 @@ fn rows(format: &'static dyn Format, sample: &Sample, context: &Context<'_>) -> 
 /// The formats of the folder that have no row of a sample, and why.
 pub(super) fn left_out<'a>(
     sample: &'a Sample,
-    context: &'a Context<'_>,
+    context: &'a ExportContext<'_>,
 ) -> impl Iterator<Item = (&'static dyn Format, Unfit)> + 'a {
     configs(context.options).iter().filter_map(|format| Some((*format, rows(*format, sample, context).err()?)))
 }

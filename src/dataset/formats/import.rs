@@ -20,7 +20,7 @@ use super::{
     foreign::{Defect, Defects},
     mast, whowhen,
 };
-use crate::dataset::{BENIGN_FILE, DatasetError, FILE, MANIFEST_FILE, Manifest, Sample, Writer};
+use crate::dataset::{BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, Writer};
 
 /// The report of defects, beside the samples.
 const REPORT: &str = "import.json";
@@ -28,7 +28,7 @@ const REPORT: &str = "import.json";
 /// Whose files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ImportSource {
     /// Who&When: a directory of `N.json` files, either layout or both below it, or one file.
     Whowhen,
     /// Aegis' unified records: JSON lines or one array.
@@ -43,7 +43,7 @@ pub enum Source {
 #[derive(Debug, Clone, Serialize)]
 pub struct Imported {
     /// Whose files.
-    pub from: Source,
+    pub from: ImportSource,
     /// How many files were read.
     pub files: u64,
     /// How many samples they gave.
@@ -92,14 +92,19 @@ pub enum ImportError {
 ///
 /// # Errors
 /// [`ImportError`]; a defective row is no error, a path without any good row is.
-pub fn import(from: Source, path: &Path, out: &Path, overwrite: bool) -> Result<(Imported, Manifest), ImportError> {
+pub fn import(
+    from: ImportSource,
+    path: &Path,
+    out: &Path,
+    overwrite: bool,
+) -> Result<(Imported, DatasetManifest), ImportError> {
     let holds = if overwrite { None } else { holds(out) };
     if let Some(holds) = holds {
         return Err(ImportError::Occupied { path: out.to_owned(), holds });
     }
     let files = files(path)?;
     let mut reader =
-        Reader { from, defects: Defects::default(), ids: BTreeMap::new(), tasks: BTreeMap::new(), samples: 0 };
+        SampleReader { from, defects: Defects::default(), ids: BTreeMap::new(), tasks: BTreeMap::new(), samples: 0 };
     let mut writer = Writer::create(out)?;
     for file in &files {
         let name = file.strip_prefix(path).ok().filter(|name| !name.as_os_str().is_empty()).unwrap_or(file);
@@ -171,15 +176,15 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
 }
 
 /// A value of a file, or what stands in its place.
-struct Place<'a> {
+struct ImportPlace<'a> {
     file: &'a str,
     row: Option<u64>,
     value: Result<Value, String>,
 }
 
 /// Turns values into samples.
-struct Reader {
-    from: Source,
+struct SampleReader {
+    from: ImportSource,
     defects: Defects,
     ids: BTreeMap<String, u64>,
     /// The layouts that hold a task.
@@ -187,8 +192,8 @@ struct Reader {
     samples: u64,
 }
 
-impl Reader {
-    fn row(&mut self, place: Place<'_>) -> Option<Sample> {
+impl SampleReader {
+    fn row(&mut self, place: ImportPlace<'_>) -> Option<Sample> {
         self.defects.at(place.file, place.row);
         let value = match place.value {
             Ok(value) => value,
@@ -201,10 +206,10 @@ impl Reader {
         let row = place.row.map_or_else(|| stem.clone(), |row| format!("{stem}-{row}"));
         let defects = &mut self.defects;
         let mut sample = match self.from {
-            Source::Whowhen => whowhen::read(&value, &row, defects),
-            Source::Agentracer => agentracer::read(&value, &format!("agentracer-{row}"), defects),
-            Source::Mast => mast::read(&value, &format!("mast-{row}"), defects),
-            Source::Aegis => {
+            ImportSource::Whowhen => whowhen::read(&value, &row, defects),
+            ImportSource::Agentracer => agentracer::read(&value, &format!("agentracer-{row}"), defects),
+            ImportSource::Mast => mast::read(&value, &format!("mast-{row}"), defects),
+            ImportSource::Aegis => {
                 let id = value.get("id").and_then(Value::as_str).unwrap_or(&row);
                 aegis::read(&value, id, defects)
             }
@@ -215,7 +220,7 @@ impl Reader {
             self.defects.add("doubled-id", format!("`{}`", sample.id));
             sample.id = format!("{}~{seen}", sample.id);
         }
-        if self.from == Source::Whowhen {
+        if self.from == ImportSource::Whowhen {
             let layout = sample.extra.get("format").and_then(Value::as_str).unwrap_or_default().to_owned();
             self.tasks.entry(sample.task.id.clone()).or_default().insert((layout, place.file.to_owned()));
         }
@@ -237,7 +242,7 @@ impl Reader {
 }
 
 /// Hands every value of a file on, one at a time; `each` answers whether to go on.
-fn read(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> Result<(), ImportError> {
+fn read(path: &Path, name: &str, each: &mut dyn FnMut(ImportPlace<'_>) -> bool) -> Result<(), ImportError> {
     let failed = |source| ImportError::Read { path: path.to_owned(), source };
     if path.extension().is_some_and(|extension| extension == "parquet") {
         return table(path, name, each).map_err(failed);
@@ -258,21 +263,21 @@ fn read(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> Res
         skip_to(&mut file, b'[').map_err(failed)?;
         let mut rows = serde_json::Deserializer::from_reader(file);
         let mut row = 0;
-        let visited = rows.deserialize_seq(Rows {
+        let visited = rows.deserialize_seq(ArrayRows {
             each: &mut |value| {
                 row += 1;
-                each(Place { file: name, row: Some(row), value: Ok(value) })
+                each(ImportPlace { file: name, row: Some(row), value: Ok(value) })
             },
         });
         if let Err(error) = visited {
-            each(Place { file: name, row: Some(row + 1), value: Err(error.to_string()) });
+            each(ImportPlace { file: name, row: Some(row + 1), value: Err(error.to_string()) });
         }
         return Ok(());
     }
     if path.extension().is_none_or(|extension| extension != "jsonl") {
         let bytes = fs::read(path).map_err(failed)?;
         if let Ok(value) = serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes)) {
-            each(Place { file: name, row: None, value: Ok(value) });
+            each(ImportPlace { file: name, row: None, value: Ok(value) });
             return Ok(());
         }
     }
@@ -280,9 +285,9 @@ fn read(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> Res
 }
 
 /// One value a row of Parquet.
-fn table(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> io::Result<()> {
+fn table(path: &Path, name: &str, each: &mut dyn FnMut(ImportPlace<'_>) -> bool) -> io::Result<()> {
     let file = File::open(path)?;
-    let unread = |error: ParquetError, row| Place { file: name, row, value: Err(error.to_string()) };
+    let unread = |error: ParquetError, row| ImportPlace { file: name, row, value: Err(error.to_string()) };
     let reader = match SerializedFileReader::new(file) {
         Ok(reader) => reader,
         Err(error) => {
@@ -300,7 +305,7 @@ fn table(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> io
     for (number, row) in rows.enumerate() {
         let number = Some(number as u64 + 1);
         let place = match row {
-            Ok(row) => Place { file: name, row: number, value: Ok(row.to_json_value()) },
+            Ok(row) => ImportPlace { file: name, row: number, value: Ok(row.to_json_value()) },
             Err(error) => unread(error, number),
         };
         let broken = place.value.is_err();
@@ -312,14 +317,14 @@ fn table(path: &Path, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> io
 }
 
 /// One value a line.
-fn lines(file: impl BufRead, name: &str, each: &mut dyn FnMut(Place<'_>) -> bool) -> io::Result<()> {
+fn lines(file: impl BufRead, name: &str, each: &mut dyn FnMut(ImportPlace<'_>) -> bool) -> io::Result<()> {
     for (number, line) in file.split(b'\n').enumerate() {
         let line = line?;
         if line.trim_ascii().is_empty() {
             continue;
         }
         let value = serde_json::from_slice(&line).map_err(|error| error.to_string());
-        if !each(Place { file: name, row: Some(number as u64 + 1), value }) {
+        if !each(ImportPlace { file: name, row: Some(number as u64 + 1), value }) {
             break;
         }
     }
@@ -338,11 +343,11 @@ fn skip_to(file: &mut impl BufRead, byte: u8) -> io::Result<()> {
 }
 
 /// The elements of an array, one at a time, so that a file of any size fits.
-struct Rows<'a> {
+struct ArrayRows<'a> {
     each: &'a mut dyn FnMut(Value) -> bool,
 }
 
-impl<'de> de::Visitor<'de> for Rows<'_> {
+impl<'de> de::Visitor<'de> for ArrayRows<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::arguments,
     schema::{
         Field::{May, Needed},
@@ -112,8 +112,8 @@ impl Format for Inspect {
     fn about(&self) -> &'static str {
         "Inspect AI log (.json): one sample a run, steps as assistant messages in order, the label in the metadata"
     }
-    fn shape(&self) -> Shape {
-        Shape::Document {
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Document {
             open: concat!(
                 r#"{"version":2,"status":"success","eval":{"eval_id":"aegis","run_id":"aegis","task_id":"aegis","#,
                 r#""created":"1970-01-01T00:00:00+00:00","task":"aegis","task_version":0,"dataset":{"name":"aegis"},"#,
@@ -131,7 +131,7 @@ impl Format for Inspect {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let mut messages = vec![json!({"role": "user", "content": sample.task.question})];
         for step in &sample.steps {
             if let Some(output) = &step.output {
@@ -159,7 +159,7 @@ impl Format for Inspect {
             "events": [],
             "model_usage": {},
         });
-        Ok(vec![Piece::row(row)])
+        Ok(vec![WrittenPiece::row(row)])
     }
 }
 

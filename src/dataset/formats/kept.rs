@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ExportError, Options, Unfit};
+use super::{ExportError, ExportOptions, Unfit};
 use crate::{
     dataset::{
         Claims, Dataset, Ground, Grounds,
@@ -14,7 +14,7 @@ use crate::{
 
 /// What of a dataset's claims goes out, over all its parts; the export's manifest has it as `claims`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Kept {
+pub struct KeptClaims {
     /// The share of wrong failures that is allowed in the mean.
     pub alpha: f64,
     /// Claims that were begun.
@@ -39,12 +39,12 @@ pub struct Kept {
     least: f64,
 }
 
-impl Kept {
+impl KeptClaims {
     /// Looks at every failure of a dataset.
     ///
     /// # Errors
     /// A line that is no sample.
-    pub(super) fn of(dataset: &Dataset, options: &Options) -> Result<Self, ExportError> {
+    pub(super) fn of(dataset: &Dataset, options: &ExportOptions) -> Result<Self, ExportError> {
         let mut grounds = Grounds::default();
         for placed in dataset.samples() {
             grounds.add(&placed?.sample);
@@ -66,7 +66,7 @@ impl Kept {
     }
 
     /// Whether a failure that rests on this goes out.
-    pub(super) fn takes(&self, ground: Ground, options: &Options) -> Result<(), Unfit> {
+    pub(super) fn takes(&self, ground: Ground, options: &ExportOptions) -> Result<(), Unfit> {
         match ground {
             Ground::Pairs(e) if e < self.least => Err(Unfit("a failure that is not sure enough for this alpha")),
             Ground::FormerRule if !options.former => Err(Unfit("a label of the former rule (`--former` takes it)")),
@@ -108,10 +108,10 @@ fn unproven(status: LabelStatus) -> &'static str {
 mod tests {
     use super::*;
 
-    fn of(e_values: &[f64], begun: Option<usize>, alpha: f64) -> Kept {
+    fn of(e_values: &[f64], begun: Option<usize>, alpha: f64) -> KeptClaims {
         let grounds = Grounds { e_values: e_values.to_vec(), repeatable: 2, former: 1, unclaimed: 4 };
         let stated = begun.map(|begun| Claims::of(0.01, begun, e_values, 2));
-        Kept::cut(grounds, stated.as_ref(), alpha)
+        KeptClaims::cut(grounds, stated.as_ref(), alpha)
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
             (None, 0.01, 3, [true, true, true]),
         ] {
             let cut = of(&e_values, begun, alpha);
-            let takes = e_values.map(|e| cut.takes(Ground::Pairs(e), &Options::default()).is_ok());
+            let takes = e_values.map(|e| cut.takes(Ground::Pairs(e), &ExportOptions::default()).is_ok());
             assert_eq!((cut.kept, takes, cut.stated), (kept, taken, begun.is_some()), "{begun:?} {alpha}");
             assert!(cut.level.is_none_or(|level| level <= alpha + 1e-12) && (cut.level.is_some() == (kept > 0)));
         }

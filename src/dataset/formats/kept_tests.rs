@@ -71,7 +71,7 @@ fn failures_go_out_by_what_was_executed_for_them() {
     let dataset = stated(&dir.path().join("d"), &samples, 400);
     let out = dir.path().join("out");
     let write =
-        |options: Options| export(&dataset, format("sft").expect("a format"), &out, &options).expect("exported");
+        |options: ExportOptions| export(&dataset, format("sft").expect("a format"), &out, &options).expect("exported");
     let manifest = write(unchecked());
     assert_eq!(manifest.written, 2);
     for why in all.iter().filter_map(|(_, why)| *why) {
@@ -81,9 +81,9 @@ fn failures_go_out_by_what_was_executed_for_them() {
     assert_eq!((claims.begun, claims.stated, claims.rows, claims.kept), (400, true, 2, 1));
     assert_eq!((claims.repeatable, claims.former, claims.alpha), (1, 1, 0.01));
     assert!(claims.level.is_some_and(|level| (level - 400.0 / 90_000.0).abs() < 1e-12), "{:?}", claims.level);
-    assert_eq!(write(Options { alpha: Some(0.2), ..unchecked() }).written, 3);
-    assert_eq!(write(Options { former: true, ..unchecked() }).written, 3);
-    assert_eq!(write(Options { unverified: true, ..unchecked() }).written, 3);
+    assert_eq!(write(ExportOptions { alpha: Some(0.2), ..unchecked() }).written, 3);
+    assert_eq!(write(ExportOptions { former: true, ..unchecked() }).written, 3);
+    assert_eq!(write(ExportOptions { unverified: true, ..unchecked() }).written, 3);
 
     // A file without its manifest: nobody knows what came to nothing.
     let alone = Dataset::open(&{
@@ -104,7 +104,7 @@ fn a_label_that_says_itself_that_it_is_not_proven_refuses_nothing() {
     samples[2].label.as_mut().expect("labelled").status = LabelStatus::Withdrawn;
     let write = |samples: &[Sample]| {
         let dataset = super::formats_tests::dataset(&dir.path().join("d"), samples);
-        export(&dataset, format("sft").expect("a format"), &dir.path().join("out"), &Options::default())
+        export(&dataset, format("sft").expect("a format"), &dir.path().join("out"), &ExportOptions::default())
     };
     let manifest = write(&samples).expect("exported");
     assert_eq!((manifest.left_out["a contradicted label"], manifest.left_out["a withdrawn label"]), (1, 1));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Format, Kept, Unfit, format::Piece, rows::FileHash};
+use super::{Format, KeptClaims, Unfit, format::WrittenPiece, rows::FileHash};
 
 /// The format of the manifest.
 const MANIFEST: u32 = 1;
@@ -28,7 +28,7 @@ pub struct ExportManifest {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out_of: BTreeMap<String, BTreeMap<String, u64>>,
     /// How sure the failures are, and which of them were kept for it.
-    pub claims: Kept,
+    pub claims: KeptClaims,
     /// Prompts that were cut to size.
     pub cut: CutTotal,
     /// Each file with its bytes and hash.
@@ -48,7 +48,7 @@ pub struct CutTotal {
 
 impl ExportManifest {
     /// Of nothing yet.
-    pub(super) fn of(format: &'static str, claims: Kept) -> Self {
+    pub(super) fn of(format: &'static str, claims: KeptClaims) -> Self {
         Self {
             format: MANIFEST,
             to: format,
@@ -70,7 +70,7 @@ impl ExportManifest {
     }
 
     /// Counts a piece.
-    pub(super) fn count(&mut self, piece: &Piece) {
+    pub(super) fn count(&mut self, piece: &WrittenPiece) {
         self.pieces += 1;
         if let Some(cut) = piece.cut {
             self.cut.prompts += 1;

@@ -4,13 +4,13 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     foreign::{Defects, unknown_fields},
     prompt,
     schema::{Field::Needed, Type},
 };
 use crate::{
-    dataset::{FORMAT, Kind, LabelledError, Sample, Task},
+    dataset::{FORMAT, LabelledError, Sample, SampleKind, Task},
     score::mode_key,
     trajectory::{FailureMode, Verdict},
 };
@@ -54,7 +54,7 @@ pub(super) fn read(value: &Value, id: &str, defects: &mut Defects) -> Option<Sam
     Some(Sample {
         format: FORMAT,
         id: id.to_owned(),
-        kind: Kind::Failure,
+        kind: SampleKind::Failure,
         system: text("mas_name"),
         backend: text("llm_name"),
         task,
@@ -94,8 +94,8 @@ impl Format for Mast {
     fn about(&self) -> &'static str {
         "MAST rows: the log as text and a 0/1 vector over the 14 modes"
     }
-    fn shape(&self) -> Shape {
-        Shape::Document { open: "[\n", close: "\n]\n" }
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Document { open: "[\n", close: "\n]\n" }
     }
     fn schema(&self) -> Type {
         DOCUMENT
@@ -103,12 +103,12 @@ impl Format for Mast {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         if sample.extra.get("format").and_then(Value::as_str) == Some("mast") {
             let kept = |name: &&str| sample.extra.get(*name).map(|value| ((*name).to_owned(), value.clone()));
             let mut fields: Map<String, Value> = FIELDS.iter().filter_map(kept).collect();
             fields.extend(sample.extra.get("fields").and_then(Value::as_object).cloned().unwrap_or_default());
-            return Ok(vec![Piece::row(Value::Object(fields))]);
+            return Ok(vec![WrittenPiece::row(Value::Object(fields))]);
         }
         let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
         let modes: Vec<String> =
@@ -126,7 +126,7 @@ impl Format for Mast {
         let model = sample.steps.iter().find_map(|step| step.model.as_deref()).unwrap_or(&sample.backend);
         let model = sample.model_told(model);
         let benchmark = sample.task.extra.get("benchmark").and_then(Value::as_str).unwrap_or_default();
-        Ok(vec![Piece::row(json!({
+        Ok(vec![WrittenPiece::row(json!({
             "mas_name": sample.system,
             "llm_name": model,
             "benchmark_name": benchmark,

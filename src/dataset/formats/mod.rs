@@ -47,12 +47,12 @@ mod testing;
 
 pub use export::{config, export, format, json_schema};
 pub use foreign::{Defect, RULES};
-pub use format::{Content, Context, Format, Lint, Options, Piece, Shape, Unfit};
+pub use format::{Content, DiskLayout, ExportContext, ExportOptions, Format, Lint, Unfit, WrittenPiece};
 pub use gold::gold;
-pub use import::{ImportError, Imported, Source, import};
-pub use kept::Kept;
+pub use import::{ImportError, ImportSource, Imported, import};
+pub use kept::KeptClaims;
 pub use manifest::{CutTotal, ExportManifest};
-pub use prompt::{AnswerForm, Cut, Prompt, Template, TemplateError};
+pub use prompt::{AnswerForm, Prompt, PromptTemplate, PromptTemplateError, Truncated};
 pub use refused::ExportError;
 pub use rows::{FileHash, RowError};
 pub use schema::{Field, Type};
@@ -71,7 +71,7 @@ pub const ALL: &[&dyn Format] = &[
     &dpo::Dpo,
     &contrastive::Contrastive,
     &prm::Prm,
-    &runs::Runs,
+    &runs::RunsFormat,
     &runs::Parquet,
     &huggingface::HuggingFace,
     &inspect::Inspect,

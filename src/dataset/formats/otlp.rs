@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::message,
     foreign::spoken,
     schema::{
@@ -61,8 +61,8 @@ impl Format for Otlp {
     fn about(&self) -> &'static str {
         "OTLP/JSON spans with GenAI and OpenInference attributes, one run a line; times are step numbers in seconds"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         LINE
@@ -70,12 +70,12 @@ impl Format for Otlp {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let trace = hex(&sample.id, "trace", 32);
         let root = hex(&sample.id, "run", 16);
         let mut spans = vec![workflow(sample, &trace, &root)];
         spans.extend(sample.steps.iter().map(|step| chat(sample, step, &trace, &root)));
-        Ok(vec![Piece::row(json!({"resourceSpans": [{
+        Ok(vec![WrittenPiece::row(json!({"resourceSpans": [{
             "resource": {"attributes": attributes([("service.name", Value::from("aegis"))])},
             "scopeSpans": [{"scope": {"name": "aegis", "version": env!("CARGO_PKG_VERSION")}, "spans": spans}],
         }]}))])

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     admit::culprit,
     foreign::spoken,
     schema::{Field::Needed, Type},
@@ -30,8 +30,8 @@ impl Format for Prm {
     fn about(&self) -> &'static str {
         "stepwise supervision: `prompt`, `completions` up to the one error, `labels`"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         ROW
@@ -39,7 +39,7 @@ impl Format for Prm {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let first = match &sample.label {
             Some(truth) => {
                 let step = culprit(sample)?.step.ok_or(Unfit("no labelled step"))?;
@@ -56,6 +56,6 @@ impl Format for Prm {
             shown.map(|step| (format!("{}: {}", step.agent, spoken(step)), Some(step.step) != first)).unzip();
         let row =
             json!({"prompt": sample.task.question, "completions": completions, "labels": labels, "id": sample.id});
-        Ok(vec![Piece::row(row)])
+        Ok(vec![WrittenPiece::row(row)])
     }
 }

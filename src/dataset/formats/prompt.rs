@@ -23,7 +23,7 @@ const LEAST_TOKENS: usize = 24;
 
 /// A template that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TemplateError {
+pub enum PromptTemplateError {
     /// It never shows the trace.
     #[error("the template lacks `{{conversation}}`: a tracer would see no trace")]
     NoConversation,
@@ -42,7 +42,7 @@ pub enum TemplateError {
 
 /// A template with its places: words in braces. Any other brace is text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct PromptTemplate {
     text: String,
 }
 
@@ -62,12 +62,12 @@ pub struct Prompt {
     /// The text.
     pub text: String,
     /// What was cut, if anything.
-    pub cut: Option<Cut>,
+    pub cut: Option<Truncated>,
 }
 
 /// What truncation left out of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Cut {
+pub struct Truncated {
     /// Steps of which only the beginning and the end are left.
     pub shortened_steps: usize,
     /// Steps that are left out whole; never a labelled one.
@@ -76,26 +76,26 @@ pub struct Cut {
     pub tokens: usize,
 }
 
-impl Default for Template {
+impl Default for PromptTemplate {
     fn default() -> Self {
         Self { text: SHIPPED.to_owned() }
     }
 }
 
-impl Template {
+impl PromptTemplate {
     /// Checks a template.
     ///
     /// # Errors
-    /// [`TemplateError`] when it shows no trace or names an unknown place.
-    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+    /// [`PromptTemplateError`] when it shows no trace or names an unknown place.
+    pub fn parse(text: &str) -> Result<Self, PromptTemplateError> {
         for (number, line) in text.lines().enumerate() {
             if let Some(name) = places(line).find(|name| !PLACES.contains(name)) {
                 let nearest = nearest(name, PLACES);
-                return Err(TemplateError::Unknown { line: number + 1, name: name.to_owned(), nearest });
+                return Err(PromptTemplateError::Unknown { line: number + 1, name: name.to_owned(), nearest });
             }
         }
         let shows = text.lines().flat_map(places).any(|name| name == "conversation");
-        if shows { Ok(Self { text: text.to_owned() }) } else { Err(TemplateError::NoConversation) }
+        if shows { Ok(Self { text: text.to_owned() }) } else { Err(PromptTemplateError::NoConversation) }
     }
 
     /// The prompt of a sample, cut to `tokens` estimated tokens if given; the gold answer only if asked for.
@@ -225,7 +225,7 @@ pub(super) fn estimate(text: &str) -> usize {
 
 /// The trace in a budget. Every step is cut to one common length, the labelled ones like all others, so that length
 /// tells nothing of the label; only where that would leave nothing to read, unlabelled steps go, drawn by hash.
-fn fitted(sample: &Sample, tokens: usize) -> (String, Option<Cut>) {
+fn fitted(sample: &Sample, tokens: usize) -> (String, Option<Truncated>) {
     let texts: Vec<String> = sample.steps.iter().map(spoken).collect();
     let whole = conversation(sample);
     let before = estimate(&whole);
@@ -249,7 +249,7 @@ fn fitted(sample: &Sample, tokens: usize) -> (String, Option<Cut>) {
             None => break cap.max(LEAST_TOKENS),
         }
     };
-    let mut cut = Cut::default();
+    let mut cut = Truncated::default();
     let left: Vec<Option<String>> = texts
         .iter()
         .zip(&kept)

@@ -5,10 +5,10 @@ use crate::dataset::formats::testing::failure;
 
 #[test]
 fn templates_are_checked() {
-    assert!(Template::parse(SHIPPED).is_ok());
-    assert_eq!(Template::parse("hello").expect_err("no trace"), TemplateError::NoConversation);
-    let error = Template::parse("{conversation}\n{questoin} {\"a\": 1} {}").expect_err("a slip");
-    assert_eq!(error, TemplateError::Unknown { line: 2, name: "questoin".into(), nearest: Some("question") });
+    assert!(PromptTemplate::parse(SHIPPED).is_ok());
+    assert_eq!(PromptTemplate::parse("hello").expect_err("no trace"), PromptTemplateError::NoConversation);
+    let error = PromptTemplate::parse("{conversation}\n{questoin} {\"a\": 1} {}").expect_err("a slip");
+    assert_eq!(error, PromptTemplateError::Unknown { line: 2, name: "questoin".into(), nearest: Some("question") });
 }
 
 #[test]
@@ -16,7 +16,8 @@ fn what_is_filled_in_is_not_filled_again() {
     let mut sample = failure("r", 2);
     sample.task.question = "what is {conversation}?".into();
     sample.task.answer = "42".into();
-    let template = Template::parse("Q {question}|{gold_answer}|{agents}|{x: y}|{conversation}").expect("a template");
+    let template =
+        PromptTemplate::parse("Q {question}|{gold_answer}|{agents}|{x: y}|{conversation}").expect("a template");
     let text = template.fill(&sample, true, None, AnswerForm::Text).text;
     assert_eq!(
         text,
@@ -27,7 +28,7 @@ fn what_is_filled_in_is_not_filled_again() {
 
 #[test]
 fn labels_never_reach_the_prompt() {
-    let text = Template::default().fill(&failure("r", 3), true, None, AnswerForm::Text).text;
+    let text = PromptTemplate::default().fill(&failure("r", 3), true, None, AnswerForm::Text).text;
     for word in ["corrupt_number", "inject", "verified", "RUN-r"] {
         assert!(!text.contains(word), "{word}");
     }
@@ -42,7 +43,7 @@ fn cutting_keeps_every_labelled_step_and_the_budget() {
         }
     }
     for tokens in [20_000, 4000, 2000, 1000, 700] {
-        let template = Template::parse("{conversation}").expect("a template");
+        let template = PromptTemplate::parse("{conversation}").expect("a template");
         let prompt = template.fill(&sample, false, Some(tokens), AnswerForm::Text);
         assert!(estimate(&prompt.text) <= tokens, "{tokens}: {}", estimate(&prompt.text));
         assert!(prompt.text.contains("Step 1 - solver:\nbegin"), "{tokens}: the labelled step is gone");
@@ -61,8 +62,10 @@ fn a_labelled_step_is_cut_like_its_neighbours() {
             output.text = "x".repeat(4000);
         }
     }
-    let text =
-        Template::parse("{conversation}").expect("a template").fill(&sample, false, Some(1000), AnswerForm::Text).text;
+    let text = PromptTemplate::parse("{conversation}")
+        .expect("a template")
+        .fill(&sample, false, Some(1000), AnswerForm::Text)
+        .text;
     let lengths: Vec<usize> = text.split("Step ").skip(1).map(|part| part.trim().len()).collect();
     assert!(lengths.windows(2).all(|pair| pair[0].abs_diff(pair[1]) < 4), "{lengths:?}");
 }

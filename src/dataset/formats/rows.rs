@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::{
     schema::Type,
-    shred::{Columns, Leaf, Misfit, Values},
+    shred::{Columns, Leaf, LeafValues, Misfit},
 };
 
 /// Rows that are held before a row group is written, in bytes: a folder has some twenty such files open.
@@ -64,12 +64,12 @@ pub(super) enum Rows {
     /// One JSON object a line.
     Lines(Hashed),
     /// Parquet.
-    Table(Box<Table>),
+    Table(Box<ParquetTable>),
 }
 
 /// A Parquet file that is being written.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct ParquetTable {
     file: SerializedFileWriter<Hashed>,
     columns: Columns,
 }
@@ -105,7 +105,7 @@ impl Rows {
         let file = Hashed::create(path)?;
         Ok(match columns {
             None => Self::Lines(file),
-            Some(columns) => Self::Table(Box::new(Table::create(file, columns)?)),
+            Some(columns) => Self::Table(Box::new(ParquetTable::create(file, columns)?)),
         })
     }
 
@@ -137,7 +137,7 @@ impl Rows {
     }
 }
 
-impl Table {
+impl ParquetTable {
     fn create(file: Hashed, columns: &Type) -> Result<Self, RowError> {
         let properties = WriterProperties::builder()
             .set_created_by(format!("aegis {}", env!("CARGO_PKG_VERSION")))
@@ -169,16 +169,16 @@ fn write(leaf: &Leaf, column: &mut ColumnWriter<'_>) -> Result<(), ParquetError>
     let definitions = (leaf.deepest > 0).then_some(leaf.definitions.as_slice());
     let repetitions = (leaf.repeated > 0).then_some(leaf.repetitions.as_slice());
     let written = match (&leaf.values, column) {
-        (Values::Text(values) | Values::Json(values), ColumnWriter::ByteArrayColumnWriter(column)) => {
+        (LeafValues::Text(values) | LeafValues::Json(values), ColumnWriter::ByteArrayColumnWriter(column)) => {
             column.write_batch(values, definitions, repetitions)
         }
-        (Values::Whole(values), ColumnWriter::Int64ColumnWriter(column)) => {
+        (LeafValues::Whole(values), ColumnWriter::Int64ColumnWriter(column)) => {
             column.write_batch(values, definitions, repetitions)
         }
-        (Values::Number(values), ColumnWriter::DoubleColumnWriter(column)) => {
+        (LeafValues::Number(values), ColumnWriter::DoubleColumnWriter(column)) => {
             column.write_batch(values, definitions, repetitions)
         }
-        (Values::Flag(values), ColumnWriter::BoolColumnWriter(column)) => {
+        (LeafValues::Flag(values), ColumnWriter::BoolColumnWriter(column)) => {
             column.write_batch(values, definitions, repetitions)
         }
         _ => Err(ParquetError::General("a column of another kind".to_owned())),

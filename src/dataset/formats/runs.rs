@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     foreign::spoken,
-    format::{Context, Format, Piece, Shape, Unfit},
+    format::{DiskLayout, ExportContext, Format, Unfit, WrittenPiece},
     schema::{Field::Needed, Type},
 };
 use crate::{
@@ -64,21 +64,21 @@ const STEP: Type = Type::Record(&[
 
 /// Writes rows.
 #[derive(Debug)]
-pub(super) struct Runs;
+pub(super) struct RunsFormat;
 
 /// Writes them as Parquet, whatever the file is called.
 #[derive(Debug)]
 pub(super) struct Parquet;
 
-impl Format for Runs {
+impl Format for RunsFormat {
     fn name(&self) -> &'static str {
         "runs"
     }
     fn about(&self) -> &'static str {
         "our samples as a table: one row a run with steps, errors and label, steps from 0"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         ROW
@@ -86,8 +86,8 @@ impl Format for Runs {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        Ok(vec![Piece::row(row(sample))])
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+        Ok(vec![WrittenPiece::row(row(sample))])
     }
 }
 
@@ -98,8 +98,8 @@ impl Format for Parquet {
     fn about(&self) -> &'static str {
         "`runs` as Parquet; other formats of rows become Parquet by the name of their file, `….parquet`"
     }
-    fn shape(&self) -> Shape {
-        Shape::Table
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Table
     }
     fn schema(&self) -> Type {
         ROW
@@ -107,8 +107,8 @@ impl Format for Parquet {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
-        Runs.pieces(sample, context)
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+        RunsFormat.pieces(sample, context)
     }
 }
 

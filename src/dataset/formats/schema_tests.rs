@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::dataset::{
     Dataset, Writer,
     formats::{
-        ALL, AnswerForm, Field, Lint, Options, Shape, Type, export, json_schema,
+        ALL, AnswerForm, DiskLayout, ExportOptions, Field, Lint, Type, export, json_schema,
         testing::{clean, failure, planted_twice},
     },
     samples,
@@ -54,16 +54,16 @@ fn strays(of: &Type, value: &Value, place: &str) -> Option<String> {
     }
 }
 
-fn values(path: &Path, shape: Shape) -> Vec<Value> {
+fn values(path: &Path, shape: DiskLayout) -> Vec<Value> {
     let read = |path: &Path| fs::read_to_string(path).expect("readable");
     match shape {
-        Shape::Lines => read(path).lines().map(|line| serde_json::from_str(line).expect("a row")).collect(),
-        Shape::Document { .. } => vec![serde_json::from_str(&read(path)).expect("a document")],
-        Shape::Files => {
+        DiskLayout::Lines => read(path).lines().map(|line| serde_json::from_str(line).expect("a row")).collect(),
+        DiskLayout::Document { .. } => vec![serde_json::from_str(&read(path)).expect("a document")],
+        DiskLayout::Files => {
             let files = fs::read_dir(path).expect("a directory").map(|entry| read(&entry.expect("an entry").path()));
             files.map(|text| serde_json::from_str(&text).expect("a file")).collect()
         }
-        Shape::Table | Shape::Folder => Vec::new(),
+        DiskLayout::Table | DiskLayout::Folder => Vec::new(),
     }
 }
 
@@ -90,21 +90,25 @@ fn every_writer_writes_what_it_declares() {
     writer.finish().expect("finished");
     let dataset = Dataset::open(&dir.path().join("d")).expect("a dataset");
     for answer in [AnswerForm::Text, AnswerForm::Call] {
-        let options = Options { answer, lint: Lint::Ignore, ..Options::default() };
+        let options = ExportOptions { answer, lint: Lint::Ignore, ..ExportOptions::default() };
         for format in ALL {
             let out = dir.path().join(format.name());
             export(&dataset, *format, &out, &options).expect("exported");
             let found = values(&out, format.shape());
-            assert!(!found.is_empty() || matches!(format.shape(), Shape::Table | Shape::Folder), "{}", format.name());
+            assert!(
+                !found.is_empty() || matches!(format.shape(), DiskLayout::Table | DiskLayout::Folder),
+                "{}",
+                format.name()
+            );
             for value in found {
                 assert_eq!(strays(&format.schema(), &value, format.name()), None);
-                if matches!(format.shape(), Shape::Lines) {
+                if matches!(format.shape(), DiskLayout::Lines) {
                     assert_eq!(strays(&format.columns(&options), &value, format.name()), None);
                 }
             }
         }
     }
-    for line in values(&dir.path().join("d/dataset.jsonl"), Shape::Lines) {
+    for line in values(&dir.path().join("d/dataset.jsonl"), DiskLayout::Lines) {
         assert_eq!(strays(&super::super::own::SAMPLE, &line, "dataset"), None);
     }
 }
@@ -112,7 +116,7 @@ fn every_writer_writes_what_it_declares() {
 #[test]
 fn the_schemas_in_the_repository_are_these() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
-    let names = ALL.iter().filter(|format| format.shape() != Shape::Folder).map(|format| format.name());
+    let names = ALL.iter().filter(|format| format.shape() != DiskLayout::Folder).map(|format| format.name());
     for name in names.chain(["dataset"]) {
         let current = json_schema(name).expect("a format");
         let written = fs::read(folder.join(format!("{name}.schema.json"))).unwrap_or_default();

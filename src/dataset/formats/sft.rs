@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Context, Format, Options, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, ExportOptions, Format, Unfit, WrittenPiece,
     chat::{MESSAGE, PROMPT, TOOL},
     prompt::{self, AnswerForm},
     schema::{
@@ -36,19 +36,19 @@ impl Format for Sft {
     fn about(&self) -> &'static str {
         "supervised fine-tuning: `messages` of attribution prompt and answer JSON, steps from 0"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         ROW
     }
-    fn columns(&self, options: &Options) -> Type {
+    fn columns(&self, options: &ExportOptions) -> Type {
         if options.answer == AnswerForm::Call { ROW } else { PLAIN }
     }
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, context.options.answer)?;
         let answer = prompt::answer(sample);
         let mut row = Map::new();
@@ -64,6 +64,6 @@ impl Format for Sft {
             row.insert("messages".to_owned(), json!([question, answer]));
         }
         row.insert("id".to_owned(), sample.id.clone().into());
-        Ok(vec![Piece::row(Value::Object(row)).cut(asked.cut)])
+        Ok(vec![WrittenPiece::row(Value::Object(row)).cut(asked.cut)])
     }
 }

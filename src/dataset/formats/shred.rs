@@ -28,7 +28,7 @@ pub struct Misfit {
 /// The leaves of some rows.
 #[derive(Debug)]
 pub(super) struct Columns {
-    fields: Vec<(&'static str, Node)>,
+    fields: Vec<(&'static str, ShredNode)>,
     pub(super) leaves: Vec<Leaf>,
     /// About how much memory the rows take.
     pub(super) bytes: usize,
@@ -37,7 +37,7 @@ pub(super) struct Columns {
 /// The values of one leaf, and the levels of all rows there.
 #[derive(Debug)]
 pub(super) struct Leaf {
-    pub(super) values: Values,
+    pub(super) values: LeafValues,
     pub(super) definitions: Vec<i16>,
     pub(super) repetitions: Vec<i16>,
     pub(super) deepest: i16,
@@ -46,7 +46,7 @@ pub(super) struct Leaf {
 
 /// Values of one kind.
 #[derive(Debug)]
-pub(super) enum Values {
+pub(super) enum LeafValues {
     /// Texts, and JSON as text.
     Text(Vec<ByteArray>),
     Json(Vec<ByteArray>),
@@ -56,17 +56,17 @@ pub(super) enum Values {
 }
 
 #[derive(Debug)]
-struct Node {
+struct ShredNode {
     optional: bool,
-    kind: Kind,
+    kind: NodeKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum NodeKind {
     Leaf(usize),
-    Record(Vec<(&'static str, Node)>),
+    Record(Vec<(&'static str, ShredNode)>),
     /// The element, and how many lists there are down to this one.
-    List(Box<Node>, i16),
+    List(Box<ShredNode>, i16),
 }
 
 impl Columns {
@@ -102,10 +102,10 @@ impl Columns {
             leaf.definitions.clear();
             leaf.repetitions.clear();
             match &mut leaf.values {
-                Values::Text(values) | Values::Json(values) => values.clear(),
-                Values::Whole(values) => values.clear(),
-                Values::Number(values) => values.clear(),
-                Values::Flag(values) => values.clear(),
+                LeafValues::Text(values) | LeafValues::Json(values) => values.clear(),
+                LeafValues::Whole(values) => values.clear(),
+                LeafValues::Number(values) => values.clear(),
+                LeafValues::Flag(values) => values.clear(),
             }
         }
     }
@@ -116,7 +116,7 @@ fn build_field(
     definition: i16,
     repetition: i16,
     leaves: &mut Vec<Leaf>,
-) -> Result<((&'static str, Node), TypePtr), ParquetError> {
+) -> Result<((&'static str, ShredNode), TypePtr), ParquetError> {
     let (node, column) = build(field.name(), field.of(), !field.is_needed(), definition, repetition, leaves)?;
     Ok(((field.name(), node), column))
 }
@@ -128,10 +128,10 @@ fn build(
     definition: i16,
     repetition: i16,
     leaves: &mut Vec<Leaf>,
-) -> Result<(Node, TypePtr), ParquetError> {
+) -> Result<(ShredNode, TypePtr), ParquetError> {
     let presence = if optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let here = definition + i16::from(optional);
-    let mut leaf = |values: Values, physical, logical| -> Result<(Kind, Column), ParquetError> {
+    let mut leaf = |values: LeafValues, physical, logical| -> Result<(NodeKind, Column), ParquetError> {
         leaves.push(Leaf {
             values,
             definitions: Vec::new(),
@@ -140,20 +140,22 @@ fn build(
             repeated: repetition,
         });
         let column = Column::primitive_type_builder(name, physical).with_repetition(presence);
-        Ok((Kind::Leaf(leaves.len() - 1), column.with_logical_type(logical).build()?))
+        Ok((NodeKind::Leaf(leaves.len() - 1), column.with_logical_type(logical).build()?))
     };
     let (kind, column) = match of {
         Type::Maybe(of) => return build(name, of, true, definition, repetition, leaves),
-        Type::Text | Type::OneOf(_) => leaf(Values::Text(Vec::new()), Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Type::Json | Type::Map(_) => leaf(Values::Json(Vec::new()), Physical::BYTE_ARRAY, Some(LogicalType::Json)),
-        Type::Whole => leaf(Values::Whole(Vec::new()), Physical::INT64, None),
-        Type::Number => leaf(Values::Number(Vec::new()), Physical::DOUBLE, None),
-        Type::Flag => leaf(Values::Flag(Vec::new()), Physical::BOOLEAN, None),
+        Type::Text | Type::OneOf(_) => {
+            leaf(LeafValues::Text(Vec::new()), Physical::BYTE_ARRAY, Some(LogicalType::String))
+        }
+        Type::Json | Type::Map(_) => leaf(LeafValues::Json(Vec::new()), Physical::BYTE_ARRAY, Some(LogicalType::Json)),
+        Type::Whole => leaf(LeafValues::Whole(Vec::new()), Physical::INT64, None),
+        Type::Number => leaf(LeafValues::Number(Vec::new()), Physical::DOUBLE, None),
+        Type::Flag => leaf(LeafValues::Flag(Vec::new()), Physical::BOOLEAN, None),
         Type::Record(fields) | Type::Open(fields) => {
             let built = fields.iter().map(|field| build_field(field, here, repetition, leaves));
             let (nodes, columns): (Vec<_>, Vec<_>) = built.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
             let group = Column::group_type_builder(name).with_repetition(presence).with_fields(columns).build()?;
-            Ok((Kind::Record(nodes), group))
+            Ok((NodeKind::Record(nodes), group))
         }
         Type::List(of) => {
             let (element, column) = build("element", of, false, here + 1, repetition + 1, leaves)?;
@@ -164,15 +166,15 @@ fn build(
                 .with_logical_type(Some(LogicalType::List))
                 .with_fields(vec![Arc::new(list)])
                 .build()?;
-            Ok((Kind::List(Box::new(element), repetition + 1), group))
+            Ok((NodeKind::List(Box::new(element), repetition + 1), group))
         }
     }?;
-    Ok((Node { optional, kind }, Arc::new(column)))
+    Ok((ShredNode { optional, kind }, Arc::new(column)))
 }
 
 /// Takes an object apart; gives about how many bytes went in.
 fn record(
-    fields: &[(&'static str, Node)],
+    fields: &[(&'static str, ShredNode)],
     value: &Value,
     definition: i16,
     repetition: i16,
@@ -190,7 +192,7 @@ fn record(
 }
 
 fn put(
-    node: &Node,
+    node: &ShredNode,
     value: Option<&Value>,
     definition: i16,
     repetition: i16,
@@ -205,9 +207,9 @@ fn put(
     };
     let definition = definition + i16::from(node.optional);
     match &node.kind {
-        Kind::Leaf(at) => leaves.get_mut(*at).map_or(Ok(0), |leaf| leaf.push(value, definition, repetition)),
-        Kind::Record(fields) => record(fields, value, definition, repetition, leaves),
-        Kind::List(element, depth) => {
+        NodeKind::Leaf(at) => leaves.get_mut(*at).map_or(Ok(0), |leaf| leaf.push(value, definition, repetition)),
+        NodeKind::Record(fields) => record(fields, value, definition, repetition, leaves),
+        NodeKind::List(element, depth) => {
             let items = value.as_array().ok_or_else(|| misfit(value, "a list"))?;
             if items.is_empty() {
                 nothing(element, definition, repetition, leaves);
@@ -224,45 +226,45 @@ fn put(
 }
 
 /// Notes at every leaf below that nothing is there from this level on.
-fn nothing(node: &Node, definition: i16, repetition: i16, leaves: &mut [Leaf]) {
+fn nothing(node: &ShredNode, definition: i16, repetition: i16, leaves: &mut [Leaf]) {
     match &node.kind {
-        Kind::Leaf(at) => {
+        NodeKind::Leaf(at) => {
             if let Some(leaf) = leaves.get_mut(*at) {
                 leaf.definitions.push(definition);
                 leaf.repetitions.push(repetition);
             }
         }
-        Kind::Record(fields) => {
+        NodeKind::Record(fields) => {
             for (_, node) in fields {
                 nothing(node, definition, repetition, leaves);
             }
         }
-        Kind::List(element, _) => nothing(element, definition, repetition, leaves),
+        NodeKind::List(element, _) => nothing(element, definition, repetition, leaves),
     }
 }
 
 impl Leaf {
     fn push(&mut self, value: &Value, definition: i16, repetition: i16) -> Result<usize, Misfit> {
         let bytes = match &mut self.values {
-            Values::Text(values) => {
+            LeafValues::Text(values) => {
                 let text = value.as_str().ok_or_else(|| misfit(value, "a text"))?;
                 values.push(text.as_bytes().to_vec().into());
                 text.len()
             }
-            Values::Json(values) => {
+            LeafValues::Json(values) => {
                 let text = value.to_string();
                 values.push(text.as_bytes().to_vec().into());
                 text.len()
             }
-            Values::Whole(values) => {
+            LeafValues::Whole(values) => {
                 values.push(value.as_i64().ok_or_else(|| misfit(value, "a whole number"))?);
                 size_of::<i64>()
             }
-            Values::Number(values) => {
+            LeafValues::Number(values) => {
                 values.push(value.as_f64().ok_or_else(|| misfit(value, "a number"))?);
                 size_of::<f64>()
             }
-            Values::Flag(values) => {
+            LeafValues::Flag(values) => {
                 values.push(value.as_bool().ok_or_else(|| misfit(value, "true or false"))?);
                 size_of::<bool>()
             }

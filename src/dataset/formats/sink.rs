@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    format::{Content, Format, Options, Piece, Shape},
+    format::{Content, DiskLayout, ExportOptions, Format, WrittenPiece},
     manifest::ExportManifest,
     refused::ExportError,
     rows::{FileHash, Hashed, RowError, Rows},
@@ -27,8 +27,8 @@ fn hidden(path: &Path, suffix: &str) -> PathBuf {
 
 /// Where pieces go: a temporary file or directory beside the target, put in place at the end.
 pub(super) struct Sink<'a> {
-    shape: Shape,
-    options: &'a Options,
+    shape: DiskLayout,
+    options: &'a ExportOptions,
     out: PathBuf,
     temporary: PathBuf,
     goes: Goes,
@@ -45,10 +45,10 @@ enum Goes {
     },
     Files,
     /// Files of rows, by the name of their format and part.
-    Folder(BTreeMap<(&'static str, String), Table>),
+    Folder(BTreeMap<(&'static str, String), SinkTable>),
 }
 
-struct Table {
+struct SinkTable {
     path: String,
     rows: Rows,
     count: u64,
@@ -64,25 +64,25 @@ pub(super) struct Written {
 }
 
 impl<'a> Sink<'a> {
-    pub(super) fn create(format: &dyn Format, out: &Path, options: &'a Options) -> Result<Self, ExportError> {
+    pub(super) fn create(format: &dyn Format, out: &Path, options: &'a ExportOptions) -> Result<Self, ExportError> {
         let (shape, temporary) = (format.shape(), hidden(out, "tmp"));
         let failed = |source| ExportError::Write { path: temporary.clone(), source };
         if let Some(parent) = out.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(failed)?;
         }
         let columns = format.columns(options);
-        let table = shape == Shape::Table || out.extension().is_some_and(|extension| extension == "parquet");
+        let table = shape == DiskLayout::Table || out.extension().is_some_and(|extension| extension == "parquet");
         let goes = match shape {
-            Shape::Lines | Shape::Table => {
+            DiskLayout::Lines | DiskLayout::Table => {
                 let rows = Rows::create(&temporary, table.then_some(&columns));
                 Goes::Rows(Some(rows.map_err(|why| refused(&temporary, why))?))
             }
-            Shape::Document { open, .. } => {
+            DiskLayout::Document { open, .. } => {
                 let mut file = Hashed::create(&temporary).map_err(failed)?;
                 file.write_all(open.as_bytes()).map_err(failed)?;
                 Goes::Document { file: Some(file), first: true }
             }
-            Shape::Files | Shape::Folder => {
+            DiskLayout::Files | DiskLayout::Folder => {
                 let empty = || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
                 if out.exists() && !beside(out, "manifest.json").is_file() && !empty() {
                     return Err(ExportError::Occupied { path: out.to_owned() });
@@ -91,14 +91,14 @@ impl<'a> Sink<'a> {
                     fs::remove_dir_all(&temporary).map_err(failed)?;
                 }
                 fs::create_dir_all(&temporary).map_err(failed)?;
-                if shape == Shape::Files { Goes::Files } else { Goes::Folder(BTreeMap::new()) }
+                if shape == DiskLayout::Files { Goes::Files } else { Goes::Folder(BTreeMap::new()) }
             }
         };
         let out = out.to_owned();
         Ok(Self { shape, options, out, temporary, goes, files: BTreeMap::new(), finished: false })
     }
 
-    pub(super) fn push(&mut self, piece: Piece) -> Result<(), ExportError> {
+    pub(super) fn push(&mut self, piece: WrittenPiece) -> Result<(), ExportError> {
         let failed = |source| ExportError::Write { path: self.temporary.clone(), source };
         match (&mut self.goes, piece.content) {
             (Goes::Rows(Some(rows)), Content::Row(row)) => rows.push(&row).map_err(|why| refused(&self.out, why)),
@@ -122,7 +122,7 @@ impl<'a> Sink<'a> {
                         fs::create_dir_all(self.temporary.join("data").join(config)).map_err(failed)?;
                         let columns = of.columns(self.options);
                         let rows = Rows::create(&place, (!self.options.lines).then_some(&columns));
-                        none.insert(Table { path, rows: rows.map_err(|why| refused(&place, why))?, count: 0 })
+                        none.insert(SinkTable { path, rows: rows.map_err(|why| refused(&place, why))?, count: 0 })
                     }
                 };
                 table.count += 1;
@@ -172,7 +172,7 @@ impl<'a> Sink<'a> {
                 rows.take().map(|rows| rows.done().map_err(|why| refused(&self.out, why))).transpose()?
             }
             Goes::Document { file, .. } => {
-                let close = if let Shape::Document { close, .. } = self.shape { close } else { "" };
+                let close = if let DiskLayout::Document { close, .. } = self.shape { close } else { "" };
                 let ended = file.take().map(|mut file| file.write_all(close.as_bytes()).and_then(|()| file.done()));
                 ended.transpose().map_err(failed)?
             }
@@ -225,7 +225,7 @@ impl Drop for Sink<'_> {
     fn drop(&mut self) {
         if !self.finished {
             // What was never finished is nobody's.
-            let _ = if matches!(self.shape, Shape::Files | Shape::Folder) {
+            let _ = if matches!(self.shape, DiskLayout::Files | DiskLayout::Folder) {
                 fs::remove_dir_all(&self.temporary)
             } else {
                 fs::remove_file(&self.temporary)

@@ -58,7 +58,7 @@ pub(super) fn planted_twice(id: &str, needed: [bool; 2]) -> Sample {
 pub(super) fn clean(id: &str, steps: usize) -> Sample {
     let mut sample = failure(id, steps);
     sample.id = format!("CLEAN-{id}");
-    sample.kind = crate::dataset::Kind::Clean;
+    sample.kind = crate::dataset::SampleKind::Clean;
     sample.outcome = crate::trajectory::Verdict::Success;
     sample.label = None;
     sample.clean_twin = None;

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::PROMPT,
     pretty,
     prompt::{self, AnswerForm},
@@ -41,8 +41,8 @@ impl Format for Verl {
     fn about(&self) -> &'static str {
         "verl rows for SFT and RL: prompt, reward model with ground truth, question and answer, steps from 0"
     }
-    fn shape(&self) -> Shape {
-        Shape::Lines
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Lines
     }
     fn schema(&self) -> Type {
         ROW
@@ -50,7 +50,7 @@ impl Format for Verl {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, AnswerForm::Text)?;
         let answer = String::from_utf8(pretty(&prompt::answer(sample), b"  ")).unwrap_or_default();
         let answer = answer.trim_end();
@@ -67,6 +67,6 @@ impl Format for Verl {
             "extra_info": {"question": asked.text, "answer": answer, "index": context.number, "split": split,
                 "original_id": sample.id},
         });
-        Ok(vec![Piece::row(row).cut(asked.cut)])
+        Ok(vec![WrittenPiece::row(row).cut(asked.cut)])
     }
 }

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::{
-    Context, Format, Piece, Shape, Unfit,
+    DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     admit::culprit,
     foreign::Defects,
-    history::{History, Speaker},
+    history::{HistoryFormat, SpeakerField},
     schema::{
         Field::{May, Needed},
         Type,
@@ -16,9 +16,9 @@ use super::{
 use crate::dataset::Sample;
 
 /// The algorithm-generated layout (CaptainAgent).
-const GENERATED: History = History {
+const GENERATED: HistoryFormat = HistoryFormat {
     format: "whowhen",
-    speaker: Speaker::Name,
+    speaker: SpeakerField::Name,
     definition: "human",
     system: "captain-agent",
     outcome: Some("is_correct"),
@@ -26,9 +26,9 @@ const GENERATED: History = History {
 };
 
 /// The hand-crafted layout (Magentic-One).
-const CRAFTED: History = History {
+const CRAFTED: HistoryFormat = HistoryFormat {
     format: "whowhen-hand-crafted",
-    speaker: Speaker::Role,
+    speaker: SpeakerField::Role,
     definition: "human",
     system: "magentic-one",
     outcome: Some("is_corrected"),
@@ -93,13 +93,13 @@ impl Format for Whowhen {
     fn about(&self) -> &'static str {
         "Who&When, algorithm-generated layout: one file a failure, speakers in `name`, steps from 0"
     }
-    fn shape(&self) -> Shape {
-        Shape::Files
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Files
     }
     fn schema(&self) -> Type {
         NAMED
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         file(GENERATED, sample)
     }
 }
@@ -111,23 +111,23 @@ impl Format for WhowhenHandCrafted {
     fn about(&self) -> &'static str {
         "Who&When, hand-crafted layout: one file a failure, speakers in `role`, steps from 0"
     }
-    fn shape(&self) -> Shape {
-        Shape::Files
+    fn shape(&self) -> DiskLayout {
+        DiskLayout::Files
     }
     fn schema(&self) -> Type {
         ROLED
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         file(CRAFTED, sample)
     }
 }
 
 /// One pretty file, indented by four as theirs are; named as the file it came from, else by the sample's id.
-fn file(layout: History, sample: &Sample) -> Result<Vec<Piece>, Unfit> {
+fn file(layout: HistoryFormat, sample: &Sample) -> Result<Vec<WrittenPiece>, Unfit> {
     culprit(sample)?;
     let value = layout.write(sample).ok_or(Unfit("no labelled step"))?;
     let own = sample.extra.get("format").and_then(Value::as_str) == Some(layout.format);
     let name = sample.extra.get("file").and_then(Value::as_str).filter(|_| own);
     let name = name.map_or_else(|| format!("{}.json", sample.id), str::to_owned);
-    Ok(vec![Piece::file(name, super::pretty(&value, b"    "))])
+    Ok(vec![WrittenPiece::file(name, super::pretty(&value, b"    "))])
 }

@@ -6,7 +6,7 @@ use twox_hash::XxHash3_64;
 
 use super::{Noted, Rule, is_imported, quoted};
 use crate::{
-    dataset::{Entry, LabelledError, Placed, Sample, SampleStep, Split, Truth, split::words},
+    dataset::{Entry, LabelledError, PlacedSample, Sample, SampleStep, Split, Truth, split::words},
     trajectory::{StepIndex, TAXONOMY},
 };
 
@@ -31,7 +31,7 @@ pub(super) struct Across {
 }
 
 impl Across {
-    pub(super) fn add(&mut self, placed: &Placed, noted: &mut Noted<'_>) {
+    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &mut Noted<'_>) {
         let sample = &placed.sample;
         let place = Entry { file: placed.file, line: placed.line, offset: placed.offset, kind: sample.kind };
         if self.ids.contains_key(&sample.id) {

@@ -2,12 +2,12 @@
 
 use super::{Noted, Rule, is_injected, quoted, shown};
 use crate::{
-    dataset::{Change, Kind, LabelledError, Mode, Sample, SampleStep, Truth},
+    dataset::{Change, LabelledError, Mode, Sample, SampleKind, SampleStep, Truth},
     trajectory::{AgentName, LabelStatus, Side, Source, nearest},
 };
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
-    if sample.kind == Kind::Clean {
+    if sample.kind == SampleKind::Clean {
         if sample.label.is_some() || sample.clean_twin.is_some() {
             noted.note(Rule::CleanLabelled, "a clean run has neither label nor twin");
         }

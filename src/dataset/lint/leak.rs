@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::{Noted, Rule, fold::folded, quoted};
 use crate::{
-    dataset::{Kind, Place, Sample},
+    dataset::{Place, Sample, SampleKind},
     manipulator,
     recording::first_key,
 };
@@ -61,7 +61,7 @@ fn found<'t>(pattern: &LazyLock<Option<Regex>>, text: &'t str) -> Vec<&'t str> {
 
 pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
     told(sample, Rule::Vocabulary, &MARKS, noted);
-    if sample.kind != Kind::Clean {
+    if sample.kind != SampleKind::Clean {
         told(sample, Rule::Vocabulary, &TALK, noted);
     }
     told(sample, Rule::MachinePath, &PATH, noted);

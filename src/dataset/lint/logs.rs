@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Noted, Rule, is_imported};
 use crate::{
-    dataset::{About, Dataset, LabelledError, Placed, Sample, Truth, ids},
+    dataset::{About, Dataset, LabelledError, PlacedSample, Sample, Truth, ids},
     proof,
     recording::{self, Recording},
     trajectory::{Evidence, Executed, Label, LabelEntry, RunId},
@@ -14,7 +14,7 @@ use crate::{
 const LOGS: &str = "logs";
 
 /// Makes the sample again and compares.
-pub(super) fn check(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
+pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<'_>) {
     let Some(dir) = directory(placed, dataset) else { return };
     let sample = &placed.sample;
     let recording = match recording::read(&dir) {
@@ -33,7 +33,7 @@ pub(super) fn check(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
 }
 
 /// Where the sample's recording lies, if it is there.
-fn directory(placed: &Placed, dataset: &Dataset) -> Option<PathBuf> {
+fn directory(placed: &PlacedSample, dataset: &Dataset) -> Option<PathBuf> {
     // An id that is no run's may be any text, a path out of the directory too.
     let run = RunId::parse(&placed.sample.id).ok().filter(|_| !is_imported(&placed.sample))?;
     let dir = dataset.files().get(placed.file)?.parent()?.join(LOGS).join(run.as_str());

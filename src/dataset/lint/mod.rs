@@ -37,7 +37,7 @@ use std::{
 
 use serde::{Serialize, Serializer};
 
-use super::{Claims, Dataset, DatasetError, FILE, Grounds, MANIFEST_FILE, Manifest, Placed, Sample};
+use super::{Claims, Dataset, DatasetError, DatasetManifest, FILE, Grounds, MANIFEST_FILE, PlacedSample, Sample};
 use across::Across;
 pub(in crate::dataset) use leak::holds_machine_path;
 use twin::Twins;
@@ -112,7 +112,7 @@ pub struct Finding {
 
 /// What lint says of a dataset.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Report {
+pub struct LintReport {
     /// Samples that were read.
     pub samples: u64,
     /// The defects, in the order of files and lines.
@@ -121,7 +121,7 @@ pub struct Report {
     pub sure: String,
 }
 
-impl Report {
+impl LintReport {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
@@ -141,8 +141,8 @@ impl Report {
 ///
 /// # Errors
 /// A file cannot be read; a line that is no sample is a finding.
-pub fn lint(dataset: &Dataset) -> Result<Report, DatasetError> {
-    let mut report = Report::default();
+pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
+    let mut report = LintReport::default();
     let mut across = Across::default();
     let mut grounds = Grounds::default();
     for placed in dataset.samples() {
@@ -176,14 +176,14 @@ pub fn lint(dataset: &Dataset) -> Result<Report, DatasetError> {
 
 /// Takes findings about one sample.
 struct Noted<'a> {
-    report: &'a mut Report,
+    report: &'a mut LintReport,
     file: PathBuf,
     line: u64,
     sample: String,
 }
 
 impl<'a> Noted<'a> {
-    fn new(report: &'a mut Report, file: PathBuf, placed: &Placed) -> Self {
+    fn new(report: &'a mut LintReport, file: PathBuf, placed: &PlacedSample) -> Self {
         Self { report, file, line: placed.line, sample: placed.sample.id.clone() }
     }
 
@@ -224,7 +224,7 @@ fn manifest(dataset: &Dataset, grounds: &Grounds) -> Result<Vec<Finding>, Datase
         sample: String::new(),
         what,
     };
-    let known: Manifest = match serde_json::from_slice(&text) {
+    let known: DatasetManifest = match serde_json::from_slice(&text) {
         Ok(known) => known,
         Err(error) => return Ok(vec![finding(&path, format!("`{MANIFEST_FILE}` is no manifest: {error}"))]),
     };

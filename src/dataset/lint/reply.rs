@@ -1,13 +1,13 @@
 //! Whether a labelled step says what the clean run said there: then no error came of it, whatever was done to it.
 
 use super::{Noted, Rule};
-use crate::dataset::{Kind, Sample, SampleStep};
+use crate::dataset::{Sample, SampleKind, SampleStep};
 
 /// Compares the reply of each labelled step with the twin's at the same call. What was planted besides may have changed
 /// nothing: it is no error. What changed nothing in a run that went well is no defect. Where each of several errors was
 /// enough alone, one of them must have come out.
 pub(super) fn check(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
-    if sample.kind != Kind::Failure {
+    if sample.kind != SampleKind::Failure {
         return;
     }
     let errors = sample.label.iter().flat_map(|label| &label.errors);

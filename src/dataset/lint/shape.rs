@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{Noted, Rule, is_imported, quoted};
 use crate::{
-    dataset::{BENIGN_FILE, Dataset, FILE, Kind, Placed, Sample, SampleStep},
+    dataset::{BENIGN_FILE, Dataset, FILE, PlacedSample, Sample, SampleKind, SampleStep},
     trajectory::{StepIndex, Verdict},
     verify::{answers, same_number, same_words},
 };
@@ -14,7 +14,7 @@ const BLOCK_MAX: usize = 64;
 /// Shortest answer that is not repeated by chance, in characters.
 const TELLING: usize = 40;
 
-pub(super) fn check(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
+pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<'_>) {
     let sample = &placed.sample;
     place(placed, dataset, noted);
     task(sample, noted);
@@ -25,9 +25,9 @@ pub(super) fn check(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
     }
 }
 
-fn place(placed: &Placed, dataset: &Dataset, noted: &mut Noted<'_>) {
+fn place(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<'_>) {
     let name = dataset.files().get(placed.file).and_then(|file| file.file_name()).unwrap_or_default();
-    let benign = placed.sample.kind == Kind::Benign;
+    let benign = placed.sample.kind == SampleKind::Benign;
     if (benign && name == FILE) || (!benign && name == BENIGN_FILE) {
         let kind = if benign { "a benign sample" } else { "a sample that is not benign" };
         noted.note(Rule::BenignApart, format!("{kind} stands in `{}`", name.to_string_lossy()));
@@ -75,8 +75,8 @@ fn steps(sample: &Sample, noted: &mut Noted<'_>) {
 
 fn outcome(sample: &Sample, noted: &mut Noted<'_>) {
     let expected = match sample.kind {
-        Kind::Failure => Verdict::Failure,
-        Kind::Clean | Kind::Benign => Verdict::Success,
+        SampleKind::Failure => Verdict::Failure,
+        SampleKind::Clean | SampleKind::Benign => Verdict::Success,
     };
     if sample.outcome != expected {
         let kind = format!("{:?}", sample.kind).to_lowercase();
@@ -89,7 +89,7 @@ fn outcome(sample: &Sample, noted: &mut Noted<'_>) {
     let more = ["regex:", "command:", "json_pointer:", "model_judge:"];
     let words_decide = !more.iter().any(|checker| sample.outcome_evidence.starts_with(checker));
     let (expected, given) = (sample.task.answer.as_str(), sample.final_answer.as_str());
-    if sample.kind == Kind::Failure {
+    if sample.kind == SampleKind::Failure {
         if words_decide && (same_words(expected, given) || same_number(expected, given)) {
             noted.note(
                 Rule::RightAnswer,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Noted, Rule, is_imported, is_injected};
 use crate::{
-    dataset::{Kind, LabelledError, Sample, Truth},
+    dataset::{LabelledError, Sample, SampleKind, Truth},
     proof,
     trajectory::{AgentName, Evidence, Executed, Executions, LabelStatus, Necessity, Tally},
 };
@@ -16,7 +16,7 @@ pub(super) fn check(sample: &Sample, label: &Truth, noted: &mut Noted<'_>) {
     let injected = is_injected(sample);
     // A person's word, and what another source found, rest on nothing that was executed here.
     let told = label.definition == "human" || (is_imported(sample) && !injected);
-    if sample.kind != Kind::Failure || told {
+    if sample.kind != SampleKind::Failure || told {
         return;
     }
     let mut unproven = |what: String| noted.note(Rule::Unproven, what);
@@ -97,19 +97,19 @@ fn wanting(executed: &Executed, heals: bool) -> Option<String> {
     (*pairs == 0 || *pairs > told).then(|| format!("more pairs than executions: {}", words()))
 }
 
-type Place<'a> = (Option<u32>, &'a AgentName, u32);
+type ShownPlace<'a> = (Option<u32>, &'a AgentName, u32);
 
-fn place(error: &LabelledError) -> Place<'_> {
+fn place(error: &LabelledError) -> ShownPlace<'_> {
     (error.injection, &error.agent, error.instance)
 }
 
 /// Whether errors and others are what the runs without one of them say.
 fn necessity(label: &Truth, evidence: &Evidence, unproven: &mut dyn FnMut(String)) {
-    let runs: Vec<(Place<'_>, &Necessity)> =
+    let runs: Vec<(ShownPlace<'_>, &Necessity)> =
         evidence.necessity.iter().map(|one| ((Some(one.injection), &one.agent, one.instance), one)).collect();
     let of = |error: &LabelledError| runs.iter().find(|(at, _)| *at == place(error)).map(|(_, one)| one.necessary);
     let at = |error: &LabelledError| format!("`{}` at step {}", error.agent, error.step.unwrap_or_default());
-    let planted: BTreeSet<Place<'_>> = label.planted().map(place).collect();
+    let planted: BTreeSet<ShownPlace<'_>> = label.planted().map(place).collect();
     if planted.len() > 1 && label.planted().any(|error| of(error).is_none()) {
         unproven(format!("{} were planted, and nothing says of each whether the failure needs it", planted.len()));
     }

@@ -20,11 +20,11 @@ pub(super) fn write(dir: &Path, samples: &[Sample]) {
     writer.finish().expect("finishes");
 }
 
-pub(super) fn lint_dir(dir: &Path) -> Report {
+pub(super) fn lint_dir(dir: &Path) -> LintReport {
     lint(&Dataset::open(dir).expect("a dataset")).expect("reads")
 }
 
-pub(super) fn shown(report: &Report) -> String {
+pub(super) fn shown(report: &LintReport) -> String {
     let lines = report.findings.iter().map(|found| format!("{}: {} {}", found.line, found.rule.name(), found.what));
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -105,7 +105,7 @@ fn every_seeded_defect_is_caught_by_its_rule_alone() {
 #[test]
 fn defects_of_the_files_are_caught() {
     let dir = tempfile::tempdir().expect("a directory");
-    let only = |report: &Report| report.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>();
+    let only = |report: &LintReport| report.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>();
 
     write(dir.path(), &set());
     let path = dir.path().join(FILE);

@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
-use super::{Noted, Report, Rule, across::Across, is_injected, quoted, reply};
+use super::{LintReport, Noted, Rule, across::Across, is_injected, quoted, reply};
 use crate::{
-    dataset::{Dataset, DatasetError, Entry, Kind, Placed, Said, Sample, SampleStep, Truth},
-    equality::{self, Parting, Rules, Spoken, Told, Words},
+    dataset::{Dataset, DatasetError, Entry, PlacedSample, Said, Sample, SampleKind, SampleStep, Truth},
+    equality::{self, Parting, Rules, SaidWords, Spoken, Told},
 };
 
 /// Failures and their twins, read by their places.
@@ -22,11 +22,11 @@ impl<'a> Twins<'a> {
         Self { dataset, across, last: None }
     }
 
-    pub(super) fn check(mut self, report: &mut Report) -> Result<(), DatasetError> {
-        for entry in self.across.paired.iter().filter(|entry| entry.kind != Kind::Clean) {
+    pub(super) fn check(mut self, report: &mut LintReport) -> Result<(), DatasetError> {
+        for entry in self.across.paired.iter().filter(|entry| entry.kind != SampleKind::Clean) {
             let sample = self.dataset.at(entry)?;
             let file = self.dataset.files().get(entry.file).cloned().unwrap_or_default();
-            let placed = Placed { sample, file: entry.file, line: entry.line, offset: entry.offset };
+            let placed = PlacedSample { sample, file: entry.file, line: entry.line, offset: entry.offset };
             let mut noted = Noted::new(report, file, &placed);
             self.pair(&placed.sample, &mut noted)?;
         }
@@ -35,14 +35,14 @@ impl<'a> Twins<'a> {
 
     fn pair(&mut self, sample: &Sample, noted: &mut Noted<'_>) -> Result<(), DatasetError> {
         let Some(id) = &sample.clean_twin else {
-            if sample.kind == Kind::Failure && is_injected(sample) {
+            if sample.kind == SampleKind::Failure && is_injected(sample) {
                 noted.note(Rule::TwinMissing, "the failure names no clean twin");
             }
             return Ok(());
         };
         let Some(entry) = self.across.ids.get(id).copied() else {
             // Benign runs stand apart; their twins need not be there.
-            if sample.kind == Kind::Failure {
+            if sample.kind == SampleKind::Failure {
                 noted.note(Rule::TwinMissing, format!("no sample has the id {}", quoted(id)));
             }
             return Ok(());
@@ -63,7 +63,7 @@ impl<'a> Twins<'a> {
 }
 
 fn compare(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
-    if twin.kind != Kind::Clean {
+    if twin.kind != SampleKind::Clean {
         noted.note(Rule::TwinDiffers, format!("{} is no clean run", quoted(&twin.id)));
     } else if twin.task.id != sample.task.id || twin.system != sample.system {
         let what = format!("{} is of task {} and system {}", twin.id, quoted(&twin.task.id), quoted(&twin.system));
@@ -102,14 +102,14 @@ fn told(sample: &Sample) -> Vec<Told> {
         let input = sample.input(number);
         let mut tools: Vec<&String> = step.tools.iter().collect();
         tools.sort_unstable();
-        let asked = Words {
+        let asked = SaidWords {
             ids: input.iter().flatten().flat_map(|said| ids(said)).collect(),
             value: json!([step.model, tools, input]),
         };
         let answered = step
             .output
             .as_ref()
-            .map(|said| Words { ids: ids(said).collect(), value: json!([step.status, step.finish_reason, said]) });
+            .map(|said| SaidWords { ids: ids(said).collect(), value: json!([step.status, step.finish_reason, said]) });
         Told::new(step.agent.clone(), asked, answered, &rules).joining(step.overlaps)
     };
     (0..).zip(&sample.steps).map(told).collect()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{AgentFacts, LabelFacts, Lengths, Position, Probed, Statistics, Summary, TwinFacts};
 use crate::{
-    dataset::{Grounds, Index, Kind, LabelledError, Placed, Said, Sample, Truth},
+    dataset::{Grounds, Index, LabelledError, PlacedSample, Said, Sample, SampleKind, Truth},
     trajectory::{FailureMode, Side},
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    pub(super) fn add(&mut self, placed: &Placed) {
+    pub(super) fn add(&mut self, placed: &PlacedSample) {
         let sample = &placed.sample;
         self.index.add(placed);
         self.grounds.add(sample);
@@ -44,9 +44,9 @@ impl Gathered {
             self.agents.entry((sample.system.clone(), step.agent.to_string())).or_default().0 += 1;
         }
         match sample.kind {
-            Kind::Clean => drop(self.clean.insert(sample.id.clone(), 0)),
-            Kind::Failure => self.failure(sample),
-            Kind::Benign => {}
+            SampleKind::Clean => drop(self.clean.insert(sample.id.clone(), 0)),
+            SampleKind::Failure => self.failure(sample),
+            SampleKind::Benign => {}
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::Probed;
-use crate::dataset::{Dataset, DatasetError, Index, Kind, LabelledError, Sample, SampleStep, split::words};
+use crate::dataset::{Dataset, DatasetError, Index, LabelledError, Sample, SampleKind, SampleStep, split::words};
 
 /// Slots of hashed features.
 const SLOTS: usize = 1 << 15;
@@ -27,7 +27,7 @@ const TELLS: usize = 6;
 
 /// A reply as numbers.
 #[derive(Debug, Clone)]
-struct Reply {
+struct ProbedReply {
     features: Vec<u32>,
     injected: bool,
     fold: u64,
@@ -37,7 +37,7 @@ struct Reply {
 /// Replies by manipulator, and the words behind the features.
 #[derive(Debug, Default)]
 struct Replies {
-    of: BTreeMap<String, Vec<Reply>>,
+    of: BTreeMap<String, Vec<ProbedReply>>,
     words: BTreeMap<u32, String>,
 }
 
@@ -47,14 +47,14 @@ pub(super) fn probe(dataset: &Dataset, index: &Index) -> Result<Vec<Probed>, Dat
     if replies.of.is_empty() {
         return Ok(Vec::new());
     }
-    let all: Vec<Reply> = replies.of.values().flatten().cloned().collect();
+    let all: Vec<ProbedReply> = replies.of.values().flatten().cloned().collect();
     let mut probed = vec![probed("all", &all, &replies.words)];
     probed.extend(replies.of.iter().map(|(manipulator, own)| self::probed(manipulator, own, &replies.words)));
     Ok(probed)
 }
 
 fn gather(dataset: &Dataset, index: &Index) -> Result<Replies, DatasetError> {
-    let failures = index.of_kind(Kind::Failure);
+    let failures = index.of_kind(SampleKind::Failure);
     // A draw by id is the same whatever the order of the file.
     let share = (PAIRS as u64).saturating_mul(u64::MAX / (failures as u64).max(1));
     let mut replies = Replies::default();
@@ -62,7 +62,7 @@ fn gather(dataset: &Dataset, index: &Index) -> Result<Replies, DatasetError> {
     for placed in dataset.samples() {
         let failure = placed?.sample;
         let drawn = failures <= PAIRS || hash(&failure.id) < share;
-        let Some(twin) = failure.clean_twin.clone().filter(|_| failure.kind == Kind::Failure && drawn) else {
+        let Some(twin) = failure.clean_twin.clone().filter(|_| failure.kind == SampleKind::Failure && drawn) else {
             continue;
         };
         let Some(entry) = index.get(&twin) else { continue };
@@ -89,7 +89,7 @@ impl Replies {
         let task = hash(&words(&failure.task.question));
         for (text, injected) in [(&said.text, true), (&clean.text, false)] {
             let features = self.features(text);
-            let reply = Reply { features, injected, fold: task % FOLDS, task };
+            let reply = ProbedReply { features, injected, fold: task % FOLDS, task };
             self.of.entry(operator.clone()).or_default().push(reply);
         }
     }
@@ -112,7 +112,7 @@ impl Replies {
     }
 }
 
-fn probed(manipulator: &str, replies: &[Reply], words: &BTreeMap<u32, String>) -> Probed {
+fn probed(manipulator: &str, replies: &[ProbedReply], words: &BTreeMap<u32, String>) -> Probed {
     let injected = replies.iter().filter(|reply| reply.injected).count();
     let clean = replies.len() - injected;
     let mut tasks: Vec<u64> = replies.iter().map(|reply| reply.task).collect();
@@ -121,8 +121,9 @@ fn probed(manipulator: &str, replies: &[Reply], words: &BTreeMap<u32, String>) -
     let enough = injected >= FEWEST && clean >= FEWEST && tasks.len() >= FEWEST;
     let auc = enough.then(|| {
         let scored = (0..FOLDS).flat_map(|fold| {
-            let (left_out, rest): (Vec<&Reply>, Vec<&Reply>) = replies.iter().partition(|reply| reply.fold == fold);
-            let model = Model::train(&rest);
+            let (left_out, rest): (Vec<&ProbedReply>, Vec<&ProbedReply>) =
+                replies.iter().partition(|reply| reply.fold == fold);
+            let model = ProbeModel::train(&rest);
             left_out.into_iter().map(move |reply| (model.score(&reply.features), reply.injected)).collect::<Vec<_>>()
         });
         area(scored.collect())
@@ -130,7 +131,7 @@ fn probed(manipulator: &str, replies: &[Reply], words: &BTreeMap<u32, String>) -
     let interval = auc.map(|auc| interval(auc, injected, clean));
     // Where chance explains the figure, no word tells anything.
     let told = interval.filter(|(low, _)| *low > 0.5);
-    let tells = told.map(|_| Model::train(&replies.iter().collect::<Vec<_>>()).tells(words));
+    let tells = told.map(|_| ProbeModel::train(&replies.iter().collect::<Vec<_>>()).tells(words));
     Probed {
         manipulator: manipulator.to_owned(),
         injected: injected as u64,
@@ -142,16 +143,17 @@ fn probed(manipulator: &str, replies: &[Reply], words: &BTreeMap<u32, String>) -
 }
 
 /// Logistic regression, one weight a slot.
-struct Model {
+struct ProbeModel {
     weights: Vec<f64>,
     bias: f64,
 }
 
-impl Model {
+impl ProbeModel {
     /// Stochastic gradient descent in a fixed order, so that the figure is the same each time.
-    fn train(replies: &[&Reply]) -> Self {
+    fn train(replies: &[&ProbedReply]) -> Self {
         let mut model = Self { weights: vec![0.0; SLOTS], bias: 0.0 };
-        let mut order: Vec<(u64, &&Reply)> = (0u64..).map(|number| hash(&number.to_string())).zip(replies).collect();
+        let mut order: Vec<(u64, &&ProbedReply)> =
+            (0u64..).map(|number| hash(&number.to_string())).zip(replies).collect();
         order.sort_by_key(|(key, _)| *key);
         for round in 0..ROUNDS {
             let rate = RATE / f64::from(round + 1).sqrt();
@@ -162,7 +164,7 @@ impl Model {
         model
     }
 
-    fn step(&mut self, reply: &Reply, rate: f64) {
+    fn step(&mut self, reply: &ProbedReply, rate: f64) {
         let value = scale(&reply.features);
         let wanted = if reply.injected { 1.0 } else { 0.0 };
         let slip = wanted - 1.0 / (1.0 + (-self.score(&reply.features)).exp());

@@ -16,9 +16,9 @@ pub(super) fn pieces(text: &str) -> Vec<&str> {
 
 /// Texts between the holes of several texts, in order. Where a text begins or ends with a hole, the first or last is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Template(Vec<String>);
+pub(super) struct FixedTemplate(Vec<String>);
 
-impl Template {
+impl FixedTemplate {
     /// A text without holes but where it tells when, or where on a machine, it was written.
     pub(super) fn of(text: &str) -> Self {
         let mut parts = vec![String::new()];
@@ -202,8 +202,8 @@ fn common(own: &[&str], words: &[&str], (first, last): (bool, bool)) -> (Vec<Str
 mod tests {
     use super::*;
 
-    fn template(texts: &[&str]) -> Template {
-        texts.iter().skip(1).fold(Template::of(texts[0]), |template, text| template.with(text))
+    fn template(texts: &[&str]) -> FixedTemplate {
+        texts.iter().skip(1).fold(FixedTemplate::of(texts[0]), |template, text| template.with(text))
     }
 
     #[test]

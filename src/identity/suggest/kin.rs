@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{
-    fixed::{Template, telling},
+    fixed::{FixedTemplate, telling},
     portrait::Portrait,
 };
 use crate::{
@@ -22,7 +22,8 @@ const COMPARED_MAX: usize = 256;
 /// Portraits, each group one agent.
 pub(super) fn groups(portraits: Vec<Portrait<'_>>) -> Vec<Vec<Portrait<'_>>> {
     let mut group: Vec<usize> = (0..portraits.len()).collect();
-    let told: Vec<Told> = portraits.iter().enumerate().filter_map(|(at, portrait)| Told::of(at, portrait)).collect();
+    let told: Vec<ToldSpan> =
+        portraits.iter().enumerate().filter_map(|(at, portrait)| ToldSpan::of(at, portrait)).collect();
     let told = told.get(..told.len().min(COMPARED_MAX)).unwrap_or_default();
     one_after_another(told, &mut group);
     let common = common(&portraits, &group);
@@ -39,7 +40,7 @@ pub(super) fn groups(portraits: Vec<Portrait<'_>>) -> Vec<Vec<Portrait<'_>>> {
 }
 
 /// What a portrait with a prompt is told, and when: first and last step in each run.
-struct Told {
+struct ToldSpan {
     at: usize,
     looks: Looks,
     text: String,
@@ -47,7 +48,7 @@ struct Told {
     spans: BTreeMap<usize, (usize, usize)>,
 }
 
-impl Told {
+impl ToldSpan {
     fn of(at: usize, portrait: &Portrait<'_>) -> Option<Self> {
         if !portrait.needs_rule() || !portrait.looks.prompted || portrait.called.is_some() {
             return None;
@@ -71,7 +72,7 @@ impl Told {
     }
 
     /// What is fixed in both texts, where that is most of what they tell.
-    fn alike(&self, own: &str, other: &Self, theirs: &str) -> Option<Template> {
+    fn alike(&self, own: &str, other: &Self, theirs: &str) -> Option<FixedTemplate> {
         // Tools that none of two sets has all of are two agents', and so are some and none.
         let (tools, others) = (&self.looks, &other.looks);
         let grown = !tools.tools.is_empty() && !others.tools.is_empty();
@@ -83,7 +84,7 @@ impl Told {
         if self.sentences.is_disjoint(&other.sentences) && begins(own) != begins(theirs) {
             return None;
         }
-        let fixed = Template::of(own).with(theirs);
+        let fixed = FixedTemplate::of(own).with(theirs);
         let most = telling(own).max(telling(theirs));
         let enough = fixed.telling() * 2 >= most && fixed.telling() > 1;
         let counted = |text: &str| text.chars().all(|sign| sign.is_ascii_digit() || !sign.is_alphanumeric());
@@ -96,8 +97,8 @@ impl Told {
 /// Joins what speaks one after the other in a run: where the same words are put in for the same ones in another agent's
 /// prompt too, and all that was said with the former comes first, a new task has begun. One prompt whose tools have
 /// grown is joined without that.
-fn one_after_another(told: &[Told], group: &mut [usize]) {
-    let mut pairs: Vec<(&Told, &Told, (String, String))> = Vec::new();
+fn one_after_another(told: &[ToldSpan], group: &mut [usize]) {
+    let mut pairs: Vec<(&ToldSpan, &ToldSpan, (String, String))> = Vec::new();
     for before in told {
         for after in told.iter().filter(|after| before.meets(after) && before.precedes(after)) {
             if let Some(fixed) = before.alike(&before.text, after, &after.text) {
@@ -106,7 +107,7 @@ fn one_after_another(told: &[Told], group: &mut [usize]) {
         }
     }
     for (before, after, put_in) in &pairs {
-        let with = |(other, next, theirs): &&(&Told, &Told, (String, String))| {
+        let with = |(other, next, theirs): &&(&ToldSpan, &ToldSpan, (String, String))| {
             let apart = ![before.at, after.at].contains(&other.at) && ![before.at, after.at].contains(&next.at);
             apart && theirs == put_in && before.meets(other) && before.precedes(next) && other.precedes(after)
         };
@@ -122,7 +123,7 @@ fn join(group: &mut [usize], a: usize, b: usize) {
 }
 
 /// Joins prompts of agents that never speak in one run, those first that are most alike.
-fn over_runs(told: &[Told], common: &HashSet<Mark>, group: &mut [usize]) {
+fn over_runs(told: &[ToldSpan], common: &HashSet<Mark>, group: &mut [usize]) {
     let own: Vec<String> = told.iter().map(|one| own(&one.text, common)).collect();
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
     for (number, (one, text)) in told.iter().zip(&own).enumerate() {

@@ -82,11 +82,11 @@ pub(super) fn told(step: &Heard<'_>, prompted: bool) -> String {
     }
 }
 
-type Key = (AgentName, Option<String>);
+type PortraitKey = (AgentName, Option<String>);
 
 /// The agents of all runs.
 pub(super) fn portraits<'a>(runs: &'a [HeardRun<'a>]) -> Vec<Portrait<'a>> {
-    let mut portraits: BTreeMap<Key, Portrait<'a>> = BTreeMap::new();
+    let mut portraits: BTreeMap<PortraitKey, Portrait<'a>> = BTreeMap::new();
     for (number, run) in runs.iter().enumerate() {
         let contested = heard::contested(run);
         for (at, ((step, told), looks)) in run.steps.iter().zip(&run.told).zip(run.all_looks()).enumerate() {
@@ -124,7 +124,7 @@ pub(super) fn portraits<'a>(runs: &'a [HeardRun<'a>]) -> Vec<Portrait<'a>> {
 }
 
 /// Where user texts call an agent several things, each is a portrait; where all call it one, that says nothing.
-fn told_apart(portraits: BTreeMap<Key, Portrait<'_>>) -> Vec<Portrait<'_>> {
+fn told_apart(portraits: BTreeMap<PortraitKey, Portrait<'_>>) -> Vec<Portrait<'_>> {
     let mut all: Vec<Portrait<'_>> = Vec::new();
     for (_, mut portrait) in portraits {
         let same = |other: &&mut Portrait<'_>| other.agent == portrait.agent;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::{Suggestion, fixed::Template, portrait::Portrait, text::quoted};
+use super::{Suggestion, fixed::FixedTemplate, portrait::Portrait, text::quoted};
 use crate::{
     identity::{Heard, HeardRun, Roster, RosterRule, fingerprint::Mark, words::shingles},
     trajectory::AgentName,
@@ -118,9 +118,9 @@ fn texts(suggestion: &Suggestion<'_>) -> Vec<String> {
     texts
 }
 
-fn template(texts: &[String]) -> Option<Template> {
+fn template(texts: &[String]) -> Option<FixedTemplate> {
     let (first, rest) = texts.split_first()?;
-    Some(rest.iter().take(TRIED_MAX).fold(Template::of(first), |template, text| template.with(text)))
+    Some(rest.iter().take(TRIED_MAX).fold(FixedTemplate::of(first), |template, text| template.with(text)))
 }
 
 /// Fixed texts without words of the task; those of several words first.
@@ -217,7 +217,7 @@ fn notes(suggestion: &Suggestion<'_>) -> Vec<String> {
 }
 
 /// What of a text is not the template's, as a comment shows it.
-fn shown(template: Option<&Template>, text: &str) -> String {
+fn shown(template: Option<&FixedTemplate>, text: &str) -> String {
     let beside = template.map(|template| template.beside(text)).unwrap_or_default();
     format!("\"{}\"", super::text::plain(&beside, 40))
 }

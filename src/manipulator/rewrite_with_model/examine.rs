@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::subject::Subject;
 use crate::manipulator::{Context, json_text, question::Question, schema};
-use crate::surface::{Format, Message, ToolCall};
+use crate::surface::{RequiredFormat, Message, ToolCall};
 use crate::trajectory::FailureMode;
 
 /// So many words in a row of the instruction are no chance any more.
@@ -49,13 +49,13 @@ static REFUSAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// What the message becomes.
 #[derive(Debug, PartialEq)]
-pub(super) struct Edited {
+pub(super) struct EditedMessage {
     pub(super) text: String,
     pub(super) calls: Vec<ToolCall>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct RewriterSaid {
     edited_text: String,
     #[serde(default)]
     calls: Option<Vec<SaidCall>>,
@@ -77,11 +77,11 @@ pub(super) fn examine(
     subject: &Subject,
     question: &Question,
     context: &Context<'_>,
-) -> Result<Edited, String> {
+) -> Result<EditedMessage, String> {
     if refuses(said) {
         return Err("it is a refusal".to_owned());
     }
-    let Ok(answer) = serde_json::from_str::<Said>(unfenced(said)) else {
+    let Ok(answer) = serde_json::from_str::<RewriterSaid>(unfenced(said)) else {
         return Err("it is not the JSON that was asked for".to_owned());
     };
     let calls = calls(answer.calls, subject)?;
@@ -98,7 +98,7 @@ pub(super) fn examine(
     keeps_length(&text, &calls, subject)?;
     keeps_shape(&text, &calls, subject)?;
     keeps_secret(&text, &calls, subject, question, context)?;
-    Ok(Edited { text, calls })
+    Ok(EditedMessage { text, calls })
 }
 
 /// Whether a text is a JSON object or array.
@@ -186,14 +186,14 @@ fn keeps_shape(text: &str, calls: &[ToolCall], subject: &Subject) -> Result<(), 
     let value = serde_json::from_str::<Value>(text).ok();
     let old = serde_json::from_str::<Value>(&subject.text).ok();
     match (&subject.format, value) {
-        (Format::JsonSchema { schema, .. }, Some(value)) if !schema::fits(schema, &value) => {
+        (RequiredFormat::JsonSchema { schema, .. }, Some(value)) if !schema::fits(schema, &value) => {
             Err("`edited_text` does not fit the schema of the message".to_owned())
         }
-        (Format::JsonObject, Some(value)) if !value.is_object() => {
+        (RequiredFormat::JsonObject, Some(value)) if !value.is_object() => {
             Err("`edited_text` must be a JSON object".to_owned())
         }
-        (Format::JsonSchema { .. } | Format::JsonObject, None) => Err("`edited_text` must be JSON".to_owned()),
-        (Format::Text, value) if is_json(&subject.text) => match (old, value) {
+        (RequiredFormat::JsonSchema { .. } | RequiredFormat::JsonObject, None) => Err("`edited_text` must be JSON".to_owned()),
+        (RequiredFormat::Text, value) if is_json(&subject.text) => match (old, value) {
             (Some(Value::Object(old)), Some(Value::Object(new))) => match old.keys().find(|key| !new.contains_key(*key)) {
                 Some(key) => Err(format!("`edited_text` has lost the key `{key}`")),
                 None => Ok(()),

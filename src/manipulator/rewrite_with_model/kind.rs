@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A kind of task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum TaskKind {
     /// Mathematics, word problems included.
     Maths,
     /// Programs.
@@ -44,7 +44,7 @@ static MATHS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     )
 });
 
-impl Kind {
+impl TaskKind {
     /// Every kind.
     pub const ALL: [Self; 5] = [Self::Maths, Self::Code, Self::MultipleChoice, Self::Science, Self::General];
 
@@ -93,21 +93,21 @@ mod tests {
     #[test]
     fn kinds_are_told_from_tasks() {
         for (task, expected) in [
-            ("A shop has 12 boxes of 8 pencils; how many pencils are left after 12 are sold?", Kind::Maths),
-            ("Evaluate \\frac{1}{2} + 3.", Kind::Maths),
-            ("What is 17 + 25?", Kind::Maths),
-            ("Find the capital of France.", Kind::General),
-            ("Solve the mystery of the missing painting; the museum costs $ 12 to enter.", Kind::General),
-            ("def add(a, b):\n    \"\"\"Adds.\"\"\"", Kind::Code),
-            ("Write a function that returns the sum of a list.", Kind::Code),
-            ("Which is right?\nA) one\nB) two\nC) 3 + 4", Kind::MultipleChoice),
-            ("Which planet?\n(A) Mars\n(B) Venus", Kind::MultipleChoice),
-            ("B. Franklin wrote\nA. letter", Kind::General),
-            ("A ball falls for 3 s; what is its velocity?", Kind::Science),
-            ("Explain why chemistry matters.", Kind::General),
-            ("", Kind::General),
+            ("A shop has 12 boxes of 8 pencils; how many pencils are left after 12 are sold?", TaskKind::Maths),
+            ("Evaluate \\frac{1}{2} + 3.", TaskKind::Maths),
+            ("What is 17 + 25?", TaskKind::Maths),
+            ("Find the capital of France.", TaskKind::General),
+            ("Solve the mystery of the missing painting; the museum costs $ 12 to enter.", TaskKind::General),
+            ("def add(a, b):\n    \"\"\"Adds.\"\"\"", TaskKind::Code),
+            ("Write a function that returns the sum of a list.", TaskKind::Code),
+            ("Which is right?\nA) one\nB) two\nC) 3 + 4", TaskKind::MultipleChoice),
+            ("Which planet?\n(A) Mars\n(B) Venus", TaskKind::MultipleChoice),
+            ("B. Franklin wrote\nA. letter", TaskKind::General),
+            ("A ball falls for 3 s; what is its velocity?", TaskKind::Science),
+            ("Explain why chemistry matters.", TaskKind::General),
+            ("", TaskKind::General),
         ] {
-            assert_eq!(Kind::of(task), expected, "{task}");
+            assert_eq!(TaskKind::of(task), expected, "{task}");
         }
         for pattern in [&OPTIONS, &CODE, &SCIENCE, &MATHS] {
             assert!(pattern.is_some(), "a pattern of this file compiles");

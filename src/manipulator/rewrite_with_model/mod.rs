@@ -13,13 +13,13 @@ mod tests;
 
 use std::num::NonZeroU32;
 
-pub use kind::Kind;
+pub use kind::TaskKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use subject::Subject;
 pub use template::{Template, TemplateError, Templates};
 
-use super::append_instruction::Target;
+use super::append_instruction::InstructionTarget;
 use super::question::{Question, answer_schema};
 use super::{Context, Manipulator, ManipulatorError, not_applicable, quoted};
 use crate::surface::{Answer, Conversation, Message, Role};
@@ -57,10 +57,10 @@ pub struct RewriteWithModel {
     #[serde(default = "mast")]
     pub instruction: String,
     /// The kind of task that the template is specialised for; read off the task when left out.
-    pub kind: Option<Kind>,
+    pub kind: Option<TaskKind>,
     /// On the request side: which message is rewritten.
     #[serde(default = "last")]
-    pub message: Target,
+    pub message: InstructionTarget,
     /// How often the model is asked at most, 1 to 10.
     #[serde(default = "thrice")]
     pub tries: NonZeroU32,
@@ -73,8 +73,8 @@ fn mast() -> String {
     "mast".to_owned()
 }
 
-fn last() -> Target {
-    Target::Last
+fn last() -> InstructionTarget {
+    InstructionTarget::Last
 }
 
 fn thrice() -> NonZeroU32 {
@@ -125,7 +125,7 @@ impl Manipulator for RewriteWithModel {
         if self.tries.get() > TRIES_LIMIT {
             return Err(format!("`tries` is {}: expected 1 to {TRIES_LIMIT}", self.tries));
         }
-        if side == Side::Response && self.message != Target::Last {
+        if side == Side::Response && self.message != InstructionTarget::Last {
             return Err("`message` chooses among the messages of a request: leave it out on the response side".to_owned());
         }
         Ok(())
@@ -150,9 +150,9 @@ impl RewriteWithModel {
     /// The message that is rewritten.
     fn target<'a>(&self, conversation: &'a mut Conversation) -> Option<&'a mut Message> {
         let wanted = |message: &Message| match self.message {
-            Target::System => matches!(message.role, Role::System | Role::Developer),
-            Target::User => message.role == Role::User,
-            Target::Last => true,
+            InstructionTarget::System => matches!(message.role, Role::System | Role::Developer),
+            InstructionTarget::User => message.role == Role::User,
+            InstructionTarget::Last => true,
         };
         let has_text = |message: &Message| !message.text().trim().is_empty();
         conversation.messages.iter_mut().rev().find(|message| wanted(message) && has_text(message))
@@ -164,7 +164,7 @@ impl RewriteWithModel {
         subject: &Subject,
         side: Side,
         context: &Context<'_>,
-    ) -> Result<examine::Edited, ManipulatorError> {
+    ) -> Result<examine::EditedMessage, ManipulatorError> {
         let mut question = self.question(subject, side, context)?;
         loop {
             let Some(said) = context.adaptive.answer_to(&question) else {
@@ -185,12 +185,12 @@ impl RewriteWithModel {
     fn question(&self, subject: &Subject, side: Side, context: &Context<'_>) -> Result<Question, ManipulatorError> {
         let task = context.adaptive.task.map(str::to_owned);
         let task = task.or_else(|| context.conversation.first_user().map(Message::text)).unwrap_or_default();
-        let kind = self.kind.unwrap_or_else(|| Kind::of(&task));
+        let kind = self.kind.unwrap_or_else(|| TaskKind::of(&task));
         let order = self.order(kind, side, context)?;
         Ok(Question {
             template: order.template,
             system: prompt::SYSTEM.to_owned(),
-            user: prompt::user(&prompt::Case { order: &order.text, kind, side, task: &task, subject, context }),
+            user: prompt::user(&prompt::RewriteCase { order: &order.text, kind, side, task: &task, subject, context }),
             refused: Vec::new(),
             schema: answer_schema(!subject.calls.is_empty()),
             max_tokens: subject.max_tokens(),
@@ -198,10 +198,10 @@ impl RewriteWithModel {
     }
 
     /// What the model is to do, and what that was made from.
-    fn order(&self, kind: Kind, side: Side, context: &Context<'_>) -> Result<Order, ManipulatorError> {
+    fn order(&self, kind: TaskKind, side: Side, context: &Context<'_>) -> Result<RewriteOrder, ManipulatorError> {
         let wrong = if self.wrong_answer { "\nThe final answer that results is to be wrong." } else { "" };
         if !self.is_mast() {
-            return Ok(Order { template: "own".to_owned(), text: format!("{}{wrong}", self.instruction) });
+            return Ok(RewriteOrder { template: "own".to_owned(), text: format!("{}{wrong}", self.instruction) });
         }
         let Some(mode) = context.adaptive.failure_mode else {
             return not_applicable("`instruction = \"mast\"` needs the injection's failure mode");
@@ -210,20 +210,20 @@ impl RewriteWithModel {
         let Some(template) = own.or_else(|| Templates::shipped().find(mode, side)) else {
             return not_applicable(format!("there is no template of {} for this side", mode.code()));
         };
-        Ok(Order { template: template.name(kind), text: format!("{}{wrong}", template.order(kind)) })
+        Ok(RewriteOrder { template: template.name(kind), text: format!("{}{wrong}", template.order(kind)) })
     }
 }
 
 /// What the model is to do.
-struct Order {
+struct RewriteOrder {
     template: String,
     text: String,
 }
 
-fn word(target: Target) -> &'static str {
+fn word(target: InstructionTarget) -> &'static str {
     match target {
-        Target::System => "system prompt",
-        Target::User => "user message",
-        Target::Last => "message",
+        InstructionTarget::System => "system prompt",
+        InstructionTarget::User => "user message",
+        InstructionTarget::Last => "message",
     }
 }

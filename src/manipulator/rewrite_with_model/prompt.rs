@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::kind::Kind;
+use super::kind::TaskKind;
 use super::subject::Subject;
 use crate::manipulator::Context;
-use crate::surface::{Conversation, Format, Message, Role};
+use crate::surface::{Conversation, RequiredFormat, Message, Role};
 use crate::trajectory::{Side, TAXONOMY};
 
 /// What the model is there for.
@@ -32,9 +32,9 @@ const MESSAGE_SHOWN: usize = 1500;
 const MESSAGES_SHOWN: usize = 8;
 
 /// What a question is made of.
-pub(super) struct Case<'a> {
+pub(super) struct RewriteCase<'a> {
     pub(super) order: &'a str,
-    pub(super) kind: Kind,
+    pub(super) kind: TaskKind,
     pub(super) side: Side,
     pub(super) task: &'a str,
     pub(super) subject: &'a Subject,
@@ -42,8 +42,8 @@ pub(super) struct Case<'a> {
 }
 
 /// The question itself, in sections; texts of others stand between fences that they cannot hold by chance.
-pub(super) fn user(case: &Case<'_>) -> String {
-    let Case { order, kind, side, task, subject, context } = case;
+pub(super) fn user(case: &RewriteCase<'_>) -> String {
+    let RewriteCase { order, kind, side, task, subject, context } = case;
     let fence = format!("=== {:016x} ===", context.draw);
     let mut text = String::new();
     if let Some(mode) = context.adaptive.failure_mode {
@@ -62,7 +62,7 @@ pub(super) fn user(case: &Case<'_>) -> String {
     if !subject.tools.is_empty() {
         section("Tools that the agent may call", &tools(subject));
     }
-    if let Format::JsonSchema { schema, .. } = &subject.format {
+    if let RequiredFormat::JsonSchema { schema, .. } = &subject.format {
         section("JSON schema that the message must fit", &shortened(&schema.to_string(), PROMPT_SHOWN));
     }
     if !subject.calls.is_empty() {
@@ -80,7 +80,7 @@ pub(super) fn user(case: &Case<'_>) -> String {
 fn shape(subject: &Subject) -> String {
     let mut text = String::new();
     let is_json = super::examine::is_json(&subject.text);
-    if subject.format != Format::Text || is_json {
+    if subject.format != RequiredFormat::Text || is_json {
         text.push_str("\nThe message is JSON for a program: `edited_text` must be JSON of the same shape.\n");
     }
     if !subject.calls.is_empty() {

@@ -1,6 +1,6 @@
 //! What is rewritten: a message's text, or an answer with its tool calls, and the shape that it must keep.
 
-use crate::surface::{Answer, Conversation, Format, Message, Tool, ToolCall};
+use crate::surface::{Answer, Conversation, RequiredFormat, Message, Tool, ToolCall};
 
 /// Characters that any edit may have beyond a multiple of the original's.
 const SLACK: usize = 1200;
@@ -19,13 +19,13 @@ pub(super) struct Subject {
     /// The tools that may be called.
     pub(super) tools: Vec<Tool>,
     /// The shape that the text must have.
-    pub(super) format: Format,
+    pub(super) format: RequiredFormat,
 }
 
 impl Subject {
     /// A message of a request: its text keeps its own shape.
     pub(super) fn of_message(message: &Message) -> Self {
-        Self { text: message.text(), calls: Vec::new(), tools: Vec::new(), format: Format::Text }
+        Self { text: message.text(), calls: Vec::new(), tools: Vec::new(), format: RequiredFormat::Text }
     }
 
     /// An answer to a conversation.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::kind::Kind;
+use super::kind::TaskKind;
 use crate::trajectory::{FailureMode, Side, TAXONOMY};
 
 /// The shipped files: one a mode.
@@ -46,7 +46,7 @@ pub struct Template {
     /// How it shows, whatever the task.
     pub order: String,
     /// How it shows in each kind of task.
-    pub kinds: BTreeMap<Kind, String>,
+    pub kinds: BTreeMap<TaskKind, String>,
 }
 
 /// Templates by mode and side.
@@ -87,7 +87,7 @@ pub enum TemplateError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct TemplateFile {
     template: Vec<Template>,
 }
 
@@ -108,7 +108,7 @@ impl Templates {
     /// [`TemplateError`] with what is wrong and what was expected.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut templates = BTreeMap::new();
-        for template in toml::from_str::<File>(text)?.template {
+        for template in toml::from_str::<TemplateFile>(text)?.template {
             template.check()?;
             let code = template.failure_mode.code();
             if templates.insert((template.failure_mode, side_key(template.side)), template).is_some() {
@@ -141,24 +141,24 @@ impl Template {
         if let Some((found, expected)) = pairs.into_iter().find(|(found, expected)| found.as_str() != *expected) {
             return Err(TemplateError::Taxonomy { code, found: found.clone(), expected: expected.to_owned() });
         }
-        let silent = |kind: &Kind| self.kinds.get(kind).is_none_or(|text| text.trim().is_empty());
+        let silent = |kind: &TaskKind| self.kinds.get(kind).is_none_or(|text| text.trim().is_empty());
         if self.order.trim().is_empty() {
             return Err(TemplateError::Silent { code, what: "how it shows (`order`)" });
         }
-        match Kind::ALL.into_iter().find(silent) {
+        match TaskKind::ALL.into_iter().find(silent) {
             Some(kind) => Err(TemplateError::Silent { code, what: kind.name() }),
             None => Ok(()),
         }
     }
 
     /// Its name in records: mode, side, kind and version.
-    pub fn name(&self, kind: Kind) -> String {
+    pub fn name(&self, kind: TaskKind) -> String {
         let side = if self.side == Side::Request { "request" } else { "response" };
         format!("{} {side} {} v{}", self.failure_mode.code(), kind.name(), self.version)
     }
 
     /// What the model is to do in a task of this kind.
-    pub fn order(&self, kind: Kind) -> String {
+    pub fn order(&self, kind: TaskKind) -> String {
         let of_kind = self.kinds.get(&kind).map(String::as_str).unwrap_or_default();
         format!("{}\n{}", self.order.trim(), of_kind.trim())
     }
@@ -182,7 +182,7 @@ mod tests {
         for mode in FailureMode::ALL {
             for side in [Side::Request, Side::Response] {
                 let template = Templates::shipped().find(*mode, side).expect("a template");
-                assert!(template.version >= 1, "{}", template.name(Kind::General));
+                assert!(template.version >= 1, "{}", template.name(TaskKind::General));
             }
         }
         assert_eq!(Templates::shipped().len(), 28);
@@ -193,7 +193,7 @@ mod tests {
     fn no_template_orders_to_be_wrong() {
         for (mode, side) in FailureMode::ALL.iter().flat_map(|mode| [(mode, Side::Request), (mode, Side::Response)]) {
             let template = Templates::shipped().find(*mode, side).expect("a template");
-            for kind in Kind::ALL {
+            for kind in TaskKind::ALL {
                 let order = template.order(kind).to_lowercase();
                 for generic in ["make the answer wrong", "make the final answer wrong", "must be wrong", "must fail", "give a wrong answer", "make it wrong"]
                 {
@@ -207,9 +207,9 @@ mod tests {
     fn templates_differ_by_kind_and_side() {
         let mut seen = std::collections::HashSet::new();
         for template in Templates::shipped().0.values() {
-            assert!(seen.insert(template.order.clone()), "{}", template.name(Kind::General));
+            assert!(seen.insert(template.order.clone()), "{}", template.name(TaskKind::General));
             for text in template.kinds.values() {
-                assert!(seen.insert(text.clone()), "{}: {text}", template.name(Kind::General));
+                assert!(seen.insert(text.clone()), "{}: {text}", template.name(TaskKind::General));
             }
         }
     }
@@ -221,8 +221,8 @@ mod tests {
                     maths = \"a\"\ncode = \"b\"\nmultiple_choice = \"c\"\nscience = \"d\"\ngeneral = \"e\"\n";
         let read = Templates::parse(good).expect("reads");
         let template = read.find(FailureMode::ReasoningActionMismatch, Side::Response).expect("there");
-        assert_eq!(template.name(Kind::Maths), "FM-2.6 response maths v2");
-        assert_eq!(template.order(Kind::Code), "x\nb");
+        assert_eq!(template.name(TaskKind::Maths), "FM-2.6 response maths v2");
+        assert_eq!(template.order(TaskKind::Code), "x\nb");
         for (from, to, said) in [
             ("reasoning-action mismatch", "something", "expected `reasoning-action mismatch`"),
             ("v2\"", "v9\"", "expected `MAST-2503.13657v2`"),

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::manipulator::testing::{call, context, reply, request};
 use crate::manipulator::{Adaptive, edited_reply, edited_request};
-use crate::surface::{Format, Reply, Tool, ToolCall};
+use crate::surface::{RequiredFormat, Reply, Tool, ToolCall};
 use crate::trajectory::FailureMode;
 
 const MODE: FailureMode = FailureMode::ReasoningActionMismatch;
@@ -30,7 +30,7 @@ fn says(text: &str) -> String {
 }
 
 /// What one answer of the model makes of a text, or why it is refused.
-fn one(text: &str, format: &Format, said: &str) -> Result<String, String> {
+fn one(text: &str, format: &RequiredFormat, said: &str) -> Result<String, String> {
     let conversation = Conversation { format: format.clone(), ..request("system: You solve.|user: What is 12 + 30?") };
     let once = RewriteWithModel { tries: NonZeroU32::MIN, ..RewriteWithModel::default() };
     match run(&once, &reply(text), &conversation, &[said]) {
@@ -47,7 +47,7 @@ fn a_usable_answer_takes_the_place_of_the_text() {
     let after = BEFORE.replace("ANSWER: 42", "ANSWER: 24");
     let fenced = format!("```json\n{}\n```", says(&after));
     for said in [says(&after), fenced] {
-        assert_eq!(one(BEFORE, &Format::Text, &said), Ok(after.clone()), "{said}");
+        assert_eq!(one(BEFORE, &RequiredFormat::Text, &said), Ok(after.clone()), "{said}");
     }
 }
 
@@ -73,17 +73,17 @@ fn hostile_answers_are_refused_with_the_reason() {
         (says("This shows a reasoning-action mismatch: 24"), "reasoning-action mismatch"),
         (says(&leaked), "repeats the instruction"),
     ] {
-        let why = one(BEFORE, &Format::Text, &said).expect_err(&said);
+        let why = one(BEFORE, &RequiredFormat::Text, &said).expect_err(&said);
         assert!(why.contains(expected), "{said}: {why}");
     }
     // What the agent itself was told is no secret of ours.
     let before = "Write about injection attacks. ANSWER: a";
-    assert!(one(before, &Format::Text, &says("Write about injection attacks. ANSWER: b")).is_ok());
+    assert!(one(before, &RequiredFormat::Text, &says("Write about injection attacks. ANSWER: b")).is_ok());
 }
 
 #[test]
 fn a_required_shape_is_kept() {
-    let schema = Format::JsonSchema {
+    let schema = RequiredFormat::JsonSchema {
         name: "v".to_owned(),
         schema: json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}),
     };
@@ -91,11 +91,11 @@ fn a_required_shape_is_kept() {
         (r#"{"ok": true}"#, &schema, r#"{"ok": false}"#, Ok(())),
         (r#"{"ok": true}"#, &schema, r#"{"ok": "no"}"#, Err("does not fit the schema")),
         (r#"{"ok": true}"#, &schema, "not ok at all", Err("must be JSON")),
-        (r#"{"ok": true}"#, &Format::JsonObject, "[1, 2, 3]", Err("must be a JSON object")),
-        (r#"{"ok": true}"#, &Format::Text, r#"{"ok": false}"#, Ok(())),
-        (r#"{"ok": true}"#, &Format::Text, r#"{"fine": false}"#, Err("lost the key `ok`")),
-        (r#"{"ok": true}"#, &Format::Text, "it is not ok", Err("JSON of the same shape")),
-        ("[1, 2, 3]", &Format::Text, "[1, 2, 4]", Ok(())),
+        (r#"{"ok": true}"#, &RequiredFormat::JsonObject, "[1, 2, 3]", Err("must be a JSON object")),
+        (r#"{"ok": true}"#, &RequiredFormat::Text, r#"{"ok": false}"#, Ok(())),
+        (r#"{"ok": true}"#, &RequiredFormat::Text, r#"{"fine": false}"#, Err("lost the key `ok`")),
+        (r#"{"ok": true}"#, &RequiredFormat::Text, "it is not ok", Err("JSON of the same shape")),
+        ("[1, 2, 3]", &RequiredFormat::Text, "[1, 2, 4]", Ok(())),
     ] {
         let edited = one(before, format, &says(after));
         match expected {
@@ -250,8 +250,8 @@ fn parameters_are_checked() {
     for (edit, side, expected) in [
         (RewriteWithModel { instruction: " ".to_owned(), ..base() }, Side::Response, Some("`instruction` is empty")),
         (RewriteWithModel { tries: NonZeroU32::MAX, ..base() }, Side::Response, Some("expected 1 to 10")),
-        (RewriteWithModel { message: Target::System, ..base() }, Side::Response, Some("leave it out")),
-        (RewriteWithModel { message: Target::System, ..base() }, Side::Request, None),
+        (RewriteWithModel { message: InstructionTarget::System, ..base() }, Side::Response, Some("leave it out")),
+        (RewriteWithModel { message: InstructionTarget::System, ..base() }, Side::Request, None),
         (base(), Side::Response, None),
     ] {
         assert_eq!(edit.check(side).err().map(|why| why.contains(expected.unwrap_or("?"))), expected.map(|_| true));

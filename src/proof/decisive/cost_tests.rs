@@ -1,7 +1,7 @@
 //! What a search pays and finds, on the systems on which the former rules were measured.
 
 use super::{
-    Answer, By, Offer, Order, Question, play,
+    By, Offer, Order, RuleAnswer, SearchQuestion, play,
     systems::{Case, Source, Topology, Weather, search},
 };
 use crate::proof::Terms;
@@ -10,7 +10,7 @@ const ORDERS: [Order; 3] = [Order::Scan, Order::Bisect, Order::BestFirst];
 
 /// A row of agents in which one errs and the others carry that on, with its clean twin: a live call for each step after the
 /// fork.
-fn row(steps: usize, error: usize, order: Order, last: bool) -> (Question, Vec<u64>) {
+fn row(steps: usize, error: usize, order: Order, last: bool) -> (SearchQuestion, Vec<u64>) {
     let (mut prices, mut offers) = (vec![0], Vec::new());
     for step in 0..steps {
         if step < error {
@@ -23,7 +23,7 @@ fn row(steps: usize, error: usize, order: Order, last: bool) -> (Question, Vec<u
     }
     let (terms, arms) = (Terms::default(), prices.len());
     let couples = Vec::new();
-    (Question { steps: offers, couples, arms, sanity: 0, order, earliest: true, last, terms }, prices)
+    (SearchQuestion { steps: offers, couples, arms, sanity: 0, order, earliest: true, last, terms }, prices)
 }
 
 /// Under the former rules, of (30 steps, 100 steps): `scan` (84, 546), (240, 4680); `scan --first` (6, 78), (6, 234); `bisect`
@@ -57,8 +57,8 @@ fn noise_names_no_later_step() {
                 executions += searched.executions;
                 calls += searched.calls;
                 match (&searched.found.earliest_flip, searched.found.flips.is_empty()) {
-                    (Answer::Step(2), _) => right += 1,
-                    (Answer::Step(_), _) => wrong += 1,
+                    (RuleAnswer::Step(2), _) => right += 1,
+                    (RuleAnswer::Step(_), _) => wrong += 1,
                     (_, false) => flips += 1,
                     _ => unsure += 1,
                 }

@@ -1,11 +1,11 @@
 //! What a search is expected to cost, before any of it is spent.
 
-use super::{By, Offer, Question, Search};
-use crate::proof::Sample;
+use super::{By, Offer, Search, SearchQuestion};
+use crate::proof::ProofSample;
 
 /// Plays a search of a system that repeats itself, whose first decisive step is `at` (`None`: nothing heals). Other words heal
 /// from that step on, a fresh draw up to it. Gives executions, and what they cost by the price of each arm.
-pub fn play(question: &Question, at: Option<usize>, prices: &[u64]) -> (u64, u64) {
+pub fn play(question: &SearchQuestion, at: Option<usize>, prices: &[u64]) -> (u64, u64) {
     let mut heals = vec![false; question.arms];
     let mut set = |arm: usize, passes: bool| {
         if let Some(heals) = heals.get_mut(arm) {
@@ -26,7 +26,7 @@ pub fn play(question: &Question, at: Option<usize>, prices: &[u64]) -> (u64, u64
     let (mut executions, mut cost) = (0, 0);
     while let Some(arm) = search.next(1).first().copied() {
         let passes = heals.get(arm).copied().unwrap_or_default();
-        search.take(arm, if passes { Sample::Passed } else { Sample::Failed });
+        search.take(arm, if passes { ProofSample::Passed } else { ProofSample::Failed });
         executions += 1;
         cost += prices.get(arm).copied().unwrap_or_default();
     }

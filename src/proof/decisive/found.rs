@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::{By, Ending, Offer, Search, Stands};
+use super::{By, Offer, Search, SearchEnding, Stands};
 
 /// What a search says of a rule that names a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum RuleAnswer {
     /// It is this step: its effect is shown, and every step that could stand in its place is cleared.
     Step(usize),
     /// It may be this step, whose effect is shown, but those named are not cleared.
@@ -29,24 +29,24 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// The earliest decisive step.
-    pub earliest_flip: Answer,
+    pub earliest_flip: RuleAnswer,
     /// The last decisive step: after it the failure stands.
-    pub commitment: Answer,
+    pub commitment: RuleAnswer,
     /// All steps whose own effect is shown, in order.
     pub flips: Vec<usize>,
     /// Two steps that heal the run together and neither alone.
     pub coupled: Option<(usize, usize)>,
     /// Why it ended early, if it did.
-    pub ending: Option<Ending>,
+    pub ending: Option<SearchEnding>,
 }
 
 impl Search {
     /// What the executions so far amount to.
     pub fn found(&self) -> Found {
         let ending = self.ended();
-        if ending == Some(Ending::NotReproduced) {
+        if ending == Some(SearchEnding::NotReproduced) {
             let (flips, coupled) = (Vec::new(), None);
-            return Found { earliest_flip: Answer::None, commitment: Answer::None, flips, coupled, ending };
+            return Found { earliest_flip: RuleAnswer::None, commitment: RuleAnswer::None, flips, coupled, ending };
         }
         let all = self.question.steps.len();
         let flips: Vec<usize> = (0..all).filter(|step| self.stands(*step) == Stands::Shown).collect();
@@ -63,16 +63,16 @@ impl Search {
     }
 
     /// What is said of a rule whose step, if it is the one that is shown, has to have these others cleared.
-    fn answer(&self, sought: bool, shown: Option<usize>, others: std::ops::Range<usize>) -> Answer {
+    fn answer(&self, sought: bool, shown: Option<usize>, others: std::ops::Range<usize>) -> RuleAnswer {
         let open: Vec<usize> = others.filter(|step| !self.stands(*step).is_cleared()).collect();
         let proposed =
             |step: &usize| matches!(self.question.steps.get(*step), Some(Offer::Other { by: By::Proposed, .. }));
         match shown {
-            Some(step) if proposed(&step) => Answer::Proposed(step),
-            Some(_) if !sought => Answer::NotSought,
-            Some(step) if open.is_empty() => Answer::Step(step),
-            None if open.is_empty() => Answer::None,
-            _ => Answer::Unsure { shown, open },
+            Some(step) if proposed(&step) => RuleAnswer::Proposed(step),
+            Some(_) if !sought => RuleAnswer::NotSought,
+            Some(step) if open.is_empty() => RuleAnswer::Step(step),
+            None if open.is_empty() => RuleAnswer::None,
+            _ => RuleAnswer::Unsure { shown, open },
         }
     }
 

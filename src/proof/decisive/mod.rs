@@ -27,14 +27,14 @@ mod systems;
 mod tests;
 
 pub use foretell::play;
-pub use found::{Answer, Found};
-pub use question::{By, Couple, Ending, Offer, Order, Question, Stands};
+pub use found::{Found, RuleAnswer};
+pub use question::{By, Couple, Offer, Order, SearchEnding, SearchQuestion, Stands};
 
 use super::{
     claim::Claim,
     exclusion::Exclusion,
     pairs::Expected,
-    sample::{Sample, counted, verdicts},
+    sample::{ProofSample, counted, verdicts},
 };
 use crate::trajectory::{Executed, Executions};
 
@@ -48,17 +48,17 @@ const ENOUGH: u32 = 3;
 /// A search under way.
 #[derive(Debug, Clone)]
 pub struct Search {
-    pub(super) question: Question,
-    arms: Vec<Vec<Sample>>,
+    pub(super) question: SearchQuestion,
+    arms: Vec<Vec<ProofSample>>,
     /// The steps that have something to try, then the couples.
-    pub(super) claims: Vec<Tried>,
+    pub(super) claims: Vec<TriedClaim>,
     /// By step: its place in `claims`.
     pub(super) of_step: Vec<Option<usize>>,
 }
 
 /// One claim of the search, kept up to date.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tried {
+pub(super) struct TriedClaim {
     null: usize,
     treated: usize,
     pub(super) by: By,
@@ -93,10 +93,10 @@ impl Excluded {
 
 impl Search {
     /// A search of which nothing was executed yet.
-    pub fn new(question: Question) -> Self {
+    pub fn new(question: SearchQuestion) -> Self {
         let nothing = Exclusion::of(Expected::Heals, question.terms.effect);
         let nothing = Excluded { exclusion: nothing, read: 0, highest: nothing.e() };
-        let tried = |null, treated, by, suspicion| Tried {
+        let tried = |null, treated, by, suspicion| TriedClaim {
             null,
             treated,
             by,
@@ -124,7 +124,7 @@ impl Search {
     }
 
     /// Takes in what an execution of an arm came to.
-    pub fn take(&mut self, arm: usize, sample: Sample) {
+    pub fn take(&mut self, arm: usize, sample: ProofSample) {
         let Some(samples) = self.arms.get_mut(arm) else { return };
         samples.push(sample);
         for index in 0..self.claims.len() {
@@ -136,7 +136,7 @@ impl Search {
     }
 
     /// The samples of an arm, in order.
-    pub fn samples(&self, arm: usize) -> &[Sample] {
+    pub fn samples(&self, arm: usize) -> &[ProofSample] {
         self.arms.get(arm).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -184,14 +184,14 @@ impl Search {
     }
 
     /// The claim of a couple.
-    pub(super) fn couple(&self, couple: usize) -> Option<&Tried> {
+    pub(super) fn couple(&self, couple: usize) -> Option<&TriedClaim> {
         self.claims.get(self.claims.len().saturating_sub(self.question.couples.len()) + couple)
     }
 
     /// What comes of the record as it is, and whether most of all executions say nothing: either ends the search.
-    pub fn ended(&self) -> Option<Ending> {
+    pub fn ended(&self) -> Option<SearchEnding> {
         if self.sanity().iter().filter(|passed| **passed).count() >= 2 {
-            return Some(Ending::NotReproduced);
+            return Some(SearchEnding::NotReproduced);
         }
         let mut all = Executions::default();
         for arm in &self.arms {
@@ -203,7 +203,7 @@ impl Search {
             }
         }
         let most = all.void.iter().max_by_key(|(_, times)| **times).map(|(why, _)| *why);
-        most.filter(|_| all.voids() >= ENOUGH && 2 * all.voids() > all.all()).map(Ending::Void)
+        most.filter(|_| all.voids() >= ENOUGH && 2 * all.voids() > all.all()).map(SearchEnding::Void)
     }
 
     /// Which arms to execute now, at most `room`, each for another step; none: the search is over. Nothing is executed of
@@ -240,13 +240,13 @@ impl Search {
 
     /// The arm that tells most of a claim. The treatment goes first and, until it heals once, alone: that is what clears a
     /// step at half the price. From then on the arms are in turns.
-    fn wanted(&self, tried: &Tried) -> usize {
+    fn wanted(&self, tried: &TriedClaim) -> usize {
         let told = |arm| self.samples(arm).iter().filter(|sample| sample.verdict().is_some()).count();
         let (null, treated) = (told(tried.null), told(tried.treated));
         if tried.begun && treated >= LOOKS && null < treated { tried.null } else { tried.treated }
     }
 
-    fn claim(&self, tried: &Tried) -> Claim<'_> {
+    fn claim(&self, tried: &TriedClaim) -> Claim<'_> {
         Claim {
             expected: Expected::Heals,
             null: self.samples(tried.null),
@@ -275,7 +275,7 @@ impl Search {
         }
     }
 
-    fn settled(&self, tried: &Tried, treated: usize, null: usize) -> Stands {
+    fn settled(&self, tried: &TriedClaim, treated: usize, null: usize) -> Stands {
         let claim = self.claim(tried);
         let excluded = tried.alone.highest.max(tried.pairs.highest) >= self.clearing();
         let most = self.question.terms.pairs as usize;
@@ -293,7 +293,7 @@ impl Search {
     }
 }
 
-impl Tried {
+impl TriedClaim {
     /// Whether a look at it is over: it was tried, and has not healed the run once.
     pub(super) fn is_looked_at(&self) -> bool {
         !self.begun && self.failed >= LOOKS

@@ -1,6 +1,6 @@
 //! In which order a search tries what is open. Orders differ in what they pay, never in what they conclude.
 
-use super::{By, Order, Search, Stands, Tried};
+use super::{By, Order, Search, Stands, TriedClaim};
 
 /// How much less a step is suspected after each execution that did not heal.
 const FAILED: f64 = 0.4;
@@ -49,10 +49,10 @@ impl Search {
     }
 
     fn is_looked_at(&self, step: usize) -> bool {
-        self.tried(step).is_some_and(Tried::is_looked_at)
+        self.tried(step).is_some_and(TriedClaim::is_looked_at)
     }
 
-    fn tried(&self, step: usize) -> Option<&Tried> {
+    fn tried(&self, step: usize) -> Option<&TriedClaim> {
         self.claims.get(self.of_step.get(step).copied().flatten()?)
     }
 
@@ -70,7 +70,7 @@ impl Search {
         }
         let alone = |step| self.stands(step) == Stands::Excluded;
         let couples = self.question.couples.iter().enumerate().filter(|(index, couple)| {
-            let open = |tried: &Tried| tried.stands == Stands::Open && !tried.is_looked_at();
+            let open = |tried: &TriedClaim| tried.stands == Stands::Open && !tried.is_looked_at();
             alone(couple.steps.0) && alone(couple.steps.1) && self.couple(*index).is_some_and(open)
         });
         couples.map(|(index, _)| first + index).collect()
@@ -113,7 +113,7 @@ impl Search {
 }
 
 /// How suspicious a step is, with what was seen of it.
-fn weight(tried: &Tried) -> f64 {
+fn weight(tried: &TriedClaim) -> f64 {
     let failed = i32::try_from(tried.failed).unwrap_or(i32::MAX);
     let healed = if tried.begun { HEALED * tried.e.clamp(0.05, 20.0) } else { 1.0 };
     tried.suspicion * FAILED.powi(failed) * healed

@@ -61,7 +61,7 @@ pub enum Order {
 
 /// What is asked of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct SearchQuestion {
     /// Its steps, in order.
     pub steps: Vec<Offer>,
     /// Pairs of steps that may be at fault together.
@@ -110,7 +110,7 @@ impl Stands {
 /// Why a search ends before its steps are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum SearchEnding {
     /// The record, taken as it is, succeeds: there is no failure to explain.
     NotReproduced,
     /// Most executions say nothing, mostly for this reason.

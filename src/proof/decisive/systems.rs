@@ -1,9 +1,9 @@
 //! Multi-agent systems as functions, for the tests of a search: an execution costs nothing, so that hundreds of failed runs
 //! can be searched. Replies are numbers; who slips is one off.
 
-use super::{By, Couple, Ending, Found, Offer, Order, Question, Search};
+use super::{By, Couple, Found, Offer, Order, Search, SearchEnding, SearchQuestion};
 use crate::{
-    proof::{Sample, Terms, systems_tests::Draws},
+    proof::{ProofSample, Terms, systems_tests::Draws},
     trajectory::Void,
 };
 
@@ -155,7 +155,7 @@ pub(super) type Set = Vec<Option<i64>>;
 pub(super) struct Case {
     pub(super) topology: Topology,
     pub(super) arms: Vec<Set>,
-    pub(super) question: Question,
+    pub(super) question: SearchQuestion,
 }
 
 impl Case {
@@ -226,7 +226,8 @@ impl Case {
             }
         }
         let (terms, count) = (Terms::default(), arms.len());
-        let question = Question { steps, couples, arms: count, sanity: 0, order, earliest: true, last: true, terms };
+        let question =
+            SearchQuestion { steps, couples, arms: count, sanity: 0, order, earliest: true, last: true, terms };
         Self { topology, arms, question }
     }
 
@@ -288,9 +289,9 @@ pub(super) fn search(case: &Case, weather: Weather, name: &str) -> Searched {
             let (passed, live) = case.execute(arm, weather.noise, &mut draws);
             let answered = (0..live).all(|_| draws.uniform() >= weather.unanswered);
             let sample = match (answered, passed) {
-                (false, _) => Sample::Void(Void::Unanswered),
-                (_, true) => Sample::Passed,
-                (_, false) => Sample::Failed,
+                (false, _) => ProofSample::Void(Void::Unanswered),
+                (_, true) => ProofSample::Passed,
+                (_, false) => ProofSample::Failed,
             };
             search.take(arm, sample);
             executions += 1;
@@ -299,6 +300,6 @@ pub(super) fn search(case: &Case, weather: Weather, name: &str) -> Searched {
         assert!(executions < 4_000, "{name}: a search ends");
     }
     let found = search.found();
-    assert!(found.ending != Some(Ending::NotReproduced), "the record fails");
+    assert!(found.ending != Some(SearchEnding::NotReproduced), "the record fails");
     Searched { found, executions, calls, search }
 }

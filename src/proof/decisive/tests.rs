@@ -1,26 +1,26 @@
 //! How surely a search names the decisive step: eight topologies, three orders, noise, four sources of corrections.
 
 use super::{
-    Answer, By, Ending, Offer, Order, Search, Stands,
+    By, Offer, Order, RuleAnswer, Search, SearchEnding, Stands,
     systems::{Case, Source, Topology, Weather, search},
 };
 use crate::{
-    proof::{Sample, Terms},
+    proof::{ProofSample, Terms},
     trajectory::Void,
 };
 
 const ORDERS: [Order; 3] = [Order::Scan, Order::Bisect, Order::BestFirst];
 const CALM: Weather = Weather { noise: 0.0, unanswered: 0.0 };
 
-fn unsure(shown: Option<usize>, open: &[usize]) -> Answer {
-    Answer::Unsure { shown, open: open.to_vec() }
+fn unsure(shown: Option<usize>, open: &[usize]) -> RuleAnswer {
+    RuleAnswer::Unsure { shown, open: open.to_vec() }
 }
 
 #[test]
 fn without_noise_each_order_says_the_same_and_it_is_right() {
     use Source::{File, Model, Redraw, Twin};
     use Topology::{Approval, Branches, Chain5, Coupled, Late, ParallelVote, Stubborn, Vote};
-    let (step, none, proposed) = (Answer::Step, || Answer::None, Answer::Proposed);
+    let (step, none, proposed) = (RuleAnswer::Step, || RuleAnswer::None, RuleAnswer::Proposed);
     for (topology, source, earliest, last) in [
         (Chain5, Twin, step(2), step(4)),
         (Chain5, Redraw, step(2), step(2)),
@@ -57,7 +57,7 @@ fn two_errors_that_heal_only_together_are_named_together() {
         assert_eq!(searched.found.coupled, Some((0, 1)));
         assert_eq!(searched.search.claims(), 3, "two steps and one couple: each claim pays for all");
         let single = search(&Case::new(Topology::Chain5, Source::Twin, order, true), CALM, "calm");
-        assert_eq!((single.found.coupled, single.found.earliest_flip), (None, Answer::Step(2)));
+        assert_eq!((single.found.coupled, single.found.earliest_flip), (None, RuleAnswer::Step(2)));
     }
 }
 
@@ -83,8 +83,8 @@ fn is_wrong(effects: &[Option<f64>], found: &super::Found) -> bool {
 /// Whether a step is said to be the earliest, or the last, although another in its place has an effect that counts.
 fn has_missed(effects: &[Option<f64>], found: &super::Found) -> bool {
     let counts = |effect: &Option<f64>| effect.is_some_and(|effect| effect >= Terms::default().effect);
-    let before = if let Answer::Step(step) = found.earliest_flip { &effects[..step] } else { &[] };
-    let after = if let Answer::Step(step) = found.commitment { &effects[step + 1..] } else { &[] };
+    let before = if let RuleAnswer::Step(step) = found.earliest_flip { &effects[..step] } else { &[] };
+    let after = if let RuleAnswer::Step(step) = found.commitment { &effects[step + 1..] } else { &[] };
     before.iter().chain(after).any(counts)
 }
 
@@ -115,13 +115,13 @@ fn the_bound_holds_whatever_the_noise() {
                             println!("{}: {name}: {found:?} of {effects:?}", if bad { "wrong" } else { "missed" });
                         }
                         match (&found.earliest_flip, found.flips.is_empty()) {
-                            (Answer::Step(_), _) => tally.named += 1,
+                            (RuleAnswer::Step(_), _) => tally.named += 1,
                             (_, false) => tally.flips += 1,
-                            (Answer::None, _) => tally.none += 1,
+                            (RuleAnswer::None, _) => tally.none += 1,
                             _ => tally.unsure += 1,
                         }
                         let model = source == Source::Model;
-                        assert!(!model || !matches!(found.earliest_flip, Answer::Step(_)), "{name}");
+                        assert!(!model || !matches!(found.earliest_flip, RuleAnswer::Step(_)), "{name}");
                     }
                 }
                 traces += tally.traces;
@@ -153,7 +153,7 @@ fn a_step_is_not_the_earliest_among_the_untested() {
     for order in ORDERS {
         let case = Case::of(topology, &only(4), |_| false, order, false);
         let found = search(&case, CALM, "only the last").found;
-        assert_eq!((found.flips, found.commitment), (vec![4], Answer::Step(4)));
+        assert_eq!((found.flips, found.commitment), (vec![4], RuleAnswer::Step(4)));
         assert_eq!(found.earliest_flip, unsure(Some(4), &[0, 1, 2, 3]));
         let case = Case::of(topology, &only(2), |_| false, order, false);
         assert_eq!(search(&case, CALM, "only the third").found.commitment, unsure(Some(2), &[3, 4]));
@@ -169,11 +169,11 @@ fn a_search_that_was_cut_short_names_no_commitment() {
         for _ in 0..200 {
             let Some(arm) = search.next(1).first().copied() else { break };
             let (passed, _) = case.execute(arm, 0.0, &mut draws);
-            search.take(arm, if passed { Sample::Passed } else { Sample::Failed });
-            if let Answer::Step(step) = search.found().commitment {
+            search.take(arm, if passed { ProofSample::Passed } else { ProofSample::Failed });
+            if let RuleAnswer::Step(step) = search.found().commitment {
                 assert_eq!(step, 4, "{order:?}");
             }
-            if let Answer::Step(step) = search.found().earliest_flip {
+            if let RuleAnswer::Step(step) = search.found().earliest_flip {
                 assert_eq!(step, 2, "{order:?}");
             }
         }
@@ -187,7 +187,7 @@ fn what_says_nothing_ends_the_search_and_shows_nothing() {
         for order in ORDERS {
             let case = Case::new(Topology::Chain5, source, order, false);
             let searched = search(&case, Weather { noise: 0.0, unanswered: 1.0 }, "dead");
-            assert_eq!(searched.found.ending, Some(Ending::Void(Void::Unanswered)));
+            assert_eq!(searched.found.ending, Some(SearchEnding::Void(Void::Unanswered)));
             assert!(searched.found.flips.is_empty() && searched.executions <= 4, "{}", searched.executions);
         }
     }
@@ -201,16 +201,16 @@ fn a_record_that_succeeds_as_it_is_ends_the_search() {
         ("p", 0, None),
         ("pf", 0, None),
         ("pff", 2, None),
-        ("pp", 0, Some(Ending::NotReproduced)),
-        ("pfp", 0, Some(Ending::NotReproduced)),
-        ("vvv", 0, Some(Ending::Void(Void::NoVerdict))),
+        ("pp", 0, Some(SearchEnding::NotReproduced)),
+        ("pfp", 0, Some(SearchEnding::NotReproduced)),
+        ("vvv", 0, Some(SearchEnding::Void(Void::NoVerdict))),
     ] {
         let mut search = Search::new(question());
         for letter in first.chars() {
             let sample = match letter {
-                'p' => Sample::Passed,
-                'f' => Sample::Failed,
-                _ => Sample::Void(Void::NoVerdict),
+                'p' => ProofSample::Passed,
+                'f' => ProofSample::Failed,
+                _ => ProofSample::Void(Void::NoVerdict),
             };
             search.take(0, sample);
         }
@@ -232,7 +232,11 @@ fn a_proposal_that_makes_up_for_another_error_blames_nobody() {
     for order in ORDERS {
         let case = Case::of(topology, &spoilt, |_| false, order, false);
         let found = search(&case, CALM, "makes up").found;
-        assert_eq!((found.flips, found.earliest_flip), (vec![0], Answer::Proposed(0)), "it flips, and no more is said");
+        assert_eq!(
+            (found.flips, found.earliest_flip),
+            (vec![0], RuleAnswer::Proposed(0)),
+            "it flips, and no more is said"
+        );
     }
 }
 
@@ -248,9 +252,9 @@ fn the_same_words_to_another_question_clear_no_step() {
         let mut draws = crate::proof::systems_tests::Draws::of("approval");
         while let Some(arm) = search.next(1).first().copied() {
             let (passed, _) = case.execute(arm, 0.0, &mut draws);
-            search.take(arm, if passed { Sample::Passed } else { Sample::Failed });
+            search.take(arm, if passed { ProofSample::Passed } else { ProofSample::Failed });
         }
-        assert_eq!(search.found().earliest_flip, Answer::Step(0));
+        assert_eq!(search.found().earliest_flip, RuleAnswer::Step(0));
         assert_eq!(search.found().commitment, unsure(Some(0), &[1]));
     }
 }
@@ -281,9 +285,9 @@ fn executions_at_once_are_of_different_steps_and_conclude_the_same() {
             assert_eq!(different.len(), arms.len());
             for arm in arms {
                 let (passed, _) = case.execute(arm, 0.0, &mut draws);
-                search.take(arm, if passed { Sample::Passed } else { Sample::Failed });
+                search.take(arm, if passed { ProofSample::Passed } else { ProofSample::Failed });
             }
         }
-        assert_eq!(search.found().earliest_flip, Answer::Step(2), "{order:?}");
+        assert_eq!(search.found().earliest_flip, RuleAnswer::Step(2), "{order:?}");
     }
 }

@@ -9,7 +9,7 @@ use super::{Public, PublicFigure, PublicScorerFails, is_python_space};
 use crate::{
     score::{
         ratio, real,
-        sets::{Classes, SetScore, Tally},
+        sets::{Classes, SetScore, SetTally},
     },
     trajectory::FailureMode,
 };
@@ -33,7 +33,7 @@ const FORK_QUIRKS: &[&str] = &[
 
 /// A class of a Python set: values that compare equal there are equal here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
+enum EqualClass {
     None,
     Text(String),
     Number(String),
@@ -71,8 +71,9 @@ pub fn evaluate(results: &str) -> Result<Public, PublicScorerFails> {
             skipped += 1;
             continue;
         };
-        let truth: Vec<(Class, Class)> = truth.iter().map(required).collect::<Result<_, _>>().map_err(fails)?;
-        let said: Vec<(Class, Class)> =
+        let truth: Vec<(EqualClass, EqualClass)> =
+            truth.iter().map(required).collect::<Result<_, _>>().map_err(fails)?;
+        let said: Vec<(EqualClass, EqualClass)> =
             said.iter().filter_map(Value::as_object).map(optional).collect::<Result<_, _>>().map_err(fails)?;
         let pairs = (truth.iter().cloned().collect(), said.iter().cloned().collect());
         exact += usize::from(pairs.0 == pairs.1);
@@ -87,9 +88,9 @@ pub fn evaluate(results: &str) -> Result<Public, PublicScorerFails> {
         count("Skipped Samples (OOM failures)", skipped),
         rounded("Exact Match Ratio", ratio(exact, valid)),
     ];
-    figures.extend(six("Global Level (Exact Pair Matching)", &Tally::new(&levels.pairs, Classes::Union).plain()));
-    figures.extend(six("Agent Level", &Tally::new(&levels.agents, Classes::Union).plain()));
-    figures.extend(six("Error Type Level", &Tally::new(&levels.errors, Classes::Union).plain()));
+    figures.extend(six("Global Level (Exact Pair Matching)", &SetTally::new(&levels.pairs, Classes::Union).plain()));
+    figures.extend(six("Agent Level", &SetTally::new(&levels.agents, Classes::Union).plain()));
+    figures.extend(six("Error Type Level", &SetTally::new(&levels.errors, Classes::Union).plain()));
     Ok(Public { scorer: "Aegis evaluation/evaluate.py", figures, quirks: QUIRKS })
 }
 
@@ -122,9 +123,9 @@ pub fn evaluate_fork(results: &str) -> Result<Public, PublicScorerFails> {
     }
     let modes = FailureMode::ALL.iter().map(|mode| mode.code().to_owned()).collect();
     let mut figures = vec![shown("num_samples", real(levels.pairs.len()))];
-    figures.extend(five("pair_level", &Tally::new(&levels.pairs, Classes::Gold).plain()));
-    figures.extend(five("agent_level", &Tally::new(&levels.agents, Classes::Gold).plain()));
-    figures.extend(five("error_level", &Tally::new(&levels.errors, Classes::Fixed(modes)).plain()));
+    figures.extend(five("pair_level", &SetTally::new(&levels.pairs, Classes::Gold).plain()));
+    figures.extend(five("agent_level", &SetTally::new(&levels.agents, Classes::Gold).plain()));
+    figures.extend(five("error_level", &SetTally::new(&levels.errors, Classes::Fixed(modes)).plain()));
     Ok(Public { scorer: "Aegis fork evaluation/get_numbers.py (a3c0c3f)", figures, quirks: FORK_QUIRKS })
 }
 
@@ -204,22 +205,22 @@ fn truth_of(row: &Map<String, Value>) -> Result<Vec<Value>, &'static str> {
     }
 }
 
-fn required(entry: &Value) -> Result<(Class, Class), &'static str> {
+fn required(entry: &Value) -> Result<(EqualClass, EqualClass), &'static str> {
     let field = |name: &str| entry.get(name).ok_or("an entry of `ground_truth` lacks `agent_name` or `error_type`");
     Ok((class(field("agent_name")?)?, class(field("error_type")?)?))
 }
 
-fn optional(entry: &Map<String, Value>) -> Result<(Class, Class), &'static str> {
+fn optional(entry: &Map<String, Value>) -> Result<(EqualClass, EqualClass), &'static str> {
     let field = |name: &str| class(entry.get(name).unwrap_or(&Value::Null));
     Ok((field("agent_name")?, field("error_type")?))
 }
 
-fn class(value: &Value) -> Result<Class, &'static str> {
+fn class(value: &Value) -> Result<EqualClass, &'static str> {
     match value {
-        Value::Null => Ok(Class::None),
-        Value::String(text) => Ok(Class::Text(text.clone())),
-        Value::Bool(value) => Ok(Class::Number(f64::from(u8::from(*value)).to_string())),
-        Value::Number(number) => Ok(Class::Number(number.as_f64().unwrap_or(f64::NAN).to_string())),
+        Value::Null => Ok(EqualClass::None),
+        Value::String(text) => Ok(EqualClass::Text(text.clone())),
+        Value::Bool(value) => Ok(EqualClass::Number(f64::from(u8::from(*value)).to_string())),
+        Value::Number(number) => Ok(EqualClass::Number(number.as_f64().unwrap_or(f64::NAN).to_string())),
         Value::Array(_) | Value::Object(_) => Err("a name is a list or an object"),
     }
 }

@@ -19,7 +19,7 @@ const QUIRKS: &[&str] = &[
 ];
 
 /// What the log says about one file.
-struct Said {
+struct LogSaid {
     agent: String,
     step: String,
 }
@@ -61,7 +61,7 @@ pub fn evaluate(log: &str, labels: &[RawLabel]) -> Public {
 
 /// The blocks that the scorer's expression finds. It looks ahead for the next block, which `regex` cannot, so the
 /// blocks are cut by hand and only the lines inside are matched.
-fn read(log: &str) -> BTreeMap<String, Said> {
+fn read(log: &str) -> BTreeMap<String, LogSaid> {
     // Python's \w, \s and \d, spelled out: Rust's \w holds marks, which Python's does not.
     let agent = Regex::new(r"(?i)Agent Name:[\s\x1c-\x1f]*([\p{L}\p{N}_]+)").ok();
     let step = Regex::new(r"(?i)Step Number:[\s\x1c-\x1f]*(\p{Nd}+)").ok();
@@ -80,7 +80,7 @@ fn read(log: &str) -> BTreeMap<String, Said> {
         let block = body.find("Prediction for").and_then(|end| body.get(..end)).unwrap_or(body);
         rest = body.get(block.len()..).unwrap_or_default();
         if let (Some(agent), Some(step)) = (first(&agent, block), first(&step, block)) {
-            said.insert(name.trim_matches(is_python_space).to_owned(), Said { agent, step });
+            said.insert(name.trim_matches(is_python_space).to_owned(), LogSaid { agent, step });
         }
     }
     said

@@ -4,13 +4,13 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::fields::{self, number_in};
-use crate::score::prediction::{Answer, Guess};
+use crate::score::prediction::{Guess, PredictedAnswer};
 
 /// Levels of nesting at which `serde_json` gives up, less one.
 const NESTING: usize = 127;
 
 /// Reads a model's text. Reasoning in `<think>` is not looked at; of several answers the last one holds.
-pub fn answer(text: &str) -> Answer {
+pub fn answer(text: &str) -> PredictedAnswer {
     let said = match text.rfind("</think>") {
         Some(end) => text.get(end + "</think>".len()..).unwrap_or_default(),
         None => text,
@@ -22,12 +22,12 @@ pub fn answer(text: &str) -> Answer {
         } else {
             "no JSON with an agent or step, no `<answer>` tag and no `Agent Name:` line found"
         };
-        Answer::Unparsed(why.to_owned())
+        PredictedAnswer::Unparsed(why.to_owned())
     })
 }
 
 /// `<answer>AGENT|STEP</answer>`, the last one; JSON inside the tag is read too.
-fn tagged(text: &str) -> Option<Answer> {
+fn tagged(text: &str) -> Option<PredictedAnswer> {
     let (_, after) = text.rsplit_once("<answer>")?;
     let inner = after.split("</answer>").next().unwrap_or(after).trim();
     if let Some(found) = json(inner) {
@@ -39,11 +39,11 @@ fn tagged(text: &str) -> Option<Answer> {
         step: number_in(step),
         mode: None,
     };
-    (!guess.is_empty()).then(|| Answer::Set(vec![guess]))
+    (!guess.is_empty()).then(|| PredictedAnswer::Set(vec![guess]))
 }
 
 /// JSON: the whole text, or the last value in it that has the shape of an answer. Fences need no care of their own.
-fn json(text: &str) -> Option<Answer> {
+fn json(text: &str) -> Option<PredictedAnswer> {
     if let Ok(value) = serde_json::from_str::<Value>(text.trim()) {
         return fields::read(&value);
     }
@@ -71,7 +71,7 @@ fn json(text: &str) -> Option<Answer> {
 }
 
 /// `Agent Name: …` and `Step Number: …` lines, markup allowed.
-fn lines(text: &str) -> Option<Answer> {
+fn lines(text: &str) -> Option<PredictedAnswer> {
     let agent = Regex::new(r"(?im)agent\s*name[*_`]*\s*:[*_`\t ]*([^\n]+)").ok()?;
     let step = Regex::new(r"(?im)step\s*number[*_`]*\s*:[*_`\t ]*(?:step\s*)?(-?\d+)").ok()?;
     let name = agent.captures(text).and_then(|found| found.get(1)).map(|name| {
@@ -86,7 +86,7 @@ fn lines(text: &str) -> Option<Answer> {
         step: step.captures(text).and_then(|found| found.get(1)?.as_str().parse().ok()),
         mode: None,
     };
-    (!guess.is_empty()).then(|| Answer::Set(vec![guess]))
+    (!guess.is_empty()).then(|| PredictedAnswer::Set(vec![guess]))
 }
 
 #[cfg(test)]
@@ -124,10 +124,10 @@ mod tests {
     fn no_answer_is_unparsed_and_nobody_is_an_answer() {
         for text in ["", "no idea", "<answer></answer>", "{\"reason\":\"x\"}", "see [] above", "{{{{[[[[", "\"Solver\""]
         {
-            assert!(matches!(answer(text), Answer::Unparsed(_)), "{text}");
+            assert!(matches!(answer(text), PredictedAnswer::Unparsed(_)), "{text}");
         }
         for text in ["{\"faulty_agents\": []}", "so: {\"faulty_agents\": []}."] {
-            assert_eq!(answer(text), Answer::Set(vec![]), "{text}");
+            assert_eq!(answer(text), PredictedAnswer::Set(vec![]), "{text}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::score::prediction::{Answer, Guess};
+use crate::score::prediction::{Guess, PredictedAnswer};
 
 /// Lists whose entries are all meant.
 const SET: &[&str] = &["faulty_agents", "failures", "culprits", "errors"];
@@ -25,20 +25,20 @@ const STEP: &[&str] =
 const MODE: &[&str] = &["failure_mode", "error_type", "mode", "failure_category", "error_mode"];
 
 /// The answer, if the value has the shape of one.
-pub(super) fn read(value: &Value) -> Option<Answer> {
+pub(super) fn read(value: &Value) -> Option<PredictedAnswer> {
     match value {
-        Value::Array(entries) => set(entries).map(Answer::Set),
+        Value::Array(entries) => set(entries).map(PredictedAnswer::Set),
         Value::Object(fields) => {
             let list = |names: &[&str]| names.iter().find_map(|name| set(fields.get(*name)?.as_array()?));
             if let Some(found) = list(SET) {
-                return Some(Answer::Set(found));
+                return Some(PredictedAnswer::Set(found));
             }
             if let Some(found) = list(RANKED).filter(|found| !found.is_empty()) {
-                return Some(Answer::Ranked(found));
+                return Some(PredictedAnswer::Ranked(found));
             }
             let one = guess(value);
             if !one.is_empty() {
-                return Some(Answer::Set(vec![one]));
+                return Some(PredictedAnswer::Set(vec![one]));
             }
             WRAPPER.iter().find_map(|name| fields.get(*name).filter(|inner| inner.is_object()).and_then(read))
         }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn shapes() {
         let one = |agent: &str, step: i64| {
-            Some(Answer::Set(vec![Guess { agent: Some(agent.into()), step: Some(step), mode: None }]))
+            Some(PredictedAnswer::Set(vec![Guess { agent: Some(agent.into()), step: Some(step), mode: None }]))
         };
         for (value, expected) in [
             (json!({"agent": "A", "step": 3}), one("A", 3)),
@@ -103,7 +103,7 @@ mod tests {
             (json!({"agent_name": "A", "step_number": 3.0}), one("A", 3)),
             (json!({"final_answer": {"agent": "A", "step": "Step 3"}}), one("A", 3)),
             (json!([{"agent": "A", "step": -3}]), one("A", -3)),
-            (json!({"faulty_agents": []}), Some(Answer::Set(vec![]))),
+            (json!({"faulty_agents": []}), Some(PredictedAnswer::Set(vec![]))),
             (json!({"predictions": []}), None),
             (json!({"agent": "", "reason": "x"}), None),
             (json!({"faulty_agents": ["A"]}), None),
@@ -114,7 +114,7 @@ mod tests {
         }
         let ranked =
             read(&json!({"predictions": [{"agent": "A"}, {"agent": "B", "failure_mode": {"code": "FM-1.1"}}]}));
-        let Some(Answer::Ranked(guesses)) = ranked else { panic!("{ranked:?}") };
+        let Some(PredictedAnswer::Ranked(guesses)) = ranked else { panic!("{ranked:?}") };
         assert_eq!(guesses[1].mode.as_deref(), Some("FM-1.1"));
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use answer::answer;
 
-use super::prediction::{Answer, Prediction};
+use super::prediction::{PredictedAnswer, Prediction};
 
 /// Fields that may name the run of a row, the first present one wins.
 const ID: &[&str] = &["id", "run", "sample", "custom_id", "file", "question_ID"];
@@ -39,7 +39,7 @@ pub enum ReadError {
 }
 
 /// A row's line, the run that it names, and the row.
-pub(super) type Row = (usize, String, Value);
+pub(super) type ReadRow = (usize, String, Value);
 
 /// What a model wrote about one run, before anything is read from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,11 +56,11 @@ pub struct Completion {
 ///
 /// # Errors
 /// [`ReadError`] for a file of another kind, or a broken row. An answer that cannot be read is no error: it is an
-/// [`Answer::Unparsed`].
+/// [`PredictedAnswer::Unparsed`].
 pub fn predictions(text: &str) -> Result<Vec<Prediction>, ReadError> {
     Ok(match items(text)? {
         Items::Rows(rows) => {
-            let read = |(line, id, row): Row| Prediction { id, line, answer: answer_of(&row) };
+            let read = |(line, id, row): ReadRow| Prediction { id, line, answer: answer_of(&row) };
             rows.into_iter().map(read).collect()
         }
         Items::Blocks(blocks) => blocks
@@ -77,7 +77,7 @@ pub fn predictions(text: &str) -> Result<Vec<Prediction>, ReadError> {
 pub fn completions(text: &str) -> Result<Vec<Completion>, ReadError> {
     Ok(match items(text)? {
         Items::Rows(rows) => {
-            let read = |(line, id, row): Row| Completion { id, line, text: text_of(&row) };
+            let read = |(line, id, row): ReadRow| Completion { id, line, text: text_of(&row) };
             rows.into_iter().map(read).collect()
         }
         Items::Blocks(blocks) => blocks,
@@ -88,7 +88,7 @@ pub fn completions(text: &str) -> Result<Vec<Completion>, ReadError> {
 ///
 /// # Errors
 /// As [`predictions`].
-pub(super) fn json_rows(text: &str) -> Result<Option<Vec<Row>>, ReadError> {
+pub(super) fn json_rows(text: &str) -> Result<Option<Vec<ReadRow>>, ReadError> {
     Ok(match items(text)? {
         Items::Rows(rows) => Some(rows),
         Items::Blocks(_) => None,
@@ -96,7 +96,7 @@ pub(super) fn json_rows(text: &str) -> Result<Option<Vec<Row>>, ReadError> {
 }
 
 enum Items {
-    Rows(Vec<Row>),
+    Rows(Vec<ReadRow>),
     Blocks(Vec<Completion>),
 }
 
@@ -117,7 +117,7 @@ fn items(text: &str) -> Result<Items, ReadError> {
     }
 }
 
-fn rows(text: &str) -> Result<Vec<Row>, ReadError> {
+fn rows(text: &str) -> Result<Vec<ReadRow>, ReadError> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match serde_json::from_str::<Value>(line) {
@@ -141,7 +141,7 @@ fn broken(error: &serde_json::Error, line: usize) -> ReadError {
     }
 }
 
-fn row(value: Value, line: usize) -> Result<Row, ReadError> {
+fn row(value: Value, line: usize) -> Result<ReadRow, ReadError> {
     let id = ID.iter().find_map(|name| match value.get(*name)? {
         Value::String(id) => Some(id.clone()),
         Value::Number(id) => Some(id.to_string()),
@@ -165,7 +165,7 @@ fn text_of(row: &Value) -> String {
 }
 
 /// The answer of a row: its fields, else the text in it.
-fn answer_of(row: &Value) -> Answer {
+fn answer_of(row: &Value) -> PredictedAnswer {
     if let Some(found) = row.get("model_detection").and_then(fields::read).filter(|found| !found.guesses().is_empty()) {
         return found;
     }
@@ -175,12 +175,11 @@ fn answer_of(row: &Value) -> Answer {
     let text = TEXT.iter().find_map(|name| row.get(*name));
     match text {
         Some(Value::String(text)) => answer(text),
-        Some(other) => {
-            fields::read(other).unwrap_or_else(|| Answer::Unparsed("the answer is no text and names nobody".to_owned()))
-        }
+        Some(other) => fields::read(other)
+            .unwrap_or_else(|| PredictedAnswer::Unparsed("the answer is no text and names nobody".to_owned())),
         None => match row.get("model_detection").and_then(fields::read) {
             Some(nobody) => nobody,
-            None => Answer::Unparsed("the row holds no answer".to_owned()),
+            None => PredictedAnswer::Unparsed("the row holds no answer".to_owned()),
         },
     }
 }
@@ -210,8 +209,8 @@ mod tests {
     use super::*;
     use crate::score::Guess;
 
-    fn said(agent: &str, step: i64) -> Answer {
-        Answer::Set(vec![Guess { agent: Some(agent.into()), step: Some(step), mode: None }])
+    fn said(agent: &str, step: i64) -> PredictedAnswer {
+        PredictedAnswer::Set(vec![Guess { agent: Some(agent.into()), step: Some(step), mode: None }])
     }
 
     #[test]
@@ -267,8 +266,8 @@ mod tests {
             let found = predictions(&row(rest)).expect("a row");
             let answer = &found[0].answer;
             let expected = guesses.map_or_else(
-                || matches!(answer, Answer::Unparsed(_)),
-                |n| *answer != Answer::Unparsed(String::new()) && answer.guesses().len() == n,
+                || matches!(answer, PredictedAnswer::Unparsed(_)),
+                |n| *answer != PredictedAnswer::Unparsed(String::new()) && answer.guesses().len() == n,
             );
             assert!(expected, "{rest}: {answer:?}");
         }

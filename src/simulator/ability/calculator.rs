@@ -3,28 +3,28 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::reading::{Reading, Task},
-    Said,
+    super::reading::{Reading, StatedTask},
+    Utterance,
 };
 use crate::{
     simulator::{
         duty::Duty,
         expression,
         language::number_text,
-        problem::{Operand, Operation, Solution, Step},
+        problem::{Arithmetic, Operand, Solution, SolutionStep},
         stated,
     },
     surface::{Tool, ToolChoice},
 };
 
 /// Calls a calculator where one is offered, the agent is to solve, and no result is there yet.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
     let choice = &reading.conversation.tool_choice;
     let forced = matches!(choice, ToolChoice::Required | ToolChoice::Named(_));
     if *choice == ToolChoice::None || (!forced && !matches!(reading.duty, Duty::Solve | Duty::Open)) {
         return None;
     }
-    if !forced && reading.task.as_ref().is_some_and(Task::wants_code) {
+    if !forced && reading.task.as_ref().is_some_and(StatedTask::wants_code) {
         return None;
     }
     let allowed = |tool: &&Tool| !matches!(choice, ToolChoice::Named(name) if *name != tool.name);
@@ -34,7 +34,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
         if !results.is_empty() && !forced {
             return None;
         }
-        return Some(Said::call(&tool.name, json!({ property: expression(reading)? })));
+        return Some(Utterance::call(&tool.name, json!({ property: expression(reading)? })));
     }
     if results.iter().any(Option::is_none) {
         return None;
@@ -95,22 +95,22 @@ fn expression(reading: &Reading<'_>) -> Option<String> {
 }
 
 /// The operation of a tool that takes two numbers.
-fn operation(tool: &Tool) -> Option<Operation> {
+fn operation(tool: &Tool) -> Option<Arithmetic> {
     let numeric = |value: &Value| value.get("type").is_some_and(|kind| kind == "number" || kind == "integer");
     if properties(tool).into_iter().filter(|(_, value)| numeric(value)).count() != 2 {
         return None;
     }
-    let table: [(Operation, &[&str]); 4] = [
-        (Operation::Multiply, &["multipl", "product", "times", "mul"]),
-        (Operation::Subtract, &["subtract", "minus", "difference", "sub"]),
-        (Operation::Divide, &["divi", "quotient"]),
-        (Operation::Add, &["add", "sum", "plus"]),
+    let table: [(Arithmetic, &[&str]); 4] = [
+        (Arithmetic::Multiply, &["multipl", "product", "times", "mul"]),
+        (Arithmetic::Subtract, &["subtract", "minus", "difference", "sub"]),
+        (Arithmetic::Divide, &["divi", "quotient"]),
+        (Arithmetic::Add, &["add", "sum", "plus"]),
     ];
     table.into_iter().find(|(_, stems)| described(tool, stems)).map(|(operation, _)| operation)
 }
 
 /// The next step by a tool for its operation; steps without a tool are done by heart.
-fn binary(tools: &[&Tool], steps: &[Step], done: &[f64]) -> Option<Said> {
+fn binary(tools: &[&Tool], steps: &[SolutionStep], done: &[f64]) -> Option<Utterance> {
     let mut results: Vec<f64> = Vec::new();
     let mut given = done.iter();
     for step in steps {
@@ -127,7 +127,7 @@ fn binary(tools: &[&Tool], steps: &[Step], done: &[f64]) -> Option<Said> {
                 for ((name, kind), value) in properties(tool).into_iter().zip([left, right]) {
                     arguments.insert(name.clone(), number(kind, value));
                 }
-                return Some(Said::call(&tool.name, Value::Object(arguments)));
+                return Some(Utterance::call(&tool.name, Value::Object(arguments)));
             }
             (None, _) => step.operation.of(left, right)?,
         };

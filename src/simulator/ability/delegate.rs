@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::{super::reading::Reading, Said, calculator, hand_off, structured};
+use super::{super::reading::Reading, Utterance, calculator, hand_off, structured};
 use crate::{
-    simulator::{duty::Duty, reading::Who},
+    simulator::{duty::Duty, reading::SpokenBy},
     surface::{Tool, ToolChoice},
 };
 
 /// Gives the task to each coworker in turn, with what the others found; then the last result is the answer.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
     if reading.conversation.tool_choice == ToolChoice::None {
         return None;
     }
@@ -19,7 +19,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
             reading.spoken.iter().flat_map(|s| &s.calls).any(|call| call.arguments.contains(name.as_str()))
         };
         let next = coworkers.iter().find(|name| !given(name))?;
-        return Some(Said::call(
+        return Some(Utterance::call(
             &tool.name,
             structured::arguments(reading, &tool.parameters, &[(&property, next.clone())]),
         ));
@@ -32,19 +32,20 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
     agents.sort_by_key(|tool| prompt.find(&tool.name.to_lowercase()).unwrap_or(usize::MAX));
     let called = |tool: &Tool| reading.spoken.iter().flat_map(|s| &s.calls).any(|call| call.name == tool.name);
     let next = agents.into_iter().find(|tool| !called(tool))?;
-    Some(Said::call(&next.name, structured::arguments(reading, &next.parameters, &[])))
+    Some(Utterance::call(&next.name, structured::arguments(reading, &next.parameters, &[])))
 }
 
 /// The work as another agent is to get it: the task, then what has been found so far.
 pub(super) fn work(reading: &Reading<'_>) -> String {
     let task = reading.task.as_ref().map_or_else(|| first_words(reading), |task| task.text.clone());
-    let found = reading.spoken.iter().filter(|s| matches!(&s.who, Who::Tool(name) if !hand_off::is_hand_off(name)));
+    let found =
+        reading.spoken.iter().filter(|s| matches!(&s.who, SpokenBy::Tool(name) if !hand_off::is_hand_off(name)));
     let found: Vec<&str> = found.map(|s| s.text.trim()).filter(|text| !text.is_empty()).collect();
     if found.is_empty() { task } else { format!("{task}\n\n{}", found.join("\n\n")) }
 }
 
 fn first_words(reading: &Reading<'_>) -> String {
-    let first = reading.spoken.iter().find(|s| s.who == Who::Caller);
+    let first = reading.spoken.iter().find(|s| s.who == SpokenBy::Caller);
     first.map(|s| s.text.trim().chars().take(400).collect()).unwrap_or_default()
 }
 

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{super::reading::Reading, Said, structured, text};
+use super::{super::reading::Reading, Utterance, structured, text};
 use crate::{
-    simulator::{duty::Duty, reading::Who, stated},
+    simulator::{duty::Duty, reading::SpokenBy, stated},
     surface::{Tool, ToolChoice},
 };
 
 /// Hands over to the next agent that fits and has not been heard; workers first say their part.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
     let targets: Vec<&Tool> = reading.conversation.tools.iter().filter(|tool| is_hand_off(&tool.name)).collect();
     if targets.is_empty() || reading.conversation.tool_choice == ToolChoice::None {
         return None;
@@ -23,7 +23,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
     let next = next.or_else(|| if forced { targets.first().copied() } else { None });
     match (next, words) {
         (Some(tool), words) => {
-            let mut said = Said::call(&tool.name, arguments(reading, tool));
+            let mut said = Utterance::call(&tool.name, arguments(reading, tool));
             said.text = words.map(|words| words.text).unwrap_or_default();
             Some(said)
         }
@@ -83,20 +83,20 @@ fn fits(tool: &Tool) -> bool {
 fn heard(reading: &Reading<'_>, tool: &Tool) -> usize {
     let name = target(&tool.name);
     let called = reading.spoken.iter().flat_map(|s| &s.calls).filter(|call| call.name == tool.name).count();
-    let spoke = |s: &&crate::simulator::reading::Spoken| {
+    let spoke = |s: &&crate::simulator::reading::SpokenMessage| {
         let named = s.name.as_ref().is_some_and(|n| n.to_lowercase().replace('_', " ") == name);
         named && !s.text.trim().is_empty()
     };
-    let announced = |s: &&crate::simulator::reading::Spoken| {
+    let announced = |s: &&crate::simulator::reading::SpokenMessage| {
         let text = s.text.to_lowercase().replace('_', " ");
-        s.who == Who::Caller && text.starts_with("transferred to") && text.contains(&name)
+        s.who == SpokenBy::Caller && text.starts_with("transferred to") && text.contains(&name)
     };
     called.max(reading.spoken.iter().filter(spoke).count()).max(reading.spoken.iter().filter(announced).count())
 }
 
 /// Whether the last words of anybody object.
 fn objection_stands(reading: &Reading<'_>) -> bool {
-    let words = reading.spoken.iter().rev().filter(|s| !matches!(s.who, Who::Tool(_)) && s.calls.is_empty());
+    let words = reading.spoken.iter().rev().filter(|s| !matches!(s.who, SpokenBy::Tool(_)) && s.calls.is_empty());
     words.map(|s| &s.text).find(|text| !text.trim().is_empty()).is_some_and(|text| stated::objects(text))
 }
 

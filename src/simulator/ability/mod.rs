@@ -13,14 +13,14 @@ use super::{reading::Reading, rewriting};
 
 /// What an ability says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Said {
+pub(super) struct Utterance {
     /// The text; empty where only a tool is called.
     pub(super) text: String,
     /// Tool calls: name and arguments, as JSON.
     pub(super) calls: Vec<(String, serde_json::Value)>,
 }
 
-impl Said {
+impl Utterance {
     /// A text.
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), calls: Vec::new() }
@@ -38,7 +38,7 @@ pub(super) struct Ability {
     /// Its name.
     pub(super) name: &'static str,
     /// What it does.
-    pub(super) run: fn(&Reading<'_>) -> Option<Said>,
+    pub(super) run: fn(&Reading<'_>) -> Option<Utterance>,
 }
 
 /// All abilities, in the order in which they are tried.

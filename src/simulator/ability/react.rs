@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{super::reading::Reading, Said};
+use super::{super::reading::Reading, Utterance};
 use crate::simulator::{duty::Duty, stated};
 
 /// Acts once where the prompt lists tools in text and a calculator is among them; else states the final answer.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
     if !(reading.told("Action Input:") && reading.told("Action:")) {
         return None;
     }
@@ -20,7 +20,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
         said.iter().rev().find_map(|text| text.rsplit_once("Observation:")).map(|(_, after)| after.trim().to_owned());
     if let Some(answer) = observed.filter(|o| !o.is_empty()).and_then(|o| stated::last_number(&o)) {
         let answer = crate::simulator::language::number_text(answer);
-        return Some(Said::text(format!("Thought: I now know the final answer\nFinal Answer: {answer}")));
+        return Some(Utterance::text(format!("Thought: I now know the final answer\nFinal Answer: {answer}")));
     }
     let calculator =
         ["calculator", "calculate", "Calculator"].into_iter().find(|name| reading.instructions().contains(name));
@@ -28,7 +28,9 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
     match (calculator, expression, reading.duty) {
         (Some(name), Some(expression), Duty::Solve | Duty::Open) => {
             let input = json!({ "expression": expression });
-            Some(Said::text(format!("Thought: I need to compute {expression}\nAction: {name}\nAction Input: {input}")))
+            Some(Utterance::text(format!(
+                "Thought: I need to compute {expression}\nAction: {name}\nAction Input: {input}"
+            )))
         }
         _ => None,
     }

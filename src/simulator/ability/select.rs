@@ -1,21 +1,21 @@
 //! Selectors: one name out of a list.
 
-use super::{super::reading::Reading, Said};
+use super::{super::reading::Reading, Utterance};
 use crate::simulator::stated;
 
 /// Answers `select the next role from ['a', 'b']` by a name of the list.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
     let text = reading.instructions();
     let lower = text.to_lowercase();
     let asks = ["select the next", "choose the next", "who should speak next", "next speaker", "pick the next"];
     if !asks.iter().any(|ask| lower.contains(ask)) || !reading.conversation.tools.is_empty() {
         return None;
     }
-    if reading.conversation.format != crate::surface::Format::Text {
+    if reading.conversation.format != crate::surface::RequiredFormat::Text {
         return None;
     }
     let candidates = listed(&text)?;
-    next(reading, &candidates).map(Said::text)
+    next(reading, &candidates).map(Utterance::text)
 }
 
 /// The next to speak: who has not spoken yet, in the order in which the instructions name them; after an objection

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{super::reading::Reading, Said, delegate, select};
-use crate::{simulator::language, surface::Format};
+use super::{super::reading::Reading, Utterance, delegate, select};
+use crate::{simulator::language, surface::RequiredFormat};
 
 /// Answers as the required format wants it.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
     let value = match &reading.conversation.format {
-        Format::Text => return None,
-        Format::JsonObject => object(reading),
-        Format::JsonSchema { schema, .. } => Filler::new(reading, schema, &[]).fill(schema, "", 0),
+        RequiredFormat::Text => return None,
+        RequiredFormat::JsonObject => object(reading),
+        RequiredFormat::JsonSchema { schema, .. } => Filler::new(reading, schema, &[]).fill(schema, "", 0),
     };
-    Some(Said::text(value.to_string()))
+    Some(Utterance::text(value.to_string()))
 }
 
 /// Arguments of a tool: `fixed` names values that are known.
@@ -258,7 +258,7 @@ impl<'a> Filler<'a> {
             return reading
                 .task
                 .as_ref()
-                .map_or_else(|| "1. Read the task.".to_owned(), super::super::reading::Task::plan);
+                .map_or_else(|| "1. Read the task.".to_owned(), super::super::reading::StatedTask::plan);
         }
         if has(&["expression", "formula", "equation"]) {
             return reading.task.as_ref().map_or_else(|| "0".to_owned(), |task| task.solution.expression());

@@ -1,10 +1,10 @@
 //! Answers in plain text: plans, verdicts, summaries, solutions.
 
-use super::{super::reading::Reading, Said};
+use super::{super::reading::Reading, Utterance};
 use crate::simulator::{conclusion, duty::Duty, function, stated};
 
 /// A plan of the task; once the task is answered, the answer instead.
-pub(super) fn plan(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn plan(reading: &Reading<'_>) -> Option<Utterance> {
     if reading.duty != Duty::Plan {
         return None;
     }
@@ -13,16 +13,16 @@ pub(super) fn plan(reading: &Reading<'_>) -> Option<Said> {
         reading.last_stated().filter(|(at, _)| own.is_some_and(|own| *at > own) && !reading.objected_since(*at));
     let objected = own.is_some_and(|own| reading.objected_since(own));
     if let Some((_, answer)) = answered.filter(|_| !objected) {
-        return Some(Said::text(finished(
+        return Some(Utterance::text(finished(
             reading,
             &format!("The plan is carried out.\n{}", answer_line(reading, &answer)),
         )));
     }
-    Some(Said::text(reading.task.as_ref()?.plan()))
+    Some(Utterance::text(reading.task.as_ref()?.plan()))
 }
 
 /// A verdict, in the words that the prompt asks for.
-pub(super) fn check(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn check(reading: &Reading<'_>) -> Option<Utterance> {
     if reading.duty != Duty::Check {
         return None;
     }
@@ -30,7 +30,7 @@ pub(super) fn check(reading: &Reading<'_>) -> Option<Said> {
     if !judgement.holds {
         let word = told_word(reading, &["REVISE", "REJECTED", "REJECT", "INCORRECT", "WRONG", "FAIL", "NO"])
             .unwrap_or("REVISE");
-        return Some(Said::text(format!("{word}: {}", judgement.reason)));
+        return Some(Utterance::text(format!("{word}: {}", judgement.reason)));
     }
     let approving = ["APPROVED", "APPROVE", "ACCEPTED", "ACCEPT", "CORRECT", "VALID", "PASS", "LGTM", "YES", "OK"];
     let word = told_word(reading, &approving);
@@ -39,11 +39,11 @@ pub(super) fn check(reading: &Reading<'_>) -> Option<Said> {
     let answer = judgement.judged.map(|answer| answer_line(reading, &answer)).unwrap_or_default();
     let lines = [ending, judgement.reason.as_str(), answer.as_str()];
     let text: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-    Some(Said::text(finished(reading, &text.join("\n"))))
+    Some(Utterance::text(finished(reading, &text.join("\n"))))
 }
 
 /// What was said, one sentence for each message.
-pub(super) fn summary(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn summary(reading: &Reading<'_>) -> Option<Utterance> {
     if reading.duty != Duty::Summarise {
         return None;
     }
@@ -51,11 +51,11 @@ pub(super) fn summary(reading: &Reading<'_>) -> Option<Said> {
     let said: Vec<String> = reading.spoken.iter().filter_map(|s| first(&s.text)).take(12).collect();
     let answer =
         reading.last_stated().map(|(_, answer)| format!(" {}", answer_line(reading, &answer))).unwrap_or_default();
-    Some(Said::text(finished(reading, &format!("Summary: {}.{answer}", said.join("; ")))))
+    Some(Utterance::text(finished(reading, &format!("Summary: {}.{answer}", said.join("; ")))))
 }
 
 /// An answer with the way to it.
-pub(super) fn answer(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn answer(reading: &Reading<'_>) -> Option<Utterance> {
     let conclusion = reading.conclusion()?;
     let mut lines = conclusion.lines;
     lines.extend(ratings(reading, &conclusion.answer));
@@ -65,7 +65,7 @@ pub(super) fn answer(reading: &Reading<'_>) -> Option<Said> {
     let text = lines.join("\n");
     let thought = reading.told("Final Answer:") && reading.told("Thought:");
     let text = if thought { format!("Thought: I now can give a great answer\nFinal Answer: {text}") } else { text };
-    Some(Said::text(finished(reading, &text)))
+    Some(Utterance::text(finished(reading, &text)))
 }
 
 /// A rating for each peer, where they are asked for: who shares the answer gets the best.
@@ -77,7 +77,7 @@ fn ratings(reading: &Reading<'_>, answer: &str) -> Option<String> {
 }
 
 /// What a worker says before it hands over; `None` where it has said it.
-pub(super) fn own_part(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn own_part(reading: &Reading<'_>) -> Option<Utterance> {
     let said = reading.last_own().and_then(|at| reading.spoken.get(at).map(|s| (at, s)));
     let new_since = said
         .as_ref()
@@ -85,14 +85,14 @@ pub(super) fn own_part(reading: &Reading<'_>) -> Option<Said> {
     let part = [plan, check, answer].into_iter().find_map(|ability| ability(reading))?;
     let plain = |text: &str| text.replace("TERMINATE", "").trim().to_owned();
     let hands_on = reading.duty != Duty::Check || stated::objects(&part.text);
-    let part = if hands_on { Said::text(plain(&part.text)) } else { part };
+    let part = if hands_on { Utterance::text(plain(&part.text)) } else { part };
     (new_since || !hands_on).then_some(part)
 }
 
 /// The last word of somebody whose work is done.
-pub(super) fn closing(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn closing(reading: &Reading<'_>) -> Option<Utterance> {
     let conclusion = reading.repeated()?;
-    Some(Said::text(finished(reading, &answer_line(reading, &conclusion.answer))))
+    Some(Utterance::text(finished(reading, &answer_line(reading, &conclusion.answer))))
 }
 
 /// The line that states an answer, as the instructions want it.

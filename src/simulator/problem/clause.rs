@@ -3,27 +3,27 @@
 
 use super::{
     fact::{Amount, Fact, Rate, Relative},
-    noun::{self, Kind, Mention, Unit},
+    noun::{self, CountedUnit, Mention, NumberKind},
     verbs::{self, Deed},
 };
-use crate::simulator::language::{Token, singular};
+use crate::simulator::language::{TextToken, singular};
 
 /// What the clauses so far have left behind.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Context {
+pub(super) struct ClauseContext {
     /// Subject and names of the last clause.
     pub(super) tags: Vec<String>,
     /// The last verb's deed.
     pub(super) deed: Option<Deed>,
     /// What was counted last.
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<CountedUnit>,
     /// The noun after the last `each`, within the sentence.
-    pub(super) each: Option<Unit>,
+    pub(super) each: Option<CountedUnit>,
 }
 
 /// The facts of a clause.
-pub(super) fn facts(clause: &[Token], context: &mut Context) -> Vec<Fact> {
-    let words: Vec<&str> = clause.iter().map(Token::word).collect();
+pub(super) fn facts(clause: &[TextToken], context: &mut ClauseContext) -> Vec<Fact> {
+    let words: Vec<&str> = clause.iter().map(TextToken::word).collect();
     let mentions = noun::mentions(clause);
     let counted = |at: usize| mentions.iter().any(|m| m.at <= at && at < m.end);
     let article = |at: usize| {
@@ -58,7 +58,7 @@ pub(super) fn facts(clause: &[Token], context: &mut Context) -> Vec<Fact> {
 
 /// A clause while it is read.
 pub(super) struct Phrase<'a> {
-    pub(super) clause: &'a [Token],
+    pub(super) clause: &'a [TextToken],
     pub(super) mentions: Vec<Mention>,
     pub(super) used: Vec<bool>,
     /// Where the first verb stands.
@@ -69,7 +69,7 @@ pub(super) struct Phrase<'a> {
 
 impl Phrase<'_> {
     pub(super) fn word(&self, at: usize) -> &str {
-        self.clause.get(at).map(Token::word).unwrap_or_default()
+        self.clause.get(at).map(TextToken::word).unwrap_or_default()
     }
 
     pub(super) fn has(&self, words: &[&str]) -> bool {
@@ -97,19 +97,19 @@ impl Phrase<'_> {
     }
 
     /// `twice as many … as X`, `5 more … than X`, `doubles`.
-    fn relatives(&mut self, context: &mut Context) {
+    fn relatives(&mut self, context: &mut ClauseContext) {
         for (number, mention) in self.open() {
             let (factor, offset) = match mention.kind {
-                Kind::Times => (mention.value, 0.0),
-                Kind::Share { percent: false } if matches!(self.word(mention.end), "as" | "that") => {
+                NumberKind::Times => (mention.value, 0.0),
+                NumberKind::Share { percent: false } if matches!(self.word(mention.end), "as" | "that") => {
                     (mention.value, 0.0)
                 }
-                Kind::More => (1.0, mention.value),
-                Kind::Fewer => (1.0, -mention.value),
+                NumberKind::More => (1.0, mention.value),
+                NumberKind::Fewer => (1.0, -mention.value),
                 _ => continue,
             };
-            let verb = self.word(mention.at).ends_with(['s', 'd']) && mention.kind == Kind::Times;
-            if verb || (mention.kind == Kind::Times && !self.has(&["as", "than", "that", "the", "more"])) {
+            let verb = self.word(mention.at).ends_with(['s', 'd']) && mention.kind == NumberKind::Times;
+            if verb || (mention.kind == NumberKind::Times && !self.has(&["as", "than", "that", "the", "more"])) {
                 self.take(number);
                 self.facts.push(Fact::Scale(factor));
                 continue;
@@ -134,9 +134,9 @@ impl Phrase<'_> {
     }
 
     /// Fractions and percentages of what there is.
-    fn shares(&mut self, context: &Context) {
+    fn shares(&mut self, context: &ClauseContext) {
         for (number, mention) in self.open() {
-            let Kind::Share { percent } = mention.kind else { continue };
+            let NumberKind::Share { percent } = mention.kind else { continue };
             self.take(number);
             let after = self.clause.get(mention.end..).unwrap_or_default();
             let up = self.has_any("increase increases increased rises rise rose grows grew tax tip interest raise raises raised more markup vat");
@@ -163,7 +163,7 @@ impl Phrase<'_> {
     }
 
     /// `… are boys`, `… play chess`: the words after the verb that name a part. A loss names none.
-    fn label(after: &[Token]) -> Option<Vec<String>> {
+    fn label(after: &[TextToken]) -> Option<Vec<String>> {
         let are = [
             "are", "were", "is", "was", "have", "has", "like", "likes", "play", "plays", "wear", "wears", "speak",
             "prefer", "come", "go", "can",
@@ -192,13 +192,15 @@ impl Phrase<'_> {
         for (number, mention) in self.open() {
             let link = self.clause.get(..mention.at).unwrap_or_default().iter().rev().take(3);
             let into = link.into_iter().any(|t| t.among("among amongst between into in to onto on by with"));
-            if mention.kind == Kind::Count && into && mention.value > 0.0 {
+            if mention.kind == NumberKind::Count && into && mention.value > 0.0 {
                 self.take(number);
                 by.push(mention.value);
             }
         }
         let open = self.open();
-        let two = |one: &Mention, two: &Mention| one.kind == Kind::Count && two.kind == Kind::Count && one.value > 0.0;
+        let two = |one: &Mention, two: &Mention| {
+            one.kind == NumberKind::Count && two.kind == NumberKind::Count && one.value > 0.0
+        };
         if let (Deed::Share, true, [(number, one), (_, other)]) = (self.deed, by.is_empty(), open.as_slice())
             && two(one, other)
         {
@@ -208,8 +210,9 @@ impl Phrase<'_> {
         by
     }
 
-    fn amounts(&mut self, rates: &[Rate], context: &mut Context) {
-        let open: Vec<(usize, Mention)> = self.open().into_iter().filter(|(_, m)| m.kind == Kind::Count).collect();
+    fn amounts(&mut self, rates: &[Rate], context: &mut ClauseContext) {
+        let open: Vec<(usize, Mention)> =
+            self.open().into_iter().filter(|(_, m)| m.kind == NumberKind::Count).collect();
         if let Some(pace) = self.pace(&open) {
             self.facts.push(Fact::Pace(pace, context.tags.clone()));
             return;
@@ -244,12 +247,12 @@ impl Phrase<'_> {
 }
 
 /// Names, days and the subject of a clause.
-fn tags(clause: &[Token], mentions: &[Mention]) -> Vec<String> {
+fn tags(clause: &[TextToken], mentions: &[Mention]) -> Vec<String> {
     let counted = |at: usize| mentions.iter().any(|m| m.at <= at && at < m.end);
     let mut found = Vec::new();
     let verb = clause.iter().position(|t| verbs::deed(t.word()).is_some()).unwrap_or(0);
     for (at, token) in clause.iter().enumerate() {
-        let Token::Word(word) = token else { continue };
+        let TextToken::Word(word) = token else { continue };
         let small = matches!(
             word.text.as_str(),
             "there"

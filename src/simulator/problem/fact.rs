@@ -1,6 +1,6 @@
 //! What the clauses of a word problem state, in order.
 
-use super::{noun::Unit, verbs::Deed};
+use super::{noun::CountedUnit, verbs::Deed};
 
 /// So much of something for so much of something else: `12 pencils per box`, `3 pens for 6 dollars`.
 #[derive(Debug, Clone, PartialEq)]
@@ -8,15 +8,15 @@ pub(super) struct Rate {
     /// How much.
     pub(super) value: f64,
     /// Of what; `None` for whatever the problem is about.
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<CountedUnit>,
     /// For each of what.
-    pub(super) per: Unit,
+    pub(super) per: CountedUnit,
     /// For how many of them, mostly 1.
     pub(super) per_count: f64,
     /// What the clause does.
     pub(super) deed: Deed,
     /// The one thing that it holds for: `a hen lays 6 eggs per week`.
-    pub(super) subject: Option<Unit>,
+    pub(super) subject: Option<CountedUnit>,
 }
 
 /// So much of something.
@@ -25,7 +25,7 @@ pub(super) struct Amount {
     /// How much.
     pub(super) value: f64,
     /// Of what; `None` for whatever the problem is about.
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<CountedUnit>,
     /// What is done with it.
     pub(super) deed: Deed,
     /// Whose, and when: names and subjects, lower case.
@@ -33,7 +33,7 @@ pub(super) struct Amount {
     /// The rate that its own clause gives for it.
     pub(super) rate: Option<Rate>,
     /// The one thing that has it: `a box holds 24 bottles`.
-    pub(super) in_one: Option<Unit>,
+    pub(super) in_one: Option<CountedUnit>,
 }
 
 /// As much as something else, times and plus.
@@ -44,7 +44,7 @@ pub(super) struct Relative {
     /// Plus.
     pub(super) offset: f64,
     /// Of what; `None` for the same as the other.
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<CountedUnit>,
     /// Whose, and when.
     pub(super) tags: Vec<String>,
     /// The words that name the other; empty for what was last spoken of.
@@ -82,7 +82,7 @@ pub(super) enum Fact {
         /// Whether `value` is a share; the bool says whether it is a percentage.
         share: Option<bool>,
         /// What is counted, where the clause says it.
-        unit: Option<Unit>,
+        unit: Option<CountedUnit>,
         /// Singular words that name the part.
         label: Vec<String>,
     },
@@ -92,18 +92,18 @@ pub(super) enum Fact {
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Asked {
+pub(super) struct AskedFact {
     /// What is counted in the answer; `None` where the question does not say.
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<CountedUnit>,
     /// All words of the question, singular.
     pub(super) words: Vec<String>,
     /// For each of what.
-    pub(super) each: Option<Unit>,
+    pub(super) each: Option<CountedUnit>,
     /// Facts that the question itself states.
     pub(super) facts: Vec<Fact>,
 }
 
-impl Asked {
+impl AskedFact {
     /// Whether the question has one of these words.
     pub(super) fn says(&self, words: &[&str]) -> bool {
         self.words.iter().any(|word| words.contains(&word.as_str()))
@@ -116,5 +116,5 @@ pub(super) struct Stated {
     /// What is stated, in order.
     pub(super) facts: Vec<Fact>,
     /// What is asked.
-    pub(super) asked: Asked,
+    pub(super) asked: AskedFact,
 }

@@ -4,17 +4,17 @@ use crate::simulator::language::same_number;
 
 use super::{
     fact::{Fact, Rate},
-    ledger::{Entry, Ledger},
-    noun::Unit,
-    solution::{Operation, Quantity},
+    ledger::{LedgerEntry, ProblemLedger},
+    noun::CountedUnit,
+    solution::{Arithmetic, Quantity},
     verbs::Deed,
 };
 
-type Line = (Fact, Option<Entry>);
+type FactLine = (Fact, Option<LedgerEntry>);
 
-impl Ledger<'_> {
+impl ProblemLedger<'_> {
     /// Adds and subtracts the entries in order; shares and factors apply to what has come together so far.
-    pub(super) fn fold(&self, lines: &[Line], unit: &Unit) -> Option<Quantity> {
+    pub(super) fn fold(&self, lines: &[FactLine], unit: &CountedUnit) -> Option<Quantity> {
         let lines = self.signed(lines, unit);
         let what = if self.asked.says(&["left", "remain", "remaining", "still"]) {
             format!("{} left", unit.words())
@@ -25,9 +25,9 @@ impl Ledger<'_> {
         for (fact, entry) in lines {
             if let Some(entry) = entry {
                 let (operation, start) = if entry.sign < 0.0 {
-                    (Operation::Subtract, None)
+                    (Arithmetic::Subtract, None)
                 } else {
-                    (Operation::Add, Some(entry.quantity.clone()))
+                    (Arithmetic::Add, Some(entry.quantity.clone()))
                 };
                 total = match total {
                     Some(total) => Some(Quantity::join(operation, total, entry.quantity, &what)?),
@@ -46,10 +46,10 @@ impl Ledger<'_> {
                         Some(percent) => part_of(&total, *value, *percent, &what)?,
                         None => Quantity::Given(*value),
                     };
-                    Some(Quantity::join(Operation::Subtract, total, part, &what)?)
+                    Some(Quantity::join(Arithmetic::Subtract, total, part, &what)?)
                 }
                 (Some(total), Fact::Divide(by)) => {
-                    Some(Quantity::join(Operation::Divide, total, Quantity::Given(*by), &what)?)
+                    Some(Quantity::join(Arithmetic::Divide, total, Quantity::Given(*by), &what)?)
                 }
                 (total, _) => total,
             };
@@ -58,11 +58,12 @@ impl Ledger<'_> {
     }
 
     /// Gives the entries their signs: what is left of work, what is needed, what was only taken.
-    fn signed<'a>(&self, lines: &'a [Line], unit: &Unit) -> Vec<(&'a Fact, Option<Entry>)> {
+    fn signed<'a>(&self, lines: &'a [FactLine], unit: &CountedUnit) -> Vec<(&'a Fact, Option<LedgerEntry>)> {
         let left =
             self.asked.says(&["left", "remain", "remaining", "still", "more", "need"]) && !self.asked.says(&["than"]);
-        let mut signed: Vec<(&Fact, Option<Entry>)> = lines.iter().map(|(fact, entry)| (fact, entry.clone())).collect();
-        let entries = |lines: &[(&Fact, Option<Entry>)]| lines.iter().filter(|(_, e)| e.is_some()).count();
+        let mut signed: Vec<(&Fact, Option<LedgerEntry>)> =
+            lines.iter().map(|(fact, entry)| (fact, entry.clone())).collect();
+        let entries = |lines: &[(&Fact, Option<LedgerEntry>)]| lines.iter().filter(|(_, e)| e.is_some()).count();
         let needs = signed.iter().any(|(_, e)| e.as_ref().is_some_and(|e| e.deed == Deed::Need));
         let spending =
             unit.is_money() && self.asked.says(&["spend", "spent", "pay", "cost", "price", "bill", "owe"]) && !left;
@@ -94,12 +95,12 @@ impl Ledger<'_> {
     }
 
     /// Leaves out what belongs to others, where the question names one of several owners.
-    pub(super) fn filtered(&self, lines: Vec<Line>) -> Vec<Line> {
+    pub(super) fn filtered(&self, lines: Vec<FactLine>) -> Vec<FactLine> {
         let all = ["together", "altogether", "total", "all", "both", "combined", "left", "change", "profit"];
         if self.asked.says(&all) {
             return lines;
         }
-        let entries: Vec<&Entry> = lines.iter().filter_map(|(_, e)| e.as_ref()).collect();
+        let entries: Vec<&LedgerEntry> = lines.iter().filter_map(|(_, e)| e.as_ref()).collect();
         let owners: Vec<&String> =
             entries.iter().flat_map(|e| &e.tags).filter(|tag| self.asked.words.contains(tag)).collect();
         let comparing = lines.iter().any(|(fact, _)| matches!(fact, Fact::Relative(_)));
@@ -109,12 +110,12 @@ impl Ledger<'_> {
         if !comparing && (!mixed || states < 2) {
             return lines;
         }
-        let best = |e: &Entry| e.tags.contains(&last);
+        let best = |e: &LedgerEntry| e.tags.contains(&last);
         lines.into_iter().map(|(fact, entry)| (fact, entry.filter(best))).collect()
     }
 
     /// `25 percent are boys. How many are girls?`, where the question names a part or its rest.
-    pub(super) fn named_part(&self, unit: &Unit) -> Option<Quantity> {
+    pub(super) fn named_part(&self, unit: &CountedUnit) -> Option<Quantity> {
         let words = unit.words();
         let mut found = None;
         for (at, fact) in self.facts.iter().enumerate() {
@@ -123,7 +124,8 @@ impl Ledger<'_> {
             if !same {
                 continue;
             }
-            let whole = Ledger { asked: self.asked, facts: self.facts.get(..at)?.to_vec(), rates: self.rates.clone() };
+            let whole =
+                ProblemLedger { asked: self.asked, facts: self.facts.get(..at)?.to_vec(), rates: self.rates.clone() };
             let total_unit = whole.amounts().find_map(|a| a.unit.clone()).unwrap_or_else(|| unit.clone());
             let total = whole.fold(&whole.entries(&total_unit, true), &total_unit);
             found = match share {
@@ -142,13 +144,13 @@ impl Ledger<'_> {
     }
 
     /// `How many more … than …`: the larger less the smaller of two groups.
-    pub(super) fn difference(&self, unit: &Unit) -> Option<Quantity> {
+    pub(super) fn difference(&self, unit: &CountedUnit) -> Option<Quantity> {
         let than = self.asked.words.iter().position(|word| word == "than")?;
         let (before, after) = self.asked.words.split_at_checked(than)?;
-        let lines: Vec<Line> = self.entries(unit, true);
+        let lines: Vec<FactLine> = self.entries(unit, true);
         let lines = if lines.iter().filter(|(_, e)| e.is_some()).count() < 2 { self.everything() } else { lines };
-        let group = |words: &[String]| -> Vec<Line> {
-            let ours = |e: &Entry| {
+        let group = |words: &[String]| -> Vec<FactLine> {
+            let ours = |e: &LedgerEntry| {
                 let counted = e.unit.iter().flat_map(|u| std::iter::once(&u.head).chain(&u.mods));
                 e.tags.iter().chain(counted).any(|tag| words.contains(tag))
             };
@@ -167,12 +169,12 @@ impl Ledger<'_> {
             },
         };
         let (larger, smaller) = if pair.0.value() >= pair.1.value() { pair } else { (pair.1, pair.0) };
-        Quantity::join(Operation::Subtract, larger, smaller, "difference")
+        Quantity::join(Arithmetic::Subtract, larger, smaller, "difference")
     }
 
-    fn everything(&self) -> Vec<Line> {
+    fn everything(&self) -> Vec<FactLine> {
         let entry = |fact: &Fact| match fact {
-            Fact::Amount(a) => Some(Entry {
+            Fact::Amount(a) => Some(LedgerEntry {
                 quantity: Quantity::Given(a.value),
                 sign: 1.0,
                 deed: a.deed,
@@ -185,13 +187,13 @@ impl Ledger<'_> {
     }
 
     /// `5 pens cost 20 dollars. How much does each pen cost?`
-    pub(super) fn asked_rate(&self, unit: &Unit) -> Option<Quantity> {
+    pub(super) fn asked_rate(&self, unit: &CountedUnit) -> Option<Quantity> {
         let each = self.asked.each.as_ref()?;
         let fits = |rate: &&Rate| {
             !same_number(rate.per_count, 1.0) && rate.per.fits(each) && rate.unit.as_ref().is_some_and(|u| u.fits(unit))
         };
         let rate = self.rates.iter().find(fits)?;
-        Quantity::join(Operation::Divide, Quantity::Given(rate.value), Quantity::Given(rate.per_count), &unit.words())
+        Quantity::join(Arithmetic::Divide, Quantity::Given(rate.value), Quantity::Given(rate.per_count), &unit.words())
     }
 
     fn change(&self, total: Quantity, share: f64, percent: bool, what: &str) -> Option<Quantity> {
@@ -204,13 +206,13 @@ impl Ledger<'_> {
         if half_taken {
             return Some(part);
         }
-        Quantity::join(if share < 0.0 { Operation::Subtract } else { Operation::Add }, total, part, what)
+        Quantity::join(if share < 0.0 { Arithmetic::Subtract } else { Arithmetic::Add }, total, part, what)
     }
 }
 
 fn times(total: Quantity, factor: f64, what: &str) -> Option<Quantity> {
     if factor >= 1.0 {
-        return Quantity::join(Operation::Multiply, total, Quantity::Given(factor), what);
+        return Quantity::join(Arithmetic::Multiply, total, Quantity::Given(factor), what);
     }
     part_of(&total, factor, false, what)
 }
@@ -221,15 +223,15 @@ fn part_of(total: &Quantity, share: f64, percent: bool, what: &str) -> Option<Qu
     let part = format!("part of the {what}");
     if percent {
         let hundred = (share * 1_000_000.0).round() / 10_000.0;
-        let times = Quantity::join(Operation::Multiply, total.clone(), given(hundred), &part)?;
-        return Quantity::join(Operation::Divide, times, given(100.0), &part);
+        let times = Quantity::join(Arithmetic::Multiply, total.clone(), given(hundred), &part)?;
+        return Quantity::join(Arithmetic::Divide, times, given(100.0), &part);
     }
     for below in [2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0] {
         let above: f64 = share * below;
         if (above - above.round()).abs() < 1e-9 {
-            let times = Quantity::join(Operation::Multiply, total.clone(), given(above.round()), &part)?;
-            return Quantity::join(Operation::Divide, times, given(below), &part);
+            let times = Quantity::join(Arithmetic::Multiply, total.clone(), given(above.round()), &part)?;
+            return Quantity::join(Arithmetic::Divide, times, given(below), &part);
         }
     }
-    Quantity::join(Operation::Multiply, total.clone(), given(share), &part)
+    Quantity::join(Arithmetic::Multiply, total.clone(), given(share), &part)
 }

@@ -1,37 +1,37 @@
 //! From what is stated to what is asked: a ledger of amounts, converted by the rates into what is counted.
 
 use super::{
-    fact::{Amount, Asked, Fact, Rate, Relative, Stated},
-    noun::{self, Unit},
-    solution::{Operation, Quantity},
+    fact::{Amount, AskedFact, Fact, Rate, Relative, Stated},
+    noun::{self, CountedUnit},
+    solution::{Arithmetic, Quantity},
     verbs::{self, Deed},
 };
 
 /// The quantity that is asked for, and what it counts.
 pub(super) fn answer(stated: &Stated) -> Option<(Quantity, String)> {
-    let mut ledger = Ledger::new(stated);
+    let mut ledger = ProblemLedger::new(stated);
     let unit = ledger.unit()?;
     let quantity = ledger.answer(&unit)?;
     Some((quantity, unit.words()))
 }
 
-pub(super) struct Ledger<'a> {
-    pub(super) asked: &'a Asked,
+pub(super) struct ProblemLedger<'a> {
+    pub(super) asked: &'a AskedFact,
     pub(super) facts: Vec<Fact>,
     pub(super) rates: Vec<Rate>,
 }
 
 /// One entry of the ledger, in what is counted.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct LedgerEntry {
     pub(super) quantity: Quantity,
     pub(super) sign: f64,
     pub(super) deed: Deed,
     pub(super) tags: Vec<String>,
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<CountedUnit>,
 }
 
-impl<'a> Ledger<'a> {
+impl<'a> ProblemLedger<'a> {
     fn new(stated: &'a Stated) -> Self {
         let mut facts: Vec<Fact> = stated.facts.iter().chain(&stated.asked.facts).cloned().collect();
         settle_paces(&mut facts);
@@ -47,8 +47,8 @@ impl<'a> Ledger<'a> {
     }
 
     /// What the answer counts: as asked, where anything stated leads there; else the nearest that does.
-    fn unit(&mut self) -> Option<Unit> {
-        let known: Vec<Unit> = self
+    fn unit(&mut self) -> Option<CountedUnit> {
+        let known: Vec<CountedUnit> = self
             .amounts()
             .filter_map(|a| a.unit.clone())
             .chain(self.rates.iter().filter_map(|r| r.unit.clone()))
@@ -64,14 +64,14 @@ impl<'a> Ledger<'a> {
             }
             Some("cm") => alike(&["cm", "meter", "inch", "m", "foot"]).or(asked),
             Some(_) => asked,
-            None if known.iter().any(Unit::is_money) && self.asked.says(&["total", "much"]) => {
-                Some(Unit::plain("money"))
+            None if known.iter().any(CountedUnit::is_money) && self.asked.says(&["total", "much"]) => {
+                Some(CountedUnit::plain("money"))
             }
             None => known.into_iter().find(|u| !noun::is_time(&u.head)),
         }
     }
 
-    fn answer(&self, unit: &Unit) -> Option<Quantity> {
+    fn answer(&self, unit: &CountedUnit) -> Option<Quantity> {
         if let Some(part) = self.named_part(unit) {
             return Some(part);
         }
@@ -86,7 +86,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// All entries in this unit, folded in order.
-    fn total(&self, unit: &Unit) -> Option<Quantity> {
+    fn total(&self, unit: &CountedUnit) -> Option<Quantity> {
         let entries = self.entries(unit, true);
         let direct = entries.iter().any(|(_, e)| e.is_some());
         let entries = if direct { entries } else { self.entries(unit, false) };
@@ -97,12 +97,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// Each fact with its entry in this unit, if it has one.
-    pub(super) fn entries(&self, unit: &Unit, forward: bool) -> Vec<(Fact, Option<Entry>)> {
+    pub(super) fn entries(&self, unit: &CountedUnit, forward: bool) -> Vec<(Fact, Option<LedgerEntry>)> {
         let entry = |at: usize| self.entry(at, unit, forward, 0);
         self.facts.iter().enumerate().map(|(at, fact)| (fact.clone(), entry(at))).collect()
     }
 
-    pub(super) fn entry(&self, at: usize, unit: &Unit, forward: bool, depth: u32) -> Option<Entry> {
+    pub(super) fn entry(&self, at: usize, unit: &CountedUnit, forward: bool, depth: u32) -> Option<LedgerEntry> {
         match self.facts.get(at)? {
             Fact::Amount(amount) => {
                 let given = Quantity::Given(amount.value);
@@ -111,14 +111,27 @@ impl<'a> Ledger<'a> {
                 let time = amount.unit.as_ref().is_some_and(|own| noun::is_time(&own.head) && !own.fits(unit));
                 let deed = if deed == Deed::Lose || time { deed } else { amount.deed };
                 let sign = verbs::sign(deed, unit.is_money());
-                Some(Entry { quantity, sign, deed: amount.deed, tags: amount.tags.clone(), unit: amount.unit.clone() })
+                Some(LedgerEntry {
+                    quantity,
+                    sign,
+                    deed: amount.deed,
+                    tags: amount.tags.clone(),
+                    unit: amount.unit.clone(),
+                })
             }
             Fact::Relative(relative) => self.relative(at, relative, unit, forward, depth),
             _ => None,
         }
     }
 
-    fn relative(&self, at: usize, relative: &Relative, unit: &Unit, forward: bool, depth: u32) -> Option<Entry> {
+    fn relative(
+        &self,
+        at: usize,
+        relative: &Relative,
+        unit: &CountedUnit,
+        forward: bool,
+        depth: u32,
+    ) -> Option<LedgerEntry> {
         if depth > 6
             || relative.unit.as_ref().is_some_and(|own| !own.fits(unit) && !self.leads(own, unit) && own.head != "year")
         {
@@ -142,13 +155,15 @@ impl<'a> Ledger<'a> {
         let what = unit.words();
         let factor = Quantity::Given(relative.factor.max(1.0 / relative.factor));
         let grows = (relative.factor >= 1.0) != relative.inverse;
-        let scaled = Quantity::join(if grows { Operation::Multiply } else { Operation::Divide }, other, factor, &what)?;
+        let scaled =
+            Quantity::join(if grows { Arithmetic::Multiply } else { Arithmetic::Divide }, other, factor, &what)?;
         let more = (relative.offset >= 0.0) != relative.inverse;
         let offset = Quantity::Given(relative.offset.abs());
-        let quantity = Quantity::join(if more { Operation::Add } else { Operation::Subtract }, scaled, offset, &what)?;
+        let quantity =
+            Quantity::join(if more { Arithmetic::Add } else { Arithmetic::Subtract }, scaled, offset, &what)?;
         let tags = if relative.inverse { relative.than.clone() } else { relative.tags.clone() };
         let sign = verbs::sign(relative.deed, unit.is_money());
-        Some(Entry { quantity, sign, deed: relative.deed, tags, unit: relative.unit.clone() })
+        Some(LedgerEntry { quantity, sign, deed: relative.deed, tags, unit: relative.unit.clone() })
     }
 
     fn is_named(&self, at: usize, than: &[String]) -> bool {
@@ -161,12 +176,12 @@ impl<'a> Ledger<'a> {
         tags.iter().chain(head).any(|word| than.contains(word))
     }
 
-    fn leads(&self, from: &Unit, to: &Unit) -> bool {
+    fn leads(&self, from: &CountedUnit, to: &CountedUnit) -> bool {
         self.convert(Quantity::Given(1.0), Some(from), None, to, true).is_some()
     }
 
     /// Where no amount leads to the unit: prices and the like taken once each, else everything that is counted.
-    fn last_resort(&self, unit: &Unit) -> Vec<(Fact, Option<Entry>)> {
+    fn last_resort(&self, unit: &CountedUnit) -> Vec<(Fact, Option<LedgerEntry>)> {
         let per_one = |rate: &Rate| rate.unit.as_ref().is_some_and(|own| own.fits(unit));
         let any_rate = self.rates.iter().any(per_one);
         let counted = |a: &Amount| {
@@ -193,19 +208,19 @@ impl<'a> Ledger<'a> {
                 }
                 _ => return None,
             };
-            Some(Entry { quantity, sign: verbs::sign(deed, false), deed, tags, unit })
+            Some(LedgerEntry { quantity, sign: verbs::sign(deed, false), deed, tags, unit })
         };
         self.facts.iter().map(|fact| (fact.clone(), entry(fact))).collect()
     }
 
     /// `A hen lays 6 eggs per week`, told of 8 hens.
-    fn for_each_subject(&self, rate: &Rate, made: Quantity, what: &Unit) -> Quantity {
-        let counted = |subject: &Unit| self.amounts().find(|a| a.unit.as_ref().is_some_and(|u| u.fits(subject)));
+    fn for_each_subject(&self, rate: &Rate, made: Quantity, what: &CountedUnit) -> Quantity {
+        let counted = |subject: &CountedUnit| self.amounts().find(|a| a.unit.as_ref().is_some_and(|u| u.fits(subject)));
         let count = rate.subject.as_ref().and_then(counted).map(|amount| Quantity::Given(amount.value));
-        count.and_then(|count| Quantity::join(Operation::Multiply, made.clone(), count, &what.words())).unwrap_or(made)
+        count.and_then(|count| Quantity::join(Arithmetic::Multiply, made.clone(), count, &what.words())).unwrap_or(made)
     }
 
-    fn divided(&self, total: Quantity, unit: &Unit) -> Option<Quantity> {
+    fn divided(&self, total: Quantity, unit: &CountedUnit) -> Option<Quantity> {
         if self.facts.iter().any(|f| matches!(f, Fact::Divide(_))) {
             return Some(total);
         }
@@ -214,19 +229,19 @@ impl<'a> Ledger<'a> {
             let count = self.amounts().filter(|a| a.unit.as_ref().is_none_or(|own| own.fits(unit))).count();
             let count = u32::try_from(count).ok().map(f64::from)?;
             return Quantity::join(
-                Operation::Divide,
+                Arithmetic::Divide,
                 total,
                 Quantity::Given(count),
                 &format!("average {}", unit.words()),
             );
         }
         let Some(each) = &self.asked.each else { return Some(total) };
-        let person = |u: &Unit| !u.fits(unit) && !u.is_money();
+        let person = |u: &CountedUnit| !u.fits(unit) && !u.is_money();
         let fitting = self.amounts().find(|a| a.unit.as_ref().is_some_and(|u| u.fits(each) && person(u)));
         let any = || self.amounts().find(|a| each.head == "each" && a.unit.as_ref().is_some_and(person));
         match fitting.or_else(any) {
             Some(by) => {
-                Quantity::join(Operation::Divide, total, Quantity::Given(by.value), &format!("{} each", unit.words()))
+                Quantity::join(Arithmetic::Divide, total, Quantity::Given(by.value), &format!("{} each", unit.words()))
             }
             None => Some(total),
         }
@@ -236,9 +251,9 @@ impl<'a> Ledger<'a> {
     fn convert(
         &self,
         quantity: Quantity,
-        from: Option<&Unit>,
+        from: Option<&CountedUnit>,
         own: Option<&Rate>,
-        to: &Unit,
+        to: &CountedUnit,
         forward: bool,
     ) -> Option<(Quantity, Deed)> {
         let Some(from) = from else { return Some((quantity, Deed::Have)) };
@@ -255,7 +270,14 @@ impl<'a> Ledger<'a> {
         self.walk(quantity, from, to, forward, 0)
     }
 
-    fn walk(&self, quantity: Quantity, from: &Unit, to: &Unit, forward: bool, depth: u32) -> Option<(Quantity, Deed)> {
+    fn walk(
+        &self,
+        quantity: Quantity,
+        from: &CountedUnit,
+        to: &CountedUnit,
+        forward: bool,
+        depth: u32,
+    ) -> Option<(Quantity, Deed)> {
         if from.fits(to) {
             return Some((quantity, Deed::Have));
         }
@@ -282,7 +304,7 @@ impl<'a> Ledger<'a> {
 
 /// `A box holds 24 bottles` is a rate where boxes are counted elsewhere.
 fn settle_contents(facts: &mut [Fact]) {
-    let counted: Vec<Unit> =
+    let counted: Vec<CountedUnit> =
         facts.iter().filter_map(|f| if let Fact::Amount(amount) = f { amount.unit.clone() } else { None }).collect();
     for fact in facts {
         let Fact::Amount(Amount { value, unit, deed, in_one: Some(per), .. }) = fact else { continue };
@@ -318,11 +340,11 @@ fn settle_parts(facts: &mut [Fact]) {
     }
 }
 
-fn apply(rate: &Rate, quantity: Quantity, up: bool, what: &Unit) -> Option<Quantity> {
+fn apply(rate: &Rate, quantity: Quantity, up: bool, what: &CountedUnit) -> Option<Quantity> {
     let (times, by) = if up { (rate.value, rate.per_count) } else { (rate.per_count, rate.value) };
     let what = what.words();
-    let scaled = Quantity::join(Operation::Multiply, quantity, Quantity::Given(times), &what)?;
-    Quantity::join(Operation::Divide, scaled, Quantity::Given(by), &what)
+    let scaled = Quantity::join(Arithmetic::Multiply, quantity, Quantity::Given(times), &what)?;
+    Quantity::join(Arithmetic::Divide, scaled, Quantity::Given(by), &what)
 }
 
 fn fixed_rates() -> Vec<Rate> {
@@ -335,8 +357,8 @@ fn fixed_rates() -> Vec<Rate> {
     ];
     let rate = |(unit, per, value): &(&str, &str, f64)| Rate {
         value: *value,
-        unit: Some(Unit::plain(unit)),
-        per: Unit::plain(per),
+        unit: Some(CountedUnit::plain(unit)),
+        per: CountedUnit::plain(per),
         per_count: 1.0,
         deed: Deed::Have,
         subject: None,

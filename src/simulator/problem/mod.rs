@@ -10,7 +10,7 @@ mod rate;
 pub(super) mod solution;
 mod verbs;
 
-pub(super) use solution::{Operand, Operation, Solution, Step};
+pub(super) use solution::{Arithmetic, Operand, Solution, SolutionStep};
 
 /// Solves a word problem; `None` where the text is none that can be read.
 pub(super) fn solve(text: &str) -> Option<Solution> {

@@ -3,18 +3,18 @@
 use std::{collections::HashSet, sync::LazyLock};
 
 use super::verbs;
-use crate::simulator::language::{Token, singular};
+use crate::simulator::language::{TextToken, singular};
 
 /// What is counted: `red marbles` is the head `marble` with the modifier `red`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Unit {
+pub(super) struct CountedUnit {
     /// The noun, singular. Every currency is `money`.
     pub(super) head: String,
     /// Words before it, and what a measure is a measure of.
     pub(super) mods: Vec<String>,
 }
 
-impl Unit {
+impl CountedUnit {
     /// A unit without modifiers.
     pub(super) fn plain(head: &str) -> Self {
         Self { head: head.to_owned(), mods: Vec::new() }
@@ -31,8 +31,8 @@ impl Unit {
     }
 
     /// Whether both may count the same things.
-    pub(super) fn fits(&self, other: &Unit) -> bool {
-        let measured = |a: &Unit, b: &Unit| a.is_measure() && a.mods.contains(&b.head);
+    pub(super) fn fits(&self, other: &CountedUnit) -> bool {
+        let measured = |a: &CountedUnit, b: &CountedUnit| a.is_measure() && a.mods.contains(&b.head);
         if self.head != other.head {
             return measured(self, other) || measured(other, self);
         }
@@ -54,7 +54,7 @@ impl Unit {
 
 /// What a number says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NumberKind {
     /// So many things.
     Count,
     /// A share: a fraction or a percentage of something. The value is the fraction.
@@ -80,13 +80,13 @@ pub(super) struct Mention {
     /// The number.
     pub(super) value: f64,
     /// What is counted; `None` where no noun follows.
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<CountedUnit>,
     /// What the number says.
-    pub(super) kind: Kind,
+    pub(super) kind: NumberKind,
 }
 
 /// The mentions of a clause, in order.
-pub(super) fn mentions(clause: &[Token]) -> Vec<Mention> {
+pub(super) fn mentions(clause: &[TextToken]) -> Vec<Mention> {
     let mut found: Vec<Mention> = Vec::new();
     let mut at = 0;
     while at < clause.len() {
@@ -99,7 +99,7 @@ pub(super) fn mentions(clause: &[Token]) -> Vec<Mention> {
 }
 
 /// The noun that starts here, and how many tokens it takes. Articles and words such as `of the` are skipped.
-pub(super) fn noun(tokens: &[Token]) -> Option<(Unit, usize)> {
+pub(super) fn noun(tokens: &[TextToken]) -> Option<(CountedUnit, usize)> {
     let filler =
         ["more", "additional", "extra", "other", "new", "such", "equal", "different", "whole", "identical", "full"];
     let mut at = 0;
@@ -113,7 +113,7 @@ pub(super) fn noun(tokens: &[Token]) -> Option<(Unit, usize)> {
         at += 1;
     }
     let mut words: Vec<String> = Vec::new();
-    while let Some(Token::Word(word)) = tokens.get(at) {
+    while let Some(TextToken::Word(word)) = tokens.get(at) {
         let first = words.is_empty();
         if stops(&word.text, word.capital, first) {
             break;
@@ -129,9 +129,9 @@ pub(super) fn noun(tokens: &[Token]) -> Option<(Unit, usize)> {
     }
     let head = words.pop()?;
     if is_money_word(&head) {
-        return Some((Unit::plain("money"), at));
+        return Some((CountedUnit::plain("money"), at));
     }
-    let mut unit = Unit { head, mods: words };
+    let mut unit = CountedUnit { head, mods: words };
     let measured = unit.is_measure() && tokens.get(at).is_some_and(|t| t.is(&["of"]));
     if let (true, Some((of, used))) = (measured, tokens.get(at + 1..).and_then(noun)) {
         unit.mods.push(of.head);
@@ -200,9 +200,9 @@ fn stops(word: &str, capital: bool, first: bool) -> bool {
         || (!first && (capital || formed || verbs::deed(word).is_some() || (word.len() > 5 && word.ends_with("ing"))))
 }
 
-fn mention(tokens: &[Token], at: usize) -> Option<Mention> {
+fn mention(tokens: &[TextToken], at: usize) -> Option<Mention> {
     let first = tokens.first()?;
-    let next = |n: usize| tokens.get(n).map(Token::word).unwrap_or_default();
+    let next = |n: usize| tokens.get(n).map(TextToken::word).unwrap_or_default();
     let fraction = |name: &str| match name {
         "half" | "halves" => Some(0.5),
         "third" | "thirds" => Some(1.0 / 3.0),
@@ -213,16 +213,16 @@ fn mention(tokens: &[Token], at: usize) -> Option<Mention> {
         _ => None,
     };
     let plain = |value, used, kind| Some(Mention { at, end: at + used, value, unit: None, kind });
-    let share = Kind::Share { percent: false };
+    let share = NumberKind::Share { percent: false };
     if let Some(value) = first.number() {
         if next(1) == "percent" {
-            return plain(value / 100.0, 2, Kind::Share { percent: true });
+            return plain(value / 100.0, 2, NumberKind::Share { percent: true });
         }
         if let Some(part) = fraction(next(1)) {
             return plain(value * part, 2, share);
         }
         if next(1) == "times" && !matches!(next(2), "a" | "an" | "per" | "each" | "every") {
-            return plain(value, 2, Kind::Times);
+            return plain(value, 2, NumberKind::Times);
         }
         if value < 1.0 && value > 0.0 && next(1) == "of" {
             return plain(value, 1, share);
@@ -231,49 +231,50 @@ fn mention(tokens: &[Token], at: usize) -> Option<Mention> {
     }
     match first.word() {
         "half" | "third" | "quarter" | "fifth" | "tenth" => plain(fraction(first.word())?, 1, share),
-        "twice" | "double" | "doubles" | "doubled" => plain(2.0, 1, Kind::Times),
-        "triple" | "triples" | "tripled" | "thrice" => plain(3.0, 1, Kind::Times),
-        "quadruple" | "quadruples" | "quadrupled" => plain(4.0, 1, Kind::Times),
+        "twice" | "double" | "doubles" | "doubled" => plain(2.0, 1, NumberKind::Times),
+        "triple" | "triples" | "tripled" | "thrice" => plain(3.0, 1, NumberKind::Times),
+        "quadruple" | "quadruples" | "quadrupled" => plain(4.0, 1, NumberKind::Times),
         _ => None,
     }
 }
 
-fn count(tokens: &[Token], at: usize, value: f64) -> Mention {
-    let word = |n: usize| tokens.get(n).map(Token::word).unwrap_or_default();
+fn count(tokens: &[TextToken], at: usize, value: f64) -> Mention {
+    let word = |n: usize| tokens.get(n).map(TextToken::word).unwrap_or_default();
     let rest = tokens.get(1..).unwrap_or_default();
     let has_than = rest.iter().any(|t| t.is(&["than"]));
     let (unit, used) = noun(rest).map_or((None, 0), |(unit, used)| (Some(unit), used));
     let after = word(1 + used);
     let kind = match (word(1), after) {
-        ("more" | "extra", _) | (_, "more") if has_than => Kind::More,
-        ("fewer" | "less", _) | (_, "fewer" | "less") => Kind::Fewer,
-        (a, b) if COMPARATIVES.split(' ').any(|c| c == a || c == b) => Kind::More,
-        (a, b) if LESSENING.split(' ').any(|c| c == a || c == b) => Kind::Fewer,
-        _ => Kind::Count,
+        ("more" | "extra", _) | (_, "more") if has_than => NumberKind::More,
+        ("fewer" | "less", _) | (_, "fewer" | "less") => NumberKind::Fewer,
+        (a, b) if COMPARATIVES.split(' ').any(|c| c == a || c == b) => NumberKind::More,
+        (a, b) if LESSENING.split(' ').any(|c| c == a || c == b) => NumberKind::Fewer,
+        _ => NumberKind::Count,
     };
     let mut unit = unit;
-    if unit.is_none() && matches!(kind, Kind::More | Kind::Fewer) {
+    if unit.is_none() && matches!(kind, NumberKind::More | NumberKind::Fewer) {
         unit = tokens.get(2..).and_then(noun).map(|(unit, _)| unit);
     }
     Mention { at, end: at + 1 + used, value, unit, kind }
 }
 
 /// `8 red and 5 blue marbles`: the first number counts marbles too.
-fn borrow_heads(clause: &[Token], found: &mut [Mention]) {
+fn borrow_heads(clause: &[TextToken], found: &mut [Mention]) {
     for later in (1..found.len()).rev() {
         let Some((before, after)) = found.split_at_mut_checked(later) else { continue };
         let (Some(one), Some(two)) = (before.last_mut(), after.first()) else { continue };
         let between = clause.get(one.end..two.at).unwrap_or_default();
-        let joined = between.iter().all(|t| matches!(t, Token::Comma) || t.is(&["and", "or"])) && !between.is_empty();
-        if !joined || one.kind != Kind::Count || two.kind != Kind::Count {
+        let joined =
+            between.iter().all(|t| matches!(t, TextToken::Comma) || t.is(&["and", "or"])) && !between.is_empty();
+        if !joined || one.kind != NumberKind::Count || two.kind != NumberKind::Count {
             continue;
         }
-        let last = clause.get(one.end - 1).map(Token::word).unwrap_or_default();
+        let last = clause.get(one.end - 1).map(TextToken::word).unwrap_or_default();
         let adjective =
             one.unit.as_ref().is_some_and(|u| u.mods.is_empty() && last == u.head && !u.is_money() && !u.is_measure());
         if let (Some(unit), Some(lender)) = (one.unit.as_mut(), two.unit.as_ref()) {
             if adjective && one.value > 1.0 && !lender.mods.is_empty() {
-                *unit = Unit { head: lender.head.clone(), mods: vec![unit.head.clone()] };
+                *unit = CountedUnit { head: lender.head.clone(), mods: vec![unit.head.clone()] };
             }
         } else if one.unit.is_none() {
             one.unit.clone_from(&two.unit);
@@ -291,7 +292,7 @@ mod tests {
         let check = |text: &str, expected: &[(f64, &str)]| {
             let found = mentions(&tokens(text));
             let found: Vec<(f64, String)> =
-                found.iter().map(|m| (m.value, m.unit.as_ref().map(Unit::words).unwrap_or_default())).collect();
+                found.iter().map(|m| (m.value, m.unit.as_ref().map(CountedUnit::words).unwrap_or_default())).collect();
             let expected: Vec<(f64, String)> = expected.iter().map(|(v, u)| (*v, (*u).to_owned())).collect();
             assert_eq!(found, expected, "{text}");
         };

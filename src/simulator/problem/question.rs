@@ -1,19 +1,19 @@
 //! Splits a problem into clauses and reads what it asks.
 
 use super::{
-    clause::{self, Context},
-    fact::{Asked, Stated},
-    noun::{self, Unit},
+    clause::{self, ClauseContext},
+    fact::{AskedFact, Stated},
+    noun::{self, CountedUnit},
     verbs,
 };
-use crate::simulator::language::{Token, singular, tokens};
+use crate::simulator::language::{TextToken, singular, tokens};
 
 /// Reads a problem. `None` where it asks for no number.
 pub(super) fn read(text: &str) -> Option<Stated> {
     let sentences = sentences(&tokens(text));
     let asking = sentences.iter().rposition(|s| asks(s))?;
     let mut stated = Stated::default();
-    let mut context = Context::default();
+    let mut context = ClauseContext::default();
     for (number, sentence) in sentences.iter().enumerate() {
         context.each = None;
         if number < asking {
@@ -26,10 +26,10 @@ pub(super) fn read(text: &str) -> Option<Stated> {
     (!stated.facts.is_empty() || !stated.asked.facts.is_empty()).then_some(stated)
 }
 
-fn sentences(tokens: &[Token]) -> Vec<Vec<Token>> {
+fn sentences(tokens: &[TextToken]) -> Vec<Vec<TextToken>> {
     let mut found = vec![Vec::new()];
     for token in tokens {
-        let ended = matches!(token, Token::Stop | Token::Question);
+        let ended = matches!(token, TextToken::Stop | TextToken::Question);
         if let Some(last) = found.last_mut() {
             last.push(token.clone());
         }
@@ -41,13 +41,13 @@ fn sentences(tokens: &[Token]) -> Vec<Vec<Token>> {
     found
 }
 
-fn asks(sentence: &[Token]) -> bool {
+fn asks(sentence: &[TextToken]) -> bool {
     let starts = ["how", "what", "find", "calculate", "compute", "determine"];
     let start = sentence.iter().any(|t| t.is(&["how"])) || sentence.first().is_some_and(|t| t.is(&starts));
     let pair = |a: &str, b: &[&str]| {
         sentence.windows(2).any(|pair| matches!(pair, [one, two] if one.word() == a && two.is(b)))
     };
-    let question = sentence.last() == Some(&Token::Question);
+    let question = sentence.last() == Some(&TextToken::Question);
     let how = pair("how", &["many", "much", "far", "long", "old", "tall", "fast", "heavy", "high"]);
     how || (start
         && (question || sentence.first().is_some_and(|t| t.is(&["find", "calculate", "compute", "determine"]))))
@@ -55,11 +55,11 @@ fn asks(sentence: &[Token]) -> bool {
 }
 
 /// Splits at commas, `and`, `then` and the like, wherever the rest says something of its own.
-fn clauses(sentence: &[Token]) -> Vec<Vec<Token>> {
+fn clauses(sentence: &[TextToken]) -> Vec<Vec<TextToken>> {
     let links = ["and", "then", "but", "while", "whereas", "after", "before", "so", "which", "who", "when", "if"];
-    let mut found: Vec<Vec<Token>> = vec![Vec::new()];
+    let mut found: Vec<Vec<TextToken>> = vec![Vec::new()];
     for (at, token) in sentence.iter().enumerate() {
-        let comma = matches!(token, Token::Comma | Token::Stop | Token::Question);
+        let comma = matches!(token, TextToken::Comma | TextToken::Stop | TextToken::Question);
         if !comma && !token.is(&links) {
             if let Some(last) = found.last_mut() {
                 last.push(token.clone());
@@ -67,7 +67,7 @@ fn clauses(sentence: &[Token]) -> Vec<Vec<Token>> {
             continue;
         }
         let rest = sentence.get(at + 1..).unwrap_or_default();
-        let end = rest.iter().position(|t| matches!(t, Token::Comma) || t.is(&links)).unwrap_or(rest.len());
+        let end = rest.iter().position(|t| matches!(t, TextToken::Comma) || t.is(&links)).unwrap_or(rest.len());
         let own = rest.get(..end).unwrap_or_default();
         let last = found.last_mut();
         let before_says = last.as_ref().is_some_and(|clause| says(clause));
@@ -83,12 +83,12 @@ fn clauses(sentence: &[Token]) -> Vec<Vec<Token>> {
 }
 
 /// Whether a clause holds a number or a share.
-fn says(clause: &[Token]) -> bool {
+fn says(clause: &[TextToken]) -> bool {
     !noun::mentions(clause).is_empty()
 }
 
 /// `8 red and 5 blue marbles` and `12 boys and 15 girls each` stay one clause.
-fn adjectives_joined(before: &[Token], after: &[Token]) -> bool {
+fn adjectives_joined(before: &[TextToken], after: &[TextToken]) -> bool {
     let starts_with_number = after.first().is_some_and(|t| t.number().is_some());
     let no_verb = !after.iter().any(|t| verbs::deed(t.word()).is_some());
     let short = before.len() >= 2 && before.get(before.len() - 2).is_some_and(|t| t.number().is_some());
@@ -96,10 +96,10 @@ fn adjectives_joined(before: &[Token], after: &[Token]) -> bool {
     starts_with_number && no_verb && short && adjective
 }
 
-fn asked(sentence: &[Token], context: &mut Context) -> Asked {
-    let mut asked = Asked {
-        words: sentence.iter().map(Token::word).filter(|w| !w.is_empty()).map(singular).collect(),
-        ..Asked::default()
+fn asked(sentence: &[TextToken], context: &mut ClauseContext) -> AskedFact {
+    let mut asked = AskedFact {
+        words: sentence.iter().map(TextToken::word).filter(|w| !w.is_empty()).map(singular).collect(),
+        ..AskedFact::default()
     };
     let pair = |first: &str, second: &[&str]| {
         sentence.windows(2).position(|pair| matches!(pair, [a, b] if a.word() == first && b.is(second)))
@@ -110,31 +110,32 @@ fn asked(sentence: &[Token], context: &mut Context) -> Asked {
     if let Some(at) = pair("how", &["many", "much"]) {
         let used = sentence.get(at + 2..).and_then(noun::noun);
         let end = used.as_ref().map_or(at + 2, |(_, used)| at + 2 + used);
-        let real =
-            |unit: &Unit| !matches!(unit.head.as_str(), "money" | "change" | "profit" | "cost" | "tip" | "discount");
-        asked.unit = used.map(|(unit, _)| if real(&unit) { unit } else { Unit::plain("money") });
+        let real = |unit: &CountedUnit| {
+            !matches!(unit.head.as_str(), "money" | "change" | "profit" | "cost" | "tip" | "discount")
+        };
+        asked.unit = used.map(|(unit, _)| if real(&unit) { unit } else { CountedUnit::plain("money") });
         if asked.unit.is_none()
             && asked
                 .says(&["cost", "pay", "spend", "spent", "earn", "money", "save", "worth", "change", "profit", "owe"])
         {
-            asked.unit = Some(Unit::plain("money"));
+            asked.unit = Some(CountedUnit::plain("money"));
         }
         skip = at..end;
     } else if let Some((_, head)) = kinds.iter().find(|(words, _)| pair("how", words).is_some()) {
-        asked.unit = Some(Unit::plain(head));
+        asked.unit = Some(CountedUnit::plain(head));
     } else if asked.says(&["price", "cost", "profit", "bill", "change", "earning", "wage"]) {
-        asked.unit = Some(Unit::plain("money"));
+        asked.unit = Some(CountedUnit::plain("money"));
     } else if let Some(at) = pair("number", &["of"]) {
         let used = sentence.get(at + 2..).and_then(noun::noun);
         skip = at..used.as_ref().map_or(at + 2, |(_, used)| at + 2 + used);
         asked.unit = used.map(|(unit, _)| unit);
     }
     asked.each = each(sentence, skip.end);
-    let own: Vec<Token> =
+    let own: Vec<TextToken> =
         sentence.iter().enumerate().filter(|(at, _)| !skip.contains(at)).map(|(_, t)| t.clone()).collect();
     let mut own = own;
     if let Some(unit) = asked.unit.clone().filter(|_| own.iter().position(|t| t.is(&["of"])) == Some(0)) {
-        own.insert(0, Token::Word(crate::simulator::language::Word { text: unit.head + "s", capital: false }));
+        own.insert(0, TextToken::Word(crate::simulator::language::Word { text: unit.head + "s", capital: false }));
     }
     let tags = context.tags.clone();
     for part in clauses(&own) {
@@ -144,14 +145,14 @@ fn asked(sentence: &[Token], context: &mut Context) -> Asked {
     asked
 }
 
-fn each(sentence: &[Token], from: usize) -> Option<Unit> {
+fn each(sentence: &[TextToken], from: usize) -> Option<CountedUnit> {
     let at = sentence.iter().skip(from).position(|t| t.is(&["each", "per", "every"])).map(|at| at + from)?;
     let after = sentence.get(at + 1..)?;
     if after.first().is_some_and(|t| t.is(&["of"])) {
         let counted = noun::mentions(after);
-        return counted.into_iter().find_map(|m| m.unit).or_else(|| Some(Unit::plain("each")));
+        return counted.into_iter().find_map(|m| m.unit).or_else(|| Some(CountedUnit::plain("each")));
     }
-    noun::noun(after).map(|(unit, _)| unit).or_else(|| Some(Unit::plain("each")))
+    noun::noun(after).map(|(unit, _)| unit).or_else(|| Some(CountedUnit::plain("each")))
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
 //! Rates in a clause: `12 pencils per box`, `each box has 12 pencils`, `pens cost 2 dollars`, `12 pages in 3 minutes`.
 
 use super::{
-    clause::{Context, Phrase},
+    clause::{ClauseContext, Phrase},
     fact::Rate,
-    noun::{self, Kind, Mention, Unit},
+    noun::{self, CountedUnit, Mention, NumberKind},
     verbs::Deed,
 };
-use crate::simulator::language::{Token, same_number, singular};
+use crate::simulator::language::{TextToken, same_number, singular};
 
 impl Phrase<'_> {
     /// The rates that the clause states; their numbers are taken.
-    pub(super) fn rates(&mut self, context: &mut Context) -> Vec<Rate> {
+    pub(super) fn rates(&mut self, context: &mut ClauseContext) -> Vec<Rate> {
         let mut rates = Vec::new();
         for (number, mention) in self.open() {
-            if mention.kind != Kind::Count || self.used.get(number) != Some(&false) {
+            if mention.kind != NumberKind::Count || self.used.get(number) != Some(&false) {
                 continue;
             }
             let found = self.per_after(&mention).or_else(|| self.each_before(number, &mention, context));
@@ -30,7 +30,7 @@ impl Phrase<'_> {
     }
 
     /// `12 pencils per box`, `in each box`, `a day`.
-    fn per_after(&self, mention: &Mention) -> Option<(Unit, f64)> {
+    fn per_after(&self, mention: &Mention) -> Option<(CountedUnit, f64)> {
         let mut at = mention.end;
         if self.word(at) == "of" || matches!(self.word(at), "more" | "pages") {
             at += 2;
@@ -38,7 +38,7 @@ impl Phrase<'_> {
         let preposition = matches!(self.word(at), "in" | "for" | "on" | "from" | "to" | "with" | "into" | "at");
         let marker = if preposition { at + 1 } else { at };
         let (unit, _) = noun::noun(self.clause.get(marker + 1..)?)?;
-        let money = mention.unit.as_ref().is_some_and(Unit::is_money);
+        let money = mention.unit.as_ref().is_some_and(CountedUnit::is_money);
         let fits = match self.word(marker) {
             "per" | "every" => true,
             "each" => !matches!(self.word(marker + 1), "of" | "and" | "for" | "in"),
@@ -50,16 +50,16 @@ impl Phrase<'_> {
         fits.then_some((unit, 1.0))
     }
 
-    fn daily(&self, mention: &Mention) -> Option<(Unit, f64)> {
+    fn daily(&self, mention: &Mention) -> Option<(CountedUnit, f64)> {
         match self.word(mention.end) {
-            "daily" => Some((Unit::plain("day"), 1.0)),
-            "weekly" => Some((Unit::plain("week"), 1.0)),
+            "daily" => Some((CountedUnit::plain("day"), 1.0)),
+            "weekly" => Some((CountedUnit::plain("week"), 1.0)),
             _ => None,
         }
     }
 
     /// `each box has 12 pencils`, `each of the 5 shelves holds 8 books`, `a pencil costs 3 dollars`.
-    fn each_before(&self, number: usize, mention: &Mention, context: &mut Context) -> Option<(Unit, f64)> {
+    fn each_before(&self, number: usize, mention: &Mention, context: &mut ClauseContext) -> Option<(CountedUnit, f64)> {
         let before = self.clause.get(..mention.at)?;
         let Some(each) = before.iter().rposition(|t| t.is(&["each", "every"])) else {
             let own_subject = self.place(&["he", "she", "they", "it", "there"]).is_some();
@@ -80,7 +80,7 @@ impl Phrase<'_> {
     }
 
     /// `4 boxes with 12 pencils each`, `pens cost 2 dollars each`.
-    fn each_after(&self, number: usize, mention: &Mention, context: &Context) -> Option<(Unit, f64)> {
+    fn each_after(&self, number: usize, mention: &Mention, context: &ClauseContext) -> Option<(CountedUnit, f64)> {
         let mut at = mention.end;
         if matches!(self.word(at), "of" | "in" | "on") {
             at += 2;
@@ -88,14 +88,14 @@ impl Phrase<'_> {
         if !matches!(self.word(at), "each" | "apiece" | "every") {
             return None;
         }
-        let counted = self.mentions.get(..number)?.iter().rev().find(|m| m.kind == Kind::Count);
+        let counted = self.mentions.get(..number)?.iter().rev().find(|m| m.kind == NumberKind::Count);
         let counted = counted.and_then(|m| m.unit.clone());
         let unit = counted.or_else(|| self.subject()).or_else(|| context.unit.clone())?;
         Some((unit, 1.0))
     }
 
     /// `4 boxes of 12 pencils`, `5 bags that hold 3 apples`.
-    fn holds(&self, number: usize, mention: &Mention) -> Option<(Unit, f64)> {
+    fn holds(&self, number: usize, mention: &Mention) -> Option<(CountedUnit, f64)> {
         let before = self.mentions.get(number.checked_sub(1)?)?;
         let unit = before.unit.clone().filter(|unit| !unit.is_measure() && !unit.is_money())?;
         let between = self.clause.get(before.end..mention.at)?;
@@ -114,24 +114,24 @@ impl Phrase<'_> {
             "seating",
         ];
         let linked = between.iter().any(|t| t.among("with of holding containing hold holds contain contains at"));
-        let money = mention.unit.as_ref().is_some_and(Unit::is_money);
+        let money = mention.unit.as_ref().is_some_and(CountedUnit::is_money);
         let at_price = between.iter().any(|t| t.is(&["at"]));
-        let all_links = between.iter().all(|t| t.is(&links) || *t == Token::Comma);
+        let all_links = between.iter().all(|t| t.is(&links) || *t == TextToken::Comma);
         (linked && all_links && !same_number(before.value, 1.0) && at_price == money).then_some((unit, 1.0))
     }
 
     /// `boxes of 6`, where nobody says how many boxes.
-    fn bare_of(&self, mention: &Mention) -> Option<(Unit, f64)> {
+    fn bare_of(&self, mention: &Mention) -> Option<(CountedUnit, f64)> {
         let of = mention.at.checked_sub(1)?;
         let container = of.checked_sub(1)?;
         let word = self.word(container);
         let plural = singular(word) != word && !self.mentions.iter().any(|m| m.end == of);
-        (self.word(of) == "of" && plural).then(|| (Unit::plain(&singular(word)), 1.0))
+        (self.word(of) == "of" && plural).then(|| (CountedUnit::plain(&singular(word)), 1.0))
     }
 
     /// `a pencil costs 3 dollars`, `3 pens cost 6 dollars`.
-    fn price(&self, number: usize, mention: &Mention) -> Option<(Unit, f64)> {
-        let money = mention.unit.as_ref().is_some_and(Unit::is_money);
+    fn price(&self, number: usize, mention: &Mention) -> Option<(CountedUnit, f64)> {
+        let money = mention.unit.as_ref().is_some_and(CountedUnit::is_money);
         if !money || self.deed != Deed::Cost || self.has(&["total", "altogether", "fixed", "delivery", "shipping"]) {
             return None;
         }
@@ -142,11 +142,11 @@ impl Phrase<'_> {
     }
 
     /// The noun before the verb.
-    fn subject(&self) -> Option<Unit> {
+    fn subject(&self) -> Option<CountedUnit> {
         let before = self.clause.get(..self.verb?)?;
         let start = before
             .iter()
-            .rposition(|t| matches!(t, Token::Comma) || t.is(&["if", "and", "that", "when", "while", "where"]));
+            .rposition(|t| matches!(t, TextToken::Comma) || t.is(&["if", "and", "that", "when", "while", "where"]));
         let words = before.get(start.map_or(0, |at| at + 1)..)?;
         let each = words.first().is_some_and(|t| t.is(&["each", "every"]));
         let (unit, _) = noun::noun(words.get(usize::from(each)..)?)?;
@@ -154,7 +154,7 @@ impl Phrase<'_> {
     }
 
     /// The noun of `a hen lays`, `each worker earns`.
-    pub(super) fn one_subject(&self) -> Option<Unit> {
+    pub(super) fn one_subject(&self) -> Option<CountedUnit> {
         let one = self.clause.first().is_some_and(|t| t.is(&["a", "an", "one", "each", "every"]));
         self.subject().filter(|_| one)
     }

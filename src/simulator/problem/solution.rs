@@ -6,7 +6,7 @@ use crate::simulator::language::{number_text, same_number};
 
 /// An arithmetic operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum Arithmetic {
     /// `+`
     Add,
     /// `-`
@@ -17,25 +17,25 @@ pub(crate) enum Operation {
     Divide,
 }
 
-impl Operation {
+impl Arithmetic {
     /// Its sign.
     pub(crate) fn sign(self) -> char {
         match self {
-            Operation::Add => '+',
-            Operation::Subtract => '-',
-            Operation::Multiply => '*',
-            Operation::Divide => '/',
+            Arithmetic::Add => '+',
+            Arithmetic::Subtract => '-',
+            Arithmetic::Multiply => '*',
+            Arithmetic::Divide => '/',
         }
     }
 
     /// Its value; `None` where it has none.
     pub(crate) fn of(self, left: f64, right: f64) -> Option<f64> {
         let value = match self {
-            Operation::Add => left + right,
-            Operation::Subtract => left - right,
-            Operation::Multiply => left * right,
-            Operation::Divide if right == 0.0 => return None,
-            Operation::Divide => left / right,
+            Arithmetic::Add => left + right,
+            Arithmetic::Subtract => left - right,
+            Arithmetic::Multiply => left * right,
+            Arithmetic::Divide if right == 0.0 => return None,
+            Arithmetic::Divide => left / right,
         };
         value.is_finite().then_some(value)
     }
@@ -47,13 +47,13 @@ pub(crate) enum Quantity {
     /// Stands in the text.
     Given(f64),
     /// Made by an operation.
-    Made(Rc<Made>),
+    Made(Rc<MadeQuantity>),
 }
 
 /// A quantity that was made.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Made {
-    operation: Operation,
+pub(crate) struct MadeQuantity {
+    operation: Arithmetic,
     left: Quantity,
     right: Quantity,
     what: String,
@@ -70,20 +70,20 @@ impl Quantity {
     }
 
     /// Joins two quantities. Steps that change nothing (`+ 0`, `* 1`, `/ 1`) are not made.
-    pub(crate) fn join(operation: Operation, left: Quantity, right: Quantity, what: &str) -> Option<Quantity> {
+    pub(crate) fn join(operation: Arithmetic, left: Quantity, right: Quantity, what: &str) -> Option<Quantity> {
         let value = operation.of(left.value(), right.value())?;
-        let neutral = if matches!(operation, Operation::Add | Operation::Subtract) { 0.0 } else { 1.0 };
+        let neutral = if matches!(operation, Arithmetic::Add | Arithmetic::Subtract) { 0.0 } else { 1.0 };
         if right == Quantity::Given(neutral) {
             return Some(left);
         }
-        if operation == Operation::Add && left == Quantity::Given(0.0) {
+        if operation == Arithmetic::Add && left == Quantity::Given(0.0) {
             return Some(right);
         }
-        if operation == Operation::Multiply && left == Quantity::Given(1.0) {
+        if operation == Arithmetic::Multiply && left == Quantity::Given(1.0) {
             return Some(right);
         }
         let what = what.to_owned();
-        Some(Quantity::Made(Rc::new(Made { operation, left, right, what, value })))
+        Some(Quantity::Made(Rc::new(MadeQuantity { operation, left, right, what, value })))
     }
 }
 
@@ -98,9 +98,9 @@ pub(crate) enum Operand {
 
 /// One step of a solution.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct SolutionStep {
     /// What is done.
-    pub(crate) operation: Operation,
+    pub(crate) operation: Arithmetic,
     /// To what.
     pub(crate) left: Operand,
     /// With what.
@@ -113,7 +113,7 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Solution {
     /// The steps in order; the last one's result is the answer. Empty when the answer is given in the text.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<SolutionStep>,
     /// The answer.
     pub(crate) answer: f64,
     /// What is counted, in words; may be empty.
@@ -137,7 +137,7 @@ impl Solution {
         }
     }
 
-    fn written(&self, operand: Operand, around: Option<Operation>, on_the_right: bool) -> String {
+    fn written(&self, operand: Operand, around: Option<Arithmetic>, on_the_right: bool) -> String {
         let step = match operand {
             Operand::Number(value) if value < 0.0 => return format!("({})", number_text(value)),
             Operand::Number(value) => return number_text(value),
@@ -149,12 +149,12 @@ impl Solution {
         let left = self.written(step.left, Some(step.operation), false);
         let right = self.written(step.right, Some(step.operation), true);
         let text = format!("{left} {} {right}", step.operation.sign());
-        let weak = |operation| matches!(operation, Operation::Add | Operation::Subtract);
+        let weak = |operation| matches!(operation, Arithmetic::Add | Arithmetic::Subtract);
         let bare = match around {
             None => true,
-            Some(outer) if weak(outer) => !weak(step.operation) || !on_the_right || outer == Operation::Add,
+            Some(outer) if weak(outer) => !weak(step.operation) || !on_the_right || outer == Arithmetic::Add,
             Some(outer) => {
-                !weak(step.operation) && (!on_the_right || (outer == Operation::Multiply && step.operation == outer))
+                !weak(step.operation) && (!on_the_right || (outer == Arithmetic::Multiply && step.operation == outer))
             }
         };
         if bare { text } else { format!("({text})") }
@@ -162,7 +162,7 @@ impl Solution {
 }
 
 /// The results of steps in order; `None` where one has no value.
-pub(crate) fn run(steps: &[Step]) -> Option<Vec<f64>> {
+pub(crate) fn run(steps: &[SolutionStep]) -> Option<Vec<f64>> {
     let mut results: Vec<f64> = Vec::with_capacity(steps.len());
     for step in steps {
         let value = |operand| match operand {
@@ -175,7 +175,7 @@ pub(crate) fn run(steps: &[Step]) -> Option<Vec<f64>> {
     Some(results)
 }
 
-fn flatten<'a>(quantity: &'a Quantity, steps: &mut Vec<Step>, made: &mut Vec<&'a Made>) -> Operand {
+fn flatten<'a>(quantity: &'a Quantity, steps: &mut Vec<SolutionStep>, made: &mut Vec<&'a MadeQuantity>) -> Operand {
     let Quantity::Made(node) = quantity else {
         return Operand::Number(quantity.value());
     };
@@ -184,7 +184,7 @@ fn flatten<'a>(quantity: &'a Quantity, steps: &mut Vec<Step>, made: &mut Vec<&'a
     }
     let left = flatten(&node.left, steps, made);
     let right = flatten(&node.right, steps, made);
-    steps.push(Step { operation: node.operation, left, right, what: node.what.clone() });
+    steps.push(SolutionStep { operation: node.operation, left, right, what: node.what.clone() });
     made.push(node);
     debug_assert!(run(steps).is_some_and(|r| r.last().is_some_and(|last| same_number(*last, node.value))));
     Operand::Result(steps.len() - 1)
@@ -198,9 +198,9 @@ mod tests {
     fn expressions_keep_their_meaning() {
         let given = Quantity::Given;
         let join = |operation, left, right| Quantity::join(operation, left, right, "x").expect("has a value");
-        let product = join(Operation::Multiply, given(4.0), given(12.0));
-        let rest = join(Operation::Subtract, given(100.0), join(Operation::Add, product.clone(), given(5.0)));
-        let shared = join(Operation::Divide, rest.clone(), given(2.0));
+        let product = join(Arithmetic::Multiply, given(4.0), given(12.0));
+        let rest = join(Arithmetic::Subtract, given(100.0), join(Arithmetic::Add, product.clone(), given(5.0)));
+        let shared = join(Arithmetic::Divide, rest.clone(), given(2.0));
         let check = |quantity: &Quantity, text: &str| {
             let solution = Solution::of(quantity, "");
             assert_eq!(solution.expression(), text);
@@ -210,7 +210,7 @@ mod tests {
         check(&product, "4 * 12");
         check(&rest, "100 - (4 * 12 + 5)");
         check(&shared, "(100 - (4 * 12 + 5)) / 2");
-        check(&join(Operation::Add, product.clone(), product), "4 * 12 + 4 * 12");
+        check(&join(Arithmetic::Add, product.clone(), product), "4 * 12 + 4 * 12");
         check(&given(7.0), "7");
     }
 }

@@ -11,7 +11,7 @@ mod wording;
 
 use serde_json::{Value, json};
 
-use super::{ability::Said, reading::Reading};
+use super::{ability::Utterance, reading::Reading};
 use crate::trajectory::FailureMode;
 
 /// Where the message begins.
@@ -36,7 +36,7 @@ struct Wanted<'a> {
 }
 
 /// The rewritten message, in the JSON that the question asks for.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
+pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
     // Later messages of the caller only say what was wrong with an earlier answer.
     let question = reading.spoken.iter().map(|spoken| spoken.text.as_str()).find(|text| text.contains(MESSAGE))?;
     let wanted = Wanted::read(reading, question)?;
@@ -57,7 +57,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Said> {
         answer.insert("calls".to_owned(), made.map(call).collect());
     }
     answer.insert("rationale".to_owned(), format!("It now {}.", wanted.mode.meaning()).into());
-    Some(Said::text(Value::Object(answer).to_string()))
+    Some(Utterance::text(Value::Object(answer).to_string()))
 }
 
 impl<'a> Wanted<'a> {

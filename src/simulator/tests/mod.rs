@@ -9,7 +9,7 @@ mod wire;
 use serde_json::{Value, json};
 
 use super::reply;
-use crate::surface::{Conversation, Format, Message, Role, Tool, ToolCall, ToolChoice};
+use crate::surface::{Conversation, Message, RequiredFormat, Role, Tool, ToolCall, ToolChoice};
 
 const PENCILS: &str =
     "Mia has 12 boxes with 7 pencils each. She gives away 9 pencils. How many pencils does she have left?";
@@ -85,7 +85,7 @@ fn with_tools(lines: &[&str], tools: &[Tool]) -> Conversation {
 }
 
 fn with_schema(lines: &[&str], schema: Value) -> Conversation {
-    Conversation { format: Format::JsonSchema { name: "out".to_owned(), schema }, ..conversation(lines) }
+    Conversation { format: RequiredFormat::JsonSchema { name: "out".to_owned(), schema }, ..conversation(lines) }
 }
 
 fn choosing(conversation: Conversation, tool_choice: ToolChoice) -> Conversation {

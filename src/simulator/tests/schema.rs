@@ -57,7 +57,7 @@ fn json_objects_have_the_keys_that_are_asked_for() {
         "system: You solve. Reply in JSON: {\"answer\": number, \"reason\": string}",
         &format!("user: {PENCILS}"),
     ]);
-    asked.format = Format::JsonObject;
+    asked.format = RequiredFormat::JsonObject;
     let value: Value = serde_json::from_str(&said(&asked)).expect("JSON");
     assert_eq!(value["answer"], 75);
     assert!(value["reason"].is_string());

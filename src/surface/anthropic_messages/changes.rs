@@ -16,7 +16,7 @@ use crate::surface::{
 
 /// What becomes of a block.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Change {
+pub(super) enum BlockChange {
     /// Its bytes stay.
     Keep,
     /// It says this.
@@ -29,9 +29,9 @@ pub(super) enum Change {
 
 /// What becomes of a message.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(super) struct MessageChanges {
     /// For each block.
-    pub(super) blocks: Vec<Change>,
+    pub(super) blocks: Vec<BlockChange>,
     /// New blocks, after the others.
     pub(super) added: Vec<Value>,
     /// Why it stopped, if now for another reason.
@@ -39,22 +39,22 @@ pub(super) struct Changes {
 }
 
 /// Compares two views of the answer that these blocks make.
-pub(super) fn of(blocks: &[Block], old: &Answer, new: &Answer) -> Changes {
+pub(super) fn of(blocks: &[Block], old: &Answer, new: &Answer) -> MessageChanges {
     let mut texts = fields::new_texts(&old.message.parts, &new.message.parts).into_iter();
     let mut calls = 0;
-    let mut changes = Changes::default();
+    let mut changes = MessageChanges::default();
     for block in blocks {
         changes.blocks.push(match block {
             Block::Call(_) => {
                 calls += 1;
                 let call = new.message.tool_calls.iter().find(|call| call.origin == Some(calls - 1));
                 match call {
-                    None => Change::Drop,
-                    Some(call) if old.message.tool_calls.get(calls - 1) == Some(call) => Change::Keep,
-                    Some(call) => Change::Call(call.clone()),
+                    None => BlockChange::Drop,
+                    Some(call) if old.message.tool_calls.get(calls - 1) == Some(call) => BlockChange::Keep,
+                    Some(call) => BlockChange::Call(call.clone()),
                 }
             }
-            _ => texts.next().flatten().map_or(Change::Keep, Change::Text),
+            _ => texts.next().flatten().map_or(BlockChange::Keep, BlockChange::Text),
         });
     }
     let text: String = new.message.parts.iter().filter_map(Part::as_text).collect();
@@ -82,10 +82,10 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     for (at, (node, change)) in content.elements().iter().zip(&changes.blocks).enumerate() {
         let mut inside = Splices::default();
         match change {
-            Change::Keep => {}
-            Change::Text(text) => edit_text(node, text, &mut inside),
-            Change::Call(call) => edit_call(node, call, &mut inside)?,
-            Change::Drop => continue,
+            BlockChange::Keep => {}
+            BlockChange::Text(text) => edit_text(node, text, &mut inside),
+            BlockChange::Call(call) => edit_call(node, call, &mut inside)?,
+            BlockChange::Drop => continue,
         }
         elements.push(Element::kept(at, inside));
     }

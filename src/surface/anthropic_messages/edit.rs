@@ -97,10 +97,10 @@ fn write_system(
 }
 
 /// Where a message of the view stands: in which element, in which of its blocks.
-type Place = (usize, Range<usize>);
+type ViewPlace = (usize, Range<usize>);
 
 /// One message of the edited list under way.
-struct Entry {
+struct EditedEntry {
     /// The element that it was.
     element: Option<usize>,
     role: Role,
@@ -121,7 +121,7 @@ fn write_messages(
     let offset = usize::from(system(members).is_some());
     let places = places(&nodes);
     let mut used = HashSet::new();
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<EditedEntry> = Vec::new();
     for message in rest {
         let origin = message.origin.filter(|origin| used.insert(*origin));
         let place =
@@ -137,7 +137,7 @@ fn write_messages(
                 add(&mut entries, message);
                 continue;
             }
-            entries.push(Entry { element: Some(element), role: message.role, blocks: Vec::new(), text: None });
+            entries.push(EditedEntry { element: Some(element), role: message.role, blocks: Vec::new(), text: None });
         }
         let Some(entry) = entries.last_mut() else { continue };
         if content.is_array() {
@@ -155,7 +155,7 @@ fn write_messages(
 }
 
 /// The places of all messages of the list, in the order of the view.
-fn places(nodes: &[Node<'_>]) -> Vec<Place> {
+fn places(nodes: &[Node<'_>]) -> Vec<ViewPlace> {
     let mut places = Vec::new();
     for (element, node) in nodes.iter().enumerate() {
         let blocks = node.get("content").map(|content| block::blocks(&content)).unwrap_or_default();
@@ -165,7 +165,7 @@ fn places(nodes: &[Node<'_>]) -> Vec<Place> {
 }
 
 /// Adds a message of ours: a tool's result joins the user's message before it, anything else is a message.
-fn add(entries: &mut Vec<Entry>, message: &Message) {
+fn add(entries: &mut Vec<EditedEntry>, message: &Message) {
     let role = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
     let blocks = make(message).into_iter().map(|block| Element::made(block.to_string()));
     match entries.last_mut() {
@@ -177,7 +177,7 @@ fn add(entries: &mut Vec<Entry>, message: &Message) {
         {
             last.blocks.extend(blocks);
         }
-        _ => entries.push(Entry { element: None, role, blocks: blocks.collect(), text: None }),
+        _ => entries.push(EditedEntry { element: None, role, blocks: blocks.collect(), text: None }),
     }
 }
 
@@ -236,7 +236,7 @@ fn make(message: &Message) -> Vec<Value> {
     said.then(|| compose::said(&text)).into_iter().chain(message.tool_calls.iter().map(compose::called)).collect()
 }
 
-impl Entry {
+impl EditedEntry {
     fn element(self, source: &str, nodes: &[Node<'_>]) -> Element {
         let role = encode_string(fields::role_name(if self.role == Role::Tool { Role::User } else { self.role }));
         let Some((origin, node)) = self.element.and_then(|at| Some((at, nodes.get(at)?))) else {

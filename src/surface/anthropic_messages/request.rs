@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::block::{self, Block};
 use crate::surface::{
-    Conversation, Format, Message, Outline, Role, SurfaceError, Tool, ToolChoice,
+    Conversation, Message, Outline, RequiredFormat, Role, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, number, owned, string, text, unreadable},
     parameters::Parameters,
     splice::{Node, member},
@@ -93,11 +93,11 @@ fn read_tools(tools: &Node<'_>) -> Vec<Tool> {
 }
 
 /// The schema that the answer must fit, where one is set.
-fn format(root: &Node<'_>) -> Option<Format> {
+fn format(root: &Node<'_>) -> Option<RequiredFormat> {
     let format =
         root.get("output_config").and_then(|config| config.get("format")).or_else(|| root.get("output_format"))?;
     let schema = format.get("schema")?.value()?;
-    Some(Format::JsonSchema { name: String::new(), schema })
+    Some(RequiredFormat::JsonSchema { name: String::new(), schema })
 }
 
 fn tool_choice(node: &Node<'_>) -> ToolChoice {

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    changes::{self, Change, Changes},
+    changes::{self, BlockChange, MessageChanges},
     compose,
-    stream::{EXPECTED, Events, Track, take_apart},
+    stream::{BlockTrack, EXPECTED, MessageEvents, take_apart},
 };
 use crate::surface::{Reply, SurfaceError, fields, pieces::spread, splice::Splices};
 
@@ -18,30 +18,30 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
         return Err(SurfaceError::NoPlace("the stream has no answer".to_owned()));
     };
     let changes = changes::of(&events.blocks(), old, new);
-    let mut rewrite = Rewrite { events: &events, splices: Splices::default() };
+    let mut rewrite = MessageRewrite { events: &events, splices: Splices::default() };
     rewrite.blocks(&changes);
     rewrite.end(&changes);
     Ok(rewrite.splices.apply(body))
 }
 
 /// Edits of a stream under way.
-struct Rewrite<'e, 'a> {
-    events: &'e Events<'a>,
+struct MessageRewrite<'e, 'a> {
+    events: &'e MessageEvents<'a>,
     splices: Splices,
 }
 
-impl Rewrite<'_, '_> {
-    fn blocks(&mut self, changes: &Changes) {
+impl MessageRewrite<'_, '_> {
+    fn blocks(&mut self, changes: &MessageChanges) {
         let mut places = HashMap::new();
         for ((index, track), change) in self.events.tracks.iter().zip(&changes.blocks) {
             match change {
-                Change::Keep => {}
-                Change::Text(text) => self.say(*index, track, text, "text_delta", "text"),
-                Change::Call(call) => {
+                BlockChange::Keep => {}
+                BlockChange::Text(text) => self.say(*index, track, text, "text_delta", "text"),
+                BlockChange::Call(call) => {
                     changes::edit_called(&track.block, call, &mut self.splices);
                     self.say(*index, track, &call.arguments, "input_json_delta", "partial_json");
                 }
-                Change::Drop => {
+                BlockChange::Drop => {
                     self.drop_frames(*index, |_| true);
                     continue;
                 }
@@ -63,7 +63,7 @@ impl Rewrite<'_, '_> {
     }
 
     /// Says a text, or the JSON text of a tool's input, in the place of another.
-    fn say(&mut self, index: u64, track: &Track<'_>, text: &str, kind: &str, key: &str) {
+    fn say(&mut self, index: u64, track: &BlockTrack<'_>, text: &str, kind: &str, key: &str) {
         if kind == "text_delta" {
             self.drop_frames(index, |delta| delta == "citations_delta");
         }
@@ -75,7 +75,7 @@ impl Rewrite<'_, '_> {
         }
         // Nothing was said so far: it is now, in one piece, before the block ends.
         let delta: Value = json!({"type": "content_block_delta", "index": index, "delta": {"type": kind, key: text}});
-        let stop = |frame: &&super::stream::Frame<'_>| {
+        let stop = |frame: &&super::stream::MessageFrame<'_>| {
             frame.kind == "content_block_stop" && frame.index.is_some_and(|(of, _)| of == index)
         };
         if let Some(frame) = self.events.frames.iter().find(stop) {
@@ -103,7 +103,7 @@ impl Rewrite<'_, '_> {
         }
     }
 
-    fn end(&mut self, changes: &Changes) {
+    fn end(&mut self, changes: &MessageChanges) {
         let deltas = self.events.frames.iter().filter(|frame| frame.kind == "message_delta");
         let last = deltas.filter_map(|frame| frame.delta).rfind(|delta| delta.get("stop_reason").is_some());
         if let (Some(reason), Some(delta)) = (&changes.stop_reason, last) {

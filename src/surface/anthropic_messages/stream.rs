@@ -21,7 +21,7 @@ pub(super) const EXPECTED: &str = "a message stream";
 
 /// One event.
 #[derive(Debug)]
-pub(super) struct Frame<'a> {
+pub(super) struct MessageFrame<'a> {
     /// All its bytes.
     pub(super) span: Range<usize>,
     /// Its type.
@@ -34,7 +34,7 @@ pub(super) struct Frame<'a> {
 
 /// All that the events say of one block.
 #[derive(Debug)]
-pub(super) struct Track<'a> {
+pub(super) struct BlockTrack<'a> {
     /// As it started.
     pub(super) block: Node<'a>,
     /// Its text, or the JSON text of a tool call's input.
@@ -43,11 +43,11 @@ pub(super) struct Track<'a> {
 
 /// The events of a stream, taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Events<'a> {
+pub(super) struct MessageEvents<'a> {
     /// All of them.
-    pub(super) frames: Vec<Frame<'a>>,
+    pub(super) frames: Vec<MessageFrame<'a>>,
     /// Blocks by index.
-    pub(super) tracks: BTreeMap<u64, Track<'a>>,
+    pub(super) tracks: BTreeMap<u64, BlockTrack<'a>>,
     reply: Reply,
     stop_reason: Option<Piece>,
     usage: Option<Usage>,
@@ -62,8 +62,8 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
 }
 
 /// Takes a stream apart.
-pub(super) fn take_apart(source: &str) -> Result<Events<'_>, SurfaceError> {
-    let mut events = Events::default();
+pub(super) fn take_apart(source: &str) -> Result<MessageEvents<'_>, SurfaceError> {
+    let mut events = MessageEvents::default();
     let mut seen = false;
     for event in sse::events(source.as_bytes()) {
         let [span] = event.data.as_slice() else { continue };
@@ -72,12 +72,12 @@ pub(super) fn take_apart(source: &str) -> Result<Events<'_>, SurfaceError> {
         let kind = text(&members, "type");
         seen |= events.take(&kind, &members);
         let index = member(&members, "index").and_then(|node| Some((node.value()?, node)));
-        events.frames.push(Frame { span: event.span, kind, index, delta: member(&members, "delta") });
+        events.frames.push(MessageFrame { span: event.span, kind, index, delta: member(&members, "delta") });
     }
     if seen { Ok(events) } else { Err(unreadable(EXPECTED, "no event has a `type` of this API")) }
 }
 
-impl<'a> Events<'a> {
+impl<'a> MessageEvents<'a> {
     /// Takes in one event; says whether it is one of this API.
     fn take(&mut self, kind: &str, members: &[Member<'a>]) -> bool {
         let index = number(members, "index").unwrap_or_default();
@@ -90,7 +90,7 @@ impl<'a> Events<'a> {
             }
             "content_block_start" => {
                 if let Some(block) = member(members, "content_block") {
-                    self.tracks.insert(index, Track::new(block));
+                    self.tracks.insert(index, BlockTrack::new(block));
                 }
             }
             "content_block_delta" => {
@@ -117,11 +117,11 @@ impl<'a> Events<'a> {
 
     /// The blocks, in order.
     pub(super) fn blocks(&self) -> Vec<Block> {
-        self.tracks.values().map(Track::block).collect()
+        self.tracks.values().map(BlockTrack::block).collect()
     }
 }
 
-impl<'a> Track<'a> {
+impl<'a> BlockTrack<'a> {
     fn new(block: Node<'a>) -> Self {
         // A block may start with text already said.
         let said = block.get("text").and_then(|node| piece(&node)).filter(|piece| !piece.text.is_empty());

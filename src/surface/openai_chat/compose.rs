@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::message;
-use crate::surface::{Answer, Conversation, ErrorBody, Format, Reply, fields};
+use crate::surface::{Answer, Conversation, ErrorBody, Reply, RequiredFormat, fields};
 
 /// A request of our own. What the conversation leaves open is left to the backend.
 pub(super) fn request(conversation: &Conversation, temperature: Option<f64>) -> Bytes {
@@ -19,11 +19,11 @@ pub(super) fn request(conversation: &Conversation, temperature: Option<f64>) -> 
         set("max_completion_tokens", tokens.into());
     }
     match &conversation.format {
-        Format::Text => {}
-        Format::JsonObject => {
+        RequiredFormat::Text => {}
+        RequiredFormat::JsonObject => {
             set("response_format", json!({"type": "json_object"}));
         }
-        Format::JsonSchema { name, schema } => {
+        RequiredFormat::JsonSchema { name, schema } => {
             let schema = json!({"name": name, "strict": true, "schema": schema});
             set("response_format", json!({"type": "json_schema", "json_schema": schema}));
         }

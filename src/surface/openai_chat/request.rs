@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::message;
 use crate::surface::{
-    Conversation, Format, Message, Outline, Role, Said, Sampling, SurfaceError, Tool, ToolChoice,
+    Conversation, Message, Outline, RequiredFormat, Role, SaidMessage, Sampling, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, owned, unreadable},
     said::text_of,
     scan,
@@ -72,7 +72,7 @@ fn hear<'a>(text: &'a [u8], outline: &mut Outline<'a>) -> Option<&'a [u8]> {
         outline.prompts.push(content.map(text_of).unwrap_or_default());
         outline.names.extend(name.clone());
     }
-    outline.said.push(Said::raw(role, name, answers, content, calls));
+    outline.said.push(SaidMessage::raw(role, name, answers, content, calls));
     after
 }
 
@@ -236,17 +236,17 @@ fn read_tools(tools: &Node<'_>) -> Vec<Tool> {
     tools.elements().into_iter().enumerate().map(read).collect()
 }
 
-fn format(node: &Node<'_>) -> Format {
+fn format(node: &Node<'_>) -> RequiredFormat {
     match node.get("type").and_then(|kind| kind.string()).as_deref() {
-        Some("json_object") => Format::JsonObject,
+        Some("json_object") => RequiredFormat::JsonObject,
         Some("json_schema") => {
             let inner = node.get("json_schema").map(|schema| schema.members()).unwrap_or_default();
-            Format::JsonSchema {
+            RequiredFormat::JsonSchema {
                 name: member(&inner, "name").and_then(|name| name.string()).unwrap_or_default().into_owned(),
                 schema: member(&inner, "schema").and_then(|schema| schema.value()).unwrap_or_default(),
             }
         }
-        _ => Format::Text,
+        _ => RequiredFormat::Text,
     }
 }
 

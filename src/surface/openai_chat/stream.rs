@@ -27,7 +27,7 @@ struct Delta<'a> {
 
 /// All that the frames say of one choice.
 #[derive(Debug, Default)]
-struct Track<'a> {
+struct ChoiceTrack<'a> {
     deltas: Vec<Delta<'a>>,
     content: Vec<Piece>,
     calls: BTreeMap<u64, CallTrack>,
@@ -46,7 +46,7 @@ struct CallTrack {
 #[derive(Debug, Default)]
 struct Frames<'a> {
     reply: Reply,
-    tracks: BTreeMap<u32, Track<'a>>,
+    tracks: BTreeMap<u32, ChoiceTrack<'a>>,
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
@@ -99,7 +99,7 @@ fn take_apart(source: &str) -> Result<Frames<'_>, SurfaceError> {
     if seen { Ok(frames) } else { Err(unreadable(EXPECTED, "no frame has `choices`")) }
 }
 
-impl<'a> Track<'a> {
+impl<'a> ChoiceTrack<'a> {
     fn take(&mut self, choice: Node<'a>) {
         let members = choice.members();
         if let Some(finish) = member(&members, "finish_reason").and_then(|node| piece(&node)) {

@@ -22,7 +22,7 @@ const TOKEN_FIELDS: &[&str] = &["logprobs", "token_ids", "prompt_logprobs"];
 
 /// All that is said of one choice.
 #[derive(Debug, Default)]
-struct Track<'a> {
+struct TextTrack<'a> {
     pieces: Vec<Piece>,
     finish: Option<Piece>,
     choices: Vec<Node<'a>>,
@@ -30,18 +30,18 @@ struct Track<'a> {
 
 /// A reply, taken apart.
 #[derive(Debug, Default)]
-struct Said<'a> {
+struct SaidReply<'a> {
     reply: Reply,
-    tracks: BTreeMap<u32, Track<'a>>,
+    tracks: BTreeMap<u32, TextTrack<'a>>,
     seen: bool,
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
-    take_whole(fields::source(body, EXPECTED)?).map(Said::reply)
+    take_whole(fields::source(body, EXPECTED)?).map(SaidReply::reply)
 }
 
 pub(super) fn read_stream(body: &[u8]) -> Result<Reply, SurfaceError> {
-    take_frames(fields::source(body, EXPECTED_STREAM)?).map(Said::reply)
+    take_frames(fields::source(body, EXPECTED_STREAM)?).map(SaidReply::reply)
 }
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
@@ -54,14 +54,14 @@ pub(super) fn write_stream(body: &[u8], before: &Reply, after: &Reply) -> Result
     said.write(before, after).map(|splices| splices.apply(body))
 }
 
-fn take_whole(source: &str) -> Result<Said<'_>, SurfaceError> {
-    let mut said = Said::default();
+fn take_whole(source: &str) -> Result<SaidReply<'_>, SurfaceError> {
+    let mut said = SaidReply::default();
     said.take(&Node::parse_at(source, 0..source.len()).map_err(|detail| unreadable(EXPECTED, detail))?);
     if said.seen { Ok(said) } else { Err(unreadable(EXPECTED, "`choices` is missing or is no list")) }
 }
 
-fn take_frames(source: &str) -> Result<Said<'_>, SurfaceError> {
-    let mut said = Said::default();
+fn take_frames(source: &str) -> Result<SaidReply<'_>, SurfaceError> {
+    let mut said = SaidReply::default();
     for event in sse::events(source.as_bytes()) {
         let [span] = event.data.as_slice() else { continue };
         if source.get(span.clone()) != Some("[DONE]") {
@@ -71,7 +71,7 @@ fn take_frames(source: &str) -> Result<Said<'_>, SurfaceError> {
     if said.seen { Ok(said) } else { Err(unreadable(EXPECTED_STREAM, "no frame has `choices`")) }
 }
 
-impl<'a> Said<'a> {
+impl<'a> SaidReply<'a> {
     fn take(&mut self, root: &Node<'a>) {
         let members = root.members();
         let Some(choices) = member(&members, "choices").filter(Node::is_array) else { return };
@@ -97,7 +97,7 @@ impl<'a> Said<'a> {
     }
 
     fn reply(self) -> Reply {
-        let answer = |(index, track): (&u32, &Track<'_>)| Answer {
+        let answer = |(index, track): (&u32, &TextTrack<'_>)| Answer {
             index: *index,
             message: Message {
                 parts: vec![Part::Text(joined(&track.pieces))],

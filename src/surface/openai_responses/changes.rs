@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     compose,
-    item::{self, Item, ItemEdit, Kind},
+    item::{self, Item, ItemEdit, ItemKind},
 };
 use crate::surface::{
     Answer, Part,
@@ -17,64 +17,64 @@ use crate::surface::{
 
 /// What becomes of a response.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(super) struct ResponseChanges {
     /// For each item: its edit, or nothing where it goes.
     pub(super) items: Vec<Option<ItemEdit>>,
     /// New items, after the others.
     pub(super) added: Vec<Value>,
     /// How it ends now, if otherwise than before.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<ResponseEnd>,
     /// All text that it says now.
     text: String,
 }
 
 /// How a response ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ResponseEnd {
     /// By itself.
     Completed,
     /// Early, for this reason.
     Incomplete(String),
 }
 
-impl End {
+impl ResponseEnd {
     fn of(finish: Option<&str>) -> Self {
         match finish {
-            Some(Answer::CUT) => End::Incomplete("max_output_tokens".to_owned()),
-            Some(reason @ "content_filter") => End::Incomplete(reason.to_owned()),
-            _ => End::Completed,
+            Some(Answer::CUT) => ResponseEnd::Incomplete("max_output_tokens".to_owned()),
+            Some(reason @ "content_filter") => ResponseEnd::Incomplete(reason.to_owned()),
+            _ => ResponseEnd::Completed,
         }
     }
 
     /// The `status` of the response; with `response.` before it, the type of the event that ends the stream.
     pub(super) fn status(&self) -> &'static str {
         match self {
-            End::Completed => "completed",
-            End::Incomplete(_) => "incomplete",
+            ResponseEnd::Completed => "completed",
+            ResponseEnd::Incomplete(_) => "incomplete",
         }
     }
 }
 
 /// Compares two views of the answer that these items make. `id` is the response's: new ids are made from it.
-pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, id: &str) -> Changes {
+pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, id: &str) -> ResponseChanges {
     let mut texts = fields::new_texts(&old.message.parts, &new.message.parts).into_iter();
     let mut calls = 0;
-    let mut changes = Changes { text: joined(&new.message.parts), ..Changes::default() };
+    let mut changes = ResponseChanges { text: joined(&new.message.parts), ..ResponseChanges::default() };
     for item in items {
         let mut edit = ItemEdit::default();
         let mut stays = true;
         match &item.kind {
-            Kind::Message { parts, .. } | Kind::Result { parts, .. } => {
+            ItemKind::Message { parts, .. } | ItemKind::Result { parts, .. } => {
                 let fresh = texts.by_ref().take(parts.len()).enumerate();
                 edit.texts = fresh.filter_map(|(at, text)| Some((at, text?))).collect::<BTreeMap<_, _>>();
             }
-            Kind::Call { .. } => {
+            ItemKind::Call { .. } => {
                 let call = new.message.tool_calls.iter().find(|call| call.origin == Some(calls));
                 edit.call = call.filter(|call| old.message.tool_calls.get(calls) != Some(call)).cloned();
                 stays = call.is_some();
                 calls += 1;
             }
-            Kind::Reasoning | Kind::Other(_) => drop(texts.next()),
+            ItemKind::Reasoning | ItemKind::Other(_) => drop(texts.next()),
         }
         changes.items.push(stays.then_some(edit));
     }
@@ -99,13 +99,13 @@ fn made_id(response: &str) -> String {
     format!("msg_{digits}")
 }
 
-impl Changes {
+impl ResponseChanges {
     fn end_as(&mut self, items: &[Item], old: &Answer, new: &Answer) {
-        let end = End::of(new.finish_reason.as_deref());
-        if new.finish_reason.is_none() || end == End::of(old.finish_reason.as_deref()) {
+        let end = ResponseEnd::of(new.finish_reason.as_deref());
+        if new.finish_reason.is_none() || end == ResponseEnd::of(old.finish_reason.as_deref()) {
             return;
         }
-        let last = items.iter().rposition(|item| matches!(item.kind, Kind::Message { .. }));
+        let last = items.iter().rposition(|item| matches!(item.kind, ItemKind::Message { .. }));
         if let Some(Some(edit)) = last.and_then(|last| self.items.get_mut(last)) {
             edit.status = Some(end.status());
         }
@@ -133,8 +133,8 @@ impl Changes {
         }
         if let Some(end) = &self.end {
             let details = match end {
-                End::Completed => "null".to_owned(),
-                End::Incomplete(reason) => serde_json::json!({"reason": reason}).to_string(),
+                ResponseEnd::Completed => "null".to_owned(),
+                ResponseEnd::Incomplete(reason) => serde_json::json!({"reason": reason}).to_string(),
             };
             fields::set(response, &members, "status", &encode_string(end.status()), splices);
             fields::set(response, &members, "incomplete_details", &details, splices);

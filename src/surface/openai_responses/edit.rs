@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    item::{self, Item, Kind},
+    item::{self, Item, ItemKind},
     request::{EXPECTED, PARAMETERS, groups},
 };
 use crate::surface::{
@@ -124,7 +124,7 @@ fn edited(group: Range<usize>, nodes: &[Node<'_>], items: &[Item], old: &Message
         let (Some(node), Some(item)) = (nodes.get(at), items.get(at)) else { continue };
         let mut splices = Splices::default();
         match &item.kind {
-            Kind::Call { .. } => {
+            ItemKind::Call { .. } => {
                 let origin = Some(calls);
                 calls += 1;
                 let Some(call) = new.tool_calls.iter().find(|call| call.origin == origin) else { continue };
@@ -133,12 +133,12 @@ fn edited(group: Range<usize>, nodes: &[Node<'_>], items: &[Item], old: &Message
                 }
                 words = true;
             }
-            Kind::Message { .. } | Kind::Result { .. } => {
+            ItemKind::Message { .. } | ItemKind::Result { .. } => {
                 edit_said(node, item, old, new, &mut splices);
                 (said, words) = (true, true);
             }
-            Kind::Reasoning => {}
-            Kind::Other(_) => words = true,
+            ItemKind::Reasoning => {}
+            ItemKind::Other(_) => words = true,
         }
         elements.push(Element::kept(at, splices));
     }
@@ -169,7 +169,7 @@ fn edited(group: Range<usize>, nodes: &[Node<'_>], items: &[Item], old: &Message
 /// Edits who says what in a message or result item.
 fn edit_said(node: &Node<'_>, item: &Item, old: &Message, new: &Message, splices: &mut Splices) {
     let members = node.members();
-    let key = if matches!(item.kind, Kind::Result { .. }) { "output" } else { "content" };
+    let key = if matches!(item.kind, ItemKind::Result { .. }) { "output" } else { "content" };
     // Reasoning before it is part of the message, not of this item.
     let own = |parts: &[Part]| -> Vec<_> {
         parts.iter().filter(|part| !matches!(part, Part::Opaque(kind) if kind == item::REASONING)).cloned().collect()

@@ -14,12 +14,12 @@ pub(super) struct Item {
     /// Its id, where it has one.
     pub(super) id: Option<String>,
     /// What it is.
-    pub(super) kind: Kind,
+    pub(super) kind: ItemKind,
 }
 
 /// What an item is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     /// Somebody says something.
     Message {
         /// Who.
@@ -57,18 +57,18 @@ pub(super) fn read(node: &Node<'_>) -> Item {
     let content = |key: &str| member(&members, key).map(|content| fields::parts(&content)).unwrap_or_default();
     let kind = match member(&members, "type").and_then(|kind| kind.string()).as_deref() {
         Some("message") | None => {
-            Kind::Message { role: fields::role(string(&members, "role").as_deref()), parts: content("content") }
+            ItemKind::Message { role: fields::role(string(&members, "role").as_deref()), parts: content("content") }
         }
-        Some(kind) if is_call(kind) => Kind::Call {
+        Some(kind) if is_call(kind) => ItemKind::Call {
             call_id: text(&members, "call_id"),
             name: text(&members, "name"),
             arguments: text(&members, arguments_key(kind)),
         },
         Some("function_call_output" | "custom_tool_call_output") => {
-            Kind::Result { call_id: text(&members, "call_id"), parts: content("output") }
+            ItemKind::Result { call_id: text(&members, "call_id"), parts: content("output") }
         }
-        Some(REASONING) => Kind::Reasoning,
-        Some(other) => Kind::Other(other.to_owned()),
+        Some(REASONING) => ItemKind::Reasoning,
+        Some(other) => ItemKind::Other(other.to_owned()),
     };
     Item { id: string(&members, "id"), kind }
 }
@@ -86,7 +86,7 @@ pub(super) fn arguments_key(kind: &str) -> &'static str {
 /// The ids that an item carries: its own, and that of the tool call that it makes or answers.
 pub(super) fn ids(item: &Item) -> impl Iterator<Item = &String> {
     let call = match &item.kind {
-        Kind::Call { call_id, .. } | Kind::Result { call_id, .. } => Some(call_id),
+        ItemKind::Call { call_id, .. } | ItemKind::Result { call_id, .. } => Some(call_id),
         _ => None,
     };
     call.into_iter().chain(&item.id)
@@ -98,23 +98,23 @@ pub(super) fn message<'i>(items: impl Iterator<Item = &'i Item>, origin: usize) 
         Message { parts: Vec::new(), origin: Some(origin), ..Message::text_of(Role::Assistant, String::new()) };
     for item in items {
         match &item.kind {
-            Kind::Message { role, parts } => {
+            ItemKind::Message { role, parts } => {
                 message.role = *role;
                 message.parts.extend(parts.iter().cloned());
             }
-            Kind::Call { call_id, name, arguments } => message.tool_calls.push(ToolCall {
+            ItemKind::Call { call_id, name, arguments } => message.tool_calls.push(ToolCall {
                 id: call_id.clone(),
                 name: name.clone(),
                 arguments: arguments.clone(),
                 origin: Some(message.tool_calls.len()),
             }),
-            Kind::Result { call_id, parts } => {
+            ItemKind::Result { call_id, parts } => {
                 message.role = Role::Tool;
                 message.answers_call = Some(call_id.clone());
                 message.parts.extend(parts.iter().cloned());
             }
-            Kind::Reasoning => message.parts.push(Part::Opaque(REASONING.to_owned())),
-            Kind::Other(kind) => {
+            ItemKind::Reasoning => message.parts.push(Part::Opaque(REASONING.to_owned())),
+            ItemKind::Other(kind) => {
                 message.role = Role::Other;
                 message.parts.push(Part::Opaque(kind.clone()));
             }

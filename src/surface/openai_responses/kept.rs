@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{
-    item::{self, Kind},
+    item::{self, ItemKind},
     request, stream,
 };
 use crate::surface::{
@@ -42,7 +42,7 @@ fn user(text: &str) -> String {
 /// An item as a message; nothing where it names another item, which the upstream keeps in its place.
 pub(super) fn message(item: &str) -> Option<Message> {
     let item = item::read(&Node::parse(item.as_bytes()).ok()?);
-    let names_other = matches!(&item.kind, Kind::Other(kind) if kind == "item_reference");
+    let names_other = matches!(&item.kind, ItemKind::Other(kind) if kind == "item_reference");
     (!names_other).then(|| item::message([item].iter(), 0))
 }
 

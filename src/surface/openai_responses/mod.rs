@@ -19,7 +19,7 @@ mod tests;
 use bytes::Bytes;
 
 use super::{
-    Conversation, ErrorBody, Kept, Message, Outline, Progress, Reply, Surface, SurfaceError, fields, openai_chat,
+    Conversation, ErrorBody, Kept, Message, Outline, Reply, ReplyProgress, Surface, SurfaceError, fields, openai_chat,
 };
 use crate::trajectory::Usage;
 
@@ -83,7 +83,7 @@ impl Surface for OpenaiResponses {
             && fields::says_of_itself(asked, "background") == Some(true)
     }
 
-    fn progress(&self, reply: &[u8]) -> Progress {
+    fn progress(&self, reply: &[u8]) -> ReplyProgress {
         reply::progress(reply)
     }
 

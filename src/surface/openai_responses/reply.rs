@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{changes, item};
 use crate::{
     surface::{
-        Progress, Reply, SurfaceError,
+        Reply, ReplyProgress, SurfaceError,
         fields::{self, number, text, unreadable},
         splice::{Node, Splices, member},
         sse,
@@ -36,14 +36,14 @@ pub(super) fn of(root: &Node<'_>) -> Option<Reply> {
 }
 
 /// How far a response is, as its status says.
-pub(super) fn progress(body: &[u8]) -> Progress {
-    let Ok(root) = Node::parse(body) else { return Progress::Made };
+pub(super) fn progress(body: &[u8]) -> ReplyProgress {
+    let Ok(root) = Node::parse(body) else { return ReplyProgress::Made };
     let members = root.members();
     let id = text(&members, "id");
     match text(&members, "status").as_str() {
-        "queued" | "in_progress" if !id.is_empty() => Progress::Making(id),
-        "failed" | "cancelled" => Progress::Broken,
-        _ => Progress::Made,
+        "queued" | "in_progress" if !id.is_empty() => ReplyProgress::Making(id),
+        "failed" | "cancelled" => ReplyProgress::Broken,
+        _ => ReplyProgress::Made,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::item::{self, Item, Kind};
+use super::item::{self, Item, ItemKind};
 use crate::surface::{
-    Conversation, Format, Message, Outline, Role, SurfaceError, Tool, ToolChoice,
+    Conversation, Message, Outline, RequiredFormat, Role, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, number, owned, string, text, unreadable},
     parameters::Parameters,
     splice::{Member, Node, member},
@@ -88,15 +88,15 @@ pub(super) fn groups(items: &[Item]) -> Vec<Range<usize>> {
     let mut waiting = 0;
     for (at, item) in items.iter().enumerate() {
         match (&item.kind, groups.last_mut()) {
-            (Kind::Reasoning, _) => {
+            (ItemKind::Reasoning, _) => {
                 waiting += 1;
                 continue;
             }
-            (Kind::Call { .. }, Some(last)) if open => last.end = at + 1,
+            (ItemKind::Call { .. }, Some(last)) if open => last.end = at + 1,
             _ => groups.push(at - waiting..at + 1),
         }
         waiting = 0;
-        open = matches!(item.kind, Kind::Call { .. } | Kind::Message { role: Role::Assistant, .. });
+        open = matches!(item.kind, ItemKind::Call { .. } | ItemKind::Message { role: Role::Assistant, .. });
     }
     if waiting > 0 {
         groups.push(items.len() - waiting..items.len());
@@ -119,15 +119,15 @@ fn read_tools(tools: &Node<'_>) -> Vec<Tool> {
     tools.elements().into_iter().enumerate().map(read).collect()
 }
 
-fn format(node: &Node<'_>) -> Format {
+fn format(node: &Node<'_>) -> RequiredFormat {
     let members = node.members();
     match string(&members, "type").as_deref() {
-        Some("json_object") => Format::JsonObject,
-        Some("json_schema") => Format::JsonSchema {
+        Some("json_object") => RequiredFormat::JsonObject,
+        Some("json_schema") => RequiredFormat::JsonSchema {
             name: text(&members, "name"),
             schema: member(&members, "schema").and_then(|schema| schema.value()).unwrap_or_default(),
         },
-        _ => Format::Text,
+        _ => RequiredFormat::Text,
     }
 }
 

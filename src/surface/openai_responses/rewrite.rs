@@ -9,10 +9,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    changes::{self, Changes},
+    changes::{self, ResponseChanges},
     compose,
     item::{self, Item, ItemEdit},
-    stream::{EXPECTED, Events, Frame, Spoken, take_apart},
+    stream::{EXPECTED, ResponseEvents, ResponseFrame, SpokenText, take_apart},
 };
 use crate::surface::{
     Reply, SurfaceError,
@@ -29,7 +29,8 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     };
     let items = events.items();
     let changes = changes::of(&items, old, new, &before.id);
-    let mut rewrite = Rewrite { source, splices: Splices::default(), dropped: Vec::new(), inserted: Vec::new() };
+    let mut rewrite =
+        ResponseRewrite { source, splices: Splices::default(), dropped: Vec::new(), inserted: Vec::new() };
     rewrite.items(&events, &changes);
     rewrite.ended(&events, &changes, &items);
     rewrite.number(&events.frames);
@@ -37,7 +38,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
 }
 
 /// Edits of a stream under way.
-struct Rewrite<'a> {
+struct ResponseRewrite<'a> {
     source: &'a str,
     splices: Splices,
     /// Numbers of the frames that go.
@@ -46,8 +47,8 @@ struct Rewrite<'a> {
     inserted: Vec<(usize, Value)>,
 }
 
-impl Rewrite<'_> {
-    fn items(&mut self, events: &Events<'_>, changes: &Changes) {
+impl ResponseRewrite<'_> {
+    fn items(&mut self, events: &ResponseEvents<'_>, changes: &ResponseChanges) {
         let mut places = HashMap::new();
         for ((index, track), change) in events.tracks.iter().zip(&changes.items) {
             match change {
@@ -80,7 +81,7 @@ impl Rewrite<'_> {
     }
 
     /// Edits what the events of one item say.
-    fn edit(&mut self, events: &Events<'_>, index: u64, edit: &ItemEdit) {
+    fn edit(&mut self, events: &ResponseEvents<'_>, index: u64, edit: &ItemEdit) {
         let Some(track) = events.tracks.get(&index) else { return };
         for (at, text) in &edit.texts {
             let Some(spoken) = track.parts.get(&(*at as u64)) else { continue };
@@ -107,7 +108,7 @@ impl Rewrite<'_> {
     }
 
     /// Says a text in the place of another: in the deltas, and where the whole is repeated.
-    fn say(&mut self, spoken: &Spoken, text: &str, delta: impl Fn(&str) -> Value) {
+    fn say(&mut self, spoken: &SpokenText, text: &str, delta: impl Fn(&str) -> Value) {
         if spoken.text().as_deref() == Some(text) {
             return;
         }
@@ -124,7 +125,7 @@ impl Rewrite<'_> {
     }
 
     /// Edits what one event says besides text: the part that it ends, tokens, notes on the text, the tool's name.
-    fn edit_frame(&mut self, at: usize, frame: &Frame<'_>, edit: &ItemEdit) {
+    fn edit_frame(&mut self, at: usize, frame: &ResponseFrame<'_>, edit: &ItemEdit) {
         let members = frame.root.members();
         let part = number(&members, "content_index").and_then(|part| usize::try_from(part).ok()).unwrap_or_default();
         let text = edit.texts.get(&part);
@@ -151,7 +152,7 @@ impl Rewrite<'_> {
     }
 
     /// Edits the event that ends the stream.
-    fn ended(&mut self, events: &Events<'_>, changes: &Changes, items: &[Item]) {
+    fn ended(&mut self, events: &ResponseEvents<'_>, changes: &ResponseChanges, items: &[Item]) {
         let Some((number, response)) = &events.ended else { return };
         changes.write(self.source, response, items, &mut self.splices);
         let (Some(end), Some(frame)) = (&changes.end, events.frames.get(*number)) else { return };
@@ -168,7 +169,7 @@ impl Rewrite<'_> {
     }
 
     /// Takes out the frames that go, puts in the new ones, and numbers all again if any did.
-    fn number(&mut self, frames: &[Frame<'_>]) {
+    fn number(&mut self, frames: &[ResponseFrame<'_>]) {
         if self.dropped.is_empty() && self.inserted.is_empty() {
             return;
         }

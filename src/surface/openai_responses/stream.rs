@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use super::{
-    item::{self, Item, Kind},
+    item::{self, Item, ItemKind},
     reply,
 };
 use crate::surface::{
@@ -21,7 +21,7 @@ pub(super) const EXPECTED: &str = "a response stream";
 
 /// One event.
 #[derive(Debug)]
-pub(super) struct Frame<'a> {
+pub(super) struct ResponseFrame<'a> {
     /// All its bytes.
     pub(super) span: Range<usize>,
     /// Its data.
@@ -36,7 +36,7 @@ pub(super) struct Frame<'a> {
 
 /// All that the events say of one text: of a content part, or of a call's arguments.
 #[derive(Debug, Default)]
-pub(super) struct Spoken {
+pub(super) struct SpokenText {
     /// Piece by piece.
     pub(super) deltas: Vec<Piece>,
     /// The whole, as the event of that number that ends it says it.
@@ -47,24 +47,24 @@ pub(super) struct Spoken {
 
 /// All that the events say of one item.
 #[derive(Debug, Default)]
-pub(super) struct Track<'a> {
+pub(super) struct ItemTrack<'a> {
     /// As it came.
     pub(super) added: Option<Node<'a>>,
     /// As it ended.
     pub(super) done: Option<Node<'a>>,
     /// Its content parts, by `content_index`.
-    pub(super) parts: BTreeMap<u64, Spoken>,
+    pub(super) parts: BTreeMap<u64, SpokenText>,
     /// Its arguments.
-    pub(super) arguments: Spoken,
+    pub(super) arguments: SpokenText,
 }
 
 /// The events of a stream, taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Events<'a> {
+pub(super) struct ResponseEvents<'a> {
     /// All of them.
-    pub(super) frames: Vec<Frame<'a>>,
+    pub(super) frames: Vec<ResponseFrame<'a>>,
     /// Items by `output_index`.
-    pub(super) tracks: BTreeMap<u64, Track<'a>>,
+    pub(super) tracks: BTreeMap<u64, ItemTrack<'a>>,
     began: Option<Node<'a>>,
     /// The response as the stream ended, and the number of the event that says it.
     pub(super) ended: Option<(usize, Node<'a>)>,
@@ -85,8 +85,8 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
 }
 
 /// Takes a stream apart.
-pub(super) fn take_apart(source: &str) -> Result<Events<'_>, SurfaceError> {
-    let mut events = Events::default();
+pub(super) fn take_apart(source: &str) -> Result<ResponseEvents<'_>, SurfaceError> {
+    let mut events = ResponseEvents::default();
     let mut seen = false;
     for event in sse::events(source.as_bytes()) {
         let [span] = event.data.as_slice() else { continue };
@@ -100,12 +100,12 @@ pub(super) fn take_apart(source: &str) -> Result<Events<'_>, SurfaceError> {
         let index = member(&members, "output_index").and_then(|node| Some((node.value()?, node)));
         let sequence = member(&members, "sequence_number");
         events.take(&kind, index.map(|(index, _)| index), &members);
-        events.frames.push(Frame { span: event.span, root, kind, index, sequence });
+        events.frames.push(ResponseFrame { span: event.span, root, kind, index, sequence });
     }
     if seen { Ok(events) } else { Err(unreadable(EXPECTED, "no event has a `type` of this API")) }
 }
 
-impl<'a> Events<'a> {
+impl<'a> ResponseEvents<'a> {
     fn take(&mut self, kind: &str, index: Option<u64>, members: &[Member<'a>]) {
         let response = || member(members, "response");
         let number = self.frames.len();
@@ -126,7 +126,7 @@ impl<'a> Events<'a> {
     /// The items, in order. A stream that says none on its way may do so when it ends.
     pub(super) fn items(&self) -> Vec<Item> {
         if !self.tracks.is_empty() {
-            return self.tracks.values().map(Track::item).collect();
+            return self.tracks.values().map(ItemTrack::item).collect();
         }
         let output = self.ended.as_ref().and_then(|(_, response)| response.get("output"));
         output.map(|output| output.elements()).unwrap_or_default().iter().map(item::read).collect()
@@ -134,12 +134,12 @@ impl<'a> Events<'a> {
 
     /// The numbers of the events about an item.
     pub(super) fn frames_of(&self, index: u64) -> impl Iterator<Item = usize> {
-        let about = move |frame: &Frame<'_>| frame.index.is_some_and(|(of, _)| of == index);
+        let about = move |frame: &ResponseFrame<'_>| frame.index.is_some_and(|(of, _)| of == index);
         self.frames.iter().enumerate().filter(move |(_, frame)| about(frame)).map(|(number, _)| number)
     }
 }
 
-impl<'a> Track<'a> {
+impl<'a> ItemTrack<'a> {
     fn take(&mut self, kind: &str, frame: usize, members: &[Member<'a>]) {
         let part = number(members, "content_index").unwrap_or_default();
         let literal = |key: &str| member(members, key).and_then(|node| piece(&node));
@@ -170,10 +170,10 @@ impl<'a> Track<'a> {
 
     /// The item that the events make.
     fn item(&self) -> Item {
-        let unsaid = || Item { id: None, kind: Kind::Message { role: Role::Assistant, parts: Vec::new() } };
+        let unsaid = || Item { id: None, kind: ItemKind::Message { role: Role::Assistant, parts: Vec::new() } };
         let mut item = self.done.or(self.added).as_ref().map_or_else(unsaid, item::read);
         match &mut item.kind {
-            Kind::Message { parts, .. } => {
+            ItemKind::Message { parts, .. } => {
                 for (index, spoken) in &self.parts {
                     let at = usize::try_from(*index).unwrap_or(usize::MAX).min(parts.len());
                     match parts.get_mut(at) {
@@ -183,7 +183,7 @@ impl<'a> Track<'a> {
                     }
                 }
             }
-            Kind::Call { arguments, .. } => {
+            ItemKind::Call { arguments, .. } => {
                 if let Some(said) = self.arguments.text() {
                     *arguments = said;
                 }
@@ -194,7 +194,7 @@ impl<'a> Track<'a> {
     }
 }
 
-impl Spoken {
+impl SpokenText {
     /// What was said, if anything was.
     pub(super) fn text(&self) -> Option<String> {
         let done = || self.done.as_ref().map(|(_, done)| done.text.clone());

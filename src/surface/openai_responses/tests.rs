@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::OpenaiResponses;
-use crate::surface::{Answer, Conversation, Format, Message, Outline, Reply, Role, Surface, ToolCall, ToolChoice};
+use crate::surface::{
+    Answer, Conversation, Message, Outline, Reply, RequiredFormat, Role, Surface, ToolCall, ToolChoice,
+};
 
 const REQUEST: &str = r#"{"model":"gpt-5","instructions":"Be the worker.","stream":true,"previous_response_id":"resp_1","max_output_tokens":9,
 "conversation":{"id":"conv_1"},"metadata":{"run":"a"},"tool_choice":{"type":"function","name":"look"},
@@ -41,7 +43,7 @@ fn every_item_of_a_request_is_read() {
     assert_eq!((read.continues.as_deref(), read.thread.as_deref()), (Some("resp_1"), Some("conv_1")));
     assert_eq!(read.quotes, ["rs_1", "msg_1", "call_1", "fc_1", "rs_2", "call_2", "call_1", "call_2", "msg_9"]);
     assert_eq!(read.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["look", "web_search"]);
-    assert!(matches!(&read.format, Format::JsonSchema { name, .. } if name == "n"));
+    assert!(matches!(&read.format, RequiredFormat::JsonSchema { name, .. } if name == "n"));
     assert_eq!((read.tool_choice, read.max_tokens, read.stream), (ToolChoice::Named("look".to_owned()), Some(9), true));
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::OnceLock};
 
-use aegis::surface::{self, Asked, Edited, Message, Order, Role, Surface, splice::Node, sse};
+use aegis::surface::{self, Asked, Edited, ListOrder, Message, Role, Surface, splice::Node, sse};
 use serde_json::json;
 
 use super::examples;
@@ -64,9 +64,9 @@ pub fn check(input: &[u8]) -> Vec<String> {
     let mut said = Vec::new();
     for Keeper { surface, edited, path, .. } in keepers() {
         for (path, order, from_start) in [
-            (path.as_str(), Order::Ascending, true),
-            (path, Order::Descending, false),
-            ("/v1/other", Order::Ascending, true),
+            (path.as_str(), ListOrder::Ascending, true),
+            (path, ListOrder::Descending, false),
+            ("/v1/other", ListOrder::Ascending, true),
         ] {
             let shown = edited.restate(*surface, input, Asked { path, order, from_start });
             if let Ok(Some(written)) = &shown {

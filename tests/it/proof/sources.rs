@@ -6,7 +6,9 @@ use std::sync::{
 };
 
 use aegis::{
-    attribution::{Analyzer, Budget, Corrections, LabelRule, Meter, Origin, Trace, TraceSettings, label_of},
+    attribution::{
+        Analyzer, CallMeter, CorrectionOrigin, Corrections, LabelRule, SearchBudget, Trace, TraceSettings, label_of,
+    },
     proof::Order,
     proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream},
     trajectory::{FailureMode, RunId, Trajectory},
@@ -70,7 +72,7 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
         feedback: Some(run.outcome.evidence.clone()),
     };
     let own = RunId::parse("analyzer").expect("an id");
-    let meter = Meter::new(Budget::default());
+    let meter = CallMeter::new(SearchBudget::default());
     let corrections = analyzer.corrections(&failed.bench, run, &own, &meter).await.expect("asked");
     let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
     assert_eq!(steps, [2], "{:?}", corrections.left_out);
@@ -109,7 +111,7 @@ async fn an_analyzer_is_asked_within_the_budget() {
     let feedback = Some(run.outcome.evidence.clone());
     let analyzer = Analyzer { upstream: asked, model: "m".to_owned(), gold: None, feedback };
     let own = RunId::parse("analyzer").expect("an id");
-    let meter = Meter::new(Budget { calls: Some(2), runs: None });
+    let meter = CallMeter::new(SearchBudget { calls: Some(2), runs: None });
     let corrections = analyzer.corrections(&failed.bench, run, &own, &meter).await.expect("asked");
     assert_eq!(upstream.asked.load(Ordering::SeqCst), 2);
     assert!(corrections.left_out[&5].contains("the budget ended"), "{:?}", corrections.left_out);
@@ -130,7 +132,7 @@ async fn a_proposal_that_makes_up_for_an_error_blames_nobody() {
     let spoilt = "{\"step\": 0, \"reply\": \"ANSWER: 16\"}";
     let mut corrections = Corrections::from_lines(spoilt, "c", run).expect("reads");
     for correction in corrections.by_step.values_mut() {
-        correction.source = Origin::Analyzer;
+        correction.source = CorrectionOrigin::Analyzer;
     }
     let checked = corrections.clone().checked_by(failed.by_twin());
     assert!(checked.by_step.is_empty() && checked.alike.contains(&0), "{checked:?}");
@@ -172,7 +174,7 @@ async fn what_a_twin_does_not_have_is_drawn_anew() {
     let short = Trajectory { steps: failed.twin.steps[..4].to_vec(), ..failed.twin.clone() };
     let mended = Corrections::from_twin(&failed.cassette, &short).or_redrawn(&failed.cassette.recording().trajectory);
     let sources: Vec<_> = [2, 4].map(|step| mended.by_step[&step].source).to_vec();
-    assert_eq!(sources, [Origin::Twin, Origin::Redraw], "{:?}", mended.left_out);
+    assert_eq!(sources, [CorrectionOrigin::Twin, CorrectionOrigin::Redraw], "{:?}", mended.left_out);
 }
 
 #[test]

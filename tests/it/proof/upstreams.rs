@@ -2,7 +2,7 @@
 
 use aegis::{
     attribution::{LabelRule, TraceSettings, label_of},
-    proof::{Ending, Order},
+    proof::{Order, SearchEnding},
     trajectory::Void,
 };
 
@@ -26,7 +26,7 @@ async fn an_upstream_that_does_not_answer_blames_nobody() {
                 // The last step needs no further call: its correction may be executed, all else may not.
                 let label = label_of(&finding, LabelRule::EarliestFlip);
                 assert_eq!(label, None, "{weather:?} {order:?} {source}: {:?}", finding.flips);
-                assert_eq!(finding.ending, Some(Ending::Void(why)), "{weather:?} {order:?} {source}");
+                assert_eq!(finding.ending, Some(SearchEnding::Void(why)), "{weather:?} {order:?} {source}");
                 assert!(finding.spent.runs <= 10, "{:?}", finding.spent);
                 assert!(finding.not_found.is_some());
             }
@@ -41,7 +41,11 @@ async fn an_upstream_that_is_too_slow_blames_nobody() {
     let fast = TraceSettings { jobs: 2, ..settings(Order::Scan, "slow") };
     let finding = failed.trace(failed.redrawn(), fast).await;
     assert_eq!(label_of(&finding, LabelRule::EarliestFlip), None);
-    assert!(matches!(finding.ending, Some(Ending::Void(Void::TimedOut | Void::Unanswered))), "{:?}", finding.ending);
+    assert!(
+        matches!(finding.ending, Some(SearchEnding::Void(Void::TimedOut | Void::Unanswered))),
+        "{:?}",
+        finding.ending
+    );
 }
 
 /// Nine calls refused in the middle: the executions that they hit are void, the rest says what it says.
