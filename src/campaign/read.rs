@@ -19,6 +19,7 @@ use crate::{
     dataset::{self, Splits, Task},
     plan::{PlanError, Problem, Read, read_entry, syntax_problem, take_entries},
     proof::Terms,
+    trajectory::Pattern,
     verify::Verify,
 };
 
@@ -230,7 +231,13 @@ fn price(entry: &Read<PriceEntry>, problems: &mut Vec<Problem>) -> Option<ModelP
         problems.push(Problem::new(figure.span(), "a price is an amount of money from 0, for a million tokens"));
     }
     let pattern = model.as_ref()?.get_ref().split('*').map(regex::escape).collect::<Vec<_>>().join(".*");
-    let model = regex::Regex::new(&format!("^{pattern}$")).ok()?;
+    let model = match Pattern::new(&format!("^{pattern}$")) {
+        Ok(pattern) => pattern.regex().clone(),
+        Err(error) => {
+            problems.push(Problem::new(entry.span.clone(), format!("the price's `model` {error}")));
+            return None;
+        }
+    };
     Some(ModelPrice { model, input: *input.as_ref()?.get_ref(), output: *output.as_ref()?.get_ref() })
 }
 

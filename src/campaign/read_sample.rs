@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     plan::{AgentPattern, Operator, Problem},
-    trajectory::{FailureMode, Side},
+    trajectory::{FailureMode, Pattern, Side},
 };
 
 /// What may be drawn.
@@ -77,7 +77,13 @@ fn matching(pattern: &Spanned<String>, files: &dyn Files, problems: &mut Vec<Pro
         return vec![text.clone()];
     }
     let expression = name.split('*').map(regex::escape).collect::<Vec<_>>().join(".*");
-    let Ok(expression) = regex::Regex::new(&format!("^{expression}$")) else { return Vec::new() };
+    let expression = match Pattern::new(&format!("^{expression}$")) {
+        Ok(expression) => expression,
+        Err(error) => {
+            problems.push(Problem::new(pattern.span(), format!("`{name}` {error}")));
+            return Vec::new();
+        }
+    };
     let names = match files.list(directory) {
         Ok(names) => names,
         Err(error) => {
@@ -85,8 +91,11 @@ fn matching(pattern: &Spanned<String>, files: &dyn Files, problems: &mut Vec<Pro
             return Vec::new();
         }
     };
-    let found: Vec<String> =
-        names.iter().filter(|name| expression.is_match(name)).map(|name| format!("{directory}/{name}")).collect();
+    let found: Vec<String> = names
+        .iter()
+        .filter(|name| expression.regex().is_match(name))
+        .map(|name| format!("{directory}/{name}"))
+        .collect();
     if found.is_empty() {
         problems.push(Problem::new(pattern.span(), format!("no file of `{directory}` is named `{name}`")));
     }
@@ -103,7 +112,11 @@ fn plantings(
 ) {
     let Some(plan) = read_plan(files, file, pattern.span(), problems) else { return };
     let Some(text) = read_file(files, file, pattern.span(), problems) else { return };
-    let written: toml::Table = text.parse().unwrap_or_default();
+    let written: toml::Table = match text.parse() {
+        Ok(written) => written,
+        Err(error) => return problems.push(Problem::new(pattern.span(), format!("`{file}` cannot be read: {error}"))),
+    };
+    // A plan of faults alone, or of none, has no such list.
     let entries = written.get("injection").and_then(toml::Value::as_array).cloned().unwrap_or_default();
     for (injection, entry) in plan.injections.iter().zip(entries) {
         let (Some(mode), Operator::Manipulator { side, .. }) = (injection.failure_mode, &injection.operator) else {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::built_in::BUILT_IN;
+use crate::trajectory::{Pattern, PatternError, compiled};
 
 /// The newest format of a rules file.
 const FORMAT: u32 = 1;
@@ -77,14 +78,14 @@ pub enum RulesError {
         error: Box<toml::de::Error>,
     },
     /// A pattern is no regular expression.
-    #[error("{file}: the pattern of rule `{rule}` cannot be used: {error}")]
+    #[error("{file}: the pattern of rule `{rule}` {error}")]
     Pattern {
         /// The file.
         file: String,
         /// The rule.
         rule: String,
         /// What is wrong.
-        error: Box<regex::Error>,
+        error: PatternError,
     },
     /// A built-in rule is named that does not exist.
     #[error("{file}: no built-in rule is called `{name}`{}: expected one of {}", hint(name), names())]
@@ -149,11 +150,11 @@ impl Default for Rules {
     fn default() -> Self {
         static COMPILED: OnceLock<Vec<Volatile>> = OnceLock::new();
         let rules = COMPILED.get_or_init(|| {
-            let compiled = BUILT_IN.iter().map(|rule| {
-                let pattern = Regex::new(rule.pattern).ok()?;
-                Some(Volatile { name: rule.name.to_owned(), pattern, numbered: !rule.is_time, mixed: rule.is_mixed })
+            let rules = BUILT_IN.iter().map(|rule| {
+                let pattern = compiled(rule.pattern);
+                Volatile { name: rule.name.to_owned(), pattern, numbered: !rule.is_time, mixed: rule.is_mixed }
             });
-            compiled.flatten().collect()
+            rules.collect()
         });
         let unordered = UNORDERED.iter().filter_map(|text| pointer(text)).collect();
         Self { volatile: rules.clone(), ignored: Vec::new(), unordered }
@@ -180,12 +181,12 @@ impl Rules {
         let built_in = read.built_in.unwrap_or_else(|| BUILT_IN.iter().map(|rule| rule.name.to_owned()).collect());
         let mut rules = Vec::new();
         for rule in read.rule {
-            let pattern = Regex::new(&rule.pattern).map_err(|error| RulesError::Pattern {
+            let pattern = Pattern::new(&rule.pattern).map_err(|error| RulesError::Pattern {
                 file: named(),
                 rule: rule.name.clone(),
-                error: Box::new(error),
+                error,
             })?;
-            rules.push(Volatile { name: rule.name, pattern, numbered: true, mixed: false });
+            rules.push(Volatile { name: rule.name, pattern: pattern.regex().clone(), numbered: true, mixed: false });
         }
         let Rules { volatile: known, .. } = Rules::default();
         for name in built_in {
@@ -356,7 +357,10 @@ mod tests {
             ("format = 2", "r.toml: format 2 is not known: expected at most 1"),
             ("format = 1\nbuilt_in = [\"uid\"]", "did you mean `uuid`?"),
             ("format = 1\nignore = [\"user\"]", "`user` is not a JSON pointer"),
-            ("format = 1\n[[rule]]\nname = \"x\"\npattern = \"(\"", "the pattern of rule `x` cannot be used"),
+            (
+                "format = 1\n[[rule]]\nname = \"x\"\npattern = \"(\"",
+                "the pattern of rule `x` is not a regular expression: unclosed group",
+            ),
             ("format = 1\nrules = 1", "line 2, column 1"),
         ] {
             let error = Rules::parse(text, "r.toml").expect_err("wrong").to_string();

@@ -1,19 +1,12 @@
 //! Explicit hints: the path prefix, headers, API keys, mapped fields. Their names are configurable.
 
-use regex::Regex;
 use serde::Deserialize;
+
+use crate::trajectory::Pattern;
 
 /// A hint setting that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HintsError {
-    /// A pattern is no regular expression.
-    #[error("`{field}` is not a regular expression: {detail}")]
-    Pattern {
-        /// Which setting.
-        field: &'static str,
-        /// What is wrong.
-        detail: String,
-    },
     /// A pattern has none of the groups that it is there for.
     #[error("`{field}` needs a named group: {expected}")]
     Group {
@@ -41,7 +34,7 @@ pub struct Hints {
     /// Header that names the agent.
     pub agent_header: String,
     /// Regular expression over the API key, with groups `run` and/or `agent`.
-    pub key: Option<Pattern>,
+    pub key: Option<WholePattern>,
     /// API keys that stand for a run and/or an agent.
     pub keys: Vec<KeyEntry>,
     /// Entry of the body's `metadata` that names the run.
@@ -51,7 +44,7 @@ pub struct Hints {
     /// Whether the body's `user` names the agent. Off by default: it may be an end user.
     pub user_is_agent: bool,
     /// Regular expression over the model's name, with group `agent`.
-    pub model: Option<Pattern>,
+    pub model: Option<WholePattern>,
 }
 
 /// An API key that stands for a run and/or an agent.
@@ -70,14 +63,14 @@ pub struct KeyEntry {
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
-pub struct Pattern(Regex);
+pub struct WholePattern(Pattern);
 
-impl TryFrom<String> for Pattern {
+impl TryFrom<String> for WholePattern {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        let whole = format!("^(?:{text})$");
-        let built = regex::RegexBuilder::new(&whole).size_limit(1 << 20).build();
-        built.map(Self).map_err(|error| error.to_string())
+        // Alone first: what is wrong is told of the text that was written, and a stray `)` cannot leave the group.
+        let whole = Pattern::new(&text).and_then(|_| Pattern::new(&format!("^(?:{text})$")));
+        whole.map(Self).map_err(|error| format!("the pattern {error}"))
     }
 }
 
@@ -111,8 +104,9 @@ impl Hints {
     /// # Errors
     /// The first [`HintsError`].
     pub fn check(&self) -> Result<(), HintsError> {
-        let has =
-            |pattern: &Pattern, groups: &[&str]| pattern.0.capture_names().flatten().any(|name| groups.contains(&name));
+        let has = |pattern: &WholePattern, groups: &[&str]| {
+            pattern.0.regex().capture_names().flatten().any(|name| groups.contains(&name))
+        };
         if self.key.as_ref().is_some_and(|key| !has(key, &["run", "agent"])) {
             return Err(HintsError::Group { field: "hints.key", expected: "(?<run>…) or (?<agent>…)" });
         }
@@ -144,14 +138,14 @@ impl Hints {
         if let Some(entry) = self.keys.iter().find(|entry| entry.key == key) {
             return Named { run: entry.run.clone(), agent: entry.agent.clone() };
         }
-        let captures = self.key.as_ref().and_then(|pattern| pattern.0.captures(key));
+        let captures = self.key.as_ref().and_then(|pattern| pattern.0.regex().captures(key));
         let group = |name: &str| captures.as_ref()?.name(name).map(|group| group.as_str().to_owned());
         Named { run: group("run"), agent: group("agent") }
     }
 
     /// The agent that a model alias names.
     pub fn from_model(&self, model: &str) -> Option<String> {
-        self.model.as_ref()?.0.captures(model)?.name("agent").map(|group| group.as_str().to_owned())
+        self.model.as_ref()?.0.regex().captures(model)?.name("agent").map(|group| group.as_str().to_owned())
     }
 }
 

@@ -8,11 +8,8 @@ use serde::Deserialize;
 
 use crate::{
     surface::Outline,
-    trajectory::{AgentName, Attribution, Source},
+    trajectory::{AgentName, Attribution, Pattern, Source},
 };
-
-/// Largest compiled regular expression, in bytes.
-const PATTERN_SIZE_MAX: usize = 1 << 20;
 
 /// A roster rule that cannot be used. Rules are counted from 1, as a reader of the file counts them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -141,8 +138,8 @@ impl WrittenRule {
     fn new(number: usize, rule: RosterRule) -> Result<Self, RosterError> {
         let refuse = |detail: String| RosterError { number, detail };
         let regex = |field: &str, text: &Option<String>| {
-            let built = text.as_deref().map(|text| regex::RegexBuilder::new(text).size_limit(PATTERN_SIZE_MAX).build());
-            built.transpose().map_err(|error| refuse(format!("`{field}` is not a regular expression: {error}")))
+            let built = text.as_deref().map(|text| Pattern::new(text).map(|pattern| pattern.regex().clone()));
+            built.transpose().map_err(|error| refuse(format!("`{field}` {error}")))
         };
         let system = regex("system_regex", &rule.system_regex)?;
         let first_user = regex("first_user_regex", &rule.first_user_regex)?;

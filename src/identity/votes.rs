@@ -1,12 +1,7 @@
 //! Names that the wire lets slip: quotes under a name, hand-offs, delegate tools, a selector's choice. They are votes
 //! for a display name, proposed to a person and never an identity.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::LazyLock,
-};
-
-use regex::Regex;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{
     fingerprint::{Mark, is_fresh, sentences},
@@ -16,7 +11,7 @@ use super::{
 };
 use crate::{
     surface::{Outline, Reply, Role, ToolCall},
-    trajectory::AgentName,
+    trajectory::{AgentName, patterns},
 };
 
 /// Words of a text that a delegate tool's argument is compared with, in bytes.
@@ -307,28 +302,12 @@ fn decide(votes: &Votes) -> BTreeMap<AgentName, Proposal> {
     clear.map(|(agent, proposal)| (agent.clone(), proposal.clone())).collect()
 }
 
-/// A pattern of ours; one that is broken matches nothing, and a test says so.
-fn pattern(text: &str) -> Option<Regex> {
-    Regex::new(text).ok()
+patterns! {
+    ACTIVE = r#"\A\{"assistant": ?"([^"]{1,128})"\}\z"#;
+    TRANSFER = r"(?:transfer|hand_?off)_(?:back_)?to_([A-Za-z0-9_-]{1,64})\z";
+    MOVED = r"(?:\A(?:Successfully )?[Tt]ransferr(?:ed|ing) (?:back )?to |\AAgent )([A-Za-z0-9_.-]{1,64}?)(?:\.|,|\z| is now handling)";
+    DELEGATE = r"\A(?:task|agent|ask|call|delegate_to)[_-]([A-Za-z0-9_-]{1,64})\z";
 }
-
-struct Lazy(LazyLock<Option<Regex>>);
-
-impl Lazy {
-    fn captures<'t>(&self, text: &'t str) -> Option<regex::Captures<'t>> {
-        self.0.as_ref()?.captures(text)
-    }
-}
-
-static ACTIVE: Lazy = Lazy(LazyLock::new(|| pattern(r#"\A\{"assistant": ?"([^"]{1,128})"\}\z"#)));
-static TRANSFER: Lazy = Lazy(LazyLock::new(|| pattern(r"(?:transfer|hand_?off)_(?:back_)?to_([A-Za-z0-9_-]{1,64})\z")));
-static MOVED: Lazy = Lazy(LazyLock::new(|| {
-    pattern(
-        r"(?:\A(?:Successfully )?[Tt]ransferr(?:ed|ing) (?:back )?to |\AAgent )([A-Za-z0-9_.-]{1,64}?)(?:\.|,|\z| is now handling)",
-    )
-}));
-static DELEGATE: Lazy =
-    Lazy(LazyLock::new(|| pattern(r"\A(?:task|agent|ask|call|delegate_to)[_-]([A-Za-z0-9_-]{1,64})\z")));
 
 #[cfg(test)]
 #[path = "votes_tests.rs"]

@@ -28,13 +28,6 @@ fn proposed(steps: &[(&str, serde_json::Value, serde_json::Value)]) -> String {
 }
 
 #[test]
-fn patterns_are_patterns() {
-    for lazy in [&ACTIVE, &TRANSFER, &MOVED, &DELEGATE] {
-        assert!(lazy.0.is_some());
-    }
-}
-
-#[test]
 fn names_slip_out_where_agents_speak_of_each_other() {
     let say = |text: &str| json!({"role": "assistant", "content": text});
     let user = |text: &str| json!([{"role": "user", "content": text}]);

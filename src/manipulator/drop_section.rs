@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Manipulator, ManipulatorError, Pattern, not_applicable, passage};
+use super::{Context, Manipulator, ManipulatorError, not_applicable, passage};
 use crate::surface::Answer;
-use crate::trajectory::Side;
+use crate::trajectory::{Pattern, Side};
 
 /// Takes a section out of the answer: what stands under a heading, a paragraph, or a line where there are neither.
 ///
@@ -107,7 +107,7 @@ mod tests {
             (Section::Longest, None, "only one", None),
             (Section::Last, None, "", None),
         ] {
-            let matching = matching.map(|text: &str| Pattern::try_from(text.to_owned()).expect("a pattern"));
+            let matching = matching.map(|text: &str| Pattern::new(text).expect("a pattern"));
             let edited = answer(&DropSection { matching, which }, text, RequiredFormat::Text, 0).ok();
             assert_eq!(edited.map(|answer| answer.message.text()).as_deref(), expected, "{text}");
         }

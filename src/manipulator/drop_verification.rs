@@ -1,13 +1,11 @@
 //! `drop_verification`: the agent does not check.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Manipulator, ManipulatorError, Pattern, not_applicable, passage};
+use super::{Context, Manipulator, ManipulatorError, not_applicable, passage};
 use crate::surface::Answer;
+use crate::trajectory::{Pattern, patterns};
 
 /// Takes the sentences out of the answer that speak of checking.
 ///
@@ -33,14 +31,14 @@ pub struct DropVerification {
     pub matching: Option<Pattern>,
 }
 
-static USUAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(double-?)?(check(s|ed|ing)?|verif(y|ies|ied|ying|ication)|confirm(s|ed|ing|ation)?|re-?(comput|calculat|check|examin|test)\w*|test(s|ed|ing)?|validat\w+|sanity|proofread\w*|cross-?check\w*|(go|goes|went|going) (through|over))\b").ok()
-});
+patterns! {
+    USUAL = r"(?i)\b(double-?)?(check(s|ed|ing)?|verif(y|ies|ied|ying|ication)|confirm(s|ed|ing|ation)?|re-?(comput|calculat|check|examin|test)\w*|test(s|ed|ing)?|validat\w+|sanity|proofread\w*|cross-?check\w*|(go|goes|went|going) (through|over))\b";
+}
 
 impl Manipulator for DropVerification {
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        let pattern = self.matching.as_ref().map(Pattern::regex).or(USUAL.as_ref());
-        let checks = |sentence: &str| pattern.is_some_and(|pattern| pattern.is_match(sentence));
+        let pattern = self.matching.as_ref().map_or(&*USUAL, Pattern::regex);
+        let checks = |sentence: &str| pattern.is_match(sentence);
         let edited = passage::edit(answer, &context.conversation.format, |text| {
             passage::without(&passage::sentences(text), checks).filter(|rest| !rest.trim().is_empty())
         })?;
@@ -68,10 +66,9 @@ mod tests {
             (Some("(?i)probe"), "It is 42. Probe: 12 + 30.", RequiredFormat::Text, Some("It is 42.")),
             (None, r#"{"a": "It is é. Tests pass.", "n": 1}"#, RequiredFormat::JsonObject, Some(r#"{"a": "It is é.", "n": 1}"#)),
         ] {
-            let matching = matching.map(|text: &str| Pattern::try_from(text.to_owned()).expect("a pattern"));
+            let matching = matching.map(|text: &str| Pattern::new(text).expect("a pattern"));
             let edited = answer(&DropVerification { matching }, text, format, 0).ok();
             assert_eq!(edited.map(|answer| answer.message.text()).as_deref(), expected, "{text}");
         }
-        assert!(USUAL.is_some(), "the pattern of this file compiles");
     }
 }

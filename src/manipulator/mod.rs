@@ -13,7 +13,6 @@ mod history;
 mod json_text;
 mod number;
 mod passage;
-mod pattern;
 mod question;
 mod schema;
 mod shape;
@@ -23,7 +22,6 @@ mod testing;
 use std::sync::Arc;
 
 pub use number::{NumberChange, Which};
-pub use pattern::Pattern;
 pub use question::{ANSWER_SCHEMA, Adaptive, Question};
 pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates};
 use schemars::JsonSchema;

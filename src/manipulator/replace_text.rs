@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::shape::{TextShape, shape};
-use super::{Context, Manipulator, ManipulatorError, Pattern, json_text, not_applicable, quoted};
+use super::{Context, Manipulator, ManipulatorError, json_text, not_applicable, quoted};
 use crate::surface::{Answer, Conversation, Message, Role};
-use crate::trajectory::Side;
+use crate::trajectory::{Pattern, Side};
 
 /// Replaces a literal or a pattern, in messages of the request or in the answer.
 ///
@@ -203,7 +203,7 @@ mod tests {
         let text = format!("user: {}", "b".repeat(100_000));
         let with = "c".repeat(10_000);
         let literal = ReplaceText::literal("b", with.clone());
-        let pattern = ReplaceText { find: None, pattern: Some(Pattern::try_from("b".to_owned()).expect("good")), ..literal.clone() };
+        let pattern = ReplaceText { find: None, pattern: Some(Pattern::new("b").expect("good")), ..literal.clone() };
         for replace in [literal, pattern] {
             let error = edit(&replace, &text, &[]).expect_err("a gigabyte");
             assert!(error.to_string().contains("larger than"), "{error}");

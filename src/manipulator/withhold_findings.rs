@@ -1,14 +1,11 @@
 //! `withhold_findings`: the agent keeps to itself what it found out.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Context, Manipulator, ManipulatorError, Pattern, not_applicable, passage};
+use super::{Context, Manipulator, ManipulatorError, not_applicable, passage};
 use crate::surface::Answer;
-use crate::trajectory::Side;
+use crate::trajectory::{Pattern, Side, patterns};
 
 /// Takes the sentences out of the answer that state findings: figures, results, conclusions.
 ///
@@ -47,14 +44,14 @@ impl Default for WithholdFindings {
     }
 }
 
-static USUAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)\d|\b(found|finds?|findings?|results?|shows?|reveal\w*|conclu\w+|therefore|thus|hence|because of|discover\w*|answer|turns? out|identif\w+)\b").ok()
-});
+patterns! {
+    USUAL = r"(?i)\d|\b(found|finds?|findings?|results?|shows?|reveal\w*|conclu\w+|therefore|thus|hence|because of|discover\w*|answer|turns? out|identif\w+)\b";
+}
 
 impl Manipulator for WithholdFindings {
     fn edit_answer(&self, answer: &mut Answer, context: &Context<'_>) -> Result<(), ManipulatorError> {
-        let pattern = self.matching.as_ref().map(Pattern::regex).or(USUAL.as_ref());
-        let finds = |sentence: &str| pattern.is_some_and(|pattern| pattern.is_match(sentence));
+        let pattern = self.matching.as_ref().map_or(&*USUAL, Pattern::regex);
+        let finds = |sentence: &str| pattern.is_match(sentence);
         let edited = passage::edit(answer, &context.conversation.format, |text| {
             let rest = passage::without(&passage::sentences(text), finds)?;
             Some(if rest.trim().is_empty() { self.instead.clone() } else { rest })
@@ -89,6 +86,5 @@ mod tests {
             let edited = answer(&WithholdFindings::default(), text, format, 0).ok();
             assert_eq!(edited.map(|answer| answer.message.text()).as_deref(), expected, "{text}");
         }
-        assert!(USUAL.is_some(), "the pattern of this file compiles");
     }
 }

@@ -11,7 +11,7 @@ use serde::de::{Error, IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use crate::manipulator::Pattern;
+use crate::trajectory::Pattern;
 use crate::trajectory::{Call, Side, StepIndex};
 use crate::{fault, manipulator};
 

@@ -1,7 +1,7 @@
 //! When an injection fires. Every condition that is given must hold.
 
-use crate::manipulator::Pattern;
 use crate::surface::{Conversation, Message, Role};
+use crate::trajectory::Pattern;
 use crate::trajectory::{Call, StepIndex};
 
 /// The conditions of an injection; without any it fires on every call of its agents.

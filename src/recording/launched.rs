@@ -1,11 +1,9 @@
 //! How the program of a run was started, as `run.json` keeps it: for whoever wants to start it again, and for nobody else.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::redact::Redactor;
+use crate::trajectory::patterns;
 
 /// The last part of a name behind which a secret stands.
 const SECRET_NAMES: &str = r"(?:[a-z0-9]+[_-])*(?:api)?(?:key|token|secret|password|passwd|pass|pwd|auth|credentials?)";
@@ -45,22 +43,24 @@ impl Launched {
 
 /// Whether an argument is an option whose value, the next argument, is a secret.
 fn names_secret(argument: &str) -> bool {
-    static OPTION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(&format!("(?i)^--?{SECRET_NAMES}$")).ok());
-    OPTION.as_ref().is_none_or(|option| option.is_match(argument))
+    OPTION.is_match(argument)
+}
+
+patterns! {
+    /// An option that is called like a secret.
+    OPTION = format!("(?i)^--?{SECRET_NAMES}$");
+
+    /// A value beside the name of a secret, within a line.
+    BESIDE = format!(
+        r#"(?i)(?P<name>(?:^|[\s;&|'"(])(?:--?{SECRET_NAMES}(?:=|\s+)|{SECRET_NAMES}=)['"]?)(?P<value>[^\s'"-][^\s'"]*)"#
+    );
 }
 
 /// An argument with masked secrets: key shapes, and values beside names of secrets, also within a line for a shell.
 fn masked(argument: &str, redactor: &Redactor) -> String {
-    static BESIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let pattern = format!(
-            r#"(?i)(?P<name>(?:^|[\s;&|'"(])(?:--?{SECRET_NAMES}(?:=|\s+)|{SECRET_NAMES}=)['"]?)(?P<value>[^\s'"-][^\s'"]*)"#
-        );
-        Regex::new(&pattern).ok()
-    });
     let text = redactor.text(argument);
-    let Some(beside) = BESIDE.as_ref() else { return asterisks(&text) };
     let hide = |found: &regex::Captures<'_>| format!("{}{}", &found["name"], asterisks(&found["value"]));
-    beside.replace_all(&text, hide).into_owned()
+    BESIDE.replace_all(&text, hide).into_owned()
 }
 
 fn asterisks(text: &str) -> String {

@@ -8,6 +8,7 @@ mod id;
 mod interval;
 mod label;
 mod nearest;
+mod pattern;
 mod step;
 
 pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, Void};
@@ -16,6 +17,8 @@ pub use id::{AgentName, Call, IdError, RunId, StepIndex};
 pub use interval::{Interval, difference};
 pub use label::{InjectedError, Label, LabelEntry, LabelStatus, NoLabel, derive, ended_by_upstream};
 pub use nearest::nearest;
+pub use pattern::{Pattern, PatternError};
+pub(crate) use pattern::{compiled, patterns};
 pub use step::{
     Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, Side, Source, Step, Trajectory, Uninspected, Usage,
     Verdict,

@@ -1,25 +1,21 @@
 //! Where in a text the answer stands: after a marker, in a box; and whether it is denied.
 
-use std::sync::LazyLock;
+use crate::trajectory::patterns;
 
-use regex::Regex;
-
-/// `ANSWER: `, `The final answer is `, with or without Markdown.
-static MARKER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+patterns! {
+    /// `ANSWER: `, `The final answer is `, with or without Markdown.
+    MARKER = {
     let link = r"(?:[:=]|(?:is|are|was|equals|(?:would|should|must)[ \t]+be)\b)[ \t]*:?";
     let word = r"\b(?:answer|result|solution|choice)\b";
-    Regex::new(&format!(r"(?i){word}[ \t]*\**[ \t]*{link}\**[ \t]*")).ok()
-});
+    format!(r"(?i){word}[ \t]*\**[ \t]*{link}\**[ \t]*")
+};
 
-/// A denial at the beginning of what a marker announces.
-static DENIED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)^\W*(?:not|never|neither|no longer|unknown|unclear|cannot|can't|isn't|n't|none|n/a)\b").ok()
-});
+    /// A denial at the beginning of what a marker announces.
+    DENIED = r"(?i)^\W*(?:not|never|neither|no longer|unknown|unclear|cannot|can't|isn't|n't|none|n/a)\b";
 
-/// `1,234,567` or `1 234` (thin or no-break space) or `1_234` or `1{,}234`.
-static SEPARATOR: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?P<head>\b\d{1,3}|[^\d.,]\d{1,3})(?P<rest>(?:(?:,|\{,\}|\\,|[\u{00a0}\u{2009}\u{202f}_'’])\d{3})+)(?P<end>\b|$)").ok()
-});
+    /// `1,234,567` or `1 234` (thin or no-break space) or `1_234` or `1{,}234`.
+    SEPARATOR = r"(?P<head>\b\d{1,3}|[^\d.,]\d{1,3})(?P<rest>(?:(?:,|\{,\}|\\,|[\u{00a0}\u{2009}\u{202f}_'’])\d{3})+)(?P<end>\b|$)";
+}
 
 /// How a text gives its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +45,7 @@ pub(super) fn given(text: &str) -> GivenAnswer<'_> {
 pub(super) fn stated(text: &str) -> Option<&str> {
     let after = announced(text)?;
     let said = after.lines().find(|line| !line.trim_matches(['*', ' ', '\t', ':', '`']).is_empty())?;
-    if DENIED.as_ref().is_some_and(|denied| denied.is_match(said)) {
+    if DENIED.is_match(said) {
         return None;
     }
     Some(said.trim())
@@ -58,12 +54,12 @@ pub(super) fn stated(text: &str) -> Option<&str> {
 /// Whether the last announcement of an answer is a denial: then no answer is given.
 pub(super) fn denied(text: &str) -> bool {
     let after = announced(text).unwrap_or_default();
-    DENIED.as_ref().is_some_and(|denied| denied.is_match(after.lines().next().unwrap_or_default()))
+    DENIED.is_match(after.lines().next().unwrap_or_default())
 }
 
 /// What follows the last announcement of an answer.
 fn announced(text: &str) -> Option<&str> {
-    let last = MARKER.as_ref()?.find_iter(text).last()?;
+    let last = MARKER.find_iter(text).last()?;
     text.get(last.end()..)
 }
 
@@ -88,8 +84,7 @@ pub(super) fn boxed(text: &str) -> Option<&str> {
 
 /// The text without thousands separators.
 pub(super) fn without_separators(text: &str) -> String {
-    let Some(separator) = SEPARATOR.as_ref() else { return text.to_owned() };
-    separator
+    SEPARATOR
         .replace_all(text, |found: &regex::Captures<'_>| {
             let whole = found.get(0);
             let after = whole.and_then(|whole| text.get(whole.end()..)).unwrap_or_default();

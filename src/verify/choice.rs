@@ -1,8 +1,5 @@
 //! `choice`: the same letter of a multiple-choice question.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +9,7 @@ use super::{
     latex,
     normalised::words,
 };
+use crate::trajectory::patterns;
 
 /// Compares choice letters, A to J. The output's is the one in its last `\boxed{…}`, else after its last `answer:` or
 /// `answer is`, else alone on its last line, else the only one that it names as `(C)` or `option C`; a denied letter
@@ -23,27 +21,24 @@ pub struct Choice {
     pub choices: Vec<String>,
 }
 
-/// `A) …`, `(A) …`, `A. …` at the beginning of a line of the question.
-static LISTED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?m)^[ \t]*\(?(?P<letter>[A-J])[).:][ \t]+(?P<text>[^\n]+)$").ok());
-/// A letter that stands for itself: `C`, `(C)`, `C.`, `**C**`, `C) Paris`, `option C`.
-static ALONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^(?:(?:option|choice|letter|answer)\s+)?[\W_]*(?P<letter>[A-Ja-j])(?:[\W_]*$|[\W_]*[).:\]*][\W_]*(?:\s|$)|\s+(?:because|since|as|is|—|-)\b)").ok()
-});
-/// Two letters in a row: `A or B`.
-static SEVERAL: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\W*[A-Ja-j]\W*(?:,|/|or|and|&)\W*[A-Ja-j]\b").ok());
-/// A letter that is named in prose: `(C)`, `option C`, `choice C`.
-static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"\((?P<bracketed>[A-J])\)|\b(?i:option|choice|letter|answer)s?\s+\(?(?P<named>[A-J])\b").ok()
-});
-/// Words that deny what follows or precedes them.
-static DENIAL_BEFORE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(?:not|isn't|never|neither|nor|rule out|ruled out|eliminate|exclude|reject|rather than|instead of|unlike)\s+(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?$").ok()
-});
-static DENIAL_AFTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)^\)?\s*(?:is|are|was|seems|must be|can be)?\s*(?:not\b|n't\b|wrong|incorrect|false|ruled out|excluded|eliminated|impossible|out\b)").ok()
-});
+patterns! {
+    /// `A) …`, `(A) …`, `A. …` at the beginning of a line of the question.
+    LISTED = r"(?m)^[ \t]*\(?(?P<letter>[A-J])[).:][ \t]+(?P<text>[^\n]+)$";
+
+    /// A letter that stands for itself: `C`, `(C)`, `C.`, `**C**`, `C) Paris`, `option C`.
+    ALONE = r"^(?:(?:option|choice|letter|answer)\s+)?[\W_]*(?P<letter>[A-Ja-j])(?:[\W_]*$|[\W_]*[).:\]*][\W_]*(?:\s|$)|\s+(?:because|since|as|is|—|-)\b)";
+
+    /// Two letters in a row: `A or B`.
+    SEVERAL = r"^\W*[A-Ja-j]\W*(?:,|/|or|and|&)\W*[A-Ja-j]\b";
+
+    /// A letter that is named in prose: `(C)`, `option C`, `choice C`.
+    NAMED = r"\((?P<bracketed>[A-J])\)|\b(?i:option|choice|letter|answer)s?\s+\(?(?P<named>[A-J])\b";
+
+    /// Words that deny what follows or precedes them.
+    DENIAL_BEFORE = r"(?i)\b(?:not|isn't|never|neither|nor|rule out|ruled out|eliminate|exclude|reject|rather than|instead of|unlike)\s+(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?$";
+
+    DENIAL_AFTER = r"(?i)^\)?\s*(?:is|are|was|seems|must be|can be)?\s*(?:not\b|n't\b|wrong|incorrect|false|ruled out|excluded|eliminated|impossible|out\b)";
+}
 
 impl Choice {
     pub(super) fn compare(&self, case: &Case<'_>) -> UnnamedVerdict {
@@ -69,12 +64,12 @@ impl Choice {
         if !self.choices.is_empty() {
             return ('A'..='J').zip(self.choices.iter().cloned()).collect();
         }
-        let lines = LISTED.as_ref().map(|listed| listed.captures_iter(question));
+        let lines = LISTED.captures_iter(question);
         let choice = |found: regex::Captures<'_>| {
             let letter = found.name("letter")?.as_str().chars().next()?;
             Some((letter, found.name("text")?.as_str().trim().to_owned()))
         };
-        lines.into_iter().flatten().filter_map(choice).collect()
+        lines.filter_map(choice).collect()
     }
 }
 
@@ -96,9 +91,9 @@ fn given(output: &str, listed: &[(char, String)]) -> Option<char> {
 
 /// The letter of a text that is a letter, perhaps with its words: `C`, `(C)`, `C) Paris`.
 fn letter_in(text: &str) -> Option<char> {
-    let found = ALONE.as_ref()?.captures(text.trim())?;
+    let found = ALONE.captures(text.trim())?;
     let letter = found.name("letter")?.as_str().chars().next()?;
-    let several = SEVERAL.as_ref().is_some_and(|several| several.is_match(text));
+    let several = SEVERAL.is_match(text);
     (!several).then(|| letter.to_ascii_uppercase())
 }
 
@@ -110,11 +105,11 @@ fn stated_letter(stated: &str) -> Option<char> {
 /// The only letter that a text names and does not deny.
 fn only_named(text: &str) -> Option<char> {
     let mut letters = Vec::new();
-    for found in NAMED.as_ref()?.captures_iter(text) {
+    for found in NAMED.captures_iter(text) {
         let whole = found.get(0)?;
         let letter = found.name("bracketed").or_else(|| found.name("named"))?.as_str().chars().next()?;
         let (before, after) = (text.get(..whole.start())?, text.get(whole.end()..)?);
-        let denied = DENIAL_BEFORE.as_ref()?.is_match(before) || DENIAL_AFTER.as_ref()?.is_match(after);
+        let denied = DENIAL_BEFORE.is_match(before) || DENIAL_AFTER.is_match(after);
         if !denied {
             letters.push(letter);
         }

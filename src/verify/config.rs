@@ -8,10 +8,10 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, Check, Pattern, Surroundings};
+use super::{Case, Check, Surroundings};
 use crate::{
     surface,
-    trajectory::{Outcome, Reason, Step, Trajectory, Verdict},
+    trajectory::{Outcome, Pattern, Reason, Step, Trajectory, Verdict},
 };
 
 /// `[verify]` of a campaign.
@@ -159,7 +159,10 @@ impl Check {
     pub fn problem(&self) -> Option<String> {
         match self {
             Check::Command(command) => command.problem(),
-            Check::Regex(regex) => Pattern::new(&regex.pattern.replace("{answer}", "")).err(),
+            Check::Regex(regex) => {
+                let error = Pattern::new(&regex.pattern.replace("{answer}", "")).err()?;
+                Some(format!("`{}` {error}", regex.pattern))
+            }
             Check::JsonPointer(json) if !json.pointer.is_empty() && !json.pointer.starts_with('/') => {
                 Some(format!("`{}` is no JSON pointer: expected it to start with `/`", json.pointer))
             }

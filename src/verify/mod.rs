@@ -10,7 +10,6 @@ mod list;
 mod answer;
 mod config;
 mod latex;
-mod pattern;
 mod quantity;
 mod sandbox;
 mod transcript;
@@ -26,7 +25,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{proxy::upstream::Upstream, trajectory::Verdict};
 pub use config::{Output, Sources, Verified, Verify, VerifyError};
-pub use pattern::Pattern;
 pub use sandbox::words as sandbox_words;
 pub use transcript::Transcript;
 

@@ -1,13 +1,12 @@
 //! Numbers with units, in a text of any kind.
 
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
+use regex::Captures;
 
 use super::{
     answer::{self, GivenAnswer},
     latex, value,
 };
+use crate::trajectory::patterns;
 
 /// A number and, where one is known, its unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,19 +54,20 @@ const UNITS: &[(&str, f64, &[&str])] = &[
     ("speed", 1.0 / 3.6, &["km/h", "kph", "kmh"]),
 ];
 
-/// A number in plain text: currency, sign, fraction or mixed number or decimal, power of ten, unit.
-static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+patterns! {
+    /// A number in plain text: currency, sign, fraction or mixed number or decimal, power of ten, unit.
+    NUMBER = {
     let plain = r"(?:\d+(?:\.\d+)?|\.\d+)";
     let fraction = r"(?P<whole>\d+)[ \t]+(?P<above>\d+)/(?P<below>\d+)";
     let power = r"(?:[eE](?P<e>[-+]?\d+)|[ ]*[*x][ ]*10[ ]*\^[ ]*\(?(?P<ten>[-+]?\d+)\)?)";
     let value = format!(r"(?:{fraction}|(?P<number>{plain})(?:[ ]*/[ ]*(?P<over>{plain})|{power})?)");
     let unit = r"(?P<unit>km/h|m/s|[%¢€£]|[A-Za-z]+)";
-    Regex::new(&format!(r"(?P<sign>-[ ]?)?(?P<money>[$€£][ ]?)?(?P<minus>-)?{value}(?:[ ]{{0,4}}{unit})?")).ok()
-});
+    format!(r"(?P<sign>-[ ]?)?(?P<money>[$€£][ ]?)?(?P<minus>-)?{value}(?:[ ]{{0,4}}{unit})?")
+};
 
-/// Two numbers of which one is to be chosen, before anything is explained.
-static HEDGE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^[^.,;:=(]*?\d[^.,;:=(]{0,20}?\b(?:or|to)[ \t]+\W{0,3}\d").ok());
+    /// Two numbers of which one is to be chosen, before anything is explained.
+    HEDGE = r"^[^.,;:=(]*?\d[^.,;:=(]{0,20}?\b(?:or|to)[ \t]+\W{0,3}\d";
+}
 
 impl Measured {
     /// Reads a text that is a quantity and nothing else but perhaps words for what is counted.
@@ -99,7 +99,7 @@ impl Measured {
     /// `84`, `84 because 7 * 12 = 84`, `7 * 12 = 84 pencils`; `84 or 85` is no answer.
     fn stated_by(text: &str) -> Option<Self> {
         let text = prepared(text);
-        if HEDGE.as_ref().is_some_and(|hedge| hedge.is_match(&text)) {
+        if HEDGE.is_match(&text) {
             return None;
         }
         if let Some(value) = value::evaluate(text.trim().trim_end_matches('.')) {
@@ -115,8 +115,7 @@ impl Measured {
     }
 
     fn all_in(text: &str) -> impl Iterator<Item = Self> {
-        let found = NUMBER.as_ref().map(|number| number.captures_iter(text));
-        found.into_iter().flatten().filter_map(move |found| Self::of(text, &found))
+        NUMBER.captures_iter(text).filter_map(move |found| Self::of(text, &found))
     }
 
     fn of(text: &str, found: &Captures<'_>) -> Option<Self> {

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, Pattern, UnnamedVerdict, normalised::words, quoted};
+use super::{Case, UnnamedVerdict, normalised::words, quoted};
+use crate::trajectory::Pattern;
 
 /// Matches the output against a pattern. A group named `answer` is compared with the expected answer, word for word.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +22,7 @@ impl Regex {
         let text = self.pattern.replace("{answer}", &::regex::escape(case.expected.trim()));
         let pattern = match Pattern::new(&text) {
             Ok(pattern) => pattern,
-            Err(why) => return UnnamedVerdict::unknown(why),
+            Err(error) => return UnnamedVerdict::unknown(format!("`{text}` {error}")),
         };
         let found = pattern.last_in(case.output);
         let compares = pattern.regex().capture_names().flatten().any(|name| name == "answer");

@@ -1,6 +1,6 @@
 //! Rules about what a tracer is shown: nothing in it may tell that, where or by what an error was planted.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::collections::HashSet;
 
 use regex::Regex;
 
@@ -9,33 +9,32 @@ use crate::{
     dataset::{Place, Sample, SampleKind},
     manipulator,
     recording::first_key,
+    trajectory::patterns,
 };
 
 /// Shortest id that is looked for, in bytes.
 const ID_MIN: usize = 6;
 
-/// Words that only a program which plants errors writes: codes, headers, fields of labels.
-static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
+patterns! {
+    /// Words that only a program which plants errors writes: codes, headers, fields of labels.
+    MARKS = concat!(
         r"(?i)\b(?:FM-[1-3]\.[1-6]|x-aegis-[a-z]+|aegis-proxy|failure_mode|mistake_(?:agent|step|reason)",
         r"|faulty_agents?|is_injection_successful|malicious_action_description",
         r"|(?:\w*_)?(?:attacked|corrupted|injected)_(?:solution|answer|output|response))\b"
-    ))
-    .ok()
-});
+    );
 
-/// Words that an honest run may have too: looked for where an error was planted.
-static TALK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    /// Words that an honest run may have too: looked for where an error was planted.
+    TALK = {
     let phrases = r"(?:prompt|fault)[ _-]injection|response[ _-]corruption|injection[ _-](?:plan|strategy|target)";
     let injected = r"injected[ _-](?:error|fault|failure|step|agent)s?";
     // Names of one word are words of the language too.
     let names = manipulator::listed().into_iter().map(|(name, ..)| name).filter(|name| name.contains('_'));
     let names: Vec<_> = names.map(regex::escape).collect();
-    Regex::new(&format!(r"(?i)\b(?:{phrases}|{injected}|{})\b", names.join("|"))).ok()
-});
+    format!(r"(?i)\b(?:{phrases}|{injected}|{})\b", names.join("|"))
+};
 
-/// A path of some machine, in the group; or a URL, whose path is no machine's.
-static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    /// A path of some machine, in the group; or a URL, whose path is no machine's.
+    PATH = {
     let top = "home|Users|root|workspace|var/folders|tmp|data|mnt|opt|scratch|Volumes";
     // In text, and in JSON text, where each backslash is two.
     let drive = r"[A-Za-z]:(?:\\\\[\w.-]+|\\[\w. -]+\\[\w.-]|\\[ac-eg-mo-qsv-zA-Z0-9_][\w.-]*)[^\s`'\x22)]*";
@@ -43,8 +42,9 @@ static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let path = format!(r"/(?:{top})/[\w.@+-]+[^\s`'\x22)]*|~/[\w.-]+[^\s`'\x22)]*|{drive}|{share}");
     // What stands before a path: no word (that is a host), but a line break's letter in JSON text, or an option's.
     let before = r"(?:^|[^\w./~\\-]|\\[nrt]|\s-[A-Za-z]|\bfile://)";
-    Regex::new(&format!(r"\b(?:https?|wss?|ftp)://[^\s`'\x22<>)]*|{before}({path})")).ok()
-});
+    format!(r"\b(?:https?|wss?|ftp)://[^\s`'\x22<>)]*|{before}({path})")
+};
+}
 
 /// Whether a text holds a path of the machine that it came from.
 pub(in crate::dataset) fn holds_machine_path(text: &str) -> bool {
@@ -52,8 +52,7 @@ pub(in crate::dataset) fn holds_machine_path(text: &str) -> bool {
 }
 
 /// What a pattern finds in a text: its group, where it has one.
-fn found<'t>(pattern: &LazyLock<Option<Regex>>, text: &'t str) -> Vec<&'t str> {
-    let Some(pattern) = &**pattern else { return Vec::new() };
+fn found<'t>(pattern: &Regex, text: &'t str) -> Vec<&'t str> {
     let group = pattern.captures_len() - 1;
     let places = pattern.captures_iter(text).filter_map(|found| found.get(group));
     places.map(|place| place.as_str()).collect()
@@ -70,7 +69,7 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
 }
 
 /// Notes the first place where a pattern is found in what is shown.
-fn told(sample: &Sample, rule: Rule, pattern: &LazyLock<Option<Regex>>, noted: &mut Noted<'_>) {
+fn told(sample: &Sample, rule: Rule, pattern: &Regex, noted: &mut Noted<'_>) {
     // What the task itself says, or a tool is called, is no leak.
     let calls = sample.steps.iter().filter_map(|step| step.output.as_ref()).flat_map(|said| &said.calls);
     let tools: HashSet<&str> =

@@ -1,15 +1,10 @@
 //! What an agent's calls have in common: one portrait a name and, where a name stands for several, a prompt.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
-};
-
-use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     identity::{Heard, HeardRun, Looks, heard, helper_role},
-    trajectory::{AgentName, Attribution, Source},
+    trajectory::{AgentName, Attribution, Source, patterns},
 };
 
 /// What one agent's requests have in common.
@@ -166,10 +161,10 @@ fn called(step: &Heard<'_>, told: &Attribution, looks: &Looks) -> Option<String>
         return None;
     }
     let text = step.outline.first_user()?;
-    let found = CALLED.as_ref()?.find(&text)?;
+    let found = CALLED.find(&text)?;
     Some(found.as_str().trim().to_owned())
 }
 
-static CALLED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?m)^\s*(?:You are|You're|Your name is|Your role is|Your role:|Role:)\s[^\n.]{1,100}").ok()
-});
+patterns! {
+    CALLED = r"(?m)^\s*(?:You are|You're|Your name is|Your role is|Your role:|Role:)\s[^\n.]{1,100}";
+}

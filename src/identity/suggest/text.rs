@@ -1,13 +1,11 @@
 //! The proposed roster as it is written.
 
-use std::{collections::BTreeMap, fmt::Write, sync::LazyLock};
-
-use regex::Regex;
+use std::{collections::BTreeMap, fmt::Write};
 
 use super::{Portrait, Suggestion, calls, portrait::told};
 use crate::{
     identity::Proposal,
-    trajectory::{AgentName, Source},
+    trajectory::{AgentName, Source, patterns},
 };
 
 /// Longest excerpt in a comment, in characters.
@@ -68,7 +66,7 @@ fn describe(text: &mut String, portrait: &Portrait<'_>, names: &BTreeMap<AgentNa
         }
         if portrait.needs_rule()
             && portrait.shared.is_none()
-            && let Some(role) = ROLE.as_ref().and_then(|role| role.captures(&says)).and_then(|found| found.get(1))
+            && let Some(role) = ROLE.captures(&says).and_then(|found| found.get(1))
         {
             let _ = writeln!(text, "#   its prompt calls it: {}", plain(role.as_str(), EXCERPT_MAX));
         }
@@ -127,8 +125,9 @@ pub(super) fn plain(text: &str, most: usize) -> String {
     format!("{}{cut}", short.escape_debug())
 }
 
-static ROLE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\bYou are (?:the |an? )?([A-Za-z][\w -]{1,40}?)(?:[.,;:\n]|\z)").ok());
+patterns! {
+    ROLE = r"\bYou are (?:the |an? )?([A-Za-z][\w -]{1,40}?)(?:[.,;:\n]|\z)";
+}
 
 /// A TOML string. JSON's escapes are TOML's; what could steer a terminal is escaped too.
 pub(super) fn quoted(text: &str) -> String {

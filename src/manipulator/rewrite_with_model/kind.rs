@@ -1,10 +1,10 @@
 //! The kinds of task that templates are specialised for, and how one is told from a task's text.
 
-use std::sync::LazyLock;
-
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::trajectory::patterns;
 
 /// A kind of task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
@@ -22,27 +22,15 @@ pub enum TaskKind {
     General,
 }
 
-/// A pattern that is part of this file: one that cannot be compiled never matches, and a test sees it.
-fn pattern(text: &str) -> Option<Regex> {
-    Regex::new(text).ok()
-}
+patterns! {
+    OPTIONS = r"(?m)^\s*\(?([A-J])[).:]\s*\S";
 
-static OPTIONS: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"(?m)^\s*\(?([A-J])[).:]\s*\S"));
-static CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    pattern(
-        r"(?i)```|\bdef \w+\(|\bfn \w+\(|\bclass \w+[:({]|\bassert \w|\b(write|implement|complete|fix|refactor|debug)\b[^.\n]{0,60}\b(function|method|program|script|class|code|module|api|query)\b|\bunit tests?\b",
-    )
-});
-static SCIENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(mol|moles?|joules?|kelvin|pascals?|newtons?|volts?|amperes?|watts?|hertz|wavelength|enthalpy|entropy|velocity|acceleration|momentum|molecul\w+|isotopes?|reaction|electrons?|photons?|enzymes?|gravit\w+|pressure|temperature|density|circuit|orbit\w*|quantum|thermodynamic\w*|chemical|physics|chemistry|biology)\b",
-    )
-});
-static MATHS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\bhow (many|much|far|long|old)\b[^?]*\?|\b(calculate|compute|evaluate|simplify|solve for|sum of|product of|remainder|probability|integral|derivative|equation|triangle|polynomial|prime|percent(age)?|average)\b|\\(frac|sqrt|boxed|int|sum)\b|\$[^$]*\d[^$]*\$|\d\s*[-+*/×÷=^]\s*\d",
-    )
-});
+    CODE = r"(?i)```|\bdef \w+\(|\bfn \w+\(|\bclass \w+[:({]|\bassert \w|\b(write|implement|complete|fix|refactor|debug)\b[^.\n]{0,60}\b(function|method|program|script|class|code|module|api|query)\b|\bunit tests?\b";
+
+    SCIENCE = r"(?i)\b(mol|moles?|joules?|kelvin|pascals?|newtons?|volts?|amperes?|watts?|hertz|wavelength|enthalpy|entropy|velocity|acceleration|momentum|molecul\w+|isotopes?|reaction|electrons?|photons?|enzymes?|gravit\w+|pressure|temperature|density|circuit|orbit\w*|quantum|thermodynamic\w*|chemical|physics|chemistry|biology)\b";
+
+    MATHS = r"(?i)\bhow (many|much|far|long|old)\b[^?]*\?|\b(calculate|compute|evaluate|simplify|solve for|sum of|product of|remainder|probability|integral|derivative|equation|triangle|polynomial|prime|percent(age)?|average)\b|\\(frac|sqrt|boxed|int|sum)\b|\$[^$]*\d[^$]*\$|\d\s*[-+*/×÷=^]\s*\d";
+}
 
 impl TaskKind {
     /// Every kind.
@@ -62,7 +50,7 @@ impl TaskKind {
     /// The kind of a task by its text: lettered options first, then programs, then quantities. A sum counts only where
     /// it is asked for by words of the subject or by an operation, and science only where a number is at stake.
     pub fn of(task: &str) -> Self {
-        let hit = |pattern: &LazyLock<Option<Regex>>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(task));
+        let hit = |pattern: &Regex| pattern.is_match(task);
         let has_digits = task.chars().any(|c| c.is_ascii_digit());
         if has_options(task) {
             Self::MultipleChoice
@@ -80,9 +68,8 @@ impl TaskKind {
 
 /// Whether the text offers options: A, B and so on, each on a line of its own, two at least, from A.
 fn has_options(task: &str) -> bool {
-    let Some(options) = OPTIONS.as_ref() else { return false };
     let letters: Vec<&str> =
-        options.captures_iter(task).filter_map(|found| found.get(1)).map(|letter| letter.as_str()).collect();
+        OPTIONS.captures_iter(task).filter_map(|found| found.get(1)).map(|letter| letter.as_str()).collect();
     letters.windows(2).any(|pair| pair == ["A", "B"])
 }
 
@@ -108,9 +95,6 @@ mod tests {
             ("", TaskKind::General),
         ] {
             assert_eq!(TaskKind::of(task), expected, "{task}");
-        }
-        for pattern in [&OPTIONS, &CODE, &SCIENCE, &MATHS] {
-            assert!(pattern.is_some(), "a pattern of this file compiles");
         }
     }
 }

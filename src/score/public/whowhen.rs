@@ -7,6 +7,7 @@ use regex::Regex;
 
 use super::{Public, PublicFigure, is_python_space};
 use crate::score::{gold::RawLabel, ratio};
+use crate::trajectory::patterns;
 
 const QUIRKS: &[&str] = &[
     "a label counts as found where it is contained in the prediction, case and all: step `1` is hit by `10`, `12`, `21`",
@@ -59,15 +60,16 @@ pub fn evaluate(log: &str, labels: &[RawLabel]) -> Public {
     }
 }
 
+patterns! {
+    // Python's \w, \s and \d, spelled out: Rust's \w holds marks, which Python's does not.
+    AGENT = r"(?i)Agent Name:[\s\x1c-\x1f]*([\p{L}\p{N}_]+)";
+    STEP = r"(?i)Step Number:[\s\x1c-\x1f]*(\p{Nd}+)";
+}
+
 /// The blocks that the scorer's expression finds. It looks ahead for the next block, which `regex` cannot, so the
 /// blocks are cut by hand and only the lines inside are matched.
 fn read(log: &str) -> BTreeMap<String, LogSaid> {
-    // Python's \w, \s and \d, spelled out: Rust's \w holds marks, which Python's does not.
-    let agent = Regex::new(r"(?i)Agent Name:[\s\x1c-\x1f]*([\p{L}\p{N}_]+)").ok();
-    let step = Regex::new(r"(?i)Step Number:[\s\x1c-\x1f]*(\p{Nd}+)").ok();
-    let first = |pattern: &Option<Regex>, block: &str| {
-        pattern.as_ref()?.captures(block)?.get(1).map(|group| group.as_str().to_owned())
-    };
+    let first = |pattern: &Regex, block: &str| pattern.captures(block)?.get(1).map(|group| group.as_str().to_owned());
     let mut said = BTreeMap::new();
     let mut rest = log;
     while let Some((_, after)) = rest.split_once("Prediction for ") {
@@ -79,7 +81,7 @@ fn read(log: &str) -> BTreeMap<String, LogSaid> {
         }
         let block = body.find("Prediction for").and_then(|end| body.get(..end)).unwrap_or(body);
         rest = body.get(block.len()..).unwrap_or_default();
-        if let (Some(agent), Some(step)) = (first(&agent, block), first(&step, block)) {
+        if let (Some(agent), Some(step)) = (first(&AGENT, block), first(&STEP, block)) {
             said.insert(name.trim_matches(is_python_space).to_owned(), LogSaid { agent, step });
         }
     }

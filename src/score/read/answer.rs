@@ -1,10 +1,10 @@
 //! The answer in what a model wrote: AgenTracer's tag, whole, fenced or loose JSON, Who&When's lines.
 
-use regex::Regex;
 use serde_json::Value;
 
 use super::fields::{self, number_in};
 use crate::score::prediction::{Guess, PredictedAnswer};
+use crate::trajectory::patterns;
 
 /// Levels of nesting at which `serde_json` gives up, less one.
 const NESTING: usize = 127;
@@ -70,11 +70,14 @@ fn json(text: &str) -> Option<PredictedAnswer> {
     found
 }
 
+patterns! {
+    AGENT = r"(?im)agent\s*name[*_`]*\s*:[*_`\t ]*([^\n]+)";
+    STEP = r"(?im)step\s*number[*_`]*\s*:[*_`\t ]*(?:step\s*)?(-?\d+)";
+}
+
 /// `Agent Name: …` and `Step Number: …` lines, markup allowed.
 fn lines(text: &str) -> Option<PredictedAnswer> {
-    let agent = Regex::new(r"(?im)agent\s*name[*_`]*\s*:[*_`\t ]*([^\n]+)").ok()?;
-    let step = Regex::new(r"(?im)step\s*number[*_`]*\s*:[*_`\t ]*(?:step\s*)?(-?\d+)").ok()?;
-    let name = agent.captures(text).and_then(|found| found.get(1)).map(|name| {
+    let name = AGENT.captures(text).and_then(|found| found.get(1)).map(|name| {
         // The three fields may share a line.
         let name = name.as_str();
         let end = name.to_ascii_lowercase().find("step number").unwrap_or(name.len());
@@ -83,7 +86,7 @@ fn lines(text: &str) -> Option<PredictedAnswer> {
     });
     let guess = Guess {
         agent: name.filter(|name| !name.is_empty()),
-        step: step.captures(text).and_then(|found| found.get(1)?.as_str().parse().ok()),
+        step: STEP.captures(text).and_then(|found| found.get(1)?.as_str().parse().ok()),
         mode: None,
     };
     (!guess.is_empty()).then(|| PredictedAnswer::Set(vec![guess]))

@@ -6,10 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regex::Regex;
 use serde_json::Value;
 
-use crate::score::real;
+use crate::{score::real, trajectory::patterns};
 
 const PAIR: f64 = 1.0;
 const AGENT: f64 = 0.3;
@@ -98,8 +97,8 @@ fn pairs(text: &str) -> Option<Pairs> {
             Err(Stage::Next) => {}
         }
     }
-    for pattern in [r#"(?s)\{[^{}]*"faulty_agents"[^{}]*\}"#, r"(?s)\{.*?\}"] {
-        for found in Regex::new(pattern).ok()?.find_iter(text) {
+    for pattern in [&*NAMED_OBJECT, &*FIRST_OBJECT] {
+        for found in pattern.find_iter(text) {
             match object(found.as_str()) {
                 Ok(found) => return Some(found),
                 Err(Stage::Malformed) => return None,
@@ -137,14 +136,19 @@ fn object(text: &str) -> Result<Pairs, Stage> {
     Ok(pairs)
 }
 
+patterns! {
+    NAMED_OBJECT = r#"(?s)\{[^{}]*"faulty_agents"[^{}]*\}"#;
+    FIRST_OBJECT = r"(?s)\{.*?\}";
+    LIST = r#"(?is)faulty_agents["\s\x1c-\x1f]*:["\s\x1c-\x1f]*\[(.*?)\]"#;
+    COMMAS = r",[\s\x1c-\x1f]*([}\]])";
+}
+
 /// A list behind the word `faulty_agents`, with single quotes and trailing commas mended.
 fn loose(text: &str) -> Option<Pairs> {
-    let list = Regex::new(r#"(?is)faulty_agents["\s\x1c-\x1f]*:["\s\x1c-\x1f]*\[(.*?)\]"#).ok()?;
-    let commas = Regex::new(r",[\s\x1c-\x1f]*([}\]])").ok()?;
-    for found in list.captures_iter(text) {
+    for found in LIST.captures_iter(text) {
         let inner = found.get(1)?.as_str();
         let read = |inner: &str| serde_json::from_str::<Vec<Value>>(&format!("[{inner}]")).ok();
-        let mended = || read(&commas.replace_all(&inner.replace('\'', "\""), "$1"));
+        let mended = || read(&COMMAS.replace_all(&inner.replace('\'', "\""), "$1"));
         let Some(entries) = read(inner).or_else(mended) else { continue };
         let mut pairs = Pairs::new();
         for entry in entries.iter().filter_map(Value::as_object) {
