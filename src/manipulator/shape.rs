@@ -59,8 +59,14 @@ pub(super) fn keep(before: &Answer, after: &Answer, format: &RequiredFormat) -> 
         return not_applicable("the answer must be JSON, and the edited text would not be");
     };
     match format {
-        RequiredFormat::JsonSchema { schema, name } if !schema::fits(schema, &value) => {
-            not_applicable(format!("the answer must fit the schema `{name}`, and the edited one would not"))
+        RequiredFormat::JsonSchema { schema, name } => {
+            let old = serde_json::from_str::<Value>(&before.message.text()).ok();
+            match schema::misfit(schema, old.as_ref(), &value) {
+                Some(why) => {
+                    not_applicable(format!("the answer must fit the schema `{name}`, and the edited one: {why}"))
+                }
+                None => Ok(()),
+            }
         }
         RequiredFormat::JsonObject if !value.is_object() => not_applicable("the answer must be a JSON object"),
         _ => Ok(()),

@@ -2,16 +2,14 @@
 //! gives nothing of the instruction away.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::subject::Subject;
 use crate::manipulator::{Context, json_text, question::Question, schema};
 use crate::surface::{RequiredFormat, Message, ToolCall};
-use crate::trajectory::FailureMode;
+use crate::trajectory::{FailureMode, patterns};
 
 /// So many words in a row of the instruction are no chance any more.
 const LEAKED_WORDS: usize = 7;
@@ -40,12 +38,9 @@ const OUR_WORDS: &[&str] = &[
     "fm-3.",
 ];
 
-static REFUSAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)^\W*(?:i(?:'|’)?m (?:really |very |so )?sorry|i am (?:really |very |so )?sorry|sorry[,.]|i apologi[sz]e|i (?:cannot|can(?:'|’)t|can not|won(?:'|’)t|will not|must decline|do not feel comfortable)\b[^.]{0,40}\b(?:help|assist|comply|fulfil|provide|rewrite|edit|create|generate|do that|do this|participate)|i(?:'|’| a)?m (?:unable|not able) to|as an ai\b)",
-    )
-    .ok()
-});
+patterns! {
+    REFUSAL = r"(?i)^\W*(?:i(?:'|’)?m (?:really |very |so )?sorry|i am (?:really |very |so )?sorry|sorry[,.]|i apologi[sz]e|i (?:cannot|can(?:'|’)t|can not|won(?:'|’)t|will not|must decline|do not feel comfortable)\b[^.]{0,40}\b(?:help|assist|comply|fulfil|provide|rewrite|edit|create|generate|do that|do this|participate)|i(?:'|’| a)?m (?:unable|not able) to|as an ai\b)";
+}
 
 /// What the message becomes.
 #[derive(Debug, PartialEq)]
@@ -107,7 +102,7 @@ pub(super) fn is_json(text: &str) -> bool {
 }
 
 fn refuses(text: &str) -> bool {
-    REFUSAL.as_ref().is_some_and(|pattern| pattern.is_match(text))
+    REFUSAL.is_match(text)
 }
 
 /// JSON out of the fence that models like to put around it.
@@ -157,8 +152,12 @@ fn calls(said: Option<Vec<SaidCall>>, subject: &Subject) -> Result<Vec<ToolCall>
         };
         let value: Value = serde_json::from_str(&arguments)
             .map_err(|_| format!("the arguments of `{}` are not JSON", call.id))?;
-        if let Some(tool) = offered.filter(|tool| !schema::fits(&tool.parameters, &value)) {
-            return Err(format!("the arguments of `{}` do not fit the tool `{}`", call.id, tool.name));
+        // Arguments that were for another tool have passed no rule of this one.
+        let before = (call.name == old.name).then(|| serde_json::from_str(&old.arguments).ok()).flatten();
+        if let Some(tool) = offered
+            && let Some(why) = schema::misfit(&tool.parameters, before.as_ref(), &value)
+        {
+            return Err(format!("the arguments of `{}` do not fit the tool `{}`: {why}", call.id, tool.name));
         }
         calls.push(ToolCall { name: call.name, arguments, ..old.clone() });
     }
@@ -186,9 +185,10 @@ fn keeps_shape(text: &str, calls: &[ToolCall], subject: &Subject) -> Result<(), 
     let value = serde_json::from_str::<Value>(text).ok();
     let old = serde_json::from_str::<Value>(&subject.text).ok();
     match (&subject.format, value) {
-        (RequiredFormat::JsonSchema { schema, .. }, Some(value)) if !schema::fits(schema, &value) => {
-            Err("`edited_text` does not fit the schema of the message".to_owned())
-        }
+        (RequiredFormat::JsonSchema { schema, .. }, Some(value)) => match schema::misfit(schema, old.as_ref(), &value) {
+            Some(why) => Err(format!("`edited_text` does not fit the schema of the message: {why}")),
+            None => Ok(()),
+        },
         (RequiredFormat::JsonObject, Some(value)) if !value.is_object() => {
             Err("`edited_text` must be a JSON object".to_owned())
         }
