@@ -154,9 +154,10 @@ fn name(campaign: &Campaign, system: usize, task: usize, words: &[&str]) -> RunI
         add(&format!("{:?} {} {:?}", system.timeout, system.max_calls, system.exit_codes));
     }
     if let Some(task) = campaign.tasks.get(task) {
-        add(&serde_json::to_string(task).unwrap_or_default());
+        // A value that would not serialise must not leave two tasks with one name.
+        add(&serde_json::to_string(task).unwrap_or_else(|_| format!("{task:?}")));
     }
-    add(&serde_json::to_string(&campaign.verify).unwrap_or_default());
+    add(&serde_json::to_string(&campaign.verify).unwrap_or_else(|_| format!("{:?}", campaign.verify)));
     for word in words {
         add(word);
     }

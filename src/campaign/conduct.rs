@@ -241,8 +241,11 @@ impl CellBench {
 
     /// The end of what a cell's program said on its standard error.
     pub(super) fn said(&self, cell: &Cell) -> String {
-        let text = self.state.errors_of(&cell.run).ok().and_then(|path| std::fs::read_to_string(path).ok());
-        let text = text.unwrap_or_default();
+        let read = |path| std::fs::read(path).map_err(|error| error.to_string());
+        let text = match self.state.errors_of(&cell.run).map_err(|error| error.to_string()).and_then(read) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) => return format!("what it said on its standard error cannot be read: {error}"),
+        };
         let skipped = text.trim().chars().count().saturating_sub(SAID_MAX);
         let said: String = text.trim().chars().skip(skipped).collect();
         if said.is_empty() { "it said nothing on its standard error".to_owned() } else { said }

@@ -96,7 +96,11 @@ impl CellBench {
 
     fn sample(&self, ended: &EndedCell, kind: SampleKind, clean_twin: Option<String>) -> Result<Sample, CampaignError> {
         let campaign = &self.house.campaign;
-        let task = campaign.tasks.iter().find(|task| task.id == ended.task).cloned().unwrap_or_default();
+        let task = campaign.tasks.iter().find(|task| task.id == ended.task).cloned();
+        let task = task.ok_or_else(|| CampaignError::Unwritten {
+            path: self.state.root().join(crate::dataset::FILE),
+            why: format!("cell {} is of task `{}`, which the campaign does not have", ended.run, ended.task),
+        })?;
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
         let about = About {
             kind,

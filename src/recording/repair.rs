@@ -110,7 +110,8 @@ fn rescue(
         at: manifest.started.as_str().into(),
         text: format!("salvaged: {} of {all} records; the rest was damaged", repaired.records).into(),
     });
-    put(&serde_json::to_vec(&note).unwrap_or_default(), &mut repaired.records);
+    let note = serde_json::to_vec(&note).map_err(|error| disk::failed("writing", target, error.into()))?;
+    put(&note, &mut repaired.records);
     disk.replace(&target.join("log.jsonl"), |file| std::io::Write::write_all(file, &log))?;
     repaired.steps = assembly.finish(manifest.clone()).0.trajectory.steps.len() as u64;
     // Last, so that a crash in between leaves no directory that passes for a run.

@@ -24,13 +24,16 @@ struct KnownFunction {
     code: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Repertoire {
     function: Vec<KnownFunction>,
 }
 
-static REPERTOIRE: LazyLock<Repertoire> =
-    LazyLock::new(|| toml::from_str(include_str!("repertoire.toml")).unwrap_or_default());
+static REPERTOIRE: LazyLock<Repertoire> = LazyLock::new(|| match toml::from_str(include_str!("repertoire.toml")) {
+    Ok(repertoire) => repertoire,
+    Err(error) => unreachable!("a file of this program, which its tests read: {error}"),
+});
 
 /// The first function that a text asks for: ``Write a function `name(a, b)` that …``, to the end of the line.
 pub(super) fn asked(text: &str) -> Option<AskedFunction<'_>> {
