@@ -77,10 +77,8 @@ enum CampaignAction {
 
 impl CampaignArgs {
     /// What is asked for instead of a campaign, written out; `None` if a campaign is to be run.
-    pub(super) fn written(&self) -> Option<String> {
-        self.action
-            .as_ref()
-            .map(|CampaignAction::Schema| serde_json::to_string_pretty(&campaign::schema()).unwrap_or_default() + "\n")
+    pub(super) fn written(&self) -> Option<Result<String, Failure>> {
+        self.action.as_ref().map(|CampaignAction::Schema| super::pretty(&campaign::schema()))
     }
 }
 

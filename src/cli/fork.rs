@@ -1,7 +1,6 @@
 //! `aegis fork RUN --at STEP -- CMD`: what would have happened. Recorded up to a step, another reply there, live from it.
 
 use std::{
-    ffi::OsString,
     fmt::Write,
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,20 +11,18 @@ use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
-    again::{AgainArgs, HowStarted, Program},
-    config::Config,
+    again::{HowStarted, Program},
     escape,
     replay::MatchArgs,
     settings,
-    settings::ProxyArgs,
-    signals::interrupted,
+    trial::{ExecuteArgs, cannot_check, failed, live},
 };
 use crate::{
-    attribution::{Bench, CommandSystem, ForkSample, TrialError, sample, unrunnable},
+    attribution::{Bench, ForkSample, TrialError, sample, unrunnable},
     launch::{Echo, Ending},
     plan::{self, Plan},
     proof,
-    proxy::{Proxy, UpstreamOrigin},
+    proxy::Proxy,
     recording,
     replay::{AtFork, Cassette, ForkPoint, NoReply, emptied, reworded},
     trajectory::{Executions, RunId, Side, Step, StepIndex, Void},
@@ -59,107 +56,16 @@ pub(super) struct ForkArgs {
     #[command(flatten)]
     matching: MatchArgs,
     #[command(flatten)]
-    proxy: ProxyArgs,
-    #[command(flatten)]
-    trial: TrialArgs,
-    #[command(flatten)]
-    again: AgainArgs,
-    /// The command.
-    #[arg(last = true, value_name = "CMD")]
-    command: Vec<OsString>,
-}
-
-/// How a command is executed again and judged.
-#[derive(Debug, Clone, Args)]
-pub(super) struct TrialArgs {
-    /// Command that judges the outcome: run by `sh -c`, the child's output on its standard input, `AEGIS_RUN_DIR` set.
-    /// Exit code 0 is success, 1 failure, anything else unknown.
-    #[arg(long, value_name = "CMD")]
-    pub(super) check: Option<String>,
-    /// Seconds after which the command is ended.
-    #[arg(long, value_name = "S")]
-    timeout: Option<f64>,
-    /// Executions at once. More than 1 only for programs that do not get into each other's way.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(super) jobs: u32,
-}
-
-impl TrialArgs {
-    /// The command as a system that can be executed again. Call it on a runtime: it listens for signals.
-    pub(super) fn system(
-        &self,
-        program: &Program,
-        proxy: &Proxy,
-        echo: Echo,
-        hush: bool,
-    ) -> Result<CommandSystem, Failure> {
-        let (told, stop) = tokio::sync::watch::channel(false);
-        tokio::spawn(async move {
-            interrupted().await;
-            told.send_replace(true);
-        });
-        Ok(CommandSystem {
-            command: program.command.clone(),
-            directory: program.directory.clone(),
-            check: self.check.clone(),
-            limit: settings::time_limit(self.timeout)?,
-            echo,
-            hush,
-            run_header: proxy.identity.hints.run_header.clone(),
-            stop,
-        })
-    }
-}
-
-/// How a verb ends that cannot make its trials.
-pub(super) fn failed(error: TrialError) -> Failure {
-    match error {
-        TrialError::Proxy(error) => Failure::new(super::run::recording_exit(&error), error),
-        TrialError::Recording(error) => error.into(),
-        TrialError::Listen(_) | TrialError::Lost | TrialError::Line(_) => Failure::new(Exit::Infrastructure, error),
-        TrialError::Interrupted => Failure::new(Exit::Signal(2), error),
-        TrialError::Launch(_) | TrialError::NoSuchStep(_) => Failure::new(Exit::Usage, error),
-    }
-}
-
-/// Where the live calls of a fork or a trace of a recorded run go: to what was said, else to the recorded upstream, where the
-/// user's own configuration names it or no key could leave with them. Never to another one unasked.
-pub(super) fn live(proxy: &ProxyArgs, cassette: &Cassette, dir: &Path) -> Result<ProxyArgs, Failure> {
-    let with = |upstream: &str| ProxyArgs { upstream: Some(upstream.to_owned()), plan: None, ..proxy.clone() };
-    if let Some(upstream) = &proxy.upstream {
-        return Ok(with(upstream));
-    }
-    let recorded = cassette.recording().manifest.upstream.as_str();
-    if recorded == "simulator" {
-        return Ok(with(recorded));
-    }
-    let config = Config::load(proxy.config.as_deref())?;
-    let configured = proxy.upstream_url(&config);
-    let named = UpstreamOrigin::parse(&configured, None).is_ok_and(|origin| origin.name() == recorded);
-    if named {
-        return Ok(with(&configured));
-    }
-    let key = std::env::vars_os().map(|(name, _)| name).find(|name| name.to_string_lossy().ends_with("API_KEY"));
-    let key = key.map(|name| name.to_string_lossy().into_owned()).or(config.upstream.key_env);
-    let again = HowStarted::of(dir)?;
-    match (key, again.upstream()) {
-        (None, Some(recorded)) => Ok(with(recorded)),
-        (key, whole) => {
-            let key = key.map(|name| format!(", and the key in {name} would be sent")).unwrap_or_default();
-            let error =
-                format!("`{}` was recorded on {recorded}, which nothing you configured names{key}", dir.display());
-            let hint = format!("--upstream {} sends its live calls there", whole.unwrap_or(recorded));
-            Err(Failure::new(Exit::Usage, error).hint(hint))
-        }
-    }
+    execute: ExecuteArgs,
 }
 
 pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
-    let plan = arguments.proxy.plan.as_deref().map(|path| resolved(path, &cassette)).transpose()?.map(Arc::new);
-    let program = HowStarted::of(&arguments.dir)?.required(&arguments.command, arguments.again, "fork")?;
-    let (proxy, _) = live(&arguments.proxy, &cassette, &arguments.dir)?.proxy(None)?;
+    let plan = arguments.execute.proxy.plan.as_deref().map(|path| resolved(path, &cassette)).transpose()?.map(Arc::new);
+    let program =
+        HowStarted::of(&arguments.dir)?.required(&arguments.execute.command, arguments.execute.again, "fork")?;
+    let (proxy, _) = live(&arguments.execute.proxy, &cassette, &arguments.dir)?.proxy(None)?;
     let runs: Vec<RunId> = (0..arguments.samples).map(|_| settings::fresh_run_id()).collect();
     let mut forks = Vec::new();
     for run in runs {
@@ -185,13 +91,7 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
         Ok(sample(one, &steps, crashed, false))
     });
     let told = told.collect::<Result<Vec<_>, Failure>>()?;
-    Ok(finish(&samples, &told, arguments.trial.check.is_some()))
-}
-
-/// How a verb ends whose check cannot be run.
-pub(super) fn cannot_check(said: &str) -> Failure {
-    Failure::new(Exit::Usage, format!("--check cannot be run: {said}"))
-        .hint("the check is run by `sh -c` in this directory; exit code 0 is success, 1 failure")
+    Ok(finish(&samples, &told, arguments.execute.trial.check.is_some()))
 }
 
 async fn conduct(
@@ -203,9 +103,9 @@ async fn conduct(
     global: &Global,
 ) -> Result<Vec<ForkSample>, Failure> {
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
-    let system = arguments.trial.system(&program, &proxy, echo, false)?;
+    let system = arguments.execute.trial.system(&program, &proxy, echo, false)?;
     let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
-    let places = Arc::new(tokio::sync::Semaphore::new(arguments.trial.jobs as usize));
+    let places = Arc::new(tokio::sync::Semaphore::new(arguments.execute.trial.jobs as usize));
     let mut running = tokio::task::JoinSet::new();
     for (number, (run, fork)) in forks.into_iter().enumerate() {
         let mut prefixed = bench.prefix(cassette, fork).map_err(|error| failed(error.into()))?;

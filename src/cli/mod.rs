@@ -31,6 +31,7 @@ mod signals;
 mod stats;
 mod terminal;
 mod trace;
+mod trial;
 
 use std::{error::Error, fmt, io::Write};
 
@@ -176,6 +177,12 @@ pub struct Finished {
     pub data: serde_json::Value,
 }
 
+/// Data as JSON to read, with a line's end.
+fn pretty(data: &impl serde::Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(data).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(text + "\n")
+}
+
 /// Why a verb could not do its work.
 #[derive(Debug)]
 pub struct Failure {
@@ -252,7 +259,7 @@ impl Cli {
             }
             Verb::Campaign(arguments) => {
                 if let Some(text) = arguments.written() {
-                    let written = out.write_all(text.as_bytes()).map(|()| Exit::Ok);
+                    let written = out.write_all(text?.as_bytes()).map(|()| Exit::Ok);
                     return written.map_err(|error| Failure::new(Exit::Infrastructure, error));
                 }
                 drop(out);

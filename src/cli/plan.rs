@@ -57,22 +57,25 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Resu
             let run = recording.as_ref().map(|recording| &recording.trajectory);
             let checked: Vec<Checked> = files.iter().map(|file| check(file, run)).collect::<Result<_, _>>()?;
             let exit = if checked.iter().all(Checked::passed) { Exit::Ok } else { Exit::Finding };
-            let text =
-                if json { pretty(&checked.iter().map(Checked::data).collect::<Vec<_>>()) } else { texts(&checked) };
+            let text = if json {
+                super::pretty(&checked.iter().map(Checked::data).collect::<Vec<_>>())?
+            } else {
+                texts(&checked)
+            };
             (exit, text)
         }
         PlanAction::Explain { file } => (Exit::Ok, plan::explain(&read(file)?)),
         PlanAction::List { name } => {
             let mut entries = plan::catalogue();
             entries.retain(|entry| name.as_ref().is_none_or(|name| entry.name.contains(name)));
-            (Exit::Ok, if json { pretty(&entries) } else { listed(&entries) })
+            (Exit::Ok, if json { super::pretty(&entries)? } else { listed(&entries) })
         }
         PlanAction::Catalogue { dir } => {
             let plans = folder(dir)?;
             let page = plan::page(&plans).map_err(|errors| Failure::new(Exit::Usage, errors))?;
             (Exit::Ok, page)
         }
-        PlanAction::Schema => (Exit::Ok, pretty(&plan::schema())),
+        PlanAction::Schema => (Exit::Ok, super::pretty(&plan::schema())?),
     };
     out.write_all(text.as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(exit)
@@ -192,11 +195,6 @@ fn texts(checked: &[Checked]) -> String {
         }
     }
     super::escape(&text)
-}
-
-/// Data as JSON. Serialising our own values cannot fail; an empty text would show it if it did.
-fn pretty(data: &impl serde::Serialize) -> String {
-    serde_json::to_string_pretty(data).unwrap_or_default() + "\n"
 }
 
 fn listed(entries: &[CatalogueEntry]) -> String {

@@ -4,7 +4,6 @@
 mod rows;
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,10 +13,9 @@ use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global,
-    again::{AgainArgs, HowStarted, Program},
-    fork::{TrialArgs, failed, live},
-    settings,
-    settings::ProxyArgs,
+    again::{HowStarted, Program},
+    settings::{self, ProxyArgs},
+    trial::{ExecuteArgs, TrialArgs, failed, live},
 };
 use crate::{
     attribution::{Bench, KeptProof, Proved, Proving},
@@ -47,21 +45,14 @@ pub(super) struct ProveArgs {
     #[arg(long, value_name = "N", default_value_t = 40)]
     pairs: u32,
     #[command(flatten)]
-    proxy: ProxyArgs,
-    #[command(flatten)]
-    trial: TrialArgs,
-    #[command(flatten)]
-    again: AgainArgs,
-    /// The command.
-    #[arg(last = true, value_name = "CMD")]
-    command: Vec<OsString>,
+    execute: ExecuteArgs,
 }
 
 pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
     let terms = Terms { alpha: arguments.alpha, pairs: arguments.pairs, ..Terms::default() };
     let terms = terms.checked().map_err(|bad| Failure::new(Exit::Usage, bad))?;
-    if arguments.trial.check.is_none() {
+    if arguments.execute.trial.check.is_none() {
         let error = "a proof needs --check CMD: without it nobody can tell whether an execution succeeded";
         return Err(Failure::new(Exit::Usage, error).hint(
             "for example --check 'grep -q \"ANSWER: 84$\"': it reads the program's output, exit code 0 is success",
@@ -71,8 +62,9 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
         let dataset = Dataset::open(&arguments.path)?;
         return rows::run(&dataset, arguments, terms, global);
     }
-    let program = HowStarted::of(&arguments.path)?.required(&arguments.command, arguments.again, "prove")?;
-    let (label, proved) = prove(&arguments.path, &program, &arguments.trial, arguments, terms, global)?;
+    let program =
+        HowStarted::of(&arguments.path)?.required(&arguments.execute.command, arguments.execute.again, "prove")?;
+    let (label, proved) = prove(&arguments.path, &program, &arguments.execute.trial, arguments, terms, global)?;
     let words = in_words(&proved.executed, "without", "with");
     let name = word(proved.standing);
     let summary = format!("label {name}: {words}  {} executions made", proved.runs);
@@ -93,7 +85,7 @@ fn prove(
     let cassette = Arc::new(Cassette::open(dir)?);
     let label = recording::read_label(dir)?.ok_or_else(|| unproven("the run has no label".to_owned()))?;
     let plan = planned(&cassette).map_err(unproven)?;
-    let proxy = live(&arguments.proxy, &cassette, dir)?;
+    let proxy = live(&arguments.execute.proxy, &cassette, dir)?;
     let (proxy, _) = ProxyArgs { log_dir: Some(dir.join("proof")), ..proxy }.proxy(None)?;
     let kept = kept(dir)?;
     let quiet = global.quiet;

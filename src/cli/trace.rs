@@ -12,9 +12,9 @@ pub(super) use self::arguments::TraceArgs;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     again::{HowStarted, Program},
-    fork::{cannot_check, failed, live},
     settings,
     settings::ProxyArgs,
+    trial::{cannot_check, failed, live},
 };
 use crate::{
     attribution::{
@@ -44,9 +44,10 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         return dry(&cassette, known, &settings, arguments, global);
     }
     let again = HowStarted::of(&arguments.dir)?;
-    let program = again.required(&arguments.command, arguments.again, "trace")?;
+    let program = again.required(&arguments.execute.command, arguments.execute.again, "trace")?;
     let analyzer = analyzer(arguments, &cassette)?;
-    let (proxy, _) = beneath(live(&arguments.proxy, &cassette, &arguments.dir)?, arguments, &cassette).proxy(None)?;
+    let (proxy, _) =
+        beneath(live(&arguments.execute.proxy, &cassette, &arguments.dir)?, arguments, &cassette).proxy(None)?;
     let traced =
         conduct((Arc::new(proxy), program), Arc::clone(&cassette), (known, analyzer, settings), arguments, global);
     let finding = settings::block_on(traced)??;
@@ -67,7 +68,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         });
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    Ok(finish(&finding, arguments, &label, next))
+    finish(&finding, arguments, &label, next)
 }
 
 /// A run that did not fail has no decisive error.
@@ -81,7 +82,7 @@ fn require_failure(cassette: &Cassette, dir: &Path) -> Result<(), Failure> {
 
 /// Without a check nothing says that an execution succeeded, so none could show anything.
 fn require_check(arguments: &TraceArgs) -> Result<(), Failure> {
-    if arguments.trial.check.is_none() && !arguments.dry_run {
+    if arguments.execute.trial.check.is_none() && !arguments.dry_run {
         let error =
             "a trace needs --check CMD: without it nobody can tell whether an execution succeeded, and each costs";
         return Err(Failure::new(Exit::Usage, error).hint(
@@ -123,7 +124,7 @@ fn known(arguments: &TraceArgs, cassette: &Cassette) -> Result<Corrections, Fail
 fn analyzer(arguments: &TraceArgs, cassette: &Cassette) -> Result<Option<Analyzer>, Failure> {
     let Some(url) = &arguments.source.analyzer else { return Ok(None) };
     let arguments::AnalyzerArgs { analyzer_model, analyzer_key_env, gold, no_feedback } = &arguments.analyzer;
-    let upstream = settings::other_upstream(url, analyzer_key_env.as_deref(), &arguments.proxy)?;
+    let upstream = settings::other_upstream(url, analyzer_key_env.as_deref(), &arguments.execute.proxy)?;
     let said = &cassette.recording().trajectory.outcome.evidence;
     let feedback = Some(said.clone()).filter(|said| !no_feedback && !said.is_empty());
     Ok(Some(Analyzer { upstream, model: analyzer_model.clone(), gold: gold.clone(), feedback }))
@@ -137,7 +138,7 @@ fn trace_settings(arguments: &TraceArgs, cassette: &Cassette) -> Result<TraceSet
         last: arguments.label != LabelRule::Flip && !arguments.first,
         coupled: arguments.coupled,
         budget: SearchBudget { runs: arguments.budget_runs, calls: arguments.budget_calls },
-        jobs: arguments.trial.jobs,
+        jobs: arguments.execute.trial.jobs,
         any_tool_results: arguments.matching.any_tool_results(),
         agents: if arguments.agents { AGENT_EXECUTIONS } else { 0 },
         crashed: matches!(cassette.recording().manifest.program, Some(ProgramEnd::Signalled(_))),
@@ -207,7 +208,7 @@ async fn conduct(
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<TraceFinding, Failure> {
-    let system = arguments.trial.system(&program, &proxy, Echo::Silent, true)?;
+    let system = arguments.execute.trial.system(&program, &proxy, Echo::Silent, true)?;
     let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
     let (run, meter) = (&cassette.recording().trajectory, CallMeter::new(settings.budget));
     let corrections = match analyzer {
@@ -257,7 +258,12 @@ fn write(finding: &TraceFinding, dir: &Path) -> Result<(), Failure> {
     life::replace(&dir.join("trace.json"), &text)
 }
 
-fn finish(finding: &TraceFinding, arguments: &TraceArgs, label: &str, next: Option<String>) -> Finished {
+fn finish(
+    finding: &TraceFinding,
+    arguments: &TraceArgs,
+    label: &str,
+    next: Option<String>,
+) -> Result<Finished, Failure> {
     let named = |rule: LabelRule, name: &str, decisive: &Option<Decisive>| match decisive {
         Some(Decisive { agent, step, .. }) => format!("{name} {agent} at step {step}"),
         None if finding.is_in_doubt(rule) => format!("{name} not sure"),
@@ -289,10 +295,10 @@ fn finish(finding: &TraceFinding, arguments: &TraceArgs, label: &str, next: Opti
         _ if finding.out_of_budget => Exit::Budget,
         _ => Exit::Finding,
     };
-    let mut data = serde_json::to_value(finding).unwrap_or_default();
+    let mut data = serde_json::to_value(finding).map_err(|error| Failure::new(Exit::Recording, error))?;
     if let Some(object) = data.as_object_mut() {
         object.insert("label".to_owned(), label.into());
         object.insert("next".to_owned(), next.into());
     }
-    Finished { exit, summary: parts.join("  "), data }
+    Ok(Finished { exit, summary: parts.join("  "), data })
 }

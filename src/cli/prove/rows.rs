@@ -20,7 +20,7 @@ pub(super) fn run(
     terms: Terms,
     global: &Global,
 ) -> Result<Finished, Failure> {
-    if arguments.command.is_empty() {
+    if arguments.execute.command.is_empty() {
         let error = "no command was given: expected `-- CMD [ARG]…` with `{question}` where the task goes";
         return Err(Failure::new(Exit::Usage, error));
     }
@@ -78,13 +78,13 @@ fn proven(
     if !dir.is_dir() {
         return Ok(None);
     }
-    let command = arguments.command.iter().map(|word| filled(word, &sample.task)).collect();
+    let command = arguments.execute.command.iter().map(|word| filled(word, &sample.task)).collect();
     let program = Program { command, directory: None };
-    let check = arguments.trial.check.as_ref().map(|check| {
+    let check = arguments.execute.trial.check.as_ref().map(|check| {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         check.replace("{question}", &quoted(&sample.task.question)).replace("{answer}", &quoted(&sample.task.answer))
     });
-    let mut trial = arguments.trial.clone();
+    let mut trial = arguments.execute.trial.clone();
     trial.check = check;
     let (_, proved) = prove(&dir, &program, &trial, arguments, terms, global)?;
     let about = About {

@@ -1,13 +1,13 @@
 //! What `trace` can be told.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use super::dataset::DatasetArgs;
 use crate::{
     attribution::{LabelRule, order_name},
-    cli::{Exit, Failure, again::AgainArgs, fork::TrialArgs, replay::MatchArgs, settings::ProxyArgs},
+    cli::{Exit, Failure, replay::MatchArgs, trial::ExecuteArgs},
     proof::{Order, Terms},
 };
 
@@ -52,14 +52,7 @@ pub(in crate::cli) struct TraceArgs {
     #[command(flatten)]
     pub(super) matching: MatchArgs,
     #[command(flatten)]
-    pub(super) proxy: ProxyArgs,
-    #[command(flatten)]
-    pub(super) trial: TrialArgs,
-    #[command(flatten)]
-    pub(super) again: AgainArgs,
-    /// The command.
-    #[arg(last = true, value_name = "CMD")]
-    pub(super) command: Vec<OsString>,
+    pub(super) execute: ExecuteArgs,
 }
 
 /// Where corrections come from.

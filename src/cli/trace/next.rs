@@ -58,7 +58,7 @@ fn trace(arguments: &TraceArgs, again: &HowStarted, more: &[&str]) -> String {
     options
         .extend(source.analyzer.as_ref().filter(|_| more != ["--twin RUN_DIR"]).map(|url| format!("--analyzer {url}")));
     options.extend(more.iter().map(|more| (*more).to_owned()));
-    let check = arguments.trial.check.as_deref().unwrap_or("CMD").replace('\'', r"'\''");
+    let check = arguments.execute.trial.check.as_deref().unwrap_or("CMD").replace('\'', r"'\''");
     options.push(format!("--check '{check}'"));
     let options = options.join(" ");
     let unknown = || format!("aegis trace {} {options} -- CMD", arguments.dir.display());

@@ -1,0 +1,124 @@
+//! What `fork`, `trace` and `prove` have in common: a recorded run's program is executed again, and judged.
+
+use std::{ffi::OsString, path::Path};
+
+use clap::Args;
+
+use super::{
+    Exit, Failure,
+    again::{AgainArgs, HowStarted, Program},
+    config::Config,
+    settings::{self, ProxyArgs},
+    signals::interrupted,
+};
+use crate::{
+    attribution::{CommandSystem, TrialError},
+    launch::Echo,
+    proxy::{Proxy, UpstreamOrigin},
+    replay::Cassette,
+};
+
+/// Options of verbs that execute a recorded run's program again: where its calls go, how it is judged, what it is.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ExecuteArgs {
+    #[command(flatten)]
+    pub(super) proxy: ProxyArgs,
+    #[command(flatten)]
+    pub(super) trial: TrialArgs,
+    #[command(flatten)]
+    pub(super) again: AgainArgs,
+    /// The command.
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<OsString>,
+}
+
+/// How a command is executed again and judged.
+#[derive(Debug, Clone, Args)]
+pub(super) struct TrialArgs {
+    /// Command that judges the outcome: run by `sh -c`, the child's output on its standard input, `AEGIS_RUN_DIR` set.
+    /// Exit code 0 is success, 1 failure, anything else unknown.
+    #[arg(long, value_name = "CMD")]
+    pub(super) check: Option<String>,
+    /// Seconds after which the command is ended.
+    #[arg(long, value_name = "S")]
+    timeout: Option<f64>,
+    /// Executions at once. More than 1 only for programs that do not get into each other's way.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(super) jobs: u32,
+}
+
+impl TrialArgs {
+    /// The command as a system that can be executed again. Call it on a runtime: it listens for signals.
+    pub(super) fn system(
+        &self,
+        program: &Program,
+        proxy: &Proxy,
+        echo: Echo,
+        hush: bool,
+    ) -> Result<CommandSystem, Failure> {
+        let (told, stop) = tokio::sync::watch::channel(false);
+        tokio::spawn(async move {
+            interrupted().await;
+            told.send_replace(true);
+        });
+        Ok(CommandSystem {
+            command: program.command.clone(),
+            directory: program.directory.clone(),
+            check: self.check.clone(),
+            limit: settings::time_limit(self.timeout)?,
+            echo,
+            hush,
+            run_header: proxy.identity.hints.run_header.clone(),
+            stop,
+        })
+    }
+}
+
+/// How a verb ends that cannot make its trials.
+pub(super) fn failed(error: TrialError) -> Failure {
+    match error {
+        TrialError::Proxy(error) => Failure::new(super::run::recording_exit(&error), error),
+        TrialError::Recording(error) => error.into(),
+        TrialError::Listen(_) | TrialError::Lost | TrialError::Line(_) => Failure::new(Exit::Infrastructure, error),
+        TrialError::Interrupted => Failure::new(Exit::Signal(2), error),
+        TrialError::Launch(_) | TrialError::NoSuchStep(_) => Failure::new(Exit::Usage, error),
+    }
+}
+
+/// Where the live calls of a fork or a trace of a recorded run go: to what was said, else to the recorded upstream, where the
+/// user's own configuration names it or no key could leave with them. Never to another one unasked.
+pub(super) fn live(proxy: &ProxyArgs, cassette: &Cassette, dir: &Path) -> Result<ProxyArgs, Failure> {
+    let with = |upstream: &str| ProxyArgs { upstream: Some(upstream.to_owned()), plan: None, ..proxy.clone() };
+    if let Some(upstream) = &proxy.upstream {
+        return Ok(with(upstream));
+    }
+    let recorded = cassette.recording().manifest.upstream.as_str();
+    if recorded == "simulator" {
+        return Ok(with(recorded));
+    }
+    let config = Config::load(proxy.config.as_deref())?;
+    let configured = proxy.upstream_url(&config);
+    let named = UpstreamOrigin::parse(&configured, None).is_ok_and(|origin| origin.name() == recorded);
+    if named {
+        return Ok(with(&configured));
+    }
+    let key = std::env::vars_os().map(|(name, _)| name).find(|name| name.to_string_lossy().ends_with("API_KEY"));
+    let key = key.map(|name| name.to_string_lossy().into_owned()).or(config.upstream.key_env);
+    let again = HowStarted::of(dir)?;
+    match (key, again.upstream()) {
+        (None, Some(recorded)) => Ok(with(recorded)),
+        (key, whole) => {
+            let key = key.map(|name| format!(", and the key in {name} would be sent")).unwrap_or_default();
+            let error =
+                format!("`{}` was recorded on {recorded}, which nothing you configured names{key}", dir.display());
+            let hint = format!("--upstream {} sends its live calls there", whole.unwrap_or(recorded));
+            Err(Failure::new(Exit::Usage, error).hint(hint))
+        }
+    }
+}
+
+/// How a verb ends whose check cannot be run.
+pub(super) fn cannot_check(said: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("--check cannot be run: {said}"))
+        .hint("the check is run by `sh -c` in this directory; exit code 0 is success, 1 failure")
+}
