@@ -4,9 +4,10 @@ use std::fmt::{self, Write as _};
 
 use super::{
     markdown::named,
-    plot::{Bar, bars, escape, intervals},
+    plot::{Bar, bars, intervals},
     report::{CampaignReport, Expense, ReportedShare},
 };
+use crate::verdict::suite::escape;
 
 /// Most injected runs that are listed; `report.json` has all.
 const LISTED: usize = 1000;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::ReportedShare;
+use crate::verdict::suite::escape;
 
 /// Width of a plot, of its labels, and height of a row, in pixels.
 const WIDTH: f64 = 960.0;
@@ -73,23 +74,6 @@ pub(super) fn intervals(rows: &[(String, ReportedShare)]) -> String {
     }
     plot.push_str("</svg>");
     plot
-}
-
-/// A text as it may stand in HTML and SVG.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c if c.is_control() && c != '\n' => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[expect(clippy::cast_precision_loss, reason = "height of a plot")]

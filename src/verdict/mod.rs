@@ -13,6 +13,7 @@ mod read;
 mod reply;
 mod report;
 mod retry;
+pub mod suite;
 
 pub use call::{TroubledCall, Try};
 pub use junit::junit;

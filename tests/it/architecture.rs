@@ -42,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "dataset",
             "verify",
+            "verdict",
             "proof",
             "replay",
             "launch",

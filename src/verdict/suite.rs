@@ -1,0 +1,126 @@
+//! A `JUnit` file: what CI servers show. Written here for verdicts on clients and for campaigns.
+
+use std::fmt;
+
+/// A test suite.
+#[derive(Debug, Default)]
+pub struct Suite {
+    /// Its name.
+    pub name: String,
+    /// How long it took, in seconds, where that was measured.
+    pub seconds: Option<f64>,
+    /// Its cases, in order.
+    pub cases: Vec<TestCase>,
+}
+
+/// A test case.
+#[derive(Debug)]
+pub struct TestCase {
+    /// What it belongs to.
+    pub class: String,
+    /// Its name.
+    pub name: String,
+    /// What came of it.
+    pub came: Came,
+    /// What there is to say beside; empty is nothing.
+    pub said: String,
+}
+
+/// What came of a test case, with the message where it did not pass.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Came {
+    /// It passed.
+    Passed,
+    /// It was not counted.
+    Skipped(String),
+    /// What was tested is wrong.
+    Failed(String),
+    /// Nothing could be tested.
+    Errored(String),
+}
+
+impl fmt::Display for Suite {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |is: fn(&Came) -> bool| self.cases.iter().filter(|case| is(&case.came)).count();
+        let failures = count(|came| matches!(came, Came::Failed(_)));
+        let errors = count(|came| matches!(came, Came::Errored(_)));
+        let skipped = count(|came| matches!(came, Came::Skipped(_)));
+        writeln!(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+        write!(text, "<testsuites><testsuite name=\"{}\" tests=\"{}\"", escape(&self.name), self.cases.len())?;
+        write!(text, " failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"")?;
+        if let Some(seconds) = self.seconds {
+            write!(text, " time=\"{seconds:.3}\"")?;
+        }
+        writeln!(text, ">")?;
+        for case in &self.cases {
+            writeln!(text, "{case}")?;
+        }
+        writeln!(text, "</testsuite></testsuites>")
+    }
+}
+
+impl fmt::Display for TestCase {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = escape(&self.said);
+        write!(text, "<testcase classname=\"{}\" name=\"{}\"", escape(&self.class), escape(&self.name))?;
+        let (element, message) = match &self.came {
+            Came::Passed if said.is_empty() => return write!(text, "/>"),
+            Came::Passed => return write!(text, "><system-out>{said}</system-out></testcase>"),
+            Came::Skipped(message) => ("skipped", message),
+            Came::Failed(message) => ("failure", message),
+            Came::Errored(message) => ("error", message),
+        };
+        write!(text, "><{element} message=\"{}\"", escape(message))?;
+        match said.as_str() {
+            "" => write!(text, "/></testcase>"),
+            said => write!(text, ">{said}</{element}></testcase>"),
+        }
+    }
+}
+
+/// A text as an attribute or as content of XML or HTML; neither has a way to write control characters.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c if c.is_control() && c != '\n' => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_case_is_written_and_counted() {
+        let case =
+            |came, said: &str| TestCase { class: "c".to_owned(), name: "<n>".to_owned(), came, said: said.to_owned() };
+        let cases = vec![
+            case(Came::Passed, ""),
+            case(Came::Passed, "it's\u{1b}fine"),
+            case(Came::Skipped("by chance".to_owned()), ""),
+            case(Came::Failed("a \"b\"".to_owned()), "why"),
+            case(Came::Errored("e".to_owned()), ""),
+        ];
+        let written = Suite { name: "s&t".to_owned(), seconds: Some(1.5), cases }.to_string();
+        let expected = [
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
+            "<testsuites><testsuite name=\"s&amp;t\" tests=\"5\" failures=\"1\" errors=\"1\" skipped=\"1\" time=\"1.500\">",
+            "<testcase classname=\"c\" name=\"&lt;n&gt;\"/>",
+            "<testcase classname=\"c\" name=\"&lt;n&gt;\"><system-out>it&#39;s\u{fffd}fine</system-out></testcase>",
+            "<testcase classname=\"c\" name=\"&lt;n&gt;\"><skipped message=\"by chance\"/></testcase>",
+            "<testcase classname=\"c\" name=\"&lt;n&gt;\"><failure message=\"a &quot;b&quot;\">why</failure></testcase>",
+            "<testcase classname=\"c\" name=\"&lt;n&gt;\"><error message=\"e\"/></testcase>",
+            "</testsuite></testsuites>\n",
+        ];
+        assert_eq!(written, expected.join("\n"));
+    }
+}
