@@ -82,7 +82,9 @@ pub trait Surface: Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`SurfaceError::Unreadable`] when the body is not a request of this surface.
-    fn outline<'a>(&self, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError>;
+    fn outline<'a>(&self, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError> {
+        self.read_request(body).map(|conversation| Outline::from(&conversation))
+    }
 
     /// Reads a request.
     ///
@@ -115,20 +117,28 @@ pub trait Surface: Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`SurfaceError::Unreadable`] when no frame is one of this surface.
-    fn read_stream(&self, body: &[u8]) -> Result<Reply, SurfaceError>;
+    fn read_stream(&self, _body: &[u8]) -> Result<Reply, SurfaceError> {
+        Err(fields::unreadable("a stream", "this API does not stream"))
+    }
 
     /// Writes the edited view into a streamed reply: same frames, edited spans.
     ///
     /// # Errors
     /// [`SurfaceError::NoPlace`] when the edit cannot be expressed.
-    fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError>;
+    fn write_stream(&self, _body: &[u8], _before: &Reply, _after: &Reply) -> Result<Bytes, SurfaceError> {
+        Err(SurfaceError::NoPlace("this API does not stream".to_owned()))
+    }
 
     /// Token counts of a whole reply, or of the last chunk of a streamed one, read without building the view.
-    fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage>;
+    fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {
+        openai_chat::usage_of(body, streamed)
+    }
 
     /// The lines that may start the last frame of a stream (for example `data: [DONE]`), without their line end; at
     /// most [`sse::MARKERS_MAX`]. A client may leave as soon as it has read one of them.
-    fn ends_of_stream(&self) -> &'static [&'static [u8]];
+    fn ends_of_stream(&self) -> &'static [&'static [u8]] {
+        &[]
+    }
 
     /// The last frame of a stream, where it says nothing but that; empty where it repeats what was said.
     fn last_frame(&self) -> &'static [u8] {
@@ -139,10 +149,14 @@ pub trait Surface: Sync + std::fmt::Debug {
     fn compose(&self, reply: &Reply, created: u64) -> Bytes;
 
     /// Composes a streamed reply: one element a frame, the end marker included.
-    fn compose_stream(&self, reply: &Reply, created: u64, with_usage: bool) -> Vec<Bytes>;
+    fn compose_stream(&self, reply: &Reply, created: u64, _with_usage: bool) -> Vec<Bytes> {
+        vec![self.compose(reply, created)]
+    }
 
     /// The error body of this API.
-    fn error_body(&self, error: &ErrorBody<'_>) -> Bytes;
+    fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
+        openai_chat::error_body(error)
+    }
 
     /// The error as an event of a stream under way.
     fn error_frame(&self, error: &ErrorBody<'_>) -> Bytes {
@@ -218,7 +232,9 @@ pub trait Surface: Sync + std::fmt::Debug {
     }
 
     /// Whether this chunk of a stream says that the model had finished, whatever is missing after it.
-    fn is_finished(&self, chunk: &[u8]) -> bool;
+    fn is_finished(&self, _chunk: &[u8]) -> bool {
+        false
+    }
 
     /// The same reply, whole or streamed, as another model's.
     ///

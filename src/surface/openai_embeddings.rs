@@ -7,12 +7,11 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    Conversation, ErrorBody, Message, Outline, Part, Reply, Role, Surface, SurfaceError, Vectors,
+    Conversation, Message, Part, Reply, Role, Surface, SurfaceError, Vectors,
     fields::{number, string, text, unreadable},
     openai_chat,
     splice::{Node, member},
 };
-use crate::trajectory::Usage;
 
 const EXPECTED: &str = "an embeddings request";
 
@@ -37,10 +36,6 @@ impl Surface for OpenaiEmbeddings {
 
     fn matches(&self, method: &str, path: &str) -> bool {
         method == "POST" && path.strip_suffix('/').unwrap_or(path).ends_with("/embeddings")
-    }
-
-    fn outline<'a>(&self, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError> {
-        self.read_request(body).map(|conversation| Outline::from(&conversation))
     }
 
     fn read_request(&self, body: &[u8]) -> Result<Conversation, SurfaceError> {
@@ -93,40 +88,12 @@ impl Surface for OpenaiEmbeddings {
         no_place()
     }
 
-    fn read_stream(&self, _: &[u8]) -> Result<Reply, SurfaceError> {
-        Err(unreadable("embeddings", "embeddings are not streamed"))
-    }
-
-    fn write_stream(&self, _: &[u8], _: &Reply, _: &Reply) -> Result<Bytes, SurfaceError> {
-        no_place()
-    }
-
-    fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {
-        openai_chat::usage_of(body, streamed)
-    }
-
-    fn ends_of_stream(&self) -> &'static [&'static [u8]] {
-        &[]
-    }
-
     fn compose(&self, reply: &Reply, _: u64) -> Bytes {
         let row = |(index, vector): (usize, &Vec<f32>)| json!({"object": "embedding", "index": index, "embedding": written(vector, reply.base64)});
         let data: Vec<_> = reply.vectors.iter().enumerate().map(row).collect();
         let input = reply.usage.unwrap_or_default().input;
         let usage = json!({"prompt_tokens": input, "total_tokens": input});
         Bytes::from(json!({"object": "list", "data": data, "model": reply.model, "usage": usage}).to_string())
-    }
-
-    fn compose_stream(&self, reply: &Reply, created: u64, _: bool) -> Vec<Bytes> {
-        vec![self.compose(reply, created)]
-    }
-
-    fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
-        openai_chat::error_body(error)
-    }
-
-    fn is_finished(&self, chunk: &[u8]) -> bool {
-        chunk.is_empty()
     }
 }
 

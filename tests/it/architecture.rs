@@ -1,6 +1,8 @@
 //! The arrows of ARCHITECTURE.md, checked over every path that the sources name: rooms see only rooms below them, and pure
 //! rooms see nothing outside.
 
+mod map;
+mod names;
 mod paths;
 
 use std::{

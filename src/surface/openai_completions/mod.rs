@@ -10,8 +10,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields, openai_chat};
-use crate::trajectory::Usage;
+use super::{Conversation, Reply, Surface, SurfaceError, fields};
 
 /// The completions API.
 #[derive(Debug)]
@@ -29,10 +28,6 @@ impl Surface for OpenaiCompletions {
     fn matches(&self, method: &str, path: &str) -> bool {
         let path = path.strip_suffix('/').unwrap_or(path);
         method == "POST" && path.ends_with("/completions") && !path.ends_with("/chat/completions")
-    }
-
-    fn outline<'a>(&self, body: &'a [u8]) -> Result<Outline<'a>, SurfaceError> {
-        request::read(body).map(|conversation| Outline::from(&conversation))
     }
 
     fn read_request(&self, body: &[u8]) -> Result<Conversation, SurfaceError> {
@@ -63,10 +58,6 @@ impl Surface for OpenaiCompletions {
         reply::write_stream(body, before, after)
     }
 
-    fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {
-        openai_chat::usage_of(body, streamed)
-    }
-
     fn ends_of_stream(&self) -> &'static [&'static [u8]] {
         &[b"data: [DONE]"]
     }
@@ -81,10 +72,6 @@ impl Surface for OpenaiCompletions {
 
     fn compose_stream(&self, reply: &Reply, created: u64, with_usage: bool) -> Vec<Bytes> {
         reply::compose_stream(reply, created, with_usage)
-    }
-
-    fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
-        openai_chat::error_body(error)
     }
 
     fn is_finished(&self, chunk: &[u8]) -> bool {
