@@ -9,6 +9,7 @@
 #[macro_use]
 mod list;
 
+mod adaptive;
 mod history;
 mod json_text;
 mod number;
@@ -21,8 +22,9 @@ mod testing;
 
 use std::sync::Arc;
 
+pub use adaptive::Adaptive;
 pub use number::{NumberChange, Which};
-pub use question::{ANSWER_SCHEMA, Adaptive, Question};
+pub use question::{ANSWER_SCHEMA, Question};
 pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates};
 use schemars::JsonSchema;
 use serde::Deserialize;
