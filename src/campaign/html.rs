@@ -7,7 +7,7 @@ use super::{
     plot::{Bar, bars, intervals},
     report::{CampaignReport, Expense, ReportedShare},
 };
-use crate::verdict::suite::escape;
+use crate::verdict::suite::in_markup;
 
 /// Most injected runs that are listed; `report.json` has all.
 const LISTED: usize = 1000;
@@ -28,10 +28,10 @@ pub(super) fn page(report: &CampaignReport) -> String {
 }
 
 fn write(page: &mut String, report: &CampaignReport) -> fmt::Result {
-    let name = escape(&report.campaign);
+    let name = in_markup(&report.campaign);
     write!(page, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Campaign {name}</title>")?;
     write!(page, "<meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>")?;
-    write!(page, "<h1>Campaign {name}</h1><p class=\"muted\">Backend: {}. ", escape(&named(&report.backend)))?;
+    write!(page, "<h1>Campaign {name}</h1><p class=\"muted\">Backend: {}. ", in_markup(&named(&report.backend)))?;
     write!(page, "Seed {}. Taxonomy {}. {:.1} s.</p>", report.seed, report.taxonomy, report.seconds)?;
     if !report.complete {
         write!(
@@ -194,7 +194,7 @@ fn head(page: &mut String, titles: &[&str]) {
     page.push_str("<table><tr>");
     for title in titles {
         let (kind, title) = title.strip_prefix('#').map_or(("", *title), |title| (" class=\"n\"", title));
-        page.extend(["<th", kind, ">", &escape(title), "</th>"]);
+        page.extend(["<th", kind, ">", &in_markup(title), "</th>"]);
     }
     page.push_str("</tr>");
 }
@@ -202,10 +202,10 @@ fn head(page: &mut String, titles: &[&str]) {
 fn row(page: &mut String, words: &[&str], numbers: &[String]) {
     page.push_str("<tr>");
     for word in words {
-        page.extend(["<td>", &escape(word), "</td>"]);
+        page.extend(["<td>", &in_markup(word), "</td>"]);
     }
     for number in numbers {
-        page.extend(["<td class=\"n\">", &escape(number), "</td>"]);
+        page.extend(["<td class=\"n\">", &in_markup(number), "</td>"]);
     }
     page.push_str("</tr>");
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::ReportedShare;
-use crate::verdict::suite::escape;
+use crate::verdict::suite::in_markup;
 
 /// Width of a plot, of its labels, and height of a row, in pixels.
 const WIDTH: f64 = 960.0;
@@ -85,12 +85,12 @@ fn open(rows: usize) -> String {
 fn label(plot: &mut String, top: f64, text: &str) {
     let x = LABELS - 10.0;
     let y = top + ROW * 0.68;
-    let _ = write!(plot, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>", escape(text));
+    let _ = write!(plot, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>", in_markup(text));
 }
 
 fn figure(plot: &mut String, x: f64, top: f64, text: &str) {
     let y = top + ROW * 0.68;
-    let _ = write!(plot, "<text class=\"muted\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escape(text));
+    let _ = write!(plot, "<text class=\"muted\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", in_markup(text));
 }
 
 #[cfg(test)]

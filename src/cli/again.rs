@@ -63,15 +63,15 @@ impl HowStarted {
         let mut line = String::new();
         let mut run_dir = self.run_dir.clone();
         if let Some(directory) = elsewhere {
-            let _ = write!(line, "cd {} && ", quoted(directory));
+            let _ = write!(line, "cd {} && ", shell_word(directory));
             run_dir = std::path::absolute(&run_dir).unwrap_or(run_dir);
         }
-        let _ = write!(line, "aegis {verb} {}", quoted(&run_dir.to_string_lossy()));
+        let _ = write!(line, "aegis {verb} {}", shell_word(&run_dir.to_string_lossy()));
         for word in [options, "--"].into_iter().filter(|word| !word.is_empty()) {
             let _ = write!(line, " {word}");
         }
         launched.command.iter().for_each(|argument| {
-            let _ = write!(line, " {}", quoted(argument));
+            let _ = write!(line, " {}", shell_word(argument));
         });
         Some(line)
     }
@@ -135,7 +135,7 @@ fn is_here(directory: &str) -> bool {
 }
 
 /// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -166,7 +166,10 @@ mod tests {
         assert_eq!(line, r"aegis fork logs/x --at 3 -- python mas.py --task 'Ada'\''s 3 pears'");
         let line = again(&["ls", ""], Some("/some where"), false).line("replay", "").expect("a line");
         let run = here.join("logs/x");
-        assert_eq!(line, format!("cd '/some where' && aegis replay {} -- ls ''", quoted(run.to_str().expect("text"))));
+        assert_eq!(
+            line,
+            format!("cd '/some where' && aegis replay {} -- ls ''", shell_word(run.to_str().expect("text")))
+        );
     }
 
     #[test]

@@ -47,19 +47,19 @@ pub(super) async fn solve(
             let text = if round == 0 {
                 format!("Problem: {task}")
             } else {
-                let others = quoted(&opinions, Some(debater));
+                let others = opinions_of(&opinions, Some(debater));
                 format!("The other debaters say:\n\n{others}\n\nGive your final answer.")
             };
             spoken.push(chat.say(model, text, talk).await?);
         }
         opinions = spoken;
     }
-    let verdict = format!("Problem: {task}\n\n{}\n\nWhich answer do most give?", quoted(&opinions, None));
+    let verdict = format!("Problem: {task}\n\n{}\n\nWhich answer do most give?", opinions_of(&opinions, None));
     Ok(answer_line(&Chat::new(&JUDGE).say(model, verdict, talk).await?))
 }
 
 /// The opinions with their speakers' names, without one's own.
-fn quoted(opinions: &[String], without: Option<usize>) -> String {
+fn opinions_of(opinions: &[String], without: Option<usize>) -> String {
     let named = DEBATERS.iter().zip(opinions).enumerate().filter(|(number, _)| Some(*number) != without);
     let quotes = named.map(|(_, (debater, opinion))| format!("Debater {}:\n{opinion}", debater.name));
     quotes.collect::<Vec<_>>().join("\n\n")

@@ -46,7 +46,7 @@ impl fmt::Display for Suite {
         let errors = count(|came| matches!(came, Came::Errored(_)));
         let skipped = count(|came| matches!(came, Came::Skipped(_)));
         writeln!(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-        write!(text, "<testsuites><testsuite name=\"{}\" tests=\"{}\"", escape(&self.name), self.cases.len())?;
+        write!(text, "<testsuites><testsuite name=\"{}\" tests=\"{}\"", in_markup(&self.name), self.cases.len())?;
         write!(text, " failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"")?;
         if let Some(seconds) = self.seconds {
             write!(text, " time=\"{seconds:.3}\"")?;
@@ -61,8 +61,8 @@ impl fmt::Display for Suite {
 
 impl fmt::Display for TestCase {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = escape(&self.said);
-        write!(text, "<testcase classname=\"{}\" name=\"{}\"", escape(&self.class), escape(&self.name))?;
+        let said = in_markup(&self.said);
+        write!(text, "<testcase classname=\"{}\" name=\"{}\"", in_markup(&self.class), in_markup(&self.name))?;
         let (element, message) = match &self.came {
             Came::Passed if said.is_empty() => return write!(text, "/>"),
             Came::Passed => return write!(text, "><system-out>{said}</system-out></testcase>"),
@@ -70,7 +70,7 @@ impl fmt::Display for TestCase {
             Came::Failed(message) => ("failure", message),
             Came::Errored(message) => ("error", message),
         };
-        write!(text, "><{element} message=\"{}\"", escape(message))?;
+        write!(text, "><{element} message=\"{}\"", in_markup(message))?;
         match said.as_str() {
             "" => write!(text, "/></testcase>"),
             said => write!(text, ">{said}</{element}></testcase>"),
@@ -79,7 +79,7 @@ impl fmt::Display for TestCase {
 }
 
 /// A text as an attribute or as content of XML or HTML; neither has a way to write control characters.
-pub fn escape(text: &str) -> String {
+pub fn in_markup(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

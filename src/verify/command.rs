@@ -11,7 +11,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, UnnamedVerdict, Surroundings, quoted, sandbox};
+use super::{Case, UnnamedVerdict, Surroundings, excerpt, sandbox};
 use crate::launch::{Ended, Ending, Launch};
 
 /// Runs a shell line in a fresh directory: exit code 0 is success, 1 failure, any other unknown. The output is on its
@@ -183,7 +183,7 @@ impl Command {
 fn tail(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let skipped = line.chars().count().saturating_sub(super::EXCERPT);
-    quoted(&line.chars().skip(skipped).collect::<String>())
+    excerpt(&line.chars().skip(skipped).collect::<String>())
 }
 
 /// The last fenced block of a text, else the text.

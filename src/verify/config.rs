@@ -136,7 +136,7 @@ impl Verify {
     ) -> Verified {
         let outcome = |verdict, evidence| Outcome { verdict, reason: Some(Reason::Verifier), evidence };
         let Some(answer) = answer else {
-            let evidence = format!("no answer; expected {}", super::quoted(expected));
+            let evidence = format!("no answer; expected {}", super::excerpt(expected));
             return Verified { outcome: outcome(Verdict::Failure, evidence), answer: String::new() };
         };
         let case = Case { question, expected, output: &answer };

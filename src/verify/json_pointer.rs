@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Case, UnnamedVerdict, normalised::words, quoted, value::close};
+use super::{Case, UnnamedVerdict, normalised::words, excerpt, value::close};
 
 /// Compares the value at a JSON pointer (RFC 6901) of the output with the expected answer. The JSON may stand in a
 /// fence or in prose: the last object or array of the output is read.
@@ -28,15 +28,15 @@ impl JsonPointer {
         }
         let Some(output) = json_in(case.output) else { return UnnamedVerdict::no_answer("JSON", case) };
         let Some(got) = output.pointer(&self.pointer) else {
-            return UnnamedVerdict::of(false, format!("nothing at `{}` in {}", self.pointer, quoted(&output.to_string())));
+            return UnnamedVerdict::of(false, format!("nothing at `{}` in {}", self.pointer, excerpt(&output.to_string())));
         };
         let parsed = || serde_json::from_str(case.expected).unwrap_or_else(|_| Value::from(case.expected));
         let expected = self.equals.clone().unwrap_or_else(parsed);
         let evidence = format!(
             "expected {} at `{}`, got {}",
-            quoted(&expected.to_string()),
+            excerpt(&expected.to_string()),
             self.pointer,
-            quoted(&got.to_string())
+            excerpt(&got.to_string())
         );
         UnnamedVerdict::of(equal(&expected, got), evidence)
     }

@@ -91,7 +91,10 @@ impl UnnamedVerdict {
 
     /// The output holds no answer: the task is not solved.
     fn no_answer(kind: &str, case: &Case<'_>) -> Self {
-        Self::of(false, format!("no {kind} in the output {}; expected {}", quoted(case.output), quoted(case.expected)))
+        Self::of(
+            false,
+            format!("no {kind} in the output {}; expected {}", excerpt(case.output), excerpt(case.expected)),
+        )
     }
 
     /// Nobody can tell.
@@ -101,11 +104,11 @@ impl UnnamedVerdict {
 
     /// The expected answer is not one that the checker can read.
     fn unreadable(kind: &str, case: &Case<'_>) -> Self {
-        Self::unknown(format!("the expected answer {} is no {kind}", quoted(case.expected)))
+        Self::unknown(format!("the expected answer {} is no {kind}", excerpt(case.expected)))
     }
 
     fn compared(solved: bool, got: &str, case: &Case<'_>) -> Self {
-        Self::of(solved, format!("expected {}, got {}", quoted(case.expected), quoted(got)))
+        Self::of(solved, format!("expected {}, got {}", excerpt(case.expected), excerpt(got)))
     }
 }
 
@@ -144,7 +147,7 @@ pub fn answers(question: &str, expected: &str, got: &str) -> bool {
 }
 
 /// A text in back quotes, cut to a readable length, in one line.
-fn quoted(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = line.chars().take(EXCERPT).collect();
     if shown.len() < line.len() {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Case, UnnamedVerdict, Surroundings, quoted};
+use super::{Case, UnnamedVerdict, Surroundings, excerpt};
 use crate::{
     proxy::{model, upstream::Upstream},
     surface::{Conversation, Message, OpenaiChat, Role, Surface},
@@ -99,18 +99,18 @@ async fn ask(upstream: &dyn Upstream, body: Bytes) -> Result<String, String> {
 
 /// Reads the judge's JSON, which may stand in a fence or in prose.
 fn read(answer: &str) -> Result<UnnamedVerdict, String> {
-    let from = answer.find('{').ok_or_else(|| format!("no JSON in {}", quoted(answer)))?;
+    let from = answer.find('{').ok_or_else(|| format!("no JSON in {}", excerpt(answer)))?;
     let json = answer.get(from..).unwrap_or_default();
     let first = serde_json::Deserializer::from_str(json).into_iter::<Value>().next();
-    let Some(Ok(value)) = first else { return Err(format!("no JSON in {}", quoted(answer))) };
+    let Some(Ok(value)) = first else { return Err(format!("no JSON in {}", excerpt(answer))) };
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
-    let reason = quoted(text("reason"));
+    let reason = excerpt(text("reason"));
     match text("verdict") {
         "correct" => Ok(UnnamedVerdict::of(true, format!("the judge says correct: {reason}"))),
         "incorrect" => Ok(UnnamedVerdict::of(false, format!("the judge says incorrect: {reason}"))),
         "cannot_tell" => Ok(UnnamedVerdict::unknown(format!("the judge cannot tell: {reason}"))),
         other => {
-            Err(format!("verdict {}: expected `correct`, `incorrect` or `cannot_tell`", quoted(other)))
+            Err(format!("verdict {}: expected `correct`, `incorrect` or `cannot_tell`", excerpt(other)))
         }
     }
 }

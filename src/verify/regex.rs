@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Case, UnnamedVerdict, normalised::words, quoted};
+use super::{Case, UnnamedVerdict, normalised::words, excerpt};
 use crate::trajectory::Pattern;
 
 /// Matches the output against a pattern. A group named `answer` is compared with the expected answer, word for word.
@@ -27,12 +27,12 @@ impl Regex {
         let found = pattern.last_in(case.output);
         let compares = pattern.regex().capture_names().flatten().any(|name| name == "answer");
         let Some(found) = found else {
-            return UnnamedVerdict::of(self.absent, format!("no match of `{text}` in {}", quoted(case.output)));
+            return UnnamedVerdict::of(self.absent, format!("no match of `{text}` in {}", excerpt(case.output)));
         };
         if compares {
             return UnnamedVerdict::compared((words(found) == words(case.expected)) != self.absent, found, case);
         }
-        UnnamedVerdict::of(!self.absent, format!("`{text}` matches {}", quoted(found)))
+        UnnamedVerdict::of(!self.absent, format!("`{text}` matches {}", excerpt(found)))
     }
 }
 

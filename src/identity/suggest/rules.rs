@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::{Suggestion, fixed::FixedTemplate, portrait::Portrait, text::quoted};
+use super::{Suggestion, fixed::FixedTemplate, portrait::Portrait, text::toml_string};
 use crate::{
     identity::{Heard, HeardRun, Roster, RosterRule, fingerprint::Mark, words::shingles},
     trajectory::AgentName,
@@ -79,19 +79,20 @@ fn candidates(suggestion: &Suggestion<'_>, calls: &Calls<'_>, number: usize, run
     if first.looks.framed {
         let mut telling = telling(excerpts, suggestion, calls, number);
         telling.sort_by_key(|text| std::cmp::Reverse(text.len()));
-        rules.extend(telling.iter().map(|text| format!("bare = true\nfirst_user_contains = {}\n", quoted(text))));
+        rules.extend(telling.iter().map(|text| format!("bare = true\nfirst_user_contains = {}\n", toml_string(text))));
         return rules;
     }
     if !first.looks.prompted {
         return rules;
     }
-    let mut system: Vec<String> = excerpts.iter().map(|text| format!("system_contains = {}\n", quoted(text))).collect();
+    let mut system: Vec<String> =
+        excerpts.iter().map(|text| format!("system_contains = {}\n", toml_string(text))).collect();
     let pattern = template.regex();
     if template.words() > 2 && pattern.len() <= PATTERN_MAX {
-        system.push(format!("system_regex = {}\n", quoted(&pattern)));
+        system.push(format!("system_regex = {}\n", toml_string(&pattern)));
     }
     if let Some(called) = &first.called {
-        let user = format!("first_user_contains = {}\n", quoted(called));
+        let user = format!("first_user_contains = {}\n", toml_string(called));
         rules.extend(system.iter().map(|rule| format!("{rule}{user}")));
         rules.push(format!("{}{user}", looks(suggestion)));
         return rules;
@@ -99,7 +100,7 @@ fn candidates(suggestion: &Suggestion<'_>, calls: &Calls<'_>, number: usize, run
     let tools: BTreeSet<&str> =
         first.steps.iter().flat_map(|step| step.outline.tools.iter().map(|tool| &**tool)).collect();
     let with_tools = |rule: &String| {
-        let tools: Vec<String> = tools.iter().map(|tool| quoted(tool)).collect();
+        let tools: Vec<String> = tools.iter().map(|tool| toml_string(tool)).collect();
         format!("{rule}tools = [{}]\n", tools.join(", "))
     };
     let by_tools: Vec<String> = system.iter().filter(|_| !tools.is_empty()).map(with_tools).collect();

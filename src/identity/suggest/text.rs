@@ -37,7 +37,7 @@ pub(super) fn write(all: &[Suggestion<'_>], names: &BTreeMap<AgentName, Proposal
             text.push_str("# needs no rule\n");
             continue;
         };
-        let _ = write!(text, "[[agent]]\nname = {}\n{rule}", quoted(&suggestion.name));
+        let _ = write!(text, "[[agent]]\nname = {}\n{rule}", toml_string(&suggestion.name));
         let instances = suggestion.members.iter().map(|member| member.instances).max().unwrap_or_default();
         if instances > 1 {
             let _ = writeln!(text, "instances = {instances}");
@@ -130,7 +130,7 @@ patterns! {
 }
 
 /// A TOML string. JSON's escapes are TOML's; what could steer a terminal is escaped too.
-pub(super) fn quoted(text: &str) -> String {
+pub(super) fn toml_string(text: &str) -> String {
     let mut quoted = String::new();
     for sign in serde_json::Value::from(text).to_string().chars() {
         if sign.escape_debug().len() > 3 {
