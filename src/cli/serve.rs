@@ -150,7 +150,7 @@ async fn serve_until_told(
     }
     if let Some(run) = &named {
         // Who holds a run that was named is said now, not at the first call.
-        proxy.runs.get(run).map_err(|error| Failure::new(recording_exit(&error), error))?;
+        proxy.runs.get(run).await.map_err(|error| Failure::new(recording_exit(&error), error))?;
     }
     announce(address, control.as_ref(), listen, &proxy, global)?;
     let control = control.map(|control| {

@@ -1,6 +1,6 @@
 //! The line: one request's way through the proxy, in order.
 
-use std::{cell::OnceCell, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
@@ -9,24 +9,17 @@ use hyper::{Method, Request, Response, body::Incoming, http::request::Parts};
 use super::{
     Limits, Proxy, arrival,
     arrival::{Hinted, Kind},
-    ask,
     delivery::Delivery,
     disturb::Breach,
     error::{Interrupted, ProxyError},
-    faults, headers, heavy, inject,
+    faults, headers, inject,
     open_step::OpenStep,
     reshape, retell,
     socket::Link,
     upload::Upload,
     upstream::{ReceivedBody, Route, SentBody},
 };
-use crate::{
-    identity::RunSource,
-    plan::Decision,
-    recording::Open,
-    surface::{Conversation, Outline},
-    trajectory::CloseCause,
-};
+use crate::{surface::Conversation, trajectory::CloseCause};
 
 /// A model call, its body complete.
 pub(super) struct ModelCall {
@@ -35,9 +28,6 @@ pub(super) struct ModelCall {
     pub(super) body: Bytes,
     pub(super) received: Instant,
 }
-
-/// A step with its numbers fixed, the request as manipulators see it, and what was decided for an earlier attempt.
-pub(super) type Opened = (Box<OpenStep>, Option<Conversation>, Option<Arc<Decision>>);
 
 impl Proxy {
     /// One request's way through the proxy.
@@ -59,15 +49,8 @@ impl Proxy {
         }
         let call = ModelCall { kind, parts, body: arrival::collect(body, &self.limits).await?, received };
 
-        let (mut step, conversation, earlier) = self.open(&call, &hinted, link)?;
+        let (mut step, conversation, earlier) = self.open(&call, &hinted, link).await?;
         step.written().await?;
-        // For a run that lineage opened, it may have forgotten another one.
-        if step.track.is_some()
-            && let Some(sealing) = self.runs.seal_forgotten()
-        {
-            // A panic in it was reported where it happened.
-            let _ = sealing.await;
-        }
         let decision = inject::decide(&mut step, conversation.as_ref(), earlier);
         match self.answer(&mut step, call, conversation.as_ref(), &decision).await {
             Ok(received) if inject::is_held(&step, &decision, &received) => {
@@ -131,68 +114,6 @@ impl Proxy {
         headers::strip_hop_by_hop(received.headers_mut());
         step.answered(received.status(), received.headers());
         Ok(received)
-    }
-
-    /// Fixes run, agent and numbers, and queues the opening record: before anything follows, it must be
-    /// [written](OpenStep::written).
-    pub(super) fn open(&self, call: &ModelCall, hinted: &Hinted, link: &Arc<Link>) -> Result<Opened, Interrupted> {
-        let envelope = hinted.envelope();
-        let surface = call.kind.surface();
-        let declared = self.identity.declared(&envelope)?;
-        let outline: OnceCell<Option<Outline<'_>>> = OnceCell::new();
-        let read = || outline.get_or_init(|| surface?.outline(&call.body).ok()).as_ref();
-        let named = self.identity.run(&envelope, || {
-            let key = self.identity.hints.metadata_run.as_ref()?;
-            read()?.metadata.iter().find(|(name, _)| name == key).map(|(_, run)| run.to_string())
-        })?;
-        let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
-        let (run, source, track) = match (named, &self.default_run) {
-            (Some((run, source)), _) => (run, source, None),
-            (None, Some(run)) => (run.clone(), RunSource::Server, None),
-            (None, None) => {
-                let placed = self.identity.place(read(), body_hash, || self.runs.fresh_id(body_hash));
-                let (placed, track) = placed.ok_or(ProxyError::NoRun)?;
-                placed.forgotten.iter().for_each(|run| self.runs.forget(run));
-                (placed.run, placed.source, Some(track))
-            }
-        };
-        let run = self.runs.get(&run)?;
-        let read = if declared.is_none() { read() } else { None };
-        let attribution = run.attribute(&self.identity, read, declared, body_hash, hinted.tries);
-        let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
-        let attribution = recalled.unwrap_or(attribution);
-        let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;
-        let opening_run = Arc::clone(&run);
-        let opening = opening_run.opening();
-        let at_us = run.seen();
-        let (numbers, earlier) = run.arrive(&attribution, body_hash, hinted.tries);
-        let mut step = OpenStep::new(run, numbers, attribution, surface, (body_hash, call.received), Arc::clone(link));
-        step.patience = ask::patience(&call.parts.headers);
-        step.follow(track);
-        link.enter();
-        let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-        let open = Open {
-            step: numbers.step,
-            call: numbers.call,
-            attempt: numbers.attempt,
-            attribution: &step.attribution,
-            overlapping: numbers.overlapping,
-            run_source: source.name(),
-            surface: call.kind.name(),
-            method: call.parts.method.as_str(),
-            path: target,
-            headers: &headers::pairs(&call.parts.headers),
-            body: Some(&call.body),
-            body_hash: Some(body_hash),
-            at_us,
-            wall: step.run.recorder.clock().wall(),
-        };
-        let opened = heavy::apart(call.body.len(), || step.run.recorder.queue_open(open));
-        drop(opening);
-        // Where nothing was recorded, nothing was sent: there is no step to close.
-        let queued = opened.inspect_err(|_| step.abandon())?;
-        step.opened(queued);
-        Ok((step, conversation, earlier))
     }
 
     /// The request as the upstream gets it.

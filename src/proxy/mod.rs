@@ -22,6 +22,7 @@ mod inject;
 pub mod model;
 mod multiplexed;
 mod open_step;
+mod opening;
 mod pool;
 mod remembered;
 mod reshape;

@@ -115,7 +115,7 @@ impl Proxy {
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let client = parts.extensions.remove::<OnUpgrade>();
         let call = ModelCall { kind: Kind::Tunnel, parts, body: Bytes::new(), received };
-        let (mut step, _, earlier) = self.open(&call, hinted, link)?;
+        let (mut step, _, earlier) = self.open(&call, hinted, link).await?;
         step.written().await?;
         let mut decision = inject::decide(&mut step, None, earlier);
         let answered = match refuse_edits(&step, &mut decision) {
