@@ -16,16 +16,16 @@ use std::{
 
 use bytes::Bytes;
 use hyper::{
-    HeaderMap,
+    HeaderMap, Response,
     body::{Body, Frame, SizeHint},
 };
 
 use super::{
     disturb::Breach,
-    error::DeliveryError,
+    error::{DeliveryError, Interrupted},
     headers,
+    listen::socket::Link,
     open_step::OpenStep,
-    socket::Link,
     tunnel::Tunnel,
     upstream::ReceivedBody,
     waiting::{Edit, Held, Patience, Told},
@@ -35,12 +35,15 @@ use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::Close
 /// A whole reply of at most so many bytes is taken in before its head goes out, as far as it is there.
 const SHORT: u64 = 64 << 10;
 
+/// What an edit of a held reply comes to.
+type Edited = Result<Response<Box<Delivery>>, Interrupted>;
+
 /// A reply body.
 #[derive(Debug)]
 pub(super) struct Delivery {
     source: ReceivedBody,
     /// What makes the reply, as long as it is under way.
-    edit: Option<Held>,
+    edit: Option<Held<Edited>>,
     step: Option<Box<OpenStep>>,
     /// Watches an event stream for its end marker.
     splitter: Option<Splitter>,
@@ -103,7 +106,7 @@ impl Delivery {
     }
 
     /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.
-    pub(super) fn held(edit: Edit, every: Duration) -> Box<Self> {
+    pub(super) fn held(edit: Edit<Edited>, every: Duration) -> Box<Self> {
         let edit = Some(Held::new(edit, every));
         Box::new(Self { edit, size: SizeHint::default(), ..*Self::made(Bytes::new()) })
     }
@@ -143,9 +146,7 @@ impl Delivery {
 
     /// On its way over a connection; keeps a place among the exchanges under way until the reply ends.
     pub(super) fn over(mut self: Box<Self>, link: Arc<Link>, permit: tokio::sync::OwnedSemaphorePermit) -> Box<Self> {
-        self.handed_at = link.flushes();
-        self.link = Some(link);
-        self.permit = Some(permit);
+        (self.handed_at, self.link, self.permit) = (link.flushes(), Some(link), Some(permit));
         self
     }
 

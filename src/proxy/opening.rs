@@ -1,17 +1,15 @@
 //! A step is opened: which run, which agent, which numbers; and the record of it, before anything follows.
 
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
 use super::{
-    Proxy,
-    arrival::Hinted,
-    ask,
+    arrival::{Hinted, ModelCall},
     error::{Interrupted, ProxyError},
-    exchange::ModelCall,
+    exchange::Proxy,
     headers, heavy, inject,
+    listen::socket::Link,
     open_step::OpenStep,
     run::Run,
-    socket::Link,
 };
 use crate::{
     identity::{Placed, RunSource, Track},
@@ -28,7 +26,7 @@ pub(super) type Opened = (Box<OpenStep>, Option<Conversation>, Option<Arc<Decisi
 struct Outlined<'a> {
     surface: Option<&'static dyn Surface>,
     body: &'a [u8],
-    read: Option<Option<Outline<'a>>>,
+    read: OnceCell<Option<Outline<'a>>>,
 }
 
 /// The run that a request belongs to.
@@ -43,44 +41,37 @@ struct Belongs {
 
 impl<'a> Outlined<'a> {
     fn of(call: &'a ModelCall) -> Self {
-        Self { surface: call.kind.surface(), body: &call.body, read: None }
+        Self { surface: call.kind.surface(), body: &call.body, read: OnceCell::new() }
     }
 
-    fn read(&mut self) -> Option<&Outline<'a>> {
-        let (surface, body) = (self.surface, self.body);
-        self.read.get_or_insert_with(|| surface?.outline(body).ok()).as_ref()
+    fn read(&self) -> Option<&Outline<'a>> {
+        self.read.get_or_init(|| self.surface?.outline(self.body).ok()).as_ref()
     }
 }
 
 impl Proxy {
     /// Fixes run, agent and numbers, and queues the opening record: before anything follows, it must be
     /// [written](OpenStep::written).
-    pub(super) async fn open(
-        &self,
-        call: &ModelCall,
-        hinted: &Hinted,
-        link: &Arc<Link>,
-    ) -> Result<Opened, Interrupted> {
-        let declared = self.identity.declared(&hinted.envelope())?;
+    pub(super) async fn open(&self, call: &ModelCall, link: &Arc<Link>) -> Result<Opened, Interrupted> {
+        let declared = self.identity.declared(&call.hinted.envelope())?;
         let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
-        let mut outline = Outlined::of(call);
-        let Belongs { run, source, track, displaced } = self.run_of(&mut outline, hinted, body_hash)?;
+        let outline = Outlined::of(call);
+        let Belongs { run, source, track, displaced } = self.run_of(&call.hinted, &outline, body_hash)?;
         if let Some(displaced) = displaced {
-            self.runs.displace(displaced).await;
+            Box::pin(self.runs.displace(displaced)).await;
         }
         let run = self.runs.get(&run).await?;
         let outline = if declared.is_none() { outline.read() } else { None };
-        let attribution = run.attribute(&self.identity, outline, declared, body_hash, hinted.tries);
+        let attribution = run.attribute(&self.identity, outline, declared, body_hash, call.hinted.tries);
         let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
         let attribution = recalled.unwrap_or(attribution);
         let conversation = inject::conversation(&run, call.kind.surface(), &attribution, &call.body)?;
-        let asked = Asked { call, hinted, body_hash, source, track };
-        let (step, earlier) = asked.numbered(run, attribution, link)?;
+        let (step, earlier) = Known { run, source, track, attribution, body_hash }.numbered(call, link)?;
         Ok((step, conversation, earlier))
     }
 
     /// The run that a request names, else that of the server, else the one that lineage tells.
-    fn run_of(&self, outline: &mut Outlined<'_>, hinted: &Hinted, body_hash: u128) -> Result<Belongs, ProxyError> {
+    fn run_of(&self, hinted: &Hinted, outline: &Outlined<'_>, body_hash: u128) -> Result<Belongs, ProxyError> {
         let named = self.identity.run(&hinted.envelope(), || {
             let key = self.identity.hints.metadata_run.as_ref()?;
             outline.read()?.metadata.iter().find(|(name, _)| name == key).map(|(_, run)| run.to_string())
@@ -97,33 +88,30 @@ impl Proxy {
     }
 }
 
-/// A request whose run is known.
-struct Asked<'a> {
-    call: &'a ModelCall,
-    hinted: &'a Hinted,
-    body_hash: u128,
+/// Of which run a request is, and who makes it.
+struct Known {
+    run: Arc<Run>,
     source: RunSource,
     track: Option<Track>,
+    attribution: Attribution,
+    body_hash: u128,
 }
 
-impl Asked<'_> {
+impl Known {
     /// Fixes the numbers of the step, and queues its record.
     fn numbered(
         self,
-        run: Arc<Run>,
-        attribution: Attribution,
+        call: &ModelCall,
         link: &Arc<Link>,
     ) -> Result<(Box<OpenStep>, Option<Arc<Decision>>), Interrupted> {
-        let Self { call, hinted, body_hash, source, track } = self;
-        let surface = call.kind.surface();
+        let Self { run, source, track, attribution, body_hash } = self;
         let opening_run = Arc::clone(&run);
         let opening = opening_run.opening();
         let at_us = run.seen();
-        let (numbers, earlier) = run.arrive(&attribution, body_hash, hinted.tries);
-        let mut step = OpenStep::new(run, numbers, attribution, surface, (body_hash, call.received), Arc::clone(link));
-        step.patience = ask::patience(&call.parts.headers);
+        let (numbers, earlier) = run.arrive(&attribution, body_hash, call.hinted.tries);
+        let asked = (body_hash, call.received, headers::patience(&call.parts.headers));
+        let mut step = OpenStep::new(run, numbers, attribution, call.kind.surface(), asked, Arc::clone(link));
         step.follow(track);
-        link.enter();
         let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
         let open = Open {
             step: numbers.step,

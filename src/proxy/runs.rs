@@ -16,45 +16,20 @@ use tokio::{
 };
 
 use super::{
-    ask::Asking,
-    background::{Background, NEVER_FETCHED},
+    asking::Asking,
     error::ProxyError,
-    run::{Run, locked},
-    upstream::Upstream,
+    kept::awaited::{Background, NEVER_FETCHED},
+    lock::locked,
+    run::{Run, RunSetup, RunTemplate},
 };
 use crate::{
-    plan::Plan,
-    recording::{RecordingError, Seal, Settings},
+    recording::{RecordingError, Seal},
     trajectory::RunId,
 };
 
 /// Runs that lineage has forgotten and that are sealed at once. Each holds descriptors until it is: whoever displaces one
 /// more than this opens its own run when one of them is sealed.
 const SEALED_AT_ONCE: usize = 16;
-
-/// What every run of a server starts from.
-#[derive(Debug)]
-pub struct RunTemplate {
-    /// Where run directories are made.
-    pub log_dir: PathBuf,
-    /// How recordings are written.
-    pub recording: Settings,
-    /// The plan, if there is one.
-    pub plan: Option<Arc<Plan>>,
-    /// The upstream's name.
-    pub upstream: String,
-}
-
-/// What a run that somebody opens on purpose has of its own.
-#[derive(Debug, Clone, Default)]
-pub struct RunSetup {
-    /// Its plan, immutable for its life.
-    pub plan: Option<Arc<Plan>>,
-    /// Its upstream; without one it uses the server's.
-    pub upstream: Option<Arc<dyn Upstream>>,
-    /// The model that its manipulators may ask; without one they ask the server's.
-    pub asking: Option<Arc<Asking>>,
-}
 
 /// A run that is sealed.
 #[derive(Debug, Clone)]

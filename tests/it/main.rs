@@ -33,7 +33,6 @@ mod h2_peers;
 mod hostile;
 mod identity;
 mod invariants;
-mod kept_requests;
 mod lab;
 mod limits;
 mod lineage;

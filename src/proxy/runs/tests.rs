@@ -6,7 +6,8 @@ use hyper::Request;
 
 use super::*;
 use crate::{
-    proxy::upstream::{Answering, SentBody, UpstreamError},
+    proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
+    recording::Settings,
     trajectory::{AgentName, Attribution, Source},
 };
 

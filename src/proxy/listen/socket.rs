@@ -17,15 +17,12 @@ use tokio::{
     time::Sleep,
 };
 
-use super::{
-    error::ProxyError,
-    framing::{Framing, FramingError},
-};
-use crate::trajectory::CloseCause;
+use super::framing::{Framing, FramingError};
+use crate::{proxy::error::ProxyError, trajectory::CloseCause};
 
 /// What the exchanges of a connection and its socket tell each other.
 #[derive(Debug, Default)]
-pub(super) struct Link {
+pub(in crate::proxy) struct Link {
     reset: AtomicBool,
     /// The upstream has agreed to another protocol: what the client sends from now on is no HTTP.
     switched: AtomicBool,
@@ -40,12 +37,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(stopped: Arc<AtomicBool>) -> Self {
+    pub(in crate::proxy) fn new(stopped: Arc<AtomicBool>) -> Self {
         Self { stopped, ..Self::default() }
     }
 
     /// Why an exchange ends whose reply nobody reads on.
-    pub(super) fn cause_of_end(&self) -> CloseCause {
+    pub(in crate::proxy) fn cause_of_end(&self) -> CloseCause {
         if self.stopped.load(Ordering::Acquire) {
             CloseCause::Stopped
         } else if self.stalled.load(Ordering::Acquire) {
@@ -56,22 +53,22 @@ impl Link {
     }
 
     /// Closes the connection with a reset instead of an orderly end.
-    pub(super) fn reset(&self) {
+    pub(in crate::proxy) fn reset(&self) {
         self.reset.store(true, Ordering::Release);
     }
 
     /// Opens the gate for a protocol that is not HTTP, for good. Only what the upstream has said may lead here.
-    pub(super) fn switch(&self) {
+    pub(in crate::proxy) fn switch(&self) {
         self.switched.store(true, Ordering::Release);
     }
 
     /// How often everything written had left for the system.
-    pub(super) fn flushes(&self) -> u64 {
+    pub(in crate::proxy) fn flushes(&self) -> u64 {
         self.flushes.load(Ordering::Acquire)
     }
 
     /// Waits until everything has left once more than that often.
-    pub(super) fn poll_flushed_after(&self, count: u64, context: &Context<'_>) -> Poll<()> {
+    pub(in crate::proxy) fn poll_flushed_after(&self, count: u64, context: &Context<'_>) -> Poll<()> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.flushes() > count {
             return Poll::Ready(());
@@ -89,19 +86,19 @@ impl Link {
     }
 
     /// Marks an exchange as under way.
-    pub(super) fn enter(&self) {
+    pub(in crate::proxy) fn enter(&self) {
         self.exchanges.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Marks an exchange as over.
-    pub(super) fn leave(&self) {
+    pub(in crate::proxy) fn leave(&self) {
         self.exchanges.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// A client's socket.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(in crate::proxy) struct Socket {
     stream: TcpStream,
     framing: Framing,
     link: Arc<Link>,
@@ -112,7 +109,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, link: Arc<Link>, write_timeout: Duration) -> Self {
+    pub(in crate::proxy) fn new(stream: TcpStream, link: Arc<Link>, write_timeout: Duration) -> Self {
         Self { stream, framing: Framing::default(), link, write_timeout, stalled: None, written: false }
     }
 

@@ -22,14 +22,15 @@ use hyper::{
     http::uri::{Authority, PathAndQuery, Scheme},
 };
 use hyper_rustls::MaybeHttpsStream;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::{net::TcpStream, sync::watch};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::watch;
 
 use super::{
-    framing::HEAD_MAX,
-    pool::{CONNECT_TIMEOUT, Unanswered},
-    upstream::{SentBody, UpstreamError},
+    connection::{CONNECT_TIMEOUT, Stream, Unanswered},
+    error::UpstreamError,
+    upload::SentBody,
 };
+use crate::proxy::listen::framing::HEAD_MAX;
 
 /// What is held of one reply for a client that does not read, in bytes.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -45,8 +46,6 @@ const IDLE: Duration = Duration::from_mins(1);
 const LINES_MAX: usize = 64;
 /// How often a request is sent that the origin says not to have processed.
 const TRIES: usize = 32;
-
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// The connections to one origin, if that speaks HTTP/2.
 pub(super) struct Multiplexed {
