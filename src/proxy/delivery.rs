@@ -24,7 +24,7 @@ use super::{
     disturb::Breach,
     error::{DeliveryError, Interrupted},
     headers,
-    listen::socket::Link,
+    listen::socket::{Answering, Link},
     open_step::OpenStep,
     tunnel::Tunnel,
     upstream::ReceivedBody,
@@ -60,6 +60,8 @@ pub(super) struct Delivery {
     patience: Patience,
     size: SizeHint,
     permit: Option<tokio::sync::OwnedSemaphorePermit>,
+    /// Ends with it.
+    answering: Option<Answering>,
     /// What the connection turns into once this head has left.
     pub(super) tunnel: Option<Box<Tunnel>>,
     link: Option<Arc<Link>>,
@@ -92,6 +94,7 @@ impl Delivery {
             patience: Patience::new(limit),
             size,
             permit: None,
+            answering: None,
             tunnel: None,
             link: None,
             handed_at: 0,
@@ -147,6 +150,12 @@ impl Delivery {
     /// On its way over a connection; keeps a place among the exchanges under way until the reply ends.
     pub(super) fn over(mut self: Box<Self>, link: Arc<Link>, permit: tokio::sync::OwnedSemaphorePermit) -> Box<Self> {
         (self.handed_at, self.link, self.permit) = (link.flushes(), Some(link), Some(permit));
+        self
+    }
+
+    /// As the answer of a connection, which ends with it.
+    pub(super) fn answering(mut self: Box<Self>, answering: Answering) -> Box<Self> {
+        self.answering = Some(answering);
         self
     }
 
@@ -213,7 +222,8 @@ impl Delivery {
         self.edit = None;
         let Ok(response) = edited else { return Poll::Ready(Err(DeliveryError::Interrupted)) };
         let (permit, link, handed_at) = (self.permit.take(), self.link.take(), self.handed_at);
-        *self = Self { permit, link, handed_at, ..*response.into_body() };
+        let answering = self.answering.take();
+        *self = Self { permit, answering, link, handed_at, ..*response.into_body() };
         Poll::Ready(Ok(None))
     }
 

@@ -30,6 +30,7 @@ mod fuzz;
 mod frames;
 mod framing;
 mod h2_peers;
+mod half_closed;
 mod hostile;
 mod identity;
 mod invariants;

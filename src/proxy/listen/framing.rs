@@ -93,6 +93,11 @@ impl Framing {
         Ok(())
     }
 
+    /// Whether all requests so far were whole.
+    pub(super) fn is_between(&self) -> bool {
+        self.state == State::Head && self.pending.is_empty()
+    }
+
     /// Takes the head, or as much of it as there is.
     fn head<'a>(&mut self, mut bytes: &'a [u8]) -> Result<&'a [u8], FramingError> {
         if self.pending == b"\r" && bytes.first() == Some(&b'\n') {

@@ -26,7 +26,7 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 
-use self::socket::{Link, Socket};
+use self::socket::{Answering, Link, Socket};
 use super::{
     arrival::{self, Arrived, Kind},
     delivery::Delivery,
@@ -172,7 +172,11 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stop
         .keep_alive(!client.is_late)
         .preserve_header_case(true);
     let answering = Arc::clone(&client);
-    let service = service_fn(move |request| answer(Arc::clone(&answering), request));
+    let service = service_fn(move |request: Request<Incoming>| {
+        // At once: the client may have ended its half before the answer is first looked at.
+        let under_way = answering.link.answer(request.version());
+        answer(Arc::clone(&answering), request, under_way)
+    });
     let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
     let ended = tokio::select! {
         biased;
@@ -193,8 +197,17 @@ async fn connection(client: Arc<Client>, stream: tokio::net::TcpStream, mut stop
 }
 
 /// Answers a request: by the exchange, or by an error of our own. An error of this function ends the connection.
-async fn answer(client: Arc<Client>, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
-    let Client { proxy, streams, tunnels, link, tunnel, is_late } = &*client;
+async fn answer(
+    client: Arc<Client>,
+    request: Request<Incoming>,
+    under_way: Answering,
+) -> Result<Response<Box<Delivery>>, Hushed> {
+    let answered = answer_any(&client, request).await;
+    answered.map(|response| response.map(|delivery| delivery.answering(under_way)))
+}
+
+async fn answer_any(client: &Client, request: Request<Incoming>) -> Result<Response<Box<Delivery>>, Hushed> {
+    let Client { proxy, streams, tunnels, link, tunnel, is_late } = client;
     let turned_away = |error: &ProxyError| Ok(refuse(error, arrival::spoken_at(request.method(), request.uri())));
     if *is_late {
         return turned_away(&ProxyError::Stopping);
