@@ -320,13 +320,14 @@ fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
     let ended = proxy.runs.take_ended();
     let ids: Vec<RunId> = ended.iter().map(|run| run.id.clone()).collect();
     let late = proxy.identity.late(&ids);
-    side_by_side(&ended, |EndedRun { id, dir, .. }| {
+    side_by_side(&ended, |EndedRun { id, dir, planned, .. }| {
         if let Some(steps) = late.get(id)
             && let Err(error) = recording::write_identity(dir, steps)
         {
             tracing::error!(run = %id, %error, "cannot write identity.json");
         }
-        if let Err(error) = recording::label_run(dir) {
+        // Its recording would be read anew, to be told that there was no plan.
+        if *planned && let Err(error) = recording::label_run(dir) {
             tracing::error!(run = %id, %error, "cannot derive a label");
         }
     });

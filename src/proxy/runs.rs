@@ -40,6 +40,8 @@ pub struct EndedRun {
     pub dir: PathBuf,
     /// How many steps it has.
     pub steps: u32,
+    /// Whether it had a plan: without one it earns no label.
+    pub planned: bool,
 }
 
 /// The runs of a server.
@@ -295,7 +297,8 @@ impl Runs {
     /// The recording cannot be ended.
     pub fn seal(&self, run: &Run) -> Result<Seal, RecordingError> {
         let seal = run.recorder.seal()?;
-        let ended = EndedRun { id: run.id.clone(), dir: run.dir().to_owned(), steps: run.steps() };
+        let (dir, steps, planned) = (run.dir().to_owned(), run.steps(), run.plan.is_some());
+        let ended = EndedRun { id: run.id.clone(), dir, steps, planned };
         locked(&self.ended).push(ended);
         // Its directory says from now on that it is sealed.
         locked(&self.places).remove(&run.id);
