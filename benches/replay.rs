@@ -175,7 +175,7 @@ async fn replay(logs: &Path, cassette: Arc<Cassette>, kind: Kind) -> (Duration, 
         gate: Gate::default(),
         limits: Limits::default(),
     });
-    proxy.runs.open(&run, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).expect("opens");
+    proxy.runs.open(&run, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).await.expect("opens");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = tokio::spawn(serve(proxy, listener, std::future::pending()));

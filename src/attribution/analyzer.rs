@@ -73,7 +73,7 @@ impl Analyzer {
         own: &RunId,
         meter: &Arc<CallMeter>,
     ) -> Result<Corrections, TrialError> {
-        let line = bench.line(own, meter.count(Arc::clone(&self.upstream)), "analyzer")?;
+        let line = bench.line(own, meter.count(Arc::clone(&self.upstream)), "analyzer").await?;
         let mut corrections = Corrections::default();
         let (mut answered, mut failed) = (false, None);
         for (index, step) in run.steps.iter().enumerate() {

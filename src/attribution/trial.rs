@@ -209,7 +209,7 @@ impl Bench {
         setup: RunSetup,
         void: impl Fn() -> Option<String>,
     ) -> Result<Tried, TrialError> {
-        let open = self.proxy.runs.open(run, setup)?;
+        let open = self.proxy.runs.open(run, setup).await?;
         let executed = self.system.execute(&self.origin, run, open.dir()).await;
         self.proxy.runs.retire_run(run);
         let executed = executed.map(|(ending, outcome)| match void() {
@@ -257,8 +257,13 @@ impl Bench {
     ///
     /// # Errors
     /// [`TrialError`] when the run cannot be recorded.
-    pub(super) fn line(&self, run: &RunId, upstream: Arc<dyn Upstream>, agent: &str) -> Result<ModelLine, TrialError> {
-        let open = self.proxy.runs.open(run, RunSetup { upstream: Some(upstream), ..RunSetup::default() })?;
+    pub(super) async fn line(
+        &self,
+        run: &RunId,
+        upstream: Arc<dyn Upstream>,
+        agent: &str,
+    ) -> Result<ModelLine, TrialError> {
+        let open = self.proxy.runs.open(run, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).await?;
         let origin = UpstreamOrigin::parse(&format!("{}/r/{run}/a/{agent}/v1", self.origin), None)?;
         let client = HttpUpstream::new(origin, Vec::new(), None, self.proxy.limits.silence_timeout)?;
         Ok(ModelLine { run: open, client })

@@ -73,7 +73,7 @@ impl CellBench {
         let model = served.proxy.runs.model();
         let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));
         let setup = RunSetup { plan, upstream: Some(arm.upstream()), asking };
-        let run = served.proxy.runs.open(&cell.run, setup)?;
+        let run = served.proxy.runs.open(&cell.run, setup).await?;
         let launch = self.launch(cell, served, system, task)?;
         let (errors, directory) = (launch.errors.clone(), launch.directory.clone().unwrap_or_default());
         let ended = launch.run(self.until_stopped(&meter)).await.map_err(|source| {

@@ -95,7 +95,7 @@ async fn conduct(
     let listener = bind("127.0.0.1:0").await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     // The run exists from here on, so that even a child that makes no call leaves a record.
-    let run = proxy.runs.get(&id).map_err(|error| Failure::new(recording_exit(&error), error))?;
+    let run = proxy.runs.get(&id).await.map_err(|error| Failure::new(recording_exit(&error), error))?;
     let recording = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
     run.recorder.set_launched(launched).map_err(recording)?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

@@ -150,7 +150,7 @@ async fn serve_until_told(
     }
     if let Some(run) = &named {
         // Who holds a run that was named is said now, not at the first call.
-        proxy.runs.get(run).map_err(|error| Failure::new(recording_exit(&error), error))?;
+        proxy.runs.get(run).await.map_err(|error| Failure::new(recording_exit(&error), error))?;
     }
     announce(address, control.as_ref(), listen, &proxy, global)?;
     let control = control.map(|control| {
@@ -320,13 +320,14 @@ fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
     let ended = proxy.runs.take_ended();
     let ids: Vec<RunId> = ended.iter().map(|run| run.id.clone()).collect();
     let late = proxy.identity.late(&ids);
-    side_by_side(&ended, |EndedRun { id, dir, .. }| {
+    side_by_side(&ended, |EndedRun { id, dir, planned, .. }| {
         if let Some(steps) = late.get(id)
             && let Err(error) = recording::write_identity(dir, steps)
         {
             tracing::error!(run = %id, %error, "cannot write identity.json");
         }
-        if let Err(error) = recording::label_run(dir) {
+        // Its recording would be read anew, to be told that there was no plan.
+        if *planned && let Err(error) = recording::label_run(dir) {
             tracing::error!(run = %id, %error, "cannot derive a label");
         }
     });

@@ -1,27 +1,36 @@
-//! A request as it arrives: is it one that we answer for, and what does it say outside its body.
+//! A request as it arrives: is it one that we answer for, what kind is it, and what does it say outside its body.
 
 use std::{
     future::{Future, poll_fn},
     pin::pin,
     task::Poll,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::{HeaderMap, Uri, body::Body, header::HeaderName, http::request::Parts};
+use hyper::{
+    HeaderMap, Method, Request, Uri,
+    body::{Body, Incoming},
+    header::HeaderName,
+    http::request::Parts,
+};
 
-use super::{Limits, error::ProxyError, gate, headers};
-use crate::identity::SaidTries;
+use super::{
+    error::ProxyError,
+    headers,
+    limits::Limits,
+    listen::gate::{self, Gate},
+};
 use crate::{
-    identity::{Envelope, Hints, Routed, route},
-    surface::{self, Surface},
+    identity::{Envelope, Hints, Routed, SaidTries, route},
+    surface::{self, OpenaiChat, Surface},
 };
 
 /// How often the client has tried before, as the SDKs say.
 static RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 
-/// What kind of request it is.
+/// What kind of request it is. Each has a way of its own through the proxy.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// A model call that can be read and edited.
@@ -36,6 +45,26 @@ pub(super) enum Kind {
     Other,
 }
 
+/// A request that has come in.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub(super) kind: Kind,
+    pub(super) parts: Parts,
+    pub(super) body: Incoming,
+    pub(super) hinted: Hinted,
+    pub(super) received: Instant,
+}
+
+/// A model call, its body complete.
+#[derive(Debug)]
+pub(super) struct ModelCall {
+    pub(super) kind: Kind,
+    pub(super) parts: Parts,
+    pub(super) body: Bytes,
+    pub(super) hinted: Hinted,
+    pub(super) received: Instant,
+}
+
 /// What the envelope said, owned.
 #[derive(Debug, Default)]
 pub(super) struct Hinted {
@@ -48,8 +77,36 @@ pub(super) struct Hinted {
     pub(super) tries: SaidTries,
 }
 
+impl Arrived {
+    /// The one look at a request's path, headers and hints.
+    ///
+    /// # Errors
+    /// It may not come in; and the API in whose words its client is told so.
+    pub(super) fn of(
+        request: Request<Incoming>,
+        gate: &Gate,
+        hints: &Hints,
+    ) -> Result<Self, (ProxyError, &'static dyn Surface)> {
+        let received = Instant::now();
+        let (mut parts, body) = request.into_parts();
+        match gate.admit(&mut parts).and_then(|()| unwrap(&mut parts, hints)) {
+            Ok(hinted) => Ok(Self { kind: Kind::of(&parts), parts, body, hinted, received }),
+            Err(error) => Err((error, spoken_at(&parts.method, &parts.uri))),
+        }
+    }
+
+    /// The model call that it is, once its body is there.
+    ///
+    /// # Errors
+    /// See [`collect`].
+    pub(super) async fn whole(self, limits: &Limits) -> Result<ModelCall, ProxyError> {
+        let Self { kind, parts, body, hinted, received } = self;
+        Ok(ModelCall { kind, parts, body: collect(body, limits).await?, hinted, received })
+    }
+}
+
 impl Kind {
-    pub(super) fn of(parts: &Parts) -> Self {
+    fn of(parts: &Parts) -> Self {
         if headers::asks_for_websocket(parts) {
             return Kind::Tunnel;
         }
@@ -68,6 +125,11 @@ impl Kind {
         }
     }
 
+    /// The API in whose words its client is answered by us.
+    pub(super) fn spoken(self) -> &'static dyn Surface {
+        self.surface().unwrap_or(&OpenaiChat)
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Read(surface) => surface.name(),
@@ -78,11 +140,16 @@ impl Kind {
     }
 }
 
+/// The API in whose words a client is answered that has not come in.
+pub(super) fn spoken_at(method: &Method, uri: &Uri) -> &'static dyn Surface {
+    surface::for_path(method.as_str(), uri.path()).unwrap_or(&OpenaiChat)
+}
+
 /// Takes our prefix off the path and reads what the envelope says.
 ///
 /// # Errors
 /// The path has `/v1` twice, or leaves what it is put behind.
-pub(super) fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyError> {
+fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyError> {
     let target = parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str).to_owned();
     let Routed { run, agent, rest } = route(&target);
     if rest.starts_with("/v1/v1/") {

@@ -16,16 +16,16 @@ use std::{
 
 use bytes::Bytes;
 use hyper::{
-    HeaderMap,
+    HeaderMap, Response,
     body::{Body, Frame, SizeHint},
 };
 
 use super::{
     disturb::Breach,
-    error::DeliveryError,
+    error::{DeliveryError, Interrupted},
     headers,
+    listen::socket::{Answering, Link},
     open_step::OpenStep,
-    socket::Link,
     tunnel::Tunnel,
     upstream::ReceivedBody,
     waiting::{Edit, Held, PassedOn, Patience},
@@ -35,12 +35,15 @@ use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::Close
 /// A whole reply of at most so many bytes is taken in before its head goes out, as far as it is there.
 const SHORT: u64 = 64 << 10;
 
+/// What an edit of a held reply comes to.
+type Edited = Result<Response<Box<Delivery>>, Interrupted>;
+
 /// A reply body.
 #[derive(Debug)]
 pub(super) struct Delivery {
     source: ReceivedBody,
     /// What makes the reply, as long as it is under way.
-    edit: Option<Held>,
+    edit: Option<Held<Edited>>,
     step: Option<Box<OpenStep>>,
     /// Watches an event stream for its end marker.
     splitter: Option<Splitter>,
@@ -57,6 +60,8 @@ pub(super) struct Delivery {
     patience: Patience,
     size: SizeHint,
     permit: Option<tokio::sync::OwnedSemaphorePermit>,
+    /// Ends with it.
+    answering: Option<Answering>,
     /// What the connection turns into once this head has left.
     pub(super) tunnel: Option<Box<Tunnel>>,
     link: Option<Arc<Link>>,
@@ -89,6 +94,7 @@ impl Delivery {
             patience: Patience::new(limit),
             size,
             permit: None,
+            answering: None,
             tunnel: None,
             link: None,
             handed_at: 0,
@@ -103,7 +109,7 @@ impl Delivery {
     }
 
     /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.
-    pub(super) fn held(edit: Edit, every: Duration) -> Box<Self> {
+    pub(super) fn held(edit: Edit<Edited>, every: Duration) -> Box<Self> {
         let edit = Some(Held::new(edit, every));
         Box::new(Self { edit, size: SizeHint::default(), ..*Self::made(Bytes::new()) })
     }
@@ -143,9 +149,13 @@ impl Delivery {
 
     /// On its way over a connection; keeps a place among the exchanges under way until the reply ends.
     pub(super) fn over(mut self: Box<Self>, link: Arc<Link>, permit: tokio::sync::OwnedSemaphorePermit) -> Box<Self> {
-        self.handed_at = link.flushes();
-        self.link = Some(link);
-        self.permit = Some(permit);
+        (self.handed_at, self.link, self.permit) = (link.flushes(), Some(link), Some(permit));
+        self
+    }
+
+    /// As the answer of a connection, which ends with it.
+    pub(super) fn answering(mut self: Box<Self>, answering: Answering) -> Box<Self> {
+        self.answering = Some(answering);
         self
     }
 
@@ -212,7 +222,8 @@ impl Delivery {
         self.edit = None;
         let Ok(response) = edited else { return Poll::Ready(Err(DeliveryError::Interrupted)) };
         let (permit, link, handed_at) = (self.permit.take(), self.link.take(), self.handed_at);
-        *self = Self { permit, link, handed_at, ..*response.into_body() };
+        let answering = self.answering.take();
+        *self = Self { permit, answering, link, handed_at, ..*response.into_body() };
         Poll::Ready(Ok(None))
     }
 

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use hyper::{Response, StatusCode, header};
 
 use super::{
-    framing::FramingError,
+    headers::MARK,
+    listen::framing::FramingError,
     upstream::{BodyError, UpstreamError},
 };
 use crate::{
@@ -15,9 +16,6 @@ use crate::{
     surface::{ErrorBody, OpenaiChat, Surface},
     trajectory::{CloseCause, IdError, RunId},
 };
-
-/// The header that marks an answer of the proxy's own making. Its value is the error's code.
-pub(super) const MARK: &str = "x-aegis-error";
 
 /// Why the proxy itself answers.
 #[derive(Debug, thiserror::Error)]

@@ -1,198 +1,124 @@
 //! The line: one request's way through the proxy, in order.
 
-use std::{cell::OnceCell, sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
-use hyper::{Method, Request, Response, body::Incoming, http::request::Parts};
+use hyper::{Method, Request, Response, header};
 
 use super::{
-    Limits, Proxy, arrival,
-    arrival::{Hinted, Kind},
-    ask,
+    arrival::{Arrived, Kind, ModelCall},
     delivery::Delivery,
-    disturb::Breach,
+    due::Due,
     error::{Interrupted, ProxyError},
-    faults, headers, heavy, inject,
-    open_step::OpenStep,
-    reshape, retell,
-    socket::Link,
-    upload::Upload,
-    upstream::{ReceivedBody, Route, SentBody},
+    faults, headers, inject,
+    kept::retell,
+    limits::Limits,
+    listen::{gate::Gate, socket::Link},
+    runs::Runs,
+    upstream::{ReceivedBody, Route, SentBody, Upload, Upstream},
 };
-use crate::{
-    identity::RunSource,
-    plan::Decision,
-    recording::Open,
-    surface::{Conversation, Outline},
-    trajectory::CloseCause,
-};
+use crate::{identity::Identity, trajectory::RunId};
 
-/// A model call, its body complete.
-pub(super) struct ModelCall {
-    pub(super) kind: Kind,
-    pub(super) parts: Parts,
-    pub(super) body: Bytes,
-    pub(super) received: Instant,
+/// Everything that an exchange needs.
+#[derive(Debug)]
+pub struct Proxy {
+    /// Who is who.
+    pub identity: Identity,
+    /// Where requests go.
+    pub upstream: Arc<dyn Upstream>,
+    /// The runs under way.
+    pub runs: Arc<Runs>,
+    /// The run of requests that name none; without one they are refused.
+    pub default_run: Option<RunId>,
+    /// Model patterns of the upstream's routes, in their order.
+    pub routes: Vec<regex::Regex>,
+    /// Who may ask.
+    pub gate: Gate,
+    /// Bounds.
+    pub limits: Limits,
 }
 
-/// A step with its numbers fixed, the request as manipulators see it, and what was decided for an earlier attempt.
-pub(super) type Opened = (Box<OpenStep>, Option<Conversation>, Option<Arc<Decision>>);
-
 impl Proxy {
-    /// One request's way through the proxy.
+    /// One request's way through the proxy: each kind has its own.
     pub(super) async fn exchange(
         &self,
-        request: Request<Incoming>,
+        arrived: Arrived,
         link: &Arc<Link>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
-        let received = Instant::now();
-        let (mut parts, body) = request.into_parts();
-        self.gate.admit(&mut parts)?;
-        let hinted = arrival::unwrap(&mut parts, &self.identity.hints)?;
-        let kind = Kind::of(&parts);
-        match kind {
-            Kind::Other => return self.pass(parts, body, &hinted).await,
-            Kind::Fetch(surface) => return Box::pin(self.fetch(parts, body, &hinted, surface, link)).await,
-            Kind::Tunnel => return Box::pin(self.tunnel(parts, received, &hinted, link)).await,
-            Kind::Read(_) | Kind::Unread(_) => {}
-        }
-        let call = ModelCall { kind, parts, body: arrival::collect(body, &self.limits).await?, received };
-
-        let (mut step, conversation, earlier) = self.open(&call, &hinted, link)?;
-        step.written().await?;
-        // For a run that lineage opened, it may have forgotten another one.
-        if step.track.is_some()
-            && let Some(sealing) = self.runs.seal_forgotten()
-        {
-            // A panic in it was reported where it happened.
-            let _ = sealing.await;
-        }
-        let decision = inject::decide(&mut step, conversation.as_ref(), earlier);
-        match self.answer(&mut step, call, conversation.as_ref(), &decision).await {
-            Ok(received) if inject::is_held(&step, &decision, &received) => {
-                Ok(self.hold(step, decision, conversation, received))
-            }
-            Ok(received) if step.background => Box::pin(self.postpone(step, decision, conversation, received)).await,
-            Ok(received) => deliver(step, decision, conversation, received, &self.limits).await,
-            Err(interrupted) => Err(closed(&mut step, interrupted)?),
+        match arrived.kind {
+            Kind::Read(_) | Kind::Unread(_) => self.call(arrived, link).await,
+            Kind::Tunnel => Box::pin(self.tunnel(arrived, link)).await,
+            Kind::Fetch(surface) => Box::pin(self.fetch(arrived, surface, link)).await,
+            Kind::Other => self.pass(arrived).await,
         }
     }
 
-    /// A streamed reply whose edit takes a while: its head goes out now, its frames when the edit is made.
-    fn hold(
-        &self,
-        step: Box<OpenStep>,
-        decision: inject::Decided,
-        conversation: Option<Conversation>,
-        received: Response<ReceivedBody>,
-    ) -> Response<Box<Delivery>> {
-        let (mut head, body) = received.into_parts();
-        let received = Response::from_parts(head.clone(), body);
-        headers::body_changed(&mut head.headers);
-        let limits = self.limits.clone();
-        let every = step.run.asking.as_ref().map(|asking| asking.settings().keep_alive).unwrap_or_default();
-        let edit = async move { deliver(step, decision, conversation, received, &limits).await };
-        Response::from_parts(head, Delivery::held(Box::pin(edit), every))
+    /// A model call's.
+    async fn call(&self, arrived: Arrived, link: &Arc<Link>) -> Result<Response<Box<Delivery>>, Interrupted> {
+        let call = arrived.whole(&self.limits).await?;
+        let (mut step, conversation, earlier) = self.open(&call, link).await?;
+        step.written().await?;
+        let decision = inject::decide(&mut step, conversation.as_ref(), earlier);
+        let mut due = Due { step, decision, conversation };
+        match self.answer(&mut due, call).await {
+            Ok(received) => self.hand_back(due, received).await,
+            Err(interrupted) => Err(due.closed(interrupted)?),
+        }
     }
 
     /// From the open step to the upstream's reply.
-    pub(super) async fn answer(
-        &self,
-        step: &mut OpenStep,
-        call: ModelCall,
-        conversation: Option<&Conversation>,
-        decision: &inject::Decided,
-    ) -> Result<Response<ReceivedBody>, Interrupted> {
+    pub(super) async fn answer(&self, due: &mut Due, call: ModelCall) -> Result<Response<ReceivedBody>, Interrupted> {
+        let Due { step, decision, conversation } = due;
         if !decision.faults.is_empty()
             && let Some(made) = Box::pin(faults::disturb_request(step, decision)).await?
         {
             return Ok(made);
         }
-        let asked = conversation;
-        let retold = retell::request(step, conversation, &call.body)?;
-        let (body, conversation) = match &retold {
+        let retold = retell::request(step, conversation.as_ref(), &call.body)?;
+        let (own, conversation) = match &retold {
             Some((body, conversation)) => (body, Some(conversation)),
-            None => (&call.body, conversation),
+            None => (&call.body, conversation.as_ref()),
         };
-        let own = body;
         let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
-        step.kept_request = retell::asked(step, asked, own, &body);
-        step.background = step.surface.is_some_and(|surface| surface.in_background(&body));
-        step.asked = step.run.plan.as_ref().is_some_and(|plan| plan.retells()).then(|| body.clone());
-        step.stored = decision.alters_reply() && step.surface.is_some_and(|surface| surface.stores(&body));
-        let own = step.run.upstream.clone();
-        let asker = own.is_some().then(|| step.asker(&call.body));
+        step.asks((own, &body), decision.alters_reply());
+        let upstream = step.run.upstream.clone();
+        let asker = upstream.is_some().then(|| step.asker(&call.body));
         let mut sent = self.to_upstream(call, body);
         if let Some(asker) = asker {
             sent.extensions_mut().insert(asker);
         }
-        let mut received = own.as_ref().unwrap_or(&self.upstream).send(sent).await?;
+        let mut received = upstream.as_ref().unwrap_or(&self.upstream).send(sent).await?;
         headers::strip_hop_by_hop(received.headers_mut());
         step.answered(received.status(), received.headers());
         Ok(received)
     }
 
-    /// Fixes run, agent and numbers, and queues the opening record: before anything follows, it must be
-    /// [written](OpenStep::written).
-    pub(super) fn open(&self, call: &ModelCall, hinted: &Hinted, link: &Arc<Link>) -> Result<Opened, Interrupted> {
-        let envelope = hinted.envelope();
-        let surface = call.kind.surface();
-        let declared = self.identity.declared(&envelope)?;
-        let outline: OnceCell<Option<Outline<'_>>> = OnceCell::new();
-        let read = || outline.get_or_init(|| surface?.outline(&call.body).ok()).as_ref();
-        let named = self.identity.run(&envelope, || {
-            let key = self.identity.hints.metadata_run.as_ref()?;
-            read()?.metadata.iter().find(|(name, _)| name == key).map(|(_, run)| run.to_string())
-        })?;
-        let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
-        let (run, source, track) = match (named, &self.default_run) {
-            (Some((run, source)), _) => (run, source, None),
-            (None, Some(run)) => (run.clone(), RunSource::Server, None),
-            (None, None) => {
-                let placed = self.identity.place(read(), body_hash, || self.runs.fresh_id(body_hash));
-                let (placed, track) = placed.ok_or(ProxyError::NoRun)?;
-                placed.forgotten.iter().for_each(|run| self.runs.forget(run));
-                (placed.run, placed.source, Some(track))
-            }
-        };
-        let run = self.runs.get(&run)?;
-        let read = if declared.is_none() { read() } else { None };
-        let attribution = run.attribute(&self.identity, read, declared, body_hash, hinted.tries);
-        let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
-        let attribution = recalled.unwrap_or(attribution);
-        let conversation = inject::conversation(&run, surface, &attribution, &call.body)?;
-        let opening_run = Arc::clone(&run);
-        let opening = opening_run.opening();
-        let at_us = run.seen();
-        let (numbers, earlier) = run.arrive(&attribution, body_hash, hinted.tries);
-        let mut step = OpenStep::new(run, numbers, attribution, surface, (body_hash, call.received), Arc::clone(link));
-        step.patience = ask::patience(&call.parts.headers);
-        step.follow(track);
-        link.enter();
-        let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-        let open = Open {
-            step: numbers.step,
-            call: numbers.call,
-            attempt: numbers.attempt,
-            attribution: &step.attribution,
-            overlapping: numbers.overlapping,
-            run_source: source.name(),
-            surface: call.kind.name(),
-            method: call.parts.method.as_str(),
-            path: target,
-            headers: &headers::pairs(&call.parts.headers),
-            body: Some(&call.body),
-            body_hash: Some(body_hash),
-            at_us,
-            wall: step.run.recorder.clock().wall(),
-        };
-        let opened = heavy::apart(call.body.len(), || step.run.recorder.queue_open(open));
-        drop(opening);
-        // Where nothing was recorded, nothing was sent: there is no step to close.
-        let queued = opened.inspect_err(|_| step.abandon())?;
-        step.opened(queued);
-        Ok((step, conversation, earlier))
+    /// The reply on its way back: at once, held until a model has answered what an edit of it asks, or, where it is yet to
+    /// be made, when it is fetched.
+    async fn hand_back(
+        &self,
+        due: Due,
+        received: Response<ReceivedBody>,
+    ) -> Result<Response<Box<Delivery>>, Interrupted> {
+        if inject::is_held(&due.step, &due.decision, &received) {
+            Ok(self.hold(due, received))
+        } else if due.step.kept.in_background {
+            Box::pin(self.postpone(due, received)).await
+        } else {
+            due.deliver(received, &self.limits).await
+        }
+    }
+
+    /// A streamed reply whose edit takes a while: its head goes out now, its frames when the edit is made.
+    fn hold(&self, due: Due, received: Response<ReceivedBody>) -> Response<Box<Delivery>> {
+        let (mut head, body) = received.into_parts();
+        let received = Response::from_parts(head.clone(), body);
+        headers::body_changed(&mut head.headers);
+        let limits = self.limits.clone();
+        let every = due.step.run.asking.as_ref().map(|asking| asking.settings().keep_alive).unwrap_or_default();
+        let edit = async move { due.deliver(received, &limits).await };
+        Response::from_parts(head, Delivery::held(Box::pin(edit), every))
     }
 
     /// The request as the upstream gets it.
@@ -200,25 +126,25 @@ impl Proxy {
         let mut parts = call.parts;
         headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
         if self.identity.hints.uses_keys() {
-            parts.headers.remove(hyper::header::AUTHORIZATION);
+            parts.headers.remove(header::AUTHORIZATION);
             parts.headers.remove(&headers::API_KEY);
         }
         // The same bytes at the same place: nothing was edited, and nothing needs comparing.
         if body.as_ptr() != call.body.as_ptr() {
             headers::body_changed(&mut parts.headers);
         }
-        parts.headers.remove(hyper::header::CONTENT_LENGTH);
+        parts.headers.remove(header::CONTENT_LENGTH);
         if matches!(call.kind, Kind::Tunnel) {
             headers::switch_to_websocket(&mut parts.headers);
         }
-        if let Some(route) = self.route(&call.kind, &body) {
+        if let Some(route) = self.route(call.kind, &body) {
             parts.extensions.insert(route);
         }
         Request::from_parts(parts, Either::Left(Full::new(body)))
     }
 
     /// The model route that a body selects.
-    fn route(&self, kind: &Kind, body: &[u8]) -> Option<Route> {
+    fn route(&self, kind: Kind, body: &[u8]) -> Option<Route> {
         if self.routes.is_empty() {
             return None;
         }
@@ -227,12 +153,8 @@ impl Proxy {
     }
 
     /// What is no model call is passed on as it streams, both ways, and not recorded.
-    pub(super) async fn pass(
-        &self,
-        mut parts: Parts,
-        body: Incoming,
-        hinted: &Hinted,
-    ) -> Result<Response<Box<Delivery>>, Interrupted> {
+    pub(super) async fn pass(&self, arrived: Arrived) -> Result<Response<Box<Delivery>>, Interrupted> {
+        let Arrived { mut parts, body, hinted, .. } = arrived;
         // A bad hint is refused wherever it is given, so that a typing error shows at the first request.
         self.identity.run(&hinted.envelope(), || None)?;
         self.identity.declared(&hinted.envelope())?;
@@ -246,7 +168,7 @@ impl Proxy {
         };
         headers::strip_hop_by_hop(received.headers_mut());
         if let Some(path) = deleted.filter(|_| received.status().is_success()) {
-            self.deleted(&path, hinted)?;
+            self.deleted(&path, &hinted)?;
         }
         Ok(received.map(|body| Delivery::pass(body, self.limits.silence_timeout)))
     }
@@ -254,53 +176,4 @@ impl Proxy {
     pub(super) fn hint_headers(&self) -> [&str; 2] {
         [&self.identity.hints.run_header, &self.identity.hints.agent_header]
     }
-}
-
-/// Edits the reply where an edit is due, and sends it on its way to the client, with what a fault does to it.
-pub(super) async fn deliver(
-    mut step: Box<OpenStep>,
-    decision: inject::Decided,
-    conversation: Option<Conversation>,
-    received: Response<ReceivedBody>,
-    limits: &Limits,
-) -> Result<Response<Box<Delivery>>, Interrupted> {
-    let changed = if decision.alters_reply() {
-        Box::pin(change(&mut step, &decision, conversation.as_ref(), received, limits)).await
-    } else {
-        Ok(received)
-    };
-    let (mut head, body) = match changed {
-        Ok(response) => response.into_parts(),
-        Err(interrupted) => return Err(closed(&mut step, interrupted)?),
-    };
-    let length = hyper::body::Body::size_hint(&body).exact().filter(|_| !headers::is_event_stream(&head.headers));
-    let breach = decision.faults.iter().find_map(|fault| Breach::of(&fault.disturbance, length));
-    if breach.as_ref().is_some_and(Breach::is_clean) {
-        // The shorter reply is framed as a whole one.
-        head.headers.remove(hyper::header::CONTENT_LENGTH);
-    }
-    let mut delivery = Delivery::of_step(body, &head.headers, step, breach, limits.silence_timeout)?;
-    delivery.take_in().await?;
-    Ok(Response::from_parts(head, delivery))
-}
-
-/// The reply with the edits and the faults that are due.
-pub(super) async fn change(
-    step: &mut OpenStep,
-    decision: &inject::Decided,
-    conversation: Option<&Conversation>,
-    received: Response<ReceivedBody>,
-    limits: &Limits,
-) -> Result<Response<ReceivedBody>, Interrupted> {
-    let edited = inject::edit_response(step, decision, conversation, received, limits).await?;
-    reshape::reshape(step, decision, conversation, edited, limits).await
-}
-
-/// Closes the step of an exchange that has no reply.
-pub(super) fn closed(step: &mut OpenStep, interrupted: Interrupted) -> Result<Interrupted, ProxyError> {
-    step.close(match &interrupted {
-        Interrupted::Error(error) => error.cause(),
-        Interrupted::Hushed => CloseCause::Injected,
-    })?;
-    Ok(interrupted)
 }

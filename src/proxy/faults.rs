@@ -92,7 +92,7 @@ pub(super) fn record_fault(step: &OpenStep, fault: &Planned) -> Result<(), Inter
 /// Writes down that a fault could not act: it was planned and matched, no more.
 pub(super) fn fault_failed(step: &OpenStep, fault: &Planned, why: &str) -> Result<(), Interrupted> {
     let Some(plan) = &step.run.plan else { return Ok(()) };
-    let Some(planned) = plan.injections.get(fault.injection as usize) else { return Ok(()) };
+    let Some(planned) = step.injection(fault.injection) else { return Ok(()) };
     let number = step.numbers.step;
     tracing::warn!(step = number, operator = planned.name, why, "a fault could not act; the reply passes as it came");
     step.run.recorder.inject(Inject {
@@ -116,7 +116,7 @@ pub(super) fn fault_failed(step: &OpenStep, fault: &Planned, why: &str) -> Resul
 
 /// The fault itself.
 pub(super) fn operator(step: &OpenStep, fault: &Planned) -> Option<Arc<dyn Fault>> {
-    match &step.run.plan.as_ref()?.injections.get(fault.injection as usize)?.operator {
+    match &step.injection(fault.injection)?.operator {
         Operator::Fault(fault) => Some(Arc::clone(fault)),
         Operator::Manipulator { .. } => None,
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 
 use super::{
-    Limits,
+    limits::Limits,
     upstream::{ReceivedBody, UpstreamError},
 };
 

@@ -1,4 +1,6 @@
-//! Which headers pass. Only hop-by-hop ones, Host, our own hints, Accept-Encoding and hint keys change.
+//! Which headers pass, and what they say. Only hop-by-hop ones, Host, our own hints, Accept-Encoding and hint keys change.
+
+use std::time::Duration;
 
 use hyper::{
     HeaderMap, Method, Version,
@@ -30,6 +32,9 @@ static BODY_BOUND: [HeaderName; 7] = [
 ];
 /// Azure's header for the API key.
 pub(super) static API_KEY: HeaderName = HeaderName::from_static("api-key");
+
+/// The header that marks an answer of the proxy's own making. Its value is the error's code.
+pub(super) const MARK: &str = "x-aegis-error";
 
 /// Takes off what belongs to one connection only, and what `Connection` names.
 pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
@@ -142,6 +147,19 @@ pub(super) fn named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a Header
 /// A header's value as text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// A header that holds seconds.
+pub(super) fn seconds(headers: &HeaderMap, name: &HeaderName) -> Option<Duration> {
+    let seconds: f64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// How long a client says that it waits for a reply, as the SDKs announce it, in seconds.
+pub(super) fn patience(headers: &HeaderMap) -> Option<Duration> {
+    static ANNOUNCED: [HeaderName; 2] =
+        [HeaderName::from_static("x-stainless-read-timeout"), HeaderName::from_static("x-stainless-timeout")];
+    ANNOUNCED.iter().filter_map(|name| seconds(headers, name)).filter(|patience| !patience.is_zero()).min()
 }
 
 #[cfg(test)]

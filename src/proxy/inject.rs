@@ -7,11 +7,12 @@ use bytes::Bytes;
 use hyper::{Response, header};
 
 use super::{
-    Limits, ask, decode,
+    ask, decode,
     error::{Interrupted, ProxyError},
     headers,
+    kept::retell,
+    limits::Limits,
     open_step::OpenStep,
-    retell,
     run::Run,
     upstream::ReceivedBody,
 };
@@ -110,7 +111,7 @@ pub(super) fn decide(
         decision
     });
     let planned = edits.faults.iter().filter_map(|hit| {
-        let Operator::Fault(fault) = &injection(step, hit)?.operator else { return None };
+        let Operator::Fault(fault) = &step.injection(hit.injection)?.operator else { return None };
         let disturbance = fault.disturb(hit.draw, step.numbers.attempt)?;
         Some(Planned { injection: hit.injection, draw: hit.draw, disturbance })
     });
@@ -150,7 +151,7 @@ async fn edit_each(
     let mut current = (body.clone(), None::<Conversation>);
     let until = step.deadline();
     for hit in &decided.edits.request {
-        let Some(injection) = injection(step, hit).cloned() else { continue };
+        let Some(injection) = step.injection(hit.injection).cloned() else { continue };
         if current.1.is_none() && current.0.as_ptr() != body.as_ptr() {
             current.1 = Some(read(&step.run, surface, &current.0)?);
         }
@@ -216,7 +217,7 @@ pub(super) async fn edit_response(
     let untouched = current.0.clone();
     let until = step.deadline();
     for hit in &decided.edits.response {
-        let Some(injection) = injection(step, hit).cloned() else { continue };
+        let Some(injection) = step.injection(hit.injection).cloned() else { continue };
         let answers = step.run.answers();
         let edit = |adaptive: Adaptive<'_>| {
             injection.edit_reply(&current.1, &context(step, conversation, &answers, hit, adaptive))
@@ -255,7 +256,7 @@ fn bounded(written: Bytes, limits: &Limits) -> Result<Bytes, String> {
 /// Whether the reply is held until a model has answered while its client waits for a stream. Such a client is shown
 /// that the stream is alive; one that waits for a whole reply, or for packed bytes, just waits.
 pub(super) fn is_held(step: &OpenStep, decided: &Decided, received: &Response<ReceivedBody>) -> bool {
-    let asks = |hit: &Hit| injection(step, hit).is_some_and(Injection::asks_model);
+    let asks = |hit: &Hit| step.injection(hit.injection).is_some_and(Injection::asks_model);
     received.status().is_success()
         && headers::is_event_stream(received.headers())
         && !received.headers().contains_key(header::CONTENT_ENCODING)
@@ -320,10 +321,6 @@ pub(super) fn made(body: Bytes, streamed: bool) -> ReceivedBody {
     ReceivedBody::Made(sse::events(&body).into_iter().map(|event| body.slice(event.span)).collect())
 }
 
-pub(super) fn injection<'a>(step: &'a OpenStep, hit: &Hit) -> Option<&'a Injection> {
-    step.run.plan.as_ref()?.injections.get(hit.injection as usize)
-}
-
 fn context<'a>(
     step: &'a OpenStep,
     conversation: &'a Conversation,
@@ -343,7 +340,7 @@ pub(super) fn record(
     edit: Option<(&Bytes, &Bytes)>,
 ) -> Result<(), Interrupted> {
     let Some(plan) = &step.run.plan else { return Ok(()) };
-    let Some(planned) = plan.injections.get(injection as usize) else { return Ok(()) };
+    let Some(planned) = step.injection(injection) else { return Ok(()) };
     step.run.recorder.inject(Inject {
         step: step.numbers.step,
         attempt: step.numbers.attempt,
@@ -384,7 +381,7 @@ pub(super) fn failed(step: &OpenStep, hit: &Hit, injection: &Injection, why: &st
 /// Writes down that no edit of the reply could be made.
 pub(super) fn all_failed(step: &OpenStep, decided: &Decided, why: &str) -> Result<(), Interrupted> {
     for hit in &decided.edits.response {
-        if let Some(injection) = injection(step, hit) {
+        if let Some(injection) = step.injection(hit.injection) {
             failed(step, hit, injection, why)?;
         }
     }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full, Limited};
-use hyper::{
-    HeaderMap, Request, StatusCode,
-    header::{self, HeaderName},
-};
+use hyper::{Request, StatusCode, header};
 
-use super::upstream::{SentBody, Upstream};
+use super::{
+    headers::seconds,
+    upstream::{SentBody, Upstream},
+};
 
 /// Where questions go: the path that clients of the API use.
 pub const PATH: &str = "/v1/chat/completions";
@@ -85,12 +85,6 @@ pub async fn ask(upstream: &dyn Upstream, question: &Bytes) -> Result<Bytes, Una
         tokio::time::sleep(wait).await;
     }
     Err(Unanswered::Unreachable("it was never asked".to_owned()))
-}
-
-/// A header that holds seconds.
-pub(super) fn seconds(headers: &HeaderMap, name: &HeaderName) -> Option<Duration> {
-    let seconds: f64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
-    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// Whether a backend may answer the same question a little later.

@@ -14,21 +14,22 @@ use hyper::{HeaderMap, Response, StatusCode};
 
 use super::{
     disturb::Breach,
-    gather, retell,
-    run::{Numbers, Run},
-    socket::Link,
-    tunnel::PassedBytes,
+    headers, heavy,
+    kept::Kept,
+    listen::socket::Link,
+    remembered::Numbers,
+    run::Run,
+    tape::Tape,
+    tunnel::counts::PassedBytes,
     upstream::{Asker, ReceivedBody},
 };
 use crate::{
     identity::Track,
+    plan::Injection,
     recording::{Captured, Close, Queued, RecordingError},
     surface::Surface,
     trajectory::{Attribution, CloseCause, Usage},
 };
-
-/// Bytes of a reply that are kept for the record; what comes after passes and is marked as cut.
-const TAPE_MAX: usize = 32 << 20;
 
 /// A step under way.
 #[derive(Debug)]
@@ -37,79 +38,61 @@ pub(super) struct OpenStep {
     pub(super) numbers: Numbers,
     pub(super) attribution: Attribution,
     pub(super) surface: Option<&'static dyn Surface>,
-    pub(super) received: Instant,
-    /// Since when its client waits for the reply: since then, or since it fetches one that is made in the background.
-    awaited_since: Instant,
     pub(super) body_hash: u128,
-    pub(super) link: Arc<Link>,
+    link: Arc<Link>,
+    awaited: Awaited,
+    /// What it has to do with what the upstream keeps.
+    pub(super) kept: Kept,
     pub(super) delivered: Option<Bytes>,
-    /// How long the client says that it waits.
-    pub(super) patience: Option<Duration>,
-    /// The request as the upstream got it, where its reply may have to be told again.
-    pub(super) asked: Option<Bytes>,
-    /// The injection whose edit of the reply is to be told again.
-    pub(super) retells: Option<u32>,
-    /// Whether its request has told again what earlier edits had changed.
-    pub(super) told: bool,
-    /// Whether the upstream keeps the reply.
-    pub(super) stored: bool,
-    /// What the upstream keeps of the request, where a fetch of it may have to show another.
-    pub(super) kept_request: Option<retell::KeptRequest>,
-    /// Whether the reply is asked for in the background.
-    pub(super) background: bool,
-    /// Whether it goes on from what the upstream keeps otherwise than its program was told it.
-    pub(super) diverged: bool,
     /// Counts what passes uninspected, where the connection has switched to another protocol.
     pub(super) tunnel: Option<Arc<PassedBytes>>,
     /// How lineage hears of it, where that told its run.
-    pub(super) track: Option<Track>,
+    track: Option<Track>,
     head: Option<(StatusCode, HeaderMap)>,
     streamed: bool,
-    tape: Vec<(Bytes, u64)>,
-    taped: usize,
-    cut: bool,
-    taping: bool,
+    tape: Tape,
     closed: bool,
     /// A record of the step that may still wait to be written.
     queued: Option<Queued>,
 }
 
+/// How long somebody waits for a reply.
+#[derive(Debug)]
+struct Awaited {
+    /// When the request arrived.
+    received: Instant,
+    /// Since when its client waits for the reply: since then, or since it fetches one that is made in the background.
+    since: Instant,
+    /// How long the client says that it waits.
+    patience: Option<Duration>,
+}
+
 impl OpenStep {
+    /// The step of a request: the hash of its body, when it was received, and how long its client says that it waits.
     pub(super) fn new(
         run: Arc<Run>,
         numbers: Numbers,
         attribution: Attribution,
         surface: Option<&'static dyn Surface>,
-        request: (u128, Instant),
+        (body_hash, received, patience): (u128, Instant, Option<Duration>),
         link: Arc<Link>,
     ) -> Box<Self> {
-        let (body_hash, received) = request;
+        link.enter();
         Box::new(Self {
             run,
             numbers,
             attribution,
             surface,
-            received,
-            awaited_since: received,
             body_hash,
             link,
+            awaited: Awaited { received, since: received, patience },
+            kept: Kept::default(),
             delivered: None,
-            patience: None,
-            asked: None,
-            retells: None,
-            told: false,
-            stored: false,
-            kept_request: None,
-            background: false,
-            diverged: false,
             tunnel: None,
             track: None,
             head: None,
             streamed: false,
-            tape: Vec::new(),
-            taped: 0,
-            cut: false,
-            taping: true,
+            tape: Tape::default(),
             closed: false,
             queued: None,
         })
@@ -135,14 +118,28 @@ impl OpenStep {
         }
     }
 
+    /// An injection of the run's plan.
+    pub(super) fn injection(&self, number: u32) -> Option<&Injection> {
+        self.run.plan.as_ref()?.injections.get(number as usize)
+    }
+
+    /// What is asked of the upstream in the end, in place of the program's own words. `alters`: the plan may make the reply
+    /// another.
+    pub(super) fn asks(&mut self, (own, got): (&Bytes, &Bytes), alters: bool) {
+        if let Some(surface) = self.surface {
+            let retells = self.run.plan.as_ref().is_some_and(|plan| plan.retells());
+            self.kept.asks(surface, (own, got), retells, alters);
+        }
+    }
+
     /// When an edit by a model that begins now must be done; `None` where there is no such model.
     pub(super) fn deadline(&self) -> Option<tokio::time::Instant> {
-        Some(self.run.asking.as_ref()?.deadline(self.patience, self.awaited_since.elapsed()))
+        Some(self.run.asking.as_ref()?.deadline(self.awaited.patience, self.awaited.since.elapsed()))
     }
 
     /// The head of the reply is there.
     pub(super) fn answered(&mut self, status: StatusCode, headers: &HeaderMap) {
-        self.streamed = super::headers::is_event_stream(headers);
+        self.streamed = headers::is_event_stream(headers);
         self.head = Some((status, headers.clone()));
     }
 
@@ -163,7 +160,7 @@ impl OpenStep {
         self.link.leave();
         self.link = Arc::clone(link);
         self.link.enter();
-        (self.patience, self.awaited_since) = (patience, Instant::now());
+        (self.awaited.patience, self.awaited.since) = (patience, Instant::now());
         self.answered(received.status(), received.headers());
     }
 
@@ -177,40 +174,30 @@ impl OpenStep {
 
     /// Keeps a chunk of the upstream's reply.
     pub(super) fn tape(&mut self, chunk: &Bytes) {
-        if !self.taping || self.closed {
-            return;
+        if !self.closed {
+            let received = self.awaited.received;
+            self.tape.push(chunk, self.streamed, || micros_since(received));
         }
-        if self.taped + chunk.len() > TAPE_MAX {
-            self.cut = true;
-            return;
-        }
-        self.taped += chunk.len();
-        let kept = gather::kept(chunk, !self.streamed && self.tape.is_empty());
-        self.tape.push((kept, self.elapsed_us()));
     }
 
     /// The upstream's reply was taped whole; what follows is the edited one.
     pub(super) fn stop_taping(&mut self) {
-        self.taping = false;
+        self.tape.stop();
     }
 
     /// Takes the chunks off the tape again: they are yet to be passed on, and are taped then.
     pub(super) fn untape(&mut self) -> VecDeque<Bytes> {
-        self.taped = 0;
-        self.tape.drain(..).map(|(chunk, _)| chunk).collect()
+        self.tape.take_back()
     }
 
     /// The upstream's reply so far, in one piece.
     pub(super) fn taped(&self) -> Bytes {
-        match self.tape.as_slice() {
-            [(only, _)] => only.clone(),
-            chunks => chunks.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
-        }
+        self.tape.whole()
     }
 
     /// Whether a reply that ends without its end marker says that the model had finished.
     pub(super) fn has_finish(&self) -> bool {
-        self.surface.is_none_or(|surface| self.tape.iter().rev().any(|(chunk, _)| surface.is_finished(chunk)))
+        self.surface.is_none_or(|surface| self.tape.chunks().iter().rev().any(|(chunk, _)| surface.is_finished(chunk)))
     }
 
     /// A fault let only a part of the reply through, and added an end to it.
@@ -219,6 +206,11 @@ impl OpenStep {
         let passed = usize::try_from(breach.passed()).unwrap_or(usize::MAX).min(whole.len());
         let passed = whole.slice(..passed);
         self.delivered = Some(if added.is_empty() { passed } else { [&passed, added].concat().into() });
+    }
+
+    /// Why it ends, where nobody reads its reply on.
+    pub(super) fn cause_of_end(&self) -> CloseCause {
+        self.link.cause_of_end()
     }
 
     /// Closes the client's connection with a reset.
@@ -294,7 +286,7 @@ impl OpenStep {
         let status = self.head.as_ref().map(|(status, _)| status.as_u16());
         let retried = status.is_some_and(|status| matches!(status, 408 | 409 | 429 | 500..));
         let failed = retried || cause != CloseCause::Complete;
-        let tape = std::mem::take(&mut self.tape);
+        let tape = self.tape.take();
         let first_byte_us = tape.first().map(|(_, at)| *at);
         let read = self.remember(&tape, failed);
         let usage = if failed { None } else { read.or_else(|| self.skim_usage(&tape)) };
@@ -306,7 +298,7 @@ impl OpenStep {
             attempt: self.numbers.attempt,
             cause,
             status,
-            headers: &super::headers::pairs(&headers),
+            headers: &headers::pairs(&headers),
             request_body: None,
             reply: match (status, self.streamed) {
                 _ if let Some(counts) = &self.tunnel => Captured::Uninspected(counts.so_far()),
@@ -314,15 +306,15 @@ impl OpenStep {
                 (Some(_), true) => Captured::Stream(&tape),
                 (Some(_), false) => Captured::Whole(&whole),
             },
-            truncated: self.cut,
+            truncated: self.tape.is_cut(),
             delivered: self.delivered.as_ref(),
             usage,
             finish_reason: None,
             first_byte_us,
-            last_byte_us: Some(self.elapsed_us()),
+            last_byte_us: Some(micros_since(self.awaited.received)),
         };
         let length = tape.iter().map(|(chunk, _)| chunk.len()).sum();
-        let queued = super::heavy::apart(length, || self.run.recorder.queue_close(close));
+        let queued = heavy::apart(length, || self.run.recorder.queue_close(close));
         // Only now is a further call of the agent no longer overlapping with this one.
         self.run.depart(&self.attribution, self.body_hash, self.numbers.step, failed);
         self.queued = Some(queued?);
@@ -352,14 +344,8 @@ impl OpenStep {
             let whole = self.whole(tape);
             if self.streamed { surface.read_stream(&whole).ok() } else { surface.read_reply(&whole).ok() }
         });
-        if let (Some(reply), Some(whole)) = (&reply, self.asked.as_ref().map(|_| self.whole(tape))) {
-            retell::keep(self, reply, &whole, self.streamed);
-        }
-        if let Some(reply) = &reply {
-            retell::keep_request(self, reply);
-        }
-        if let Some(reply) = reply.as_ref().filter(|_| self.diverged && !self.told) {
-            self.run.diverge([reply.id.clone()].into_iter());
+        if let (Some(reply), Some(surface)) = (&reply, self.surface) {
+            self.kept.remember(&self.run.told, surface, reply, || self.whole(tape), self.streamed);
         }
         self.run.heard(&self.attribution, self.body_hash, reply.as_ref(), failed);
         if let Some(track) = &self.track {
@@ -383,16 +369,15 @@ impl OpenStep {
             (None, tape) => tape.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
         }
     }
+}
 
-    /// Microseconds since the request arrived.
-    fn elapsed_us(&self) -> u64 {
-        u64::try_from(self.received.elapsed().as_micros()).unwrap_or(u64::MAX)
-    }
+fn micros_since(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Drop for OpenStep {
     fn drop(&mut self) {
-        let cause = if std::thread::panicking() { CloseCause::Internal } else { self.link.cause_of_end() };
+        let cause = if std::thread::panicking() { CloseCause::Internal } else { self.cause_of_end() };
         // A recording that fails here has already stopped the run; nobody waits for this reply any more.
         let _ = self.close(cause);
     }

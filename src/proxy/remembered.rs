@@ -4,11 +4,10 @@ use std::{collections::VecDeque, sync::Arc};
 
 use foldhash::HashMap;
 
-use super::run::Numbers;
 use crate::{
     identity::{SaidTries, Tries},
     plan::Decision,
-    trajectory::{AgentName, Attribution, StepIndex},
+    trajectory::{AgentName, Attribution, Call, StepIndex},
 };
 
 /// Different requests that a run remembers.
@@ -17,6 +16,18 @@ const REMEMBERED_REQUESTS: usize = 1024;
 /// Who asked what: agent, instance, hash of the body. Different agents may say the same words.
 type WhoAsked = (AgentName, u32, u128);
 
+/// The numbers of an exchange, fixed on arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// Step of the run.
+    pub step: StepIndex,
+    /// Call of the agent instance.
+    pub call: Call,
+    /// Attempt of the step; 0 is the first.
+    pub attempt: u32,
+    /// Whether another call of the same agent instance was in flight.
+    pub overlapping: bool,
+}
 /// Requests by what they ask, each with its tries.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {

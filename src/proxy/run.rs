@@ -1,9 +1,9 @@
 //! A run under way: its recorder, its step numbers, what retries and manipulators need to remember.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,17 +12,17 @@ use std::{
 use foldhash::{HashMap, HashSet};
 
 use super::{
-    ask::Asking,
-    remembered::Remembered,
-    retell::RetoldRun,
-    runs::{RunSetup, RunTemplate},
+    asking::Asking,
+    kept::RetoldRun,
+    lock::locked,
+    remembered::{Numbers, Remembered},
     upstream::Upstream,
 };
 use crate::{
     fault::{Level, Window},
     identity::{Identity, SaidTries, Speakers},
     plan::{Decision, Plan},
-    recording::{self, Manifest, Recorder, RecordingError},
+    recording::{self, Manifest, Recorder, RecordingError, Settings},
     surface::{self, Conversation, Outline, Reply, Served, Surface},
     trajectory::{AgentName, Attribution, Call, InjectedError, RunId, Step, StepIndex},
 };
@@ -31,6 +31,30 @@ use crate::{
 const REMEMBERED_ANSWERS: usize = 256;
 /// Longest remembered answer, in bytes.
 const REMEMBERED_ANSWER_MAX: usize = 64 << 10;
+
+/// What every run of a server starts from.
+#[derive(Debug)]
+pub struct RunTemplate {
+    /// Where run directories are made.
+    pub log_dir: PathBuf,
+    /// How recordings are written.
+    pub recording: Settings,
+    /// The plan, if there is one.
+    pub plan: Option<Arc<Plan>>,
+    /// The upstream's name.
+    pub upstream: String,
+}
+
+/// What a run that somebody opens on purpose has of its own.
+#[derive(Debug, Clone, Default)]
+pub struct RunSetup {
+    /// Its plan, immutable for its life.
+    pub plan: Option<Arc<Plan>>,
+    /// Its upstream; without one it uses the server's.
+    pub upstream: Option<Arc<dyn Upstream>>,
+    /// The model that its manipulators may ask; without one they ask the server's.
+    pub asking: Option<Arc<Asking>>,
+}
 
 /// A run under way.
 #[derive(Debug)]
@@ -63,8 +87,6 @@ struct RunState {
     answers: Arc<Vec<(String, String)>>,
     /// Tools that its replies called.
     served: Served,
-    /// Replies, and conversations that the upstream keeps, of which the program got another version than the upstream.
-    diverged: HashSet<String>,
     /// Windows of requests, by injection and, where each agent has its own, by agent.
     windows: HashMap<(u32, Option<AgentName>), Level>,
     /// Agents that an injection was meant for and that are not known well enough to be hit.
@@ -78,18 +100,6 @@ struct AgentState {
     delivered: HashMap<u32, u32>,
 }
 
-/// The numbers of an exchange, fixed on arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Numbers {
-    /// Step of the run.
-    pub step: StepIndex,
-    /// Call of the agent instance.
-    pub call: Call,
-    /// Attempt of the step; 0 is the first.
-    pub attempt: u32,
-    /// Whether another call of the same agent instance was in flight.
-    pub overlapping: bool,
-}
 impl Run {
     pub(super) fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
         let RunSetup { plan, upstream, asking } = setup;
@@ -100,7 +110,8 @@ impl Run {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
         let recorder = Recorder::create(&template.log_dir, manifest, &template.recording)?;
-        let (state, speakers) = if recorder.has_records() { resumed(recorder.dir())? } else { Default::default() };
+        let (state, told, speakers) =
+            if recorder.has_records() { resumed(recorder.dir())? } else { Default::default() };
         Ok(Self {
             id,
             recorder,
@@ -111,7 +122,7 @@ impl Run {
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
             speakers: Mutex::new(speakers),
-            told: Mutex::default(),
+            told: Mutex::new(told),
             opening: Mutex::default(),
             uninspected: AtomicU32::new(0),
         })
@@ -223,21 +234,9 @@ impl Run {
         *agent.delivered.entry(injection).or_default() += 1;
     }
 
-    /// Remembers what the upstream keeps otherwise than the program got it: the ids of replies and conversations.
-    pub fn diverge(&self, ids: impl Iterator<Item = String>) {
-        locked(&self.state).diverged.extend(ids.filter(|id| !id.is_empty()));
-    }
-
     /// Whether the upstream keeps anything otherwise than the program got it, or would but for what is told again.
     pub fn has_kept_edits(&self) -> bool {
-        self.plan.as_ref().is_some_and(|plan| plan.retells())
-            || !locked(&self.state).diverged.is_empty()
-            || !locked(&self.told).edited.sent_all()
-    }
-
-    /// Whether the upstream keeps the reply or conversation of this id otherwise than the program got it.
-    pub fn has_diverged(&self, id: &str) -> bool {
-        locked(&self.state).diverged.contains(id)
+        self.plan.as_ref().is_some_and(|plan| plan.retells()) || locked(&self.told).has_any_diverged()
     }
 
     /// Takes a request out of an injection's window; says how many are left.
@@ -313,8 +312,8 @@ impl Run {
 }
 
 /// What is known of a run whose recording goes on after the program was killed: numbers and agents go on too.
-fn resumed(dir: &Path) -> Result<(RunState, Speakers), RecordingError> {
-    let (mut state, mut speakers) = (RunState::default(), Speakers::default());
+fn resumed(dir: &Path) -> Result<(RunState, RetoldRun, Speakers), RecordingError> {
+    let (mut state, mut told, mut speakers) = (RunState::default(), RetoldRun::default(), Speakers::default());
     for step in recording::read(dir)?.trajectory.steps {
         let Attribution { agent, instance, .. } = &step.attribution;
         let known = state.agents.entry((agent.clone(), *instance)).or_default();
@@ -333,31 +332,23 @@ fn resumed(dir: &Path) -> Result<(RunState, Speakers), RecordingError> {
         });
         if let Some(reply) = &reply {
             state.served.learn(reply);
-            state.recall_kept(surface, &step, reply);
+            recall_kept(&mut told, surface, &step, reply);
         }
         if let Ok(outline) = surface.outline(&step.request) {
             speakers.recall(&outline, &step.attribution, reply.as_ref());
         }
     }
-    Ok((state, speakers))
+    Ok((state, told, speakers))
 }
 
-impl RunState {
-    /// Knows again what the upstream keeps otherwise than the program got it.
-    fn recall_kept(&mut self, surface: &dyn Surface, step: &Step, reply: &Reply) {
-        let sent = step.request_sent.as_ref().unwrap_or(&step.request);
-        let asked = surface.read_request(sent).ok();
-        let (continues, thread) = asked.map(|asked| (asked.continues, asked.thread)).unwrap_or_default();
-        let edited = step.last_attempt().is_some_and(|attempt| attempt.reply_delivered.is_some());
-        let goes_on = continues.iter().chain(&thread).any(|id| self.diverged.contains(id));
-        if surface.stores(sent) && (edited || goes_on) {
-            self.diverged.extend(thread);
-            self.diverged.extend(Some(reply.id.clone()).filter(|id| !id.is_empty()));
-        }
+/// Knows again what the upstream keeps otherwise than the program got it.
+fn recall_kept(told: &mut RetoldRun, surface: &dyn Surface, step: &Step, reply: &Reply) {
+    let sent = step.request_sent.as_ref().unwrap_or(&step.request);
+    let asked = surface.read_request(sent).ok();
+    let (continues, thread) = asked.map(|asked| (asked.continues, asked.thread)).unwrap_or_default();
+    let edited = step.last_attempt().is_some_and(|attempt| attempt.reply_delivered.is_some());
+    let goes_on = continues.iter().chain(&thread).any(|id| told.has_diverged(id));
+    if surface.stores(sent) && (edited || goes_on) {
+        told.diverge(thread.into_iter().chain([reply.id.clone()]));
     }
-}
-
-/// A panic while a lock was held leaves counters that are at worst one off; refusing all traffic would be worse.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! The runs of a server: opened on arrival or on purpose, found by id, retired.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, VecDeque},
     path::PathBuf,
     sync::{
         Arc, Mutex,
@@ -11,46 +11,25 @@ use std::{
 };
 
 use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    task::JoinHandle,
+    sync::{OnceCell, Semaphore},
+    task::spawn_blocking,
 };
 
 use super::{
-    ask::Asking,
-    background::{Background, NEVER_FETCHED},
+    asking::Asking,
     error::ProxyError,
-    run::{Run, locked},
-    upstream::Upstream,
+    kept::awaited::{Background, NEVER_FETCHED},
+    lock::locked,
+    run::{Run, RunSetup, RunTemplate},
 };
 use crate::{
-    plan::Plan,
-    recording::{RecordingError, Seal, Settings},
+    recording::{RecordingError, Seal},
     trajectory::RunId,
 };
 
-/// What every run of a server starts from.
-#[derive(Debug)]
-pub struct RunTemplate {
-    /// Where run directories are made.
-    pub log_dir: PathBuf,
-    /// How recordings are written.
-    pub recording: Settings,
-    /// The plan, if there is one.
-    pub plan: Option<Arc<Plan>>,
-    /// The upstream's name.
-    pub upstream: String,
-}
-
-/// What a run that somebody opens on purpose has of its own.
-#[derive(Debug, Clone, Default)]
-pub struct RunSetup {
-    /// Its plan, immutable for its life.
-    pub plan: Option<Arc<Plan>>,
-    /// Its upstream; without one it uses the server's.
-    pub upstream: Option<Arc<dyn Upstream>>,
-    /// The model that its manipulators may ask; without one they ask the server's.
-    pub asking: Option<Arc<Asking>>,
-}
+/// Runs that lineage has forgotten and that are sealed at once. Each holds descriptors until it is: whoever displaces one
+/// more than this opens its own run when one of them is sealed.
+const SEALED_AT_ONCE: usize = 16;
 
 /// A run that is sealed.
 #[derive(Debug, Clone)]
@@ -61,6 +40,8 @@ pub struct EndedRun {
     pub dir: PathBuf,
     /// How many steps it has.
     pub steps: u32,
+    /// Whether it had a plan: without one it earns no label.
+    pub planned: bool,
 }
 
 /// The runs of a server.
@@ -68,11 +49,11 @@ pub struct EndedRun {
 pub struct Runs {
     template: RunTemplate,
     asking: Option<Arc<Asking>>,
-    open: Mutex<HashMap<RunId, Arc<Run>>>,
-    /// Taken out, and not sealed yet.
-    retired: Mutex<HashSet<RunId>>,
-    /// Taken out because lineage has forgotten them: to be sealed before more runs are opened.
-    forgotten: Mutex<Vec<Arc<Run>>>,
+    /// Held to look and to put, never while anything waits for the disk.
+    places: Mutex<HashMap<RunId, Place>>,
+    displaced: Mutex<Displaced>,
+    /// Places among the displaced runs that are sealed at once.
+    sealers: Arc<Semaphore>,
     /// Sealed since somebody asked for what has ended.
     ended: Mutex<Vec<EndedRun>>,
     /// How many ids were made here.
@@ -80,15 +61,37 @@ pub struct Runs {
     /// Replies that are made in the background, of all runs.
     pub(super) background: Background,
 }
+
+/// Where a run is.
+#[derive(Debug)]
+enum Place {
+    /// Under way, or being opened by whoever asked first: only those that ask for the same run wait for that.
+    Open(Arc<Cell>),
+    /// Taken out, and not sealed yet.
+    Retired,
+}
+
+/// A run, once it is open. An opening that failed leaves it empty for the next one.
+type Cell = OnceCell<Arc<Run>>;
+
+/// Runs that lineage has forgotten.
+#[derive(Debug, Default)]
+struct Displaced {
+    /// With an exchange under way when they were forgotten.
+    busy: Vec<RunId>,
+    /// Taken out, to be sealed.
+    retired: VecDeque<Arc<Run>>,
+}
+
 impl Runs {
     /// No run yet.
     pub fn new(template: RunTemplate) -> Self {
         Self {
             template,
             asking: None,
-            open: Mutex::default(),
-            retired: Mutex::default(),
-            forgotten: Mutex::default(),
+            places: Mutex::default(),
+            displaced: Mutex::default(),
+            sealers: Arc::new(Semaphore::new(SEALED_AT_ONCE)),
             ended: Mutex::default(),
             opened: AtomicU64::new(0),
             background: Background::default(),
@@ -115,33 +118,76 @@ impl Runs {
     ///
     /// # Errors
     /// The run is sealed, or its recording cannot be made.
-    pub fn get(&self, id: &RunId) -> Result<Arc<Run>, ProxyError> {
-        self.open(id, RunSetup { plan: self.template.plan.clone(), ..RunSetup::default() })
+    pub async fn get(self: &Arc<Self>, id: &RunId) -> Result<Arc<Run>, ProxyError> {
+        self.open(id, RunSetup { plan: self.template.plan.clone(), ..RunSetup::default() }).await
     }
 
-    /// The run of that id, opened with what it has of its own if it is new.
+    /// The run of that id, opened with what it has of its own if it is new. Opening waits for the disk, long where a log
+    /// is read anew; who asks for another run does not wait for it, and who asks for the same one opens it only once.
     ///
     /// # Errors
     /// The run is sealed, or its recording cannot be made.
-    pub fn open(&self, id: &RunId, mut setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
-        let mut open = locked(&self.open);
-        if let Some(run) = open.get(id) {
+    pub async fn open(self: &Arc<Self>, id: &RunId, setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
+        let cell = self.cell(id)?;
+        if let Some(run) = cell.get() {
             return Ok(Arc::clone(run));
         }
-        if locked(&self.retired).contains(id) {
-            return Err(ProxyError::Sealed(id.clone()));
+        // In a task of its own: whoever asked first may leave, and a second opening would find the directory locked.
+        let (runs, id) = (Arc::clone(self), id.clone());
+        let opening = tokio::spawn(async move {
+            let opened = cell.get_or_try_init(|| runs.create(id.clone(), setup)).await.cloned();
+            match &opened {
+                // It was taken out meanwhile, and nobody would seal it.
+                Ok(_) if !runs.is_place_of(&id, &cell) => return Err(ProxyError::Sealed(id)),
+                Ok(_) => {}
+                Err(_) => runs.give_back(&id, &cell),
+            }
+            opened
+        });
+        opening.await.unwrap_or(Err(ProxyError::Internal))
+    }
+
+    /// The place of a run, empty where it is not open yet.
+    fn cell(&self, id: &RunId) -> Result<Arc<Cell>, ProxyError> {
+        let mut places = locked(&self.places);
+        match places.get(id) {
+            Some(Place::Open(cell)) => Ok(Arc::clone(cell)),
+            Some(Place::Retired) => Err(ProxyError::Sealed(id.clone())),
+            None => {
+                let cell = Arc::<Cell>::default();
+                places.insert(id.clone(), Place::Open(Arc::clone(&cell)));
+                Ok(cell)
+            }
         }
-        if self.template.recording.redactor.holds_secret(id.as_str()) {
-            return Err(ProxyError::SecretName);
-        }
+    }
+
+    async fn create(self: &Arc<Self>, id: RunId, mut setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
         setup.asking = setup.asking.or_else(|| self.asking.clone());
-        let run = off_the_workers(|| Run::create(id.clone(), setup, &self.template));
-        let run = Arc::new(run.map_err(|error| match error {
-            RecordingError::Sealed { .. } => ProxyError::Sealed(id.clone()),
-            other => ProxyError::Recording(other),
-        })?);
-        open.insert(id.clone(), Arc::clone(&run));
-        Ok(run)
+        let runs = Arc::clone(self);
+        let created = spawn_blocking(move || {
+            if runs.template.recording.redactor.holds_secret(id.as_str()) {
+                return Err(ProxyError::SecretName);
+            }
+            Run::create(id.clone(), setup, &runs.template).map(Arc::new).map_err(|error| match error {
+                RecordingError::Sealed { .. } => ProxyError::Sealed(id),
+                other => ProxyError::Recording(other),
+            })
+        });
+        created.await.unwrap_or(Err(ProxyError::Internal))
+    }
+
+    fn is_place_of(&self, id: &RunId, cell: &Arc<Cell>) -> bool {
+        locked(&self.places).get(id).is_some_and(|place| place.is(cell))
+    }
+
+    /// Forgets a place whose opening has failed, unless somebody waits to try again.
+    fn give_back(&self, id: &RunId, cell: &Arc<Cell>) {
+        let mut places = locked(&self.places);
+        let is_empty = places.get(id).is_some_and(|place| place.is(cell) && cell.get().is_none());
+        // Two hold it: the map, and who calls this. A third could only get hold of it through the map.
+        if is_empty && Arc::strong_count(cell) == 2 {
+            places.remove(id);
+        }
     }
 
     /// An opaque id for a run that nobody named.
@@ -154,26 +200,31 @@ impl Runs {
 
     /// The run of that id, if it is under way.
     pub fn find(&self, id: &RunId) -> Option<Arc<Run>> {
-        locked(&self.open).get(id).cloned()
+        locked(&self.places).get(id)?.run().cloned()
     }
 
     /// The first run under way of which this holds.
     pub(super) fn find_by(&self, holds: impl Fn(&Run) -> bool) -> Option<Arc<Run>> {
-        locked(&self.open).values().find(|run| holds(run)).cloned()
+        self.under_way().into_iter().find(|run| holds(run))
+    }
+
+    fn under_way(&self) -> Vec<Arc<Run>> {
+        locked(&self.places).values().filter_map(Place::run).cloned().collect()
     }
 
     /// Takes out one run; it accepts nothing more. The caller seals it.
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
         self.background.give_up(NEVER_FETCHED, |awaited| awaited.run.id == *id);
-        let mut open = locked(&self.open);
-        locked(&self.retired).insert(id.clone());
-        open.remove(id)
+        match locked(&self.places).insert(id.clone(), Place::Retired)? {
+            Place::Open(cell) => cell.get().cloned(),
+            Place::Retired => None,
+        }
     }
 
     /// Takes out all runs; they accept nothing more. The caller seals them.
     pub fn retire(&self) -> Vec<Arc<Run>> {
         self.background.give_up(NEVER_FETCHED, |_| true);
-        self.retire_if(|_| true).into_iter().chain(self.take_forgotten()).collect()
+        self.retire_if(|_| true).into_iter().chain(self.take_displaced()).collect()
     }
 
     /// Takes out the runs without traffic for that long, but never `kept`, the run of requests that name none: those
@@ -188,39 +239,56 @@ impl Runs {
             kept != Some(&run.id) && run.idle_for() >= idle && only_awaits && !is_fetched
         });
         let retired = self.retire_if(|run| kept != Some(&run.id) && run.idle_for() >= idle && run.is_quiet());
-        retired.into_iter().chain(self.take_forgotten()).collect()
+        retired.into_iter().chain(self.take_displaced()).collect()
     }
 
-    /// Takes out a run that lineage has forgotten, so that no request can be placed there any more; while one is under
-    /// way in it, it is left to [`Runs::retire_idle`].
-    pub(super) fn forget(&self, id: &RunId) {
-        let mut open = locked(&self.open);
-        if !open.get(id).is_some_and(|run| run.is_quiet()) {
-            return;
-        }
-        locked(&self.retired).insert(id.clone());
-        locked(&self.forgotten).extend(open.remove(id));
-    }
-
-    /// Begins to seal what was [forgotten](Runs::forget), if anything was. Each run holds descriptors, so whoever
-    /// displaced one waits for its end: runs are not opened faster than they end.
-    pub(super) fn seal_forgotten(self: &Arc<Self>) -> Option<JoinHandle<()>> {
-        let forgotten = self.take_forgotten();
-        if forgotten.is_empty() {
-            return None;
-        }
-        let runs = Arc::clone(self);
-        Some(tokio::task::spawn_blocking(move || {
-            for run in forgotten {
+    /// Ends a run that lineage has forgotten: no request is placed there any more, and it is sealed beside the traffic.
+    /// One that has an exchange under way is ended when the next one is forgotten after that.
+    ///
+    /// Each run holds descriptors, so runs must not be opened faster than they end. To be called by whoever opens a run in
+    /// its place, before it does: only that opening waits, and only where [`SEALED_AT_ONCE`] others are being sealed.
+    pub(super) async fn displace(self: &Arc<Self>, id: RunId) {
+        self.retire_quiet(id);
+        while self.has_displaced() {
+            // The runs stay where they are until then: whoever waits here may leave.
+            let Ok(permit) = Arc::clone(&self.sealers).acquire_owned().await else { return };
+            let Some(run) = locked(&self.displaced).retired.pop_front() else { return };
+            let runs = Arc::clone(self);
+            spawn_blocking(move || {
                 if let Err(error) = runs.seal(&run) {
                     tracing::error!(run = %run.id, %error, "cannot seal");
                 }
-            }
-        }))
+                // Its descriptors first.
+                drop(run);
+                drop(permit);
+            });
+        }
     }
 
-    fn take_forgotten(&self) -> Vec<Arc<Run>> {
-        std::mem::take(&mut *locked(&self.forgotten))
+    /// Takes out a displaced run, and those that were displaced before it, as soon as no exchange is under way in them.
+    fn retire_quiet(&self, id: RunId) {
+        let mut displaced = locked(&self.displaced);
+        let mut places = locked(&self.places);
+        let mut ids = std::mem::take(&mut displaced.busy);
+        ids.push(id);
+        for id in ids {
+            match places.get(&id).and_then(Place::run).map(Arc::clone) {
+                Some(run) if run.is_quiet() => {
+                    places.insert(id, Place::Retired);
+                    displaced.retired.push_back(run);
+                }
+                Some(_) => displaced.busy.push(id),
+                None => {}
+            }
+        }
+    }
+
+    fn has_displaced(&self) -> bool {
+        !locked(&self.displaced).retired.is_empty()
+    }
+
+    fn take_displaced(&self) -> VecDeque<Arc<Run>> {
+        std::mem::take(&mut locked(&self.displaced).retired)
     }
 
     /// Seals a run that was taken out; one that cannot be sealed is still refused.
@@ -229,10 +297,11 @@ impl Runs {
     /// The recording cannot be ended.
     pub fn seal(&self, run: &Run) -> Result<Seal, RecordingError> {
         let seal = run.recorder.seal()?;
-        let ended = EndedRun { id: run.id.clone(), dir: run.dir().to_owned(), steps: run.steps() };
+        let (dir, steps, planned) = (run.dir().to_owned(), run.steps(), run.plan.is_some());
+        let ended = EndedRun { id: run.id.clone(), dir, steps, planned };
         locked(&self.ended).push(ended);
         // Its directory says from now on that it is sealed.
-        locked(&self.retired).remove(&run.id);
+        locked(&self.places).remove(&run.id);
         Ok(seal)
     }
 
@@ -242,45 +311,29 @@ impl Runs {
     }
 
     fn retire_if(&self, retires: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
-        // Held until they are known to be retired, so that no request opens one again in between.
-        let mut open = locked(&self.open);
-        let retired: Vec<_> = open.extract_if(|_, run| retires(run)).map(|(_, run)| run).collect();
-        locked(&self.retired).extend(retired.iter().map(|run| run.id.clone()));
+        let found: Vec<Arc<Run>> = self.under_way().into_iter().filter(|run| retires(run)).collect();
+        // Looked at once more where no request can come in between: it would find its run retired.
+        let mut places = locked(&self.places);
+        let is_there =
+            |run: &Arc<Run>| places.get(&run.id).and_then(Place::run).is_some_and(|own| Arc::ptr_eq(own, run));
+        let retired: Vec<_> = found.into_iter().filter(|run| is_there(run) && retires(run)).collect();
+        places.extend(retired.iter().map(|run| (run.id.clone(), Place::Retired)));
         retired
     }
 }
 
-/// Does what waits for the disk, long where a log is read anew, while another thread takes over this worker's tasks.
-fn off_the_workers<T>(work: impl FnOnce() -> T) -> T {
-    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
-    if matches!(flavor, Ok(RuntimeFlavor::MultiThread)) { tokio::task::block_in_place(work) } else { work() }
+impl Place {
+    fn is(&self, cell: &Arc<Cell>) -> bool {
+        matches!(self, Place::Open(own) if Arc::ptr_eq(own, cell))
+    }
+
+    fn run(&self) -> Option<&Arc<Run>> {
+        match self {
+            Place::Open(cell) => cell.get(),
+            Place::Retired => None,
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::trajectory::AgentName;
-
-    #[test]
-    fn a_run_remembers_its_latest_answers_and_no_more() {
-        let logs = tempfile::tempdir().expect("a directory");
-        let template = RunTemplate {
-            log_dir: logs.path().to_owned(),
-            recording: Settings::default(),
-            plan: None,
-            upstream: "none".to_owned(),
-        };
-        let run = Runs::new(template).get(&RunId::parse("r").expect("an id")).expect("it opens");
-        let agent = AgentName::parse("solver").expect("a name");
-        let before = run.answers();
-        for number in 0..1000 {
-            run.remember_answer(&agent, number.to_string());
-            let answers = run.answers();
-            assert!(answers.len() <= 320, "{}", answers.len());
-            let latest = (0..=number).rev().take(256).map(|number| number.to_string());
-            assert!(latest.zip(answers.iter().rev()).all(|(expected, (_, text))| expected == *text), "{number}");
-            assert!(answers.len() >= 256.min(number + 1), "{number}");
-        }
-        assert!(before.is_empty(), "an edit under way goes on with what it began with");
-    }
-}
+mod tests;

@@ -7,40 +7,37 @@ use std::{
 };
 
 use bytes::Bytes;
-use hyper::Response;
 use tokio::time::Sleep;
-
-use super::{delivery::Delivery, error::Interrupted};
 
 /// What keeps a held stream alive: a comment, which readers of event streams pass over.
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
-/// An edit under way; its step is recorded by it, however it ends.
-pub(super) type Edit = Pin<Box<dyn Future<Output = Result<Response<Box<Delivery>>, Interrupted>> + Send>>;
+/// An edit under way.
+pub(super) type Edit<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A reply that waits for its edit.
-pub(super) struct Held {
-    edit: Edit,
+pub(super) struct Held<T> {
+    edit: Edit<T>,
     every: Duration,
     next: Pin<Box<Sleep>>,
 }
 
 /// What a held reply has to pass on.
-pub(super) enum PassedOn {
+pub(super) enum PassedOn<T> {
     /// That the edit has ended, and what came of it.
-    Edited(Result<Response<Box<Delivery>>, Interrupted>),
+    Edited(T),
     /// That it is alive.
     Comment(Bytes),
 }
 
-impl Held {
+impl<T> Held<T> {
     /// Tells the client every so often that the stream is alive.
-    pub(super) fn new(edit: Edit, every: Duration) -> Self {
+    pub(super) fn new(edit: Edit<T>, every: Duration) -> Self {
         Self { edit, every, next: Box::pin(tokio::time::sleep(every)) }
     }
 
     /// Waits for the edit, or until a comment is due.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<PassedOn> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<PassedOn<T>> {
         if let Poll::Ready(edited) = self.edit.as_mut().poll(context) {
             return Poll::Ready(PassedOn::Edited(edited));
         }
@@ -51,7 +48,7 @@ impl Held {
     }
 }
 
-impl std::fmt::Debug for Held {
+impl<T> std::fmt::Debug for Held<T> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Held").field("every", &self.every).finish_non_exhaustive()
     }

@@ -23,9 +23,6 @@ pub(super) fn get(stored: &mut Stored, path: &str, query: &str, created: u64) ->
     match segments.as_slice() {
         [.., "responses", id, "input_items"] => Some(list(stored.input_of(id)?, parameter("order"))),
         [.., "conversations", id, "items"] => Some(list(stored.items_of(id)?, parameter("order"))),
-        [.., "chat", "completions", id, "messages"] => {
-            Some(list(stored.input_of(id)?, Some(parameter("order").unwrap_or("asc"))))
-        }
         [.., "responses", id] | [.., "chat", "completions", id] => {
             let streamed = parameter("stream") == Some("true");
             if streamed {

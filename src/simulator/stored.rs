@@ -143,9 +143,16 @@ impl Stored {
         .unwrap_or_default();
         let Ok(kept) = answered.surface.kept(answered.body, answered.served, false) else { return Default::default() };
         let read = |item: &str| serde_json::from_str::<Value>(item).unwrap_or_default();
+        let named = |item: &str, digits: String| {
+            let mut item = read(item);
+            if let Some(object) = item.as_object_mut() {
+                object.entry("id").or_insert_with(|| format!("item_{digits}").into());
+            }
+            item
+        };
         for (number, item) in kept.asked.iter().enumerate() {
             let digits: String = blake3::hash(format!("{id} {number}").as_bytes()).to_hex().chars().take(24).collect();
-            input.push(read(&answered.surface.shown(item, None, &digits)));
+            input.push(named(item, digits));
         }
         (input, kept.replied.iter().map(|item| read(item)).collect())
     }

@@ -46,6 +46,8 @@ pub struct Conversation {
     pub thread: Option<String>,
     /// Ids that earlier replies served and this request names: of tool calls and of items.
     pub quotes: Vec<String>,
+    /// Ids of items that the upstream keeps and that this request only names, to be put in their places.
+    pub refers: Vec<String>,
     /// Set where vectors are asked for instead of words.
     pub vectors: Option<Vectors>,
 }
@@ -306,6 +308,11 @@ impl Answer {
 }
 
 impl Conversation {
+    /// Whether it goes on from anything that the upstream keeps.
+    pub fn goes_on(&self) -> bool {
+        self.continues.is_some() || self.thread.is_some() || !self.refers.is_empty()
+    }
+
     /// All system and developer texts, joined by line breaks: what makes the agent what it is.
     pub fn prompt(&self) -> String {
         let prompts = self.messages.iter().filter(|m| matches!(m.role, Role::System | Role::Developer));

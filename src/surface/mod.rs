@@ -19,7 +19,6 @@ mod pieces;
 mod pointed;
 mod said;
 pub mod scan;
-mod sent;
 mod served;
 mod shape;
 pub mod splice;
@@ -42,10 +41,9 @@ pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
 pub use pointed::{MemberEdit, edit_member};
 pub use said::SaidMessage;
-pub use sent::Sent;
 pub use served::Served;
 pub use shape::{Shape, shape, text_so_far};
-pub use stored::{Asked, Edited, ListOrder};
+pub use stored::{Edited, is_list};
 
 /// Every surface that can be read and edited.
 pub const ALL: &[&dyn Surface] =
@@ -204,23 +202,6 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// [`SurfaceError`] when they cannot be read, or the API keeps nothing.
     fn kept(&self, _asked: &[u8], _replied: &[u8], _streamed: bool) -> Result<Kept, SurfaceError> {
         Err(SurfaceError::NoPlace("this API keeps no conversation".to_owned()))
-    }
-
-    /// A piece of what is kept (see [`Kept`]), as a message; nothing where the API keeps none, or where it only names
-    /// another one.
-    fn kept_message(&self, _piece: &str) -> Option<Message> {
-        None
-    }
-
-    /// A piece of a request as a list of what is kept shows it: over what stands in its place, or, where nothing does,
-    /// anew under an id with these digits.
-    fn shown(&self, piece: &str, _instead_of: Option<&str>, _digits: &str) -> String {
-        piece.to_owned()
-    }
-
-    /// Whether lists of what is kept begin with the oldest, unless a request wants it otherwise.
-    fn lists_oldest_first(&self) -> bool {
-        false
     }
 
     /// The request with these pieces before its own words, in place of the kept reply that it goes on from.

@@ -1,6 +1,5 @@
-//! What an upstream keeps and hands out by id, as a program was told it and as it sent it: kept replies, lists of them,
-//! and lists of their items and of what they answer. An edit on the way changes none of it; without this a program that
-//! fetches a reply or its own request would see two truths.
+//! What an upstream keeps and hands out by id, as a program was told it: kept replies, lists of them, and lists of their
+//! items. An edit on the way changes none of it; without this a program that fetches a reply would see two truths.
 
 use std::collections::HashMap;
 
@@ -10,78 +9,35 @@ use super::{
     Reply, Surface, SurfaceError,
     elements::{self, Element},
     fields::{self, unreadable},
-    sent::{List, Sent},
-    splice::{Member, Node, Splices, encode_string, member},
+    splice::{Node, Splices, encode_string, member},
     sse,
 };
 
 const EXPECTED: &str = "a kept object";
 
-/// Replies that a program was told otherwise than the upstream keeps them, and requests that it sent otherwise.
+/// Replies that a program was told otherwise than the upstream keeps them.
 #[derive(Debug, Default)]
 pub struct Edited {
     /// By the id of a reply: what the program was told.
     replies: HashMap<String, Reply>,
     /// By the id of an item that the upstream keeps: what stands in its place, as it was written.
     items: HashMap<String, Vec<String>>,
-    sent: Sent,
 }
 
-/// What a fetch asks for.
-#[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
-    /// The path.
-    pub path: &'a str,
-    /// The order of a list.
-    pub order: ListOrder,
-    /// Whether a list begins where all of it begins.
-    pub from_start: bool,
-}
-
-/// In which order a list is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListOrder {
-    /// The oldest first.
-    Ascending,
-    /// The newest first.
-    Descending,
+/// Whether something that was fetched is a list.
+pub fn is_list(fetched: &[u8]) -> bool {
+    Node::parse(fetched).is_ok_and(|root| root.get("data").is_some_and(|data| data.is_array()))
 }
 
 impl Edited {
     /// Whether nothing was told otherwise.
     pub fn is_empty(&self) -> bool {
-        self.replies.is_empty() && self.sent.is_empty()
-    }
-
-    /// Whether all requests went as they were sent.
-    pub fn sent_all(&self) -> bool {
-        self.sent.is_empty()
-    }
-
-    /// Whether what is fetched under this id may hold anything that was told or sent otherwise.
-    pub fn concerns(&self, id: &str) -> bool {
-        self.knows(id) || self.sent.concerns(id)
+        self.replies.is_empty()
     }
 
     /// Whether this is the id of a reply, or of an item of one, that was told otherwise.
     pub fn knows(&self, id: &str) -> bool {
         !id.is_empty() && (self.replies.contains_key(id) || self.items.contains_key(id))
-    }
-
-    /// Keeps what a program sent (`own`) in place of what the upstream got, and keeps, of the request of a reply; and
-    /// where that reply went on from, as long as anything before it was sent otherwise.
-    pub fn keep_request(
-        &mut self,
-        surface: &dyn Surface,
-        reply: &Reply,
-        (from, thread): (Option<String>, Option<String>),
-        edit: Option<(&[u8], &[u8])>,
-    ) {
-        if let Some((own, got)) = edit {
-            let read = |asked: &[u8]| surface.kept(asked, b"{}", false).unwrap_or_default();
-            self.sent.keep(reply, thread.clone(), read(own), read(got));
-        }
-        self.sent.link(&reply.id, from, thread);
     }
 
     /// Keeps what a program was told in place of what the upstream keeps.
@@ -113,7 +69,7 @@ impl Edited {
         Ok(())
     }
 
-    /// A fetched object or list as the program was told it, or sent it; `None` where that is what the upstream keeps.
+    /// A fetched object or list as the program was told it; `None` where that is what the upstream keeps.
     ///
     /// # Errors
     /// [`SurfaceError`] when it cannot be read, or has no place for what the program was told.
@@ -121,7 +77,7 @@ impl Edited {
         &self,
         surface: &dyn Surface,
         fetched: &[u8],
-        asked: Asked<'_>,
+        newest_first: bool,
     ) -> Result<Option<Bytes>, SurfaceError> {
         let source = fields::source(fetched, EXPECTED)?;
         let root = Node::parse(fetched).map_err(|detail| unreadable(EXPECTED, detail))?;
@@ -133,16 +89,15 @@ impl Edited {
                 None => Ok(None),
             };
         };
-        let sent = self.sent_instead(surface, &list, &members, asked)?;
         let (mut elements, mut ids, mut changed) = (Vec::new(), Vec::new(), false);
-        for (at, (node, sent)) in list.elements().iter().zip(sent).enumerate() {
-            match self.instead(surface, node)?.or(sent) {
+        for (at, node) in list.elements().iter().enumerate() {
+            match self.instead(surface, node)? {
                 None => {
                     elements.push(Element::kept(at, Splices::default()));
                     ids.extend(id_of(node.raw()));
                 }
                 Some(mut instead) => {
-                    if asked.order == ListOrder::Descending {
+                    if newest_first {
                         instead.reverse();
                     }
                     ids.extend(instead.iter().filter_map(|item| id_of(item)));
@@ -162,32 +117,6 @@ impl Edited {
             }
         }
         Ok(Some(splices.apply(fetched)))
-    }
-
-    /// For each element of a list what the program sent in its place.
-    fn sent_instead(
-        &self,
-        surface: &dyn Surface,
-        list: &Node<'_>,
-        members: &[Member<'_>],
-        asked: Asked<'_>,
-    ) -> Result<Vec<Option<Vec<String>>>, SurfaceError> {
-        let nodes = list.elements();
-        let mut elements: Vec<&str> = nodes.iter().map(Node::raw).collect();
-        if self.sent.is_empty() {
-            return Ok(vec![None; elements.len()]);
-        }
-        if asked.order == ListOrder::Descending {
-            elements.reverse();
-        }
-        let whole = asked.from_start && !fields::is_true(members, "has_more");
-        let instead = self.sent.instead(surface, List { path: asked.path, elements: &elements, whole });
-        let lost = || SurfaceError::NoPlace("the request that its program sent is not found in it".to_owned());
-        let mut instead = instead.ok_or_else(lost)?;
-        if asked.order == ListOrder::Descending {
-            instead.reverse();
-        }
-        Ok(instead)
     }
 
     /// A kept reply that is fetched as a stream, as the program was told it; of that, what comes after an event's

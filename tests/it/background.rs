@@ -185,7 +185,7 @@ async fn a_deleted_reply_ends_its_step() {
 async fn runs_with_equal_ids_do_not_see_each_other() {
     let mut lab = simulated(PLAN).await;
     let other = RunId::parse("other").expect("an id");
-    lab.proxy.runs.open(&other, RunSetup::default()).expect("opens");
+    lab.proxy.runs.open(&other, RunSetup::default()).await.expect("opens");
     let asked = respond(&lab, "solver", question(), false).await;
     let path = path_of(&asked);
     let again = lab.post("/r/other/a/solver/v1/responses", question().to_string().as_bytes()).await.json();

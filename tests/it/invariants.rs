@@ -115,7 +115,7 @@ async fn a_plan_is_immutable_for_the_life_of_a_run() {
     let other = CORRUPT.replace("by = 10", "by = 20");
     let other = Arc::new(plan::parse(&other, "other.toml").expect("a plan"));
     let id = RunId::parse("run").expect("an id");
-    let run = lab.proxy.runs.open(&id, RunSetup { plan: Some(other), ..RunSetup::default() }).expect("under way");
+    let run = lab.proxy.runs.open(&id, RunSetup { plan: Some(other), ..RunSetup::default() }).await.expect("under way");
     assert_eq!(run.plan.as_ref().expect("a plan").text, CORRUPT, "the run keeps its plan");
     let reply = lab.post("/r/run/a/solver/v1/chat/completions", &chat("x")).await;
     assert!(reply.text().contains("It is 22."), "{}", reply.text());

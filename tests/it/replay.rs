@@ -70,7 +70,7 @@ async fn playing(upstream: Arc<dyn Upstream>, setup: Setup) -> (Lab, Arc<Tripwir
     let plan = setup.plan.clone();
     let lab = Lab::over(Arc::clone(&wire) as Arc<dyn Upstream>, setup).await;
     let id = RunId::parse("r0").expect("an id");
-    lab.proxy.runs.open(&id, RunSetup { plan, upstream: Some(upstream), ..RunSetup::default() }).expect("opens");
+    lab.proxy.runs.open(&id, RunSetup { plan, upstream: Some(upstream), ..RunSetup::default() }).await.expect("opens");
     (lab, wire)
 }
 

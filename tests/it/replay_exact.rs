@@ -40,7 +40,7 @@ async fn comes_back(name: &str, mut lab: Lab, made: &[(&str, Vec<u8>)], then: &[
     let mut again = Lab::over(Arc::clone(&wire) as Arc<dyn Upstream>, Setup::default()).await;
     let id = RunId::parse("r0").expect("an id");
     let upstream = Some(Arc::clone(&replayed) as Arc<dyn Upstream>);
-    again.proxy.runs.open(&id, RunSetup { upstream, ..RunSetup::default() }).expect("opens");
+    again.proxy.runs.open(&id, RunSetup { upstream, ..RunSetup::default() }).await.expect("opens");
     let now = calls(&again, made).await;
     for (index, (then, now)) in then.iter().zip(&now).enumerate() {
         assert_eq!((now.status, now.whole), (then.status, then.whole), "{name}, call {index}: {}", now.text());
@@ -181,6 +181,7 @@ async fn a_masked_secret_is_no_other_request() {
         .proxy
         .runs
         .open(&RunId::parse("r0").expect("an id"), RunSetup { upstream, ..RunSetup::default() })
+        .await
         .expect("opens");
     let reply = again.post(CHAT, &body).await;
     assert!(reply.status == 200 && reply.text().contains("***"), "{}", reply.text());
@@ -214,6 +215,7 @@ async fn cut_and_foreign_recordings_are_told_apart() {
         .proxy
         .runs
         .open(&RunId::parse("r0").expect("an id"), RunSetup { upstream, ..RunSetup::default() })
+        .await
         .expect("opens");
     assert_eq!(again.post(CHAT, &chat("one")).await.status, 200);
     assert!(again.raw(&request("POST", CHAT, &chat("two"), "Connection: close\r\n")).await.is_empty());
@@ -257,7 +259,7 @@ async fn the_nearest_record_is_the_one_that_differs_least_and_the_way_out_is_nam
     let again = Lab::over(Arc::new(Tripwire::default()), Setup::default()).await;
     let upstream = Some(Arc::clone(&replayed) as Arc<dyn Upstream>);
     let run = RunId::parse("r0").expect("an id");
-    again.proxy.runs.open(&run, RunSetup { upstream, ..RunSetup::default() }).expect("opens");
+    again.proxy.runs.open(&run, RunSetup { upstream, ..RunSetup::default() }).await.expect("opens");
     for (asked, nearest, says) in [
         // Workers come in another order: the call number says nothing.
         (worker(3, "took 9.75 s"), 3, "(`--any-tool-results` goes on)"),

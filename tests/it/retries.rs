@@ -85,7 +85,7 @@ async fn replaying(lab: &Lab) -> (Lab, Arc<Replayed>) {
     let again = Lab::over(Moody::new(vec![418; 100], 0), Setup::default()).await;
     let upstream = Some(Arc::clone(&replayed) as Arc<dyn Upstream>);
     let id = RunId::parse("r0").expect("an id");
-    again.proxy.runs.open(&id, RunSetup { upstream, ..RunSetup::default() }).expect("opens");
+    again.proxy.runs.open(&id, RunSetup { upstream, ..RunSetup::default() }).await.expect("opens");
     (again, replayed)
 }
 

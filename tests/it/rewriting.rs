@@ -51,7 +51,7 @@ fn asked(streamed: bool) -> Value {
 async fn call(lab: &Lab, run: &str, plan: &str, body: &Value) -> String {
     let parsed = plan::parse(plan, "plan.toml").unwrap_or_else(|errors| panic!("{errors}"));
     let id = RunId::parse(run).expect("an id");
-    lab.proxy.runs.open(&id, RunSetup { plan: Some(Arc::new(parsed)), ..RunSetup::default() }).expect("a run");
+    lab.proxy.runs.open(&id, RunSetup { plan: Some(Arc::new(parsed)), ..RunSetup::default() }).await.expect("a run");
     let reply = lab.post(&format!("/r/{run}/a/solver/v1/chat/completions"), body.to_string().as_bytes()).await;
     assert!(reply.status == 200 && reply.whole, "{plan}: {} {}", reply.status, reply.text());
     assert!(!reply.head.to_lowercase().contains("aegis"), "{}", reply.head);

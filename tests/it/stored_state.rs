@@ -10,7 +10,10 @@ use aegis::{
 };
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, Reply, Setup, request};
+use crate::{
+    lab::{Lab, Reply, Setup, request},
+    scripted::{Scripted, http, http_with},
+};
 
 const PLAN: &str = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n";
 const QUESTION: &str = "What is 12 + 30?";
@@ -246,5 +249,70 @@ async fn results_without_their_calls_are_known_by_the_calls_served() {
             let matched = aegis::plan::against(&plan, &recording.trajectory).expect("resolved");
             assert_eq!(matched[0].steps, if hit { vec![1] } else { Vec::new() }, "the check of the plan says so too");
         }
+    }
+}
+
+/// A stream that is resumed is never given from its beginning, whether or not it can be shown as it was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_stream_that_cannot_be_restated_is_asked_for_again() {
+    let reply = r#"{"id":"resp_1","object":"response","status":"completed","model":"m","output":[{"type":"message","id":"msg_9","role":"assistant","status":"completed","content":[{"type":"output_text","text":"It is 42.","annotations":[]}]}]}"#;
+    let event = |number: u32| {
+        format!(
+            "event: response.in_progress\ndata: {{\"type\":\"response.in_progress\",\"sequence_number\":{number}}}\n\n"
+        )
+    };
+    let broken = format!("{}data: {{not JSON\n\n{}", event(0), event(1));
+    let kind = "content-type: text/event-stream\r\n";
+    let script = vec![
+        vec![http("200 OK", "application/json", reply)],
+        vec![http_with("200 OK", kind, broken.as_bytes())],
+        vec![http_with("200 OK", kind, event(1).as_bytes())],
+    ];
+    let upstream = Scripted::start(script).await;
+    let lab = Lab::before(upstream.address, Setup::planned(PLAN)).await;
+    respond(&lab, "solver", json!({"model": "m", "input": "x"}), false).await;
+    let path = "/v1/responses/resp_1?stream=true&starting_after=0";
+    assert_eq!(get(&lab, path).await.text(), event(1));
+    let heads = upstream.heads();
+    let asked: Vec<&str> = heads[1..].iter().filter_map(|head| head.lines().next()?.split(' ').nth(1)).collect();
+    assert_eq!(asked, ["/v1/responses/resp_1?stream=true", path], "in part, as it was asked for");
+}
+
+/// A request may name a kept item instead of saying it: the upstream then takes what the model said, not what the program
+/// was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_names_an_edited_item_is_marked() {
+    let mut lab = simulated(PLAN).await;
+    let edited = respond(&lab, "solver", json!({"input": QUESTION}), false).await;
+    let plain = respond(&lab, "critic", json!({"input": "What is 1 + 1?"}), false).await;
+    let mut last = json!(null);
+    for item in [&edited["output"][0]["id"], &plain["output"][0]["id"]] {
+        let input = json!([{"type": "item_reference", "id": item}, {"role": "user", "content": "Sure?"}]);
+        last = respond(&lab, "critic", json!({"input": input}), false).await;
+    }
+    let from_marked = json!({"input": "And now?", "previous_response_id": last["id"]});
+    respond(&lab, "critic", from_marked, false).await;
+    let recording = lab.sealed("r0").await;
+    let item = edited["output"][0]["id"].as_str().expect("an id");
+    let expected = format!("step 2 goes on from `{item}`, which the upstream keeps unedited");
+    assert_eq!(notes(&recording, "keeps unedited"), [&expected], "{:?}", recording.notes);
+}
+
+/// Lists hold requests as the upstream got them; where those were edited, the record says that somebody has looked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_holds_an_edited_request_is_noted() {
+    let edit = PLAN.replace(
+        "manipulator.corrupt_number = { which = \"last\", by = 10 }",
+        "side = \"request\"\nmanipulator.replace_text = { pattern = \"30\", with = \"31\", messages = \"user\" }",
+    );
+    for (plan, noted) in [(&edit, 1), (&PLAN.to_owned(), 0)] {
+        let mut lab = simulated(plan).await;
+        let first = respond(&lab, "solver", json!({"input": QUESTION}), false).await;
+        let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
+        assert_eq!(get(&lab, &path).await.json()["output"], first["output"]);
+        let list = get(&lab, &format!("{path}/input_items")).await.json();
+        assert_eq!(list["data"][0]["content"] == QUESTION, noted == 0, "{list}");
+        let recording = lab.sealed("r0").await;
+        assert_eq!(notes(&recording, "as the upstream got them, edits included").len(), noted, "{:?}", recording.notes);
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
     Ok(Conversation {
         model: text(&members, "model"),
         quotes: messages.iter().flat_map(Message::call_ids).cloned().collect(),
+        refers: Vec::new(),
         messages,
         tools: member(&members, "tools").map(|tools| read_tools(&tools)).unwrap_or_default(),
         stream: fields::is_true(&members, "stream"),

@@ -4,7 +4,6 @@
 //! frames, `kept` what is stored of them, `compose` makes replies of our own.
 
 mod compose;
-mod kept;
 mod message;
 mod refusal;
 mod reply;
@@ -20,7 +19,7 @@ pub(super) use reply::{drop_fields, usage, usage_of};
 use bytes::Bytes;
 pub(super) use message::tool_calls;
 
-use super::{Conversation, ErrorBody, Kept, Message, Outline, Reply, Surface, SurfaceError, fields};
+use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields};
 use crate::trajectory::Usage;
 
 /// The chat completions API.
@@ -86,22 +85,6 @@ impl Surface for OpenaiChat {
 
     fn fetches(&self, method: &str, path: &str) -> bool {
         method == "GET" && (path.contains("/chat/completions/") || path.ends_with("/chat/completions"))
-    }
-
-    fn lists_oldest_first(&self) -> bool {
-        true
-    }
-
-    fn kept(&self, asked: &[u8], _: &[u8], _: bool) -> Result<Kept, SurfaceError> {
-        kept::of(asked)
-    }
-
-    fn kept_message(&self, piece: &str) -> Option<Message> {
-        kept::message(piece)
-    }
-
-    fn shown(&self, piece: &str, instead_of: Option<&str>, digits: &str) -> String {
-        kept::shown(piece, instead_of, digits)
     }
 
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {

@@ -98,6 +98,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
     Ok(Conversation {
         model: text("model").unwrap_or_default(),
         quotes: messages.iter().flat_map(Message::call_ids).cloned().collect(),
+        refers: Vec::new(),
         messages,
         tools: member(&members, "tools").map(|tools| read_tools(&tools)).unwrap_or_default(),
         stream: member(&members, "stream").is_some_and(|v| v.raw() == "true"),

@@ -92,6 +92,11 @@ pub(super) fn ids(item: &Item) -> impl Iterator<Item = &String> {
     call.into_iter().chain(&item.id)
 }
 
+/// The id of an item that this one only names, for the upstream to put in its place.
+pub(super) fn referred(item: &Item) -> Option<&String> {
+    item.id.as_ref().filter(|_| matches!(&item.kind, ItemKind::Other(kind) if kind == "item_reference"))
+}
+
 /// What consecutive items say as one message. `origin` is the message's.
 pub(super) fn message<'i>(items: impl Iterator<Item = &'i Item>, origin: usize) -> Message {
     let mut message =

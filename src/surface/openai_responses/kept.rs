@@ -3,15 +3,12 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use super::{
-    item::{self, ItemKind},
-    request, stream,
-};
+use super::{request, stream};
 use crate::surface::{
-    Kept, Message, SurfaceError,
+    Kept, SurfaceError,
     elements::{self, Element},
     fields::{self, unreadable},
-    splice::{Member, Node, Splices, member},
+    splice::{Node, Splices, member},
 };
 
 /// The items of a request and of its reply, each as it is written.
@@ -37,44 +34,6 @@ fn items(list: &Node<'_>) -> Vec<String> {
 
 fn user(text: &str) -> String {
     json!({"role": "user", "content": text}).to_string()
-}
-
-/// An item as a message; nothing where it names another item, which the upstream keeps in its place.
-pub(super) fn message(item: &str) -> Option<Message> {
-    let item = item::read(&Node::parse(item.as_bytes()).ok()?);
-    let names_other = matches!(&item.kind, ItemKind::Other(kind) if kind == "item_reference");
-    (!names_other).then(|| item::message([item].iter(), 0))
-}
-
-/// An item of a request as a list of items shows it.
-pub(super) fn shown(item: &str, instead_of: Option<&str>, digits: &str) -> String {
-    let Ok(own) = Node::parse(item.as_bytes()) else { return item.to_owned() };
-    let own = own.members();
-    let kind = fields::string(&own, "type").unwrap_or_else(|| "message".to_owned());
-    let prefix = match kind.as_str() {
-        "message" => "msg",
-        "function_call" | "function_call_output" => "fc",
-        _ => "item",
-    };
-    let anew = json!({"id": format!("{prefix}_{digits}"), "type": kind, "status": "completed"}).to_string();
-    let base = instead_of.unwrap_or(&anew);
-    let Ok(place) = Node::parse(base.as_bytes()) else { return item.to_owned() };
-    let (members, mut splices) = (place.members(), Splices::default());
-    for member in own.iter().rev().filter(|member| member.key != "id" || instead_of.is_none()) {
-        let text = member.value.string().filter(|_| member.key == "content");
-        let value = text.map_or_else(|| member.value.raw().to_owned(), |text| said(&own, &text));
-        fields::set(&place, &members, &member.key, &value, &mut splices);
-    }
-    String::from_utf8_lossy(&splices.apply(base.as_bytes())).into_owned()
-}
-
-/// A text as the content of a message: lists show it as a part.
-fn said(message: &[Member<'_>], text: &str) -> String {
-    let part = match fields::string(message, "role").as_deref() {
-        Some("assistant") => json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []}),
-        _ => json!({"type": "input_text", "text": text}),
-    };
-    json!([part]).to_string()
 }
 
 /// The request with these items before its own, in place of the response that it goes on from.

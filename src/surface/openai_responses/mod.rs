@@ -18,9 +18,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{
-    Conversation, ErrorBody, Kept, Message, Outline, Reply, ReplyProgress, Surface, SurfaceError, fields, openai_chat,
-};
+use super::{Conversation, ErrorBody, Kept, Outline, Reply, ReplyProgress, Surface, SurfaceError, fields, openai_chat};
 use crate::trajectory::Usage;
 
 /// The responses API.
@@ -100,14 +98,6 @@ impl Surface for OpenaiResponses {
 
     fn kept(&self, asked: &[u8], replied: &[u8], streamed: bool) -> Result<Kept, SurfaceError> {
         kept::of(asked, replied, streamed)
-    }
-
-    fn kept_message(&self, piece: &str) -> Option<Message> {
-        kept::message(piece)
-    }
-
-    fn shown(&self, piece: &str, instead_of: Option<&str>, digits: &str) -> String {
-        kept::shown(piece, instead_of, digits)
     }
 
     fn retell(&self, body: &[u8], told: &[String]) -> Result<Bytes, SurfaceError> {

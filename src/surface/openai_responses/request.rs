@@ -55,6 +55,7 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
             .and_then(|v| v.string().or_else(|| v.get("id")?.string()))
             .map(Cow::into_owned),
         quotes: items.iter().flat_map(item::ids).cloned().collect(),
+        refers: items.iter().filter_map(item::referred).cloned().collect(),
         vectors: None,
     })
 }

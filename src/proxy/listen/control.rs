@@ -11,8 +11,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 
-use super::{Limits, Proxy, Token, arrival};
-use crate::trajectory::{Outcome, Reason, RunId, Verdict};
+use super::gate::Token;
+use crate::{
+    proxy::{arrival, exchange::Proxy, headers, limits::Limits},
+    trajectory::{Outcome, Reason, RunId, Verdict},
+};
 
 /// Largest body of a control request, in bytes.
 const BODY_MAX: usize = 64 << 10;
@@ -63,7 +66,7 @@ type ControlResult = Result<(), (StatusCode, String)>;
 
 async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> ControlResult {
     let refuse = |status, why: &str| Err((status, why.to_owned()));
-    let given = super::headers::api_key(request.headers()).unwrap_or_default();
+    let given = headers::api_key(request.headers()).unwrap_or_default();
     if !token.is(given) {
         return refuse(StatusCode::UNAUTHORIZED, "expected `Authorization: Bearer` with the control token");
     }

@@ -1,7 +1,9 @@
-//! A client's socket: framing is checked before hyper reads, writes that stall are given up, a fault can reset it.
+//! A client's socket: framing is checked before hyper reads, writes that stall are given up, a fault can reset it, and a
+//! client that only ends its half of the connection gets its answer.
 
 use std::{
     io,
+    os::fd::AsFd,
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
@@ -11,21 +13,23 @@ use std::{
     time::Duration,
 };
 
+use hyper::Version;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
     net::TcpStream,
     time::Sleep,
 };
 
-use super::{
-    error::ProxyError,
-    framing::{Framing, FramingError},
-};
-use crate::trajectory::CloseCause;
+use super::framing::{Framing, FramingError};
+use crate::{proxy::error::ProxyError, trajectory::CloseCause};
+
+/// An interim reply (RFC 9110, 15.2.1): every client passes over it, and the system of one that is gone answers it with a
+/// reset.
+const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// What the exchanges of a connection and its socket tell each other.
 #[derive(Debug, Default)]
-pub(super) struct Link {
+pub(in crate::proxy) struct Link {
     reset: AtomicBool,
     /// The upstream has agreed to another protocol: what the client sends from now on is no HTTP.
     switched: AtomicBool,
@@ -37,15 +41,35 @@ pub(super) struct Link {
     flushes: AtomicU64,
     /// Who waits for the next time.
     waiting: Mutex<Option<Waker>>,
+    /// A request has come, and its answer has not ended.
+    answering: AtomicBool,
+    /// Nothing of that answer has been written, and its client knows interim ones.
+    unanswered: AtomicBool,
+    /// Whoever waits for the end of the answer.
+    reader: Mutex<Option<Waker>>,
+}
+
+/// An answer under way. Dropped when it is over.
+#[derive(Debug)]
+pub(in crate::proxy) struct Answering(Arc<Link>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.answering.store(false, Ordering::Release);
+        let reader = self.0.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
 }
 
 impl Link {
-    pub(super) fn new(stopped: Arc<AtomicBool>) -> Self {
+    pub(in crate::proxy) fn new(stopped: Arc<AtomicBool>) -> Self {
         Self { stopped, ..Self::default() }
     }
 
     /// Why an exchange ends whose reply nobody reads on.
-    pub(super) fn cause_of_end(&self) -> CloseCause {
+    pub(in crate::proxy) fn cause_of_end(&self) -> CloseCause {
         if self.stopped.load(Ordering::Acquire) {
             CloseCause::Stopped
         } else if self.stalled.load(Ordering::Acquire) {
@@ -55,23 +79,40 @@ impl Link {
         }
     }
 
+    /// A request of this version has come.
+    pub(in crate::proxy) fn answer(self: &Arc<Self>, version: Version) -> Answering {
+        self.answering.store(true, Ordering::Release);
+        self.unanswered.store(version == Version::HTTP_11, Ordering::Release);
+        Answering(Arc::clone(self))
+    }
+
+    /// Waits for the end of the answer under way.
+    fn poll_answered(&self, context: &Context<'_>) -> Poll<()> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.answering.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        *reader = Some(context.waker().clone());
+        Poll::Pending
+    }
+
     /// Closes the connection with a reset instead of an orderly end.
-    pub(super) fn reset(&self) {
+    pub(in crate::proxy) fn reset(&self) {
         self.reset.store(true, Ordering::Release);
     }
 
     /// Opens the gate for a protocol that is not HTTP, for good. Only what the upstream has said may lead here.
-    pub(super) fn switch(&self) {
+    pub(in crate::proxy) fn switch(&self) {
         self.switched.store(true, Ordering::Release);
     }
 
     /// How often everything written had left for the system.
-    pub(super) fn flushes(&self) -> u64 {
+    pub(in crate::proxy) fn flushes(&self) -> u64 {
         self.flushes.load(Ordering::Acquire)
     }
 
     /// Waits until everything has left once more than that often.
-    pub(super) fn poll_flushed_after(&self, count: u64, context: &Context<'_>) -> Poll<()> {
+    pub(in crate::proxy) fn poll_flushed_after(&self, count: u64, context: &Context<'_>) -> Poll<()> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.flushes() > count {
             return Poll::Ready(());
@@ -89,19 +130,19 @@ impl Link {
     }
 
     /// Marks an exchange as under way.
-    pub(super) fn enter(&self) {
+    pub(in crate::proxy) fn enter(&self) {
         self.exchanges.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Marks an exchange as over.
-    pub(super) fn leave(&self) {
+    pub(in crate::proxy) fn leave(&self) {
         self.exchanges.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// A client's socket.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(in crate::proxy) struct Socket {
     stream: TcpStream,
     framing: Framing,
     link: Arc<Link>,
@@ -109,11 +150,51 @@ pub(super) struct Socket {
     stalled: Option<Pin<Box<Sleep>>>,
     /// Whether something was written since the last flush.
     written: bool,
+    /// The client sends nothing more, and waits for its answer.
+    half_closed: Option<HalfClosed>,
+}
+
+/// Tells when a client that sends nothing more is gone.
+struct HalfClosed(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl HalfClosed {
+    /// Asks the client's system, by the way of an interim reply, whether anybody is there.
+    fn of(stream: &TcpStream) -> io::Result<Self> {
+        let own = TcpStream::from_std(std::net::TcpStream::from(stream.as_fd().try_clone_to_owned()?))?;
+        if stream.try_write(PROBE)? < PROBE.len() {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        Ok(Self(Box::pin(async move {
+            let _ = own.ready(Interest::ERROR).await;
+        })))
+    }
+
+    /// Waits until the client is gone, an error, or the answer has ended.
+    fn poll(&mut self, link: &Link, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.0.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        link.poll_answered(context).map(Ok)
+    }
+}
+
+impl std::fmt::Debug for HalfClosed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("HalfClosed")
+    }
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, link: Arc<Link>, write_timeout: Duration) -> Self {
-        Self { stream, framing: Framing::default(), link, write_timeout, stalled: None, written: false }
+    pub(in crate::proxy) fn new(stream: TcpStream, link: Arc<Link>, write_timeout: Duration) -> Self {
+        Self {
+            stream,
+            framing: Framing::default(),
+            link,
+            write_timeout,
+            stalled: None,
+            written: false,
+            half_closed: None,
+        }
     }
 
     /// Answers a request that hyper will never see. Only where no reply is under way: it would land in its middle.
@@ -125,11 +206,22 @@ impl Socket {
         io::Error::new(io::ErrorKind::InvalidData, violation.to_string())
     }
 
+    /// Whether a client that sends nothing more may only have ended its half: its request is whole, and nothing of the answer
+    /// has left. Later, clients end a connection whose answer they no longer want.
+    fn may_be_half_closed(&self) -> bool {
+        self.link.answering.load(Ordering::Acquire)
+            && self.link.unanswered.load(Ordering::Acquire)
+            && !self.link.switched.load(Ordering::Acquire)
+            && !self.written
+            && self.framing.is_between()
+    }
+
     /// Gives a write that makes no progress until the deadline, then fails it.
     fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
             self.written = true;
+            self.link.unanswered.store(false, Ordering::Release);
             return written;
         }
         let timeout = self.write_timeout;
@@ -150,8 +242,19 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if let Some(half_closed) = &mut this.half_closed {
+            return half_closed.poll(&this.link, context);
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let is_end = matches!(read, Poll::Ready(Ok(()))) && buffer.filled().len() == before && buffer.remaining() > 0;
+        if is_end && self.may_be_half_closed() {
+            // What cannot be asked is taken for gone, as any other end is.
+            let Ok(half_closed) = HalfClosed::of(&self.stream) else { return read };
+            let this = &mut *self;
+            return this.half_closed.insert(half_closed).poll(&this.link, context);
+        }
         if let Poll::Ready(Ok(())) = read
             && !self.link.switched.load(Ordering::Acquire)
             && let Some(new) = buffer.filled().get(before..)

@@ -21,23 +21,21 @@ use hyper::{
     header,
 };
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
-use tokio::net::TcpStream;
+use hyper_util::client::legacy::connect::HttpConnector;
 use tower_service::Service;
 
 use super::{
+    connection::{CONNECT_TIMEOUT, Stream, UnansweredRequest},
+    error::{BodyError, UpstreamError},
     multiplexed::{self, Lease, Multiplexed},
-    upstream::{BodyError, ReceivedBody, SentBody, UpstreamError},
+    upload::SentBody,
 };
 
-/// Longest wait for a connection, its TLS handshake included.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Most idle connections; further ones are closed.
 const IDLE_MAX: usize = 1024;
 
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 /// A connection that may switch to another protocol; hyper does not name its type.
 type Driver = dyn Future<Output = hyper::Result<()>> + Send;
 
@@ -61,15 +59,6 @@ struct Wire {
     socket: RawFd,
 }
 
-/// A request that got no answer, and itself where it can be sent again: the connection had ended before.
-pub(super) struct UnansweredRequest(pub(super) hyper::Error, pub(super) Option<Request<SentBody>>);
-
-impl From<UnansweredRequest> for UpstreamError {
-    fn from(UnansweredRequest(error, _): UnansweredRequest) -> Self {
-        UpstreamError::Closed(Box::new(error))
-    }
-}
-
 impl Pool {
     /// No connection yet to this origin (scheme and authority). `plain` offers HTTP/1.1 alone.
     pub(super) fn new(
@@ -86,7 +75,7 @@ impl Pool {
     pub(super) async fn send(
         self: &Arc<Self>,
         mut request: Box<Request<SentBody>>,
-    ) -> Result<Response<ReceivedBody>, UpstreamError> {
+    ) -> Result<Response<Live>, UpstreamError> {
         let switches = request.headers().contains_key(header::UPGRADE);
         while let Some(wire) = self.take() {
             match wire.ask(request).await {
@@ -104,7 +93,7 @@ impl Pool {
         self: &Arc<Self>,
         mut request: Request<SentBody>,
         switches: bool,
-    ) -> Result<Response<ReceivedBody>, UpstreamError> {
+    ) -> Result<Response<Live>, UpstreamError> {
         let stream = if switches {
             self.stream(&self.plain).await?
         } else {
@@ -163,7 +152,7 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn received(self: &Arc<Self>, (response, wire): (Response<Incoming>, Wire)) -> Response<ReceivedBody> {
+    fn received(self: &Arc<Self>, (response, wire): (Response<Incoming>, Wire)) -> Response<Live> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // The connection is no longer ours: it ends when the tunnel does.
             if let Some(driver) = wire.driver {
@@ -173,12 +162,12 @@ impl Pool {
             }
             return self.shared_reply(response, None);
         }
-        response.map(|body| ReceivedBody::Live(Live { body, wire: Some(wire), lease: None, pool: Arc::clone(self) }))
+        response.map(|body| Live { body, wire: Some(wire), lease: None, pool: Arc::clone(self) })
     }
 
     /// A reply over a connection that another task drives.
-    fn shared_reply(self: &Arc<Self>, response: Response<Incoming>, lease: Option<Lease>) -> Response<ReceivedBody> {
-        response.map(|body| ReceivedBody::Live(Live { body, wire: None, lease, pool: Arc::clone(self) }))
+    fn shared_reply(self: &Arc<Self>, response: Response<Incoming>, lease: Option<Lease>) -> Response<Live> {
+        response.map(|body| Live { body, wire: None, lease, pool: Arc::clone(self) })
     }
 }
 

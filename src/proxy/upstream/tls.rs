@@ -14,7 +14,7 @@ use rustls::{
     server::ParsedCertificate,
 };
 
-use super::http_upstream::OriginError;
+use super::origin::OriginError;
 
 /// A configuration that trusts the system's certificates and, if given, those in a PEM file.
 pub(super) fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, OriginError> {

@@ -7,8 +7,10 @@ use hyper::{
     http::request::Parts,
 };
 
-use super::{error::ProxyError, headers};
-use crate::surface::OpenaiChat;
+use crate::{
+    proxy::{error::ProxyError, headers},
+    surface::OpenaiChat,
+};
 
 /// What a browser says of where a request comes from. No SDK sends it, and no page can leave it out.
 static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -52,7 +54,7 @@ impl Gate {
     ///
     /// # Errors
     /// It is not for us, comes from a web page that was not allowed, or shows no token where one is due.
-    pub(super) fn admit(&self, parts: &mut Parts) -> Result<(), ProxyError> {
+    pub(in crate::proxy) fn admit(&self, parts: &mut Parts) -> Result<(), ProxyError> {
         // HTTP/1.0 may name no host, and no browser speaks it.
         if parts.version != Version::HTTP_10 || parts.headers.contains_key(header::HOST) {
             self.is_our_host(&parts.headers)?;
@@ -120,7 +122,7 @@ impl Gate {
 ///
 /// # Errors
 /// It does not, or it is no path of an API.
-pub(super) fn stays_below(target: &str) -> Result<(), ProxyError> {
+pub(in crate::proxy) fn stays_below(target: &str) -> Result<(), ProxyError> {
     let refuse = |why: &str| Err(ProxyError::Target(why.to_owned()));
     let path = target.split('?').next().unwrap_or_default();
     if !path.starts_with('/') {
@@ -154,7 +156,7 @@ fn climbs(path: &[u8]) -> bool {
 }
 
 /// Decodes `%20` and the like; what is no escape stays.
-pub(super) fn decode_percent(text: &[u8]) -> Vec<u8> {
+pub(in crate::proxy) fn decode_percent(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((byte, tail)) = rest.split_first() {

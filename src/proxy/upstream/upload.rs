@@ -11,9 +11,13 @@ use std::{
 };
 
 use bytes::Bytes;
+use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
-use super::waiting::Patience;
+use crate::proxy::waiting::Patience;
+
+/// The body of a request on its way to the upstream.
+pub type SentBody = Either<Full<Bytes>, Upload>;
 
 /// A request body on its way through.
 #[derive(Debug)]
@@ -36,11 +40,11 @@ pub enum UploadError {
 
 /// Tells whether an upload stalled, once it is somebody else's.
 #[derive(Debug)]
-pub(super) struct Stall(Arc<AtomicBool>);
+pub(in crate::proxy) struct Stall(Arc<AtomicBool>);
 
 impl Upload {
     /// A body that may be silent for so long.
-    pub(super) fn new(body: Incoming, limit: Duration) -> (Self, Stall) {
+    pub(in crate::proxy) fn new(body: Incoming, limit: Duration) -> (Self, Stall) {
         let stalled = Arc::new(AtomicBool::new(false));
         (Self { body, patience: Patience::new(limit), stalled: Arc::clone(&stalled) }, Stall(stalled))
     }
@@ -54,7 +58,7 @@ impl From<Incoming> for Upload {
 }
 
 impl Stall {
-    pub(super) fn has_come(&self) -> bool {
+    pub(in crate::proxy) fn has_come(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }

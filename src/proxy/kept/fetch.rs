@@ -1,43 +1,40 @@
-//! What the upstream keeps and a program fetches later by its id: shown as the program was told it, or sent it, where
-//! an edit on the way had made that another. It is no model call: it opens no step, and the run's record notes it.
+//! What the upstream keeps and a program fetches later by its id: shown as the program was told it, where an edit on the
+//! way had made that another. It is no model call: it opens no step, and the run's record notes it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::{
-    Request, Response, Uri,
-    body::Incoming,
-    header,
+    Request, Response, Uri, header,
     http::{request::Parts, uri::PathAndQuery},
 };
 
-use super::{
-    Limits, Proxy,
-    arrival::Hinted,
-    ask,
-    background::{DELETED, Fetch, FetchedReply},
-    decode,
-    delivery::Delivery,
-    error::Interrupted,
-    gather::{gather, joined},
-    headers, inject,
-    run::{Run, locked},
-    socket::Link,
-    upload::Upload,
-    upstream::{ReceivedBody, SentBody},
-};
+use super::awaited::{DELETED, Fetch, FetchedReply};
 use crate::{
-    surface::{self, ListOrder, Surface},
+    proxy::{
+        arrival::{Arrived, Hinted},
+        decode,
+        delivery::Delivery,
+        error::Interrupted,
+        exchange::Proxy,
+        gather::{gather, joined},
+        headers, inject,
+        limits::Limits,
+        listen::socket::Link,
+        lock::locked,
+        run::Run,
+        upstream::{ReceivedBody, SentBody, Upload},
+    },
+    surface::{Surface, is_list},
     trajectory::RunId,
 };
 
 /// What a fetch asks for.
 struct AskedFetch {
     path: String,
-    order: ListOrder,
-    /// Whether a list begins where all of it begins.
-    from_start: bool,
+    /// Whether a list has the newest first.
+    newest_first: bool,
     /// The number of the event of a stream after which it goes on.
     after: Option<u64>,
     /// Whether the whole stream was asked for in place of the part: which part that is, the edited numbers say.
@@ -46,24 +43,23 @@ struct AskedFetch {
 
 impl Proxy {
     /// A request for something that the upstream keeps.
-    pub(super) async fn fetch(
+    pub(in crate::proxy) async fn fetch(
         &self,
-        mut parts: Parts,
-        body: Incoming,
-        hinted: &Hinted,
+        arrived: Arrived,
         surface: &'static dyn Surface,
         link: &Arc<Link>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
-        let named = self.named_run(hinted)?;
-        let awaited = self.runs.background.at(parts.uri.path(), named.as_ref());
-        let edited = self.run_that_edited(&parts, named.as_ref());
+        let named = self.named_run(&arrived.hinted)?;
+        let awaited = self.runs.background.at(arrived.parts.uri.path(), named.as_ref());
+        let edited = self.run_that_edited(&arrived.parts, named.as_ref());
         let Some(run) = awaited.as_ref().map(|awaited| Arc::clone(&awaited.run)).or(edited) else {
-            return self.pass(parts, body, hinted).await;
+            return self.pass(arrived).await;
         };
+        let Arrived { mut parts, body, .. } = arrived;
         run.seen();
-        let patience = ask::patience(&parts.headers);
+        let patience = headers::patience(&parts.headers);
         headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
-        let mut asked = AskedFetch::of(surface, &parts);
+        let mut asked = AskedFetch::of(&parts);
         let is_due = awaited.as_ref().is_some_and(|awaited| awaited.is_due);
         asked.whole = asked.after.is_some() && (is_due || names_edited(&asked.path, &run));
         let mut sent = parts.clone();
@@ -96,7 +92,7 @@ impl Proxy {
     }
 
     /// Something that the upstream keeps was deleted: nobody can fetch it any more.
-    pub(super) fn deleted(&self, path: &str, hinted: &Hinted) -> Result<(), Interrupted> {
+    pub(in crate::proxy) fn deleted(&self, path: &str, hinted: &Hinted) -> Result<(), Interrupted> {
         if let Some(gone) = self.runs.background.at(path, self.named_run(hinted)?.as_ref()) {
             self.runs.background.give_up(DELETED, |awaited| Arc::ptr_eq(awaited, &gone));
         }
@@ -112,7 +108,7 @@ impl Proxy {
     /// The run whose edits may show in what is fetched: the one that is named, or the one that served its id.
     fn run_that_edited(&self, parts: &Parts, named: Option<&RunId>) -> Option<Arc<Run>> {
         match named {
-            Some(id) => self.runs.find(id).filter(|run| !locked(&run.told).edited.is_empty()),
+            Some(id) => self.runs.find(id).filter(|run| locked(&run.told).has_edits()),
             None => self.runs.find_by(|run| concerns(parts.uri.path(), run)),
         }
     }
@@ -125,29 +121,19 @@ fn names_edited(path: &str, run: &Run) -> bool {
 
 fn concerns(path: &str, run: &Run) -> bool {
     let told = locked(&run.told);
-    path.split('/').any(|segment| told.edited.concerns(segment))
+    path.split('/').any(|segment| told.concerns(segment))
 }
 
 impl AskedFetch {
-    fn of(surface: &dyn Surface, parts: &Parts) -> Self {
+    fn of(parts: &Parts) -> Self {
         let pairs = || parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
         let value = |key: &str| pairs().filter(|(name, _)| *name == key).map(|(_, value)| value).next_back();
-        let order = match value("order") {
-            Some("asc") => ListOrder::Ascending,
-            None if surface.lists_oldest_first() => ListOrder::Ascending,
-            _ => ListOrder::Descending,
-        };
         Self {
             path: parts.uri.path().to_owned(),
-            order,
-            from_start: value("after").is_none() && value("before").is_none(),
+            newest_first: value("order") != Some("asc"),
             after: value("starting_after").and_then(|after| after.parse().ok()),
             whole: false,
         }
-    }
-
-    fn list(&self) -> surface::Asked<'_> {
-        surface::Asked { path: &self.path, order: self.order, from_start: self.from_start }
     }
 }
 
@@ -189,12 +175,13 @@ async fn restated(
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
     let plain = decode::body(&raw, encoding.as_deref()).ok_or_else(|| "its content-encoding cannot be read".to_owned());
     let shown = plain.and_then(|plain| {
+        note_edited_requests(run, asked, &plain);
         let told = locked(&run.told);
         let edited = &told.edited;
         let shown = if streamed {
             edited.restate_stream(surface, &plain, asked.after)
         } else {
-            edited.restate(surface, &plain, asked.list())
+            edited.restate(surface, &plain, asked.newest_first)
         };
         shown.map_err(|error| error.to_string())
     });
@@ -213,4 +200,14 @@ async fn restated(
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
     Ok(Some(Response::from_parts(head, inject::made(shown, streamed))))
+}
+
+/// Says so in the record where a program may see a request as it did not send it: in lists, under ids that the upstream
+/// made, an edited request stands as the upstream got it.
+fn note_edited_requests(run: &Run, asked: &AskedFetch, fetched: &Bytes) {
+    if locked(&run.told).has_edited_requests() && is_list(fetched) {
+        let path = &asked.path;
+        run.recorder
+            .note(&format!("`{path}` was fetched: requests stand in it as the upstream got them, edits included"));
+    }
 }

@@ -5,7 +5,7 @@
 //! does and refuses them, so that one accepted request is one request upstream. It does no IO.
 
 /// Largest request head, in bytes.
-pub(super) const HEAD_MAX: usize = 128 << 10;
+pub(in crate::proxy) const HEAD_MAX: usize = 128 << 10;
 /// Longest target, in bytes: hyper refuses longer ones without saying who it is.
 const TARGET_MAX: usize = 65_534;
 /// Longest line of a chunk header or trailer, in bytes.
@@ -91,6 +91,11 @@ impl Framing {
             };
         }
         Ok(())
+    }
+
+    /// Whether all requests so far were whole.
+    pub(super) fn is_between(&self) -> bool {
+        self.state == FramingState::Head && self.pending.is_empty()
     }
 
     /// Takes the head, or as much of it as there is.

@@ -22,14 +22,15 @@ use hyper::{
     http::uri::{Authority, PathAndQuery, Scheme},
 };
 use hyper_rustls::MaybeHttpsStream;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::{net::TcpStream, sync::watch};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::watch;
 
 use super::{
-    framing::HEAD_MAX,
-    pool::{CONNECT_TIMEOUT, UnansweredRequest},
-    upstream::{SentBody, UpstreamError},
+    connection::{CONNECT_TIMEOUT, Stream, UnansweredRequest},
+    error::UpstreamError,
+    upload::SentBody,
 };
+use crate::proxy::listen::framing::HEAD_MAX;
 
 /// What is held of one reply for a client that does not read, in bytes.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -45,8 +46,6 @@ const IDLE: Duration = Duration::from_mins(1);
 const LINES_MAX: usize = 64;
 /// How often a request is sent that the origin says not to have processed.
 const TRIES: usize = 32;
-
-type H2Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// The connections to one origin, if that speaks HTTP/2.
 pub(super) struct Multiplexed {
@@ -82,7 +81,7 @@ pub(super) enum H2Sent {
     /// It was answered, on this connection.
     Answered(Response<Incoming>, Lease),
     /// It is to go over HTTP/1.1: itself, and the stream that was opened for it, if one was.
-    Connect(Box<(Request<SentBody>, Option<H2Stream>)>),
+    Connect(Box<(Request<SentBody>, Option<Stream>)>),
 }
 
 /// What there is for a request.
@@ -95,7 +94,7 @@ enum H2Place {
 
 enum Connected {
     Shared(Lease),
-    Plain(Box<H2Stream>),
+    Plain(Box<Stream>),
 }
 
 impl Multiplexed {
@@ -118,7 +117,7 @@ impl Multiplexed {
         connect: impl Fn() -> F,
     ) -> Result<H2Sent, UpstreamError>
     where
-        F: Future<Output = Result<H2Stream, UpstreamError>>,
+        F: Future<Output = Result<Stream, UpstreamError>>,
     {
         let Some((scheme, authority)) = &self.origin else {
             return Ok(H2Sent::Connect(Box::new((request, None))));
@@ -156,7 +155,7 @@ impl Multiplexed {
     /// A place on a connection that is there, or on a new one.
     async fn lease<F>(&self, connect: &impl Fn() -> F) -> Result<Connected, UpstreamError>
     where
-        F: Future<Output = Result<H2Stream, UpstreamError>>,
+        F: Future<Output = Result<Stream, UpstreamError>>,
     {
         if let Some(lease) = self.place().await {
             return Ok(Connected::Shared(lease));
@@ -240,7 +239,7 @@ impl Multiplexed {
 }
 
 impl H2Connection {
-    async fn new(stream: H2Stream) -> Result<Self, hyper::Error> {
+    async fn new(stream: Stream) -> Result<Self, hyper::Error> {
         let (sender, mut driver) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
@@ -333,7 +332,7 @@ fn copy(request: &Request<SentBody>) -> Option<Request<SentBody>> {
     Some(copy)
 }
 
-fn speaks_h2(stream: &H2Stream) -> bool {
+fn speaks_h2(stream: &Stream) -> bool {
     match stream {
         MaybeHttpsStream::Http(_) => false,
         MaybeHttpsStream::Https(tls) => tls.inner().get_ref().1.alpn_protocol() == Some(b"h2"),

@@ -11,98 +11,16 @@ use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
 
 use super::{
-    error::MARK,
-    pool::{CONNECT_TIMEOUT, Pool},
-    upstream::{Answering, Route, SentBody, Upstream, UpstreamError},
+    backend::{Answering, Route, Upstream},
+    body::ReceivedBody,
+    connection::CONNECT_TIMEOUT,
+    error::UpstreamError,
+    origin::{OriginError, UpstreamOrigin},
+    pool::Pool,
+    tls,
+    upload::SentBody,
 };
-
-/// Where requests go.
-#[derive(Debug, Clone)]
-pub struct UpstreamOrigin {
-    scheme: hyper::http::uri::Scheme,
-    authority: hyper::http::uri::Authority,
-    /// The path that takes the place of a client's leading `/v1`; without a slash at its end.
-    path: String,
-    /// Takes the place of the client's Authorization.
-    authorization: Option<HeaderValue>,
-}
-
-/// Why an upstream URL or key cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum OriginError {
-    /// Not an http or https URL.
-    #[error("`{0}` is not an upstream: expected http://HOST[:PORT][/PATH], https://… or `simulator`")]
-    Url(String),
-    /// The URL carries a user name or password.
-    #[error("the upstream URL holds a user name or password: give the key in an environment variable (key_env)")]
-    Userinfo,
-    /// The key cannot be a header value.
-    #[error("the key in `{0}` holds characters that no header can carry")]
-    Key(String),
-    /// The environment variable that is to hold a key is not set.
-    #[error("the environment variable `{0}` is not set, and the upstream's key is expected in it")]
-    KeyMissing(String),
-    /// A certificate file cannot be used.
-    #[error("cannot use the certificates in `{path}`: {why}")]
-    Certificates {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        why: String,
-    },
-}
-
-impl UpstreamOrigin {
-    /// Reads a URL; `key` takes the place of the client's key.
-    ///
-    /// # Errors
-    /// [`OriginError`] when it is no origin.
-    pub fn parse(url: &str, key: Option<(&str, &str)>) -> Result<Self, OriginError> {
-        let uri: Uri = url.parse().map_err(|_| OriginError::Url(url.to_owned()))?;
-        let parts = uri.into_parts();
-        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
-            return Err(OriginError::Url(url.to_owned()));
-        };
-        if !["http", "https"].contains(&scheme.as_str())
-            || parts.path_and_query.as_ref().is_some_and(|p| p.query().is_some())
-        {
-            return Err(OriginError::Url(url.to_owned()));
-        }
-        if authority.as_str().contains('@') {
-            return Err(OriginError::Userinfo);
-        }
-        let path = parts.path_and_query.map(|path| path.path().trim_end_matches('/').to_owned()).unwrap_or_default();
-        let authorization = key.map(|(name, key)| {
-            let mut value =
-                HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| OriginError::Key(name.to_owned()))?;
-            value.set_sensitive(true);
-            Ok::<_, OriginError>(value)
-        });
-        Ok(Self { scheme, authority, path, authorization: authorization.transpose()? })
-    }
-
-    /// Scheme, host and port.
-    pub fn name(&self) -> String {
-        format!("{}://{}", self.scheme, self.authority)
-    }
-
-    /// The host and port that requests go to.
-    pub fn authority(&self) -> &str {
-        self.authority.as_str()
-    }
-
-    /// The target of a request: an upstream path takes the place of the client's leading `/v1`. `None` where it stays
-    /// as it is.
-    fn target(&self, client: &Uri) -> Result<Option<Uri>, hyper::http::Error> {
-        let target = client.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
-        if self.path.is_empty() && client.authority().is_none() {
-            return Ok(None);
-        }
-        let rest = target.strip_prefix("/v1").filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-        let rest = rest.filter(|_| !self.path.is_empty()).unwrap_or(target);
-        Uri::builder().path_and_query(format!("{}{rest}", self.path)).build().map(Some)
-    }
-}
+use crate::proxy::headers::MARK;
 
 /// The backend over HTTP.
 #[derive(Debug)]
@@ -128,7 +46,7 @@ impl HttpUpstream {
         http.set_nodelay(true);
         http.enforce_http(false);
         http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let tls = super::tls::client_config(ca_file)?;
+        let tls = tls::client_config(ca_file)?;
         let builder = || HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http().enable_http1();
         let plain = builder().wrap_connector(http.clone());
         let https = builder().enable_http2().wrap_connector(http);
@@ -201,7 +119,7 @@ impl Upstream for HttpUpstream {
             if answered.status() == StatusCode::SWITCHING_PROTOCOLS && !switches {
                 return Err(UpstreamError::Switched);
             }
-            Ok(answered)
+            Ok(answered.map(ReceivedBody::Live))
         })
     }
 }
@@ -211,35 +129,5 @@ impl HttpUpstream {
     /// The upstream as the exchange takes it.
     pub fn shared(self) -> Arc<dyn Upstream> {
         Arc::new(self)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths() {
-        for (upstream, client, expected) in [
-            ("http://h:1", "/v1/chat/completions?a=%20b&c", "/v1/chat/completions?a=%20b&c"),
-            ("http://h:1/v1", "/v1/chat/completions", "/v1/chat/completions"),
-            ("http://h:1/v1/", "/chat/completions", "/v1/chat/completions"),
-            ("https://h/openai/v1", "/v1/models", "/openai/v1/models"),
-            ("http://h/base", "/v1x/y", "/base/v1x/y"),
-            ("http://h/base", "/v1", "/base"),
-        ] {
-            let origin = UpstreamOrigin::parse(upstream, None).expect("an origin");
-            let client: Uri = client.parse().expect("a path");
-            let target = origin.target(&client).expect("a target").unwrap_or(client);
-            assert_eq!(target.to_string(), expected);
-        }
-    }
-
-    #[test]
-    fn what_is_no_origin() {
-        for bad in ["", "h", "h:1", "ftp://h", "/v1", "http://h?x=1", "http://u:p@h", "http://"] {
-            assert!(UpstreamOrigin::parse(bad, None).is_err(), "{bad}");
-        }
-        assert!(matches!(UpstreamOrigin::parse("http://h", Some(("K", "a\nb"))), Err(OriginError::Key(_))));
     }
 }

@@ -1,0 +1,262 @@
+//! The manipulator's model: one client for all runs, with a deadline and a budget.
+//!
+//! Manipulators are pure and only say what they want to know; this is where it is asked. The model has an upstream of
+//! its own, so that no manipulator's call is a step of any run.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    model::{self, Unanswered},
+    upstream::Upstream,
+};
+use crate::{
+    manipulator::{Question, Templates},
+    surface::{OpenaiChat, RequiredFormat, Surface},
+    trajectory::Usage,
+};
+
+/// How the manipulator's model is asked.
+#[derive(Debug, Clone)]
+pub struct AskingSettings {
+    /// The model's name.
+    pub model: String,
+    /// Its temperature; `None` leaves it to the backend.
+    pub temperature: Option<f64>,
+    /// How answers are asked to be JSON.
+    pub answers: AnswerFormat,
+    /// Longest wait for all answers of one edit. A client that announces its patience shortens it.
+    pub deadline: Duration,
+    /// What may be spent in all.
+    pub budget: Budget,
+    /// What tokens cost.
+    pub price: Price,
+    /// Templates that take the place of shipped ones.
+    pub templates: Option<Templates>,
+    /// How often a held stream shows its client that it is alive.
+    pub keep_alive: Duration,
+}
+
+impl Default for AskingSettings {
+    fn default() -> Self {
+        Self {
+            model: "gpt-4o-mini".to_owned(),
+            temperature: Some(0.7),
+            answers: AnswerFormat::default(),
+            deadline: Duration::from_secs(20),
+            budget: Budget::default(),
+            price: Price::default(),
+            templates: None,
+            keep_alive: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How a backend can be told to answer in JSON. What comes is checked in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AnswerFormat {
+    /// By a schema.
+    #[default]
+    JsonSchema,
+    /// As some JSON object.
+    JsonObject,
+    /// By words alone.
+    Text,
+}
+
+/// Most that is spent on the manipulator's model, all runs together; `None` is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Budget {
+    /// Calls.
+    pub calls: Option<u64>,
+    /// Tokens, both ways.
+    pub tokens: Option<u64>,
+    /// Money, in the unit of the prices.
+    pub cost: Option<f64>,
+}
+
+/// What a million tokens cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Price {
+    /// Of a question.
+    pub input: f64,
+    /// Of an answer.
+    pub output: f64,
+}
+
+/// What was spent so far, reservations of calls under way included.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spent {
+    /// Calls.
+    pub calls: u64,
+    /// Tokens, both ways.
+    pub tokens: u64,
+    /// Money, in the unit of the prices.
+    pub cost: f64,
+}
+
+/// The manipulator's model.
+#[derive(Debug)]
+pub struct Asking {
+    upstream: Arc<dyn Upstream>,
+    settings: AskingSettings,
+    spent: Arc<Mutex<Spent>>,
+}
+
+/// Why there is no answer. The edit is then not made, and the step passes untouched.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AskError {
+    #[error("the manipulator's model did not answer within {0:.1?} (`deadline_s`, or half of the client's patience)")]
+    Late(Duration),
+    #[error("the budget of the manipulator's model is spent: {0}")]
+    Budget(&'static str),
+    #[error("the manipulator's model {0}")]
+    Unanswered(#[from] Unanswered),
+    #[error("the manipulator's model did not answer in its API: {0}")]
+    Unreadable(String),
+}
+
+/// What came of a question.
+pub(super) struct ModelAsked {
+    pub(super) question: Bytes,
+    pub(super) answer: Option<Bytes>,
+    pub(super) said: Result<String, AskError>,
+    pub(super) usage: Option<Usage>,
+}
+
+impl Asking {
+    /// A model behind this upstream, which speaks chat completions.
+    pub fn new(upstream: Arc<dyn Upstream>, settings: AskingSettings) -> Self {
+        Self { upstream, settings, spent: Arc::default() }
+    }
+
+    /// The same model by another way, as one run sees it; both spend from one budget.
+    #[must_use]
+    pub fn by_way_of(&self, way: impl FnOnce(&Arc<dyn Upstream>) -> Arc<dyn Upstream>) -> Self {
+        let (settings, spent) = (self.settings.clone(), Arc::clone(&self.spent));
+        Self { upstream: way(&self.upstream), settings, spent }
+    }
+
+    /// What records call its upstream.
+    pub(super) fn upstream(&self) -> &str {
+        self.upstream.name()
+    }
+
+    /// How it is asked.
+    pub fn settings(&self) -> &AskingSettings {
+        &self.settings
+    }
+
+    /// What was spent so far.
+    pub fn spent(&self) -> Spent {
+        *self.ledger()
+    }
+
+    /// When an edit that begins now must be done: half of what is left of the client's patience, at most our own.
+    pub(super) fn deadline(&self, patience: Option<Duration>, waited: Duration) -> Instant {
+        let left = patience.map(|patience| patience.saturating_sub(waited) / 2);
+        Instant::now() + left.unwrap_or(self.settings.deadline).min(self.settings.deadline)
+    }
+
+    /// Puts a question, and waits for its answer until then.
+    pub(super) async fn ask(&self, question: &Question, until: Instant) -> ModelAsked {
+        let mut conversation = question.conversation();
+        conversation.model.clone_from(&self.settings.model);
+        match self.settings.answers {
+            AnswerFormat::JsonSchema => {}
+            AnswerFormat::JsonObject => conversation.format = RequiredFormat::JsonObject,
+            AnswerFormat::Text => conversation.format = RequiredFormat::Text,
+        }
+        let body = OpenaiChat::compose_request(&conversation, self.settings.temperature);
+        // A token has a byte at least.
+        let most = Usage { input: body.len() as u64, output: question.max_tokens };
+        let started = Instant::now();
+        let answered = match timeout_at(until, self.paid(&body, most)).await {
+            Ok(answered) => answered,
+            Err(_) => Err(AskError::Late(until.saturating_duration_since(started))),
+        };
+        let (answer, usage) = match &answered {
+            Ok(answer) => (Some(answer.clone()), OpenaiChat.usage(answer, false)),
+            Err(_) => (None, None),
+        };
+        let said = answered.and_then(|answer| {
+            let reply = OpenaiChat.read_reply(&answer).map_err(|error| AskError::Unreadable(error.to_string()))?;
+            Ok(reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default())
+        });
+        ModelAsked { question: body, answer, said, usage }
+    }
+
+    /// Sends a question, again where the backend was busy; what each may cost is reserved before.
+    async fn paid(&self, body: &Bytes, most: Usage) -> Result<Bytes, AskError> {
+        let mut resends = 0;
+        loop {
+            let reserved = self.reserve(most)?;
+            let sent = model::ask_once(&*self.upstream, body).await;
+            let usage = match &sent {
+                // Without a count the reservation stands.
+                Ok(answer) => OpenaiChat.usage(answer, false).unwrap_or(most),
+                Err(_) => Usage::default(),
+            };
+            reserved.settle(usage);
+            match sent {
+                Ok(answer) => return Ok(answer),
+                Err(unanswered) => match unanswered.again_in(resends) {
+                    Some(wait) => tokio::time::sleep(wait).await,
+                    None => return Err(unanswered.into()),
+                },
+            }
+            resends += 1;
+        }
+    }
+
+    /// Takes the most that a call may cost from the budget, so that calls at the same time cannot exceed it.
+    fn reserve(&self, most: Usage) -> Result<Reserved<'_>, AskError> {
+        let Budget { calls, tokens, cost } = self.settings.budget;
+        let (wanted, price) = (most.input + most.output, self.price(most));
+        let mut spent = self.ledger();
+        if calls.is_some_and(|calls| spent.calls + 1 > calls) {
+            return Err(AskError::Budget("calls"));
+        }
+        if tokens.is_some_and(|tokens| spent.tokens + wanted > tokens) {
+            return Err(AskError::Budget("tokens"));
+        }
+        if cost.is_some_and(|cost| spent.cost + price > cost) {
+            return Err(AskError::Budget("money"));
+        }
+        spent.calls += 1;
+        spent.tokens += wanted;
+        spent.cost += price;
+        Ok(Reserved { asking: self, most })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
+    pub(super) fn price(&self, usage: Usage) -> f64 {
+        let Price { input, output } = self.settings.price;
+        (usage.input as f64 * input + usage.output as f64 * output) / 1e6
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Spent> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A reservation. One that is dropped unsettled stands: the backend may have answered and be paid.
+struct Reserved<'a> {
+    asking: &'a Asking,
+    most: Usage,
+}
+
+impl Reserved<'_> {
+    /// Gives back what was not used.
+    fn settle(self, usage: Usage) {
+        let mut spent = self.asking.ledger();
+        let reserved = self.most.input + self.most.output;
+        spent.tokens = (spent.tokens + usage.input + usage.output).saturating_sub(reserved);
+        spent.cost = (spent.cost + self.asking.price(usage) - self.asking.price(self.most)).max(0.0);
+    }
+}

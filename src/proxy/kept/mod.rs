@@ -1,0 +1,232 @@
+//! State that the upstream keeps: a reply that was edited on its way is stored there as the model said it. A request that
+//! goes on from such a reply is marked in the record, or, where the plan wants it, says it as its program was told
+//! (`retell`); a program that fetches the reply sees what it was told (`fetch`), also where it is made in the background
+//! (`background`).
+
+pub(super) mod awaited;
+mod background;
+mod fetch;
+pub(super) mod retell;
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::Mutex,
+};
+
+use bytes::Bytes;
+
+use super::lock::locked;
+use crate::surface::{self, Conversation, Edited, Reply, Surface};
+
+/// Bytes of replies and requests that a run keeps for this; later ones cannot be told again.
+const BYTES_MAX: usize = 32 << 20;
+/// Longest chain of replies that is told again.
+const CHAIN_MAX: usize = 1024;
+
+/// What a step has to do with what the upstream keeps.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// The request as the upstream got it, where its reply may have to be told again.
+    asked: Option<Bytes>,
+    /// The injection whose edit of the reply is to be told again.
+    retells: Option<u32>,
+    /// Whether its request has told again what earlier edits had changed.
+    told: bool,
+    /// Whether the upstream keeps a reply that may be edited.
+    reply: bool,
+    /// Whether the upstream keeps a request that was edited.
+    request: bool,
+    /// Whether it goes on from what the upstream keeps otherwise than its program was told it.
+    diverged: bool,
+    /// Whether the reply is asked for in the background.
+    pub(super) in_background: bool,
+}
+
+impl Kept {
+    /// What is asked of the upstream in the end (`got`), in place of the program's `own` words. `retells`: the plan wants
+    /// edited replies told again; `alters`: it may make this reply another.
+    pub(super) fn asks(&mut self, surface: &dyn Surface, (own, got): (&Bytes, &Bytes), retells: bool, alters: bool) {
+        self.in_background = surface.in_background(got);
+        self.asked = retells.then(|| got.clone());
+        let is_edited = own.as_ptr() != got.as_ptr();
+        let stores = (alters || is_edited) && surface.stores(got);
+        (self.reply, self.request) = (alters && stores, is_edited && stores);
+    }
+
+    /// Remembers a reply, as its program got it (`delivered`), for those that go on from it.
+    pub(super) fn remember<'d>(
+        &self,
+        run: &Mutex<RetoldRun>,
+        surface: &dyn Surface,
+        reply: &Reply,
+        delivered: impl FnOnce() -> Cow<'d, [u8]>,
+        streamed: bool,
+    ) {
+        if let Some(asked) = &self.asked {
+            self.keep(run, surface, asked, reply, &delivered(), streamed);
+        }
+        self.name(run, reply);
+    }
+
+    /// Remembers a reply of which only the id is known yet.
+    pub(super) fn name(&self, run: &Mutex<RetoldRun>, reply: &Reply) {
+        if self.request {
+            locked(run).requests.insert(reply.id.clone());
+        }
+        if self.diverged && !self.told {
+            locked(run).diverge([reply.id.clone()]);
+        }
+    }
+
+    /// Keeps what the reply adds to what the upstream keeps, as the program was told it.
+    fn keep(
+        &self,
+        run: &Mutex<RetoldRun>,
+        surface: &dyn Surface,
+        asked: &Bytes,
+        reply: &Reply,
+        delivered: &[u8],
+        streamed: bool,
+    ) {
+        if !surface.stores(asked) {
+            return;
+        }
+        let (Ok(kept), Ok(request)) = (surface.kept(asked, delivered, streamed), surface.read_request(asked)) else {
+            return;
+        };
+        let mut told = locked(run);
+        if let Some(thread) = request.thread {
+            if self.told {
+                told.threads.remove(&thread);
+            }
+            if let Some(injection) = self.retells {
+                let pending = told.threads.entry(thread).or_insert((injection, Vec::new()));
+                pending.1.extend(kept.replied.iter().cloned());
+            }
+        }
+        told.keep(reply.id.clone(), request.continues, kept, self.retells);
+    }
+}
+
+/// What the upstream keeps of a run, as its program was told it.
+#[derive(Debug, Default)]
+pub(super) struct RetoldRun {
+    /// By the id of a reply.
+    replies: HashMap<String, KeptReply>,
+    /// By the id of a conversation: what it is still to be told.
+    threads: HashMap<String, (u32, Vec<String>)>,
+    /// Replies that the program was told otherwise.
+    edited: Edited,
+    /// Replies to requests that the upstream got otherwise than the program sent them.
+    requests: HashSet<String>,
+    /// Replies, and conversations that the upstream keeps, of which the program got another version than the upstream.
+    diverged: HashSet<String>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct KeptReply {
+    /// The reply that its request went on from.
+    from: Option<String>,
+    /// What it adds; nothing where there was no room for it.
+    kept: Option<surface::Kept>,
+    /// The injection that edited it.
+    edited: Option<u32>,
+}
+
+/// What a request is to say before its own words, and the injection that makes it so.
+type Retold = (u32, Vec<String>);
+
+/// What is known of all that was said up to a reply.
+enum KnownPast {
+    /// Nothing of it was edited.
+    Unedited,
+    /// This, an edit among it.
+    Edited(Retold),
+    /// Something was edited, but not all that was said is known.
+    InPart,
+}
+
+impl RetoldRun {
+    /// Remembers what the upstream keeps otherwise than the program got it: the ids of replies and conversations.
+    pub(super) fn diverge(&mut self, ids: impl IntoIterator<Item = String>) {
+        self.diverged.extend(ids.into_iter().filter(|id| !id.is_empty()));
+    }
+
+    /// Whether the upstream keeps the reply or conversation of this id otherwise than the program got it.
+    pub(super) fn has_diverged(&self, id: &str) -> bool {
+        self.diverged.contains(id)
+    }
+
+    /// Whether the upstream keeps anything otherwise than the program got it.
+    pub(super) fn has_any_diverged(&self) -> bool {
+        !self.diverged.is_empty()
+    }
+
+    /// Whether anything that the upstream keeps was told or sent otherwise.
+    fn has_edits(&self) -> bool {
+        !self.edited.is_empty() || self.has_edited_requests()
+    }
+
+    /// Whether the upstream keeps a request otherwise than the program sent it.
+    fn has_edited_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// Whether this is the id of something that was told otherwise, or of the reply to a request that was sent so.
+    fn concerns(&self, id: &str) -> bool {
+        self.edited.knows(id) || self.requests.contains(id)
+    }
+
+    /// What a request goes on from that the upstream keeps otherwise than the program got it: by its id, by that of its
+    /// conversation, or by those of single items.
+    fn diverged_in<'a>(&self, asked: &'a Conversation) -> Vec<&'a String> {
+        let whole = asked.continues.iter().chain(&asked.thread).filter(|id| self.diverged.contains(*id));
+        whole.chain(asked.refers.iter().filter(|id| self.edited.knows(id))).collect()
+    }
+
+    /// Takes room for so many bytes; whether there is any.
+    fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.bytes + bytes <= BYTES_MAX;
+        self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    fn keep(&mut self, id: String, from: Option<String>, kept: surface::Kept, edited: Option<u32>) {
+        let length: usize = kept.asked.iter().chain(&kept.replied).map(String::len).sum();
+        if !id.is_empty() {
+            let kept = self.take(length).then_some(kept);
+            self.replies.insert(id, KeptReply { from, kept, edited });
+        }
+    }
+
+    /// All that was said before a request, as far as the upstream keeps it.
+    fn before(&self, asked: &Conversation) -> KnownPast {
+        if let Some(thread) = asked.thread.as_ref().and_then(|id| self.threads.get(id).cloned()) {
+            return KnownPast::Edited(thread);
+        }
+        asked.continues.as_deref().map_or(KnownPast::Unedited, |id| self.up_to(id))
+    }
+
+    /// All that was said up to and with a reply.
+    fn up_to(&self, id: &str) -> KnownPast {
+        let (mut chain, mut next, mut edited, mut whole) = (Vec::new(), Some(id), None, true);
+        while let Some(id) = next {
+            let Some(reply) = self.replies.get(id).filter(|_| chain.len() < CHAIN_MAX) else {
+                whole = false;
+                break;
+            };
+            edited = reply.edited.or(edited);
+            whole &= reply.kept.is_some();
+            chain.push(&reply.kept);
+            next = reply.from.as_deref();
+        }
+        let said = chain.iter().rev().copied().flatten().flat_map(|kept| kept.asked.iter().chain(&kept.replied));
+        match edited {
+            None => KnownPast::Unedited,
+            Some(injection) if whole => KnownPast::Edited((injection, said.cloned().collect())),
+            Some(_) => KnownPast::InPart,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A request that goes on from what the upstream keeps otherwise than its program was told it: marked, or told again.
+
+use bytes::Bytes;
+
+use super::KnownPast;
+use crate::{
+    plan::Hit,
+    proxy::{error::Interrupted, lock::locked, open_step::OpenStep},
+    recording::Inject,
+    surface::Conversation,
+    trajectory::Side,
+};
+
+/// Says so in the record when a request goes on from what the upstream keeps and an injection had changed on its way:
+/// the model then goes on from what it said, not from what the program was told, and so do all that go on from there.
+pub(in crate::proxy) fn note_divergence(step: &mut OpenStep, conversation: Option<&Conversation>) {
+    let Some(asked) = conversation.filter(|asked| asked.goes_on()) else { return };
+    let diverged = locked(&step.run.told).diverged_in(asked);
+    for id in diverged {
+        let number = step.numbers.step;
+        step.run.recorder.note(&format!("step {number} goes on from `{id}`, which the upstream keeps unedited"));
+        step.kept.diverged = true;
+    }
+}
+
+/// The request as it says what its program was told, and how it reads then; `None` where the upstream keeps the same.
+///
+/// # Errors
+/// It cannot be recorded.
+pub(in crate::proxy) fn request(
+    step: &mut OpenStep,
+    asked: Option<&Conversation>,
+    body: &Bytes,
+) -> Result<Option<(Bytes, Conversation)>, Interrupted> {
+    let (Some(plan), Some(asked), Some(surface)) = (&step.run.plan, asked, step.surface) else { return Ok(None) };
+    if !plan.retells() {
+        return Ok(None);
+    }
+    let number = step.numbers.step;
+    let before = locked(&step.run.told).before(asked);
+    let written = match before {
+        KnownPast::Unedited => return Ok(None),
+        KnownPast::InPart => Err("not all that was said before is known here".to_owned()),
+        KnownPast::Edited((injection, told)) => {
+            let written = surface.retell(body, &told).and_then(|written| {
+                let mut read = surface.read_request(&written)?;
+                step.run.name_results(&mut read);
+                Ok((injection, written, read))
+            });
+            written.map_err(|error| error.to_string())
+        }
+    };
+    let (injection, written, read) = match written {
+        Ok(written) => written,
+        Err(why) => {
+            let from = asked.continues.as_ref().or(asked.thread.as_ref()).map_or("", String::as_str);
+            step.run.recorder.note(&format!(
+                "step {number} goes on from `{from}`, which the upstream keeps unedited; it could not be told what its program was told: {why}"
+            ));
+            step.kept.diverged = true;
+            return Ok(None);
+        }
+    };
+    step.run.recorder.inject(Inject {
+        step: number,
+        attempt: step.numbers.attempt,
+        injection,
+        side: Side::Request,
+        operator: "retell",
+        failure_mode: None,
+        seed: plan.seed,
+        draw: None,
+        planned: true,
+        matched: true,
+        applied: true,
+        before: Some(body),
+        after: Some(&written),
+    })?;
+    step.kept.told = true;
+    step.run.recorder.note(&format!("step {number} tells the upstream what its program was told, not what it keeps"));
+    Ok(Some((written, read)))
+}
+
+/// A reply as the upstream keeps it, and as the program gets it.
+pub(in crate::proxy) struct Retelling<'a> {
+    pub(in crate::proxy) kept: &'a [u8],
+    pub(in crate::proxy) told: &'a [u8],
+    pub(in crate::proxy) streamed: bool,
+}
+
+/// Remembers that the upstream keeps another reply than the program gets. With `retell` the next request mends that;
+/// without it, what goes on from there is marked.
+pub(in crate::proxy) fn edited(
+    step: &mut OpenStep,
+    change: &Retelling<'_>,
+    hits: &[Hit],
+    asked: Option<&Conversation>,
+) {
+    let Some(surface) = step.surface.filter(|_| step.kept.reply) else { return };
+    let Retelling { kept, told, streamed } = *change;
+    let read = if streamed { surface.read_stream(kept) } else { surface.read_reply(kept) };
+    // What cannot be read is kept under no id that anybody could learn.
+    let Ok(read) = read else { return };
+    let retelling = |hit: &&Hit| step.injection(hit.injection).is_some_and(|injection| injection.retell);
+    step.kept.retells = hits.iter().find(retelling).map(|hit| hit.injection).or(step.kept.retells);
+    let mut state = locked(&step.run.told);
+    if step.kept.retells.is_none() {
+        state.diverge([read.id.clone()].into_iter().chain(asked.and_then(|asked| asked.thread.clone())));
+    }
+    let remembered = state.take(told.len()) && state.edited.keep(surface, kept, told, streamed).is_ok();
+    drop(state);
+    if !remembered {
+        let number = step.numbers.step;
+        let id = read.id;
+        step.run.recorder.note(&format!("step {number}: whoever fetches `{id}` sees what the model said, unedited"));
+    }
+}

@@ -1,0 +1,139 @@
+//! A step is opened: which run, which agent, which numbers; and the record of it, before anything follows.
+
+use std::{cell::OnceCell, sync::Arc};
+
+use super::{
+    arrival::{Hinted, ModelCall},
+    error::{Interrupted, ProxyError},
+    exchange::Proxy,
+    headers, heavy, inject,
+    listen::socket::Link,
+    open_step::OpenStep,
+    run::Run,
+};
+use crate::{
+    identity::{Placed, RunSource, Track},
+    plan::Decision,
+    recording::Open,
+    surface::{Conversation, Outline, Surface},
+    trajectory::{Attribution, RunId},
+};
+
+/// A step with its numbers fixed, the request as manipulators see it, and what was decided for an earlier attempt.
+pub(super) type Opened = (Box<OpenStep>, Option<Conversation>, Option<Arc<Decision>>);
+
+/// What identity reads of a request: not at all where nobody asks, and once at most.
+struct Outlined<'a> {
+    surface: Option<&'static dyn Surface>,
+    body: &'a [u8],
+    read: OnceCell<Option<Outline<'a>>>,
+}
+
+/// The run that a request belongs to.
+struct Belongs {
+    run: RunId,
+    source: RunSource,
+    /// How lineage hears of the request, where that told the run.
+    track: Option<Track>,
+    /// The run that lineage has forgotten for this one.
+    displaced: Option<RunId>,
+}
+
+impl<'a> Outlined<'a> {
+    fn of(call: &'a ModelCall) -> Self {
+        Self { surface: call.kind.surface(), body: &call.body, read: OnceCell::new() }
+    }
+
+    fn read(&self) -> Option<&Outline<'a>> {
+        self.read.get_or_init(|| self.surface?.outline(self.body).ok()).as_ref()
+    }
+}
+
+impl Proxy {
+    /// Fixes run, agent and numbers, and queues the opening record: before anything follows, it must be
+    /// [written](OpenStep::written).
+    pub(super) async fn open(&self, call: &ModelCall, link: &Arc<Link>) -> Result<Opened, Interrupted> {
+        let declared = self.identity.declared(&call.hinted.envelope())?;
+        let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
+        let outline = Outlined::of(call);
+        let Belongs { run, source, track, displaced } = self.run_of(&call.hinted, &outline, body_hash)?;
+        if let Some(displaced) = displaced {
+            Box::pin(self.runs.displace(displaced)).await;
+        }
+        let run = self.runs.get(&run).await?;
+        let outline = if declared.is_none() { outline.read() } else { None };
+        let attribution = run.attribute(&self.identity, outline, declared, body_hash, call.hinted.tries);
+        let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
+        let attribution = recalled.unwrap_or(attribution);
+        let conversation = inject::conversation(&run, call.kind.surface(), &attribution, &call.body)?;
+        let (step, earlier) = Known { run, source, track, attribution, body_hash }.numbered(call, link)?;
+        Ok((step, conversation, earlier))
+    }
+
+    /// The run that a request names, else that of the server, else the one that lineage tells.
+    fn run_of(&self, hinted: &Hinted, outline: &Outlined<'_>, body_hash: u128) -> Result<Belongs, ProxyError> {
+        let named = self.identity.run(&hinted.envelope(), || {
+            let key = self.identity.hints.metadata_run.as_ref()?;
+            outline.read()?.metadata.iter().find(|(name, _)| name == key).map(|(_, run)| run.to_string())
+        })?;
+        Ok(match (named, &self.default_run) {
+            (Some((run, source)), _) => Belongs { run, source, track: None, displaced: None },
+            (None, Some(run)) => Belongs { run: run.clone(), source: RunSource::Server, track: None, displaced: None },
+            (None, None) => {
+                let placed = self.identity.place(outline.read(), body_hash, || self.runs.fresh_id(body_hash));
+                let (Placed { run, source, forgotten, .. }, track) = placed.ok_or(ProxyError::NoRun)?;
+                Belongs { run, source, track: Some(track), displaced: forgotten }
+            }
+        })
+    }
+}
+
+/// Of which run a request is, and who makes it.
+struct Known {
+    run: Arc<Run>,
+    source: RunSource,
+    track: Option<Track>,
+    attribution: Attribution,
+    body_hash: u128,
+}
+
+impl Known {
+    /// Fixes the numbers of the step, and queues its record.
+    fn numbered(
+        self,
+        call: &ModelCall,
+        link: &Arc<Link>,
+    ) -> Result<(Box<OpenStep>, Option<Arc<Decision>>), Interrupted> {
+        let Self { run, source, track, attribution, body_hash } = self;
+        let opening_run = Arc::clone(&run);
+        let opening = opening_run.opening();
+        let at_us = run.seen();
+        let (numbers, earlier) = run.arrive(&attribution, body_hash, call.hinted.tries);
+        let asked = (body_hash, call.received, headers::patience(&call.parts.headers));
+        let mut step = OpenStep::new(run, numbers, attribution, call.kind.surface(), asked, Arc::clone(link));
+        step.follow(track);
+        let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
+        let open = Open {
+            step: numbers.step,
+            call: numbers.call,
+            attempt: numbers.attempt,
+            attribution: &step.attribution,
+            overlapping: numbers.overlapping,
+            run_source: source.name(),
+            surface: call.kind.name(),
+            method: call.parts.method.as_str(),
+            path: target,
+            headers: &headers::pairs(&call.parts.headers),
+            body: Some(&call.body),
+            body_hash: Some(body_hash),
+            at_us,
+            wall: step.run.recorder.clock().wall(),
+        };
+        let opened = heavy::apart(call.body.len(), || step.run.recorder.queue_open(open));
+        drop(opening);
+        // Where nothing was recorded, nothing was sent: there is no step to close.
+        let queued = opened.inspect_err(|_| step.abandon())?;
+        step.opened(queued);
+        Ok((step, earlier))
+    }
+}

@@ -1,0 +1,70 @@
+//! The upstream's reply as it came, kept for the record.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::gather;
+
+/// Bytes of a reply that are kept; what comes after passes and is marked as cut.
+const MAX: usize = 32 << 20;
+
+/// A reply so far.
+#[derive(Debug, Default)]
+pub(super) struct Tape {
+    /// Each with the microseconds since the request arrived.
+    chunks: Vec<(Bytes, u64)>,
+    length: usize,
+    is_cut: bool,
+    is_stopped: bool,
+}
+
+impl Tape {
+    /// Keeps a chunk.
+    pub(super) fn push(&mut self, chunk: &Bytes, streamed: bool, at_us: impl FnOnce() -> u64) {
+        if self.is_stopped {
+            return;
+        }
+        if self.length + chunk.len() > MAX {
+            self.is_cut = true;
+            return;
+        }
+        self.length += chunk.len();
+        let kept = gather::kept(chunk, !streamed && self.chunks.is_empty());
+        self.chunks.push((kept, at_us()));
+    }
+
+    /// What follows is no longer the upstream's.
+    pub(super) fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    /// Takes the chunks off again.
+    pub(super) fn take_back(&mut self) -> VecDeque<Bytes> {
+        self.length = 0;
+        self.chunks.drain(..).map(|(chunk, _)| chunk).collect()
+    }
+
+    /// Takes the chunks for the record.
+    pub(super) fn take(&mut self) -> Vec<(Bytes, u64)> {
+        std::mem::take(&mut self.chunks)
+    }
+
+    /// The chunks so far.
+    pub(super) fn chunks(&self) -> &[(Bytes, u64)] {
+        &self.chunks
+    }
+
+    /// All of it in one piece.
+    pub(super) fn whole(&self) -> Bytes {
+        match self.chunks.as_slice() {
+            [(only, _)] => only.clone(),
+            chunks => chunks.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
+        }
+    }
+
+    /// Whether more passed than is kept.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+}

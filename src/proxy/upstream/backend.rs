@@ -1,0 +1,50 @@
+//! A backend, and what it is told beside the request.
+
+use std::{future::Future, pin::Pin};
+
+use hyper::{Request, Response};
+
+use super::{body::ReceivedBody, error::UpstreamError, upload::SentBody};
+use crate::trajectory::{Attribution, Call, RunId, StepIndex};
+use bytes::Bytes;
+
+/// Marks a request for the upstream of a model route, by its number in the configuration (0-based).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route(pub usize);
+
+/// Who asks, as far as the line knows when it sends: an upstream that answers from a recording is keyed by it, any
+/// other ignores it. It travels in the request's extensions, never on the wire.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// The run.
+    pub run: RunId,
+    /// The step of the run.
+    pub step: StepIndex,
+    /// The call of the agent instance.
+    pub call: Call,
+    /// The attempt of the step, 0-based.
+    pub attempt: u32,
+    /// The agent, and how it is known.
+    pub attribution: Attribution,
+    /// The body as the client sent it, before any edit.
+    pub asked: Bytes,
+}
+
+/// A future that an upstream returns.
+pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Response<ReceivedBody>, UpstreamError>> + Send + 'a>>;
+
+/// A backend.
+pub trait Upstream: Send + Sync + std::fmt::Debug {
+    /// What records call it: scheme, host and port, or `simulator`.
+    fn name(&self) -> &str;
+
+    /// Sends a request (its URI holds path and query only) and returns the reply as soon as its head is there.
+    /// Dropping the future or the body cancels the call.
+    fn send(&self, request: Request<SentBody>) -> Answering<'_>;
+
+    /// The agent of a request, where the upstream knows it better than the rules that told it: a recording names
+    /// agents as it recorded them. Asked only of a run's own upstream, before the step is opened.
+    fn recall(&self, _surface: &str, _asked: &[u8], _told: &Attribution) -> Option<Attribution> {
+        None
+    }
+}

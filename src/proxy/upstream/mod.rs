@@ -1,0 +1,23 @@
+//! The backend as the exchange sees it: a request in, a reply out. `HttpUpstream`, the simulator and a replayed
+//! recording implement it.
+
+mod backend;
+mod body;
+mod connection;
+mod error;
+mod http;
+mod multiplexed;
+mod origin;
+mod paced;
+mod pool;
+mod tls;
+mod upload;
+
+pub use backend::{Answering, Asker, Route, Upstream};
+pub use body::{Listener, ReceivedBody};
+pub use error::{BodyError, UpstreamError};
+pub use http::HttpUpstream;
+pub use origin::{OriginError, UpstreamOrigin};
+pub use paced::Paced;
+pub use pool::Live;
+pub use upload::{SentBody, Upload, UploadError};
