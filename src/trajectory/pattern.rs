@@ -80,10 +80,6 @@ impl<'de> Deserialize<'de> for Pattern {
 }
 
 impl JsonSchema for Pattern {
-    fn inline_schema() -> bool {
-        true
-    }
-
     fn schema_name() -> Cow<'static, str> {
         "Pattern".into()
     }
