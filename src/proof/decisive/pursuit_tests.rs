@@ -248,6 +248,7 @@ fn a_proposal_that_does_not_heal_clears_nothing() {
         (By::Proposed, "f", Stands::Open),
         (By::Proposed, "ff", Stands::Unsettled),
         (By::Given, "ff", Stands::Open),
+        (By::Given, "vvf", Stands::Void),
         // The e-value of 40 that clears one step of one: 27 after seven, 50 after eight.
         (By::Given, "fffffff", Stands::Open),
         (By::Given, "ffffffff", Stands::Excluded),
