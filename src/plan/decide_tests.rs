@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{dialogue, parse};
+use crate::plan::{Target, dialogue, parse};
+use crate::trajectory::AgentName;
 
 fn plan(seed: u64, whens: &[&str]) -> Plan {
     let injections = whens.iter().map(|when| {
@@ -91,6 +92,113 @@ fn lists_by_side_in_plan_order() {
         (indices(&decision.request), indices(&decision.faults), indices(&decision.response)),
         (vec![0], vec![1], vec![2, 3])
     );
+}
+
+/// The indices of the injections that a call meets; all edit replies here.
+fn met(plan: &Plan, facts: &Facts<'_>) -> Vec<u32> {
+    decide(plan, facts).response.iter().map(|hit| hit.injection).collect()
+}
+
+#[test]
+fn what_is_left_out_is_one_injection_on_one_agent_instance() {
+    let mut plan = plan(1, &["always = true", "always = true"]);
+    plan.left_out = Some(Planted { injection: 1, agent: AgentName::parse("solver").expect("a name"), instance: 2 });
+    for (agent, instance, expected) in
+        [("solver", 2, &[0][..]), ("solver", 0, &[0, 1]), ("solver-b", 2, &[0, 1]), ("planner", 2, &[])]
+    {
+        assert_eq!(met(&plan, &Facts { instance, ..facts(agent, 0, None) }), expected, "{agent} {instance}");
+    }
+}
+
+#[test]
+fn what_is_given_again_is_not_drawn_again_and_counts_as_delivered_afterwards() {
+    let mut plan = plan(1, &["max_times = 2", "max_times = 2"]);
+    plan.settled = Some(Settled { agent: "solver".into(), instance: 1, call: 2, injections: vec![0] });
+    for (agent, instance, call, delivered, expected) in [
+        // The call itself: its edits of injection 0 are in the bytes.
+        ("solver", 1, 2, 0, &[1][..]),
+        ("solver", 1, 1, 1, &[0, 1]),
+        ("solver", 1, 3, 0, &[0, 1]),
+        ("solver", 1, 3, 1, &[1]),
+        ("solver", 1, 3, 2, &[]),
+        // Others are not concerned.
+        ("solver", 0, 2, 0, &[0, 1]),
+        ("solver", 0, 3, 1, &[0, 1]),
+        ("solver-b", 1, 2, 0, &[0, 1]),
+        ("solver-b", 1, 3, 1, &[0, 1]),
+    ] {
+        let count = |_| delivered;
+        let facts = Facts { instance, delivered: &count, ..facts(agent, call, None) };
+        assert_eq!(met(&plan, &facts), expected, "call {call} of {agent} ({instance}), delivered {delivered}");
+    }
+}
+
+#[test]
+fn a_cell_draws_as_the_run_whose_draws_it_has() {
+    let own = plan(5, &["probability = 0.5"]);
+    let as_other = Plan { draws_of: Some("other".into()), ..plan(5, &["probability = 0.5"]) };
+    let of = |plan: &Plan, run: &str| -> Vec<Decision> {
+        (0..64).map(|call| decide(plan, &Facts { run, ..facts("solver", call, None) })).collect()
+    };
+    assert_eq!(of(&as_other, "r"), of(&own, "other"));
+    assert_ne!(of(&own, "r"), of(&own, "other"));
+}
+
+#[test]
+fn the_first_condition_that_does_not_hold_is_named() {
+    let new_result = request(&["user: q", "assistant calls search({})", "tool(search): r"]);
+    let target = |agent: &str, instance, call| Target { agent: agent.into(), instance, call };
+    let counted = Some(vec![target("solver", 0, 3), target("solver", 1, 4)]);
+    for (when, targets, call, conversation, expected) in [
+        ("always = true", None, 3, None, Ok(())),
+        ("step = 9", None, 3, None, Err(Miss::Unresolved)),
+        ("last_n = 1", None, 3, None, Err(Miss::Unresolved)),
+        ("step = 9", counted.clone(), 3, None, Ok(())),
+        ("step = 9", counted.clone(), 4, None, Err(Miss::Target)),
+        ("step = 9", Some(vec![target("solver", 1, 3)]), 3, None, Err(Miss::Target)),
+        ("step = 9", Some(vec![target("planner", 0, 3)]), 3, None, Err(Miss::Target)),
+        ("step = 9", Some(vec![]), 3, None, Err(Miss::Target)),
+        ("call = 2", None, 3, None, Err(Miss::Call)),
+        ("call = 2, step = 9", None, 3, None, Err(Miss::Unresolved)),
+        ("call = 2, step = 9", counted.clone(), 3, None, Err(Miss::Call)),
+        ("tool = \"search\"", None, 3, None, Err(Miss::Unreadable)),
+        ("contains = \"q\"", None, 3, None, Err(Miss::Unreadable)),
+        ("tool = \"search\"", None, 3, Some(&new_result), Ok(())),
+        ("tool = \"other\"", None, 3, Some(&new_result), Err(Miss::Tool)),
+        ("contains = \"zzz\"", None, 3, Some(&new_result), Err(Miss::Content)),
+        ("tool = \"search\", contains = \"zzz\"", None, 3, Some(&new_result), Err(Miss::Content)),
+        ("tool = \"search\", max_times = 1", None, 3, Some(&new_result), Err(Miss::Spent)),
+        ("max_times = 1", None, 3, None, Err(Miss::Spent)),
+        ("max_times = 2", None, 3, None, Ok(())),
+        // Whether a draw says so is asked last, and elsewhere.
+        ("probability = 0.001", None, 3, None, Ok(())),
+    ] {
+        let mut injection = plan(1, &[when]).injections.remove(0);
+        injection.when.targets = targets;
+        let facts = Facts { delivered: &|_| 1, ..facts("solver", call, conversation) };
+        assert_eq!(meets(&injection, 0, &facts), expected, "{when}");
+    }
+}
+
+#[test]
+fn how_often_is_asked_of_the_injection_itself() {
+    let plan = plan(1, &["max_times = 1", "max_times = 1", "max_times = 1"]);
+    let facts = Facts { delivered: &|injection| u32::from(injection == 1), ..facts("solver", 0, None) };
+    assert_eq!(met(&plan, &facts), [0, 2]);
+}
+
+#[test]
+fn a_step_passes_untouched_where_nothing_hits_it() {
+    let hit = || vec![Hit { injection: 0, draw: 1 }];
+    for (decision, empty) in [
+        (Decision::default(), true),
+        (Decision { request: hit(), ..Decision::default() }, false),
+        (Decision { response: hit(), ..Decision::default() }, false),
+        (Decision { faults: hit(), ..Decision::default() }, false),
+    ] {
+        assert_eq!(decision.is_empty(), empty, "{decision:?}");
+    }
+    assert_eq!(format!("{:?}", facts("solver", 2, None)), "step 9 of r: call 2 of solver (0)");
 }
 
 #[test]

@@ -217,6 +217,72 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_for_which_next_to_nothing_speaks_is_given_up_after_eight_pairs() {
+        // e is 0.028 after three pairs and 0.012 after eight.
+        let (null, treated) = ("fpfpfpfp", "fppfpfpp");
+        for pairs in 3..8 {
+            assert_eq!(next(&null[..pairs], &treated[..pairs]), Next::Execute(Arm::Treated), "{pairs}");
+        }
+        assert_eq!(next(null, treated), Next::Stop(Standing::Contradicted));
+    }
+
+    #[test]
+    fn a_repair_that_passes_whatever_is_done_is_not_contradicted() {
+        let passed = samples(&"p".repeat(40));
+        let claim = Claim::injection(&Terms::default(), &passed, &passed);
+        let repair = Claim { expected: Expected::Heals, ..claim };
+        assert_eq!((repair.has_begun(), repair.standing()), (true, Standing::Unproven));
+        assert_eq!((claim.has_begun(), claim.standing()), (false, Standing::Unproven));
+    }
+
+    #[test]
+    fn a_claim_is_settled_where_no_further_pair_counts() {
+        for (null, treated, settled, shown) in [
+            ("", "", false, false),
+            ("ppppp", "fffff", false, false),
+            ("pppppp", "ffffff", true, true),
+            ("fff", "fff", true, false),
+            ("ff", "ff", false, false),
+        ] {
+            let (null, treated) = (samples(null), samples(treated));
+            let claim = Claim::injection(&Terms::default(), &null, &treated);
+            assert_eq!((claim.is_settled(), claim.is_shown()), (settled, shown), "{null:?} {treated:?}");
+        }
+    }
+
+    #[test]
+    fn arms_of_which_one_says_nothing_far_more_often_are_no_fair_sample() {
+        let void = |void: usize, of: usize| format!("{}{}", "v".repeat(void), "f".repeat(of - void));
+        for (null, treated, expected) in [
+            ((0, 20), (6, 20), true),
+            ((6, 20), (0, 20), true),
+            ((0, 20), (3, 20), false),
+            ((6, 20), (6, 20), false),
+            // A third is not too many, more are; and three executions are the fewest that are asked about.
+            ((1, 3), (1, 3), false),
+            ((2, 5), (1, 3), true),
+            ((1, 3), (2, 5), true),
+            ((2, 2), (0, 20), false),
+            ((0, 20), (2, 2), false),
+            ((0, 0), (0, 0), false),
+        ] {
+            let (nulls, treateds) = (samples(&void(null.0, null.1)), samples(&void(treated.0, treated.1)));
+            let claim = Claim::injection(&Terms::default(), &nulls, &treateds);
+            assert_eq!(claim.is_void(), expected, "void {null:?} without, {treated:?} with");
+        }
+    }
+
+    #[test]
+    fn what_was_executed_says_how_far_it_got() {
+        let (null, treated) = (samples("pvp"), samples("ffp"));
+        let executed = Claim::injection(&Terms::default(), &null, &treated).executed();
+        assert_eq!((executed.null.passed, executed.null.voids(), executed.treated.failed), (2, 1, 2));
+        assert_eq!((executed.pairs, executed.target, executed.repeatable), (2, Some(Terms::default().target()), false));
+        // Two pairs without a flaw: 3.24, and 0.92² / 0.25 more.
+        assert!(executed.e.is_some_and(|e| (e - 3.24 * 0.92 * 0.92 / 0.25).abs() < 1e-9), "{executed:?}");
+    }
+
+    #[test]
     fn what_did_not_flip_is_worth_nothing() {
         let passed = samples("p");
         let claim = Claim::injection(&Terms::default(), &[], &passed);

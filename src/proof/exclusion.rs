@@ -125,6 +125,7 @@ mod tests {
         let alone = |n: usize| (0..n).fold(Exclusion::of(Expected::Heals, 0.5), |e, _| e.and_alone(false));
         let first = |holds: &dyn Fn(usize) -> bool| (0..100).find(|n| holds(*n));
         // One step, ten, a hundred.
+        assert!(!pairs(0).holds(0.05) && !alone(0).holds(0.05), "nothing is excluded before anything was executed");
         let counts =
             [0.05, 0.005, 0.0005].map(|miss| (first(&|n| pairs(n).holds(miss)), first(&|n| alone(n).holds(miss))));
         println!("pairs, and executions of one arm, that clear one of 1, 10, 100 steps: {counts:?}");

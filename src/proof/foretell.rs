@@ -56,6 +56,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_system_without_noise_needs_six_pairs() {
+        let sure = Foretold { shown: 1.0, executions: 12.0, null: 6.0 };
+        assert_eq!(foretell(&Terms::default(), 1.0, 0.0), sure);
+        // Where the run fails without the treatment too, three pairs say so.
+        let barren = Foretold { shown: 0.0, executions: 6.0, null: 3.0 };
+        assert_eq!(foretell(&Terms::default(), 0.0, 0.0), barren);
+    }
+
+    #[test]
     fn forecasts_are_what_was_worked_out_apart() {
         let terms = Terms::default();
         // Shares and mean pairs of the second design, section 1 (each conditional on a first flip here).

@@ -62,4 +62,13 @@ mod tests {
             assert_eq!((arms.is_revoked(), arms.standing()), (revoked, standing), "{null:?} {treated:?}");
         }
     }
+
+    #[test]
+    fn what_was_executed_is_counted_and_has_no_e_value() {
+        let (null, treated) = ([(ProofSample::Passed, "n"); 3], [(ProofSample::Failed, "t"); 2]);
+        let executed = Repetition { null: &null, treated: &treated }.executed();
+        assert_eq!((executed.null.passed, executed.null.all()), (3, 3));
+        assert_eq!((executed.treated.failed, executed.treated.all()), (2, 2));
+        assert_eq!((executed.repeatable, executed.pairs, executed.e, executed.target), (true, 0, None, None));
+    }
 }

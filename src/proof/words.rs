@@ -41,6 +41,37 @@ mod tests {
     use crate::trajectory::Void;
 
     #[test]
+    fn a_figure_has_as_many_digits_as_it_is_worth() {
+        for (e, text) in [
+            (0.0, "0"),
+            (0.000_42, "4e-4"),
+            (0.001, "0.001"),
+            (0.5, "0.500"),
+            (1.0, "1.0"),
+            (99.94, "99.9"),
+            (100.0, "100"),
+            (1791.9, "1792"),
+            (999_999.0, "999999"),
+            (1e6, "1.0e6"),
+            (2.54e17, "2.5e17"),
+        ] {
+            assert_eq!(figure(e), text);
+        }
+    }
+
+    #[test]
+    fn without_an_e_value_a_claim_is_told_by_its_executions() {
+        let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
+        let mut executed = Executed { null: of(1, 2), treated: of(0, 3), pairs: 1, ..Executed::default() };
+        let arms = "without 1/3 passed, with 0/3 passed";
+        assert_eq!(in_words(&executed, "without", "with"), arms);
+        executed.e = Some(0.5);
+        assert_eq!(in_words(&executed, "without", "with"), arms);
+        executed.target = Some(1000.0);
+        assert_eq!(in_words(&executed, "without", "with"), format!("e 0.500 of 1000 in 1 pair ({arms})"));
+    }
+
+    #[test]
     fn lines() {
         let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
         let mut executed = Executed {

@@ -219,5 +219,8 @@ mod tests {
         let answer = PredictedAnswer::Set(vec![guess("Solver", 0)]);
         let score = accuracy(&[Judged { gold: &label, answer: Some(&answer), base: 0 }]);
         assert_eq!((score.agent.hits, score.step.of, score.mean_step_distance), (1, 0, None));
+        label.culprits[0] = Culprit { step: Some(0), ..Culprit::default() };
+        let score = accuracy(&[Judged { gold: &label, answer: Some(&answer), base: 0 }]);
+        assert_eq!((score.agent.of, score.step.hits), (0, 1), "nor those without an agent about agents");
     }
 }

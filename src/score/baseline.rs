@@ -193,6 +193,23 @@ mod tests {
         assert_eq!(found.len(), expected.len());
         assert_eq!(found[0].mode, Some(1.0 / 14.0));
         assert_eq!(found[7].mode, Some(2.0 / 3.0));
+        let hindsight: Vec<bool> = found.iter().map(|rule| rule.hindsight).collect();
+        assert_eq!(hindsight, [false, false, false, false, false, true, true, true]);
+    }
+
+    #[test]
+    fn a_rule_that_names_no_agent_or_no_step_has_no_joint_figure() {
+        let golds = [gold(&[], "Solver", 1, "FM-1.3")];
+        let found = baselines(&golds);
+        let of = |name: &str| {
+            let rule = found.iter().find(|found| found.rule == name).expect(name);
+            (rule.agent, rule.step, rule.joint)
+        };
+        assert_eq!(of("most frequent true agent, at its first step"), (Some(1.0), None, None));
+        assert_eq!(of("most frequent true step, its speaker"), (None, Some(1.0), None));
+        let golds = [gold(&["human", "Solver"], "Solver", 1, "FM-1.3")];
+        let found = baselines(&golds);
+        assert_eq!(found[4].joint, Some(1.0), "{:?}", found[4]);
     }
 
     #[test]

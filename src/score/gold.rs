@@ -80,3 +80,24 @@ pub(super) struct Speaker {
     /// Its first step.
     pub(super) first: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cast_is_counted_by_key_in_order_of_appearance() {
+        let speakers = ["B (thought)", "A", "b", "B (-> A)", "A"].map(str::to_owned).into();
+        let gold = Gold { speakers, ..Gold::default() };
+        let cast: Vec<_> = gold.cast().into_iter().map(|speaker| (speaker.key, speaker.turns, speaker.first)).collect();
+        assert_eq!(cast, [("b".to_owned(), 3, 0), ("a".to_owned(), 2, 1)]);
+    }
+
+    #[test]
+    fn a_label_blames_whom_and_when_any_of_its_entries_says() {
+        let culprit = |agent: &str, step| Culprit { agent: Some(agent.into()), step, mode: None };
+        let gold = Gold { culprits: vec![culprit("A", Some(3)), culprit("B", None)], ..Gold::default() };
+        assert_eq!(["a", "b", "c"].map(|key| gold.blames(key)), [true, true, false]);
+        assert_eq!([0, 3].map(|step| gold.blames_step(step)), [false, true]);
+    }
+}

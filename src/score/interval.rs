@@ -92,4 +92,11 @@ mod tests {
         assert_ne!(interval, bootstrap(400, 2, mean));
         assert_eq!(bootstrap(0, 1, |_| 1.0), Interval { low: 0.0, high: 0.0 });
     }
+
+    #[test]
+    fn as_many_resamples_lie_below_the_interval_as_above_it() {
+        let drawn = std::cell::Cell::new(0.0);
+        let interval = bootstrap(1, 1, |_| drawn.replace(drawn.get() + 1.0));
+        assert_eq!((interval, drawn.get()), (Interval { low: 25.0, high: 974.0 }, 1000.0));
+    }
 }

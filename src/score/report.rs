@@ -220,3 +220,7 @@ fn warnings(rows: &[Judged<'_>]) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

@@ -54,6 +54,42 @@ fn the_same_file_under_each_public_profile() {
 }
 
 #[test]
+fn a_log_goes_to_the_who_and_when_script_as_it_is_and_rows_keep_their_other_fields() {
+    let golds = golds();
+    let figure = |text: &str, profile, name: &str| {
+        score(text, Some(&golds), profile, 0).expect("scored").public.expect("public").figure(name).expect("a figure")
+    };
+    // That script cannot read such a header; our own reader can.
+    let log = "Prediction for 2.json (Binary Search Result):\nAgent Name: Critic\nStep Number: 2\n";
+    assert_eq!(figure(log, Profile::Whowhen, "Predictions parsed"), 0.0);
+    // The fork leaves rows with an `error` out.
+    let rows = "{\"id\":\"run-1\",\"agent\":\"Solver\"}\n{\"id\":\"run-2\",\"agent\":\"Critic\",\"error\":\"oom\"}\n";
+    assert_eq!(figure(rows, Profile::AegisFork, "num_samples"), 1.0);
+}
+
+#[test]
+fn agentracer_s_figures_are_shares_of_all_labels() {
+    let golds = golds();
+    let row = |n: usize, answer: &str| {
+        format!("{{\"id\":\"run-{n}\",\"completion\":\"<think></think><answer>{answer}</answer>\"}}\n")
+    };
+    // The first is right, the second names the agent alone; the third has no answer.
+    let text = row(1, "Solver|1") + &row(2, "Critic|1000");
+    let public = score(&text, Some(&golds), Profile::Agentracer, 0).expect("scored").public.expect("public");
+    let shown: Vec<_> = public.figures.iter().map(|figure| (figure.name.as_str(), figure.shown.as_str())).collect();
+    assert_eq!(shown, [("Agent-level accuracy", "66.67"), ("Step-level accuracy", "33.33"), ("Mean reward", "0.5000")]);
+}
+
+#[test]
+fn a_reward_is_one_for_the_truth_and_none_where_the_truth_cannot_be_read() {
+    let truth = r#"{"agent":"Solver","step":1,"failure_mode":"FM-2.6"}"#;
+    let answer = "<think></think><answer>Solver|1</answer>";
+    assert_eq!(reward_of(answer, truth, RewardKind::Agentracer), Some(1.0));
+    assert_eq!(reward_of("Solver|1", truth, RewardKind::Agentracer), Some(0.0), "without the format");
+    assert_eq!(reward_of(answer, "?", RewardKind::Agentracer), None);
+}
+
+#[test]
 fn what_cannot_be_scored_is_said() {
     let golds = golds();
     let mut two = golds.clone();

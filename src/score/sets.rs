@@ -219,6 +219,15 @@ mod tests {
     }
 
     #[test]
+    fn a_class_that_a_resample_does_not_hold_does_not_count_in_it() {
+        let rows = rows(&[(&["a"], &["a"]), (&["b"], &["b"]), (&["c"], &["c"])]);
+        for rule in [Classes::Union, Classes::Gold] {
+            let score = SetTally::new(&rows, rule).with_intervals(0);
+            assert_eq!(score.macro_f1_interval, Some(Interval { low: 1.0, high: 1.0 }), "all are right in each");
+        }
+    }
+
+    #[test]
     fn intervals_hold_the_figure() {
         let rows: Vec<_> =
             (0..60).map(|i| (BTreeSet::from([i % 3]), BTreeSet::from([if i % 2 == 0 { i % 3 } else { 9 }]))).collect();

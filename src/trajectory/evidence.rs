@@ -248,6 +248,92 @@ mod tests {
 
     #[test]
     fn nothing_is_not_all() {
-        assert!(!Tally::default().all() && Tally::of(2, 2).all() && !Tally::of(1, 2).all());
+        for (passed, of, empty, all, share) in [
+            (0, 0, true, false, None),
+            (0, 2, false, false, Some(0.0)),
+            (1, 2, false, false, Some(0.5)),
+            (2, 2, false, true, Some(1.0)),
+        ] {
+            let tally = Tally::of(passed, of);
+            assert_eq!((tally.is_empty(), tally.all(), tally.share()), (empty, all, share), "{passed}/{of}");
+        }
+    }
+
+    #[test]
+    fn why_an_execution_is_void_reads_on_from_a_count() {
+        for (why, words) in [
+            (Void::NoVerdict, "without a verdict"),
+            (Void::TimedOut, "timed out"),
+            (Void::Unanswered, "unanswered by the upstream"),
+            (Void::Diverged, "diverged"),
+            (Void::Budget, "ended by the budget"),
+            (Void::Crashed, "crashed"),
+        ] {
+            assert_eq!(why.words(), words);
+        }
+    }
+
+    #[test]
+    fn void_executions_count_among_all_and_not_among_those_that_tell() {
+        let void = BTreeMap::from([(Void::TimedOut, 5), (Void::Crashed, 2)]);
+        let executions = Executions { passed: 4, failed: 3, void };
+        assert_eq!((executions.voids(), executions.all(), executions.tally()), (7, 14, Tally::of(4, 7)));
+    }
+
+    fn necessity(injection: u32, agent: &str, instance: u32, necessary: bool, e: Option<f64>) -> Necessity {
+        let agent = AgentName::parse(agent).expect("a name");
+        Necessity { injection, agent, instance, necessary, executed: Executed { e, ..Executed::default() } }
+    }
+
+    #[test]
+    fn an_error_falls_out_of_a_label_only_where_its_own_runs_do_not_need_it() {
+        let error: InjectedError = serde_json::from_value(serde_json::json!({
+            "injection": 1, "agent": "solver", "instance": 2, "failure_mode": "FM-1.1", "side": "response",
+            "operator": "end_early", "step": 0, "call": 0, "before_bytes": "", "after_bytes": "", "delivered": true,
+        }))
+        .expect("an error");
+        for (injection, agent, instance, necessary, finds) in [
+            (1, "solver", 2, true, true),
+            (1, "solver", 2, false, false),
+            (0, "solver", 2, false, true),
+            (1, "critic", 2, false, true),
+            (1, "solver", 0, false, true),
+        ] {
+            let about = necessity(injection, agent, instance, necessary, None);
+            assert_eq!(about.finds(&error), finds, "{about:?}");
+        }
+    }
+
+    #[test]
+    fn a_label_is_no_surer_than_the_least_sure_of_what_it_needs() {
+        let of = |e| Some(Executed { e, repeatable: e.is_none(), ..Executed::default() });
+        let (needs, needs_not) = (|e| necessity(0, "a", 0, true, e), |e| necessity(1, "a", 0, false, e));
+        for (executed, necessity, e) in [
+            (None, vec![needs(Some(3.0))], None),
+            (of(None), vec![needs(Some(3.0))], None),
+            (of(Some(1500.0)), vec![], Some(1500.0)),
+            (of(Some(1500.0)), vec![needs(Some(1200.0)), needs(Some(4000.0)), needs(None)], Some(1200.0)),
+            (of(Some(1500.0)), vec![needs_not(Some(0.1))], Some(1500.0)),
+        ] {
+            let (former, repeatable) = (executed.is_none(), executed == of(None));
+            let evidence = Evidence { executed, necessity, ..Evidence::default() };
+            let found = (evidence.e(), evidence.is_of_former_rule(), evidence.is_repeatable());
+            assert_eq!(found, (e, former, repeatable), "{evidence:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_usual_is_not_written() {
+        let keys = |value: serde_json::Value| -> Vec<String> {
+            value.as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect()
+        };
+        let usual = Executed::default();
+        assert_eq!(keys(serde_json::to_value(&usual).expect("serialises")), ["null", "treated"]);
+        let other = Executed { pairs: 1, repeatable: true, ..usual };
+        assert_eq!(keys(serde_json::to_value(&other).expect("serialises")), ["null", "treated", "pairs", "repeatable"]);
+        let evidence = Evidence::default();
+        assert_eq!(keys(serde_json::to_value(&evidence).expect("serialises")), ["clean"]);
+        let evidence = Evidence { overdetermined: true, controls: Tally::of(0, 1), ..evidence };
+        assert_eq!(keys(serde_json::to_value(&evidence).expect("serialises")), ["overdetermined", "clean", "controls"]);
     }
 }

@@ -127,5 +127,44 @@ mod tests {
     fn unknown_codes_name_the_nearest() {
         assert_eq!(FailureMode::parse("FM-1.33").expect_err("unknown").nearest, Some("FM-1.3"));
         assert_eq!(FailureMode::parse("task derailment").expect_err("a name").nearest, Some("FM-2.3"));
+        assert_eq!(FailureMode::parse("Task_Derailment").expect_err("a name").nearest, Some("FM-2.3"));
+        assert_eq!(FailureMode::parse("laziness").expect_err("no mode").nearest, None);
+    }
+
+    #[test]
+    fn codes_names_and_meanings_are_those_of_mast() {
+        for (mode, code, name, meaning) in [
+            (FailureMode::StepRepetition, "FM-1.3", "step repetition", "does again"),
+            (FailureMode::IgnoredInput, "FM-2.5", "ignored other agent's input", "disregards"),
+            (
+                FailureMode::IncorrectVerification,
+                "FM-3.3",
+                "incorrect verification",
+                "checks, and confirms what is wrong",
+            ),
+        ] {
+            assert_eq!((mode.code(), mode.name()), (code, name));
+            assert!(mode.meaning().starts_with(meaning), "{}", mode.meaning());
+        }
+    }
+
+    #[test]
+    fn records_say_the_taxonomy_too_and_plans_need_not() {
+        let mode = FailureMode::StepRepetition;
+        let record = serde_json::json!({"code": "FM-1.3", "name": "step repetition", "taxonomy": TAXONOMY});
+        assert_eq!(serde_json::to_value(mode).expect("serialises"), record);
+        let read = |value: serde_json::Value| serde_json::from_value::<FailureMode>(value);
+        for value in [record, "FM-1.3".into(), serde_json::json!({"taxonomy": "x", "code": "FM-1.3"})] {
+            assert_eq!(read(value).expect("reads"), mode);
+        }
+        for (value, expected) in [
+            (serde_json::json!({"name": "step repetition"}), "missing field `code`"),
+            (serde_json::json!({"code": "FM-9.9"}), "unknown failure mode `FM-9.9`"),
+            ("FM-9.9".into(), "unknown failure mode `FM-9.9`"),
+            (5.into(), "expected a failure mode code such as `FM-1.3`"),
+        ] {
+            let error = read(value).expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

@@ -152,11 +152,42 @@ mod tests {
 
     #[test]
     fn agent_names() {
-        for good in ["planner", "Senior Researcher", "Zoë", "a/selector"] {
+        for good in ["planner", "Senior Researcher", "Zoë", "a/selector", &"é".repeat(128)] {
             assert!(AgentName::parse(good).is_ok(), "{good}");
         }
-        for bad in ["", "  ", "a\nb", "\u{1b}[31m", "a\u{202e}b", &"x".repeat(129)] {
+        // Nothing that steers a terminal, turns the direction of text or stands for bytes that were none.
+        let hostile = ["\u{fffd}", "\u{200e}", "\u{200f}", "\u{2028}", "\u{202e}", "\u{2066}", "\u{2069}", "\u{7f}"];
+        let hostile = hostile.map(|c| format!("a{c}b"));
+        let bad = ["", "  ", "a\nb", "\u{1b}[31m", &"x".repeat(129)];
+        for bad in bad.into_iter().chain(hostile.iter().map(String::as_str)) {
             assert!(AgentName::parse(bad).is_err(), "{bad:?}");
         }
+        assert_eq!(AgentName::parse(" solver ").map(String::from), Ok("solver".to_owned()));
+    }
+
+    #[test]
+    fn ids_are_written_as_they_read() {
+        let (run, agent) = (RunId::parse("run-1").expect("an id"), AgentName::parse("Zoë").expect("a name"));
+        assert_eq!(
+            (run.to_string(), run.as_str(), String::from(run.clone())),
+            ("run-1".into(), "run-1", "run-1".into())
+        );
+        assert_eq!((agent.to_string(), agent.as_str()), ("Zoë".into(), "Zoë"));
+        let json = serde_json::to_string(&(&run, &agent)).expect("serialises");
+        assert_eq!(json, r#"["run-1","Zoë"]"#);
+        assert_eq!(serde_json::from_str::<(RunId, AgentName)>(&json).expect("reads"), (run, agent));
+        assert!(
+            serde_json::from_str::<RunId>("\"../x\"").is_err() && serde_json::from_str::<AgentName>("\"\"").is_err()
+        );
+    }
+
+    #[test]
+    fn names_of_our_own_are_allowed_and_always_the_same() {
+        // blake3 of nothing begins with af1349b9f5f9a1a6.
+        let run = RunId::hashed("run", b"");
+        assert_eq!(run.as_str(), "run-af1349b9f5f9a1a6");
+        assert_eq!(RunId::parse(run.as_str()), Ok(run));
+        assert_ne!(RunId::hashed("run", b"a"), RunId::hashed("run", b"b"));
+        assert_eq!(AgentName::unnamed(0xab).as_str(), "agent-000000ab");
     }
 }

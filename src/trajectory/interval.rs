@@ -42,3 +42,49 @@ impl Interval {
         Self { low: (centre - half).max(0.0), high: (centre + half).min(1.0) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wilson_as_published() {
+        // Newcombe 1998 (two-sided intervals for the single proportion), table I, method 3.
+        for (hits, of, low, high) in [
+            (81.0, 263.0, 0.2553, 0.3662),
+            (15.0, 148.0, 0.0624, 0.1605),
+            (0.0, 20.0, 0.0, 0.1611),
+            (1.0, 29.0, 0.0061, 0.1718),
+            (29.0, 29.0, 0.8830, 1.0),
+            (0.0, 0.0, 0.0, 1.0),
+        ] {
+            let found = Interval::wilson(hits, of);
+            assert!((found.low - low).abs() < 5e-5 && (found.high - high).abs() < 5e-5, "{hits}/{of}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_difference_as_published() {
+        // Newcombe 1998 (interval estimation for the difference between independent proportions), table II, method 10.
+        for (first, second, effect, low, high) in [
+            ((56, 70), (48, 80), 0.2, 0.0524, 0.3339),
+            ((9, 10), (3, 10), 0.6, 0.1705, 0.8090),
+            ((6, 7), (2, 7), 4.0 / 7.0, 0.0582, 0.8062),
+            ((5, 56), (0, 29), 5.0 / 56.0, -0.0381, 0.1926),
+            ((0, 10), (0, 20), 0.0, -0.1611, 0.2775),
+            ((0, 10), (0, 10), 0.0, -0.2775, 0.2775),
+            ((10, 10), (0, 20), 1.0, 0.6791, 1.0),
+            ((10, 10), (0, 10), 1.0, 0.6075, 1.0),
+            ((0, 20), (10, 10), -1.0, -1.0, -0.6791),
+            // Of nothing, anything is possible.
+            ((0, 0), (0, 0), 0.0, -1.0, 1.0),
+        ] {
+            let (found, interval) = difference(first, second);
+            assert!((found - effect).abs() < 1e-12, "{first:?} {second:?}: {found}");
+            assert!(
+                (interval.low - low).abs() < 5e-5 && (interval.high - high).abs() < 5e-5,
+                "{first:?} {second:?}: {interval:?}"
+            );
+        }
+    }
+}

@@ -223,3 +223,7 @@ fn met_fault(step: &Step, attempt: &Attempt) -> bool {
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
+
+#[cfg(test)]
+#[path = "label_tests.rs"]
+mod tests;

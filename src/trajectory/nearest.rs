@@ -49,4 +49,34 @@ mod tests {
             assert_eq!(nearest(word, known), expected, "{word}");
         }
     }
+
+    #[test]
+    fn an_edit_is_a_character_put_in_left_out_or_changed() {
+        for (left, right, edits) in [
+            ("", "", 0),
+            ("abc", "abc", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("kitten", "sitting", 3),
+            ("flaw", "lawn", 2),
+            ("saturday", "sunday", 3),
+            ("größe", "grösse", 2),
+        ] {
+            assert_eq!((distance(left, right), distance(right, left)), (edits, edits), "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn a_third_of_a_word_may_differ_and_one_character_always() {
+        for (word, known, near) in [
+            ("a", "b", true),
+            ("ab", "cd", false),
+            ("abcde", "abcxy", false),
+            ("abcdef", "abcdxy", true),
+            ("abcdef", "abcxyz", false),
+        ] {
+            assert_eq!(nearest(word, [known]), near.then_some(known), "{word} {known}");
+        }
+        assert_eq!(nearest("stop", ["step", "stop", "top"]), Some("stop"), "the nearest, not the first");
+    }
 }

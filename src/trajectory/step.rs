@@ -263,3 +263,50 @@ pub enum ProgramEnd {
     /// It was ended because we were asked to stop.
     Interrupted,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_may_name_whom_the_user_or_a_framework_names() {
+        use Source::{Continuation, Dialect, Fallback, Fingerprint, Frame, Header, Key, Metadata, Model, Path, Roster};
+        let certain = |source, confidence, ambiguous| {
+            let agent = AgentName::unnamed(0);
+            Attribution { agent, instance: 0, source, evidence: String::new(), confidence, ambiguous }.is_certain()
+        };
+        for declared in [Path, Header, Key, Metadata, Roster, Model] {
+            assert!(certain(declared, 1.0, false), "{declared:?}");
+            assert!(!certain(declared, 1.0, true), "{declared:?}, and the wire cannot tell");
+        }
+        for learned in [Fingerprint, Continuation, Frame, Fallback] {
+            assert!(!certain(learned, 1.0, false), "{learned:?}");
+        }
+        for (confidence, ambiguous, expected) in
+            [(1.0, false, true), (0.95, false, true), (0.94, false, false), (1.0, true, false)]
+        {
+            assert_eq!(certain(Dialect, confidence, ambiguous), expected, "a framework's name at {confidence}");
+        }
+    }
+
+    #[test]
+    fn what_the_client_got_is_what_was_said_unless_it_was_changed() {
+        let attempt = Attempt {
+            attempt: 0,
+            at: String::new(),
+            status: None,
+            cause: None,
+            reply: Bytes::from_static(b"said"),
+            reply_delivered: None,
+            streamed: false,
+            first_byte_us: None,
+            last_byte_us: None,
+            usage: None,
+            uninspected: None,
+            exact: true,
+        };
+        assert_eq!(attempt.delivered().as_ref(), b"said");
+        let changed = Attempt { reply_delivered: Some(Bytes::from_static(b"changed")), ..attempt };
+        assert_eq!(changed.delivered().as_ref(), b"changed");
+    }
+}

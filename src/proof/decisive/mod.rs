@@ -22,6 +22,8 @@ mod question;
 #[cfg(test)]
 mod cost_tests;
 #[cfg(test)]
+mod pursuit_tests;
+#[cfg(test)]
 mod systems;
 #[cfg(test)]
 mod tests;

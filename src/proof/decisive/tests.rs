@@ -58,6 +58,8 @@ fn two_errors_that_heal_only_together_are_named_together() {
         assert_eq!(searched.search.claims(), 3, "two steps and one couple: each claim pays for all");
         let single = search(&Case::new(Topology::Chain5, Source::Twin, order, true), CALM, "calm");
         assert_eq!((single.found.coupled, single.found.earliest_flip), (None, RuleAnswer::Step(2)));
+        let unasked = search(&Case::new(Topology::Coupled, Source::Twin, order, false), CALM, "calm");
+        assert_eq!(unasked.found.coupled, None);
     }
 }
 

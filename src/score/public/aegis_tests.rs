@@ -34,6 +34,45 @@ fn check(found: &Public, expected: &[(&str, f64)]) {
     }
 }
 
+/// By the rules of Python: 0 is no text to look at, 5 has no `strip`, and a detection is a list, a whole number or an object.
+#[test]
+fn numbers_where_texts_and_lists_should_be() {
+    let row = |fields: &str| format!(r#"{{"ground_truth":{{"faulty_agents":[]}},{fields}}}"#);
+    for (fields, skipped) in [
+        (r#""response_text":0"#, Some(0.0)),
+        (r#""response_text":0.0,"model_detection":[]"#, Some(0.0)),
+        (r#""response_text":5"#, None),
+        (r#""response_text":true"#, None),
+        (r#""response_text":false"#, Some(0.0)),
+        (r#""model_detection":7"#, Some(1.0)),
+        (r#""model_detection":18446744073709551615"#, Some(1.0)),
+        (r#""model_detection":1.5"#, None),
+        (r#""model_detection":"x""#, None),
+        (r#""model_detection":true"#, Some(1.0)),
+    ] {
+        let found = evaluate(&row(fields))
+            .ok()
+            .map(|public| public.figure("Skipped Samples (OOM failures)").expect("a figure"));
+        assert_eq!(found, skipped, "{fields}");
+    }
+}
+
+#[test]
+fn the_final_answer_goes_before_the_bare_list() {
+    let pair = |name: &str| format!(r#"{{"faulty_agents":[{{"agent_name":"{name}","error_type":"FM-1.1"}}]}}"#);
+    let row = format!(
+        r#"{{"ground_truth":{},"model_detection":{{"Final Answer":{},"faulty_agents":[]}}}}"#,
+        pair("Solver"),
+        pair("Solver")
+    );
+    assert_eq!(evaluate(&row).expect("scored").figure("Exact Match Ratio"), Some(1.0));
+    let bare = format!(
+        r#"{{"ground_truth":{},"model_detection":{{"Final Answer":{{"faulty_agents":[]}},"faulty_agents":[{{"agent_name":"Solver","error_type":"FM-1.1"}}]}}}}"#,
+        pair("Solver")
+    );
+    assert_eq!(evaluate(&bare).expect("scored").figure("Exact Match Ratio"), Some(1.0), "an empty one leaves room");
+}
+
 #[test]
 fn the_authors_script() {
     let file = format!("{}\n{}\n\nnot json\n", ROWS.join("\n"), MORE.join("\n"));

@@ -115,6 +115,9 @@ mod tests {
             ("Agent Name: Solver\nStep Number: 3\nReason for Mistake: none", &both),
             ("**Agent Name:** Solver\n**Step Number:** 3", &both),
             ("Agent Name: Solver, Step Number: 3", &both),
+            ("</think><answer>Solver|3</answer>", &both),
+            // What stands inside an answer is no later one.
+            ("It is {\"agent\":\"Solver\",\"step\":3,\"not\":{\"agent\":\"Critic\",\"step\":1}}, I think", &both),
             ("1. agent name : `Solver`.\n2. step number: Step 3", &both),
             ("Agent Name: Solver", &one(Some("Solver"), None)),
             ("Step Number: 3", &one(None, Some(3))),

@@ -112,6 +112,19 @@ mod tests {
         ] {
             assert_eq!(read(&value), expected, "{value}");
         }
+        for (text, number) in [("3", 3), ("Step 3 of 9", 3), ("-3", -3), ("a-b 4", 4), ("step -12.", -12)] {
+            assert_eq!(number_in(text), Some(number), "{text}");
+        }
+        assert_eq!((number_in("none"), number_in("")), (None, None));
+        for (number, step) in [
+            (3.0, Some(3)),
+            (-3.0, Some(-3)),
+            (3.5, None),
+            (999_999_999_999_999.0, Some(999_999_999_999_999)),
+            (1e15, None),
+        ] {
+            assert_eq!(whole(number), step, "{number}");
+        }
         let ranked =
             read(&json!({"predictions": [{"agent": "A"}, {"agent": "B", "failure_mode": {"code": "FM-1.1"}}]}));
         let Some(PredictedAnswer::Ranked(guesses)) = ranked else { panic!("{ranked:?}") };

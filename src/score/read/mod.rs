@@ -237,6 +237,21 @@ mod tests {
     }
 
     #[test]
+    fn a_run_may_have_a_number_for_a_name_and_an_array_counts_its_rows() {
+        let found = predictions(r#"[{"id":7,"agent":"X","step":3},{"run":"b","agent":"X","step":3}]"#).expect("rows");
+        let shape: Vec<_> = found.iter().map(|p| (p.id.as_str(), p.line, &p.answer)).collect();
+        assert_eq!(shape, [("7", 1, &said("X", 3)), ("b", 2, &said("X", 3))]);
+    }
+
+    #[test]
+    fn only_a_file_name_and_a_colon_make_a_header() {
+        let log = "Prediction for .json: x\nPrediction for a b.json: x\nPrediction for all of it: x\nPrediction for 1.json: x";
+        let found = completions(log).expect("a log");
+        let shape: Vec<_> = found.iter().map(|block| (block.id.as_str(), block.line, block.text.as_str())).collect();
+        assert_eq!(shape, [("1.json", 4, " x")]);
+    }
+
+    #[test]
     fn broken_files_name_the_place() {
         for (file, expected) in [
             ("", "no predictions found"),
@@ -245,6 +260,9 @@ mod tests {
             ("{\"agent\":\"X\"}", "line 1, column 1: the row names no run"),
             ("[1]", "names no run"),
             ("[{\"id\":\"a\"}", "the row is no JSON"),
+            ("[{\"id\":\"a\"},\n{\"id\":\"b\"},\n oops]", "line 3, column 2: the row is no JSON"),
+            ("{\"id\":\"a\"}\n\n{\"id\": oops}", "line 3, column 8: the row is no JSON"),
+            ("[{\"id\":\"a\"},{\"x\":1}]", "line 2, column 1: the row names no run"),
         ] {
             let error = predictions(file).expect_err(file).to_string();
             assert!(error.contains(expected), "{file}: {error}");

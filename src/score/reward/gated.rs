@@ -89,6 +89,20 @@ mod tests {
     }
 
     #[test]
+    fn weights_shift_between_agent_and_step_and_widen_the_kernel() {
+        let completion = "<think></think><answer>Critic|6</answer>";
+        for (step_weight, sigma, expected) in [
+            (1.0, 1.0, (-2.0_f64).exp()),
+            (1.0, 2.0, (-0.5_f64).exp()),
+            (0.25, 2.0, 0.25 * (-0.5_f64).exp()),
+            (0.0, 1.0, 0.0),
+        ] {
+            let reward = gated(completion, &truth(), Gated { step_weight, sigma });
+            assert!((reward - expected).abs() < 1e-15, "{step_weight} {sigma}: {reward}");
+        }
+    }
+
+    #[test]
     fn a_far_step_keeps_the_agents_half() {
         let completion = "<think></think><answer>Solver|9223372036854775807</answer>";
         assert!((gated(completion, &truth(), Gated::default()) - 0.5).abs() < 1e-15);

@@ -40,6 +40,48 @@ fn lists_of_pairs() {
     }
 }
 
+/// What Python's `in` and its loops make of what is no object with a list: by the rules of the language.
+#[test]
+fn what_is_no_list_in_an_object() {
+    let (half, nobody, malformed) = (0.5238095238095238, 0.047619047619047616, -1.0);
+    for (name, answer, expected) in [
+        ("array that holds one", r#"[{"faulty_agents":[{"agent_name":"Solver","error_type":"FM-1.1"}]}]"#, half),
+        (
+            "array that holds the word",
+            r#"["faulty_agents",{"faulty_agents":[{"agent_name":"Solver","error_type":"FM-1.1"}]}]"#,
+            malformed,
+        ),
+        ("text without the word", r#""FAULTY_AGENTS: [{'agent_name':'Solver','error_type':'FM-1.1'}]""#, half),
+        ("text with the word", r#""faulty_agents: [{'agent_name':'Solver','error_type':'FM-1.1'}]""#, malformed),
+        ("no names in an object", r#"{"faulty_agents":{}}"#, nobody),
+        ("names in an object", r#"{"faulty_agents":{"Solver":"FM-1.1"}}"#, malformed),
+        ("no names in a text", r#"{"faulty_agents":""}"#, nobody),
+        ("names in a text", r#"{"faulty_agents":"Solver"}"#, malformed),
+        (
+            "loose, one without a mode and one without a name",
+            r#"faulty_agents: [{"agent_name":"Solver"},{"error_type":"FM-2.5"},{"agent_name":"Solver","error_type":"FM-1.1"}]"#,
+            half,
+        ),
+        ("loose, none whole", r#"faulty_agents: [{"agent_name":"Solver"}]"#, malformed),
+    ] {
+        let reward = hierarchical(answer, TRUTH);
+        assert!((reward - expected).abs() < 1e-15, "{name}: {reward}");
+    }
+}
+
+#[test]
+fn more_than_twice_as_many_pairs_as_are_true_cost_half_a_wrong_one_each() {
+    let truth = said(&[("Solver", "FM-1.1")]);
+    for (pairs, expected) in [
+        (&[("Solver", "FM-1.1"), ("A", "FM-2.1")][..], 0.9 / 1.1),
+        (&[("Solver", "FM-1.1"), ("A", "FM-2.1"), ("B", "FM-2.2")], 0.6 / 1.1),
+        (&[("Solver", "FM-1.1"), ("A", "FM-2.1"), ("B", "FM-2.2"), ("C", "FM-2.3")], 0.3 / 1.1),
+    ] {
+        let reward = hierarchical(&said(pairs), &truth);
+        assert!((reward - expected).abs() < 1e-12, "{pairs:?}: {reward}");
+    }
+}
+
 #[test]
 fn texts() {
     for (name, answer, truth, expected) in [
