@@ -13,7 +13,9 @@ use crate::dataset::{
 
 /// Options of `lint`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 1 says that something was found. `aegis export` refuses what lint refuses.")]
+#[command(
+    after_help = "Exit code 1 says that something was found. `aegis export` refuses what lint refuses, but for shortcuts."
+)]
 pub(super) struct LintArgs {
     /// A directory with dataset.jsonl, or a JSONL file of samples.
     #[arg(value_name = "DATASET", required_unless_present = "rules")]

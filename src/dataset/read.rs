@@ -120,6 +120,20 @@ impl Dataset {
         let cut = || lines_error(path, entry.line, 0, "the file changed while it was read");
         lines.next().unwrap_or_else(|| Err(cut())).map(|placed| placed.sample)
     }
+
+    /// Reads the line of a sample by its place, with whatever else stands in it. A line that is no JSON is `null`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn written_at(&self, entry: &Entry) -> Result<serde_json::Value, DatasetError> {
+        let path = self.files.get(entry.file).ok_or_else(|| DatasetError::NotADataset { path: PathBuf::new() })?;
+        let mut lines = SampleLines::open(path, entry.file)?;
+        let mut line = Vec::new();
+        let sought = lines.file.seek(SeekFrom::Start(entry.offset));
+        let read = sought.and_then(|_| lines.file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line));
+        read.map_err(|source| DatasetError::Io { doing: "read", path: path.clone(), source })?;
+        Ok(serde_json::from_slice(&line).unwrap_or_default())
+    }
 }
 
 impl Index {

@@ -146,6 +146,12 @@ impl LabelledError {
         self.failure_mode.iter().chain(&self.other_modes)
     }
 
+    /// What planted it, by name: the manipulator and the mode it stands for; `None` where nobody planted it.
+    pub fn template(&self) -> Option<String> {
+        let mode = self.failure_mode.as_ref().map(|mode| format!(" ({})", mode.code)).unwrap_or_default();
+        self.operator.as_ref().map(|operator| operator.clone() + &mode)
+    }
+
     /// Takes a further mode under which the edit is declared; one that is known is not taken again.
     fn declare(&mut self, mode: Mode) {
         let mut modes: Vec<Mode> = self.failure_mode.take().into_iter().chain(self.other_modes.drain(..)).collect();

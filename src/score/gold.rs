@@ -17,6 +17,13 @@ pub struct Gold {
     pub speakers: Vec<String>,
     /// The multi-agent system or framework, for the tables.
     pub system: String,
+    /// The words of the task, so that one question is never both learnt from and asked about.
+    pub task: String,
+    /// What planted the errors: manipulator and mode; empty where nobody did.
+    pub template: String,
+    /// The outline of each step, for the shape probe; empty where the words are not at hand.
+    #[serde(skip)]
+    pub shape: Vec<super::shape::Features>,
     /// What the source file itself wrote, where it came from one: the public scorers compare these.
     pub raw: Option<RawLabel>,
 }

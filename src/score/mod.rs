@@ -2,12 +2,13 @@
 //! without a model gets on the same data.
 //!
 //! [`score`] takes a prediction file and labels; [`evaluate`] is its strict measure. The public scorers are reproduced figure by figure in [`public`], with their
-//! quirks named; [`reward`] holds the two published rewards for training. Text is read into predictions by [`read`].
+//! quirks named; [`reward`] holds the two published rewards for training. [`shape`] asks how far the outline of a log gets. Text is read into predictions by [`read`].
 //! Nothing here knows files: a [`Gold`] comes from whoever holds the data.
 
 pub mod public;
 pub mod read;
 pub mod reward;
+pub mod shape;
 
 mod accuracy;
 mod baseline;
@@ -22,7 +23,7 @@ mod sets;
 mod table;
 
 pub use accuracy::{Accuracy, TopK};
-pub use baseline::Baseline;
+pub use baseline::{Baseline, told_by_shape};
 pub use gold::{Culprit, Gold, RawLabel};
 pub use interval::{Interval, Share, bootstrap, wilson};
 pub use names::{agent_key, mode_key};

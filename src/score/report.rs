@@ -12,6 +12,7 @@ use super::{
     names::{agent_key, mode_key},
     prediction::{PredictedAnswer, Prediction},
     sets::{Classes, SetScore, SetTally},
+    shape::{self, Unseen},
     table::{Table, tables},
 };
 use crate::trajectory::nearest;
@@ -117,6 +118,7 @@ pub fn evaluate(golds: &[Gold], predictions: &[Prediction], base: i64) -> Result
     });
     let per_mode = modes.as_ref().map(SetTally::classes).unwrap_or_default();
     let mut warnings = warnings(&rows);
+    warnings.extend(shape::probe(golds, Unseen::Task).err().map(|why| format!("the shape probe is left out: {why}")));
     warnings.extend(unknown.first().map(|first| {
         format!(
             "{} predictions are about runs that the gold data does not have, such as `{}` on line {}",

@@ -10,6 +10,7 @@ fn gold(n: usize, agent: &str, step: u32, mode: &str) -> Gold {
         speakers: ["Planner", "Solver", "Critic", "Solver"].map(str::to_owned).into(),
         system: "pipeline".into(),
         raw: Some(RawLabel { file: format!("{n}.json"), agent: agent.into(), step: step.to_string() }),
+        ..Gold::default()
     }
 }
 

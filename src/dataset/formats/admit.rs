@@ -12,14 +12,15 @@ use crate::{
 };
 
 /// Asks lint. What was imported is as its source has it. A label that says itself that it is not proven is left out, and
-/// refuses nothing.
+/// refuses nothing, and neither does a shortcut.
 ///
 /// # Errors
 /// [`ExportError::Refused`] with the first finding.
 pub(super) fn refuse(dataset: &Dataset, options: &ExportOptions) -> Result<(), ExportError> {
     let Lint::RefuseBut(allowed) = &options.lint else { return Ok(()) };
     let mut findings = lint::lint(dataset)?.findings;
-    findings.retain(|finding| !allowed.contains(&finding.rule));
+    // A shortcut makes a dataset easy, not wrong.
+    findings.retain(|finding| !allowed.contains(&finding.rule) && !finding.rule.is_shortcut());
     if !findings.is_empty() {
         let (mut foreign, mut honest) = (BTreeSet::new(), BTreeSet::new());
         for placed in dataset.samples() {

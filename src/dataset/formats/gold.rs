@@ -3,8 +3,11 @@
 use serde_json::Value;
 
 use crate::{
-    dataset::{Sample, SampleKind},
-    score::{Culprit, Gold, RawLabel},
+    dataset::{LabelledError, Said, Sample, SampleKind, SampleStep, split::words},
+    score::{
+        Culprit, Gold, RawLabel,
+        shape::{self, Told},
+    },
 };
 
 /// What predictions about a sample are measured against: nobody for a clean run, and nothing for an injection that
@@ -30,8 +33,29 @@ pub fn gold(sample: &Sample) -> Option<Gold> {
         culprits,
         speakers: sample.steps.iter().map(|step| step.agent.as_str().to_owned()).collect(),
         system: sample.system.clone(),
+        task: words(&sample.task.question),
+        template: template(sample),
+        shape: shape::features(&sample.task.question, &sample.steps.iter().map(told).collect::<Vec<_>>()),
         raw: raw(sample),
     })
+}
+
+/// What planted the errors: one manipulator and mode each.
+fn template(sample: &Sample) -> String {
+    let planted = sample.label.iter().flat_map(|label| &label.errors).filter_map(LabelledError::template);
+    planted.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// A step as the log shows it: the reply, and the tool results that are new in its input.
+fn told(step: &SampleStep) -> Told {
+    let joined = |said: &Said| said.texts().collect::<Vec<_>>().join("\n");
+    let input = step.input.iter().flat_map(|input| &input.messages);
+    let results = input.filter(|said| said.role == "tool" || said.answers.is_some());
+    Told {
+        speaker: step.agent.as_str().to_owned(),
+        said: step.output.as_ref().map(joined).unwrap_or_default(),
+        given: results.map(joined).collect::<Vec<_>>().join("\n"),
+    }
 }
 
 /// The modes of a label of the whole run, as MAST has them: no agent, no step.

@@ -2,7 +2,7 @@
 //!
 //! Rules about one sample are in [`shape`], [`label`], [`shown`], [`leak`] and [`orders`]; a sample beside its recording, where that
 //! lies beside the dataset, in [`logs`]; a failure beside its clean twin in [`twin`] and [`reply`]; rules about several
-//! samples in [`across`]. A dataset is read once from front to back, and twins by their place; memory grows with the
+//! samples in [`across`]; what gives planted errors away in [`shortcut`]. A dataset is read once from front to back, and twins by their place; memory grows with the
 //! number of samples, not with their size.
 
 #[macro_use]
@@ -16,6 +16,7 @@ mod logs;
 mod orders;
 mod reply;
 mod shape;
+mod shortcut;
 mod shown;
 mod twin;
 
@@ -40,6 +41,7 @@ use serde::{Serialize, Serializer};
 use super::{Claims, Dataset, DatasetError, DatasetManifest, FILE, Grounds, MANIFEST_FILE, PlacedSample, Sample};
 use across::Across;
 pub(in crate::dataset) use leak::holds_machine_path;
+use shortcut::Shortcuts;
 use twin::Twins;
 
 rules! {
@@ -86,6 +88,12 @@ rules! {
     TwinDiffers "twin-differs" "the twin is of another task or system, is no clean run, or is not the one of the evidence";
     ReplyAsTwin "reply-as-twin" "the reply of a labelled step is the clean twin's: there is no error in it";
     PrefixDiffers "prefix-differs" "failure and twin differ before the first planted step";
+    // What tells planted errors without reading for sense: a dataset is not wrong for it, but easy.
+    ShortcutWords "shortcut-words" "a classifier of words tells altered replies from the clean twins'";
+    ShortcutLength "shortcut-length" "altered replies are much longer or shorter than the clean twins'";
+    ShortcutFigures "shortcut-figures" "a figure or word beside a reply tells whether it was altered";
+    ShortcutPosition "shortcut-position" "one place holds many more errors than a draw of places would give it";
+    ShortcutShape "shortcut-shape" "the outline of a log finds labelled steps far more often than trivial rules do";
     // Several samples.
     DuplicateId "duplicate-id" "two samples have one id";
     DuplicateSample "duplicate-sample" "two samples hold the same run with the same label";
@@ -145,6 +153,7 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
     let mut report = LintReport::default();
     let mut across = Across::default();
     let mut grounds = Grounds::default();
+    let mut shortcuts = Shortcuts::default();
     for placed in dataset.samples() {
         let placed = match placed {
             Ok(placed) => placed,
@@ -164,8 +173,10 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
         logs::check(&placed, dataset, &mut noted);
         across.add(&placed, &mut noted);
         grounds.add(&placed.sample);
+        shortcuts.add(&placed);
     }
     Twins::of(dataset, &across).check(&mut report)?;
+    shortcuts.check(dataset, &mut report)?;
     report.findings.extend(manifest(dataset, &grounds)?);
     let stated = dataset.manifest().and_then(|manifest| manifest.claims);
     report.sure = grounds.in_words(stated.as_ref());

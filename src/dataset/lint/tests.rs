@@ -131,7 +131,8 @@ fn every_rule_has_a_fixture_and_a_name_of_its_own() {
     let names: BTreeSet<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
     assert_eq!(names.len(), Rule::ALL.len());
     for rule in Rule::ALL {
-        let seeded = DEFECTS.iter().any(|(seeded, ..)| seeded == rule) || of_files.contains(rule);
+        let seeded = DEFECTS.iter().chain(shortcut::tests::SEEDED).any(|(seeded, ..)| seeded == rule);
+        let seeded = seeded || of_files.contains(rule);
         assert!(seeded, "{} has no fixture", rule.name());
     }
 }

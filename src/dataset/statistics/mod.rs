@@ -5,6 +5,7 @@
 
 mod gather;
 mod page;
+mod pairs;
 mod probe;
 
 #[cfg(test)]
@@ -17,6 +18,8 @@ use serde::Serialize;
 use super::{Dataset, DatasetError};
 
 pub use page::page;
+pub(super) use pairs::{Pair, pairs};
+pub(super) use probe::{FEWEST, Replies, area};
 
 /// What is in a dataset.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]

@@ -5,19 +5,20 @@
 
 use std::collections::BTreeMap;
 
-use super::Probed;
-use crate::dataset::{Dataset, DatasetError, Index, LabelledError, Sample, SampleKind, SampleStep, split::words};
+use super::{
+    Probed,
+    pairs::{Pair, pairs},
+};
+use crate::dataset::{Dataset, DatasetError, Index, split::words};
 
 /// Slots of hashed features.
 const SLOTS: usize = 1 << 15;
 /// Most features of one reply.
 const FEATURES: usize = 400;
-/// Most pairs that are looked at, so that memory is bounded; they are drawn by the hash of their id.
-const PAIRS: usize = 4000;
 /// Parts of the cross-validation.
 const FOLDS: u64 = 5;
 /// Fewest replies of each class, and fewest tasks, for a figure.
-const FEWEST: usize = 10;
+pub(in crate::dataset) const FEWEST: usize = 10;
 /// Rounds of training.
 const ROUNDS: u32 = 12;
 const RATE: f64 = 0.5;
@@ -34,64 +35,44 @@ struct ProbedReply {
     task: u64,
 }
 
-/// Replies by manipulator, and the words behind the features.
+/// Replies by a name (the manipulator, or more), and the words behind the features.
 #[derive(Debug, Default)]
-struct Replies {
+pub(in crate::dataset) struct Replies {
     of: BTreeMap<String, Vec<ProbedReply>>,
     words: BTreeMap<u32, String>,
 }
 
 /// Probes all manipulators together, then each.
 pub(super) fn probe(dataset: &Dataset, index: &Index) -> Result<Vec<Probed>, DatasetError> {
-    let replies = gather(dataset, index)?;
+    let mut replies = Replies::default();
+    pairs(dataset, index, |pair| {
+        replies.pair(pair.error.operator.clone().unwrap_or_default(), pair);
+        Ok(())
+    })?;
     if replies.of.is_empty() {
         return Ok(Vec::new());
     }
     let all: Vec<ProbedReply> = replies.of.values().flatten().cloned().collect();
     let mut probed = vec![probed("all", &all, &replies.words)];
-    probed.extend(replies.of.iter().map(|(manipulator, own)| self::probed(manipulator, own, &replies.words)));
+    probed.extend(replies.each());
     Ok(probed)
 }
 
-fn gather(dataset: &Dataset, index: &Index) -> Result<Replies, DatasetError> {
-    let failures = index.of_kind(SampleKind::Failure);
-    // A draw by id is the same whatever the order of the file.
-    let share = (PAIRS as u64).saturating_mul(u64::MAX / (failures as u64).max(1));
-    let mut replies = Replies::default();
-    let mut last: Option<Sample> = None;
-    for placed in dataset.samples() {
-        let failure = placed?.sample;
-        let drawn = failures <= PAIRS || hash(&failure.id) < share;
-        let Some(twin) = failure.clean_twin.clone().filter(|_| failure.kind == SampleKind::Failure && drawn) else {
-            continue;
-        };
-        let Some(entry) = index.get(&twin) else { continue };
-        let twin = match last.take().filter(|last| last.id == twin) {
-            Some(twin) => twin,
-            None => dataset.at(entry)?,
-        };
-        for error in failure.label.iter().flat_map(|label| &label.errors) {
-            replies.pair(&failure, &twin, error);
-        }
-        last = Some(twin);
-    }
-    Ok(replies)
-}
-
 impl Replies {
-    fn pair(&mut self, failure: &Sample, twin: &Sample, error: &LabelledError) {
-        let step = error.step.and_then(|step| failure.steps.get(step as usize));
-        let Some((operator, step)) = error.operator.as_ref().zip(step) else { return };
-        let its =
-            |other: &&SampleStep| (&other.agent, other.instance, other.call) == (&step.agent, step.instance, step.call);
-        let Some(other) = twin.steps.iter().find(its) else { return };
-        let (Some(said), Some(clean)) = (&step.output, &other.output) else { return };
-        let task = hash(&words(&failure.task.question));
-        for (text, injected) in [(&said.text, true), (&clean.text, false)] {
+    /// Probes what was gathered under each name.
+    pub(in crate::dataset) fn each(&self) -> Vec<Probed> {
+        self.of.iter().map(|(name, own)| probed(name, own, &self.words)).collect()
+    }
+
+    /// Takes the two replies of a pair under a name.
+    pub(in crate::dataset) fn pair(&mut self, name: String, pair: &Pair<'_>) {
+        let (Some(said), Some(clean)) = (&pair.step.output, &pair.other.output) else { return };
+        let task = hash(&words(&pair.failure.task.question));
+        let of = [(&said.text, true), (&clean.text, false)].map(|(text, injected)| {
             let features = self.features(text);
-            let reply = ProbedReply { features, injected, fold: task % FOLDS, task };
-            self.of.entry(operator.clone()).or_default().push(reply);
-        }
+            ProbedReply { features, injected, fold: task % FOLDS, task }
+        });
+        self.of.entry(name).or_default().extend(of);
     }
 
     /// The slots of words and pairs of words, digits masked so that no number is learnt by heart.
@@ -200,7 +181,7 @@ fn scale(features: &[u32]) -> f64 {
 
 /// The share of (injected, clean) pairs in which the injected one scores higher; ties count half.
 #[expect(clippy::cast_precision_loss, reason = "ranks are far below 2^52")]
-fn area(mut scored: Vec<(f64, bool)>) -> f64 {
+pub(in crate::dataset) fn area(mut scored: Vec<(f64, bool)>) -> f64 {
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
     let injected = scored.iter().filter(|(_, injected)| *injected).count();
     let clean = scored.len() - injected;

@@ -23,6 +23,7 @@ from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, SFTConfig, SFTTr
 from trl.data_utils import is_conversational
 
 HERE = Path(__file__).resolve()
+RECIPES = HERE.parents[3] / "examples" / "train"
 sys.path[:0] = [str(HERE.parents[1] / "formats"), str(HERE.parents[3] / "examples" / "rewards")]
 
 from samples import clean, failure  # noqa: E402
@@ -46,7 +47,7 @@ def main():
     if not all(exported):
         return
     model = tokenizer()
-    for test in (sft, sft_with_tools, dpo, grpo, verl):
+    for test in (sft, sft_with_tools, dpo, grpo, verl, verl_config, recipes):
         try:
             test(model)
         except Exception as error:
@@ -169,6 +170,56 @@ def verl(words):
     check("the reward has verl's signature", list(inspect.signature(compute_score).parameters) == wanted)
     score = compute_score(row["data_source"], truth, truth, row["extra_info"])
     check("the reward of a row's own answer", score == 1.0, score)
+
+
+def verl_config(_):
+    """The configuration of `examples/train` in verl's own loader and checks."""
+    from hydra import compose, initialize_config_dir
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+    from verl.utils.config import omega_conf_to_dataclass
+
+    with initialize_config_dir(config_dir=str(RECIPES), version_base=None):
+        config = compose("verl_grpo")
+    rollout, actor = config.actor_rollout_ref.rollout, config.actor_rollout_ref.actor
+    found = (config.data.train_batch_size, rollout.n, float(actor.optim.lr), config.algorithm.adv_estimator)
+    check("verl composes the recipe, with AgenTracer's settings", found == (32, 8, 1e-6, "grpo"), found)
+    made = omega_conf_to_dataclass(actor)
+    check("verl's own checks take its actor", made.ppo_mini_batch_size == 32, made)
+    config.reward.custom_reward_function.path = str(RECIPES / "gated_reward.py")
+    reward = get_custom_reward_fn(config)
+    truth = json.dumps({"faulty_agents": [{"agent_name": "solver", "step": 1, "error_type": "FM-2.6"}]})
+    said = [f"<think>…</think><answer>solver|{step}</answer>" for step in (1, 2)] + ["solver, 1"]
+    given = [reward(data_source="x", solution_str=text, ground_truth=truth, extra_info=None) for text in said]
+    near = all(abs(one - other) < 1e-6 for one, other in zip(given, (1.0, 0.5 + 0.5 * 0.6065306597, 0.0)))
+    check("its reward is half the agent, half the step, and the form", near, given)
+
+
+def recipes(words):
+    """Two steps of each recipe on a random model, and once more: what is done is not done again."""
+    model = FOLDER / "small"
+    tiny(words).save_pretrained(model)
+    words.save_pretrained(model)
+    data = FOLDER / "recipes.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in two_systems()))
+    for name in ("contrastive", "sft_trl", "dpo_trl", "grpo_trl"):
+        command = [sys.executable, str(RECIPES / f"{name}.py"), str(data), "--out", str(FOLDER / name), "--model", str(model)]
+        command += ["--steps", "2", "--rows", "2", "--batch", "2", "--held-out", "other"]
+        command += ["--rollouts", "2", "--tokens", "4"] if name == "grpo_trl" else []
+        environment = os.environ | {"AEGIS_BIN": AEGIS, "AEGIS_ALLOW": " ".join(ALLOWED)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        result = FOLDER / name / "result.json"
+        good = done.returncode == 0 and result.exists() and "| measured on |" in done.stdout
+        check(f"two steps of {name}.py, and its table", good, done.stdout[-500:] + done.stderr[-1500:])
+
+
+def two_systems():
+    """Runs of a system to learn from and of one that is held out."""
+    rows = [sample(number) for number in range(1, RUNS + 1) for sample in (clean, failure)]
+    other = json.loads(json.dumps(rows[:4]))
+    for row in other:
+        row["system"], row["id"] = "other", f"{row['id']}-b"
+        row["clean_twin"] = row["clean_twin"] and f"{row['clean_twin']}-b"
+    return rows + other
 
 
 def check(name, ok, why=""):

