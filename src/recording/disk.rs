@@ -51,14 +51,15 @@ impl Disk {
     /// new.
     pub(super) fn make_dir(&self, path: &Path) -> Result<bool, RecordingError> {
         let make = |recursive| DirBuilder::new().recursive(recursive).mode(0o700).create(path);
-        match self.call("create", path, || match make(false) {
+        let is_new = self.call("create", path, || match make(false) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::NotFound => make(true).map(|()| false),
             made => made.map(|()| true),
-        })? {
-            true => return Ok(true),
-            false => refuse_link(path)?,
+        })?;
+        if is_new {
+            return Ok(true);
         }
+        refuse_link(path)?;
         // The owner's bits lie above the six of everybody else.
         let mode = std::fs::metadata(path).map_err(|source| failed("open", path, source))?.permissions().mode() & 0o777;
         if mode.trailing_zeros() < 6 {

@@ -96,8 +96,10 @@ impl Log {
                 return;
             }
             if let Err(error) = self.roll_before(&mut rolled, upto) {
-                tracing::warn!(error = %error_text(&error), "a long log could not be compressed; it goes on as it is");
                 let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                if state.why.is_none() {
+                    tracing::warn!(error = %error_text(&error), "a long log could not be compressed; it goes on as it is");
+                }
                 (state.roll.ready, state.roll.is_due) = (0, false);
                 return;
             }
