@@ -1,8 +1,8 @@
-//! Every file operation of the recording, in one place: modes, no symbolic links, whole-file replacement, the lock.
+//! Every file operation of the recording, in one place: modes, no symbolic links, whole-file replacement.
 //! Tests make the n-th operation fail here.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    fs::{DirBuilder, File, OpenOptions, Permissions},
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -31,8 +31,9 @@ impl Disk {
         }
     }
 
+    /// One operation.
     #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests count operations here"))]
-    fn call<T>(
+    pub(super) fn call<T>(
         &self,
         doing: &'static str,
         path: &Path,
@@ -46,16 +47,25 @@ impl Disk {
         operation().map_err(|source| failed(doing, path, source))
     }
 
-    /// Makes a directory and its parents, for the owner only; one that exists is kept from others too.
-    pub(super) fn make_dir(&self, path: &Path) -> Result<(), RecordingError> {
-        self.call("create", path, || DirBuilder::new().recursive(true).mode(0o700).create(path))?;
+    /// Makes a directory and its parents, for the owner only; one that exists is kept from others too. Says whether it is
+    /// new.
+    pub(super) fn make_dir(&self, path: &Path) -> Result<bool, RecordingError> {
+        let make = |recursive| DirBuilder::new().recursive(recursive).mode(0o700).create(path);
+        let is_new = self.call("create", path, || match make(false) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make(true).map(|()| false),
+            made => made.map(|()| true),
+        })?;
+        if is_new {
+            return Ok(true);
+        }
         refuse_link(path)?;
         // The owner's bits lie above the six of everybody else.
         let mode = std::fs::metadata(path).map_err(|source| failed("open", path, source))?.permissions().mode() & 0o777;
-        if mode.trailing_zeros() >= 6 {
-            return Ok(());
+        if mode.trailing_zeros() < 6 {
+            self.call("change the mode of", path, || std::fs::set_permissions(path, Permissions::from_mode(0o700)))?;
         }
-        self.call("change the mode of", path, || std::fs::set_permissions(path, Permissions::from_mode(0o700)))
+        Ok(false)
     }
 
     /// Opens a file for appending, making it if need be.
@@ -66,42 +76,36 @@ impl Disk {
         })
     }
 
-    /// Takes the run's lock, or says who holds it. The lock lives as long as the file that is returned.
-    pub(super) fn lock(&self, dir: &Path, run: &str) -> Result<File, RecordingError> {
-        let path = dir.join("lock");
-        let mut file = self.call("open", &path, || {
+    /// Opens a log for reading and appending; `None` when it is not there.
+    pub(super) fn open_log(&self, path: &Path) -> Result<Option<File>, RecordingError> {
+        self.call("open", path, || {
             let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false).mode(0o600);
-            plain(options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path)?)
-        })?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                let _ = (&mut file).take(20).read_to_string(&mut holder);
-                return Err(RecordingError::Locked { run: run.to_owned(), pid: holder.trim().parse().ok() });
+            options.read(true).append(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+            match options.open(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                opened => plain(opened?).map(Some),
             }
-            Err(TryLockError::Error(source)) => return Err(failed("lock", &path, source)),
-        }
-        self.call("write", &path, || {
-            file.set_len(0)?;
-            file.write_all(std::process::id().to_string().as_bytes())
-        })?;
-        Ok(file)
+        })
+    }
+
+    /// Makes a log; `None` when one is there.
+    pub(super) fn create_log(&self, path: &Path) -> Result<Option<File>, RecordingError> {
+        self.call("create", path, || {
+            let mut options = OpenOptions::new();
+            options.read(true).append(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            match options.open(path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+                made => made.map(Some),
+            }
+        })
     }
 
     /// Writes the bytes at the end of the file, by one system call where the system takes them at once. A file that
     /// somebody has deleted would take them too, and keep nothing.
-    pub(super) fn append(&self, file: &mut File, path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
+    pub(super) fn append(&self, mut file: &File, path: &Path, bytes: &[u8]) -> Result<(), RecordingError> {
         self.call("write", path, || {
             file.write_all(bytes)?;
-            let written = file.metadata()?;
-            // Some file systems count no links: there the path is asked.
-            let is_there = || path.symlink_metadata().is_ok_and(|found| found.ino() == written.ino());
-            if written.nlink() > 0 || is_there() {
-                return Ok(());
-            }
-            Err(io::Error::new(io::ErrorKind::NotFound, "it was deleted while the run was under way"))
+            is_there(file, path)
         })
     }
 
@@ -124,18 +128,27 @@ impl Disk {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".tmp");
         let temporary = path.with_file_name(name);
-        self.remove(&temporary)?;
-        let mut file = self.call("create", &temporary, || {
-            OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&temporary)
+        let make = || {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(&temporary)
+        };
+        let mut file = self.call("create", &temporary, || match make() {
+            // What a crash left.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                std::fs::remove_file(&temporary).and_then(|()| make())
+            }
+            made => made,
         })?;
         self.call("write", &temporary, || write(&mut file))?;
         if self.synced {
             self.call("sync", &temporary, || file.sync_all())?;
         }
         self.call("rename", &temporary, || std::fs::rename(&temporary, path))?;
-        if !self.synced {
-            return Ok(());
-        }
+        if self.synced { self.sync_dir_of(path) } else { Ok(()) }
+    }
+
+    /// Forces the names in a file's directory to the device.
+    pub(super) fn sync_dir_of(&self, path: &Path) -> Result<(), RecordingError> {
         let dir = path.parent().map_or_else(PathBuf::new, Path::to_owned);
         self.call("sync", &dir, || File::open(&dir)?.sync_all())
     }
@@ -163,6 +176,17 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
 /// The system refuses.
 pub fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// Refuses a file that was deleted: what is written to it is gone with it.
+pub(super) fn is_there(file: &File, path: &Path) -> io::Result<()> {
+    let written = file.metadata()?;
+    // Some file systems count no links: there the path is asked.
+    let is_named = || path.symlink_metadata().is_ok_and(|found| found.ino() == written.ino());
+    if written.nlink() > 0 || is_named() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, "it was deleted while the run was under way"))
 }
 
 /// The file, if it is one: opening anything else (a pipe, a device) could wait for ever, or write elsewhere.

@@ -8,13 +8,23 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use super::{RecordingError, content_hash::ContentHash, disk::Disk, known::Known, line, settings::Durability, write};
+use super::{
+    RecordingError,
+    content_hash::ContentHash,
+    disk::Disk,
+    known::Known,
+    line,
+    recover::Recovered,
+    roll::{self, Roll, Rolled},
+    settings::Durability,
+    write,
+};
 
 /// Bytes that wait at most; more are written at once.
 const QUEUE_MAX: usize = 256 << 10;
@@ -38,17 +48,22 @@ pub struct Queued {
 /// The log of one run.
 #[derive(Debug)]
 pub(super) struct Log {
-    disk: Disk,
-    path: PathBuf,
-    durability: Durability,
-    state: Mutex<LogState>,
+    pub(super) disk: Disk,
+    pub(super) path: PathBuf,
+    pub(super) durability: Durability,
+    pub(super) state: Mutex<LogState>,
     synced: Mutex<Synced>,
     stopped: AtomicBool,
+    /// Taken before the state, and held while files are worked at.
+    pub(super) rolled: Mutex<Rolled>,
+    itself: Weak<Self>,
 }
 
 #[derive(Debug)]
-struct LogState {
-    file: File,
+pub(super) struct LogState {
+    /// Locked as long as it is open: the run has one writer.
+    pub(super) file: Arc<File>,
+    pub(super) roll: Roll,
     next: u64,
     /// Texts that stand in the log already, or are sure to before any record that is written from now on.
     texts: Known<()>,
@@ -58,38 +73,47 @@ struct LogState {
     /// Records below this number are in the file.
     written: u64,
     /// Why nothing more is written, once that is so.
-    why: Option<String>,
+    pub(super) why: Option<String>,
 }
 
 #[derive(Debug)]
 struct Synced {
-    /// The same file, opened once more only where records are to be on the device before the run ends: a server that has
-    /// thousands of runs open has few descriptors for each.
-    file: Option<File>,
     /// Records below this number are on the device.
     below: u64,
     at: Instant,
 }
 
 impl Log {
-    /// Goes on with an open log file that holds `next` records and these texts.
+    /// Goes on with an open log file that holds what was found; a mark for [rolling](roll) is set each `step` bytes.
     pub(super) fn new(
         disk: Disk,
         path: &Path,
         file: File,
         durability: Durability,
-        next: u64,
-        texts: Known<()>,
-    ) -> Result<Self, RecordingError> {
-        let twin = (durability != Durability::Written).then(|| file.try_clone()).transpose();
-        let twin = twin.map_err(|source| super::disk::failed("open", path, source))?;
-        Ok(Self {
+        found: Recovered,
+        step: u64,
+    ) -> Arc<Self> {
+        let Recovered { records: next, texts, length, head, .. } = found;
+        let roll = Roll::new(step, length);
+        let file = Arc::new(file);
+        Arc::new_cyclic(|itself| Self {
             disk,
             path: path.to_owned(),
             durability,
-            state: Mutex::new(LogState { file, next, texts, queue: Vec::new(), whole: 0, written: next, why: None }),
-            synced: Mutex::new(Synced { file: twin, below: next, at: Instant::now() }),
+            state: Mutex::new(LogState {
+                file,
+                roll,
+                next,
+                texts,
+                queue: Vec::new(),
+                whole: 0,
+                written: next,
+                why: None,
+            }),
+            synced: Mutex::new(Synced { below: next, at: Instant::now() }),
             stopped: AtomicBool::new(false),
+            rolled: Mutex::new(Rolled::new(head)),
+            itself: Weak::clone(itself),
         })
     }
 
@@ -172,7 +196,10 @@ impl Log {
 
     fn write_queue(&self, state: &mut LogState) -> Result<(), RecordingError> {
         state.queue.truncate(state.whole);
-        let written = self.disk.append(&mut state.file, &self.path, &state.queue);
+        let written = self.disk.append(&state.file, &self.path, &state.queue);
+        if written.is_ok() && state.roll.grew(state.whole) {
+            roll::later(Weak::clone(&self.itself));
+        }
         state.queue.clear();
         state.whole = 0;
         // A long record must not cost every run that is open its length.
@@ -193,17 +220,14 @@ impl Log {
         if synced.below >= written {
             return Ok(());
         }
-        let (below, why) = {
+        let (file, below, why) = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            (state.written, state.why.clone())
+            (Arc::clone(&state.file), state.written, state.why.clone())
         };
         if let Some(why) = why {
             return Err(RecordingError::Stopped { why });
         }
-        if let Some(Err(error)) = synced.file.as_ref().map(|file| self.disk.sync(file, &self.path)) {
-            self.stop(&error_text(&error));
-            return Err(error);
-        }
+        self.disk.sync(&file, &self.path).inspect_err(|error| self.stop(&error_text(error)))?;
         synced.below = below;
         synced.at = Instant::now();
         Ok(())
@@ -217,7 +241,7 @@ impl Log {
         if due { self.sync_below(written) } else { Ok(()) }
     }
 
-    fn end(&self, state: &mut LogState, why: &str) {
+    pub(super) fn end(&self, state: &mut LogState, why: &str) {
         state.why.get_or_insert_with(|| why.to_owned());
         self.stopped.store(true, Ordering::Release);
     }

@@ -2,7 +2,7 @@
 //!
 //! A run is a directory (`run.json`, `log.jsonl`, `blobs/`, `label.json`, `seal.json`). Records are appended by the
 //! exchange itself: serialised and hashed outside the run's lock, one write inside it. A growing conversation is
-//! stored once ([`encode`]); keys are masked before the first write ([`redact`]); the first failed write ends the
+//! stored once ([`encode`]); a long log is compressed while it grows ([`roll`], [`head`]); keys are masked before the first write ([`redact`]); the first failed write ends the
 //! recording for good. Reading never changes a file. The proxy writes, every verb that looks at a run reads.
 
 mod assemble;
@@ -14,12 +14,14 @@ mod error;
 mod escaped;
 mod facts;
 mod frames;
+mod head;
 mod heard;
 mod identity;
 mod label;
 mod known;
 mod launched;
 mod line;
+mod lock;
 mod log;
 mod manifest;
 mod read;
@@ -29,6 +31,7 @@ mod recorder;
 mod recover;
 mod redact;
 mod repair;
+mod roll;
 mod scan;
 mod seal;
 mod segment;

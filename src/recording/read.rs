@@ -6,7 +6,9 @@ use super::{
     Manifest, Recording, RecordingError, Requests, Seal,
     assemble::Assembly,
     decode::Library,
-    disk, identity, manifest,
+    disk,
+    head::read_unsealed,
+    identity, manifest,
     manifest::read_json,
     record::Record,
     recover::check_packed,
@@ -49,8 +51,16 @@ pub fn read_manifest(run_dir: &Path) -> Result<Manifest, RecordingError> {
 
 fn read_as(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), RecordingError> {
     let manifest = read_manifest(run_dir)?;
-    let seal: Option<Seal> = read_json(&run_dir.join("seal.json"))?;
-    let (bytes, path) = log_bytes(run_dir, seal.as_ref())?;
+    let mut seal: Option<Seal> = read_json(&run_dir.join("seal.json"))?;
+    let found = match log_bytes(run_dir, seal.as_ref()) {
+        Err(error) if seal.is_none() => {
+            // It may have been sealed since.
+            seal = read_json(&run_dir.join("seal.json"))?;
+            if seal.is_some() { log_bytes(run_dir, seal.as_ref()) } else { Err(error) }
+        }
+        found => found,
+    };
+    let (bytes, path) = found?;
     let Scan { lines, torn, .. } = scan(&bytes, &path)?;
     if let Some(seal) = &seal {
         check_seal(seal, &bytes, lines.len() as u64, torn, &path)?;
@@ -77,8 +87,10 @@ pub(super) fn log_bytes(run_dir: &Path, seal: Option<&Seal>) -> Result<(Vec<u8>,
     let plain = run_dir.join("log.jsonl");
     let packed = run_dir.join("log.jsonl.zst");
     let Some(seal) = seal else {
-        check_packed(run_dir)?;
-        return Ok((disk::read_whole(&plain, u64::MAX - 1)?.unwrap_or_default(), plain));
+        let read = read_unsealed(run_dir);
+        let bytes = read.as_ref().ok().and_then(|read| Some(read.as_ref()?.bytes.as_slice()));
+        check_packed(run_dir, bytes)?;
+        return Ok((read?.unwrap_or_default().bytes, plain));
     };
     let Some(file) = disk::open_read(&packed)? else {
         let bytes = disk::read_whole(&plain, seal.log_bytes)?.ok_or_else(|| corrupt(&packed, 0, "it is missing"))?;

@@ -2,10 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs::File,
     io::Write,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use bytes::Bytes;
@@ -17,11 +16,12 @@ use super::{
     content_hash::ContentHash,
     disk::Disk,
     encode::{Encoder, Prepared, joined},
+    lock,
     log::{Log, Queued, error_text},
     manifest::{read_json, write_json},
     record::{AskedRecord, CloseRecord, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord},
-    recover::{check_packed, recover},
-    seal, write,
+    recover::{Recovered, recover},
+    roll, seal, write,
 };
 use crate::trajectory::{Outcome, ProgramEnd};
 
@@ -37,10 +37,8 @@ pub struct Recorder {
     settings: Settings,
     manifest: Mutex<Manifest>,
     counts: Mutex<RecordCounts>,
-    log: Log,
+    pub(super) log: Arc<Log>,
     encoder: Encoder,
-    /// Held for the recorder's life; the system releases it when the process ends, however it ends.
-    _lock: File,
 }
 
 #[derive(Debug, Default)]
@@ -59,31 +57,25 @@ impl Recorder {
     /// be written; [`RecordingError::Corrupt`] when its log is damaged; [`RecordingError::Io`].
     pub fn create(log_dir: &Path, manifest: Manifest, settings: &Settings) -> Result<Self, RecordingError> {
         let synced = settings.durability == Durability::Synced;
-        Self::create_on(Disk::new(synced), log_dir, manifest, settings)
+        Self::create_rolling(Disk::new(synced), log_dir, manifest, settings, roll::STEP)
     }
 
-    pub(super) fn create_on(
+    /// As [`Recorder::create`], with a log that [rolls](super::roll) in steps of so many bytes.
+    pub(super) fn create_rolling(
         disk: Disk,
         log_dir: &Path,
         manifest: Manifest,
         settings: &Settings,
+        step: u64,
     ) -> Result<Self, RecordingError> {
         let encoder = Encoder::new(settings.redactor.clone(), settings.max_kept_body);
         let manifest = manifest.redacted(&encoder.redactor);
-        let run = manifest.run.as_str();
-        let dir = log_dir.join(run);
-        disk.make_dir(&dir)?;
-        let is_sealed = || dir.join("seal.json").exists();
-        let sealed = || RecordingError::Sealed { run: run.to_owned() };
-        // Whoever has just sealed it may still hold the lock.
-        let lock = disk.lock(&dir, run).map_err(|error| if is_sealed() { sealed() } else { error })?;
-        if is_sealed() {
-            return Err(sealed());
-        }
-        check_packed(&dir)?;
-        let manifest = match read_json::<Manifest>(&dir.join("run.json"))? {
+        let dir = log_dir.join(manifest.run.as_str());
+        let (file, is_new) = lock::open(&disk, &dir, manifest.run.as_str())?;
+        let earlier = if is_new { None } else { read_json::<Manifest>(&dir.join("run.json"))? };
+        let manifest = match earlier {
             Some(earlier) if earlier.plan_digest != manifest.plan_digest => {
-                return Err(RecordingError::OtherPlan { run: run.to_owned() });
+                return Err(RecordingError::OtherPlan { run: manifest.run.as_str().to_owned() });
             }
             Some(earlier) => earlier,
             None => {
@@ -91,14 +83,13 @@ impl Recorder {
                 manifest
             }
         };
-        let path = dir.join("log.jsonl");
-        let file = disk.open_append(&path)?;
-        let found = recover(&disk, &dir, &file)?;
+        let mut found = if is_new { Recovered::default() } else { recover(&disk, &dir, &file)? };
         let (records, torn) = (found.records, found.torn);
-        let log = Log::new(disk.clone(), &path, file, settings.durability, records, found.texts)?;
-        let counts = RecordCounts { agents: found.agents, exchanges: found.exchanges, closed: found.closed };
-        let (manifest, counts) = (Mutex::new(manifest), Mutex::new(counts));
-        let recorder = Self { disk, dir, settings: settings.clone(), manifest, counts, log, encoder, _lock: lock };
+        let agents = std::mem::take(&mut found.agents);
+        let counts = Mutex::new(RecordCounts { agents, exchanges: found.exchanges, closed: found.closed });
+        let log = Log::new(disk.clone(), &dir.join("log.jsonl"), file, settings.durability, found, step);
+        let manifest = Mutex::new(manifest);
+        let recorder = Self { disk, dir, settings: settings.clone(), manifest, counts, log, encoder };
         if torn > 0 {
             recorder.try_note(&format!("the last write was torn: {torn} bytes moved to log.torn"))?;
         }
@@ -361,7 +352,7 @@ impl Recorder {
             log_bytes: 0,
             log_blake3: String::new(),
         };
-        seal::seal(&self.disk, &self.dir, seal)
+        seal::seal(&self.disk, &self.dir, &self.log.stop_rolling(), seal)
     }
 
     fn try_note(&self, text: &str) -> Result<(), RecordingError> {
@@ -393,7 +384,13 @@ impl Recorder {
         if path.exists() {
             return Ok(());
         }
-        let written = self.disk.make_dir(&blobs).and_then(|()| self.disk.replace(&path, |file| file.write_all(bytes)));
+        let written = self.disk.make_dir(&blobs).and_then(|_| self.disk.replace(&path, |file| file.write_all(bytes)));
         written.inspect_err(|error| self.log.stop(&error_text(error)))
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.log.release();
     }
 }

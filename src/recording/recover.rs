@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 use super::{
     RecordingError,
     disk::{self, Disk},
+    head::{Head, Unsealed, read_unsealed},
     known::Known,
     log::TEXTS,
     record::Record,
@@ -26,36 +27,64 @@ pub(super) struct Recovered {
     pub(super) closed: u64,
     /// Bytes that were cut from its end.
     pub(super) torn: usize,
+    /// Bytes of `log.jsonl`.
+    pub(super) length: u64,
+    /// What goes before them.
+    pub(super) head: Option<Head>,
 }
 
 impl Default for Recovered {
     fn default() -> Self {
-        Self { records: 0, texts: Known::new(TEXTS), agents: BTreeMap::new(), exchanges: 0, closed: 0, torn: 0 }
+        Self {
+            records: 0,
+            texts: Known::new(TEXTS),
+            agents: BTreeMap::new(),
+            exchanges: 0,
+            closed: 0,
+            torn: 0,
+            length: 0,
+            head: None,
+        }
     }
 }
 
-/// Whether a run without a seal may go on: a packed log beside it must be what an interrupted sealing left, which the plain
-/// log holds too.
+/// Whether a run without a seal may go on, or be read: a packed log beside it must be what an interrupted sealing left,
+/// which the log holds too.
 ///
 /// # Errors
-/// [`RecordingError::SealLost`] where it holds anything else, or there is no plain log.
-pub(super) fn check_packed(run_dir: &Path) -> Result<(), RecordingError> {
+/// [`RecordingError::SealLost`] where it holds anything else, or there is no log.
+pub(super) fn check_packed(run_dir: &Path, log: Option<&[u8]>) -> Result<(), RecordingError> {
     let packed = run_dir.join("log.jsonl.zst");
     let lost = || RecordingError::SealLost { path: run_dir.to_owned() };
     let Some(file) = disk::open_read(&packed)? else { return Ok(()) };
-    let plain = disk::read_whole(&run_dir.join("log.jsonl"), u64::MAX - 1)?.ok_or_else(lost)?;
+    let log = log.ok_or_else(lost)?;
     let mut bytes = Vec::new();
     let decoder = zstd::Decoder::new(file).map_err(|_| lost())?;
-    decoder.take(plain.len() as u64 + 1).read_to_end(&mut bytes).map_err(|_| lost())?;
-    if plain.starts_with(&bytes) { Ok(()) } else { Err(lost()) }
+    decoder.take(log.len() as u64 + 1).read_to_end(&mut bytes).map_err(|_| lost())?;
+    if log.starts_with(&bytes) { Ok(()) } else { Err(lost()) }
 }
 
-/// Reads `log.jsonl`, moves a torn end to `log.torn`, and returns what is left.
+/// Whether a log may be made: there must be nothing that one was before.
+///
+/// # Errors
+/// [`RecordingError::SealLost`], [`RecordingError::Corrupt`].
+pub(super) fn check_absent(run_dir: &Path) -> Result<(), RecordingError> {
+    check_packed(run_dir, None)?;
+    read_unsealed(run_dir).map(drop)
+}
+
+/// Reads the log, moves a torn end to `log.torn`, and returns what is left.
 pub(super) fn recover(disk: &Disk, run_dir: &Path, file: &File) -> Result<Recovered, RecordingError> {
     let path = run_dir.join("log.jsonl");
-    let Some(bytes) = disk::read_whole(&path, u64::MAX - 1)? else { return Ok(Recovered::default()) };
+    let read = read_unsealed(run_dir);
+    check_packed(run_dir, read.as_ref().ok().and_then(|read| Some(read.as_ref()?.bytes.as_slice())))?;
+    let Unsealed { bytes, head } = read?.unwrap_or_default();
     let found = scan(&bytes, &path)?;
-    let mut recovered = Recovered { records: found.lines.len() as u64, torn: found.torn.len(), ..Recovered::default() };
+    let (records, torn) = (found.lines.len() as u64, found.torn.len());
+    let mut recovered = Recovered { records, torn, head, ..Recovered::default() };
+    let (plain, overlap) = recovered.head.as_ref().map_or((0, 0), |head| (head.plain, head.overlap));
+    let own = (found.good as u64).checked_sub(plain).ok_or_else(|| corrupt(&path, records + 1, "it is cut off"))?;
+    recovered.length = own + overlap;
     for line in &found.lines {
         let record: Record<'_> =
             serde_json::from_slice(line.record).map_err(|error| corrupt(&path, line.seq + 1, error.to_string()))?;
@@ -73,10 +102,10 @@ pub(super) fn recover(disk: &Disk, run_dir: &Path, file: &File) -> Result<Recove
     }
     if !found.torn.is_empty() {
         let torn_path = run_dir.join("log.torn");
-        let mut torn_file = disk.open_append(&torn_path)?;
-        disk.append(&mut torn_file, &torn_path, found.torn)?;
+        let torn_file = disk.open_append(&torn_path)?;
+        disk.append(&torn_file, &torn_path, found.torn)?;
         disk.sync(&torn_file, &torn_path)?;
-        disk.truncate(file, &path, found.good as u64)?;
+        disk.truncate(file, &path, recovered.length)?;
     }
     Ok(recovered)
 }

@@ -8,7 +8,7 @@ use super::{
     assemble::Assembly,
     decode::Library,
     disk::{self, Disk},
-    line,
+    head, line, lock,
     manifest::{read_json, write_json},
     read::log_bytes,
     record::Record,
@@ -39,16 +39,16 @@ pub fn repair(run_dir: &Path, salvage_to: Option<&Path>) -> Result<Repaired, Rec
     let disk = Disk::new(true);
     let manifest: Option<Manifest> = read_json(&run_dir.join("run.json"))?;
     let manifest = manifest.ok_or_else(|| RecordingError::NotARun { path: run_dir.to_owned() })?;
-    let _lock = disk.lock(run_dir, manifest.run.as_str())?;
+    // A sealed run has no log that grows, and needs no lock.
+    let log = lock::open_left(&disk, run_dir, manifest.run.as_str())?;
     // A seal that cannot be read is no reason to give the log up.
     let seal: Option<Seal> = read_json(&run_dir.join("seal.json")).ok().flatten();
     if let Some(target) = salvage_to {
         return rescue(&disk, run_dir, target, &manifest, seal.as_ref());
     }
     let mut repaired = Repaired::default();
-    if seal.is_none() && run_dir.join("log.jsonl").exists() {
-        let file = disk.open_append(&run_dir.join("log.jsonl"))?;
-        repaired.torn_bytes = recover(&disk, run_dir, &file)?.torn as u64;
+    if let Some(log) = log.filter(|_| seal.is_none()) {
+        repaired.torn_bytes = recover(&disk, run_dir, &log)?.torn as u64;
     }
     let recording = super::read(run_dir)?;
     let (bytes, path) = log_bytes(run_dir, seal.as_ref())?;
@@ -121,20 +121,21 @@ fn rescue(
 
 /// The log's bytes, as many as can be had.
 fn whatever_is_left(run_dir: &Path, seal: Option<&Seal>) -> Result<Vec<u8>, RecordingError> {
-    let plain = disk::read_whole(&run_dir.join("log.jsonl"), u64::MAX - 1)?;
-    // A packed log that holds something else was there first.
-    if let Some(bytes) = plain.filter(|_| seal.is_some() || check_packed(run_dir).is_ok()) {
-        return Ok(bytes);
-    }
+    let left = head::remains(run_dir)?;
     let path = run_dir.join("log.jsonl.zst");
-    let file = disk::open_read(&path)?;
-    let file = file.ok_or_else(|| disk::failed("open", &path, std::io::ErrorKind::NotFound.into()))?;
+    let Some(file) = disk::open_read(&path)? else {
+        let missing = || disk::failed("open", &path, std::io::ErrorKind::NotFound.into());
+        let is_there = run_dir.join("log.jsonl").exists() || !left.is_empty();
+        return is_there.then_some(left).ok_or_else(missing);
+    };
     let limit = seal.map_or(1 << 32, |seal| seal.log_bytes);
-    let mut bytes = Vec::new();
+    let mut packed = Vec::new();
     let decoder = zstd::Decoder::new(file).map_err(|source| disk::failed("read", &path, source))?;
-    // A damaged block ends the stream; what came before it stands in `bytes`.
-    let _ = std::io::Read::read_to_end(&mut std::io::Read::take(decoder, limit), &mut bytes);
-    Ok(bytes)
+    // A damaged block ends the stream; what came before it counts.
+    let _ = std::io::Read::read_to_end(&mut std::io::Read::take(decoder, limit), &mut packed);
+    // A packed log that holds something else was there first.
+    let is_same = seal.is_some() || check_packed(run_dir, Some(&left)).is_ok();
+    Ok(if is_same && left.len() >= packed.len() { left } else { packed })
 }
 
 fn copy_blobs(disk: &Disk, run_dir: &Path, target: &Path) -> Result<(), RecordingError> {

@@ -20,18 +20,22 @@ use crate::{
 const KILLS: usize = 20;
 const CLIENTS: usize = 8;
 
-/// Calls until the connection breaks; notes the number of every call whose end it got.
+/// Calls until the connection breaks; notes the number of every call whose end it got. Each asks with so many words that
+/// no other says.
 async fn call_on(
     address: std::net::SocketAddr,
-    client: usize,
-    cycle: usize,
+    (client, cycle): (usize, usize),
+    words: usize,
     acknowledged: Arc<Mutex<BTreeSet<String>>>,
 ) {
     for number in 0.. {
         let nonce = format!("Say {cycle}-{client}-{number}.");
+        let word = |word: usize| blake3::hash(format!("{nonce}{word}").as_bytes()).to_hex().to_string();
+        let asked: String =
+            std::iter::once(nonce.clone()).chain((0..words).map(|at| format!(" {}", word(at)))).collect();
         let streamed = number % 2 == 0;
         let body =
-            serde_json::json!({"model": "m", "stream": streamed, "messages": [{"role": "user", "content": nonce}]});
+            serde_json::json!({"model": "m", "stream": streamed, "messages": [{"role": "user", "content": asked}]});
         let Ok(stream) = tokio::net::TcpStream::connect(address).await else { return };
         let mut client = Client { stream, seen: Vec::new() };
         let body = body.to_string();
@@ -54,15 +58,28 @@ async fn call_on(
 #[tokio::test(flavor = "multi_thread")]
 async fn kill_loses_no_exchange_whose_end_a_client_got() {
     let dir = tempfile::tempdir().expect("a directory");
+    nothing_is_lost(dir.path(), KILLS, 0).await;
+}
+
+/// The same where the log rolls all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn kill_loses_nothing_of_a_log_that_rolls() {
+    let dir = tempfile::tempdir().expect("a directory");
+    nothing_is_lost(dir.path(), 8, 500).await;
+    let rolled = (0..4).filter(|run| dir.path().join(format!("logs/run{run}/head.jsonl.zst")).exists()).count();
+    assert!(rolled > 0, "some logs have a head");
+}
+
+async fn nothing_is_lost(dir: &Path, kills: usize, words: usize) {
     let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
-    for cycle in 0..KILLS {
+    for cycle in 0..kills {
         // Two cycles a run, so that runs are reopened after a kill too.
         let run = format!("run{}", cycle / 2);
         let arguments = ["--upstream", "simulator", "--log-dir", "logs", "--run", &run, "--quiet"];
-        let mut served = Served::start(dir.path(), &arguments).await;
+        let mut served = Served::start(dir, &arguments).await;
         let mut clients = JoinSet::new();
         for client in 0..CLIENTS {
-            clients.spawn(call_on(served.address, client, cycle, Arc::clone(&acknowledged)));
+            clients.spawn(call_on(served.address, (client, cycle), words, Arc::clone(&acknowledged)));
         }
         // The moment of the kill is drawn: after so many more answers.
         let more = 1 + usize::from(blake3::hash(&cycle.to_le_bytes()).as_bytes()[0]) % 60;
@@ -75,13 +92,14 @@ async fn kill_loses_no_exchange_whose_end_a_client_got() {
     let acknowledged = acknowledged.lock().expect("lock").clone();
     let mut recorded = BTreeSet::new();
     let mut open = 0;
-    for run in 0..KILLS / 2 {
-        let recording = aegis::recording::read(&dir.path().join(format!("logs/run{run}"))).expect("readable");
+    for run in 0..kills / 2 {
+        let recording = aegis::recording::read(&dir.join(format!("logs/run{run}"))).expect("readable");
         for (number, step) in recording.trajectory.steps.iter().enumerate() {
             assert_eq!(step.step as usize, number, "step numbers have no hole");
             assert_eq!(step.attempts.len(), 1, "step {number} of run {run}: two calls under one number");
             let request: serde_json::Value = serde_json::from_slice(&step.request).expect("the request is whole");
-            let nonce = request["messages"][0]["content"].as_str().expect("the nonce").to_owned();
+            let asked = request["messages"][0]["content"].as_str().expect("words");
+            let nonce = asked.split_inclusive('.').next().expect("the nonce").to_owned();
             match step.attempts[0].cause {
                 Some(CloseCause::Complete) => {
                     assert!(!step.attempts[0].reply.is_empty(), "{nonce}: the reply is recorded");
@@ -93,7 +111,7 @@ async fn kill_loses_no_exchange_whose_end_a_client_got() {
     }
     let lost: Vec<_> = acknowledged.difference(&recorded).collect();
     assert!(lost.is_empty(), "{} of {} are lost: {lost:?}", lost.len(), acknowledged.len());
-    assert!(open <= KILLS * CLIENTS, "{open} interrupted exchanges");
+    assert!(open <= kills * CLIENTS, "{open} interrupted exchanges");
 }
 
 /// F4, invariant 6: on a full disk no answer is completed without its record; earlier records stay.

@@ -14,12 +14,7 @@ use bytes::Bytes;
 
 use super::sample;
 use crate::recording::{
-    Durability, Recorder, RecordingError, Settings,
-    disk::Disk,
-    known::Known,
-    line,
-    log::{Log, TEXTS},
-    read,
+    Durability, Recorder, RecordingError, Settings, disk::Disk, line, log::Log, read, recover::Recovered, roll::STEP,
 };
 
 /// Makes one file operation fail.
@@ -47,7 +42,7 @@ impl FailNth {
 fn record(logs: &Path, disk: Disk) -> (u32, Result<(), RecordingError>) {
     let settings = Settings { durability: Durability::Synced, ..Settings::default() };
     let mut acknowledged = 0;
-    let recorder = match Recorder::create_on(disk, logs, sample::manifest("r"), &settings) {
+    let recorder = match Recorder::create_rolling(disk, logs, sample::manifest("r"), &settings, STEP) {
         Ok(recorder) => recorder,
         Err(error) => return (0, Err(error)),
     };
@@ -100,8 +95,7 @@ fn every_operation_fails_once() {
 #[test]
 fn a_full_device_ends_the_log() {
     let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else { return };
-    let log = Log::new(Disk::default(), Path::new("/dev/full"), full, Durability::Written, 0, Known::new(TEXTS));
-    let log = log.expect("opens");
+    let log = Log::new(Disk::default(), Path::new("/dev/full"), full, Durability::Written, Recovered::default(), STEP);
     let queue = || log.queue([], |line| line.extend_from_slice(b"{}"));
     let below = queue().expect("waits");
     match log.write(below) {
@@ -117,7 +111,7 @@ fn a_record_that_panics_halfway_leaves_nothing_in_the_log() {
     let logs = tempfile::tempdir().expect("a directory");
     let path = logs.path().join("log.jsonl");
     let file = OpenOptions::new().create(true).append(true).open(&path).expect("opens");
-    let log = Log::new(Disk::default(), &path, file, Durability::Written, 0, Known::new(TEXTS)).expect("opens");
+    let log = Log::new(Disk::default(), &path, file, Durability::Written, Recovered::default(), STEP);
     let put = |record: &[u8]| log.queue([], |line| line.extend_from_slice(record)).expect("waits");
     put(b"{\"first\":1}");
     let torn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

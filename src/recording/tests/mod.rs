@@ -4,6 +4,7 @@ pub(crate) mod faults;
 mod queue;
 mod reading;
 mod recovery;
+mod rolling;
 mod round_trip;
 mod sample;
 mod secrets;
@@ -13,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use bytes::Bytes;
 
-use super::{Recorder, RecordingError, Settings, read};
+use super::{Durability, Recorder, RecordingError, Settings, read};
 
 #[test]
 fn a_run_reads_back_live_and_sealed() {
@@ -59,7 +60,7 @@ fn a_text_that_was_forgotten_is_recorded_again() {
     for (step, body) in (0..).zip(&said) {
         sample::exchange(&recorder, step, "solver", body, body).expect("records");
     }
-    let log = std::fs::read_to_string(logs.path().join("r/log.jsonl")).expect("is there");
+    let log = whole_log(&logs.path().join("r"));
     let times = |number: usize| log.matches(text(number).trim_matches('"')).count();
     assert_eq!((times(0), times(1), times(26_999)), (2, 1, 1));
     let recording = read(&logs.path().join("r")).expect("reads");
@@ -73,6 +74,57 @@ fn a_second_writer_is_told_who_writes() {
     let error = Recorder::create(logs.path(), sample::manifest("r"), &Settings::default()).expect_err("locked");
     assert_eq!(error.to_string(), format!("run `r` is being recorded by process {}", std::process::id()));
     assert_eq!(error.exit_code(), 2);
+}
+
+/// The log of a run that is not sealed, also where it has rolled.
+fn whole_log(dir: &std::path::Path) -> String {
+    let unsealed = super::head::read_unsealed(dir).expect("reads").expect("a log");
+    String::from_utf8(unsealed.bytes).expect("JSON")
+}
+
+/// What this process has open below the directory.
+fn open_below(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let dir = dir.canonicalize().expect("is there");
+    let open = std::fs::read_dir("/proc/self/fd").expect("lists").flatten();
+    let targets = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    targets.filter(|target| target.starts_with(&dir)).collect()
+}
+
+#[test]
+fn a_run_holds_one_descriptor() {
+    let every = std::time::Duration::from_millis(50);
+    for durability in [Durability::Written, Durability::Synced, Durability::Interval(every)] {
+        let logs = tempfile::tempdir().expect("a directory");
+        let settings = Settings { durability, ..Settings::default() };
+        let recorder = Recorder::create(logs.path(), sample::manifest("r"), &settings).expect("creates");
+        let body = Bytes::from_static(b"{}");
+        for step in 0..3 {
+            let opaque = Bytes::from(vec![0xff; 70_000 + step as usize]);
+            sample::exchange(&recorder, step, "a", &body, &opaque).expect("records");
+            assert_eq!(open_below(logs.path()).len(), 1, "{durability:?}: the log, which is the lock too");
+        }
+        recorder.seal().expect("seals");
+        drop(recorder);
+        assert_eq!(open_below(logs.path()).len(), 0);
+    }
+}
+
+/// Versions before this one held a lock beside the log.
+#[test]
+fn a_run_that_an_earlier_version_writes_is_refused() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let again = || Recorder::create(logs.path(), sample::manifest("r"), &Settings::default());
+    drop(again().expect("creates"));
+    let lock = std::fs::File::create(logs.path().join("r/lock")).expect("creates");
+    lock.lock().expect("locks");
+    std::fs::write(logs.path().join("r/lock"), "4711").expect("writes");
+    match again() {
+        Err(RecordingError::Locked { pid: Some(4711), .. }) => {}
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+    drop(lock);
+    again().expect("goes on").seal().expect("seals");
+    assert!(read(&logs.path().join("r")).expect("reads").sealed);
 }
 
 #[test]
@@ -104,5 +156,5 @@ fn files_are_for_the_owner_only() {
             files += 1;
         }
     }
-    assert_eq!(files, 5, "run.json, log, seal, lock, one blob");
+    assert_eq!(files, 4, "run.json, log, seal, one blob");
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::sample;
-use crate::recording::{Captured, Recorder, Settings, read};
+use crate::recording::{Captured, Recorder, Settings, disk::Disk, read};
 
 #[test]
 fn queued_records_go_together_and_nothing_overtakes_them() {
@@ -35,7 +35,9 @@ fn queued_records_go_together_and_nothing_overtakes_them() {
 #[test]
 fn a_queue_that_grows_is_written() {
     let logs = tempfile::tempdir().expect("a directory");
-    let recorder = Recorder::create(logs.path(), sample::manifest("r"), &Settings::default()).expect("creates");
+    let (manifest, settings) = (sample::manifest("r"), Settings::default());
+    let recorder = Recorder::create_rolling(Disk::default(), logs.path(), manifest, &settings, u64::MAX);
+    let recorder = recorder.expect("creates");
     let log = logs.path().join("r/log.jsonl");
     let mut most = 0;
     for step in 0..200 {

@@ -9,9 +9,14 @@ use crate::recording::{Recorder, RecordingError, Settings, read};
 
 /// A run of two exchanges whose recorder is gone without a seal, as after a kill; its log.
 fn killed(logs: &Path) -> Vec<u8> {
+    killed_after(logs, 9)
+}
+
+/// The same with so many words a body: from 800 it is packed when it is sealed.
+fn killed_after(logs: &Path, words: usize) -> Vec<u8> {
     let recorder = Recorder::create(logs, sample::manifest("r"), &Settings::default()).expect("creates");
     for step in 0..2 {
-        let body = Bytes::from(format!("{{\"messages\":[\"step {step} {}\"]}}", "says so ".repeat(9)));
+        let body = Bytes::from(format!("{{\"messages\":[\"step {step} {}\"]}}", "says so ".repeat(words)));
         sample::exchange(&recorder, step, "solver", &body, &body).expect("records");
     }
     std::fs::read(logs.join("r/log.jsonl")).expect("is there")
@@ -125,7 +130,7 @@ fn a_missing_line_text_or_parent_is_corruption() {
 #[test]
 fn a_sealed_log_is_checked_against_its_seal() {
     let logs = tempfile::tempdir().expect("a directory");
-    killed(logs.path());
+    killed_after(logs.path(), 800);
     reopened(logs.path()).expect("goes on").seal().expect("seals");
     let packed = logs.path().join("r/log.jsonl.zst");
     let good = std::fs::read(&packed).expect("is there");
@@ -150,9 +155,9 @@ fn a_sealed_log_is_checked_against_its_seal() {
     assert!(matches!(read(&logs.path().join("r")), Err(RecordingError::Corrupt { .. })));
 }
 
-/// What a run directory holds, but for its lock.
+/// What a run directory holds.
 fn held(dir: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
-    let entries = std::fs::read_dir(dir).expect("lists").flatten().filter(|entry| entry.file_name() != "lock");
+    let entries = std::fs::read_dir(dir).expect("lists").flatten();
     entries
         .map(|entry| (entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path()).expect("reads")))
         .collect()
@@ -162,7 +167,7 @@ fn held(dir: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
 fn a_sealed_run_that_lost_its_seal_is_written_over_by_nobody() {
     let logs = tempfile::tempdir().expect("a directory");
     let dir = logs.path().join("r");
-    let log = killed(logs.path());
+    let log = killed_after(logs.path(), 800);
     reopened(logs.path()).expect("reopens").seal().expect("seals");
     std::fs::remove_file(dir.join("seal.json")).expect("removes");
     for plain in [None, Some(&b""[..]), Some(&log[..])] {
@@ -181,6 +186,29 @@ fn a_sealed_run_that_lost_its_seal_is_written_over_by_nobody() {
     let repaired = crate::recording::repair(&dir, Some(&target)).expect("salvages");
     assert_eq!((repaired.steps, repaired.lost), (2, 0));
     assert_eq!(read(&target).expect("reads").trajectory.steps.len(), 2);
+}
+
+#[test]
+fn a_small_log_stays_plain_when_it_is_sealed_and_is_checked_all_the_same() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let dir = logs.path().join("r");
+    killed(logs.path());
+    reopened(logs.path()).expect("goes on").seal().expect("seals");
+    assert_eq!(held(&dir).into_keys().collect::<Vec<_>>(), ["log.jsonl", "run.json", "seal.json"]);
+    let log = std::fs::read(dir.join("log.jsonl")).expect("reads");
+    for damaged in [&log[..log.len() - 1], &[&log[..], b"{}\n"].concat(), &[b" ", &log[1..]].concat(), b""] {
+        put(logs.path(), damaged);
+        let error = read(&dir).expect_err("it does not fit its seal");
+        assert_eq!(error.exit_code(), 5, "{error}");
+        assert!(matches!(reopened(logs.path()), Err(RecordingError::Sealed { .. })));
+        assert_eq!(std::fs::read(dir.join("log.jsonl")).expect("reads"), damaged, "left as it was");
+    }
+    // Without its seal it is a run that was never sealed: it goes on, and nothing is written over.
+    put(logs.path(), &log);
+    std::fs::remove_file(dir.join("seal.json")).expect("removes");
+    assert_eq!(read(&dir).expect("reads").trajectory.steps.len(), 2);
+    drop(reopened(logs.path()).expect("goes on"));
+    assert!(std::fs::read(dir.join("log.jsonl")).expect("reads").starts_with(&log));
 }
 
 #[test]

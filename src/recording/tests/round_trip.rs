@@ -182,6 +182,6 @@ fn a_body_that_comes_back_after_its_name_was_forgotten_reads_back() {
         assert_eq!(step.attempts[0].reply, step.request);
     }
     // Those that were forgotten are found by what they share with the newest, or by their texts.
-    let log = std::fs::read_to_string(logs.path().join("r/log.jsonl")).expect("reads");
+    let log = super::whole_log(&logs.path().join("r"));
     assert_eq!(log.matches(r#""kind":"text""#).count(), 2500);
 }

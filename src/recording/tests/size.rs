@@ -130,3 +130,37 @@ fn streamed_replies_cost_little_more() {
     println!("streamed: sealed {sealed} per mille of what was said");
     assert!(sealed <= 1000, "the sealed log is {sealed} per mille of what was said");
 }
+
+/// A run that is open for long: agents that hear the last words of the others.
+#[test]
+fn a_long_run_is_small_while_it_is_open() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let dir = logs.path().join("r");
+    let recorder = Recorder::create(logs.path(), sample::manifest("r"), &Settings::default()).expect("creates");
+    let systems: Vec<String> = (0..4).map(|agent| prose(1000 + agent, 2000)).collect();
+    let task = prose(1, 2000);
+    let mut said = task.len() + systems.iter().map(String::len).sum::<usize>();
+    let mut history: Vec<(u32, String)> = Vec::new();
+    let mut most = 0;
+    for step in 0..2_400 {
+        let agent = step % 4;
+        let request = request(agent, &systems[agent as usize], &task, &history[history.len().saturating_sub(2)..]);
+        let answer = format!("Step {step}: {}\n\"done\"", prose(u64::from(step) + 10, 2000));
+        let reply = whole(step, &answer);
+        sample::exchange(&recorder, step, &format!("agent {agent}"), &request, &reply).expect("records");
+        said += answer.len();
+        history.push((agent, answer));
+        if said > 4 << 20 {
+            // Not before the thread has caught up: what it has to do is no figure to hold.
+            recorder.log.roll();
+            let files = std::fs::read_dir(&dir).expect("lists").flatten();
+            let held: u64 = files.map(|entry| entry.metadata().map_or(0, |metadata| metadata.len())).sum();
+            most = most.max(per_mille(held, said));
+        }
+    }
+    recorder.seal().expect("seals");
+    let sealed = per_mille(std::fs::metadata(dir.join("log.jsonl.zst")).expect("is there").len(), said);
+    println!("said {said}; of that at most {most} per mille were held while it was open, {sealed} per mille sealed");
+    assert!(most <= 600, "{most} per mille of what was said");
+    assert_eq!(read(&dir).expect("reads").trajectory.steps.len(), 2_400);
+}
