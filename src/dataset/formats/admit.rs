@@ -62,6 +62,9 @@ pub(super) fn taken(sample: &Sample, format: &dyn Format, options: &Options, kep
     if options.split.is_some() && sample.split != options.split {
         return Err(Unfit("another part of the dataset"));
     }
+    if options.recording {
+        return Ok(());
+    }
     match sample.kind {
         Kind::Benign => return Err(Unfit("an injection without harm")),
         Kind::Clean if !format.takes_clean() => return Err(Unfit("a clean run")),

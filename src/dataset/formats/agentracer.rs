@@ -6,8 +6,9 @@ use serde_json::Value;
 use super::{
     Context, Format, Piece, Shape, Unfit,
     admit::culprit,
-    foreign::{Defects, spoken},
+    foreign::Defects,
     history::{History, Speaker},
+    render::{Inputs, spoken},
     schema::{
         Field::{May, Needed},
         Type,
@@ -89,9 +90,9 @@ impl Format for Agentracer {
     fn schema(&self) -> Type {
         ROW
     }
-    fn pieces(&self, sample: &Sample, _: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
+    fn pieces(&self, sample: &Sample, context: &Context<'_>) -> Result<Vec<Piece>, Unfit> {
         culprit(sample)?;
-        let value = LAYOUT.write(sample).ok_or(Unfit("no labelled step"))?;
+        let value = LAYOUT.write(sample, context.options.inputs_or(Inputs::None)).ok_or(Unfit("no labelled step"))?;
         Ok(vec![Piece::row(value)])
     }
 }

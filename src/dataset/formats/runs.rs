@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    foreign::spoken,
     format::{Context, Format, Piece, Shape, Unfit},
+    render::spoken,
     schema::{Field::Needed, Type},
 };
 use crate::{

@@ -24,6 +24,13 @@ use super::Task;
 pub const ALL: &[&dyn TaskSet] =
     &[&gsm8k::Gsm8k, &math::Math, &mmlu::Mmlu, &gpqa::Gpqa, &humaneval::HumanEval, &gaia::Gaia];
 
+/// The set of a task whose authors ask that it stays out of crawled and published text, and what they ask.
+pub fn keep_private(task: &Task) -> Option<(&'static str, &'static str)> {
+    let benchmark = task.extra.get("benchmark").and_then(serde_json::Value::as_str)?;
+    let set = ALL.iter().find(|set| set.name() == benchmark)?;
+    Some((set.name(), set.terms().keep_private?))
+}
+
 /// A public set of tasks.
 pub trait TaskSet: std::fmt::Debug + Sync {
     /// Its name on the command line.
