@@ -85,12 +85,17 @@ impl<'a> Seen<'a> {
     fn given(&self, sample: &'a Sample, step: &'a SampleStep, inputs: Inputs) -> String {
         let Some(input) = sample.input(step.step) else { return String::new() };
         let before = self.by_agent.get(&(step.agent.as_str(), step.instance)).map(Vec::as_slice).unwrap_or_default();
-        let mut known: Vec<&Said> = if inputs == Inputs::New { before.to_vec() } else { Vec::new() };
+        let mut known: Vec<Option<&Said>> =
+            if inputs == Inputs::New { before.iter().copied().map(Some).collect() } else { Vec::new() };
         let mut lines: Vec<String> = Vec::new();
-        for message in &input {
-            // As often as it was there before, and no more often: `go on` may be said twice.
-            if let Some(place) = known.iter().position(|other| same(other, message)) {
-                known.swap_remove(place);
+        for (place, message) in input.iter().enumerate() {
+            // As often as it was there before, and no more often: `go on` may be said twice. A conversation that grows has
+            // it at the same place.
+            let is_it = |other: &Option<&Said>| other.is_some_and(|other| same(other, message));
+            let there = known.get(place).filter(|other| is_it(other)).map(|_| place);
+            let found = there.or_else(|| known.iter().position(|other| is_it(other)));
+            if let Some(slot) = found.and_then(|found| known.get_mut(found)) {
+                *slot = None;
                 continue;
             }
             let text = words(&self.quoting(&message.text), &message.calls);
@@ -130,12 +135,12 @@ impl<'a> Seen<'a> {
 
 /// Whether two messages are one: a program may give its agent's own reply back without what was no text.
 fn same(one: &Said, other: &Said) -> bool {
-    let calls =
-        |said: &Said| said.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect::<Vec<_>>();
+    let called = |(one, other): (&Called, &Called)| one.name == other.name && one.arguments == other.arguments;
     one.role == other.role
         && one.text.trim() == other.text.trim()
-        && calls(one) == calls(other)
         && one.answers == other.answers
+        && one.calls.len() == other.calls.len()
+        && one.calls.iter().zip(&other.calls).all(called)
 }
 
 /// Who a message is from: its role, with the name that it carries, or that of the tool that answers.
