@@ -78,7 +78,7 @@ fn one_export(format: &str, dataset: &Path, out: &Path) -> ExitCode {
     let dataset = Dataset::open(dataset).expect("a dataset");
     // Lint is asked, as a user's export asks it; what it finds in made-up runs is no matter here.
     let found = aegis::dataset::lint::lint(&dataset).expect("lint reads it").findings.len();
-    let options = ExportOptions { lint: Lint::Ignore, ..ExportOptions::default() };
+    let options = ExportOptions { lint: Lint::Ignore, one_file: true, ..ExportOptions::default() };
     let manifest = formats::export(&dataset, format, out, &options).expect("an export");
     let written: u64 = manifest.files.values().map(|file| file.bytes).sum();
     println!("{} {written} {found}", peak_memory());

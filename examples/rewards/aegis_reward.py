@@ -12,7 +12,10 @@ import urllib.request
 from pathlib import Path
 
 
-def rewards(completions, truths, kind="aegis"):
+KIND = os.environ.get("AEGIS_REWARD", "step")
+
+
+def rewards(completions, truths, kind=KIND):
     """The reward of each completion. `truths` are answer JSON texts: `{"faulty_agents": [{"agent_name", …}, …]}`."""
     url = os.environ.get("AEGIS_REWARD_URL")
     return by_request(url, completions, truths, kind) if url else by_command(completions, truths, kind)

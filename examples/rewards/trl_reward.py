@@ -8,8 +8,14 @@ from aegis_reward import rewards
 
 def attribution_reward(completions, ground_truth, **_):
     """Rewards a batch; a completion is a text, or a list of messages of which the last is the answer."""
-    texts = [text if isinstance(text, str) else text[-1]["content"] for text in completions]
+    texts = [text if isinstance(text, str) else said(text[-1]) for text in completions]
     return rewards(texts, ground_truth)
+
+
+def said(message):
+    """The answer of a message: its text, or what it calls the tool with."""
+    calls = message.get("tool_calls") or []
+    return json.dumps(calls[-1]["function"]["arguments"]) if calls else message["content"]
 
 
 if __name__ == "__main__":

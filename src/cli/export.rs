@@ -8,8 +8,12 @@ use super::{Exit, Failure, Finished};
 use crate::{
     dataset::{
         ALPHA, Dataset, Split,
-        formats::{self, AnswerForm, ExportError, ExportManifest, ExportOptions, Lint, PromptTemplate},
+        formats::{
+            self, AnswerForm, Budget, Clean, ExportError, ExportManifest, ExportOptions, Inputs, Lint, PromptTemplate,
+            Unit,
+        },
         lint::Rule,
+        task_sets,
     },
     trajectory::nearest,
 };
@@ -17,18 +21,26 @@ use crate::{
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// The dataset: a directory with `dataset.jsonl`, or one JSONL file.
+    /// The dataset: a directory with `dataset.jsonl`, or one JSONL file. Or one recorded run, as `har`, `otlp`, `inspect` or `atif`.
     #[arg(value_name = "DATASET", required_unless_present_any = ["list", "schema"])]
     dataset: Option<PathBuf>,
     /// The format. Formats of rows become Parquet where the file is named `….parquet`.
     #[arg(long, value_name = "FORMAT", required_unless_present_any = ["list", "schema"])]
     to: Option<String>,
-    /// The file or directory to write; its manifest lies beside it.
+    /// The file or directory to write; its manifest lies beside it. Formats that are trained on get a file a part:
+    /// `NAME-train.jsonl`, `NAME-validation.jsonl`, `NAME-test.jsonl` of `NAME.jsonl`.
     #[arg(long, value_name = "PATH", required_unless_present_any = ["list", "schema"])]
     out: Option<PathBuf>,
-    /// Only this part of the dataset.
+    /// Only this part of the dataset, in one file named as said.
     #[arg(long, value_enum)]
     split: Option<DatasetPart>,
+    /// All parts of the dataset in one file, also where it is to be trained on; rows say their part.
+    #[arg(long, conflicts_with = "split")]
+    one_file: bool,
+    /// Which clean runs formats take that are trained on: of each part as many as it has failures (their twins first), only
+    /// the twins, all, or none.
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = CleanRuns::Balanced)]
+    clean: CleanRuns,
     /// The share of wrong failures that is allowed in the mean, over all claims that were begun: the weakest are left out.
     #[arg(long, value_name = "A", default_value_t = ALPHA, value_parser = alpha)]
     alpha: f64,
@@ -44,9 +56,14 @@ pub(super) struct ExportArgs {
     /// Tell the right answer in the prompt.
     #[arg(long)]
     gold_answer: bool,
-    /// Cut prompts to so many tokens (estimated); labelled steps stay, and are cut like all others.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(256..))]
-    max_tokens: Option<u32>,
+    /// What steps show of what their agents were given: nothing, what was new to them, or all. Prompts and `prm` show what was
+    /// new, the other formats nothing, unless this is said.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    inputs: Option<Given>,
+    /// Cut prompts to so many tokens (estimated), or characters: `32000chars`. Inputs go first; labelled steps stay, and are
+    /// cut like all others.
+    #[arg(long, visible_alias = "max-tokens", value_name = "N", value_parser = budget)]
+    budget: Option<Budget>,
     /// Export although lint found this; may be said several times.
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
@@ -81,6 +98,30 @@ enum DatasetPart {
     Test,
 }
 
+/// Which clean runs.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CleanRuns {
+    /// Of each part as many as it has failures.
+    Balanced,
+    /// The twins of the failures.
+    Twins,
+    /// All.
+    All,
+    /// None.
+    None,
+}
+
+/// What steps show of their inputs.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Given {
+    /// Nothing.
+    None,
+    /// What is new since the agent's last call.
+    New,
+    /// All.
+    All,
+}
+
 pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
     if let Some(name) = &arguments.schema {
         return schema(name, json, out);
@@ -89,8 +130,13 @@ pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Re
         return list(json, out);
     };
     let format = formats::format(to).map_err(failure)?;
-    let dataset = Dataset::open(dataset)?;
-    let manifest = formats::export(&dataset, format, target, &options(arguments)?).map_err(failure)?;
+    let options = options(arguments)?;
+    let manifest = if formats::is_recording(dataset) {
+        formats::export_recording(dataset, format, target, &options)
+    } else {
+        formats::export(&Dataset::open(dataset)?, format, target, &options)
+    };
+    let manifest = manifest.map_err(failure)?;
     let summary = summary(&manifest);
     if !json {
         say(&manifest, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -106,11 +152,29 @@ fn alpha(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "expected a number above 0 and below 1, for example 0.05".to_owned())
 }
 
+/// A length, in tokens or characters.
+fn budget(text: &str) -> Result<Budget, String> {
+    let (number, unit) = match text.strip_suffix("chars") {
+        Some(number) => (number, Unit::Characters),
+        None => (text.strip_suffix("tokens").unwrap_or(text), Unit::Tokens),
+    };
+    let least = if unit == Unit::Tokens { 256 } else { 1024 };
+    let most = number.trim().parse::<usize>().ok().filter(|most| *most >= least);
+    let most = most.ok_or("expected at least 256 tokens (`8000`) or 1024 characters (`32000chars`)")?;
+    Ok(Budget { most, unit })
+}
+
 /// How sure the failures are, and what was left out.
 fn say(manifest: &ExportManifest, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "sure: {}", manifest.claims.in_words())?;
     for (why, count) in &manifest.left_out {
         writeln!(out, "left out: {count} × {why}")?;
+    }
+    let private = task_sets::ALL
+        .iter()
+        .filter_map(|set| Some((set.name(), manifest.keep_private.get(set.name())?, set.terms().keep_private?)));
+    for (set, count, asked) in private {
+        writeln!(out, "note: {count} samples are of {set}. {asked}")?;
     }
     for (format, reasons) in &manifest.left_out_of {
         for (why, count) in reasons {
@@ -148,7 +212,19 @@ fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
             .collect::<Result<_, _>>()?,
         lines: arguments.lines,
         license: arguments.license.clone(),
-        tokens: arguments.max_tokens.and_then(|tokens| usize::try_from(tokens).ok()),
+        inputs: arguments.inputs.map(|given| match given {
+            Given::None => Inputs::None,
+            Given::New => Inputs::New,
+            Given::All => Inputs::All,
+        }),
+        budget: arguments.budget,
+        clean: match arguments.clean {
+            CleanRuns::Balanced => Clean::Balanced,
+            CleanRuns::Twins => Clean::Twins,
+            CleanRuns::All => Clean::All,
+            CleanRuns::None => Clean::None,
+        },
+        one_file: arguments.one_file,
         split: arguments.split.map(|part| match part {
             DatasetPart::Train => Split::Train,
             DatasetPart::Validation => Split::Validation,
@@ -157,6 +233,7 @@ fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
         alpha: Some(arguments.alpha),
         former: arguments.former,
         unverified: arguments.unverified,
+        recording: false,
     })
 }
 
@@ -185,13 +262,18 @@ fn summary(manifest: &ExportManifest) -> String {
     let cut = match manifest.cut.prompts {
         0 => String::new(),
         prompts => format!(
-            ", {prompts} prompts cut ({} steps shortened, {} dropped)",
-            manifest.cut.shortened_steps, manifest.cut.dropped_steps
+            ", {prompts} prompts cut (inputs: {} shortened, {} dropped; steps: {} shortened, {} dropped)",
+            manifest.cut.shortened_inputs,
+            manifest.cut.dropped_inputs,
+            manifest.cut.shortened_steps,
+            manifest.cut.dropped_steps
         ),
     };
+    let longest = manifest.prompts.map(|prompts| format!(", prompts of up to {} tokens", prompts.longest_tokens));
+    let longest = longest.unwrap_or_default();
     let left_out: u64 = manifest.left_out.values().sum();
     format!(
-        "{}: {} of {} samples in {} pieces, {left_out} left out{cut}",
+        "{}: {} of {} samples in {} pieces, {left_out} left out{longest}{cut}",
         manifest.to, manifest.written, manifest.read, manifest.pieces
     )
 }
@@ -203,6 +285,7 @@ fn failure(error: ExportError) -> Failure {
             .hint("`aegis lint` shows all of it; `--allow RULE` accepts one rule's findings"),
         error @ (ExportError::UnknownFormat { .. }
         | ExportError::NoRows { .. }
+        | ExportError::NotOfRecordings { .. }
         | ExportError::Occupied { .. }
         | ExportError::OwnSource { .. }) => Failure::new(Exit::Usage, error),
         other => Failure::new(Exit::Recording, other),

@@ -29,6 +29,7 @@ mod settings;
 mod show;
 mod signals;
 mod stats;
+mod tasks;
 mod terminal;
 mod trace;
 mod trial;
@@ -102,6 +103,8 @@ enum Verb {
     Diff(diff::DiffArgs),
     /// Write, check and explain injection plans.
     Plan(plan::PlanArgs),
+    /// Read public task sets (GSM8K, MATH, MMLU, GPQA, HumanEval, GAIA) for campaigns.
+    Tasks(tasks::TasksArgs),
     /// Read Who&When, Aegis, AgenTracer or MAST files into a dataset, and report their defects.
     Import(import::ImportArgs),
     /// Write a dataset in the format of a trainer or benchmark.
@@ -259,8 +262,7 @@ impl Cli {
             }
             Verb::Campaign(arguments) => {
                 if let Some(text) = arguments.written() {
-                    let written = out.write_all(text?.as_bytes()).map(|()| Exit::Ok);
-                    return written.map_err(|error| Failure::new(Exit::Infrastructure, error));
+                    return print(&text?, &mut out);
                 }
                 drop(out);
                 campaign::run(arguments, global).map(|finished| finished.say(global))
@@ -285,6 +287,7 @@ impl Cli {
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
             Verb::Diff(arguments) => diff::run(arguments, json, &mut out),
             Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
+            Verb::Tasks(arguments) => tasks::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Import(arguments) => import::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Export(arguments) => export::run(arguments, json, &mut out).map(|finished| finished.say(global)),
             Verb::Score(arguments) => score::run(arguments, json, &mut out).map(|finished| finished.say(global)),
@@ -307,6 +310,12 @@ impl Cli {
             }
         }
     }
+}
+
+/// Prints what a verb was only asked to show.
+fn print(text: &str, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let written = out.write_all(text.as_bytes()).map(|()| Exit::Ok);
+    written.map_err(|error| Failure::new(Exit::Infrastructure, error))
 }
 
 impl Finished {

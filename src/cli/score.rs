@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Exit, Failure, Finished};
 use crate::{
     dataset::{Dataset, Grounds, formats},
-    score::{self, Gold, Profile, RewardKind, Scored, ScoringError},
+    score::{self, Gold, Profile, RewardKind, Scored, ScoringError, Share},
 };
 
 /// Options of `score`.
@@ -40,10 +40,14 @@ pub(super) struct ScoreArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reward {
-    /// Aegis' hierarchical reward, as published.
+    /// Agent, step and mode; a near step is paid less than the step.
+    Step,
+    /// Aegis' hierarchical reward of agents and modes; the right answer is worth 1.
     Aegis,
     /// The same with its two defects mended.
     AegisStrict,
+    /// Aegis' reward to the digit of its authors' function, for comparison.
+    AegisPublished,
     /// AgenTracer's gated reward.
     Agentracer,
 }
@@ -52,7 +56,9 @@ impl Reward {
     /// The same for the library.
     pub(super) fn kind(self) -> RewardKind {
         match self {
+            Reward::Step => RewardKind::Step,
             Reward::Aegis => RewardKind::Aegis,
+            Reward::AegisPublished => RewardKind::AegisPublished,
             Reward::AegisStrict => RewardKind::AegisStrict,
             Reward::Agentracer => RewardKind::Agentracer,
         }
@@ -135,17 +141,22 @@ fn rewards(
     Ok(written.map(|()| Finished { exit, summary, data }).map_err(|error| Failure::new(Exit::Infrastructure, error)))
 }
 
+/// A share with what it is of: labels without a step are no evidence about steps, so each has its own denominator.
+fn part(share: &Share) -> String {
+    format!("{:.1} % of {}", share.share * 100.0, share.of)
+}
+
 /// One line: the headline figures of the profile that was asked for.
 fn summary(scored: &Scored) -> String {
     let strict = scored.strict.as_ref().map(|report| {
         let (accuracy, coverage) = (&report.accuracy, &report.coverage);
         format!(
-            "agent {:.1} %, step {:.1} %, both {:.1} % of {} runs, {} answered",
-            accuracy.agent.share * 100.0,
-            accuracy.step.share * 100.0,
-            accuracy.joint.share * 100.0,
-            coverage.answered.of,
-            coverage.answered.hits
+            "agent {}, step {}, both {}; {} of {} runs answered",
+            part(&accuracy.agent),
+            part(&accuracy.step),
+            part(&accuracy.joint),
+            coverage.answered.hits,
+            coverage.answered.of
         )
     });
     let public = scored.public.as_ref().map(|public| {

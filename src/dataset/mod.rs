@@ -7,6 +7,7 @@
 //! The campaign writes datasets; lint, statistics, exports and scores read them.
 
 pub mod formats;
+pub mod task_sets;
 
 mod backend;
 mod build;
@@ -22,6 +23,7 @@ mod split;
 pub mod statistics;
 mod tasks;
 mod truth;
+mod values;
 mod write;
 
 #[cfg(test)]

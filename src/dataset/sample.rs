@@ -82,6 +82,17 @@ pub enum Split {
     Test,
 }
 
+impl Split {
+    /// Its name, as files and rows write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Validation => "validation",
+            Self::Test => "test",
+        }
+    }
+}
+
 /// A task with its answer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Task {

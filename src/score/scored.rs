@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Culprit, Gold, PredictedAnswer, Prediction, Profile, Report, ScoreError,
+    Culprit, Gold, PredictedAnswer, Prediction, Profile, Report, ScoreError, agent_key,
     public::{self, Public, PublicFigure, PublicScorerFails},
     ratio, read, real,
     report::{evaluate, index},
@@ -113,7 +113,8 @@ fn whowhen(text: &str, golds: &[Gold], base: i64) -> Result<Public, ScoringError
     let known = index(golds)?;
     let mut labels = Vec::new();
     let mut files = std::collections::BTreeSet::new();
-    for gold in golds {
+    // A run in which nobody erred has no file in such a directory.
+    for gold in golds.iter().filter(|gold| !gold.culprits.is_empty()) {
         let label = gold.raw.as_ref().ok_or_else(|| ScoringError::NoLabelFile(gold.id.clone()))?;
         if !files.insert(&label.file) {
             return Err(ScoringError::TwoDirectories(label.file.clone()));
@@ -166,15 +167,26 @@ fn agentracer(text: &str, golds: &[Gold]) -> Result<Public, ScoringError> {
     })
 }
 
-/// Which reward.
+/// Which reward. All but the published one are worth exactly 1 for the right answer, and less for any that says something
+/// else about an agent, step or mode that they pay for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewardKind {
-    /// Aegis' hierarchical reward, as published.
+    /// Agent, step and mode, each paid for; a near step less than the step.
+    Step,
+    /// Aegis' hierarchical reward of pairs of agent and mode, over what the truth itself would get.
     Aegis,
     /// The same without its two defects.
     AegisStrict,
+    /// Aegis' reward to the digit of its authors' function, for comparison: 1.1 where nobody erred.
+    AegisPublished,
     /// AgenTracer's gated reward.
     Agentracer,
+}
+
+impl RewardKind {
+    /// All of them.
+    pub const ALL: &'static [Self] =
+        &[Self::Step, Self::Aegis, Self::AegisStrict, Self::AegisPublished, Self::Agentracer];
 }
 
 /// One completion's reward.
@@ -222,15 +234,44 @@ pub fn reward_of(completion: &str, truth: &str, kind: RewardKind) -> Option<f64>
 }
 
 fn rewarded(completion: &str, culprits: &[Culprit], kind: RewardKind) -> f64 {
-    let truth = || {
-        let pairs = culprits.iter().map(|culprit| (culprit.agent.as_deref(), culprit.mode.as_deref()));
-        faulty(pairs.filter(|(agent, mode)| agent.is_some() && mode.is_some())).to_string()
-    };
     match kind {
-        RewardKind::Aegis => reward::hierarchical(completion, &truth()),
-        RewardKind::AegisStrict => reward::hierarchical_strict(completion, &truth()),
-        RewardKind::Agentracer => reward::gated(completion, culprits, Gated::default()),
+        RewardKind::Step => reward::graded(&read::answer(completion), culprits),
+        RewardKind::Aegis => paired(completion, culprits, reward::hierarchical),
+        RewardKind::AegisStrict => paired(completion, culprits, reward::hierarchical_strict),
+        RewardKind::AegisPublished => reward::hierarchical(completion, &pairs_of(culprits)),
+        RewardKind::Agentracer => reward::gated_set(completion, culprits, Gated::default()),
     }
+}
+
+/// The true pairs of agent and mode, as an answer.
+fn pairs_of(culprits: &[Culprit]) -> String {
+    let pairs = culprits.iter().map(|culprit| (culprit.agent.as_deref(), culprit.mode.as_deref()));
+    faulty(pairs.filter(|(agent, mode)| agent.is_some() && mode.is_some())).to_string()
+}
+
+/// A reward of pairs, over what the truth would get. Where the truth does not know a mode, none is asked for: the agent is
+/// all that there is to find.
+fn paired(completion: &str, culprits: &[Culprit], reward: fn(&str, &str) -> f64) -> f64 {
+    const ANY: &str = "any";
+    let unknown = |name: &str| {
+        let of_name =
+            |culprit: &&Culprit| culprit.agent.as_deref().is_some_and(|agent| agent_key(agent) == agent_key(name));
+        culprits.iter().filter(of_name).any(|culprit| culprit.mode.is_none())
+    };
+    if culprits.iter().all(|culprit| culprit.mode.is_some()) {
+        return reward::of_own(reward, completion, &pairs_of(culprits));
+    }
+    let read = read::answer(completion);
+    if matches!(read, PredictedAnswer::Unparsed(_)) {
+        return reward("", "");
+    }
+    let open = |agent: Option<&'_ str>| agent.is_some_and(unknown);
+    let said = claims(&read).map(|(agent, mode)| (agent, if open(agent) { Some(ANY) } else { mode.or(Some("")) }));
+    let truth = culprits.iter().map(|culprit| {
+        let agent = culprit.agent.as_deref();
+        (agent, if open(agent) { Some(ANY) } else { culprit.mode.as_deref() })
+    });
+    reward::of_own(reward, &faulty(said).to_string(), &faulty(truth).to_string())
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ pub(super) enum Duty {
     Summarise,
     /// Gives work to others.
     Supervise,
+    /// Says which experts a task takes.
+    Recruit,
     /// The prompt does not say.
     Open,
 }
@@ -28,6 +30,7 @@ pub(super) fn of(prompt: &str, last: &str) -> Duty {
 }
 
 const STEMS: &[(Duty, &[&str])] = &[
+    (Duty::Recruit, &["recruiter", "recruit", "recruits", "recruiting", "recruitment"]),
     (Duty::Plan, &["plan", "planner", "planning", "plans", "decompose", "decomposes"]),
     (
         Duty::Check,
@@ -169,6 +172,7 @@ mod tests {
         check("You are a triage agent. Hand the user's request off to the agent that fits it.", Duty::Supervise);
         check("You are the judge of a debate between solvers.", Duty::Judge);
         check("You are Ada, a careful debater.", Duty::Solve);
+        check("You are the recruiter. Name experts who check and solve.", Duty::Recruit);
         check("You are a helpful assistant.", Duty::Open);
     }
 

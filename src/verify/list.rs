@@ -27,6 +27,14 @@ macro_rules! checks {
                 }
             }
 
+            /// What a checker of the first kind says, without waiting; `None` for one that runs something.
+            pub fn compares(&self, case: &Case<'_>) -> Option<Verdict> {
+                match self {
+                    $(Check::$Type(checker) => Some(checker.compare(case).verdict),)*
+                    $(Check::$RType(_) => None,)*
+                }
+            }
+
             /// Checks an output. `surroundings` hold what a checker of the second kind needs.
             pub async fn check(&self, case: &Case<'_>, surroundings: &Surroundings) -> CheckFinding {
                 let said = match self {

@@ -24,7 +24,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{proxy::upstream::Upstream, trajectory::Verdict};
+pub use command::OnTimeout;
 pub use config::{Output, Sources, Verified, Verify, VerifyError};
+pub use numeric::Units;
 pub use sandbox::words as sandbox_words;
 pub use transcript::Transcript;
 
@@ -118,9 +120,22 @@ pub fn same_words(expected: &str, got: &str) -> bool {
     !expected.is_empty() && expected == normalised::words(got)
 }
 
+/// The content of the last `\boxed{…}` of a text, braces balanced.
+pub fn boxed(text: &str) -> Option<&str> {
+    answer::boxed(text)
+}
+
+/// Whether a text is a number and nothing else, thousands separators and a full stop aside.
+pub fn is_number(text: &str) -> bool {
+    number(text).is_some()
+}
+
+fn number(text: &str) -> Option<f64> {
+    answer::without_separators(text.trim()).trim_end_matches('.').parse().ok().filter(|number: &f64| number.is_finite())
+}
+
 /// Whether both texts are the same number, however it is written: `84` and `84.0`.
 pub fn same_number(expected: &str, got: &str) -> bool {
-    let number = |text: &str| answer::without_separators(text.trim()).trim_end_matches('.').parse::<f64>().ok();
     match (number(expected), number(got)) {
         (Some(expected), Some(got)) => value::close(expected, got, 1e-9, 0.0),
         _ => false,

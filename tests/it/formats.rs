@@ -15,6 +15,37 @@ async fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (done.status.code(), text(done.stdout), text(done.stderr))
 }
 
+#[tokio::test]
+async fn one_recorded_run_goes_out_where_nothing_is_claimed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let task = "Mia has 12 boxes with 8 pencils each. She gives away 12 pencils. How many pencils does she have left?";
+    let program = ["--", crate::program::AEGIS, "example", "pipeline", "--task", task];
+    let (code, _, talk) =
+        run(dir.path(), &[&["run", "--upstream", "simulator", "--run", "one"][..], &program].concat()).await;
+    assert_eq!(code, Some(0), "{talk}");
+    let before = fs::read(dir.path().join("logs/one/run.json")).expect("a manifest");
+    for format in ["har", "otlp", "inspect", "atif"] {
+        let (code, _, talk) = run(dir.path(), &["export", "logs/one", "--to", format, "--out", format]).await;
+        assert_eq!(code, Some(0), "{format}: {talk}");
+        let path = dir.path().join(format);
+        let file = if path.is_dir() {
+            fs::read_dir(&path).expect("lists").next().expect("one").expect("an entry").path()
+        } else {
+            path
+        };
+        assert!(fs::read_to_string(file).expect("readable").contains("12 boxes"), "{format}");
+    }
+    for (format, out, words) in [
+        ("sft", "x.jsonl", "one recorded run goes out as inspect, atif, otlp, har"),
+        ("har", "logs/one/run.json", "would be lost"),
+        ("har", "logs/one/new.json", "would be lost"),
+    ] {
+        let (code, _, talk) = run(dir.path(), &["export", "logs/one", "--to", format, "--out", out]).await;
+        assert!(code == Some(2) && talk.contains(words), "{talk}");
+    }
+    assert_eq!(fs::read(dir.path().join("logs/one/run.json")).expect("there"), before);
+}
+
 /// Two layouts of a benchmark, with a defect in each.
 fn benchmark(dir: &Path) {
     let entry = |name: &str, text: &str| json!({"content": text, "role": "user", "name": name});
@@ -115,13 +146,17 @@ async fn nothing_is_lost_without_a_word() {
         ("whowhen", "set"),
         ("whowhen", "."),
     ] {
-        let (code, _, talk) = run(dir.path(), &["export", "set", "--to", to, "--out", out]).await;
+        let (code, _, talk) = run(dir.path(), &["export", "set", "--one-file", "--to", to, "--out", out]).await;
         assert_eq!(code, Some(2), "{to} {out}: {talk}");
         assert!(talk.contains("lies with the dataset that is read"), "{to} {out}: {talk}");
     }
     assert_eq!(fs::read(dir.path().join("set/dataset.jsonl")).expect("there"), kept);
     for _ in 0..2 {
-        let (code, _, talk) = run(dir.path(), &["export", "set", "--to", "sft", "--out", "set/train.jsonl"]).await;
+        let (code, _, talk) = run(dir.path(), &["export", "set", "--to", "sft", "--out", "set/sft.jsonl"]).await;
         assert_eq!(code, Some(0), "a file of its own, and again: {talk}");
+        assert!(dir.path().join("set/sft-unsplit.jsonl").is_file());
     }
+    fs::write(dir.path().join("set/mine-unsplit.jsonl"), "{}").expect("written");
+    let (code, _, talk) = run(dir.path(), &["export", "set", "--to", "sft", "--out", "set/mine.jsonl"]).await;
+    assert!(code == Some(2) && talk.contains("set/mine-unsplit.jsonl"), "a part's file is spared, too: {talk}");
 }

@@ -60,6 +60,7 @@ mod shutdown;
 mod side_by_side;
 mod stored_state;
 mod surfaces;
+mod task_sets;
 mod terminal;
 mod tidy;
 mod trace;

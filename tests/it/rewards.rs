@@ -132,3 +132,25 @@ async fn agentracers_own_parquet_comes_in() {
     let talk = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.code() == Some(2) && talk.contains("cut.parquet") && talk.contains("not-json"), "{talk}");
 }
+
+#[tokio::test]
+async fn every_rows_own_answer_is_worth_one_by_the_adapters_as_their_page_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/rewards");
+    let dir = tempfile::tempdir().expect("a directory");
+    for name in ["aegis_reward.py", "trl_reward.py", "verl_reward.py"] {
+        fs::copy(folder.join(name), dir.path().join(name)).expect("copied");
+    }
+    let page = fs::read_to_string(folder.join("README.md")).expect("a page");
+    let block = crate::readme::blocks(&page).into_iter().next().expect("a block of commands");
+    let binary = Path::new(crate::program::AEGIS).parent().expect("a directory").display().to_string();
+    let path = format!("{binary}:{}", std::env::var("PATH").expect("PATH"));
+    let mut shell = tokio::process::Command::new("bash");
+    let ran = shell.args(["-euc", &block]).current_dir(dir.path()).env("PATH", path).output().await.expect("bash");
+    let (out, talk) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{out}{talk}");
+    let numbers = |line: &str| -> Vec<f64> {
+        line.trim_matches(['[', ']']).split(", ").map(str::parse).collect::<Result<_, _>>().unwrap_or_default()
+    };
+    let worth: Vec<f64> = out.lines().flat_map(numbers).collect();
+    assert!(worth.len() > 6 && worth.iter().all(|worth| (worth - 1.0).abs() < f64::EPSILON), "{out}");
+}

@@ -104,13 +104,13 @@ fn no_export_of_one_culprit_blames_what_the_failure_does_not_need() {
     assert_eq!(named, labelled.collect::<Vec<_>>());
 
     no_right_step_is_called_wrong(dir.path(), &rows);
-    aegis(&["export", "out", "--to", "sft", "--out", "sft"], dir.path());
+    aegis(&["export", "out", "--to", "sft", "--out", "sft", "--clean", "all"], dir.path());
     assert_eq!(json(&dir.path().join("sft.manifest.json"))["written"], rows.len(), "sets are taken whole");
 }
 
 /// No step that a row of `prm` marks false stands as true in the row of its twin.
 fn no_right_step_is_called_wrong(dir: &Path, rows: &[Value]) {
-    aegis(&["export", "out", "--to", "prm", "--out", "prm"], dir);
+    aegis(&["export", "out", "--to", "prm", "--out", "prm", "--one-file", "--clean", "all"], dir);
     let prm = lines(&dir.join("prm"));
     let by_id: BTreeMap<&str, &Value> = prm.iter().map(|row| (row["id"].as_str().expect("an id"), row)).collect();
     let mut marked = 0;

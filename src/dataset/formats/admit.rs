@@ -68,6 +68,9 @@ pub(super) fn taken(
     if options.split.is_some() && sample.split != options.split {
         return Err(Unfit("another part of the dataset"));
     }
+    if options.recording {
+        return Ok(());
+    }
     match sample.kind {
         SampleKind::Benign => return Err(Unfit("an injection without harm")),
         SampleKind::Clean if !format.takes_clean() => return Err(Unfit("a clean run")),

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
-    foreign::{Defects, named, number, put_back, spoken, spoken_step, unknown_fields},
+    foreign::{Defects, named, number, put_back, spoken_step, unknown_fields},
+    render::{Inputs, Told, told},
     schema::{
         Field::{May, Needed},
         Type,
@@ -243,8 +244,8 @@ impl Format for Aegis {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
-        Ok(vec![WrittenPiece::row(entered(sample)?)])
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+        Ok(vec![WrittenPiece::row(entered(sample, context.options.inputs_or(Inputs::None))?)])
     }
 }
 
@@ -252,19 +253,20 @@ impl Format for Aegis {
 ///
 /// # Errors
 /// [`Unfit`] where an error of ours has no failure mode.
-pub(super) fn entered(sample: &Sample) -> Result<Value, Unfit> {
+pub(super) fn entered(sample: &Sample, inputs: Inputs) -> Result<Value, Unfit> {
     let own = sample.extra.get("format").and_then(Value::as_str) == Some("aegis");
     let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
     if !own && errors.iter().any(|error| error.failure_mode.is_none()) {
         return Err(Unfit("an error without failure mode"));
     }
-    Ok(record(sample, errors, own))
+    Ok(record(sample, errors, own, inputs))
 }
 
-fn record(sample: &Sample, errors: &[LabelledError], own: bool) -> Value {
+fn record(sample: &Sample, errors: &[LabelledError], own: bool, inputs: Inputs) -> Value {
     let kept = |name: &str| sample.extra.get(name).filter(|_| own).cloned();
     let faulty: Vec<Value> = errors.iter().flat_map(|error| faulty(error, own)).collect();
-    let history: Vec<Value> = sample.steps.iter().map(entry).collect();
+    let told = told(sample, inputs);
+    let history: Vec<Value> = sample.steps.iter().zip(&told).map(|(step, told)| entry(step, told)).collect();
     let mut input = json!({"query": sample.task.question, "conversation_history": history});
     if let Some(input) = input.as_object_mut().filter(|_| kept("no_final_output").is_none()) {
         input.insert("final_output".to_owned(), sample.final_answer.clone().into());
@@ -313,9 +315,9 @@ fn pair(error: &LabelledError, code: &str, own: bool) -> Value {
     Value::Object(fields)
 }
 
-fn entry(step: &SampleStep) -> Value {
+fn entry(step: &SampleStep, told: &Told) -> Value {
     let agent = step.raw_agent.as_deref().unwrap_or(step.agent.as_str());
-    let mut entry = json!({"step": step.step + 1, "agent_name": agent, "content": spoken(step)});
+    let mut entry = json!({"step": step.step + 1, "agent_name": agent, "content": told.whole()});
     if let Some(fields) = entry.as_object_mut() {
         put_back(fields, &step.extra);
     }

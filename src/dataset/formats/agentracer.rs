@@ -6,8 +6,9 @@ use serde_json::Value;
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     admit::culprit,
-    foreign::{Defects, spoken},
+    foreign::Defects,
     history::{HistoryFormat, SpeakerField},
+    render::{Inputs, spoken},
     schema::{
         Field::{May, Needed},
         Type,
@@ -89,9 +90,9 @@ impl Format for Agentracer {
     fn schema(&self) -> Type {
         ROW
     }
-    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         culprit(sample)?;
-        let value = LAYOUT.write(sample).ok_or(Unfit("no labelled step"))?;
+        let value = LAYOUT.write(sample, context.options.inputs_or(Inputs::None)).ok_or(Unfit("no labelled step"))?;
         Ok(vec![WrittenPiece::row(value)])
     }
 }

@@ -61,6 +61,9 @@ impl Format for Atif {
     fn about(&self) -> &'static str {
         "Agent Trajectory Interchange Format v1.6: one document a run, step 1 is the task, ours follow from 2"
     }
+    fn takes_recordings(&self) -> bool {
+        true
+    }
     fn shape(&self) -> DiskLayout {
         DiskLayout::Files
     }

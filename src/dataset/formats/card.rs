@@ -45,15 +45,17 @@ impl Card {
         let status = serde_json::to_value(truth.status).unwrap_or_default();
         *self.proofs.entry(status.as_str().unwrap_or_default().to_owned()).or_default() += 1;
         self.seeds.extend(truth.seed);
+        // A sample counts once for each mode that it has, however many of its errors have it.
+        let mut modes = BTreeSet::new();
         for error in &truth.errors {
             self.operators.extend(error.operator.clone());
-            for mode in error.modes() {
-                let mode = format!("{} {} ({})", mode.code, mode.name, mode.taxonomy);
-                *self.modes.entry(mode).or_default() += 1;
-            }
+            modes.extend(error.modes().map(|mode| format!("{} {} ({})", mode.code, mode.name, mode.taxonomy)));
             if error.failure_mode.is_none() {
-                *self.modes.entry("no failure mode".to_owned()).or_default() += 1;
+                modes.insert("no failure mode".to_owned());
             }
+        }
+        for mode in modes {
+            *self.modes.entry(mode).or_default() += 1;
         }
     }
 
@@ -130,7 +132,7 @@ impl Card {
             ("systems", list(&self.systems)),
             ("models", format!("{}; their licences bind what is made from their output", list(&self.models))),
             ("labels", format!("{} by {}", pairs(&self.proofs), list(&self.definitions))),
-            ("failure modes", pairs(&self.modes)),
+            ("samples by failure mode", pairs(&self.modes)),
             ("planted by", list(&self.operators)),
             ("seeds", list(&self.seeds.iter().map(ToString::to_string).collect())),
         ];

@@ -7,6 +7,7 @@ use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     aegis::{RECORD, entered},
     dpo::divergence,
+    render::Inputs,
     schema::{Field::Needed, Type},
 };
 use crate::dataset::{Sample, SampleKind};
@@ -58,7 +59,9 @@ impl Format for Contrastive {
         if context.failures.is_empty() {
             return Err(Unfit("a clean run without failures"));
         }
-        let failures = context.failures.iter().map(entered).collect::<Result<Vec<_>, _>>()?;
+        let inputs = context.options.inputs_or(Inputs::None);
+        let failures = context.failures.iter().map(|failure| entered(failure, inputs));
+        let failures = failures.collect::<Result<Vec<_>, _>>()?;
         let leaves: Vec<Value> = context
             .failures
             .iter()
@@ -74,7 +77,7 @@ impl Format for Contrastive {
                 "query_hash": hash.get(..16),
                 "readable_query": question.chars().take(50).collect::<String>(),
             },
-            "positive_sample": entered(sample)?,
+            "positive_sample": entered(sample, inputs)?,
             "negative_samples": failures,
             "divergence_steps": leaves,
         });

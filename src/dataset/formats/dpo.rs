@@ -6,9 +6,10 @@ use serde_json::json;
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::{MESSAGE, TOOL, message, tools},
+    format::split_field,
     schema::{
         Field::{May, Needed},
-        Type,
+        SPLIT, Type,
     },
 };
 use crate::dataset::{LabelledError, Sample, SampleStep};
@@ -22,6 +23,7 @@ const ROW: Type = Type::Record(&[
     Needed("agent", Type::Text),
     Needed("step", Type::Whole),
     May("tools", Type::List(&TOOL)),
+    May("split", SPLIT),
 ]);
 
 /// Writes rows.
@@ -42,6 +44,9 @@ impl Format for Dpo {
         ROW
     }
     fn wants_twin(&self) -> bool {
+        true
+    }
+    fn trains(&self) -> bool {
         true
     }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
@@ -65,6 +70,7 @@ impl Format for Dpo {
         });
         if let Some(fields) = row.as_object_mut() {
             fields.extend(tools(twin, clean).map(|tools| ("tools".to_owned(), tools)));
+            fields.extend(split_field(sample));
         }
         Ok(vec![WrittenPiece::row(row)])
     }

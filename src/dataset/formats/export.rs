@@ -1,11 +1,12 @@
 //! Writes a dataset in a foreign format: one sample at a time, in the dataset's order, nothing half-written, with a
 //! manifest of counts and hashes beside it.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, path::Path};
 
 use super::{
     ALL, KeptClaims,
     admit::{refuse, taken},
+    balance::{Balance, SURPLUS},
     card::Card,
     format::{DiskLayout, ExportContext, ExportOptions, Format, Unfit},
     huggingface,
@@ -13,7 +14,7 @@ use super::{
     own::SAMPLE,
     pretty,
     refused::ExportError,
-    sink::Sink,
+    sink::{Sink, beside, is_parted, part_of, targets},
 };
 use crate::{
     dataset::{Dataset, Entry, FILE, Index, PlacedSample, Sample, SampleKind},
@@ -72,10 +73,14 @@ pub fn export(
     out: &Path,
     options: &ExportOptions,
 ) -> Result<ExportManifest, ExportError> {
-    spare(dataset, out)?;
+    spare(dataset, format, out, options)?;
     refuse(dataset, options)?;
     let kept = KeptClaims::of(dataset, options)?;
-    let mut sink = Sink::create(format, out, options)?;
+    let formats: Vec<&dyn Format> = std::iter::once(format)
+        .chain(configs_of(format, options).iter().map(|&config| config as &dyn Format))
+        .collect();
+    let balance = Balance::of(dataset, &formats, options, &kept)?;
+    let mut sink = Sink::create(format, out, options, expected(dataset, format, options, &kept)?)?;
     let mut card = (format.shape() == DiskLayout::Folder).then(Card::default);
     let relations = Relations::find(dataset, format, options, &kept)?;
     let mut manifest = ExportManifest::of(format.name(), kept);
@@ -83,9 +88,11 @@ pub fn export(
         let PlacedSample { sample, file, line, .. } = placed?;
         manifest.read += 1;
         let number = usize::try_from(manifest.written).unwrap_or(usize::MAX);
+        let surplus = sample.kind == SampleKind::Clean && !balance.takes(format.name(), &sample.id);
         let pieces = match taken(&sample, format, options, &manifest.claims) {
+            Ok(()) if surplus => Err(SURPLUS),
             Ok(()) => {
-                let context = relations.context(dataset, &sample, number, options)?;
+                let context = relations.context(dataset, &sample, number, options, &balance)?;
                 let pieces = format.pieces(&sample, &context);
                 if format.shape() == DiskLayout::Folder {
                     for (format, why) in huggingface::left_out(&sample, &context) {
@@ -98,12 +105,15 @@ pub fn export(
         };
         match pieces {
             Ok(pieces) => {
-                manifest.written += 1;
+                manifest.wrote(&sample);
                 if let Some(card) = &mut card {
                     card.add(&sample);
                 }
-                for piece in pieces {
-                    manifest.count(&piece);
+                for mut piece in pieces {
+                    if is_parted(format, options) {
+                        piece.file = Cow::Borrowed(part_of(&sample));
+                    }
+                    manifest.count(&piece, options);
                     sink.push(piece).map_err(|refused| refused.read_from(dataset.files().get(file), line))?;
                 }
             }
@@ -120,15 +130,41 @@ pub fn export(
 
 /// Refuses to write over what the dataset is made of: its own files, whatever lies beside them and is no earlier export,
 /// and the directories above them.
-fn spare(dataset: &Dataset, out: &Path) -> Result<(), ExportError> {
-    let Ok(target) = out.canonicalize() else { return Ok(()) };
-    let exported = super::sink::beside(out, "manifest.json").is_file();
-    let mut sources = dataset.files().iter().filter_map(|file| file.canonicalize().ok());
-    let own = sources.any(|source| {
-        let beside = source.ends_with(FILE) && source.parent() == target.parent();
-        source.starts_with(&target) || (beside && !exported)
-    });
-    if own { Err(ExportError::OwnSource { path: out.to_owned() }) } else { Ok(()) }
+fn spare(dataset: &Dataset, format: &dyn Format, out: &Path, options: &ExportOptions) -> Result<(), ExportError> {
+    let exported = beside(out, "manifest.json").is_file();
+    let sources: Vec<_> = dataset.files().iter().filter_map(|file| file.canonicalize().ok()).collect();
+    for path in targets(format, out, options) {
+        let Ok(target) = path.canonicalize() else { continue };
+        let own = sources.iter().any(|source| {
+            let beside = source.ends_with(FILE) && source.parent() == target.parent();
+            source.starts_with(&target) || (beside && !exported)
+        });
+        if own {
+            return Err(ExportError::OwnSource { path });
+        }
+    }
+    Ok(())
+}
+
+/// The formats within a format.
+fn configs_of<'a>(format: &dyn Format, options: &'a ExportOptions) -> &'a [&'static dyn Format] {
+    if format.shape() == DiskLayout::Folder { huggingface::configs(options) } else { &[] }
+}
+
+/// How many samples will be written, for a document that says so before it holds them; 0 for all others.
+fn expected(
+    dataset: &Dataset,
+    format: &dyn Format,
+    options: &ExportOptions,
+    kept: &KeptClaims,
+) -> Result<u64, ExportError> {
+    let mut count = 0;
+    if matches!(format.shape(), DiskLayout::Document { open, .. } if open.contains("{samples}")) {
+        for placed in dataset.samples() {
+            count += u64::from(taken(&placed?.sample, format, options, kept).is_ok());
+        }
+    }
+    Ok(count)
 }
 
 /// Which samples belong together, by place; ids are held, samples are not.
@@ -169,11 +205,12 @@ impl Relations {
         sample: &Sample,
         number: usize,
         options: &'a ExportOptions,
+        balance: &'a Balance,
     ) -> Result<ExportContext<'a>, ExportError> {
         let twin = self.index.as_ref().zip(sample.clean_twin.as_ref()).and_then(|(index, twin)| index.get(twin));
         let twin = twin.map(|entry| dataset.at(entry)).transpose()?;
         let entries = self.failures.as_ref().and_then(|failures| failures.get(&sample.id)).map(Vec::as_slice);
         let failures = entries.unwrap_or_default().iter().map(|entry| dataset.at(entry)).collect::<Result<_, _>>()?;
-        Ok(ExportContext { number, options, twin, failures })
+        Ok(ExportContext { number, options, twin, failures, balance })
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    dataset::{Called, Said, SampleStep},
+    dataset::{Said, SampleStep},
     trajectory::AgentName,
 };
 
@@ -140,19 +140,6 @@ pub(super) fn number(steps: &mut [SampleStep]) {
             None => calls.push((step.agent.clone(), 0)),
         }
     }
-}
-
-/// What a step said, as one text: its words, then its tool calls.
-pub(super) fn spoken(step: &SampleStep) -> String {
-    let Some(output) = &step.output else { return String::new() };
-    let mut text = output.text.clone();
-    for Called { name, arguments, .. } in &output.calls {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.extend(["[calls ", name, " with ", arguments, "]"]);
-    }
-    text
 }
 
 /// A text field, or a defect.

@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    prompt::{AnswerForm, Prompt, PromptTemplate, Truncated},
+    balance::{Balance, Clean},
+    fit::{Budget, Cut},
+    prompt::{AnswerForm, Asking, Prompt, PromptTemplate},
+    render::Inputs,
     schema::Type,
 };
 use crate::dataset::{Sample, Split, lint::Rule};
@@ -27,6 +30,22 @@ pub trait Format: std::fmt::Debug + Sync {
     /// Whether clean runs have a place in it.
     fn takes_clean(&self) -> bool {
         false
+    }
+    /// Whether a model is trained on its rows: then parts of the dataset are never mixed in a file, and clean runs are no more
+    /// than failures, unless the user says so.
+    fn trains(&self) -> bool {
+        false
+    }
+    /// Whether one recorded run may be written in it: it then claims nothing about who erred.
+    fn takes_recordings(&self) -> bool {
+        false
+    }
+    /// Whether a sample has a place in it, as far as that can be said without making its pieces.
+    ///
+    /// # Errors
+    /// [`Unfit`] when it has none.
+    fn fits(&self, _: &Sample) -> Result<(), Unfit> {
+        Ok(())
     }
     /// Whether a failure is written together with its clean twin.
     fn wants_twin(&self) -> bool {
@@ -52,7 +71,7 @@ pub enum DiskLayout {
     Table,
     /// One JSON document: its beginning, the pieces with commas between, its end.
     Document {
-        /// What stands before the first piece.
+        /// What stands before the first piece; `{samples}` in it is how many there will be.
         open: &'static str,
         /// What stands behind the last.
         close: &'static str,
@@ -71,7 +90,9 @@ pub struct WrittenPiece {
     /// What is written.
     pub content: Content,
     /// What truncation left out.
-    pub cut: Option<Truncated>,
+    pub cut: Option<Cut>,
+    /// The length of its prompt, in estimated tokens.
+    pub prompt: Option<usize>,
     /// Whose row it is, for [`DiskLayout::Folder`].
     pub of: Option<&'static dyn Format>,
 }
@@ -88,20 +109,27 @@ pub enum Content {
 impl WrittenPiece {
     /// A row.
     pub fn row(value: Value) -> Self {
-        Self { file: Cow::Borrowed(""), content: Content::Row(value), cut: None, of: None }
+        Self { file: Cow::Borrowed(""), content: Content::Row(value), cut: None, prompt: None, of: None }
     }
 
     /// A file of its own.
     pub fn file(name: String, text: Vec<u8>) -> Self {
-        Self { file: name.into(), content: Content::Bytes(text), cut: None, of: None }
+        Self { file: name.into(), content: Content::Bytes(text), cut: None, prompt: None, of: None }
     }
 
-    /// With what truncation left out.
-    #[must_use]
-    pub fn cut(mut self, cut: Option<Truncated>) -> Self {
-        self.cut = cut;
-        self
+    /// A row that asks a tracer: it says which part of the dataset it is of, and what was left out of its prompt.
+    pub(super) fn asking(mut row: Value, sample: &Sample, asked: &Prompt) -> Self {
+        if let Some(fields) = row.as_object_mut() {
+            fields.extend(split_field(sample));
+            fields.extend(asked.cut.map(|cut| ("cut".to_owned(), serde_json::json!(cut))));
+        }
+        Self { cut: asked.cut, prompt: Some(asked.tokens), ..Self::row(row) }
     }
+}
+
+/// The part of the dataset that a row is of, as a field.
+pub(super) fn split_field(sample: &Sample) -> Option<(String, Value)> {
+    sample.split.map(|split| ("split".to_owned(), split.name().into()))
 }
 
 /// Why a sample has no place in a format.
@@ -119,6 +147,8 @@ pub struct ExportContext<'a> {
     pub twin: Option<Sample>,
     /// The failures of a clean run, where the format wants them.
     pub failures: Vec<Sample>,
+    /// The clean runs that formats which are trained on take.
+    pub balance: &'a Balance,
 }
 
 /// The choices of the user.
@@ -130,8 +160,15 @@ pub struct ExportOptions {
     pub gold_answer: bool,
     /// How `sft` rows answer.
     pub answer: AnswerForm,
-    /// Longest prompt in estimated tokens.
-    pub tokens: Option<usize>,
+    /// What of their inputs steps show; `None` is [`Inputs::New`] in prompts and stepwise rows, and nothing in the formats of
+    /// others, whose entries are replies.
+    pub inputs: Option<Inputs>,
+    /// Longest prompt.
+    pub budget: Option<Budget>,
+    /// Which clean runs formats that are trained on take.
+    pub clean: Clean,
+    /// Whether all parts of the dataset go into one file, in formats that are trained on.
+    pub one_file: bool,
     /// Only this part of the dataset.
     pub split: Option<Split>,
     /// The share of wrong failures that is allowed in the mean, above 0 and below 1; `None` is 0.01.
@@ -140,6 +177,8 @@ pub struct ExportOptions {
     pub former: bool,
     /// Also labels that were delivered and are not proven.
     pub unverified: bool,
+    /// Whether what is read is one recorded run, which goes out whatever its outcome and label.
+    pub recording: bool,
     /// What lint's findings lead to.
     pub lint: Lint,
     /// The formats of a folder; empty for those that it has by itself.
@@ -175,6 +214,13 @@ impl ExportOptions {
         if sample.steps.is_empty() {
             return Err(Unfit("no step"));
         }
-        Ok(self.template.fill(sample, self.gold_answer, self.tokens, form))
+        let inputs = self.inputs_or(Inputs::New);
+        let asking = Asking { gold_answer: self.gold_answer, inputs, budget: self.budget, form };
+        Ok(self.template.fill(sample, asking))
+    }
+
+    /// What of their inputs steps show in a format that usually shows this.
+    pub(super) fn inputs_or(&self, usual: Inputs) -> Inputs {
+        self.inputs.unwrap_or(usual)
     }
 }

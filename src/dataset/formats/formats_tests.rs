@@ -20,7 +20,7 @@ pub(super) fn dataset(dir: &Path, samples: &[Sample]) -> Dataset {
 
 /// The samples here are too small for lint; that it is asked has its own test.
 pub(super) fn unchecked() -> ExportOptions {
-    ExportOptions { lint: Lint::Ignore, ..ExportOptions::default() }
+    ExportOptions { lint: Lint::Ignore, one_file: true, clean: Clean::All, ..ExportOptions::default() }
 }
 
 pub(super) fn exported(dataset: &Dataset, to: &str, out: &Path) -> ExportManifest {
@@ -141,8 +141,8 @@ fn lint_refuses_what_is_ours_and_not_what_was_imported() {
         |dataset: &Dataset, options: &ExportOptions| export(dataset, format("sft").expect("a format"), &out, options);
     let refused = write(&one, &ExportOptions::default()).expect_err("a stray step");
     assert!(matches!(refused, ExportError::Refused { .. }) && !out.exists(), "{refused}");
-    let all =
-        ExportOptions { lint: Lint::RefuseBut(crate::dataset::lint::Rule::ALL.to_vec()), ..ExportOptions::default() };
+    let rules = crate::dataset::lint::Rule::ALL.to_vec();
+    let all = ExportOptions { lint: Lint::RefuseBut(rules), one_file: true, ..ExportOptions::default() };
     assert_eq!(write(&one, &all).expect("allowed").written, 1);
     ours.extra = json!({"format": "whowhen"}).as_object().cloned().expect("an object");
     let two = dataset(&dir.path().join("e"), &[ours]);

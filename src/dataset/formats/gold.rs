@@ -67,7 +67,8 @@ fn annotated(sample: &Sample) -> Vec<Culprit> {
 
 /// Agent and step as the source file wrote them.
 fn raw(sample: &Sample) -> Option<RawLabel> {
-    let file = sample.extra.get("file")?.as_str()?.to_owned();
+    let Some(file) = sample.extra.get("file") else { return own(sample) };
+    let file = file.as_str()?.to_owned();
     let error = sample.label.as_ref()?.errors.first()?;
     let written = sample.extra.get("mistake_step");
     let step = match (written, error.step) {
@@ -76,4 +77,11 @@ fn raw(sample: &Sample) -> Option<RawLabel> {
         (None, step) => step?.to_string(),
     };
     Some(RawLabel { file, agent: error.raw_agent.clone().unwrap_or_else(|| error.agent.as_str().to_owned()), step })
+}
+
+/// Of a sample of ours, as `export --to whowhen` writes it: a file by its id, where it has one error.
+fn own(sample: &Sample) -> Option<RawLabel> {
+    let [error] = sample.label.as_ref()?.errors.as_slice() else { return None };
+    let agent = error.raw_agent.clone().unwrap_or_else(|| error.agent.as_str().to_owned());
+    Some(RawLabel { file: format!("{}.json", sample.id), agent, step: error.step?.to_string() })
 }

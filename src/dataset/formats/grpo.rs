@@ -6,7 +6,11 @@ use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::PROMPT,
     prompt::{self, AnswerForm},
-    schema::{Field::Needed, Type},
+    render::CUT,
+    schema::{
+        Field::{May, Needed},
+        SPLIT, Type,
+    },
 };
 use crate::dataset::Sample;
 
@@ -15,6 +19,8 @@ const ROW: Type = Type::Record(&[
     Needed("prompt", Type::List(&PROMPT)),
     Needed("ground_truth", Type::Text),
     Needed("id", Type::Text),
+    May("split", SPLIT),
+    May("cut", CUT),
 ]);
 
 /// Writes rows.
@@ -37,6 +43,9 @@ impl Format for Grpo {
     fn takes_clean(&self) -> bool {
         true
     }
+    fn trains(&self) -> bool {
+        true
+    }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, AnswerForm::Text)?;
         let row = json!({
@@ -44,6 +53,6 @@ impl Format for Grpo {
             "ground_truth": prompt::answer(sample).to_string(),
             "id": sample.id,
         });
-        Ok(vec![WrittenPiece::row(row).cut(asked.cut)])
+        Ok(vec![WrittenPiece::asking(row, sample, &asked)])
     }
 }

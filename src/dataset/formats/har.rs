@@ -82,6 +82,9 @@ impl Format for Har {
     fn about(&self) -> &'static str {
         "HTTP Archive 1.2: an entry a model call, remade as chat completions; entry times are step numbers in seconds"
     }
+    fn takes_recordings(&self) -> bool {
+        true
+    }
     fn shape(&self) -> DiskLayout {
         DiskLayout::Document {
             open: concat!(

@@ -3,7 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::foreign::{Defects, named, number, put_back, spoken, spoken_step, text_field, unknown_fields};
+use super::{
+    foreign::{Defects, named, number, put_back, spoken_step, text_field, unknown_fields},
+    render::{Inputs, Told, told},
+};
 use crate::{
     dataset::{FORMAT, LabelledError, Sample, SampleKind, SampleStep, Task, Truth},
     score::agent_key,
@@ -192,7 +195,7 @@ impl HistoryFormat {
     }
 
     /// Writes one sample; of several errors that were imported the earliest. `None` for a run without a labelled agent.
-    pub(super) fn write(&self, sample: &Sample) -> Option<Value> {
+    pub(super) fn write(&self, sample: &Sample, inputs: Inputs) -> Option<Value> {
         let truth = sample.label.as_ref()?;
         let error = truth.errors.iter().min_by_key(|error| error.step.unwrap_or(StepIndex::MAX))?;
         let ours = sample.extra.get("format").and_then(Value::as_str).is_none_or(|format| format != self.format);
@@ -210,7 +213,9 @@ impl HistoryFormat {
         fields.extend(kept("level"));
         fields.insert("ground_truth".to_owned(), sample.task.answer.clone().into());
         let first = sample.steps.first().map(|step| &step.agent);
-        let entries = sample.steps.iter().map(|step| self.write_entry(step, first == Some(&step.agent)));
+        let told = told(sample, inputs);
+        let entries = sample.steps.iter().zip(&told);
+        let entries = entries.map(|(step, told)| self.write_entry(step, told, first == Some(&step.agent)));
         fields.insert("history".to_owned(), entries.collect());
         let agent = error.raw_agent.clone().unwrap_or_else(|| error.agent.as_str().to_owned());
         fields.insert("mistake_agent".to_owned(), agent.into());
@@ -232,14 +237,16 @@ impl HistoryFormat {
         Some(Value::Object(fields))
     }
 
-    fn write_entry(&self, step: &SampleStep, first: bool) -> Value {
+    fn write_entry(&self, step: &SampleStep, told: &Told, first: bool) -> Value {
         let raw = step.raw_agent.as_deref().unwrap_or(step.agent.as_str());
-        // A role of the file itself is kept; in a trace of ours the first speaker's view is the chat's.
+        // A role of the file itself is kept; in a trace of ours the first speaker's view is the chat's. In AgenTracer's own
+        // data everybody's is.
         let own = step.output.as_ref().filter(|_| step.input.is_none()).map(|output| output.role.as_str());
-        let role = own.filter(|role| *role != "other").unwrap_or(if first { "assistant" } else { "user" });
+        let role =
+            own.filter(|role| *role != "other").unwrap_or(if first || self.numbered { "assistant" } else { "user" });
         let mut entry = match self.speaker {
-            SpeakerField::Name => json!({"content": spoken(step), "role": role, "name": raw}),
-            SpeakerField::Role => json!({"content": spoken(step), "role": raw}),
+            SpeakerField::Name => json!({"content": told.whole(), "role": role, "name": raw}),
+            SpeakerField::Role => json!({"content": told.whole(), "role": raw}),
         };
         if let Some(fields) = entry.as_object_mut() {
             if self.numbered {

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::{
+    balance::SURPLUS,
     dpo::Dpo,
     format::{DiskLayout, ExportContext, ExportOptions, Format, Unfit, WrittenPiece},
     grpo::Grpo,
@@ -11,13 +12,12 @@ use super::{
     runs::RunsFormat,
     schema::Type,
     sft::Sft,
+    sink::part_of,
 };
-use crate::dataset::{Sample, SampleKind, Split};
+use crate::dataset::{Sample, SampleKind};
 
 /// What a folder holds if nothing else is asked for; the first is what a reader gets who names none.
 const USUAL: [&dyn Format; 5] = [&RunsFormat, &Sft, &Grpo, &Dpo, &Prm];
-/// Where samples go that are in no part.
-const NO_PART: &str = "unsplit";
 
 /// Writes folders.
 #[derive(Debug)]
@@ -51,12 +51,7 @@ impl Format for HuggingFace {
         true
     }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
-        let part = match sample.split {
-            Some(Split::Train) => "train",
-            Some(Split::Validation) => "validation",
-            Some(Split::Test) => "test",
-            None => NO_PART,
-        };
+        let part = part_of(sample);
         let mut pieces = Vec::new();
         let mut unfit = Unfit("no format of the folder takes it");
         for format in configs(context.options).iter().copied() {
@@ -77,6 +72,9 @@ impl Format for HuggingFace {
 fn rows(format: &'static dyn Format, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
     if sample.kind == SampleKind::Clean && !format.takes_clean() {
         return Err(Unfit("a clean run"));
+    }
+    if sample.kind == SampleKind::Clean && !context.balance.takes(format.name(), &sample.id) {
+        return Err(SURPLUS);
     }
     format.pieces(sample, context)
 }

@@ -112,13 +112,16 @@ impl Format for Inspect {
     fn about(&self) -> &'static str {
         "Inspect AI log (.json): one sample a run, steps as assistant messages in order, the label in the metadata"
     }
+    fn takes_recordings(&self) -> bool {
+        true
+    }
     fn shape(&self) -> DiskLayout {
         DiskLayout::Document {
             open: concat!(
                 r#"{"version":2,"status":"success","eval":{"eval_id":"aegis","run_id":"aegis","task_id":"aegis","#,
                 r#""created":"1970-01-01T00:00:00+00:00","task":"aegis","task_version":0,"dataset":{"name":"aegis"},"#,
-                r#""model":"none","config":{}},"plan":{"name":"plan","steps":[]},"results":{"total_samples":0,"#,
-                r#""completed_samples":0,"scores":[]},"stats":{"started_at":"1970-01-01T00:00:00+00:00","#,
+                r#""model":"none","config":{}},"plan":{"name":"plan","steps":[]},"results":{"total_samples":{samples},"#,
+                r#""completed_samples":{samples},"scores":[]},"stats":{"started_at":"1970-01-01T00:00:00+00:00","#,
                 r#""completed_at":"1970-01-01T00:00:00+00:00","model_usage":{}},"samples":["#,
                 "\n"
             ),

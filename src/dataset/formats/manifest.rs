@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Format, KeptClaims, Unfit, format::WrittenPiece, rows::FileHash};
+use super::{Budget, ExportOptions, Format, Inputs, KeptClaims, Unfit, format::WrittenPiece, rows::FileHash};
+use crate::dataset::{Sample, task_sets};
 
 /// The format of the manifest.
 const MANIFEST: u32 = 1;
@@ -29,10 +30,27 @@ pub struct ExportManifest {
     pub left_out_of: BTreeMap<String, BTreeMap<String, u64>>,
     /// How sure the failures are, and which of them were kept for it.
     pub claims: KeptClaims,
+    /// Samples of tasks whose authors ask that they stay out of published text, by task set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub keep_private: BTreeMap<&'static str, u64>,
+    /// What prompts show and how long they are, where there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<Prompts>,
     /// Prompts that were cut to size.
     pub cut: CutTotal,
     /// Each file with its bytes and hash.
     pub files: BTreeMap<String, FileHash>,
+}
+
+/// What prompts show and how long they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Prompts {
+    /// What of their inputs steps show.
+    pub inputs: Inputs,
+    /// How long they were allowed to be.
+    pub budget: Option<Budget>,
+    /// The longest, in estimated tokens.
+    pub longest_tokens: usize,
 }
 
 /// Truncation over all samples.
@@ -40,6 +58,10 @@ pub struct ExportManifest {
 pub struct CutTotal {
     /// Prompts.
     pub prompts: u64,
+    /// Steps of whose input only beginning and end are left.
+    pub shortened_inputs: u64,
+    /// Steps whose input is gone.
+    pub dropped_inputs: u64,
     /// Steps of which only beginning and end are left.
     pub shortened_steps: u64,
     /// Steps that are gone.
@@ -58,6 +80,8 @@ impl ExportManifest {
             left_out: BTreeMap::new(),
             left_out_of: BTreeMap::new(),
             claims,
+            keep_private: BTreeMap::new(),
+            prompts: None,
             cut: CutTotal::default(),
             files: BTreeMap::new(),
         }
@@ -69,11 +93,26 @@ impl ExportManifest {
         *reasons.entry(why.0.to_owned()).or_default() += 1;
     }
 
+    /// Counts a sample that was written.
+    pub(super) fn wrote(&mut self, sample: &Sample) {
+        self.written += 1;
+        if let Some((set, _)) = task_sets::keep_private(&sample.task) {
+            *self.keep_private.entry(set).or_default() += 1;
+        }
+    }
+
     /// Counts a piece.
-    pub(super) fn count(&mut self, piece: &WrittenPiece) {
+    pub(super) fn count(&mut self, piece: &WrittenPiece, options: &ExportOptions) {
         self.pieces += 1;
+        if let Some(tokens) = piece.prompt {
+            let (inputs, budget) = (options.inputs_or(Inputs::New), options.budget);
+            let prompts = self.prompts.get_or_insert(Prompts { inputs, budget, longest_tokens: 0 });
+            prompts.longest_tokens = prompts.longest_tokens.max(tokens);
+        }
         if let Some(cut) = piece.cut {
             self.cut.prompts += 1;
+            self.cut.shortened_inputs += cut.shortened_inputs as u64;
+            self.cut.dropped_inputs += cut.dropped_inputs as u64;
             self.cut.shortened_steps += cut.shortened_steps as u64;
             self.cut.dropped_steps += cut.dropped_steps as u64;
         }

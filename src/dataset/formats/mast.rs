@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
+    fit::conversation,
     foreign::{Defects, unknown_fields},
-    prompt,
+    render::Inputs,
     schema::{Field::Needed, Type},
 };
 use crate::{
@@ -131,7 +132,7 @@ impl Format for Mast {
             "llm_name": model,
             "benchmark_name": benchmark,
             "trace_id": context.number,
-            "trace": {"key": sample.id, "index": context.number, "trajectory": prompt::conversation(sample)},
+            "trace": {"key": sample.id, "index": context.number, "trajectory": conversation(sample, context.options.inputs_or(Inputs::None))},
             "mast_annotation": vector,
         }))])
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::message,
-    foreign::spoken,
+    render::spoken,
     schema::{
         Field::{May, Needed},
         Type,
@@ -60,6 +60,9 @@ impl Format for Otlp {
     }
     fn about(&self) -> &'static str {
         "OTLP/JSON spans with GenAI and OpenInference attributes, one run a line; times are step numbers in seconds"
+    }
+    fn takes_recordings(&self) -> bool {
+        true
     }
     fn shape(&self) -> DiskLayout {
         DiskLayout::Lines

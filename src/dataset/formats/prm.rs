@@ -1,4 +1,4 @@
-//! Process reward models: TRL's stepwise supervision. Every step up to the erroneous one, which is labelled
+//! Process reward models: stepwise supervision. Every step up to the erroneous one, which is labelled
 //! false; what follows it is neither right nor wrong and is left out.
 
 use serde_json::json;
@@ -6,10 +6,14 @@ use serde_json::json;
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     admit::culprit,
-    foreign::spoken,
-    schema::{Field::Needed, Type},
+    format::split_field,
+    render::{Inputs, told},
+    schema::{
+        Field::{May, Needed},
+        SPLIT, Type,
+    },
 };
-use crate::dataset::Sample;
+use crate::{dataset::Sample, trajectory::StepIndex};
 
 /// What a row holds.
 const ROW: Type = Type::Record(&[
@@ -17,6 +21,7 @@ const ROW: Type = Type::Record(&[
     Needed("completions", Type::List(&Type::Text)),
     Needed("labels", Type::List(&Type::Flag)),
     Needed("id", Type::Text),
+    May("split", SPLIT),
 ]);
 
 /// Writes rows.
@@ -39,23 +44,36 @@ impl Format for Prm {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
-        let first = match &sample.label {
-            Some(truth) => {
-                let step = culprit(sample)?.step.ok_or(Unfit("no labelled step"))?;
-                if truth.others.iter().any(|other| other.step.is_some_and(|other| other < step)) {
-                    // It was altered, so it is not right; the failure does not need it, so it is not wrong.
-                    return Err(Unfit("a failure before whose error something else was planted"));
-                }
-                Some(step)
-            }
-            None => None,
+    fn trains(&self) -> bool {
+        true
+    }
+    fn fits(&self, sample: &Sample) -> Result<(), Unfit> {
+        wrong_step(sample).map(drop)
+    }
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+        let first = wrong_step(sample)?;
+        let told = told(sample, context.options.inputs_or(Inputs::New));
+        let shown = sample.steps.iter().zip(&told).take_while(|(step, _)| first.is_none_or(|first| step.step <= first));
+        let one = |(step, told): (&crate::dataset::SampleStep, &super::render::Told)| {
+            (format!("{}: {}", step.agent, told.whole()), Some(step.step) != first)
         };
-        let shown = sample.steps.iter().take_while(|step| first.is_none_or(|first| step.step <= first));
-        let (completions, labels): (Vec<String>, Vec<bool>) =
-            shown.map(|step| (format!("{}: {}", step.agent, spoken(step)), Some(step.step) != first)).unzip();
-        let row =
+        let (completions, labels): (Vec<String>, Vec<bool>) = shown.map(one).unzip();
+        let mut row =
             json!({"prompt": sample.task.question, "completions": completions, "labels": labels, "id": sample.id});
+        if let Some(fields) = row.as_object_mut() {
+            fields.extend(split_field(sample));
+        }
         Ok(vec![WrittenPiece::row(row)])
     }
+}
+
+/// The step that is wrong; none of a clean run.
+fn wrong_step(sample: &Sample) -> Result<Option<StepIndex>, Unfit> {
+    let Some(truth) = &sample.label else { return Ok(None) };
+    let step = culprit(sample)?.step.ok_or(Unfit("no labelled step"))?;
+    if truth.others.iter().any(|other| other.step.is_some_and(|other| other < step)) {
+        // It was altered, so it is not right; the failure does not need it, so it is not wrong.
+        return Err(Unfit("a failure before whose error something else was planted"));
+    }
+    Ok(Some(step))
 }

@@ -1,8 +1,11 @@
-//! The question that a tracer is trained and asked with: a template, the trace as text, and how it is cut to size.
+//! The question that a tracer is trained and asked with: a template, and what its places hold.
 
 use serde_json::{Value, json};
 
-use super::foreign::spoken;
+use super::{
+    fit::{Budget, Cut, Unit, conversation, fitted},
+    render::Inputs,
+};
 use crate::{
     dataset::Sample,
     trajectory::{FailureMode, nearest},
@@ -18,8 +21,6 @@ const AS_TEXT: &str = "Answer with one JSON object and nothing else, in this for
     If nobody erred, the list is empty.";
 /// The tool that an answer by a call calls.
 pub(super) const TOOL_NAME: &str = "report_faulty_agents";
-/// Below so many tokens a step says nothing any more; then whole steps go.
-const LEAST_TOKENS: usize = 24;
 
 /// A template that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,18 +63,22 @@ pub struct Prompt {
     /// The text.
     pub text: String,
     /// What was cut, if anything.
-    pub cut: Option<Truncated>,
+    pub cut: Option<Cut>,
+    /// How long it is, in estimated tokens.
+    pub tokens: usize,
 }
 
-/// What truncation left out of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Truncated {
-    /// Steps of which only the beginning and the end are left.
-    pub shortened_steps: usize,
-    /// Steps that are left out whole; never a labelled one.
-    pub dropped_steps: usize,
-    /// Estimated tokens that are gone.
-    pub tokens: usize,
+/// What a prompt tells and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asking {
+    /// Whether it tells the right answer.
+    pub gold_answer: bool,
+    /// What of their inputs steps show.
+    pub inputs: Inputs,
+    /// How long it may be.
+    pub budget: Option<Budget>,
+    /// How the tracer is to answer.
+    pub form: AnswerForm,
 }
 
 impl Default for PromptTemplate {
@@ -98,9 +103,10 @@ impl PromptTemplate {
         if shows { Ok(Self { text: text.to_owned() }) } else { Err(PromptTemplateError::NoConversation) }
     }
 
-    /// The prompt of a sample, cut to `tokens` estimated tokens if given; the gold answer only if asked for.
-    pub fn fill(&self, sample: &Sample, gold_answer: bool, tokens: Option<usize>, form: AnswerForm) -> Prompt {
-        let gold = if gold_answer { format!("The right answer is: {}\n", sample.task.answer) } else { String::new() };
+    /// The prompt of a sample.
+    pub fn fill(&self, sample: &Sample, asking: Asking) -> Prompt {
+        let gold =
+            if asking.gold_answer { format!("The right answer is: {}\n", sample.task.answer) } else { String::new() };
         let modes: Vec<String> = FailureMode::ALL
             .iter()
             .map(|mode| format!("{} {}: {}", mode.code(), mode.name(), mode.meaning()))
@@ -112,18 +118,22 @@ impl PromptTemplate {
             "gold_answer" => gold.clone(),
             "modes" => modes.clone(),
             "agents" => agents.clone(),
-            "answer_form" => match form {
+            "answer_form" => match asking.form {
                 AnswerForm::Text => AS_TEXT.to_owned(),
                 AnswerForm::Call => format!("Answer by calling `{TOOL_NAME}`. If nobody erred, its list is empty."),
             },
             _ => conversation.to_owned(),
         };
         let frame = self.with(|name| value(name, ""));
-        let (conversation, cut) = match tokens {
-            Some(tokens) => fitted(sample, tokens.saturating_sub(estimate(&frame))),
-            None => (conversation(sample), None),
+        let (conversation, cut) = match asking.budget {
+            Some(Budget { most, unit }) => {
+                let most = most.saturating_sub(unit.of(&frame));
+                fitted(sample, asking.inputs, Budget { most, unit })
+            }
+            None => (conversation(sample, asking.inputs), None),
         };
-        Prompt { text: self.with(|name| value(name, &conversation)), cut }
+        let text = self.with(|name| value(name, &conversation));
+        Prompt { tokens: Unit::Tokens.of(&text), text, cut }
     }
 
     /// The text with every place filled; what is filled in is not looked at again.
@@ -184,135 +194,6 @@ pub(super) fn tool() -> Value {
             "required": ["faulty_agents"],
         },
     }})
-}
-
-/// The trace as text: each step with its number and agent.
-pub(super) fn conversation(sample: &Sample) -> String {
-    let texts: Vec<String> = sample.steps.iter().map(spoken).collect();
-    let all: Vec<Option<String>> = texts.into_iter().map(Some).collect();
-    joined(sample, &all)
-}
-
-fn joined(sample: &Sample, texts: &[Option<String>]) -> String {
-    let mut text = String::new();
-    let mut gone = 0;
-    for (step, said) in sample.steps.iter().zip(texts) {
-        let Some(said) = said else {
-            gone += 1;
-            continue;
-        };
-        note_gone(&mut text, &mut gone);
-        text.extend(["Step ", &step.step.to_string(), " - ", step.agent.as_str(), ":\n", said, "\n\n"]);
-    }
-    note_gone(&mut text, &mut gone);
-    text.truncate(text.trim_end().len());
-    text
-}
-
-fn note_gone(text: &mut String, gone: &mut usize) {
-    if *gone > 0 {
-        text.extend(["[… ", &gone.to_string(), " steps left out …]\n\n"]);
-        *gone = 0;
-    }
-}
-
-/// How many tokens a text is about: a quarter of its ASCII characters and all others. No tokenizer is asked, because
-/// each model has its own; real counts of English prose lie some ten per cent lower.
-pub(super) fn estimate(text: &str) -> usize {
-    let ascii = text.bytes().filter(u8::is_ascii).count();
-    ascii.div_ceil(4) + text.chars().filter(|c| !c.is_ascii()).count()
-}
-
-/// The trace in a budget. Every step is cut to one common length, the labelled ones like all others, so that length
-/// tells nothing of the label; only where that would leave nothing to read, unlabelled steps go, drawn by hash.
-fn fitted(sample: &Sample, tokens: usize) -> (String, Option<Truncated>) {
-    let texts: Vec<String> = sample.steps.iter().map(spoken).collect();
-    let whole = conversation(sample);
-    let before = estimate(&whole);
-    if before <= tokens {
-        return (whole, None);
-    }
-    let labelled = sample.label.as_ref().map(crate::dataset::Truth::steps).unwrap_or_default();
-    let mut kept: Vec<bool> = vec![true; texts.len()];
-    // Who goes first is drawn by the sample's id, not by place or length.
-    let mut order: Vec<usize> =
-        (0..texts.len()).filter(|place| !labelled.iter().any(|step| *step as usize == *place)).collect();
-    order.sort_by_key(|place| *blake3::hash(format!("{}\n{place}", sample.id).as_bytes()).as_bytes());
-    let mut order = order.into_iter();
-    let cap = loop {
-        let cap = common_cap(&texts, &kept, tokens);
-        if cap >= LEAST_TOKENS {
-            break cap;
-        }
-        match order.next().and_then(|place| kept.get_mut(place)) {
-            Some(slot) => *slot = false,
-            None => break cap.max(LEAST_TOKENS),
-        }
-    };
-    let mut cut = Truncated::default();
-    let left: Vec<Option<String>> = texts
-        .iter()
-        .zip(&kept)
-        .map(|(text, kept)| {
-            if !*kept {
-                cut.dropped_steps += 1;
-                return None;
-            }
-            let short = shortened(text, cap);
-            cut.shortened_steps += usize::from(short.len() < text.len());
-            Some(short)
-        })
-        .collect();
-    let text = joined(sample, &left);
-    cut.tokens = before.saturating_sub(estimate(&text));
-    (text, Some(cut))
-}
-
-/// The greatest common length at which the kept steps fit, in tokens; what stands round each step counts too.
-fn common_cap(texts: &[String], kept: &[bool], tokens: usize) -> usize {
-    // Heading and the word on what is gone, and the line that stands for dropped steps, in tokens.
-    const FRAME: usize = 24;
-    const GAP: usize = 12;
-    let lengths: Vec<usize> =
-        texts.iter().zip(kept).filter(|(_, kept)| **kept).map(|(text, _)| estimate(text)).collect();
-    let gaps = (kept.len() - lengths.len()).min(lengths.len() + 1);
-    let frame = lengths.len().saturating_mul(FRAME) + gaps * GAP;
-    let Some(room) = tokens.checked_sub(frame) else { return 0 };
-    let fits = |cap: usize| lengths.iter().map(|length| (*length).min(cap)).sum::<usize>() <= room;
-    let (mut low, mut high) = (0, lengths.iter().copied().max().unwrap_or_default());
-    while low < high {
-        let middle = high - (high - low) / 2;
-        if fits(middle) { low = middle } else { high = middle - 1 }
-    }
-    low
-}
-
-/// The beginning and the end of a text, with a word on what is gone.
-fn shortened(text: &str, tokens: usize) -> String {
-    let whole = estimate(text);
-    if whole <= tokens {
-        return text.to_owned();
-    }
-    let half = tokens / 2;
-    let mut head = 0;
-    let mut weight = 0;
-    for (at, c) in text.char_indices() {
-        weight += if c.is_ascii() { 1 } else { 4 };
-        if weight > half * 4 {
-            break;
-        }
-        head = at + c.len_utf8();
-    }
-    let (mut tail, mut weight) = (text.len(), 0);
-    for (at, c) in text.char_indices().rev() {
-        weight += if c.is_ascii() { 1 } else { 4 };
-        if weight > half * 4 || at < head {
-            break;
-        }
-        tail = at;
-    }
-    let (head, tail) = (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
-    format!("{head} [… {} tokens left out …] {tail}", whole.saturating_sub(tokens))
 }
 
 #[cfg(test)]

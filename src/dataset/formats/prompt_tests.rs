@@ -3,6 +3,12 @@
 use super::*;
 use crate::dataset::formats::testing::failure;
 
+const REPLIES: Asking = Asking { gold_answer: false, inputs: Inputs::None, budget: None, form: AnswerForm::Text };
+
+fn within(tokens: usize) -> Asking {
+    Asking { budget: Some(Budget { most: tokens, unit: Unit::Tokens }), ..REPLIES }
+}
+
 #[test]
 fn templates_are_checked() {
     assert!(PromptTemplate::parse(SHIPPED).is_ok());
@@ -18,17 +24,17 @@ fn what_is_filled_in_is_not_filled_again() {
     sample.task.answer = "42".into();
     let template =
         PromptTemplate::parse("Q {question}|{gold_answer}|{agents}|{x: y}|{conversation}").expect("a template");
-    let text = template.fill(&sample, true, None, AnswerForm::Text).text;
+    let text = template.fill(&sample, Asking { gold_answer: true, ..REPLIES }).text;
     assert_eq!(
         text,
         "Q what is {conversation}?|The right answer is: 42\n|planner, solver|{x: y}|Step 0 - planner:\nplanner says 0\n\nStep 1 - solver:\nsolver says 1"
     );
-    assert!(!template.fill(&sample, false, None, AnswerForm::Text).text.contains("42"));
+    assert!(!template.fill(&sample, REPLIES).text.contains("42"));
 }
 
 #[test]
 fn labels_never_reach_the_prompt() {
-    let text = PromptTemplate::default().fill(&failure("r", 3), true, None, AnswerForm::Text).text;
+    let text = PromptTemplate::default().fill(&failure("r", 3), Asking { gold_answer: true, ..Asking::default() }).text;
     for word in ["corrupt_number", "inject", "verified", "RUN-r"] {
         assert!(!text.contains(word), "{word}");
     }
@@ -44,12 +50,12 @@ fn cutting_keeps_every_labelled_step_and_the_budget() {
     }
     for tokens in [20_000, 4000, 2000, 1000, 700] {
         let template = PromptTemplate::parse("{conversation}").expect("a template");
-        let prompt = template.fill(&sample, false, Some(tokens), AnswerForm::Text);
-        assert!(estimate(&prompt.text) <= tokens, "{tokens}: {}", estimate(&prompt.text));
+        let prompt = template.fill(&sample, within(tokens));
+        assert!(Unit::Tokens.of(&prompt.text) <= tokens, "{tokens}: {}", Unit::Tokens.of(&prompt.text));
         assert!(prompt.text.contains("Step 1 - solver:\nbegin"), "{tokens}: the labelled step is gone");
         match prompt.cut {
             None => assert_eq!(tokens, 20_000),
-            Some(cut) => assert!(cut.tokens > 0 && (cut.dropped_steps > 0) == (tokens < 2000), "{tokens}: {cut:?}"),
+            Some(cut) => assert!(cut.gone > 0 && (cut.dropped_steps > 0) == (tokens < 2000), "{tokens}: {cut:?}"),
         }
     }
 }
@@ -62,10 +68,7 @@ fn a_labelled_step_is_cut_like_its_neighbours() {
             output.text = "x".repeat(4000);
         }
     }
-    let text = PromptTemplate::parse("{conversation}")
-        .expect("a template")
-        .fill(&sample, false, Some(1000), AnswerForm::Text)
-        .text;
+    let text = PromptTemplate::parse("{conversation}").expect("a template").fill(&sample, within(1000)).text;
     let lengths: Vec<usize> = text.split("Step ").skip(1).map(|part| part.trim().len()).collect();
     assert!(lengths.windows(2).all(|pair| pair[0].abs_diff(pair[1]) < 4), "{lengths:?}");
 }

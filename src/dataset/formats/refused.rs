@@ -26,6 +26,14 @@ pub enum ExportError {
         /// Those that are.
         known: String,
     },
+    /// A format of labels, for a recording that has none that is shown.
+    #[error("`{name}` is written of datasets, whose labels are shown: one recorded run goes out as {known}")]
+    NotOfRecordings {
+        /// The format.
+        name: &'static str,
+        /// Those that take one.
+        known: String,
+    },
     /// Lint found something.
     #[error("lint refuses the dataset: {findings} findings, the first {rule} in `{sample}`: {what}")]
     Refused {

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    foreign::spoken,
     format::{DiskLayout, ExportContext, Format, Unfit, WrittenPiece},
+    render::spoken,
     schema::{Field::Needed, Type},
 };
 use crate::{

@@ -30,6 +30,9 @@ pub enum Type {
     Map(&'static Type),
 }
 
+/// A part of a dataset.
+pub(super) const SPLIT: Type = Type::OneOf(&["train", "validation", "test"]);
+
 /// A field of an object.
 #[derive(Debug, Clone, Copy)]
 pub enum Field {

@@ -7,7 +7,9 @@ use serde_json::Value;
 use crate::dataset::{
     Dataset, Writer,
     formats::{
-        ALL, AnswerForm, DiskLayout, ExportOptions, Field, Lint, Type, export, json_schema,
+        ALL, AnswerForm, DiskLayout, ExportOptions, Field, Type, export,
+        formats_tests::unchecked,
+        json_schema,
         testing::{clean, failure, planted_twice},
     },
     samples,
@@ -90,7 +92,7 @@ fn every_writer_writes_what_it_declares() {
     writer.finish().expect("finished");
     let dataset = Dataset::open(&dir.path().join("d")).expect("a dataset");
     for answer in [AnswerForm::Text, AnswerForm::Call] {
-        let options = ExportOptions { answer, lint: Lint::Ignore, ..ExportOptions::default() };
+        let options = ExportOptions { answer, ..unchecked() };
         for format in ALL {
             let out = dir.path().join(format.name());
             export(&dataset, *format, &out, &options).expect("exported");

@@ -8,9 +8,10 @@ use super::{
     DiskLayout, ExportContext, ExportOptions, Format, Unfit, WrittenPiece,
     chat::{MESSAGE, PROMPT, TOOL},
     prompt::{self, AnswerForm},
+    render::CUT,
     schema::{
         Field::{May, Needed},
-        Type,
+        SPLIT, Type,
     },
 };
 use crate::dataset::Sample;
@@ -20,10 +21,17 @@ const ROW: Type = Type::Record(&[
     Needed("messages", Type::List(&MESSAGE)),
     May("tools", Type::List(&TOOL)),
     Needed("id", Type::Text),
+    May("split", SPLIT),
+    May("cut", CUT),
 ]);
 
 /// What a row holds whose answer is text.
-const PLAIN: Type = Type::Record(&[Needed("messages", Type::List(&PROMPT)), Needed("id", Type::Text)]);
+const PLAIN: Type = Type::Record(&[
+    Needed("messages", Type::List(&PROMPT)),
+    Needed("id", Type::Text),
+    May("split", SPLIT),
+    May("cut", CUT),
+]);
 
 /// Writes rows.
 #[derive(Debug)]
@@ -48,6 +56,9 @@ impl Format for Sft {
     fn takes_clean(&self) -> bool {
         true
     }
+    fn trains(&self) -> bool {
+        true
+    }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, context.options.answer)?;
         let answer = prompt::answer(sample);
@@ -64,6 +75,6 @@ impl Format for Sft {
             row.insert("messages".to_owned(), json!([question, answer]));
         }
         row.insert("id".to_owned(), sample.id.clone().into());
-        Ok(vec![WrittenPiece::row(Value::Object(row)).cut(asked.cut)])
+        Ok(vec![WrittenPiece::asking(Value::Object(row), sample, &asked)])
     }
 }

@@ -1,7 +1,10 @@
 //! Where an export's pieces go: a temporary file or directory beside the target, put in place at the end.
 
 use std::{
-    collections::BTreeMap,
+    collections::{
+        BTreeMap,
+        btree_map::Entry::{Occupied, Vacant},
+    },
     fs,
     io::Write,
     path::{Path, PathBuf},
@@ -12,7 +15,9 @@ use super::{
     manifest::ExportManifest,
     refused::ExportError,
     rows::{FileHash, Hashed, RowError, Rows},
+    schema::Type,
 };
+use crate::dataset::{Sample, Split};
 
 /// `NAME.suffix` beside a file or directory. A manifest never lies inside: the public scorers count every `.json`
 /// file of a directory.
@@ -25,20 +30,57 @@ fn hidden(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!(".{}.{suffix}", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 
+/// Where samples go that are in no part.
+const NO_PART: &str = "unsplit";
+/// Every part that a file may be of.
+const PARTS: [&str; 4] = ["train", "validation", "test", NO_PART];
+
+/// The part that a sample's rows go to.
+pub(super) fn part_of(sample: &Sample) -> &'static str {
+    sample.split.map_or(NO_PART, Split::name)
+}
+
+/// `NAME-train.jsonl` for the part `train` of `NAME.jsonl`.
+fn of_part(path: &Path, part: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let end = path.extension().map(|extension| format!(".{}", extension.to_string_lossy())).unwrap_or_default();
+    path.with_file_name(format!("{stem}-{part}{end}"))
+}
+
+/// Whether each part of the dataset gets a file of its own.
+pub(super) fn is_parted(format: &dyn Format, options: &ExportOptions) -> bool {
+    format.trains() && format.shape() == DiskLayout::Lines && options.split.is_none() && !options.one_file
+}
+
+/// The files or the directory that an export would write.
+pub(super) fn targets(format: &dyn Format, out: &Path, options: &ExportOptions) -> Vec<PathBuf> {
+    if is_parted(format, options) {
+        PARTS.iter().map(|part| of_part(out, part)).collect()
+    } else {
+        vec![out.to_owned()]
+    }
+}
+
 /// Where pieces go: a temporary file or directory beside the target, put in place at the end.
 pub(super) struct Sink<'a> {
     shape: DiskLayout,
     options: &'a ExportOptions,
+    /// The columns of a file of rows, where it is a table.
+    columns: Option<Type>,
     out: PathBuf,
     temporary: PathBuf,
     goes: Goes,
     files: BTreeMap<String, FileHash>,
+    /// The parts that have a file.
+    parts: Vec<String>,
     finished: bool,
 }
 
 /// What is open.
 enum Goes {
     Rows(Option<Rows>),
+    /// A file of rows a part, each begun when its first row comes.
+    Parts(BTreeMap<String, Rows>),
     Document {
         file: Option<Hashed>,
         first: bool,
@@ -64,21 +106,29 @@ pub(super) struct Written {
 }
 
 impl<'a> Sink<'a> {
-    pub(super) fn create(format: &dyn Format, out: &Path, options: &'a ExportOptions) -> Result<Self, ExportError> {
+    /// Begins; `samples` is how many will come, for formats that say so before them.
+    pub(super) fn create(
+        format: &dyn Format,
+        out: &Path,
+        options: &'a ExportOptions,
+        samples: u64,
+    ) -> Result<Self, ExportError> {
         let (shape, temporary) = (format.shape(), hidden(out, "tmp"));
         let failed = |source| ExportError::Write { path: temporary.clone(), source };
         if let Some(parent) = out.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(failed)?;
         }
-        let columns = format.columns(options);
         let table = shape == DiskLayout::Table || out.extension().is_some_and(|extension| extension == "parquet");
+        let columns = table.then(|| format.columns(options));
         let goes = match shape {
+            DiskLayout::Lines if is_parted(format, options) => Goes::Parts(BTreeMap::new()),
             DiskLayout::Lines | DiskLayout::Table => {
-                let rows = Rows::create(&temporary, table.then_some(&columns));
+                let rows = Rows::create(&temporary, columns.as_ref());
                 Goes::Rows(Some(rows.map_err(|why| refused(&temporary, why))?))
             }
             DiskLayout::Document { open, .. } => {
                 let mut file = Hashed::create(&temporary).map_err(failed)?;
+                let open = open.replace("{samples}", &samples.to_string());
                 file.write_all(open.as_bytes()).map_err(failed)?;
                 Goes::Document { file: Some(file), first: true }
             }
@@ -95,13 +145,34 @@ impl<'a> Sink<'a> {
             }
         };
         let out = out.to_owned();
-        Ok(Self { shape, options, out, temporary, goes, files: BTreeMap::new(), finished: false })
+        Ok(Self {
+            shape,
+            options,
+            columns,
+            out,
+            temporary,
+            goes,
+            files: BTreeMap::new(),
+            parts: Vec::new(),
+            finished: false,
+        })
     }
 
     pub(super) fn push(&mut self, piece: WrittenPiece) -> Result<(), ExportError> {
         let failed = |source| ExportError::Write { path: self.temporary.clone(), source };
         match (&mut self.goes, piece.content) {
             (Goes::Rows(Some(rows)), Content::Row(row)) => rows.push(&row).map_err(|why| refused(&self.out, why)),
+            (Goes::Parts(parts), Content::Row(row)) => {
+                let rows = match parts.entry(piece.file.into_owned()) {
+                    Occupied(rows) => rows.into_mut(),
+                    Vacant(none) => {
+                        let place = hidden(&of_part(&self.out, none.key()), "tmp");
+                        let rows = Rows::create(&place, self.columns.as_ref());
+                        none.insert(rows.map_err(|why| refused(&place, why))?)
+                    }
+                };
+                rows.push(&row).map_err(|why| refused(&self.out, why))
+            }
             (Goes::Document { file: Some(file), first }, Content::Row(row)) => {
                 let between = if std::mem::replace(first, false) { "" } else { ",\n" };
                 file.write_all(format!("{between}{row}").as_bytes()).map_err(failed)
@@ -111,8 +182,8 @@ impl<'a> Sink<'a> {
                 let Some(of) = piece.of else { return Ok(()) };
                 let key = (of.name(), piece.file.into_owned());
                 let table = match tables.entry(key) {
-                    std::collections::btree_map::Entry::Occupied(table) => table.into_mut(),
-                    std::collections::btree_map::Entry::Vacant(none) => {
+                    Occupied(table) => table.into_mut(),
+                    Vacant(none) => {
                         let (config, split) = none.key();
                         let path = format!(
                             "data/{config}/{split}-00000-of-00001.{}",
@@ -176,6 +247,15 @@ impl<'a> Sink<'a> {
                 let ended = file.take().map(|mut file| file.write_all(close.as_bytes()).and_then(|()| file.done()));
                 ended.transpose().map_err(failed)?
             }
+            Goes::Parts(parts) => {
+                for (part, rows) in std::mem::take(parts) {
+                    let path = of_part(&self.out, &part);
+                    let hash = rows.done().map_err(|why| refused(&path, why))?;
+                    self.files.insert(path.file_name().unwrap_or_default().to_string_lossy().into_owned(), hash);
+                    self.parts.push(part);
+                }
+                None
+            }
             Goes::Files | Goes::Folder(_) => None,
         };
         self.files.extend(whole.map(|hash| (name, hash)));
@@ -184,15 +264,29 @@ impl<'a> Sink<'a> {
         text.push(b'\n');
         let path = beside(&self.out, "manifest.json");
         // One of an earlier export must not speak of the new files, however this ends.
-        match fs::remove_file(&path) {
+        let earlier = match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        self.replace().map_err(failed)?;
+            removed => removed.is_ok(),
+        };
+        if matches!(self.goes, Goes::Parts(_)) { self.replace_parts(earlier) } else { self.replace() }
+            .map_err(failed)?;
         let temporary = hidden(&path, "tmp");
         fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path)).map_err(failed)?;
         self.finished = true;
         Ok(manifest)
+    }
+
+    /// Puts the parts in place; those of an earlier export that have no rows any more go.
+    fn replace_parts(&self, earlier: bool) -> std::io::Result<()> {
+        for part in PARTS {
+            let path = of_part(&self.out, part);
+            if self.parts.iter().any(|written| written == part) {
+                fs::rename(hidden(&path, "tmp"), &path)?;
+            } else if earlier && path.is_file() {
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts the new in the place of the old. A directory cannot be renamed over another: the old one steps aside, and
@@ -225,11 +319,14 @@ impl Drop for Sink<'_> {
     fn drop(&mut self) {
         if !self.finished {
             // What was never finished is nobody's.
-            let _ = if matches!(self.shape, DiskLayout::Files | DiskLayout::Folder) {
-                fs::remove_dir_all(&self.temporary)
-            } else {
-                fs::remove_file(&self.temporary)
-            };
+            if matches!(self.shape, DiskLayout::Files | DiskLayout::Folder) {
+                let _ = fs::remove_dir_all(&self.temporary);
+            }
+            let parts = PARTS.iter().map(|part| hidden(&of_part(&self.out, part), "tmp"));
+            let parts = parts.filter(|_| matches!(self.goes, Goes::Parts(_)));
+            for file in parts.chain(Some(self.temporary.clone())) {
+                let _ = fs::remove_file(file);
+            }
         }
     }
 }

@@ -8,7 +8,11 @@ use super::{
     chat::PROMPT,
     pretty,
     prompt::{self, AnswerForm},
-    schema::{Field::Needed, Type},
+    render::CUT,
+    schema::{
+        Field::{May, Needed},
+        SPLIT, Type,
+    },
 };
 use crate::dataset::{Sample, Split};
 
@@ -18,6 +22,8 @@ const ROW: Type = Type::Record(&[
     Needed("prompt", Type::List(&PROMPT)),
     Needed("ability", Type::Text),
     Needed("reward_model", Type::Record(&[Needed("ground_truth", Type::Text), Needed("style", Type::Text)])),
+    May("split", SPLIT),
+    May("cut", CUT),
     Needed(
         "extra_info",
         Type::Record(&[
@@ -50,6 +56,9 @@ impl Format for Verl {
     fn takes_clean(&self) -> bool {
         true
     }
+    fn trains(&self) -> bool {
+        true
+    }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, AnswerForm::Text)?;
         let answer = String::from_utf8(pretty(&prompt::answer(sample), b"  ")).unwrap_or_default();
@@ -67,6 +76,6 @@ impl Format for Verl {
             "extra_info": {"question": asked.text, "answer": answer, "index": context.number, "split": split,
                 "original_id": sample.id},
         });
-        Ok(vec![WrittenPiece::row(row).cut(asked.cut)])
+        Ok(vec![WrittenPiece::asking(row, sample, &asked)])
     }
 }

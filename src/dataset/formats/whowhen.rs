@@ -8,6 +8,7 @@ use super::{
     admit::culprit,
     foreign::Defects,
     history::{HistoryFormat, SpeakerField},
+    render::Inputs,
     schema::{
         Field::{May, Needed},
         Type,
@@ -99,8 +100,8 @@ impl Format for Whowhen {
     fn schema(&self) -> Type {
         NAMED
     }
-    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
-        file(GENERATED, sample)
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+        file(GENERATED, sample, context)
     }
 }
 
@@ -117,15 +118,15 @@ impl Format for WhowhenHandCrafted {
     fn schema(&self) -> Type {
         ROLED
     }
-    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
-        file(CRAFTED, sample)
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+        file(CRAFTED, sample, context)
     }
 }
 
 /// One pretty file, indented by four as theirs are; named as the file it came from, else by the sample's id.
-fn file(layout: HistoryFormat, sample: &Sample) -> Result<Vec<WrittenPiece>, Unfit> {
+fn file(layout: HistoryFormat, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
     culprit(sample)?;
-    let value = layout.write(sample).ok_or(Unfit("no labelled step"))?;
+    let value = layout.write(sample, context.options.inputs_or(Inputs::None)).ok_or(Unfit("no labelled step"))?;
     let own = sample.extra.get("format").and_then(Value::as_str) == Some(layout.format);
     let name = sample.extra.get("file").and_then(Value::as_str).filter(|_| own);
     let name = name.map_or_else(|| format!("{}.json", sample.id), str::to_owned);

@@ -1,7 +1,10 @@
 //! AgenTracer's reward (arXiv 2509.03312, §3.3): nothing without the answer format, then half for the agent and half
 //! for how near the step is. The kernel is the standard Gaussian one; the authors published no code to compare with.
 
-use crate::score::{gold::Culprit, names::agent_key};
+use serde_json::Value;
+
+use super::matched::{Shares, matched, near};
+use crate::score::{gold::Culprit, names::agent_key, prediction::PredictedAnswer, read};
 
 /// The weights of [`gated`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,13 +28,31 @@ pub fn gated(completion: &str, truth: &[Culprit], weights: Gated) -> f64 {
     let Some((agent, step)) = formatted(completion) else { return 0.0 };
     let reward = |culprit: &Culprit| {
         let agent_hit = culprit.agent.as_deref().is_some_and(|name| agent_key(name) == agent);
-        let near = culprit.step.map_or(0.0, |gold| {
-            let far = f64::from(u32::try_from(step.abs_diff(i64::from(gold))).unwrap_or(u32::MAX));
-            (-(far * far) / (2.0 * weights.sigma * weights.sigma)).exp()
-        });
+        let near = culprit.step.map_or(0.0, |gold| near(step, gold, weights.sigma));
         weights.step_weight * near + (1.0 - weights.step_weight) * if agent_hit { 1.0 } else { 0.0 }
     };
     truth.iter().map(reward).fold(0.0, f64::max)
+}
+
+/// The same for prompts that ask for JSON and for a set: the gate is then that the completion, reasoning closed by
+/// `</think>` aside, is one object with `faulty_agents` and nothing else. Guesses are held to true culprits one to one, over
+/// the larger of the two sets; nobody where nobody erred is worth 1. What is in the paper's form is rewarded as the paper does.
+pub fn gated_set(completion: &str, truth: &[Culprit], weights: Gated) -> f64 {
+    let said = completion.rsplit_once("</think>").map_or(completion, |(_, after)| after).trim();
+    let whole = serde_json::from_str::<Value>(said).ok();
+    let asked = whole
+        .as_ref()
+        .and_then(Value::as_object)
+        .is_some_and(|fields| fields.len() == 1 && fields.get("faulty_agents").is_some_and(Value::is_array));
+    if !asked {
+        return gated(completion, truth, weights);
+    }
+    let shares =
+        Shares { agent: 1.0 - weights.step_weight, step: weights.step_weight, mode: 0.0, sigma: weights.sigma };
+    match read::answer(said) {
+        PredictedAnswer::Unparsed(_) => 0.0,
+        answer => matched(answer.claimed(), truth, shares),
+    }
 }
 
 /// Agent and step of a completion in the demanded format.
@@ -100,6 +121,25 @@ mod tests {
             let reward = gated(completion, &truth(), Gated { step_weight, sigma });
             assert!((reward - expected).abs() < 1e-15, "{step_weight} {sigma}: {reward}");
         }
+    }
+
+    #[test]
+    fn prompts_that_ask_for_json_have_that_as_their_gate() {
+        let one = r#"{"faulty_agents":[{"agent_name":"Solver","step":4,"error_type":"FM-2.6"}]}"#;
+        for (completion, expected) in [
+            (one.to_owned(), 1.0),
+            (format!("<think>because</think>\n{one}"), 1.0),
+            (one.replace('4', "5"), 0.803_265_329_856_316_7),
+            ("<think>x</think><answer>Solver|4</answer>".to_owned(), 1.0),
+            (format!("It is {one}"), 0.0),
+            (r#"{"faulty_agents":[]}"#.to_owned(), 0.0),
+            (r#"{"faulty_agents":["Solver"]}"#.to_owned(), 0.0),
+            (one.replace("]}", r#",{"agent_name":"Critic","step":9}]}"#), 0.5),
+        ] {
+            let reward = gated_set(&completion, &truth(), Gated::default());
+            assert!((reward - expected).abs() < 1e-12, "{completion}: {reward}");
+        }
+        assert!((gated_set(r#"{"faulty_agents":[]}"#, &[], Gated::default()) - 1.0).abs() < 1e-15);
     }
 
     #[test]

@@ -37,6 +37,14 @@ pub fn hierarchical_strict(answer: &str, truth: &str) -> f64 {
     scored(&said, &truth, doubled(said.difference(&truth)), right)
 }
 
+/// A reward of the two above over what the truth itself would get from it, so that the right answer is worth 1 whatever it is.
+/// The published numbers are 1.1 where nobody erred, and below 1 where an agent or a mode is right twice. What is not above 0
+/// stays as it is.
+pub fn of_own(reward: fn(&str, &str) -> f64, answer: &str, truth: &str) -> f64 {
+    let (got, own) = (reward(answer, truth), reward(truth, truth));
+    if got > 0.0 && own > 0.0 { got / own } else { got }
+}
+
 fn scored<'a>(said: &'a Pairs, truth: &Pairs, doubled: f64, mut paid_agents: BTreeSet<&'a String>) -> f64 {
     if truth.is_empty() {
         return if said.is_empty() { PAIR + PARSED } else { PARSED };
@@ -111,7 +119,7 @@ fn pairs(text: &str) -> Option<Pairs> {
 
 /// An object with `faulty_agents`: names and codes without spaces, in lower case.
 fn object(text: &str) -> Result<Pairs, Stage> {
-    let value: Value = serde_json::from_str(text).map_err(|_| Stage::Next)?;
+    let value: Value = as_python_reads(text).ok_or(Stage::Next)?;
     let listed = match &value {
         Value::Object(fields) => fields.get("faulty_agents").ok_or(Stage::Next)?,
         Value::Array(items) if !items.contains(&Value::from("faulty_agents")) => return Err(Stage::Next),
@@ -147,7 +155,7 @@ patterns! {
 fn loose(text: &str) -> Option<Pairs> {
     for found in LIST.captures_iter(text) {
         let inner = found.get(1)?.as_str();
-        let read = |inner: &str| serde_json::from_str::<Vec<Value>>(&format!("[{inner}]")).ok();
+        let read = |inner: &str| as_python_reads::<Vec<Value>>(&format!("[{inner}]"));
         let mended = || read(&COMMAS.replace_all(&inner.replace('\'', "\""), "$1"));
         let Some(entries) = read(inner).or_else(mended) else { continue };
         let mut pairs = Pairs::new();
@@ -167,6 +175,35 @@ fn loose(text: &str) -> Option<Pairs> {
         }
     }
     None
+}
+
+/// JSON as Python reads it, `NaN` and `Infinity` among it. These are numbers, and no number is a name or a code: `null` does
+/// for them.
+fn as_python_reads<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_str(text).ok().or_else(|| {
+        let plain = without_numbers_of_python(text)?;
+        serde_json::from_str(&plain).ok()
+    })
+}
+
+/// The text with `null` for Python's numbers outside of strings; `None` where it holds none.
+fn without_numbers_of_python(text: &str) -> Option<String> {
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    let (mut quoted, mut escaped, mut found) = (false, false, false);
+    while let Some(c) = rest.chars().next() {
+        let word = ["-Infinity", "Infinity", "NaN"].into_iter().find(|word| !quoted && rest.starts_with(word));
+        if let Some(word) = word {
+            found = true;
+            plain.push_str("null");
+            rest = rest.get(word.len()..).unwrap_or_default();
+            continue;
+        }
+        quoted ^= c == '"' && !escaped;
+        escaped = quoted && c == '\\' && !escaped;
+        plain.push(c);
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+    }
+    found.then_some(plain)
 }
 
 fn normal(text: &str) -> String {

@@ -152,6 +152,18 @@ fn texts() {
             0.1,
         ),
         (
+            "a number of Python's beside",
+            "{\"faulty_agents\": [{\"agent_name\": \"Solver\", \"error_type\": \"FM-1.1\", \"confidence\": NaN, \"note\": \"a NaN \\\" Infinity\"}]}",
+            TRUTH,
+            0.5238095238095238,
+        ),
+        (
+            "a number of Python's as name",
+            "{\"faulty_agents\": [{\"agent_name\": -Infinity, \"error_type\": \"FM-1.1\"}]}",
+            TRUTH,
+            -1.0,
+        ),
+        (
             "wrapped",
             "{\"final_answer\":{\"faulty_agents\": [{\"agent_name\": \"Solver\", \"error_type\": \"FM-1.1\"}]}}",
             TRUTH,
@@ -172,4 +184,16 @@ fn the_mended_reward_pays_right_answers_whole_and_wrong_extras_nothing() {
     assert!((right - extra - FALSE_POSITIVE / 2.1).abs() < 1e-12, "{right} {extra}");
     assert!((hierarchical(&one, TRUTH) - hierarchical(&two, TRUTH)).abs() < 1e-15, "the published one charges nothing");
     assert!((hierarchical_strict("?", TRUTH) + 1.0).abs() < 1e-15);
+}
+
+#[test]
+fn over_its_own_truth_every_right_answer_is_worth_one() {
+    let nobody = said(&[]);
+    let doubled = said(&[("Solver", "FM-1.1"), ("Solver", "FM-1.2"), ("Critic", "FM-1.1")]);
+    for truth in [TRUTH, nobody.as_str(), doubled.as_str()] {
+        for reward in [hierarchical as fn(&str, &str) -> f64, hierarchical_strict] {
+            assert_eq!(of_own(reward, truth, truth), 1.0, "{truth}");
+            assert_eq!(of_own(reward, "?", truth), -1.0, "{truth}");
+        }
+    }
 }

@@ -3,6 +3,8 @@
 
 mod gated;
 mod hierarchical;
+mod matched;
 
-pub use gated::{Gated, gated};
-pub use hierarchical::{hierarchical, hierarchical_strict};
+pub use gated::{Gated, gated, gated_set};
+pub use hierarchical::{hierarchical, hierarchical_strict, of_own};
+pub use matched::graded;

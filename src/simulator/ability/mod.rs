@@ -4,6 +4,7 @@ mod calculator;
 mod delegate;
 pub(super) mod hand_off;
 mod react;
+mod recruit;
 mod select;
 mod structured;
 mod text;
@@ -51,6 +52,7 @@ pub(super) const ALL: &[Ability] = &[
     Ability { name: "tool", run: tool::run },
     Ability { name: "structured", run: structured::run },
     Ability { name: "react", run: react::run },
+    Ability { name: "recruit", run: recruit::run },
     Ability { name: "plan", run: text::plan },
     Ability { name: "check", run: text::check },
     Ability { name: "summary", run: text::summary },

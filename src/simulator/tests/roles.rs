@@ -39,6 +39,18 @@ fn a_given_plan_is_followed_with_its_own_values() {
 }
 
 #[test]
+fn a_recruiter_names_as_many_experts_as_are_wanted_and_others_the_next_time() {
+    let recruiter = "system: You are the recruiter. Name three experts, one a line.";
+    let task = format!("user: {PENCILS}");
+    let first = says(&[recruiter, &task]);
+    assert_eq!(first.lines().count(), 3, "{first}");
+    assert!(first.starts_with("1. a mathematician"), "{first}");
+    let again =
+        says(&[recruiter, &task, &format!("assistant: {first}"), "user: The result was REJECTED. Recruit anew."]);
+    assert!(again.lines().count() == 3 && again != first, "{again}");
+}
+
+#[test]
 fn critics_approve_the_right_and_catch_about_half_of_the_wrong() {
     let judge = |answer: u32| says(&[CRITIC, &format!("user: {PENCILS}"), &format!("user/solver: ANSWER: {answer}")]);
     assert!(judge(75).starts_with("APPROVE\n"), "{}", judge(75));

@@ -44,7 +44,7 @@ def main():
 
 def export(source, name, out=None, *more):
     allowed = [word for rule in ALLOWED for word in ("--allow", rule)]
-    return aegis("export", source, "--to", name, "--out", FOLDER / (out or f"{name}.out"), *allowed, *more)
+    return aegis("export", source, "--one-file", "--to", name, "--out", FOLDER / (out or f"{name}.out"), *allowed, *more)
 
 
 def own(name, out, *more):

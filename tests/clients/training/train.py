@@ -57,7 +57,7 @@ def main():
 def export(name, file=None, *more):
     out = FOLDER / f"{file or name}.parquet"
     allowed = [word for rule in ALLOWED for word in ("--allow", rule)]
-    command = [AEGIS, "export", str(FOLDER / "own.jsonl"), "--to", name, "--out", str(out), *allowed, *more]
+    command = [AEGIS, "export", str(FOLDER / "own.jsonl"), "--one-file", "--to", name, "--out", str(out), *allowed, *more]
     done = subprocess.run(command, capture_output=True, text=True)
     return check(f"{out.name} is exported", done.returncode == 0, done.stderr)
 

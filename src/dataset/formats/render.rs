@@ -1,0 +1,166 @@
+//! The one place where a step becomes text: what its agent was given, and what it said. Every format that shows a trace as
+//! words asks here.
+
+use std::collections::HashMap;
+
+use super::schema::{Field::Needed, Type};
+use crate::dataset::{Called, Said, Sample, SampleStep};
+
+/// How many of the latest replies are looked for inside of longer messages.
+const QUOTED: usize = 32;
+/// The shortest reply that a message may quote by its step's number, in bytes: shorter ones are no longer than that.
+const QUOTE_MIN: usize = 40;
+
+/// What of its input a step shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inputs {
+    /// Nothing: replies only.
+    None,
+    /// What its agent had not seen in its call before: system prompt once, new messages, tool results.
+    #[default]
+    New,
+    /// All of it, at every step.
+    All,
+}
+
+/// A step as text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Told {
+    /// What its agent was given, a line or more a message; empty where nothing is shown or known.
+    pub(super) given: String,
+    /// What it said.
+    pub(super) said: String,
+}
+
+impl Told {
+    /// Both, as they stand below the step's number and name.
+    pub(super) fn whole(&self) -> String {
+        if self.given.is_empty() { self.said.clone() } else { format!("{}\n(says) {}", self.given, self.said) }
+    }
+}
+
+/// The texts of every step of a run, in order.
+pub(super) fn told(sample: &Sample, inputs: Inputs) -> Vec<Told> {
+    let mut seen = Seen::default();
+    let step = |step| {
+        let given = if inputs == Inputs::None { String::new() } else { seen.given(sample, step, inputs) };
+        let said = spoken(step);
+        seen.heard(sample, step);
+        Told { given, said }
+    };
+    sample.steps.iter().map(step).collect()
+}
+
+/// What a step said, as one text: its words, then its tool calls.
+pub(super) fn spoken(step: &SampleStep) -> String {
+    let Some(output) = &step.output else { return String::new() };
+    words(&output.text, &output.calls)
+}
+
+fn words(text: &str, calls: &[Called]) -> String {
+    let mut text = text.to_owned();
+    for Called { name, arguments, .. } in calls {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.extend(["[calls ", name, " with ", arguments, "]"]);
+    }
+    text
+}
+
+/// What was said before a step, and what each agent has seen.
+#[derive(Default)]
+struct Seen<'a> {
+    /// The input of each agent's latest call, its own reply included.
+    by_agent: HashMap<(&'a str, u32), Vec<&'a Said>>,
+    /// Replies by their words, with the step that said them first.
+    replies: HashMap<&'a str, u32>,
+    /// The latest replies, newest last.
+    latest: Vec<(u32, &'a str)>,
+}
+
+impl<'a> Seen<'a> {
+    /// What a step was given, as lines.
+    fn given(&self, sample: &'a Sample, step: &'a SampleStep, inputs: Inputs) -> String {
+        let Some(input) = sample.input(step.step) else { return String::new() };
+        let before = self.by_agent.get(&(step.agent.as_str(), step.instance)).map(Vec::as_slice).unwrap_or_default();
+        let mut known: Vec<Option<&Said>> =
+            if inputs == Inputs::New { before.iter().copied().map(Some).collect() } else { Vec::new() };
+        let mut lines: Vec<String> = Vec::new();
+        for (place, message) in input.iter().enumerate() {
+            // As often as it was there before, and no more often: `go on` may be said twice. A conversation that grows has
+            // it at the same place.
+            let is_it = |other: &Option<&Said>| other.is_some_and(|other| same(other, message));
+            let there = known.get(place).filter(|other| is_it(other)).map(|_| place);
+            let found = there.or_else(|| known.iter().position(|other| is_it(other)));
+            if let Some(slot) = found.and_then(|found| known.get_mut(found)) {
+                *slot = None;
+                continue;
+            }
+            let text = words(&self.quoting(&message.text), &message.calls);
+            lines.push(format!("(given by {}) {text}", giver(message, &input)));
+        }
+        lines.join("\n")
+    }
+
+    /// A message with the replies that it repeats named by their steps: they stand above already.
+    fn quoting(&self, text: &str) -> String {
+        if let Some(step) = self.replies.get(text.trim()) {
+            return format!("[the words of step {step}]");
+        }
+        let mut text = text.to_owned();
+        for (step, reply) in self.latest.iter().rev().filter(|(_, reply)| reply.len() >= QUOTE_MIN) {
+            if text.contains(reply) {
+                text = text.replace(reply, &format!("[the words of step {step}]"));
+            }
+        }
+        text
+    }
+
+    fn heard(&mut self, sample: &'a Sample, step: &'a SampleStep) {
+        let mut known = sample.input(step.step).unwrap_or_default();
+        known.extend(&step.output);
+        self.by_agent.insert((step.agent.as_str(), step.instance), known);
+        let reply = step.output.as_ref().map(|output| output.text.trim()).filter(|reply| !reply.is_empty());
+        if let Some(reply) = reply {
+            self.replies.entry(reply).or_insert(step.step);
+            self.latest.push((step.step, reply));
+            if self.latest.len() > QUOTED {
+                self.latest.remove(0);
+            }
+        }
+    }
+}
+
+/// Whether two messages are one: a program may give its agent's own reply back without what was no text.
+fn same(one: &Said, other: &Said) -> bool {
+    let called = |(one, other): (&Called, &Called)| one.name == other.name && one.arguments == other.arguments;
+    one.role == other.role
+        && one.text.trim() == other.text.trim()
+        && one.answers == other.answers
+        && one.calls.len() == other.calls.len()
+        && one.calls.iter().zip(&other.calls).all(called)
+}
+
+/// Who a message is from: its role, with the name that it carries, or that of the tool that answers.
+fn giver(message: &Said, input: &[&Said]) -> String {
+    let role = if message.role == "developer" { "system" } else { message.role.as_str() };
+    let answered = message.answers.as_deref().and_then(|id| {
+        let calls = input.iter().flat_map(|other| &other.calls);
+        calls.into_iter().find(|call| call.id == id).map(|call| call.name.as_str())
+    });
+    match message.name.as_deref().or(answered) {
+        Some(name) => format!("{role} {name}"),
+        None => role.to_owned(),
+    }
+}
+
+/// What truncation left out of a prompt, as a row says it.
+pub(super) const CUT: Type = Type::Record(&[
+    Needed("shortened_inputs", Type::Whole),
+    Needed("dropped_inputs", Type::Whole),
+    Needed("shortened_steps", Type::Whole),
+    Needed("dropped_steps", Type::Whole),
+    Needed("gone", Type::Whole),
+]);
