@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "viewer",
             "demo",
             "campaign",
             "score",
@@ -37,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
+    ("viewer", &["dataset", "replay", "proxy", "recording", "surface", "trajectory"]),
     (
         "campaign",
         &[
