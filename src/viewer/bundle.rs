@@ -91,7 +91,7 @@ pub fn bundle(library: &Library) -> Result<Bundle, BundleError> {
     Ok(Bundle { html, runs: listing.runs.len(), without_raw })
 }
 
-/// The list of what there is, without the places of this machine.
+/// The list of what there is, without the places of this machine and the commands that were run on it.
 fn without_places(library: &Library) -> Value {
     let mut tree = json!(*library.listing());
     for kind in ["runs", "campaigns", "datasets"] {
@@ -99,6 +99,9 @@ fn without_places(library: &Library) -> Value {
             if let Some(dir) = row.get_mut("dir") {
                 let name = dir.as_str().and_then(|dir| dir.rsplit('/').next()).unwrap_or_default().to_owned();
                 *dir = name.into();
+            }
+            if let Some(program) = row.get_mut("program") {
+                *program = Value::Null;
             }
         }
     }

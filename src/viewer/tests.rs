@@ -36,6 +36,7 @@ fn attribution() -> Attribution {
 
 /// A run of a growing conversation: each step is asked all that was said before.
 fn recorded(logs: &Path, said: &[String]) {
+    std::fs::create_dir_all(logs).expect("a directory");
     let manifest = Manifest::new(RunId::parse("r").expect("an id"), "http://upstream.test", Timestamp::UNIX_EPOCH);
     let recorder = Recorder::create(logs, manifest, &Settings::default()).expect("creates");
     let mut messages = vec![json!({"role": "system", "content": "You solve."})];
