@@ -220,7 +220,9 @@ async fn one_file_holds_it_all_and_nothing_that_could_run() {
     let (code, _, said) = verb(dir.path(), &["view", "logs", "--bundle", "out.html"]).await;
     assert_eq!(code, Some(0), "{said}");
     let html = std::fs::read_to_string(dir.path().join("out.html")).expect("a file");
-    assert!(html.contains("script-src 'sha256-") && !html.contains("src=\"/page") && !html.contains("http://"));
+    // Names of namespaces are no addresses: nothing is asked there.
+    let elsewhere = html.replace("http://www.w3.org/", "").contains("http://");
+    assert!(html.contains("script-src 'sha256-") && !html.contains("src=\"/page") && !elsewhere);
     assert_eq!(html.matches("<script>").count(), 1);
     for place in [dir.path().display().to_string(), crate::program::AEGIS.to_owned()] {
         assert!(!html.contains(&place), "no place of this machine: {place}");
