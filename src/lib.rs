@@ -27,4 +27,5 @@ pub mod attribution;
 pub mod example;
 pub mod campaign;
 pub mod demo;
+pub mod viewer;
 pub mod cli;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use super::{
     cost::Cost,
     ended::{Class, EndedCell},
@@ -132,7 +134,7 @@ pub struct InjectedRun {
 }
 
 /// What an injection aims at.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Aim {
     /// The agents, as the plan writes them.
     pub agent: String,

@@ -179,6 +179,8 @@ pub struct CellRow {
     pub task: String,
     /// The plan.
     pub plan: String,
+    /// Whom and what its injections aim at, as in the rows of the strata.
+    pub aims: Vec<Aim>,
     /// Where a drawn plan aims.
     pub position: Option<CallPosition>,
     /// The run; `null` where nothing was run.
@@ -343,10 +345,12 @@ fn costs(concluded: &Concluded) -> Costs {
 fn cell(attempt: &InjectedRun, campaign: &Campaign) -> CellRow {
     let expected = campaign.tasks.iter().find(|task| task.id == attempt.task).map(|task| task.answer.clone());
     let ended: Option<&EndedCell> = attempt.ended.as_ref();
+    let proven = attempt.executed.as_ref().filter(|_| attempt.flipped);
     CellRow {
         system: attempt.system.clone(),
         task: attempt.task.clone(),
         plan: attempt.plan.clone(),
+        aims: attempt.aims.clone(),
         position: attempt.position,
         run: attempt.run.clone(),
         class: class_name(attempt),
@@ -354,11 +358,7 @@ fn cell(attempt: &InjectedRun, campaign: &Campaign) -> CellRow {
         answer: ended.map(|ended| ended.answer.clone()).unwrap_or_default(),
         evidence: ended.map(|ended| ended.outcome.evidence.clone()).unwrap_or_default(),
         claim: attempt.claim,
-        proof: attempt
-            .executed
-            .as_ref()
-            .filter(|_| attempt.flipped)
-            .map(|executed| in_words(executed, "without", "with")),
+        proof: proven.map(|executed| in_words(executed, "without", "with")),
         executed: attempt.executed.clone(),
         necessity: attempt.necessity.clone(),
         why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade_of(ended?)),

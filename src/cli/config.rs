@@ -243,7 +243,7 @@ impl Config {
                 return Err(Failure::new(Exit::Usage, error));
             }
         }
-        Ok(Gate { hosts: self.allowed_hosts.clone(), origins: self.allowed_origins.clone(), token: None })
+        Ok(Gate { hosts: self.allowed_hosts.clone(), origins: self.allowed_origins.clone(), ..Gate::default() })
     }
 
     /// The bounds.

@@ -5,14 +5,13 @@ use std::{
     path::PathBuf,
 };
 
-use clap::Args;
-use serde_json::json;
-
-use super::{Exit, Failure, escape, settings, show};
+use super::{Exit, Failure, escape, settings};
 use crate::{
     recording::{self, Recording},
     replay::{CallChange, Changed, Comparison, Pair},
+    viewer,
 };
+use clap::Args;
 
 /// Options of `diff`.
 #[derive(Debug, Args)]
@@ -36,32 +35,12 @@ pub(super) fn run(arguments: &DiffArgs, as_json: bool, out: &mut dyn Write) -> R
     let (a, b) = (recording::read(&arguments.a)?, recording::read(&arguments.b)?);
     let comparison = Comparison::of(&a.trajectory, &b.trajectory, &rules);
     let written = if as_json {
-        writeln!(out, "{}", data(&comparison, &a, &b))
+        writeln!(out, "{}", viewer::compared(&comparison, &a, &b))
     } else {
         write_text(arguments, &comparison, &a, &b, out)
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(if comparison.is_same() { Exit::Ok } else { Exit::Finding })
-}
-
-fn data(comparison: &Comparison, a: &Recording, b: &Recording) -> serde_json::Value {
-    let pairs = comparison.pairs.iter().map(|pair| {
-        let blocks = pair.blocks.iter().map(
-            |block| json!({"place": block.place, "a": block.a, "b": block.b, "words": show::words(&block.a, &block.b)}),
-        );
-        json!({
-            "agent": pair.agent, "instance": pair.instance, "a": pair.a, "b": pair.b, "change": pair.change,
-            "blocks": blocks.collect::<Vec<_>>(),
-        })
-    });
-    json!({
-        "a": {"run": a.manifest.run, "outcome": a.trajectory.outcome.verdict},
-        "b": {"run": b.manifest.run, "outcome": b.trajectory.outcome.verdict},
-        "same": comparison.is_same(),
-        "first_divergence": comparison.first,
-        "spread": comparison.spread,
-        "pairs": pairs.collect::<Vec<_>>(),
-    })
 }
 
 fn write_text(
@@ -124,5 +103,5 @@ fn call(pair: &Pair) -> u32 {
 }
 
 fn difference(block: &Changed) -> String {
-    show::words(&block.a, &block.b)
+    viewer::words(&block.a, &block.b)
 }

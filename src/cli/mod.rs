@@ -23,7 +23,9 @@ mod repair;
 mod replay;
 mod reward;
 mod run;
+mod runs;
 mod score;
+mod screen;
 mod serve;
 mod settings;
 mod show;
@@ -33,11 +35,13 @@ mod tasks;
 mod terminal;
 mod trace;
 mod trial;
+mod view;
 
 use std::{error::Error, fmt, io::Write};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use self::screen::Screen;
 pub use self::{config::Config, terminal::escape};
 use crate::recording::RecordingError;
 
@@ -87,8 +91,12 @@ enum Verb {
     Run(run::RunArgs),
     /// Run a campaign: tasks × plans, with clean runs and proof; failures that are shown become a dataset.
     Campaign(campaign::CampaignArgs),
+    /// List recorded runs, a line each.
+    Runs(runs::RunsArgs),
     /// Show a recorded run.
     Show(show::ShowArgs),
+    /// Look at runs, campaigns and datasets in a browser, or write that page as one file.
+    View(view::ViewArgs),
     /// Audit which agent made which call, and how that is known.
     Agents(agents::AgentsArgs),
     /// Answer a program from a recorded run, offline: nothing is sent anywhere.
@@ -235,7 +243,8 @@ impl fmt::Display for Failure {
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> u8 {
-    let cli = Cli::parse();
+    let cli = Cli::command().color(said_colour()).get_matches();
+    let cli = Cli::from_arg_matches(&cli).unwrap_or_else(|error| error.exit());
     let exit = match cli.run() {
         Ok(exit) => exit,
         Err(failure) if is_broken_pipe(&*failure.error) => Exit::Ok,
@@ -247,67 +256,78 @@ pub fn main() -> u8 {
     exit.code()
 }
 
+/// What `--color` says, for help and usage errors, which are written before options are read.
+fn said_colour() -> clap::ColorChoice {
+    let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
+    let said = arguments.iter().enumerate().rev().find_map(|(at, argument)| {
+        let argument = argument.to_str()?;
+        let value =
+            if argument == "--color" { arguments.get(at + 1)?.to_str() } else { argument.strip_prefix("--color=") };
+        clap::ColorChoice::from_str(value?, true).ok()
+    });
+    said.unwrap_or(clap::ColorChoice::Auto)
+}
+
 impl Cli {
     fn run(self) -> Result<Exit, Failure> {
         let global = &self.global;
         start_log(global);
-        let mut out = std::io::stdout().lock();
+        if let Verb::Campaign(arguments) = &self.verb
+            && let Some(text) = arguments.written()
+        {
+            return print(&text?, &mut std::io::stdout());
+        }
+        self.verb.tell(global)
+    }
+}
+
+impl Verb {
+    /// Does what ends with a result line.
+    fn work(&self, global: &Global) -> Result<Finished, Failure> {
         let json = global.format == OutputFormat::Json;
-        match &self.verb {
-            Verb::Demo(arguments) => demo::run(arguments, global).map(|finished| finished.say(global)),
+        let out = || std::io::stdout().lock();
+        match self {
+            Verb::Demo(arguments) => demo::run(arguments, global),
+            Verb::Run(arguments) => run::run(arguments, global),
+            Verb::Campaign(arguments) => campaign::run(arguments, global),
+            Verb::Replay(arguments) => replay::run(arguments, global),
+            Verb::Fork(arguments) => fork::run(arguments, global),
+            Verb::Trace(arguments) => trace::run(arguments, global),
+            Verb::Prove(arguments) => prove::run(arguments, global),
+            Verb::Runs(arguments) => runs::run(arguments, global),
+            Verb::View(arguments) => view::run(arguments, global),
+            Verb::Tasks(arguments) => tasks::run(arguments, json, &mut out()),
+            Verb::Import(arguments) => import::run(arguments, json, &mut out()),
+            Verb::Export(arguments) => export::run(arguments, json, &mut out()),
+            Verb::Score(arguments) => score::run(arguments, json, &mut out()),
+            Verb::Reward(arguments) => reward::run(arguments, global),
+            Verb::Lint(arguments) => lint::run(arguments, global),
+            Verb::Stats(arguments) => stats::run(arguments, global),
+            Verb::Serve(_)
+            | Verb::Show(_)
+            | Verb::Agents(_)
+            | Verb::Diff(_)
+            | Verb::Plan(_)
+            | Verb::Repair(_)
+            | Verb::Example(_) => Err(Failure::new(Exit::Usage, "this verb has no result: a defect of this program")),
+        }
+    }
+
+    /// Does what only tells something, or has its own last word; else what ends with a result line.
+    fn tell(&self, global: &Global) -> Result<Exit, Failure> {
+        let json = global.format == OutputFormat::Json;
+        let out = || std::io::stdout().lock();
+        match self {
             Verb::Serve(arguments) => serve::run(arguments, global),
-            Verb::Run(arguments) => {
-                drop(out);
-                run::run(arguments, global).map(|finished| finished.say(global))
-            }
-            Verb::Campaign(arguments) => {
-                if let Some(text) = arguments.written() {
-                    return print(&text?, &mut out);
-                }
-                drop(out);
-                campaign::run(arguments, global).map(|finished| finished.say(global))
-            }
-            Verb::Replay(arguments) => {
-                drop(out);
-                replay::run(arguments, global).map(|finished| finished.say(global))
-            }
-            Verb::Fork(arguments) => {
-                drop(out);
-                fork::run(arguments, global).map(|finished| finished.say(global))
-            }
-            Verb::Trace(arguments) => {
-                drop(out);
-                trace::run(arguments, global).map(|finished| finished.say(global))
-            }
-            Verb::Prove(arguments) => {
-                drop(out);
-                prove::run(arguments, global).map(|finished| finished.say(global))
-            }
-            Verb::Show(arguments) => show::run(arguments, json, &mut out),
-            Verb::Agents(arguments) => agents::run(arguments, json, &mut out),
-            Verb::Diff(arguments) => diff::run(arguments, json, &mut out),
-            Verb::Plan(arguments) => plan::run(arguments, json, &mut out),
-            Verb::Tasks(arguments) => tasks::run(arguments, json, &mut out).map(|finished| finished.say(global)),
-            Verb::Import(arguments) => import::run(arguments, json, &mut out).map(|finished| finished.say(global)),
-            Verb::Export(arguments) => export::run(arguments, json, &mut out).map(|finished| finished.say(global)),
-            Verb::Score(arguments) => score::run(arguments, json, &mut out).map(|finished| finished.say(global)),
-            Verb::Reward(arguments) => {
-                drop(out);
-                reward::run(arguments, global).map(|finished| finished.say(global))
-            }
-            Verb::Lint(arguments) => {
-                drop(out);
-                lint::run(arguments, global).map(|finished| finished.say(global))
-            }
-            Verb::Stats(arguments) => {
-                drop(out);
-                stats::run(arguments, global).map(|finished| finished.say(global))
-            }
-            Verb::Repair(arguments) => repair::run(arguments, json, &mut out),
+            Verb::Show(arguments) => show::run(arguments, json, Screen::of(global), &mut out()),
+            Verb::Agents(arguments) => agents::run(arguments, json, &mut out()),
+            Verb::Diff(arguments) => diff::run(arguments, json, &mut out()),
+            Verb::Plan(arguments) => plan::run(arguments, json, &mut out()),
+            Verb::Repair(arguments) => repair::run(arguments, json, &mut out()),
             Verb::Example(arguments) => {
-                drop(out);
                 example::run(arguments).map(|()| Exit::Ok).map_err(|error| Failure::new(Exit::Finding, error))
             }
+            working => working.work(global).map(|finished| finished.say(global)),
         }
     }
 }

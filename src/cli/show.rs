@@ -1,25 +1,28 @@
 //! `aegis show RUN`: a recorded run in the terminal: what became of it, its steps, one step whole, what was changed.
 
 mod change;
-mod data;
 mod evidence;
-mod traced;
-mod view;
+mod table;
+mod whole;
 
 use std::{
     io::{self, Write},
     path::PathBuf,
+    str::FromStr,
 };
 
 use clap::Args;
 
-pub(super) use self::change::words;
-use self::{traced::Traced, view::View};
-use super::{Exit, Failure, client_verdict, escape};
+use self::whole::Extent;
+use super::{
+    Exit, Failure, client_verdict, escape,
+    screen::{Colour, Screen},
+};
 use crate::{
     recording::{self, Recording},
     trajectory::{Attempt, CloseCause, Label, NoLabel, Outcome, Step, StepIndex, Verdict},
     verdict::{self, Judgement},
+    viewer::{Traced, first_words, shown, word},
 };
 
 /// Options of `show`.
@@ -28,9 +31,18 @@ pub(super) struct ShowArgs {
     /// The run's directory.
     #[arg(value_name = "RUN_DIR")]
     dir: PathBuf,
-    /// Show this step whole: messages, reply, attempts, injections.
-    #[arg(long, value_name = "N")]
-    step: Option<StepIndex>,
+    /// Show this step, or these, at length: messages, reply, attempts, injections.
+    #[arg(long, value_name = "N|A-B")]
+    step: Option<Steps>,
+    /// Show what is new since the agent's call before; of all steps where none is named.
+    #[arg(long, conflicts_with = "all")]
+    new: bool,
+    /// Show requests whole.
+    #[arg(long)]
+    all: bool,
+    /// Only the steps of this agent; `NAME#1` for the second of that name.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// Show what injections changed, word by word.
     #[arg(long)]
     before_after: bool,
@@ -42,19 +54,33 @@ pub(super) struct ShowArgs {
     junit: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &ShowArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+/// Steps that are asked for: from the first to the last, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Steps(StepIndex, StepIndex);
+
+impl FromStr for Steps {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse::<StepIndex>().ok();
+        let read = match text.split_once('-') {
+            None => number(text).map(|one| Steps(one, one)),
+            Some((from, to)) => number(from).zip(number(to)).map(|(from, to)| Steps(from, to)),
+        };
+        read.filter(|steps| steps.0 <= steps.1).ok_or_else(|| "expected a step, or two: 3, 3-7".to_owned())
+    }
+}
+
+pub(super) fn run(arguments: &ShowArgs, json: bool, screen: Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
     let recording = recording::read(&arguments.dir)?;
     if arguments.verdict {
         return judged(&recording, arguments.junit.as_deref(), json, out);
     }
-    let steps: Vec<&Step> = match arguments.step {
-        None => recording.trajectory.steps.iter().collect(),
-        Some(number) => vec![find(&recording, number)?],
-    };
+    let steps = wanted(arguments, &recording)?;
     let written = if json {
-        writeln!(out, "{}", data::of(&recording, &steps, arguments.before_after))
+        writeln!(out, "{}", shown(&recording, &steps, arguments.before_after))
     } else {
-        write_text(arguments, &recording, &steps, out)
+        write_text(arguments, &recording, &steps, screen, out)
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(Exit::Ok)
@@ -81,49 +107,90 @@ fn judged(
     Ok(if verdict.result == Judgement::Passed { Exit::Ok } else { Exit::Finding })
 }
 
-fn find(recording: &Recording, number: StepIndex) -> Result<&Step, Failure> {
+/// The steps that are asked for.
+fn wanted<'a>(arguments: &ShowArgs, recording: &'a Recording) -> Result<Vec<&'a Step>, Failure> {
     let steps = &recording.trajectory.steps;
-    steps.iter().find(|step| step.step == number).ok_or_else(|| {
+    let Steps(from, to) = arguments.step.unwrap_or(Steps(0, StepIndex::MAX));
+    if let (Some(_), None) = (arguments.step, steps.iter().find(|step| step.step == from)) {
         let expected = match steps.last() {
             Some(last) => format!("expected 0 to {}", last.step),
             None => "the run has no steps".to_owned(),
         };
-        Failure::new(Exit::Usage, format!("step `{number}` is not in the run: {expected}"))
-    })
+        return Err(Failure::new(Exit::Usage, format!("step `{from}` is not in the run: {expected}")));
+    }
+    let of_agent = |step: &&Step| arguments.agent.as_ref().is_none_or(|name| is_of(step, name));
+    if let (Some(name), false) = (&arguments.agent, steps.iter().any(|step| of_agent(&step))) {
+        let mut names: Vec<&str> = steps.iter().map(|step| step.attribution.agent.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let error = format!("agent `{name}` has no step in the run: expected one of {}", names.join(", "));
+        return Err(Failure::new(Exit::Usage, error));
+    }
+    Ok(steps.iter().filter(|step| (from..=to).contains(&step.step)).filter(of_agent).collect())
 }
 
-fn write_text(arguments: &ShowArgs, recording: &Recording, steps: &[&Step], out: &mut dyn Write) -> io::Result<()> {
+/// Whether a step is an agent's: `name` all of that name, `name#1` the second of them.
+fn is_of(step: &Step, name: &str) -> bool {
+    let attribution = &step.attribution;
+    let numbered = name.rsplit_once('#').and_then(|(name, number)| Some((name, number.parse::<u32>().ok()?)));
+    let whole = attribution.agent.as_str() == name;
+    whole || numbered.is_some_and(|(name, number)| attribution.agent.as_str() == name && attribution.instance == number)
+}
+
+fn write_text(
+    arguments: &ShowArgs,
+    recording: &Recording,
+    steps: &[&Step],
+    screen: Screen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let traced = Traced::of(&arguments.dir);
     if arguments.step.is_none() {
-        write_head(recording, traced.as_ref(), out)?;
+        write_head(recording, traced.as_ref(), screen, out)?;
         if !recording.sealed {
             let dir = escape(&arguments.dir.display().to_string());
             writeln!(out, "next     aegis repair {dir} --seal  if its writer was killed")?;
         }
     }
-    match (arguments.step, arguments.before_after) {
-        (None, false) => write_table(steps, traced.as_ref(), out),
-        (Some(_), false) => steps.iter().try_for_each(|step| view::write_step(step, recording, out)),
-        (_, true) => {
-            let changed = change::write_all(steps, out)?;
-            if changed == 0 { writeln!(out, "no injection changed a byte") } else { Ok(()) }
-        }
+    if arguments.before_after {
+        let changed = change::write_all(steps, out)?;
+        return if changed == 0 { writeln!(out, "no injection changed a byte") } else { Ok(()) };
     }
+    if arguments.step.is_none() && !arguments.new && !arguments.all {
+        return table::write(steps, traced.as_ref(), screen, out);
+    }
+    let extent = if arguments.all { Extent::All } else { Extent::New };
+    for (number, step) in steps.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        whole::write(step, recording, extent, screen, out)?;
+    }
+    Ok(())
 }
 
 /// The run: what it is, what became of it.
-fn write_head(recording: &Recording, traced: Option<&Traced>, out: &mut dyn Write) -> io::Result<()> {
+fn write_head(recording: &Recording, traced: Option<&Traced>, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     let manifest = &recording.manifest;
     let state = match (recording.sealed, recording.open_exchanges) {
         (true, 0) => "sealed".to_owned(),
         (true, open) => format!("sealed, {open} exchanges never closed"),
         (false, open) => format!("not sealed, {open} exchanges open"),
     };
-    let mut line = |name: &str, value: &str| writeln!(out, "{name:9}{}", escape(value));
+    let mut line = |name: &str, value: &str| {
+        let colour = match (name, manifest.outcome.verdict) {
+            ("outcome", Verdict::Success) => Colour::Good,
+            ("outcome", Verdict::Failure) => Colour::Bad,
+            ("run", _) => Colour::Strong,
+            _ => return writeln!(out, "{}{}", screen.paint(Colour::Faint, &format!("{name:9}")), escape(value)),
+        };
+        let name = screen.paint(Colour::Faint, &format!("{name:9}"));
+        writeln!(out, "{name}{}", screen.paint(colour, &escape(value)))
+    };
     line("run", &format!("{}  ({state})", manifest.run))?;
     line("began", &format!("{}  upstream {}", manifest.started, manifest.upstream))?;
     if let Some(task) = &manifest.task {
-        line("task", &view::first_words(task, 90))?;
+        line("task", &first_words(task, screen.width - 9))?;
     }
     line("outcome", &outcome_text(&manifest.outcome))?;
     match &recording.label {
@@ -162,46 +229,6 @@ fn write_head(recording: &Recording, traced: Option<&Traced>, out: &mut dyn Writ
     writeln!(out)
 }
 
-fn write_table(steps: &[&Step], traced: Option<&Traced>, out: &mut dyn Write) -> io::Result<()> {
-    const TITLES: [&str; 8] = ["step", "call", "agent", "status", "ms", "tokens", "injected", "reply"];
-    let rows: Vec<[String; 8]> = steps.iter().map(|step| row(step)).collect();
-    let widths = TITLES.iter().enumerate().map(|(column, title)| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(title.len())
-    });
-    let widths: Vec<usize> = widths.collect();
-    let marks = steps.iter().map(|step| traced.and_then(|traced| traced.mark(step.step)));
-    let rows = std::iter::once((TITLES.map(str::to_owned), None)).chain(rows.into_iter().zip(marks));
-    for (row, mark) in rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-            let is_number = matches!(column, 0 | 1 | 4 | 5);
-            if is_number { format!("{cell:>width$}") } else { format!("{cell:width$}") }
-        });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        let mark = mark.map(|mark| format!("  {mark}")).unwrap_or_default();
-        writeln!(out, "{}{mark}", line.trim_end())?;
-    }
-    Ok(())
-}
-
-fn row(step: &Step) -> [String; 8] {
-    let attribution = &step.attribution;
-    let instance = if attribution.instance > 0 { format!("#{}", attribution.instance) } else { String::new() };
-    let doubt = if attribution.ambiguous { "?" } else { "" };
-    let last = step.last_attempt();
-    let usage = last.and_then(|attempt| attempt.usage);
-    [
-        step.step.to_string(),
-        step.call.to_string(),
-        format!("{}{instance}{doubt}", escape(attribution.agent.as_str())),
-        status_text(step),
-        last.and_then(|attempt| attempt.last_byte_us).map(millis).unwrap_or_default(),
-        usage.map(|usage| format!("{}>{}", usage.input, usage.output)).unwrap_or_default(),
-        injected_text(step),
-        escape(&view::first_words(&View::of(step).reply_text(), 60)),
-    ]
-}
-
 /// Microseconds as milliseconds.
 fn millis(micros: u64) -> String {
     format!("{}.{}", micros / 1000, micros % 1000 / 100)
@@ -219,7 +246,7 @@ fn attempt_text(attempt: &Attempt) -> String {
     match attempt.cause {
         None => "open".to_owned(),
         Some(CloseCause::Complete) => status,
-        Some(cause) => format!("{status} {}", data::word(&cause)).trim().to_owned(),
+        Some(cause) => format!("{status} {}", word(&cause)).trim().to_owned(),
     }
 }
 
@@ -238,18 +265,18 @@ fn outcome_text(outcome: &Outcome) -> String {
         Verdict::Failure => "failure",
         Verdict::Unknown => "unknown",
     };
-    let reason = outcome.reason.map(|reason| format!("  by {}", data::word(&reason))).unwrap_or_default();
-    let evidence = view::first_words(&outcome.evidence, 80);
+    let reason = outcome.reason.map(|reason| format!("  by {}", word(&reason))).unwrap_or_default();
+    let evidence = first_words(&outcome.evidence, 80);
     format!("{verdict}{reason}{}{evidence}", if evidence.is_empty() { "" } else { ": " })
 }
 
 fn label_text(label: &Label) -> String {
     let errors = label.errors.iter().map(|entry| {
         let error = &entry.error;
-        let mode = error.failure_mode.map(|mode| format!("{} {}", mode.code(), mode.name())).unwrap_or_default();
-        format!("{mode} by {} at step {} ({}, {})", error.agent, error.step, data::word(&error.side), error.operator)
+        let mode = error.failure_mode.map(|mode| format!("{} {} ", mode.code(), mode.name())).unwrap_or_default();
+        format!("{mode}by {} at step {} ({}, {})", error.agent, error.step, word(&error.side), error.operator)
     });
-    format!("{}: {}", data::word(&label.status), errors.collect::<Vec<_>>().join("; "))
+    format!("{}: {}", word(&label.status), errors.collect::<Vec<_>>().join("; "))
 }
 
 fn why_no_label(recording: &Recording) -> String {

@@ -7,12 +7,11 @@ use similar::{Algorithm, DiffOp};
 
 use super::{
     Rules,
+    quoted::Words,
     reading::{NamedBlock, StepReading},
 };
 use crate::trajectory::{AgentName, Call, Step, StepIndex, Trajectory};
 
-/// Words that make a quotation. Fewer are said by chance.
-const QUOTED_WORDS: usize = 5;
 /// Pairs of calls of one agent that are looked at; beyond it calls are paired by their numbers.
 const PAIRS_MAX: usize = 1 << 20;
 
@@ -240,34 +239,13 @@ fn spread(pair: &Pair, told: &Lanes<'_>) -> Vec<StepIndex> {
     let Some(origin) = pair.b else { return Vec::new() };
     let all = told.values().flatten();
     let Some((_, source)) = all.clone().find(|(step, _)| step.step == origin.step) else { return Vec::new() };
-    let old: BTreeSet<String> = pair
-        .blocks
-        .iter()
-        .filter(|block| block.place.starts_with("reply"))
-        .flat_map(|block| quotations(&block.a))
-        .collect();
-    let new: Vec<String> = quotations(&source.answered_text()).into_iter().filter(|text| !old.contains(text)).collect();
+    let old = pair.blocks.iter().filter(|block| block.place.starts_with("reply")).map(|block| block.a.as_str());
+    let words = Words::new_in(&source.answered_text(), old);
     let mut steps: Vec<StepIndex> = all
         .filter(|(step, _)| step.step > origin.step)
-        .filter(|(_, reading)| {
-            let asked = words(&reading.asked_text()).join(" ");
-            new.iter().any(|quotation| asked.contains(quotation.as_str()))
-        })
+        .filter(|(_, reading)| words.quoted_in(&reading.asked_text()) > 0)
         .map(|(step, _)| step.step)
         .collect();
     steps.sort_unstable();
     steps
-}
-
-/// Every run of words that makes a quotation; a shorter text is one as a whole.
-fn quotations(text: &str) -> Vec<String> {
-    let words = words(text);
-    if words.is_empty() {
-        return Vec::new();
-    }
-    words.windows(QUOTED_WORDS.min(words.len())).map(|window| window.join(" ")).collect()
-}
-
-fn words(text: &str) -> Vec<&str> {
-    text.split_whitespace().collect()
 }

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "viewer",
             "demo",
             "campaign",
             "score",
@@ -39,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
+    ("viewer", &["dataset", "replay", "proxy", "recording", "surface", "trajectory"]),
     (
         "campaign",
         &[

@@ -67,4 +67,5 @@ mod trace;
 mod unsure;
 mod upstream_failures;
 mod upstream_h2;
+mod viewer;
 mod websocket;

@@ -99,8 +99,28 @@ fn record(recorder: &Recorder, step: u32, attribution: &Attribution, said: &str)
 
 fn shown(logs: &std::path::Path, step: Option<u32>, before_after: bool, json: bool) -> String {
     let mut out = Vec::new();
-    run(&ShowArgs { dir: logs.join("r"), step, before_after, verdict: false, junit: None }, json, &mut out)
-        .expect("shows");
+    let arguments = ShowArgs { step: step.map(|step| Steps(step, step)), before_after, ..of(logs) };
+    run(&arguments, json, Screen::new(110, false), &mut out).expect("shows");
+    String::from_utf8(out).expect("text")
+}
+
+/// Nothing but the run.
+fn of(logs: &std::path::Path) -> ShowArgs {
+    ShowArgs {
+        dir: logs.join("r"),
+        step: None,
+        new: false,
+        all: false,
+        agent: None,
+        before_after: false,
+        verdict: false,
+        junit: None,
+    }
+}
+
+fn text(arguments: &ShowArgs, screen: Screen) -> String {
+    let mut out = Vec::new();
+    run(arguments, false, screen, &mut out).expect("shows");
     String::from_utf8(out).expect("text")
 }
 
@@ -130,10 +150,7 @@ POST /v1/chat/completions  surface openai_chat
 injected FM-2.6 reasoning-action mismatch, corrupt_number, response side, delivered
 
 == request
--- system
-You solve.
--- user
-What is 6 × 4?
+   (2 messages are known since step 0: `--all` shows them)
 
 == reply 0: 200  first byte 1.5 ms  whole 2.0 ms
 -- assistant (stop)
@@ -184,9 +201,58 @@ fn nothing_that_was_recorded_steers_the_terminal() {
 fn a_step_that_is_not_there() {
     let logs = tempfile::tempdir().expect("a directory");
     recorded(logs.path(), "solver", "24");
-    let arguments =
-        ShowArgs { dir: logs.path().join("r"), step: Some(9), before_after: false, verdict: false, junit: None };
-    let failure = run(&arguments, false, &mut Vec::new()).expect_err("no such step");
-    assert_eq!(failure.exit, Exit::Usage);
-    assert_eq!(failure.error.to_string(), "step `9` is not in the run: expected 0 to 1");
+    for (arguments, said) in [
+        (ShowArgs { step: Some(Steps(9, 9)), ..of(logs.path()) }, "step `9` is not in the run: expected 0 to 1"),
+        (
+            ShowArgs { agent: Some("critic".to_owned()), ..of(logs.path()) },
+            "agent `critic` has no step in the run: expected one of solver",
+        ),
+    ] {
+        let failure = run(&arguments, false, Screen::new(110, false), &mut Vec::new()).expect_err("no such step");
+        assert_eq!((failure.exit, failure.error.to_string().as_str()), (Exit::Usage, said));
+    }
+}
+
+#[test]
+fn ranges_of_steps() {
+    for (text, expected) in [
+        ("3", Some(Steps(3, 3))),
+        ("3-7", Some(Steps(3, 7))),
+        ("7-3", None),
+        ("", None),
+        ("-3", None),
+        ("3-", None),
+        ("a", None),
+    ] {
+        assert_eq!(text.parse::<Steps>().ok(), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_new_or_all_of_one_agent() {
+    let logs = tempfile::tempdir().expect("a directory");
+    recorded(logs.path(), "solver", "The product is 24, that is certain.");
+    let screen = Screen::new(110, false);
+    let new = text(&ShowArgs { new: true, agent: Some("solver#0".to_owned()), ..of(logs.path()) }, screen);
+    let all = text(&ShowArgs { all: true, ..of(logs.path()) }, screen);
+    assert_eq!((new.matches("What is 6 × 4?").count(), all.matches("What is 6 × 4?").count()), (1, 2), "{new}");
+    let range = text(&ShowArgs { step: Some(Steps(0, 1)), ..of(logs.path()) }, screen);
+    assert_eq!(range.matches("== reply 0").count(), 2);
+}
+
+#[test]
+fn lines_fit_the_terminal_and_colour_is_where_it_is_asked_for() {
+    let logs = tempfile::tempdir().expect("a directory");
+    recorded(logs.path(), "solver", &"The product is 24, that is certain. ".repeat(9));
+    for width in [40, 60, 80, 200] {
+        let shown = text(&of(logs.path()), Screen::new(width, false));
+        let rows = shown.split_once("\n\n").expect("a table").1;
+        let longest = rows.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(width) && longest >= Some(width - 2), "{width}: {rows}");
+    }
+    let painted = text(&of(logs.path()), Screen::new(110, true));
+    let plain: String = painted.split('\u{1b}').enumerate().fold(String::new(), |text, (at, piece)| {
+        text + if at == 0 { piece } else { piece.split_once('m').map_or(piece, |(_, rest)| rest) }
+    });
+    assert!(painted.contains('\u{1b}') && plain == text(&of(logs.path()), Screen::new(110, false)), "{plain}");
 }

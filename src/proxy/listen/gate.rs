@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Response, Uri, Version,
-    header::{self, HeaderName},
+    header::{self, HeaderName, HeaderValue},
     http::request::Parts,
 };
 
@@ -30,6 +30,8 @@ pub struct Gate {
     pub origins: Vec<String>,
     /// What clients must show.
     pub token: Option<Token>,
+    /// Whether the listener serves a page of its own, which may ask it.
+    pub own_page: bool,
 }
 
 /// A secret that clients must show. It is compared by its hash, so that the time tells nothing of it.
@@ -89,11 +91,16 @@ impl Gate {
     fn admit_page(&self, headers: &HeaderMap) -> Result<(), ProxyError> {
         let mut origins = headers.get_all(header::ORIGIN).iter().peekable();
         if origins.peek().is_none() {
-            // `none` is a person who typed the address. A page of our own origin is none that we serve.
-            let site = headers.get_all(&FETCH_SITE).iter().find(|site| *site != "none");
+            // `none` is a person who typed the address. A proxy serves no page, so that none is of its own origin.
+            let ours = |site: &&HeaderValue| *site == "none" || (self.own_page && *site == "same-origin");
+            let site = headers.get_all(&FETCH_SITE).iter().find(|site| !ours(site));
             return site.map_or(Ok(()), |_| Err(ProxyError::Page(String::from("another site"))));
         }
-        let allowed = |origin: &str| self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
+        // The host was found to be ours: a page of it is the one that we serve.
+        let host = headers::text(headers, &header::HOST).filter(|_| self.own_page);
+        let own = |origin: &str| origin.strip_prefix("http://").is_some_and(|origin| Some(origin) == host);
+        let allowed =
+            |origin: &str| own(origin) || self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
         match origins.find(|origin| !origin.to_str().is_ok_and(allowed)) {
             None => Ok(()),
             Some(origin) => {
@@ -182,6 +189,7 @@ mod tests {
             hosts: vec!["aegis.lab".to_owned()],
             origins: vec!["http://localhost:3000".to_owned()],
             token: Some(Token::new("open-sesame")),
+            own_page: false,
         }
     }
 
@@ -229,6 +237,31 @@ mod tests {
             &[("sec-fetch-site", "same-site")],
             &[("sec-fetch-site", "same-origin")],
             &[("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")],
+        ] {
+            assert!(!admitted(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_listener_with_a_page_is_asked_by_that_page_alone() {
+        let gate = Gate { own_page: true, ..Gate::default() };
+        let admitted = |headers: &[(&str, &str)]| {
+            let mut parts = request("/api/tree", headers);
+            parts.headers.insert("host", HeaderValue::from_static("127.0.0.1:4040"));
+            gate.refusal(&parts.headers).is_none()
+        };
+        let own = ("origin", "http://127.0.0.1:4040");
+        for good in [&[][..], &[("sec-fetch-site", "none")], &[("sec-fetch-site", "same-origin")], &[own]] {
+            assert!(admitted(good), "{good:?}");
+        }
+        for bad in [
+            &[("sec-fetch-site", "same-site")][..],
+            &[("sec-fetch-site", "cross-site")],
+            &[("origin", "http://127.0.0.1:4041")],
+            &[("origin", "https://127.0.0.1:4040")],
+            &[("origin", "http://localhost:4040")],
+            &[("origin", "null")],
+            &[own, ("origin", "http://evil.example")],
         ] {
             assert!(!admitted(bad), "{bad:?}");
         }

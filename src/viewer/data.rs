@@ -1,16 +1,25 @@
-//! The same as data: field names are stable, programs rely on them.
+//! A run and its steps as data, as `show --format json` prints them: field names are stable, programs rely on them.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{change, view::View};
+use super::{change, told::Told};
 use crate::{
     recording::Recording,
     trajectory::{Attempt, Step},
 };
 
 /// The run, with these of its steps.
-pub(super) fn of(recording: &Recording, steps: &[&Step], with_changes: bool) -> Value {
+pub fn shown(recording: &Recording, steps: &[&Step], with_changes: bool) -> Value {
+    let mut head = head(recording);
+    if let Some(object) = head.as_object_mut() {
+        object.insert("steps".to_owned(), steps.iter().map(|step| step_of(step, with_changes)).collect());
+    }
+    head
+}
+
+/// The run without its steps.
+pub fn head(recording: &Recording) -> Value {
     let manifest = &recording.manifest;
     let failures = recording.manipulator_failures.iter().map(|failure| {
         json!({"step": failure.step, "attempt": failure.attempt, "injection": failure.injection,
@@ -37,11 +46,11 @@ pub(super) fn of(recording: &Recording, steps: &[&Step], with_changes: bool) -> 
         "notes": recording.notes,
         "manipulator_failures": failures.collect::<Vec<_>>(),
         "manipulator_questions": questions.collect::<Vec<_>>(),
-        "steps": steps.iter().map(|step| step_of(step, with_changes)).collect::<Vec<_>>(),
     })
 }
 
-fn step_of(step: &Step, with_changes: bool) -> Value {
+/// One step.
+pub fn step_of(step: &Step, with_changes: bool) -> Value {
     let attribution = &step.attribution;
     let last = step.last_attempt();
     let mut value = json!({
@@ -65,17 +74,11 @@ fn step_of(step: &Step, with_changes: bool) -> Value {
         "request": body(&step.request),
         "request_sent": step.request_sent.as_ref().map(|sent| body(sent)),
         "reply": last.map(|attempt| body(attempt.delivered())),
-        "text": View::of(step).reply_text(),
+        "text": Told::of(step).reply_text(),
         "attempts": step.attempts.iter().map(attempt_of).collect::<Vec<_>>(),
     });
     if with_changes && let Some(object) = value.as_object_mut() {
-        let changes = change::of(step).into_iter().map(|(side, before, after)| {
-            let blocks = |blocks: Vec<(String, String)>| -> Vec<Value> {
-                blocks.into_iter().map(|(who, text)| json!({"who": who, "text": text})).collect()
-            };
-            json!({"side": side, "before": blocks(before), "after": blocks(after)})
-        });
-        object.insert("changes".to_owned(), changes.collect());
+        object.insert("changes".to_owned(), json!(change::changes(step)));
     }
     value
 }
@@ -111,6 +114,6 @@ fn body(bytes: &[u8]) -> Value {
 }
 
 /// The word that a value is written as.
-pub(super) fn word(value: &impl Serialize) -> String {
+pub fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a trace found of a run: `trace.json`, as far as `show` marks it.
+//! What a trace found of a run: `trace.json`, as far as steps are marked by it.
 
 use std::path::Path;
 
@@ -6,35 +6,37 @@ use serde::Deserialize;
 
 use crate::trajectory::{AgentName, StepIndex};
 
+/// What a trace writes beside the run.
+pub(super) const TRACE_FILE: &str = "trace.json";
+
 /// The steps that a trace named.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Traced {
-    earliest_flip: Option<NamedStep>,
-    commitment: Option<NamedStep>,
-    flips: Vec<NamedStep>,
-    coupled: Vec<NamedStep>,
+pub struct Traced {
+    earliest_flip: Option<Named>,
+    commitment: Option<Named>,
+    flips: Vec<Named>,
+    coupled: Vec<Named>,
     not_found: Option<String>,
 }
 
 /// A step that a trace named.
 #[derive(Debug, Deserialize)]
-struct NamedStep {
+struct Named {
     step: StepIndex,
     agent: AgentName,
 }
 
 impl Traced {
     /// What lies beside the run; `None` where it was not traced, or by another version.
-    pub(super) fn of(run_dir: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(run_dir.join("trace.json")).ok()?).ok()
+    pub fn of(run_dir: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(run_dir.join(TRACE_FILE)).ok()?).ok()
     }
 
     /// One line: what was found.
-    pub(super) fn line(&self) -> String {
-        let place = |named: &NamedStep| format!("{} at step {}", named.agent, named.step);
-        let one =
-            |name: &str, named: &Option<NamedStep>| named.as_ref().map(|named| format!("{name}: {}", place(named)));
+    pub fn line(&self) -> String {
+        let place = |named: &Named| format!("{} at step {}", named.agent, named.step);
+        let one = |name: &str, named: &Option<Named>| named.as_ref().map(|named| format!("{name}: {}", place(named)));
         let named = [one("earliest flip", &self.earliest_flip), one("commitment", &self.commitment)];
         let mut parts: Vec<String> = named.into_iter().flatten().collect();
         for (name, steps) in [("flips", &self.flips), ("coupled", &self.coupled)] {
@@ -46,10 +48,10 @@ impl Traced {
         if parts.is_empty() { nothing() } else { parts.join("  ") }
     }
 
-    /// What marks a step.
-    pub(super) fn mark(&self, step: StepIndex) -> Option<String> {
-        let is = |named: &Option<NamedStep>| named.as_ref().is_some_and(|named| named.step == step);
-        let among = |steps: &[NamedStep]| steps.iter().any(|named| named.step == step);
+    /// The words for what a step was found to be, each one of `earliest flip`, `commitment`, `flip`, `coupled`.
+    pub(super) fn found(&self, step: StepIndex) -> Vec<&'static str> {
+        let is = |named: &Option<Named>| named.as_ref().is_some_and(|named| named.step == step);
+        let among = |steps: &[Named]| steps.iter().any(|named| named.step == step);
         let (first, last) = (is(&self.earliest_flip), is(&self.commitment));
         let marks = [
             (first, "earliest flip"),
@@ -57,7 +59,12 @@ impl Traced {
             (!first && !last && among(&self.flips), "flip"),
             (among(&self.coupled), "coupled"),
         ];
-        let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+        marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect()
+    }
+
+    /// What marks a step.
+    pub fn mark(&self, step: StepIndex) -> Option<String> {
+        let marks = self.found(step);
         (!marks.is_empty()).then(|| format!("◀ {}", marks.join(", ")))
     }
 }

@@ -1,0 +1,129 @@
+//! `aegis runs [DIR]`: the recorded runs below a directory, a line each.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::Args;
+use serde_json::json;
+
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat, escape,
+    screen::{Colour, Screen, fitted},
+};
+use crate::{
+    trajectory::Verdict,
+    viewer::{LabelRow, Listing, RunRow, outcomes},
+};
+
+/// The room that label and trace want, in columns.
+const LAST: usize = 34;
+/// The narrowest that programs and agents are shown.
+const SHRUNK: usize = 8;
+
+/// Options of `runs`.
+#[derive(Debug, Args)]
+pub(super) struct RunsArgs {
+    /// Where to look, at any depth.
+    #[arg(value_name = "DIR", env = "AEGIS_LOG_DIR", default_value = "logs")]
+    dir: PathBuf,
+    /// List the runs of traces too.
+    #[arg(long)]
+    trials: bool,
+}
+
+pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Failure> {
+    if !arguments.dir.exists() {
+        let error = format!("there is no directory `{}`", arguments.dir.display());
+        return Err(Failure::new(Exit::Usage, error).hint("aegis runs DIR, where DIR holds recordings"));
+    }
+    let mut runs = Listing::of(std::slice::from_ref(&arguments.dir)).runs;
+    runs.retain(|row| arguments.trials || row.trial_of.is_none());
+    if global.format == OutputFormat::Text {
+        let written = write(&runs, Screen::of(global), &mut io::stdout().lock());
+        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let counts: Vec<String> = outcomes(&runs).iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+    let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
+    Ok(Finished { exit: Exit::Ok, summary: format!("{} runs{counts}", runs.len()), data: json!({ "runs": runs }) })
+}
+
+/// The lines, newest first; the last column takes what room there is.
+fn write(runs: &[RunRow], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+    const TITLES: [&str; 7] = ["run", "began", "program", "agents", "calls", "outcome", "label · trace"];
+    const MOST: [usize; 6] = [28, 16, 32, 24, 6, 8];
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<[String; 7]> = runs.iter().map(cells).collect();
+    let mut widths: Vec<usize> = MOST
+        .iter()
+        .zip(TITLES)
+        .enumerate()
+        .map(|(column, (most, title))| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            cells.max().unwrap_or(0).clamp(title.len(), (*most).max(title.len()))
+        })
+        .collect();
+    shrink(&mut widths, screen.width.saturating_sub(LAST));
+    let taken: usize = widths.iter().map(|width| width + 2).sum();
+    let rest = screen.width.saturating_sub(taken).max(8);
+    let line = |cells: &[String; 7]| {
+        let mut text = String::new();
+        for (cell, width) in cells.iter().zip(&widths) {
+            let fitted = fitted(cell, *width);
+            text.push_str(&fitted);
+            text.extend(std::iter::repeat_n(' ', width + 2 - fitted.chars().count()));
+        }
+        text + &cells.last().map(|last| fitted(last, rest)).unwrap_or_default()
+    };
+    writeln!(out, "{}", screen.paint(Colour::Faint, line(&TITLES.map(str::to_owned)).trim_end()))?;
+    for (row, cells) in runs.iter().zip(&rows) {
+        let text = line(cells);
+        let text = text.trim_end();
+        let painted = match row.outcome {
+            Verdict::Failure => screen.paint(Colour::Bad, text),
+            Verdict::Success => screen.paint(Colour::Good, text),
+            Verdict::Unknown => text.to_owned(),
+        };
+        writeln!(out, "{painted}")?;
+    }
+    Ok(())
+}
+
+/// Makes the columns fit: of programs and agents the wider gives way.
+fn shrink(widths: &mut [usize], room: usize) {
+    while widths.iter().map(|width| width + 2).sum::<usize>() > room {
+        let wider = [2, 3].into_iter().filter_map(|column| Some((*widths.get(column)?, column))).max();
+        let Some((width, column)) = wider.filter(|(width, _)| *width > SHRUNK) else { return };
+        if let Some(shrunk) = widths.get_mut(column) {
+            *shrunk = width - 1;
+        }
+    }
+}
+
+fn cells(row: &RunRow) -> [String; 7] {
+    let label = row.label.as_ref().map(label).unwrap_or_default();
+    let beside = [Some(label), row.trace.clone(), row.unreadable.clone(), row.class.clone()];
+    let beside: Vec<String> = beside.into_iter().flatten().filter(|text| !text.is_empty()).collect();
+    let state = if row.sealed { "" } else { " *" };
+    let cells = [
+        row.key.clone(),
+        row.started.get(..16).unwrap_or(&row.started).replace('T', " "),
+        row.program.clone().or_else(|| row.task.clone()).unwrap_or_default(),
+        row.agents.join(","),
+        row.calls.map_or_else(|| "?".to_owned(), |calls| calls.to_string()) + state,
+        crate::viewer::word(&row.outcome),
+        beside.join(" · "),
+    ];
+    cells.map(|cell| escape(&cell).replace(['\n', '\t'], " "))
+}
+
+fn label(label: &LabelRow) -> String {
+    let errors = label.errors.iter().map(|error| {
+        let mode = error.mode.map(|mode| format!("{mode} ")).unwrap_or_default();
+        format!("{mode}{} at {}", error.agent, error.step)
+    });
+    format!("{} {}", label.status, errors.collect::<Vec<_>>().join(", "))
+}

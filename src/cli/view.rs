@@ -1,0 +1,107 @@
+//! `aegis view [DIR…]`: a page on this machine that shows runs, campaigns and datasets; or that page as one file.
+
+use std::{
+    io::Write,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::Arc,
+};
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Exit, Failure, Finished, Global, OutputFormat, serve::bind, settings};
+use crate::viewer::{Library, Viewer, bundle};
+
+/// Options of `view`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The printed address holds a token; who has it can read all that lies below DIR, and change nothing."
+)]
+pub(super) struct ViewArgs {
+    /// Runs, campaigns, datasets, or directories that hold some.
+    #[arg(value_name = "DIR", env = "AEGIS_LOG_DIR", default_value = "logs")]
+    dirs: Vec<PathBuf>,
+    /// Where to listen, on this machine. Port 0 takes a free one.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    listen: String,
+    /// Open the page in the browser.
+    #[arg(long)]
+    open: bool,
+    /// Write the page and all that it shows as one file, and end.
+    #[arg(long, value_name = "OUT.html", conflicts_with_all = ["listen", "open"])]
+    bundle: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Failure> {
+    if let Some(missing) = arguments.dirs.iter().find(|dir| !dir.exists()) {
+        let error = format!("there is nothing at `{}`", missing.display());
+        return Err(Failure::new(Exit::Usage, error).hint("aegis view DIR, where DIR is or holds recordings"));
+    }
+    let library = Library::of(arguments.dirs.clone());
+    match &arguments.bundle {
+        Some(path) => write_bundle(&library, path),
+        None => settings::block_on(serve(library, arguments, global))?,
+    }
+}
+
+fn write_bundle(library: &Library, path: &Path) -> Result<Finished, Failure> {
+    let made = bundle(library).map_err(|error| {
+        Failure::new(Exit::Usage, error).hint("name fewer runs: aegis view logs/RUN --bundle OUT.html")
+    })?;
+    let bytes = made.html.len();
+    std::fs::write(path, made.html)
+        .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))?;
+    let left = if made.without_raw { ", without the bodies as they are stored: it would be too long" } else { "" };
+    let summary = format!("{}  {} runs, {} kB{left}", path.display(), made.runs, bytes.div_ceil(1024));
+    Ok(Finished { exit: Exit::Ok, summary, data: json!({"file": path, "runs": made.runs, "bytes": bytes}) })
+}
+
+async fn serve(library: Library, arguments: &ViewArgs, global: &Global) -> Result<Finished, Failure> {
+    let listener = bind(&arguments.listen).await?;
+    let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    if !address.ip().is_loopback() {
+        let error = format!("`{}` can be reached from other machines, and the page is not encrypted", arguments.listen);
+        return Err(Failure::new(Exit::Usage, error)
+            .hint(format!("listen on 127.0.0.1, and come in by `ssh -L {0}:127.0.0.1:{0} HOST`", address.port())));
+    }
+    let token = settings::fresh_token();
+    let url = format!("http://{address}/#t={token}");
+    announce(&url, address, global).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    if arguments.open && !open(&url) {
+        eprintln!("no browser was found to open it with");
+    }
+    let viewer = Viewer::new(Arc::new(library), address.port(), &token, settings::fresh_token());
+    let mut ended = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    tokio::select! {
+        () = viewer.serve(listener) => {}
+        _ = ended.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    Ok(Finished { exit: Exit::Ok, summary: "no longer listening".to_owned(), data: json!({}) })
+}
+
+/// Says where the page is: the address alone on standard output, for people and for programs.
+fn announce(url: &str, address: SocketAddr, global: &Global) -> std::io::Result<()> {
+    let mut out = std::io::stdout();
+    match global.format {
+        OutputFormat::Json => writeln!(out, "{}", json!({"listen": address.to_string(), "url": url}))?,
+        OutputFormat::Text => writeln!(out, "{url}")?,
+    }
+    out.flush()?;
+    if !global.quiet {
+        eprintln!("open it in a browser; Ctrl-C ends it");
+    }
+    Ok(())
+}
+
+/// Opens an address as the desktop does; whether there was something to open it with.
+fn open(url: &str) -> bool {
+    ["xdg-open", "open"].into_iter().any(|program| {
+        let mut command = Command::new(program);
+        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().is_ok()
+    })
+}

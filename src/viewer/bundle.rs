@@ -1,0 +1,221 @@
+//! The page and what it shows in one file that opens from disk.
+//!
+//! The answers that the server would give stand in it, packed in blocks that the page unpacks when it needs one: a run
+//! of 10,000 steps opens as fast as its skeleton. The file holds no address but its own, and its policy names the one
+//! script and the one style that may run by their hashes.
+
+use std::io::Write;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use flate2::{Compression, write::ZlibEncoder};
+use serde_json::{Map, Value, json};
+
+use super::{
+    library::{Answer, Library},
+    listing::RunRow,
+    page::{self, PAGE, STYLES},
+    step::Body,
+};
+
+/// Steps of one block.
+const STEPS: usize = 64;
+/// The longest file that is written, in bytes: browsers read it whole.
+const MOST: usize = 25 << 20;
+
+/// A page in one file.
+#[derive(Debug)]
+pub struct Bundle {
+    /// The file.
+    pub html: String,
+    /// Runs in it.
+    pub runs: usize,
+    /// Whether it lacks the bodies as they are stored, since with them it would be too long.
+    pub without_raw: bool,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// Nothing was found.
+    #[error("no run, campaign or dataset was found")]
+    Nothing,
+    /// It would be too long.
+    #[error("the page would have {} MB, of at most {} MB", .0 >> 20, MOST >> 20)]
+    TooLong(usize),
+}
+
+/// Packed answers.
+#[derive(Debug, Default)]
+struct Blocks {
+    /// Base64 of zlib of a JSON object: answers by their paths.
+    packed: Vec<String>,
+    /// The block of a path.
+    places: Map<String, Value>,
+    bytes: usize,
+}
+
+impl Blocks {
+    fn add(&mut self, answers: Map<String, Value>) {
+        if answers.is_empty() {
+            return;
+        }
+        for path in answers.keys() {
+            self.places.insert(path.clone(), self.packed.len().into());
+        }
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        // Writing to memory cannot fail.
+        let packed = encoder.write_all(Value::Object(answers).to_string().as_bytes()).and_then(|()| encoder.finish());
+        let packed = STANDARD.encode(packed.unwrap_or_default());
+        self.bytes += packed.len();
+        self.packed.push(packed);
+    }
+}
+
+/// All of a library in one file.
+///
+/// # Errors
+/// There is nothing, or it is too long.
+pub fn bundle(library: &Library) -> Result<Bundle, BundleError> {
+    let listing = library.listing();
+    if listing.runs.is_empty() && listing.datasets.is_empty() && listing.campaigns.is_empty() {
+        return Err(BundleError::Nothing);
+    }
+    let whole = gather(library, true);
+    let without_raw = whole.bytes > MOST;
+    let blocks = if without_raw { gather(library, false) } else { whole };
+    if blocks.bytes > MOST {
+        return Err(BundleError::TooLong(blocks.bytes));
+    }
+    let tree = without_places(library);
+    let html = written(&tree, &blocks);
+    Ok(Bundle { html, runs: listing.runs.len(), without_raw })
+}
+
+/// The list of what there is, without the places of this machine and the commands that were run on it.
+fn without_places(library: &Library) -> Value {
+    let mut tree = json!(*library.listing());
+    for kind in ["runs", "campaigns", "datasets"] {
+        for row in tree.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(dir) = row.get_mut("dir") {
+                let name = dir.as_str().and_then(|dir| dir.rsplit('/').next()).unwrap_or_default().to_owned();
+                *dir = name.into();
+            }
+            if let Some(program) = row.get_mut("program") {
+                *program = Value::Null;
+            }
+        }
+    }
+    tree
+}
+
+fn gather(library: &Library, raw: bool) -> Blocks {
+    let listing = library.listing();
+    let mut blocks = Blocks::default();
+    for row in &listing.runs {
+        if blocks.bytes > MOST {
+            break;
+        }
+        run(library, row, raw, &mut blocks);
+    }
+    let places = listing.campaigns.iter().map(|place| format!("campaign/{}", place.key));
+    let datasets = listing.datasets.iter().map(|place| format!("dataset/{}", place.key));
+    for path in places.chain(datasets) {
+        blocks.add(answers(library, [path]));
+    }
+    for place in &listing.datasets {
+        let samples = (0..).map_while(|number| {
+            let path = format!("sample/{}/{number}", place.key);
+            let Ok(Answer::Json(sample)) = library.answer(&path) else { return None };
+            Some((path, sample))
+        });
+        for (path, sample) in samples {
+            let steps = sample.get("rows").and_then(Value::as_array).map_or(0, Vec::len);
+            let mut block = answers(library, (0..steps).map(|step| format!("{path}/told/{step}")));
+            block.insert(path, sample);
+            blocks.add(block);
+        }
+    }
+    blocks
+}
+
+fn run(library: &Library, row: &RunRow, raw: bool, blocks: &mut Blocks) {
+    let key = &row.key;
+    let Ok(opened) = library.open(key) else { return };
+    let mut first = answers(library, [format!("run/{key}"), format!("run/{key}/trace")]);
+    let twin = first.get(&format!("run/{key}")).and_then(|run| {
+        let beside = |name| run.get(name)?.as_str().map(str::to_owned);
+        beside("twin").or_else(|| beside("like"))
+    });
+    if let Some(run) = first.get_mut(&format!("run/{key}")).and_then(Value::as_object_mut) {
+        // Where the run lies and how it was started is nobody's business but this machine's.
+        run.insert("dir".to_owned(), Value::Null);
+        run.insert("program".to_owned(), Value::Null);
+    }
+    first.extend(answers(library, twin.map(|twin| format!("diff/{twin}/{key}"))));
+    blocks.add(first);
+    for steps in opened.steps().chunks(STEPS) {
+        let mut paths: Vec<String> = Vec::new();
+        for step in steps {
+            paths.push(format!("run/{key}/told/{}", step.step));
+            if raw {
+                let attempts = step
+                    .attempts
+                    .iter()
+                    .flat_map(|attempt| [Body::Reply(attempt.attempt), Body::Delivered(attempt.attempt)]);
+                let bodies = [Body::Request, Body::Sent].into_iter().chain(attempts);
+                paths.extend(bodies.map(|body| format!("run/{key}/raw/{}/{}", step.step, body.path())));
+            }
+        }
+        blocks.add(answers(library, paths));
+    }
+}
+
+/// The answers to some paths, those that have one.
+fn answers(library: &Library, paths: impl IntoIterator<Item = String>) -> Map<String, Value> {
+    let answered = paths.into_iter().filter_map(|path| match library.answer(&path) {
+        Ok(Answer::Json(value)) => Some((path, value)),
+        _ => None,
+    });
+    answered.collect()
+}
+
+fn written(tree: &Value, blocks: &Blocks) -> String {
+    let script = page::script();
+    let style: String = STYLES.iter().map(|style| style.text).collect();
+    let policy = format!(
+        "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; base-uri 'none'; form-action 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'",
+        hash(&script),
+        hash(&style)
+    );
+    let head = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n<style>{style}</style>");
+    let index = json!({"tree": tree, "blocks": blocks.places});
+    let mut data = format!("<script type=\"application/json\" id=\"bundle\">{}</script>\n", inert(&index.to_string()));
+    for (number, block) in blocks.packed.iter().enumerate() {
+        let block = format!("<script type=\"text/plain\" id=\"block-{number}\">{block}</script>\n");
+        data.push_str(&block);
+    }
+    let mut html = String::new();
+    let mut rest = PAGE.text;
+    for (from, to, instead) in [
+        ("<!--style-->", "<!--/style-->", head),
+        ("<!--script-->", "<!--/script-->", format!("{data}<script>{script}</script>")),
+    ] {
+        let Some((before, behind)) = rest.split_once(from) else { continue };
+        html.push_str(before);
+        html.push_str(&instead);
+        rest = behind.split_once(to).map_or("", |(_, rest)| rest);
+    }
+    html + rest
+}
+
+/// JSON that can end no element and no line.
+fn inert(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+/// A script or style as a policy names it.
+fn hash(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    format!("sha256-{}", STANDARD.encode(digest))
+}

@@ -1,0 +1,141 @@
+//! What injections changed in a step, block by block, and inside a block word by word.
+
+use serde::Serialize;
+use similar::{Algorithm, ChangeTag, DiffOp, TextDiff, utils::TextDiffRemapper};
+
+use super::told::{Block, Told};
+use crate::trajectory::Step;
+
+/// Texts that have less than this in common are shown one below the other, not word by word.
+const ALIKE: f32 = 0.4;
+
+/// One side of a step that was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// `request` or `response`.
+    pub side: &'static str,
+    /// What came.
+    pub before: Vec<Block>,
+    /// What went on.
+    pub after: Vec<Block>,
+}
+
+/// Whether a piece of text stayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kept {
+    /// It stands in both texts.
+    Same,
+    /// It stood in the first.
+    Old,
+    /// It stands in the second.
+    New,
+}
+
+/// Two texts in one, piece by piece.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Pieces {
+    /// The texts are alike: what stayed, what went, what came.
+    Mixed(Vec<(Kept, String)>),
+    /// They are not.
+    Apart {
+        /// The first.
+        old: String,
+        /// The second.
+        new: String,
+    },
+}
+
+/// Blocks side by side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pair {
+    /// This many blocks are equal.
+    Equal(usize),
+    /// A block and what became of it.
+    Edited(Block, Block),
+    /// A block that went.
+    Gone(Block),
+    /// A block that came.
+    Came(Block),
+}
+
+/// The changed sides of a step.
+pub fn changes(step: &Step) -> Vec<Changed> {
+    let told = Told::of(step);
+    let mut changes: Vec<Changed> = Vec::new();
+    if let Some(sent) = &step.request_sent {
+        changes.push(Changed { side: "request", before: told.request(&step.request), after: told.request(sent) });
+    }
+    for attempt in &step.attempts {
+        if let Some(delivered) = &attempt.reply_delivered {
+            let read = |body| told.reply(body, attempt.streamed);
+            changes.push(Changed { side: "response", before: read(&attempt.reply), after: read(delivered) });
+        }
+    }
+    changes
+}
+
+/// Blocks of two sides in one row; those that are equal on both are only counted.
+pub fn side_by_side(before: &[Block], after: &[Block]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for op in similar::capture_diff_slices(Algorithm::Myers, before, after) {
+        if let DiffOp::Equal { len, .. } = op {
+            match pairs.last_mut() {
+                Some(Pair::Equal(count)) => *count += len,
+                _ => pairs.push(Pair::Equal(len)),
+            }
+            continue;
+        }
+        let old = before.get(op.old_range()).unwrap_or_default();
+        let new = after.get(op.new_range()).unwrap_or_default();
+        let both = old.len().min(new.len());
+        pairs.extend(old.iter().zip(new).map(|(old, new)| Pair::Edited(old.clone(), new.clone())));
+        pairs.extend(old.iter().skip(both).map(|old| Pair::Gone(old.clone())));
+        pairs.extend(new.iter().skip(both).map(|new| Pair::Came(new.clone())));
+    }
+    pairs
+}
+
+/// Two texts, word by word.
+pub fn pieces(before: &str, after: &str) -> Pieces {
+    let difference = TextDiff::configure().algorithm(Algorithm::Patience).diff_words(before, after);
+    if difference.ratio() < ALIKE {
+        return Pieces::Apart { old: before.to_owned(), new: after.to_owned() };
+    }
+    let remapper = TextDiffRemapper::from_text_diff(&difference, before, after);
+    let mut pieces: Vec<(Kept, String)> = Vec::new();
+    for (tag, piece) in difference.ops().iter().flat_map(|op| remapper.iter_slices(op)) {
+        let kept = match tag {
+            ChangeTag::Equal => Kept::Same,
+            ChangeTag::Delete => Kept::Old,
+            ChangeTag::Insert => Kept::New,
+        };
+        match pieces.last_mut() {
+            Some((last, text)) if *last == kept => text.push_str(piece),
+            _ => pieces.push((kept, piece.to_owned())),
+        }
+    }
+    Pieces::Mixed(pieces)
+}
+
+/// Both texts in one: `[-taken out-]` and `{+put in+}`.
+pub fn words(before: &str, after: &str) -> String {
+    match pieces(before, after) {
+        Pieces::Apart { old, new } => format!("{}\n{}", marked(&old, "- "), marked(&new, "+ ")),
+        Pieces::Mixed(pieces) => pieces.iter().fold(String::new(), |mut text, (kept, piece)| {
+            match kept {
+                Kept::Same => text.push_str(piece),
+                Kept::Old => text.extend(["[-", piece, "-]"]),
+                Kept::New => text.extend(["{+", piece, "+}"]),
+            }
+            text
+        }),
+    }
+}
+
+/// The text with a mark before each line.
+pub fn marked(text: &str, mark: &str) -> String {
+    text.lines().map(|line| format!("{mark}{line}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,28 @@
+//! Two runs side by side as data, as `diff --format json` prints them.
+
+use serde_json::{Value, json};
+
+use super::change::{pieces, words};
+use crate::{recording::Recording, replay::Comparison};
+
+/// The comparison of two runs.
+pub fn compared(comparison: &Comparison, a: &Recording, b: &Recording) -> Value {
+    let pairs = comparison.pairs.iter().map(|pair| {
+        let blocks = pair.blocks.iter().map(|block| {
+            json!({"place": block.place, "a": block.a, "b": block.b, "words": words(&block.a, &block.b),
+                "pieces": pieces(&block.a, &block.b)})
+        });
+        json!({
+            "agent": pair.agent, "instance": pair.instance, "a": pair.a, "b": pair.b, "change": pair.change,
+            "blocks": blocks.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "a": {"run": a.manifest.run, "outcome": a.trajectory.outcome.verdict},
+        "b": {"run": b.manifest.run, "outcome": b.trajectory.outcome.verdict},
+        "same": comparison.is_same(),
+        "first_divergence": comparison.first,
+        "spread": comparison.spread,
+        "pairs": pairs.collect::<Vec<_>>(),
+    })
+}

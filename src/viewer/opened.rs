@@ -1,0 +1,107 @@
+//! Recordings that are looked at: opened once, and again when their files change.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::SystemTime,
+};
+
+use serde_json::Value;
+
+use crate::{
+    recording::{self, Recording, RecordingError, Requests},
+    trajectory::{Step, StepIndex},
+};
+
+/// Recordings that are kept open.
+const KEPT: usize = 6;
+
+/// A recording in memory, its requests as they stand in the log: what they share is held once.
+#[derive(Debug)]
+pub struct Opened {
+    /// The recording; the requests of its steps are empty.
+    pub recording: Recording,
+    /// Where it lies.
+    pub dir: PathBuf,
+    requests: Requests,
+    /// The rows of its page, once they were asked for.
+    pub(super) rows: OnceLock<Vec<Value>>,
+}
+
+impl Opened {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// As [`recording::read`].
+    pub fn read(dir: &Path) -> Result<Self, RecordingError> {
+        let (recording, requests) = recording::read_apart(dir)?;
+        Ok(Self { recording, dir: dir.to_owned(), requests, rows: OnceLock::new() })
+    }
+
+    /// The steps, without their requests.
+    pub fn steps(&self) -> &[Step] {
+        &self.recording.trajectory.steps
+    }
+
+    /// A step with its request.
+    pub fn step(&self, number: StepIndex) -> Option<Step> {
+        let at = self.steps().iter().position(|step| step.step == number)?;
+        self.at(at)
+    }
+
+    /// The step at a position, with its request.
+    pub fn at(&self, position: usize) -> Option<Step> {
+        let mut step = self.steps().get(position)?.clone();
+        step.request = self.requests.get(position);
+        Some(step)
+    }
+}
+
+/// What a directory looked like: names, lengths and times of its files. What is written changes it.
+pub(super) type Stamp = Vec<(std::ffi::OsString, u64, Option<SystemTime>)>;
+
+/// How a run's directory looks now.
+pub(super) fn stamp(dir: &Path) -> Stamp {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut stamp: Stamp = entries
+        .filter_map(|entry| {
+            let facts = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+            Some((entry.file_name(), facts.len(), facts.modified().ok()))
+        })
+        .collect();
+    stamp.sort();
+    stamp
+}
+
+/// The recordings that were looked at last.
+#[derive(Debug, Default)]
+pub(super) struct Shelf(Mutex<Vec<(Stamp, Arc<Opened>)>>);
+
+impl Shelf {
+    /// The recording in a directory, as it is now.
+    ///
+    /// # Errors
+    /// As [`recording::read`].
+    pub(super) fn open(&self, dir: &Path) -> Result<Arc<Opened>, RecordingError> {
+        let now = stamp(dir);
+        {
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = kept.iter().position(|(stamp, opened)| opened.dir == dir && *stamp == now) {
+                let found = kept.remove(at);
+                let opened = Arc::clone(&found.1);
+                kept.push(found);
+                return Ok(opened);
+            }
+        }
+        // Read outside the lock: a long one keeps nobody waiting.
+        let opened = Arc::new(Opened::read(dir)?);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(_, other)| other.dir != dir);
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push((now, Arc::clone(&opened)));
+        Ok(opened)
+    }
+}

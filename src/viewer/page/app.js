@@ -1,0 +1,50 @@
+/**
+ * The page: a session, an address, the screen that it names.
+ */
+
+import { html, render, useEffect, useState } from './vendor/preact.js';
+import { openSession } from './source.js';
+import { go, useRoute } from './route.js';
+import { KeyList, useKeys } from './keys.js';
+import { Run } from './run.js';
+import { Runs } from './runs.js';
+import { Choose, Compare } from './compare.js';
+import { Trace } from './trace.js';
+import { CampaignScreen } from './campaign.js';
+import { DatasetScreen } from './dataset.js';
+
+const SCREENS = {
+  run: ({ parts, set }) => html`<${Run} kind="run" parts=${parts} set=${set} />`,
+  sample: ({ parts, set }) => html`<${Run} kind="sample" parts=${parts} set=${set} />`,
+  diff: Compare,
+  compare: Choose,
+  trace: Trace,
+  campaign: CampaignScreen,
+  dataset: DatasetScreen,
+};
+
+function App() {
+  const { parts, set } = useRoute();
+  const [keys, setKeys] = useState(false);
+  useKeys({ '?': () => setKeys(true), u: () => go('#/') });
+  const [screen, ...rest] = parts;
+  const Screen = SCREENS[screen] ?? Runs;
+  useEffect(() => {
+    document.title = [rest[0], screen, 'Aegis'].filter(Boolean).join(' · ');
+  }, [screen, rest[0]]);
+  return html`<${Screen} parts=${rest} set=${set} />
+    <footer><button class="quiet" onClick=${() => setKeys(true)}>Keys <kbd>?</kbd></button></footer>
+    ${keys && html`<${KeyList} close=${() => setKeys(false)} />`}`;
+}
+
+const place = document.getElementById('app');
+
+function show(node) {
+  place.replaceChildren();
+  render(node, place);
+}
+
+openSession().then(
+  () => show(html`<${App} />`),
+  (error) => show(html`<main><p class="failed" role="alert">${error.message}</p></main>`),
+);

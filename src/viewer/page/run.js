@@ -1,0 +1,150 @@
+/**
+ * One run: lanes, its steps, the step that is looked at.
+ */
+
+import { html, useEffect, useMemo, useRef, useState } from './vendor/preact.js';
+import { get, follow, isFile, useAnswer } from './source.js';
+import { address, go } from './route.js';
+import { useKeys } from './keys.js';
+import { Awaited, Facts, Head, Tabs, Tag } from './part.js';
+import { Lanes, zoomed } from './lanes.js';
+import { Legend, Marks, Outcome, describe } from './marks.js';
+import { Line } from './text.js';
+import { List } from './list.js';
+import { Step } from './step.js';
+import { count, duration, many, plain, when } from './format.js';
+
+/** A row as the server cuts it, with names. */
+export function named(columns, cells) {
+  return Object.fromEntries(columns.map((name, at) => [name, cells[at]]));
+}
+
+/** What a label says, in a line. */
+export function labelWords(label) {
+  if (!label) return null;
+  const errors = label.errors.map((error) => `${error.failure_mode?.code ?? error.mode ?? ''} ${error.agent} at step ${error.step}`.trim());
+  return html`<${Tag} kind=${label.status === 'verified' ? 'bad' : ''}>${plain(label.status)}<//> <${Line} text=${errors.join('; ')} />`;
+}
+
+/** The run at `base`, kept up to date while it is written. */
+function useRun(base, live) {
+  const answer = useAnswer(base);
+  const [news, setNews] = useState(null);
+  useEffect(() => setNews(null), [base]);
+  useEffect(() => {
+    if (!answer.data || !live || answer.data.head.sealed) return undefined;
+    return follow(base.replace('run/', ''), (event) => setNews((before) => merged(before, event)));
+  }, [answer.data, live, base]);
+  return useMemo(() => {
+    if (!answer.data) return answer;
+    const data = news ? { ...answer.data, head: news.head, agents: news.agents } : answer.data;
+    const rows = new Map(answer.data.rows.map((cells) => [cells[0], cells]));
+    for (const [step, cells] of news?.rows ?? []) rows.set(step, cells);
+    const cut = [...rows.values()].map((cells) => named(answer.data.columns, cells)).sort((a, b) => a.step - b.step);
+    return { data: { ...data, rows: cut } };
+  }, [answer, news]);
+}
+
+function merged(before, event) {
+  const rows = new Map(before?.rows ?? []);
+  for (const cells of event.rows) {
+    rows.set(cells[0], cells);
+  }
+  return { head: event.head, agents: event.agents, rows };
+}
+
+/** `parts` of the address behind `run` or `sample`. */
+export function Run({ kind, parts, set }) {
+  const deep = kind === 'sample' ? 2 : 1;
+  const name = parts.slice(0, deep).join('/');
+  const base = `${kind}/${name}`;
+  const answer = useRun(base, kind === 'run');
+  return html`<${Awaited} answer=${answer}>${(run) => html`<${Shown} key=${base} run=${run} kind=${kind} name=${name} base=${base}
+    step=${parts[deep] === undefined ? null : Number(parts[deep])} set=${set} />`}<//>`;
+}
+
+/** The step that is shown where none is asked for: what was planted, else what is blamed, else the first. */
+function first(rows) {
+  return (rows.find((row) => row.marks.includes('injected')) ?? rows.find((row) => row.marks.length) ?? rows[0])?.step ?? null;
+}
+
+function Shown({ run, kind, name, base, step, set }) {
+  const { rows, head } = run;
+  const opened = useRef(first(rows));
+  const [zoom, setZoom] = useState(null);
+  const byTime = set.by === 'time';
+  const chosen = step ?? opened.current ?? first(rows);
+  const agent = set.agent ?? '';
+  const shown = useMemo(() => rows.filter((row) => !agent || run.agents[row.agent] === agent), [rows, agent]);
+  const at = shown.findIndex((row) => row.step === chosen);
+  const told = useAnswer(chosen === null ? null : `${base}/told/${chosen}`);
+  const to = (number, change = {}) => address([kind, ...name.split('/'), String(number)], { ...set, ...change });
+  const choose = (number) => go(to(number), { replace: true });
+  const move = (by) => shown.length && choose(shown[Math.min(shown.length - 1, Math.max(0, at + by))].step);
+  const mark = (by) => {
+    const marked = shown.filter((row) => row.marks.length || row.state === 'error');
+    const next = by > 0 ? marked.find((row) => row.step > chosen) : marked.findLast((row) => row.step < chosen);
+    if (next) choose(next.step);
+  };
+  const end = rows.reduce((most, row) => Math.max(most, byTime ? (row.at ?? 0) + (row.ms ?? 0) : row.step + 1), 1);
+  const look = (by) => setZoom(zoomed(zoom ?? [0, end], by, byTime ? (rows[chosen]?.at ?? 0) : chosen, end));
+  useKeys({
+    j: () => move(1), k: () => move(-1), n: () => mark(1), p: () => mark(-1), G: () => move(rows.length), g: () => move(-rows.length),
+    t: () => (setZoom(null), go(to(chosen, { by: byTime ? '' : 'time' }), { replace: true })), '+': () => look(0.5), '-': () => look(2),
+  });
+  useEffect(() => {
+    for (const next of [at + 1, at - 1]) if (shown[next]) get(`${base}/told/${shown[next].step}`).catch(() => {});
+  }, [at, base]);
+  return html`<main class="run">
+    <${RunHead} run=${run} kind=${kind} name=${name} chosen="steps" />
+    <div class="picture">
+      <${Lanes} rows=${rows} agents=${run.agents} byTime=${byTime} chosen=${chosen} choose=${choose} quoted=${told.data?.quoted.steps ?? []} zoom=${zoom} setZoom=${setZoom} />
+      <div class="under"><${Legend} rows=${rows} />
+        <span class="controls">
+          <button class="quiet" aria-pressed=${byTime} onClick=${() => (setZoom(null), go(to(chosen, { by: byTime ? '' : 'time' }), { replace: true }))}>over time</button>
+          <button class="quiet" onClick=${() => look(0.5)} aria-label="Closer">+</button><button class="quiet" onClick=${() => look(2)} aria-label="Farther">−</button>
+          <label>Agent <select onChange=${(event) => go(to(chosen, { agent: event.currentTarget.value }), { replace: true })}>
+            <option value="">all</option>${run.agents.map((one) => html`<option value=${one} selected=${one === agent}>${one}</option>`)}</select></label>
+        </span></div>
+    </div>
+    <div class="columns">
+      <${List} rows=${shown} height=${46} label="Steps" id="step" chosen=${at} choose=${(index) => choose(shown[index].step)}
+        draw=${(row) => html`<${StepRow} row=${row} agent=${run.agents[row.agent]} />`} follow=${!head.sealed && step === null} />
+      ${chosen === null ? html`<p class="note">The run has no steps yet.</p>` : html`<${Step} base=${base} step=${chosen} tab=${set.tab}
+        href=${(number, tab = '') => to(number, { tab })} twin=${kind === 'run' && (run.twin || run.like) ? address(['diff', run.twin ?? run.like, name]) : null} />`}
+    </div></main>`;
+}
+
+function StepRow({ row, agent }) {
+  const facts = [row.ms === null ? null : duration(row.ms), row.in === null ? null : `${count(row.in)} → ${count(row.out)}`, row.attempts > 1 ? many(row.attempts, 'try').replace('trys', 'tries') : null];
+  return html`<span class="number">${row.step}</span><${Marks} row=${row} /><span class="who"><${Line} text=${agent} /></span>
+    <span class="some">${facts.filter(Boolean).join(' · ')}</span><span class="words"><${Line} text=${row.words || plain(row.state)} /></span><span class="unseen">${describe(row)}</span>`;
+}
+
+/** The head of every screen of a run. */
+export function RunHead({ run, kind, name, chosen, beside }) {
+  const { head } = run;
+  const fork = !run.fork ? null : `as recorded up to step ${run.fork}`;
+  const tabs = [['steps', 'Steps', address([kind, ...name.split('/')])]];
+  if (kind === 'run') {
+    if (run.like) tabs.push(['twin', 'Beside a run like it', address(['diff', run.like, name])]);
+    if (run.twin) tabs.push(['twin', 'Beside its twin', address(['diff', run.twin, name])]);
+    if (run.trace) tabs.push(['trace', 'Trace', address(['trace', name])]);
+    if (!isFile) tabs.push(['compare', 'Compare…', address(['compare', name])]);
+  }
+  const notes = [...(head.notes ?? []), ...(head.manipulator_failures ?? []).map((one) => `step ${one.step}: ${one.operator} could not edit: ${one.why}`)];
+  return html`<${Head} title=${html`<${Line} text=${head.run} />`} trail=${beside} aside=${html`<${Outcome} verdict=${head.outcome.verdict} />${!head.sealed && html` <${Tag} kind="live">${isFile ? 'not sealed' : 'being written'}<//>`}`}>
+    ${head.task && html`<p class="task"><${Line} text=${head.task} /></p>`}
+    <${Facts} facts=${[
+      ['outcome', head.outcome.evidence && html`<${Line} text=${head.outcome.evidence} />`],
+      ['label', labelWords(head.label)],
+      ['trace', run.trace],
+      ['steps', run.rows && many(run.rows.length, 'call') + ` of ${many(run.agents.length, 'agent')}`],
+      ['began', when(head.started)],
+      ['upstream', html`<${Line} text=${head.upstream} />`],
+      ['beginning', fork],
+    ]} />
+    ${notes.map((note) => html`<p class="warning"><${Line} text=${note} /></p>`)}
+    <${Tabs} tabs=${tabs} chosen=${chosen} label="Views of the run" />
+  <//>`;
+}

@@ -1,0 +1,96 @@
+/**
+ * What there is: campaigns, datasets, and the runs, filtered and sorted.
+ */
+
+import { html, useMemo, useRef, useState } from './vendor/preact.js';
+import { useAnswer } from './source.js';
+import { address, go } from './route.js';
+import { useKeys } from './keys.js';
+import { Awaited, Head, Tag } from './part.js';
+import { Outcome } from './marks.js';
+import { Line } from './text.js';
+import { List } from './list.js';
+import { count, duration, many, plain, when } from './format.js';
+
+const SORTS = {
+  began: (a, b) => (a.started < b.started ? 1 : -1),
+  outcome: (a, b) => a.outcome.localeCompare(b.outcome),
+  calls: (a, b) => (b.calls ?? 0) - (a.calls ?? 0),
+  seconds: (a, b) => (b.seconds ?? 0) - (a.seconds ?? 0),
+  label: (a, b) => labelText(b).length - labelText(a).length || labelText(a).localeCompare(labelText(b)),
+};
+
+function labelText(row) {
+  if (!row.label) return '';
+  const errors = row.label.errors.map((error) => `${error.mode ?? ''} ${error.agent} at step ${error.step}`.trim());
+  return `${plain(row.label.status)} ${errors.join('; ')}`;
+}
+
+/** Whether a row has what is sought, anywhere in its words. */
+function has(row, words) {
+  const all = [row.run, row.program, row.task, row.agents.join(' '), row.outcome, labelText(row), row.trace, row.plan, row.class, row.campaign];
+  const text = all.filter(Boolean).join(' ').toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+/** The rows that filter and order leave. `set` is what the address sets. */
+export function chosenRows(rows, set) {
+  const words = (set.q ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+  const kept = rows.filter(
+    (row) =>
+      (set.outcome ? row.outcome === set.outcome : true) &&
+      (set.labelled ? row.label : true) &&
+      (set.trials ? true : !row.trial_of) &&
+      (set.campaign ? row.campaign === set.campaign : true) &&
+      has(row, words),
+  );
+  return kept.sort(SORTS[set.sort] ?? SORTS.began);
+}
+
+/** The screen. */
+export function Runs({ set }) {
+  const answer = useAnswer('tree');
+  return html`<${Awaited} answer=${answer}>${(tree) => html`<${All} tree=${tree} set=${set} />`}<//>`;
+}
+
+function All({ tree, set }) {
+  const [cursor, setCursor] = useState(0);
+  const filter = useRef(null);
+  const rows = useMemo(() => chosenRows(tree.runs, set), [tree, JSON.stringify(set)]);
+  const change = (more) => go(address([], { ...set, ...more }), { replace: true });
+  const open = (at) => rows[at] && go(address(['run', rows[at].key]));
+  const move = (by) => setCursor(Math.min(rows.length - 1, Math.max(0, cursor + by)));
+  useKeys({ '/': () => filter.current?.focus(), j: () => move(1), k: () => move(-1), Enter: () => open(cursor) });
+  const trials = tree.runs.filter((row) => row.trial_of).length;
+  return html`<main class="runs">
+    <${Head} title="Runs" aside=${html`<span class="soft">${count(rows.length)} of ${count(tree.runs.length)}</span>`}>
+      ${(tree.campaigns.length > 0 || tree.datasets.length > 0) && html`<ul class="places">
+        ${tree.campaigns.map((place) => html`<li><a href=${address(['campaign', place.key])}><b>${place.key}</b> campaign</a></li>`)}
+        ${tree.datasets.map((place) => html`<li><a href=${address(['dataset', place.key])}><b>${place.key}</b> dataset</a></li>`)}</ul>`}
+      <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
+        <input type="search" ref=${filter} value=${set.q ?? ''} placeholder="Filter: agent, task, mode, plan…" aria-label="Filter" onInput=${(event) => change({ q: event.currentTarget.value })} />
+        <select aria-label="Outcome" onChange=${(event) => change({ outcome: event.currentTarget.value })}>
+          ${['', 'success', 'failure', 'unknown'].map((one) => html`<option value=${one} selected=${one === (set.outcome ?? '')}>${one || 'every outcome'}</option>`)}</select>
+        <select aria-label="Order" onChange=${(event) => change({ sort: event.currentTarget.value })}>
+          ${Object.keys(SORTS).map((one) => html`<option value=${one === 'began' ? '' : one} selected=${one === (set.sort || 'began')}>${one === 'began' ? 'newest first' : `by ${one}`}</option>`)}</select>
+        <label><input type="checkbox" checked=${Boolean(set.labelled)} onChange=${(event) => change({ labelled: event.currentTarget.checked ? '1' : '' })} /> labelled</label>
+        ${trials > 0 && html`<label><input type="checkbox" checked=${Boolean(set.trials)} onChange=${(event) => change({ trials: event.currentTarget.checked ? '1' : '' })} /> ${many(trials, 'run')} of traces</label>`}
+      </form>
+    <//>
+    ${rows.length === 0
+      ? html`<p class="note">${tree.runs.length ? 'No run has all of this.' : html`No run was found. <code>aegis run -- CMD</code> records one.`}</p>`
+      : html`<${List} rows=${rows} height=${58} label="Runs" id="run" chosen=${cursor} choose=${setCursor} open=${open} draw=${(row) => html`<${RunRow} row=${row} />`} />`}
+  </main>`;
+}
+
+/** A run in the list. */
+export function RunRow({ row }) {
+  const what = [row.plan, row.task ?? row.program].filter(Boolean).join(' · ');
+  return html`<span class="id"><${Line} text=${row.key} />${row.trial_of && html` <${Tag}>trial of ${row.trial_of}<//>`}</span>
+    <${Outcome} verdict=${row.outcome} />
+    <span class="what"><${Line} text=${what} /></span>
+    <span class="some">${when(row.started)} · ${row.calls === null ? 'being written' : many(row.calls, 'call')}${row.seconds === null ? '' : ` · ${duration(1000 * row.seconds)}`}</span>
+    <span class="who"><${Line} text=${row.agents.join(', ')} /></span>
+    <span class="label">${row.unreadable ? html`<${Tag} kind="bad">unreadable<//> <${Line} text=${row.unreadable} />` : html`<${Line} text=${labelText(row)} />`}
+      ${row.trace && html`<${Line} class="soft" text=${row.trace} />`}${!row.label && row.class && html`<span class="soft">${plain(row.class)}</span>`}</span>`;
+}

@@ -1,0 +1,81 @@
+/**
+ * Where data comes from: the server that sent the page, or the file that the page is.
+ */
+
+import { useState, useEffect } from './vendor/preact.js';
+
+const held = document.getElementById('bundle');
+const bundle = held ? JSON.parse(held.textContent) : null;
+const blocks = new Map();
+const answers = new Map();
+/** Answers that are kept; the oldest go. */
+const KEPT = 400;
+
+/** Whether the page is a file: nothing can be asked that does not stand in it. */
+export const isFile = bundle !== null;
+
+/** Shows the token of the address once, and takes it out of the address. */
+export async function openSession() {
+  const shown = /^#t=([0-9a-f]+)/.exec(location.hash);
+  if (isFile || !shown) return;
+  history.replaceState(null, '', location.pathname + '#/');
+  const answer = await fetch('/session', { method: 'POST', body: shown[1] });
+  if (!answer.ok) throw new Error('The address is of an earlier start: take the one that aegis view prints now.');
+}
+
+/** The answer to a path; `fresh` asks again. */
+export function get(path, { fresh = false } = {}) {
+  const known = answers.get(path);
+  if (known && !fresh) return known;
+  const asked = isFile ? fromFile(path) : fromServer(path);
+  answers.set(path, asked);
+  if (answers.size > KEPT) answers.delete(answers.keys().next().value);
+  asked.catch(() => answers.delete(path));
+  return asked;
+}
+
+async function fromServer(path) {
+  const answer = await fetch(`/api/${path}`);
+  const data = await answer.json().catch(() => ({ error: `no answer that can be read: ${answer.status}` }));
+  if (!answer.ok) throw new Error(data.error ?? `status ${answer.status}`);
+  return data;
+}
+
+async function fromFile(path) {
+  if (path === 'tree') return bundle.tree;
+  const number = bundle.blocks[path];
+  if (number === undefined) throw new Error('This is not in the file. `aegis view` shows all of it.');
+  if (!blocks.has(number)) blocks.set(number, unpack(document.getElementById(`block-${number}`).textContent));
+  return (await blocks.get(number))[path];
+}
+
+async function unpack(base64) {
+  const packed = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Response(stream).json();
+}
+
+/** Follows a run that is written: calls back with each event. Returns how to end it. */
+export function follow(run, told) {
+  if (isFile) return () => {};
+  const events = new EventSource(`/api/live/${run}`);
+  events.onmessage = (event) => told(JSON.parse(event.data));
+  return () => events.close();
+}
+
+/** The answer to a path in a component: `{ data, error }`, both empty while it is awaited. */
+export function useAnswer(path) {
+  const [answer, setAnswer] = useState({ path: null });
+  useEffect(() => {
+    if (!path) return undefined;
+    let wanted = true;
+    get(path).then(
+      (data) => wanted && setAnswer({ path, data }),
+      (error) => wanted && setAnswer({ path, error: error.message }),
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [path]);
+  return answer.path === path ? answer : {};
+}

@@ -1,0 +1,268 @@
+//! The viewer's own listener: the page, a session for whoever shows the token, and data that is only read.
+//!
+//! `GET /` and `GET /page/…` hold nothing of any run and are for everybody whom the gate lets in. `POST /session` takes
+//! the token, which the page finds in its own address behind `#`, where it gets into no log and no `Referer`, and
+//! answers with a cookie. All of `/api/` needs that cookie, or the token in `x-aegis-token`.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Body, Frame, Incoming},
+    header::{self, HeaderMap, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, mpsc},
+    task::JoinSet,
+};
+
+use super::{
+    library::{Answer, Library, NoAnswer},
+    live,
+    page::{self, PAGE},
+};
+use crate::proxy::{Gate, Token};
+
+/// Longest wait for the rest of a request.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Connections at once.
+const CONNECTIONS: usize = 64;
+/// The longest body that is read, in bytes: a token.
+const BODY_MAX: usize = 1024;
+
+/// What the page may do: run its own scripts, ask its own server, and nothing else. Text can become neither markup nor
+/// script, whatever defect the page may have.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// Who may look, and at what.
+#[derive(Debug)]
+pub struct Viewer {
+    library: Arc<Library>,
+    gate: Gate,
+    token: Token,
+    /// The cookie's name: cookies know no ports, and there may be several viewers.
+    cookie: String,
+    /// What the cookie holds; the token itself is in no cookie.
+    session: String,
+}
+
+impl Viewer {
+    /// A viewer at a port, for whoever shows the token; `session` is another secret, for the cookie.
+    pub fn new(library: Arc<Library>, port: u16, token: &str, session: String) -> Self {
+        let gate = Gate { own_page: true, ..Gate::default() };
+        Self { library, gate, token: Token::new(token), cookie: format!("aegis-view-{port}"), session }
+    }
+
+    /// Answers whoever comes; never ends by itself.
+    pub async fn serve(self, listener: TcpListener) {
+        let viewer = Arc::new(self);
+        let free = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut tasks = JoinSet::new();
+        loop {
+            let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
+            let accepted = tokio::select! {
+                Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
+                accepted = listener.accept() => accepted,
+            };
+            let Ok((stream, _)) = accepted else {
+                // Too many open files, for example: it passes.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let viewer = Arc::clone(&viewer);
+            tasks.spawn(async move {
+                viewer.connection(stream).await;
+                drop(place);
+            });
+        }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream) {
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(TIMEOUT);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let viewer = Arc::clone(&self);
+            async move { Ok::<_, Infallible>(viewer.respond(request).await) }
+        });
+        let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+    }
+
+    async fn respond(&self, request: Request<Incoming>) -> Response<Sent> {
+        if let Some(refusal) = self.gate.refusal(request.headers()) {
+            return with_policy(refusal.map(Sent::whole));
+        }
+        let path = request.uri().path().to_owned();
+        let answer = match (request.method(), path.as_str()) {
+            (&Method::GET, "/") => embedded(&PAGE),
+            (&Method::POST, "/session") => self.open_session(request).await,
+            (&Method::GET, path) => match (path.strip_prefix("/page/"), path.strip_prefix("/api/")) {
+                (Some(name), _) => {
+                    page::file(name).map_or_else(|| said(StatusCode::NOT_FOUND, "no such file"), embedded)
+                }
+                (_, Some(_)) if !self.is_open(request.headers()) => {
+                    said(StatusCode::UNAUTHORIZED, "open the address that `aegis view` printed: it holds the token")
+                }
+                (_, Some(asked)) => self.ask(asked, request.headers()).await,
+                _ => said(StatusCode::NOT_FOUND, "no such page"),
+            },
+            _ => said(StatusCode::METHOD_NOT_ALLOWED, "this is for reading: GET"),
+        };
+        with_policy(answer)
+    }
+
+    /// Takes the token and gives a cookie.
+    async fn open_session(&self, request: Request<Incoming>) -> Response<Sent> {
+        let body = tokio::time::timeout(TIMEOUT, Limited::new(request.into_body(), BODY_MAX).collect()).await;
+        let Ok(Ok(body)) = body else { return said(StatusCode::BAD_REQUEST, "expected the token as the body") };
+        let body = body.to_bytes();
+        if !std::str::from_utf8(&body).is_ok_and(|shown| self.token.is(shown)) {
+            return said(StatusCode::UNAUTHORIZED, "this is not the token");
+        }
+        let mut response = Response::new(Sent::whole(Bytes::new()));
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        let cookie = format!("{}={}; Path=/api; HttpOnly; SameSite=Strict", self.cookie, self.session);
+        if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
+        }
+        response
+    }
+
+    /// Whether a request shows the cookie or the token.
+    fn is_open(&self, headers: &HeaderMap) -> bool {
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+        let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let session = Token::new(&self.session);
+        let token = headers.get("x-aegis-token").and_then(|shown| shown.to_str().ok());
+        pairs.any(|(name, value)| name == self.cookie && session.is(value))
+            || token.is_some_and(|shown| self.token.is(shown))
+    }
+
+    async fn ask(&self, path: &str, headers: &HeaderMap) -> Response<Sent> {
+        if let Some(run) = path.strip_prefix("live/") {
+            let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
+            return match live::follow(Arc::clone(&self.library), run.to_owned(), last.unwrap_or_default()).await {
+                Ok(events) => streamed(events),
+                Err(error) => refused(&error),
+            };
+        }
+        let (library, path) = (Arc::clone(&self.library), path.to_owned());
+        // Recordings are read from disk, and long ones take their time.
+        let answered = tokio::task::spawn_blocking(move || library.answer(&path)).await;
+        match answered {
+            Ok(Ok(Answer::Json(value))) => {
+                let mut response = Response::new(Sent::whole(Bytes::from(value.to_string())));
+                typed(&mut response, "application/json");
+                response
+            }
+            Ok(Ok(Answer::File(name, bytes))) => {
+                let mut response = Response::new(Sent::whole(bytes));
+                typed(&mut response, "application/octet-stream");
+                if let Ok(saved) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {
+                    response.headers_mut().insert(header::CONTENT_DISPOSITION, saved);
+                }
+                response
+            }
+            Ok(Err(error)) => refused(&error),
+            Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "the answer was lost: a defect of this program"),
+        }
+    }
+}
+
+fn refused(error: &NoAnswer) -> Response<Sent> {
+    let status = match error {
+        NoAnswer::Unknown(_) => StatusCode::NOT_FOUND,
+        NoAnswer::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
+    };
+    said(status, &error.to_string())
+}
+
+fn said(status: StatusCode, why: &str) -> Response<Sent> {
+    let mut response = Response::new(Sent::whole(Bytes::from(json!({"error": why}).to_string())));
+    *response.status_mut() = status;
+    typed(&mut response, "application/json");
+    response
+}
+
+fn embedded(file: &'static page::File) -> Response<Sent> {
+    let mut response = Response::new(Sent::whole(Bytes::from_static(file.text.as_bytes())));
+    typed(&mut response, file.kind);
+    response
+}
+
+fn streamed(events: mpsc::Receiver<Bytes>) -> Response<Sent> {
+    let mut response = Response::new(Sent::Events(events));
+    typed(&mut response, "text/event-stream");
+    response
+}
+
+fn typed(response: &mut Response<Sent>, kind: &'static str) {
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+}
+
+/// The headers of every answer.
+fn with_policy(mut response: Response<Sent>) -> Response<Sent> {
+    for (name, value) in [
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cache-control", "no-store"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// What is sent: all at once, or as it happens.
+#[derive(Debug)]
+enum Sent {
+    Whole(Option<Bytes>),
+    Events(mpsc::Receiver<Bytes>),
+}
+
+impl Sent {
+    fn whole(bytes: Bytes) -> Self {
+        Sent::Whole(Some(bytes))
+    }
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Sent::Whole(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty()).map(Frame::data).map(Ok)),
+            Sent::Events(events) => events.poll_recv(context).map(|event| event.map(Frame::data).map(Ok)),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Sent::Whole(None))
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        match self {
+            Sent::Whole(bytes) => {
+                hyper::body::SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Sent::Events(_) => hyper::body::SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A run in short: its head, and a row a step. Bodies are asked for one by one.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    data,
+    listing::Listing,
+    opened::Opened,
+    told::{Told, first_words},
+    traced::Traced,
+};
+use crate::trajectory::{CloseCause, Step, StepIndex};
+
+/// How much of a reply stands in its row, in characters.
+const WORDS: usize = 110;
+
+/// What a row's columns are, in order. Times are milliseconds.
+pub(super) const COLUMNS: [&str; 13] =
+    ["step", "agent", "call", "at", "ms", "state", "marks", "status", "attempts", "out_bytes", "in", "out", "words"];
+
+/// How a call was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    /// By the upstream.
+    Live,
+    /// By a record: the beginning that the run shares with its reference.
+    Record,
+    /// Not yet, or never.
+    Open,
+    /// With an error, or not to its end.
+    Error,
+}
+
+/// The agents of a run, numbered by their first step.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    numbers: HashMap<String, usize>,
+    names: Vec<String>,
+}
+
+impl Agents {
+    /// The agents of steps.
+    pub(super) fn of(steps: &[Step]) -> Self {
+        let mut agents = Self::default();
+        for step in steps {
+            let name = lane(step);
+            if !agents.numbers.contains_key(&name) {
+                agents.numbers.insert(name.clone(), agents.names.len());
+                agents.names.push(name);
+            }
+        }
+        agents
+    }
+
+    /// Their names; an instance behind the first has its number.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+fn lane(step: &Step) -> String {
+    let attribution = &step.attribution;
+    match attribution.instance {
+        0 => attribution.agent.to_string(),
+        instance => format!("{}#{instance}", attribution.agent),
+    }
+}
+
+/// The page of a run: head, agents, rows, and what stands beside it.
+pub(super) fn run(opened: &Opened, listing: &Listing) -> Value {
+    let recording = &opened.recording;
+    let label = recording.label.as_ref();
+    let evidence = label.and_then(|label| label.evidence.as_ref());
+    let twin = evidence.and_then(|evidence| evidence.twin.as_ref()).map(ToString::to_string);
+    let twin = twin.and_then(|twin| listing.run_named(&twin, &opened.dir)).map(|row| row.key.clone());
+    let like = listing.like(&opened.dir).map(|row| row.key.clone()).filter(|_| twin.is_none());
+    let traced = Traced::of(&opened.dir);
+    let agents = Agents::of(opened.steps());
+    json!({
+        "head": data::head(recording),
+        "dir": opened.dir.display().to_string(),
+        "plan": recording.manifest.plan,
+        "program": recording.manifest.launched.as_ref().map(|launched| &launched.command),
+        "twin": twin,
+        "like": like,
+        "fork": evidence.and_then(|evidence| evidence.fork_step),
+        "trace": traced.as_ref().map(Traced::line),
+        "position": position(opened),
+        "agents": agents.names(),
+        "columns": COLUMNS,
+        "rows": opened.rows.get_or_init(|| rows(opened, &agents, |_| true)),
+    })
+}
+
+/// How far the log goes that was read, in records.
+pub(super) fn position(opened: &Opened) -> u64 {
+    let ends = opened.recording.exchanges.iter().map(|exchange| exchange.closed.unwrap_or(exchange.opened));
+    let opens = opened.recording.exchanges.iter().map(|exchange| exchange.opened);
+    ends.chain(opens).max().map_or(0, |last| last + 1)
+}
+
+/// Steps of which a record stands at a position of the log or behind it.
+pub(super) fn touched(opened: &Opened, from: u64) -> impl Fn(StepIndex) -> bool {
+    let exchanges = opened.recording.exchanges.iter();
+    let new = exchanges.filter(|exchange| exchange.opened >= from || exchange.closed.is_some_and(|end| end >= from));
+    let steps: std::collections::BTreeSet<StepIndex> = new.map(|exchange| exchange.step).collect();
+    move |step| steps.contains(&step)
+}
+
+/// The rows of the steps that are wanted.
+pub(super) fn rows(opened: &Opened, agents: &Agents, wanted: impl Fn(StepIndex) -> bool) -> Vec<Value> {
+    let recording = &opened.recording;
+    let mut began: HashMap<StepIndex, (u64, u64)> = HashMap::new();
+    for exchange in &recording.exchanges {
+        let entry = began.entry(exchange.step).or_insert((exchange.at_us, exchange.at_us));
+        entry.1 = exchange.at_us;
+    }
+    // Times count from the first request: a recording may have waited long for it.
+    let zero = recording.exchanges.iter().map(|exchange| exchange.at_us).min().unwrap_or_default();
+    let label = recording.label.as_ref();
+    let fork = label.and_then(|label| label.evidence.as_ref()).and_then(|evidence| evidence.fork_step);
+    let traced = Traced::of(&opened.dir);
+    let blamed = |step: StepIndex| label.is_some_and(|label| label.errors.iter().any(|entry| entry.error.step == step));
+    let steps = opened.steps().iter().filter(|step| wanted(step.step));
+    let row = |step: &Step| {
+        let last = step.last_attempt();
+        let usage = last.and_then(|attempt| attempt.usage);
+        let (first, latest) = began.get(&step.step).copied().unwrap_or_default();
+        let end = last.and_then(|attempt| attempt.last_byte_us).map(|took| latest + took);
+        let state = state_of(step, fork.is_some_and(|fork| step.step < fork));
+        let delivered = step.injected.iter().any(|error| error.delivered);
+        let found = traced.as_ref().map(|traced| traced.found(step.step)).unwrap_or_default();
+        let marks = [
+            (delivered, "injected"),
+            (!delivered && !step.injected.is_empty(), "not delivered"),
+            (blamed(step.step), "labelled"),
+            (step.attempts.len() > 1, "retried"),
+            (step.overlapping, "overlapping"),
+            (step.attribution.ambiguous, "ambiguous"),
+        ];
+        let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).chain(found).collect();
+        json!([
+            step.step,
+            agents.numbers.get(&lane(step)),
+            step.call,
+            millis(first - zero),
+            end.map(|end| millis(end.saturating_sub(first))),
+            state,
+            marks,
+            last.and_then(|attempt| attempt.status),
+            step.attempts.len(),
+            last.map_or(0, |attempt| attempt.delivered().len()),
+            usage.map(|usage| usage.input),
+            usage.map(|usage| usage.output),
+            first_words(&Told::of(step).reply_text(), WORDS),
+        ])
+    };
+    steps.map(row).collect()
+}
+
+fn state_of(step: &Step, recorded: bool) -> State {
+    let Some(last) = step.last_attempt() else { return State::Open };
+    match last.cause {
+        None => State::Open,
+        Some(CloseCause::Complete) if last.status.is_none_or(|status| status < 400) => {
+            if recorded {
+                State::Record
+            } else {
+                State::Live
+            }
+        }
+        Some(_) => State::Error,
+    }
+}
+
+/// Microseconds as milliseconds with one digit behind the point.
+#[expect(clippy::cast_precision_loss, reason = "a time that is shown, of less than a century")]
+fn millis(micros: u64) -> f64 {
+    (micros / 100) as f64 / 10.0
+}

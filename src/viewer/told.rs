@@ -1,0 +1,116 @@
+//! A step as people read it: messages, tool calls, replies; raw where no surface reads the bodies.
+
+use serde::Serialize;
+
+use crate::{
+    surface::{self, Conversation, Message, Part, Role, Surface},
+    trajectory::Step,
+};
+
+/// How much of a body that no surface reads is shown, in bytes.
+const RAW: usize = 4000;
+
+/// A message, or a body that is none: who speaks, and the words.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Block {
+    /// Role, name and what it answers; of a reply, why it ended.
+    pub who: String,
+    /// Its text and its tool calls.
+    pub text: String,
+}
+
+/// A step through its surface.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    step: &'a Step,
+    surface: Option<&'static dyn Surface>,
+}
+
+impl<'a> Told<'a> {
+    /// The view of a step.
+    pub fn of(step: &'a Step) -> Self {
+        let path = step.path.split('?').next().unwrap_or_default();
+        Self { step, surface: surface::for_path(&step.method, path) }
+    }
+
+    /// A request body as messages; one raw block where it cannot be read.
+    pub fn request(&self, body: &[u8]) -> Vec<Block> {
+        match self.conversation(body) {
+            Some(conversation) => conversation.messages.iter().map(block).collect(),
+            None if body.is_empty() => Vec::new(),
+            None => vec![raw(body)],
+        }
+    }
+
+    /// A request body as its surface reads it.
+    pub fn conversation(&self, body: &[u8]) -> Option<Conversation> {
+        self.surface.and_then(|surface| surface.read_request(body).ok())
+    }
+
+    /// A reply body as messages; one raw block where it cannot be read.
+    pub fn reply(&self, body: &[u8], streamed: bool) -> Vec<Block> {
+        let read = |surface: &dyn Surface| if streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+        match self.surface.map(read) {
+            Some(Ok(reply)) if !reply.answers.is_empty() => reply
+                .answers
+                .iter()
+                .map(|answer| {
+                    let ended = answer.finish_reason.as_deref().unwrap_or("no finish reason");
+                    let said = block(&answer.message);
+                    Block { who: format!("{} ({ended})", said.who), text: said.text }
+                })
+                .collect(),
+            _ if body.is_empty() => Vec::new(),
+            _ => vec![raw(body)],
+        }
+    }
+
+    /// What the agent got, in blocks.
+    pub fn answered(&self) -> Vec<Block> {
+        let Some(attempt) = self.step.last_attempt() else { return Vec::new() };
+        self.reply(attempt.delivered(), attempt.streamed)
+    }
+
+    /// What the agent got, as one text.
+    pub fn reply_text(&self) -> String {
+        self.answered().into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A message as its speaker and its text.
+fn block(message: &Message) -> Block {
+    let role = match message.role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+        Role::Other => "other",
+    };
+    let name = message.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    let answers = message.answers_call.as_ref().map(|id| format!(" answers {id}")).unwrap_or_default();
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text(text) => text.clone(),
+        Part::Opaque(what) => format!("[{}]", first_words(what, 60)),
+    });
+    let calls = message.tool_calls.iter().map(|call| format!("calls {}({})  [{}]", call.name, call.arguments, call.id));
+    let text = parts.chain(calls).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+    Block { who: format!("{role}{name}{answers}"), text }
+}
+
+/// The beginning of a text in one line of at most `most` characters.
+pub fn first_words(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().take(most).collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= most {
+        return line;
+    }
+    line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn raw(body: &[u8]) -> Block {
+    let shown = body.get(..RAW).unwrap_or(body);
+    let more = body.len() - shown.len();
+    let text = String::from_utf8_lossy(shown);
+    let text = if more > 0 { format!("{text}\n[{more} bytes more]") } else { text.into_owned() };
+    Block { who: "body".to_owned(), text }
+}

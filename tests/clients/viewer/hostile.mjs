@@ -1,0 +1,85 @@
+// Texts that mean harm, as a model says them: they are shown, and do nothing, in the page, in the file, in the terminal.
+
+import path from 'node:path';
+import { aegis, check, fresh, model, picture, shown, view } from './lab.mjs';
+import { spawn } from 'node:child_process';
+
+const MARKUP = [
+  '<script>window.harmed = 1</script>', '<img src=x onerror="window.harmed = 1">', '<svg onload="window.harmed=1">', '<iframe src="javascript:parent.harmed=1"></iframe>',
+  '</script><script>window.harmed=1</script>', '<!--<script>', ']]><script>window.harmed=1</script>', '<style>*{display:none}</style>', '<base href="http://evil.example/">',
+  '<meta http-equiv="refresh" content="0;url=http://evil.example">', '<link rel=stylesheet href=http://evil.example/x.css>', '<a href="javascript:window.harmed=1">x</a>',
+  '<form action=http://evil.example><input name=x autofocus onfocus=window.harmed=1>', '<object data=http://evil.example>', '<math><mtext></mtext><mglyph><svg><mtext><style><path id="</style><img src onerror=window.harmed=1>">',
+  '![x](http://evil.example/x.png)', '[x](javascript:window.harmed=1)', '<video><source onerror=window.harmed=1>', '<body onload=window.harmed=1>', '"><script>window.harmed=1</script>',
+  "';window.harmed=1;//", '${window.harmed=1}', '{{constructor.constructor("window.harmed=1")()}}', '<template><script>window.harmed=1</script></template>', '&lt;script&gt;window.harmed=1&lt;/script&gt;',
+  '\u003cscript\u003ewindow.harmed=1\u003c/script\u003e', '<plaintext>', '<xmp><script>window.harmed=1</script>', '<noscript><p title="</noscript><img src=x onerror=window.harmed=1>">', '{"__proto__":{"harmed":1}}',
+  '<div id=app></div><div id=bundle>', '<dialog open>', '<button popovertarget=x>', '<input type=hidden accesskey=X onclick=window.harmed=1>',
+];
+const STEERING = [
+  '\u001b[2J\u001b[H', '\u001b]0;owned\u0007', '\u001b]8;;http://evil.example\u0007x\u001b]8;;\u0007', '\u001b[31mred', '\u009b31m', '\u001bP+q\u001b\\', '\r overwritten', '\b\b\b\b', '\u0000\u0001\u0002',
+  '\u007f', '\u202egnp.exe', '\u2066hidden\u2069', '\u200fright', '\u200eleft', '\u202dabc\u202c', '\u2028line\u2029paragraph', '\ufeffbom', '\u200bzero', '\u0085next', '\u061cletter',
+];
+const STRANGE = ['x'.repeat(300000), `${'long '.repeat(40000)}`, '\u0301'.repeat(500), '👩‍💻'.repeat(2000), 'مرحبا بالعالم', '\n'.repeat(5000)];
+const TEXTS = [...MARKUP, ...STEERING, ...STRANGE];
+
+/** A run in which an agent says each of the texts, and is asked the one before. */
+async function recorded() {
+  const dir = fresh('hostile');
+  const upstream = await model(TEXTS);
+  const program = `
+    const base = process.env.OPENAI_BASE_URL;
+    let last = 'begin';
+    for (let step = 0; step < ${TEXTS.length}; step += 1) {
+      const messages = [{ role: 'system', content: 'You say.' }, { role: 'user', content: last }];
+      const answer = await fetch(base + '/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ model: 'm', messages }) });
+      last = (await answer.json()).choices[0].message.content;
+    }`;
+  const args = ['run', '--upstream', upstream.url, '--log-dir', path.join(dir, 'logs'), '--run', 'hostile', '--', 'node', '--input-type=module', '-e', program];
+  // Not at once with the model that it asks: that lives in this process.
+  await new Promise((ended, lost) => {
+    const child = spawn(process.env.AEGIS_BIN, args, { cwd: dir, stdio: 'ignore' });
+    child.on('exit', (code) => (code === 0 ? ended() : lost(new Error(`the run ended with ${code}`))));
+  });
+  upstream.end();
+  return path.join(dir, 'logs');
+}
+
+/** Looks at every step, and at what came of it. */
+async function walk(page, address, wrong, asked, own) {
+  for (let step = 0; step < TEXTS.length; step += 1) {
+    await page.goto(`${address}#/run/hostile/${step}?tab=messages`);
+    await page.waitForFunction((step) => document.querySelector('.step h2')?.textContent.startsWith(`Step ${step} `), step);
+    const harm = await page.evaluate(() => window.harmed ?? ({}).harmed ?? null);
+    check(harm === null, `step ${step} did harm: ${TEXTS[step].slice(0, 80)}`);
+    const strange = await page.evaluate(() => document.querySelectorAll('#app script, #app img, #app iframe, #app object, #app style, #app form:not(.filter), #app video, #app base').length);
+    check(strange === 0, `step ${step} became markup: ${TEXTS[step].slice(0, 80)}`);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    check(over <= 0, `step ${step} makes the page ${over} pixels too wide: ${TEXTS[step].slice(0, 40)}`);
+    const bare = await page.evaluate(() => /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(document.querySelector('#app').textContent));
+    check(!bare, `step ${step} steers: ${JSON.stringify(TEXTS[step].slice(0, 40))}`);
+  }
+  check(wrong.length === 0, wrong.join('\n'));
+  check(asked.every((url) => url.startsWith(own) || url.startsWith('data:')), 'something was asked elsewhere');
+}
+
+export async function sixty_hostile_texts_are_inert({ browser }) {
+  check(TEXTS.length >= 60, `${TEXTS.length} texts`);
+  const logs = await recorded();
+  const served = await view([logs]);
+  const { page, wrong, asked } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  await walk(page, `${served.origin}/`, wrong, asked, served.origin);
+  await page.goto(`${served.origin}/#/run/hostile/${MARKUP.length + 1}?tab=messages`);
+  await shown(page, '.steers');
+  await picture(page, 'hostile');
+  served.end();
+  const file = path.join(logs, '..', 'hostile.html');
+  aegis(['view', logs, '--bundle', file]);
+  const other = await browser.open();
+  await walk(other.page, `file://${path.resolve(file)}`, other.wrong, other.asked, 'file:');
+  for (const args of [['show', path.join(logs, 'hostile')], ['show', path.join(logs, 'hostile'), '--all'], ['runs', logs]]) {
+    const { stdout } = aegis(args);
+    check(!/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(stdout), `${args[0]} steers the terminal`);
+  }
+  return `${TEXTS.length} texts in page, file and terminal`;
+}

@@ -1,0 +1,171 @@
+// Long runs, large campaigns, and a run that is written while it is looked at.
+
+import { spawn } from 'node:child_process';
+import { cpSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { aegis, check, fresh, model, once, picture, shown, view } from './lab.mjs';
+
+const STEPS = 10000;
+/** Milliseconds to the first row on the page. */
+const PAINT = 1000;
+/** On a machine that is busy, or with a binary that is not optimised: how often what a page of three steps takes. */
+const TIMES = 5;
+/** Rows that may be in the page. */
+const ROWS = 120;
+
+/** A run of many steps by several agents. */
+async function recorded() {
+  const dir = fresh('long');
+  const program = `
+    const agents = ['planner', 'solver', 'critic', 'writer', 'judge'];
+    const base = process.env.OPENAI_BASE_URL.replace('/v1', '');
+    const call = async (step) => {
+      const messages = [{ role: 'system', content: 'You work.' }, { role: 'user', content: 'part ' + step + ' of the work, which goes on' }];
+      const answer = await fetch(base + '/a/' + agents[step % 5] + '/v1/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ model: 'm', messages }) });
+      await answer.arrayBuffer();
+    };
+    let next = 0;
+    await Promise.all(Array.from({ length: 8 }, async () => { while (next < ${STEPS}) await call(next++); }));`;
+  const upstream = await model(['I worked on this part, and it went well enough for the next to begin.', 'This part took longer than was foreseen.']);
+  await new Promise((ended, lost) => {
+    const args = ['run', '--upstream', upstream.url, '--log-dir', path.join(dir, 'logs'), '--run', 'long', '--', 'node', '--input-type=module', '-e', program];
+    const child = spawn(process.env.AEGIS_BIN, args, { cwd: dir, stdio: 'ignore' });
+    child.on('exit', (code) => (code === 0 ? ended() : lost(new Error(`the run ended with ${code}`))));
+  });
+  upstream.end();
+  return path.join(dir, 'logs');
+}
+
+/** Milliseconds from the navigation to what a selector shows, as the page itself saw it. */
+async function painted(page, url, selector) {
+  await page.addInitScript((selector) => {
+    const watch = new MutationObserver(() => {
+      if (!document.querySelector(selector)) return;
+      watch.disconnect();
+      requestAnimationFrame(() => requestAnimationFrame(() => (window.painted = performance.now())));
+    });
+    watch.observe(document, { childList: true, subtree: true });
+  }, selector);
+  await page.goto(url);
+  await page.waitForFunction(() => window.painted, null, { timeout: 60000 });
+  return page.evaluate(() => window.painted);
+}
+
+/** The bar: a second, or a few times what a short run takes here and now. */
+async function bar(context, origin) {
+  const page = await context.newPage();
+  const short = await painted(page, `${origin}/#/run/first`, '.row.chosen');
+  await page.close();
+  return Math.max(PAINT, TIMES * short);
+}
+
+/** The runs that the screens are tested on; a short one is `first`. */
+function short() {
+  return once('recorded/logs', () => {
+    throw new Error('the screens are tested first: scripts/test-viewer every_screen');
+  });
+}
+
+export async function ten_thousand_steps({ browser }) {
+  const served = await view([await recorded(), short()]);
+  const { page, wrong, context } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  const most = await bar(context, served.origin);
+  // What the server reads once, it reads once: the figure is the page's.
+  const began = performance.now();
+  await page.evaluate(() => fetch('/api/run/long').then((answer) => answer.text()));
+  const read = performance.now() - began;
+  const times = [];
+  for (let tried = 0; tried < 3; tried += 1) {
+    const other = await context.newPage();
+    times.push(await painted(other, `${served.origin}/#/run/long/5000`, '.row.chosen'));
+    await other.close();
+  }
+  const paint = Math.min(...times);
+  await page.goto(`${served.origin}/#/run/long/5000`);
+  await shown(page, '.step h2');
+  const rows = await page.locator('.row').count();
+  check(rows > 5 && rows < ROWS, `${rows} rows are in the page`);
+  check((await page.locator('.row.chosen').getAttribute('aria-posinset')) === '5001', 'the link leads to the step');
+  const jumps = await page.evaluate(async () => {
+    const list = document.querySelector('.list');
+    const start = performance.now();
+    let most = 0;
+    for (let jump = 0; jump < 40; jump += 1) {
+      list.scrollTop = (list.scrollHeight * jump) / 40;
+      await new Promise((next) => requestAnimationFrame(next));
+      most = Math.max(most, document.querySelectorAll('.row').length);
+    }
+    return { took: performance.now() - start, most };
+  });
+  check(jumps.most < ROWS, `${jumps.most} rows while scrolling`);
+  await page.keyboard.press('G');
+  await page.waitForFunction((last) => location.hash.includes(last), `/long/${STEPS - 1}`);
+  await picture(page, 'long');
+  check(paint < most, `first paint after ${paint.toFixed(0)} ms, of at most ${most.toFixed(0)}`);
+  check(wrong.length === 0, wrong.join('\n'));
+  served.end();
+  return `first paint ${paint.toFixed(0)} ms of ${most.toFixed(0)}, ${rows} rows, 40 jumps ${jumps.took.toFixed(0)} ms, read by the server once in ${read.toFixed(0)} ms`;
+}
+
+export async function a_campaign_of_a_thousand_runs({ browser }) {
+  const small = path.join(short(), '../demo');
+  const dir = fresh('thousand');
+  const report = JSON.parse(readFileSync(path.join(small, 'report.json')));
+  const cells = [];
+  mkdirSync(path.join(dir, 'demo/logs'), { recursive: true });
+  for (let number = 0; number < 1000; number += 1) {
+    const cell = report.cells[number % report.cells.length];
+    const run = `m-${String(number).padStart(4, '0')}`;
+    cpSync(path.join(small, 'logs', cell.run), path.join(dir, 'demo/logs', run), { recursive: true });
+    const manifest = path.join(dir, 'demo/logs', run, 'run.json');
+    writeFileSync(manifest, readFileSync(manifest, 'utf8').replace(cell.run, run));
+    cells.push({ ...cell, run, task: `${cell.task}-${Math.floor(number / 36)}` });
+  }
+  writeFileSync(path.join(dir, 'demo/report.json'), JSON.stringify({ ...report, cells }));
+  const served = await view([dir, short()]);
+  const first = await browser.open();
+  await first.page.goto(served.url);
+  await shown(first.page, '.row');
+  const most = await bar(first.context, served.origin);
+  const times = {};
+  for (const [name, address, selector] of [['runs', '#/', '.row'], ['campaign', '#/campaign/demo', '.matrix']]) {
+    const page = await first.context.newPage();
+    times[name] = await painted(page, `${served.origin}/${address}`, selector);
+    check(times[name] < most, `${name} after ${times[name].toFixed(0)} ms, of at most ${most.toFixed(0)}`);
+    check((await page.locator('.row').count()) < ROWS, 'rows in the page');
+    await page.close();
+  }
+  check(first.wrong.length === 0, first.wrong.join('\n'));
+  served.end();
+  return `of ${most.toFixed(0)}: runs ${times.runs.toFixed(0)} ms, campaign ${times.campaign.toFixed(0)} ms`;
+}
+
+export async function a_run_is_seen_while_it_is_written({ browser }) {
+  const dir = fresh('written');
+  const upstream = await model(['a part'], 60);
+  const program = `
+    const base = process.env.OPENAI_BASE_URL;
+    for (let step = 0; step < 40; step += 1) {
+      await fetch(base + '/chat/completions', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'go on ' + step }] }) });
+    }`;
+  const logs = path.join(dir, 'logs');
+  const child = spawn(process.env.AEGIS_BIN, ['run', '--upstream', upstream.url, '--log-dir', logs, '--run', 'live', '--', 'node', '--input-type=module', '-e', program], { cwd: dir, stdio: 'ignore' });
+  const ended = new Promise((done) => child.on('exit', done));
+  mkdirSync(logs, { recursive: true });
+  const served = await view([logs]);
+  const { page, wrong } = await browser.open();
+  await page.goto(served.url);
+  await page.waitForFunction(() => fetch('/api/run/live').then((answer) => answer.ok), null, { polling: 200, timeout: 20000 });
+  await page.goto(`${served.origin}/#/run/live`);
+  await page.waitForFunction(() => document.querySelectorAll('.row').length > 2, null, { timeout: 20000 });
+  check((await page.locator('.title').innerText()).includes('being written'), 'it is being written');
+  await page.waitForFunction(() => document.querySelector('.row')?.getAttribute('aria-setsize') === '40', null, { timeout: 30000 });
+  await ended;
+  await page.waitForFunction(() => !document.querySelector('.title').textContent.includes('being written'), null, { timeout: 20000 });
+  check(wrong.length === 0, wrong.join('\n'));
+  upstream.end();
+  served.end();
+  aegis(['show', path.join(logs, 'live')]);
+}

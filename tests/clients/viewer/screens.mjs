@@ -1,0 +1,228 @@
+// Every screen on real recordings: no finding of axe, no error, nothing asked elsewhere; by keys alone; as a file.
+
+import { existsSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { aegis, check, findings, fresh, once, picture, root, shown, stranger, view, work } from './lab.mjs';
+
+const QUESTION = 'Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?';
+
+/** A campaign with its dataset, and two runs of which one is traced. */
+function recorded() {
+  return once('recorded', (dir) => {
+    fresh('recorded');
+    aegis(['demo', '--dir', path.join(dir, 'demo')], { allow: [0] });
+    const config = path.join(root, 'examples/pipeline/aegis.toml');
+    const env = { ...process.env, AEGIS_LOG_DIR: path.join(dir, 'logs') };
+    const program = ['--', process.env.AEGIS_BIN, 'example', 'pipeline', '--task', QUESTION];
+    const common = ['--upstream', 'simulator', '--config', config];
+    const judged = ['--check', "grep -q 'ANSWER: 84'"];
+    aegis(['run', ...common, '--run', 'first', ...judged, ...program], { env });
+    aegis(['run', ...common, '--run', 'second', '--plan', path.join(root, 'plans/corrupt-number.toml'), ...judged, ...program], { env, allow: [0, 1] });
+    const [first, second] = ['first', 'second'].map((run) => path.join(dir, 'logs', run));
+    aegis(['trace', second, '--twin', first, ...common, ...judged, ...program], { env });
+  });
+}
+
+/** A verified run of the campaign and the dataset's first sample. */
+async function addresses(origin, page) {
+  const tree = await page.evaluate(() => fetch('/api/tree').then((answer) => answer.json()));
+  const proven = tree.runs.find((row) => row.label?.status === 'verified');
+  check(proven, 'a run of the campaign is verified');
+  return {
+    runs: '#/',
+    run: `#/run/${proven.key}`,
+    messages: `#/run/${proven.key}/2?tab=messages`,
+    bytes: `#/run/${proven.key}/1?tab=raw`,
+    times: `#/run/${proven.key}/1?tab=times&by=time`,
+    twin: '#/diff/first/second',
+    choose: '#/compare/second',
+    trace: '#/trace/second',
+    campaign: '#/campaign/demo',
+    plans: '#/campaign/demo?by=plan',
+    dataset: '#/dataset/demo',
+    findings: '#/dataset/demo?view=findings',
+    counts: '#/dataset/demo?view=counts',
+    sample: '#/sample/demo/1',
+  };
+}
+
+export async function every_screen_in_light_dark_and_narrow({ browser }) {
+  const served = await view([recorded()]);
+  let screens = 0;
+  for (const [name, options] of [['light', { colorScheme: 'light' }], ['dark', { colorScheme: 'dark' }], ['narrow', { viewport: { width: 375, height: 760 } }]]) {
+    const { page, wrong, asked, context } = await browser.open(options);
+    await page.goto(served.url);
+    await shown(page, 'main h1');
+    check(!page.url().includes('t='), 'the token has left the address');
+    for (const [screen, address] of Object.entries(await addresses(served.origin, page))) {
+      await page.goto(`${served.origin}/${address}`);
+      await shown(page, 'main h1');
+      check((await page.locator('.failed').count()) === 0, `${screen}: ${await page.locator('.failed').allTextContents()}`);
+      const found = await findings(page);
+      check(found.length === 0, `${screen}, ${name}: axe: ${found.join('\n')}`);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      check(over <= 0, `${screen}, ${name}: ${over} pixels too wide`);
+      await picture(page, `${screen}-${name}`);
+      screens += 1;
+    }
+    check(wrong.length === 0, `${name}: ${wrong.join('\n')}`);
+    const elsewhere = asked.filter((url) => !url.startsWith(served.origin) && !url.startsWith('data:'));
+    check(elsewhere.length === 0, `${name}: asked ${elsewhere}`);
+    await context.close();
+  }
+  served.end();
+  return `${screens} screens, 0 findings, 0 errors, 0 requests elsewhere`;
+}
+
+export async function before_and_after_and_where_it_went({ browser }) {
+  const served = await view([recorded()]);
+  const { page } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, 'main h1');
+  await page.goto(`${served.origin}/#/run/second`);
+  await shown(page, '.changed');
+  check((await page.locator('.changed del').innerText()) === '84' && (await page.locator('.changed ins').innerText()) === '94', 'the edit');
+  check((await page.locator('.spread').innerText()).includes('step 2'), 'it went to the critic');
+  check((await page.locator('.row.chosen').innerText()).includes('solver'), 'the injected step is chosen');
+  await page.click('.spread a');
+  await page.waitForFunction(() => location.hash.startsWith('#/run/second/2'));
+  await page.goto(`${served.origin}/#/diff/first/second`);
+  await shown(page, '.step');
+  check((await page.locator('.list').innerText()).includes('1 equal'), 'what is equal is folded');
+  await page.goto(`${served.origin}/#/trace/second`);
+  await shown(page, '.findings');
+  check((await page.locator('.finding.bad').count()) === 2 && (await page.locator('.finding').nth(1).innerText()).includes('5 of 5 passed'), 'who is blamed, and on what');
+  served.end();
+}
+
+export async function a_walk_by_keys_alone({ browser }) {
+  const served = await view([recorded()]);
+  const { page, wrong } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  const at = (part) => page.waitForFunction((part) => location.hash.includes(part), part, { timeout: 8000 });
+  await page.keyboard.press('/');
+  await page.keyboard.type('second');
+  await at('q=second');
+  for (let tabs = 0; tabs < 12; tabs += 1) {
+    await page.keyboard.press('Tab');
+    if (await page.evaluate(() => document.activeElement.getAttribute('role') === 'listbox')) break;
+  }
+  await page.keyboard.press('Enter');
+  await at('/run/second');
+  await shown(page, '.step .tabs');
+  await page.keyboard.press('g');
+  await at('/second/0');
+  await page.keyboard.press('n');
+  await at('/second/1');
+  await page.keyboard.press('j');
+  await at('/second/2');
+  await page.keyboard.press('t');
+  await at('by=time');
+  await page.keyboard.press('+');
+  await page.waitForSelector('.lanes .whole');
+  await page.keyboard.press('?');
+  await page.waitForSelector('dialog[open]');
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('dialog', { state: 'detached' });
+  const follow = async (words) => {
+    await page.evaluate(() => document.activeElement.blur());
+    for (let tabs = 0; tabs < 40; tabs += 1) {
+      await page.keyboard.press('Tab');
+      if (await page.evaluate((words) => document.activeElement.matches('a, button') && document.activeElement.textContent.includes(words), words)) break;
+    }
+    await page.keyboard.press('Enter');
+  };
+  await follow('Trace');
+  await at('/trace/second');
+  await page.keyboard.press('u');
+  await shown(page, '.places');
+  await follow('campaign');
+  await at('/campaign/demo');
+  await shown(page, '.matrix');
+  await follow('Plan × task');
+  await at('by=plan');
+  await page.keyboard.press('u');
+  await shown(page, '.places');
+  await follow('dataset');
+  await at('/dataset/demo');
+  check(wrong.length === 0, wrong.join('\n'));
+  served.end();
+}
+
+export async function a_page_of_somebody_else_reads_nothing({ browser }) {
+  const served = await view([recorded()]);
+  const own = await browser.open();
+  await own.page.goto(served.url);
+  await shown(own.page, '.row');
+  const file = path.join(work, 'stranger.html');
+  writeFileSync(file, '<!doctype html><title>x</title><body>x');
+  const other = await stranger(file);
+  const page = await own.context.newPage();
+  await page.goto(other.url);
+  const read = await page.evaluate(async (origin) => {
+    const tried = [];
+    for (const options of [{}, { credentials: 'include' }, { mode: 'no-cors', credentials: 'include' }, { method: 'POST', credentials: 'include', body: 'x' }]) {
+      tried.push(await fetch(`${origin}/api/tree`, options).then(async (answer) => `${answer.type} ${(await answer.text()).length}`, () => 'refused'));
+    }
+    const script = document.createElement('script');
+    script.src = `${origin}/page/app.js`;
+    tried.push(await new Promise((told) => { script.onload = () => told('loaded'); script.onerror = () => told('refused'); document.head.append(script); }));
+    const frame = document.createElement('iframe');
+    frame.src = `${origin}/`;
+    document.body.append(frame);
+    await new Promise((told) => { frame.onload = told; setTimeout(told, 1500); });
+    tried.push(frame.contentDocument === null ? 'refused' : 'framed');
+    return tried;
+  }, served.origin);
+  check(read.every((one) => one === 'refused' || one === 'opaque 0'), read.join(', '));
+  const wrong = await browser.open();
+  await wrong.page.goto(`${served.origin}/#t=${'0'.repeat(32)}`);
+  await wrong.page.waitForSelector('.failed');
+  await wrong.page.goto(`${served.origin}/#/run/second`);
+  await wrong.page.reload();
+  await wrong.page.waitForSelector('.failed');
+  other.end();
+  served.end();
+  return read.join(', ');
+}
+
+export async function a_file_opens_from_disk_and_links_lead_to_steps({ browser }) {
+  const file = path.join(fresh('bundled'), 'run.html');
+  aegis(['view', path.join(recorded(), 'logs'), '--bundle', file]);
+  check(existsSync(file), 'it is there');
+  const { page, wrong, asked } = await browser.open();
+  await page.goto(`file://${file}#/run/second/2?tab=raw`);
+  await shown(page, '.step pre');
+  check((await page.locator('h2').first().innerText()).includes('critic'), 'the step that the link names');
+  await page.goto(`file://${file}#/diff/first/second`);
+  await shown(page, '.step ins');
+  await page.goto(`file://${file}#/trace/second`);
+  await shown(page, '.finding.bad');
+  await picture(page, 'file');
+  check(wrong.length === 0, wrong.join('\n'));
+  check(asked.every((url) => url.startsWith('file:') || url.startsWith('data:')), `asked ${asked}`);
+  const whole = path.join(work, 'bundled', 'campaign.html');
+  const { stderr } = aegis(['view', path.join(recorded(), 'demo'), '--bundle', whole]);
+  await page.goto(`file://${whole}#/campaign/demo`);
+  await shown(page, '.matrix');
+  await page.click('.campaign .row');
+  await page.waitForSelector('.run .step');
+  check(wrong.length === 0, wrong.join('\n'));
+  return stderr.trim().split('\n').at(-1).replace(/.*bundled/, '');
+}
+
+export async function it_prints({ browser }) {
+  const served = await view([recorded()]);
+  const { page } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  await page.goto(`${served.origin}/#/campaign/demo`);
+  await shown(page, '.matrix');
+  await page.emulateMedia({ media: 'print' });
+  await page.waitForFunction(() => document.querySelectorAll('.row').length === 36, null, { timeout: 5000 });
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  check(over <= 0, `${over} pixels too wide on paper`);
+  await picture(page, 'printed', { fullPage: true });
+  served.end();
+}
