@@ -16,6 +16,7 @@ use super::{
     error::Interrupted,
     model::{self, Unanswered, seconds},
     open_step::OpenStep,
+    unmade::Unmade,
     upstream::Upstream,
 };
 use crate::{
@@ -119,8 +120,8 @@ pub struct Asking {
 /// Why there is no answer. The edit is then not made, and the step passes untouched.
 #[derive(Debug, thiserror::Error)]
 enum AskError {
-    #[error("the manipulator's model did not answer within {0:.1?} (`deadline_s`, or half of the client's patience)")]
-    Late(Duration),
+    #[error("{}", late(*.waited, *.before))]
+    Late { waited: Duration, before: Duration },
     #[error("the budget of the manipulator's model is spent: {0}")]
     Budget(&'static str),
     #[error("the manipulator's model {0}")]
@@ -166,7 +167,8 @@ impl Asking {
         Instant::now() + left.unwrap_or(self.settings.deadline).min(self.settings.deadline)
     }
 
-    async fn ask(&self, question: &Question, until: Instant) -> Asked {
+    /// Puts a question of an edit that `began` some questions ago and must be done by `until`.
+    async fn ask(&self, question: &Question, began: Instant, until: Instant) -> Asked {
         let mut conversation = question.conversation();
         conversation.model.clone_from(&self.settings.model);
         match self.settings.answers {
@@ -180,7 +182,10 @@ impl Asking {
         let started = Instant::now();
         let answered = match timeout_at(until, self.paid(&body, most)).await {
             Ok(answered) => answered,
-            Err(_) => Err(AskError::Late(until.saturating_duration_since(started))),
+            Err(_) => Err(AskError::Late {
+                waited: until.saturating_duration_since(started),
+                before: started.saturating_duration_since(began),
+            }),
         };
         let (answer, usage) = match &answered {
             Ok(answer) => (Some(answer.clone()), OpenaiChat.usage(answer, false)),
@@ -263,6 +268,20 @@ impl Reserved<'_> {
     }
 }
 
+/// The words of a time-out: how long was waited in all, and for the last answer.
+fn late(waited: Duration, before: Duration) -> String {
+    let limit = "`deadline_s`, or half of the client's patience";
+    let whole = waited + before;
+    // Questions that came before took some of the time; below a tenth of a second nobody counts it.
+    if before < Duration::from_millis(100) {
+        return format!("the manipulator's model did not answer within {whole:.1?} ({limit})");
+    }
+    format!(
+        "the manipulator's model did not answer within {whole:.1?} in all ({limit}): earlier questions took {before:.1?}, \
+         the last one was given {waited:.1?}"
+    )
+}
+
 /// Makes an edit, asking the model whenever the edit wants to know something. The inner error is why it was not made.
 ///
 /// # Errors
@@ -273,9 +292,10 @@ pub(super) async fn told<T>(
     injection: &Injection,
     until: Option<Instant>,
     edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError>,
-) -> Result<Result<T, String>, Interrupted> {
+) -> Result<Result<T, Unmade>, Interrupted> {
     let asking = step.run.asking.as_deref();
     let mut answers: Vec<(Question, String)> = Vec::new();
+    let began = Instant::now();
     loop {
         let question = match edit(Adaptive {
             failure_mode: injection.failure_mode,
@@ -284,20 +304,22 @@ pub(super) async fn told<T>(
             templates: asking.and_then(|asking| asking.settings.templates.as_ref()),
         }) {
             Err(ManipulatorError::Ask(question)) => *question,
-            other => return Ok(other.map_err(|error| error.to_string())),
+            other => {
+                return Ok(other.map_err(|error| Unmade { why: error.to_string(), nothing: error.is_nothing() }));
+            }
         };
         let (Some(asking), Some(until)) = (asking, until) else {
-            return Ok(Err("no model is configured for manipulators".to_owned()));
+            return Ok(Err("no model is configured for manipulators".to_owned().into()));
         };
         if answers.len() >= QUESTIONS_MAX {
-            return Ok(Err(format!("it asked {QUESTIONS_MAX} questions and wants to ask more")));
+            return Ok(Err(format!("it asked {QUESTIONS_MAX} questions and wants to ask more").into()));
         }
         let started = Instant::now();
-        let asked = asking.ask(&question, until).await;
+        let asked = asking.ask(&question, began, until).await;
         record(step, hit, injection, asking, &question, &asked, started.elapsed())?;
         match asked.said {
             Ok(said) => answers.push((question, said)),
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(error.to_string().into())),
         }
     }
 }

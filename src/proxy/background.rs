@@ -26,6 +26,7 @@ use super::{
     retell,
     run::{Run, locked},
     socket::Link,
+    unmade,
     upstream::{Listener, ReceivedBody, UpstreamError},
 };
 use crate::{
@@ -155,7 +156,7 @@ impl Background {
 impl Postponed {
     fn give_up(mut self, why: &str) {
         // What cannot be recorded has stopped the run already.
-        let _ = inject::all_failed(&self.step, &self.decision, why);
+        let _ = unmade::all_failed(&self.step, &self.decision, why);
         for fault in self.decision.faults.iter().filter(|fault| matches!(fault.disturbance, Disturbance::Reshape)) {
             let _ = faults::fault_failed(&self.step, fault, why);
         }

@@ -32,6 +32,7 @@ mod runs;
 mod socket;
 mod tls;
 mod tunnel;
+mod unmade;
 mod upload;
 pub mod upstream;
 mod waiting;

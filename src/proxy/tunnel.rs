@@ -35,6 +35,7 @@ use super::{
     inject::{self, Decided},
     open_step::OpenStep,
     socket::Link,
+    unmade,
     upstream::UpstreamError,
 };
 use crate::trajectory::{CloseCause, Uninspected};
@@ -154,7 +155,7 @@ fn refuse_edits(step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupte
     }
     for hit in decided.edits.request.iter().chain(&decided.edits.response) {
         if let Some(injection) = inject::injection(step, hit) {
-            inject::failed(step, hit, injection, UNINSPECTED)?;
+            unmade::failed(step, hit, injection, &UNINSPECTED.to_owned().into())?;
         }
     }
     let faults = std::mem::take(&mut decided.faults).into_iter();

@@ -69,6 +69,16 @@ pub struct ExchangeDetail {
     pub injected: Vec<u32>,
 }
 
+impl Recording {
+    /// Whether what was planned could not be planted: an edit failed, or none found anything to edit. One that found nothing
+    /// at its step, while another was delivered, leaves the run as sure as if it had not been planned.
+    pub fn edits_failed(&self) -> bool {
+        let delivered = || self.trajectory.steps.iter().flat_map(|step| &step.injected).any(|error| error.delivered);
+        let failures = &self.manipulator_failures;
+        failures.iter().any(|failure| !failure.nothing) || (!failures.is_empty() && !delivered())
+    }
+}
+
 /// An edit that could not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManipulatorFailure {
@@ -82,6 +92,8 @@ pub struct ManipulatorFailure {
     pub operator: String,
     /// Why.
     pub why: String,
+    /// Whether there was nothing to edit, as against an edit that failed.
+    pub nothing: bool,
 }
 
 /// What a manipulator asked its model, and what that said.
@@ -310,7 +322,7 @@ impl Assembly {
     }
 
     fn manipulator(&mut self, record: ManipulatorRecord<'_>) -> Result<(), String> {
-        let ManipulatorRecord { step, attempt, injection, operator, why, asked } = record;
+        let ManipulatorRecord { step, attempt, injection, operator, why, nothing, asked } = record;
         let operator = operator.into_owned();
         if let Some(asked) = asked {
             let question = self.library.body(&asked.question)?.bytes;
@@ -333,7 +345,7 @@ impl Assembly {
         }
         if let Some(why) = why {
             let why = why.into_owned();
-            self.failures.push(ManipulatorFailure { step, attempt, injection, operator, why });
+            self.failures.push(ManipulatorFailure { step, attempt, injection, operator, why, nothing });
         }
         Ok(())
     }

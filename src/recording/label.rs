@@ -16,7 +16,7 @@ use crate::{
 /// no evidence of anything.
 pub fn label_run(run_dir: &Path) -> Result<Result<Label, NoLabel>, RecordingError> {
     let recording = read(run_dir)?;
-    let mut derived = trajectory::derive(&recording.trajectory, !recording.manipulator_failures.is_empty());
+    let mut derived = trajectory::derive(&recording.trajectory, recording.edits_failed());
     // Where the late pass sees an injected step otherwise, nobody knows whom the injection hit.
     let disputed = |label: &Label| label.errors.iter().any(|entry| is_disputed(&recording, entry.error.step));
     if derived.as_ref().is_ok_and(disputed) {
