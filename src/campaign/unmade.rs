@@ -1,7 +1,7 @@
 //! Edits that could not be made, and what models were asked for edits: a share of answers that is of no use is a fact about
 //! the model that rewrites.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -39,16 +39,16 @@ impl Rewriting {
         let count = |number: usize| number as u64;
         let unanswered = count(questions.iter().filter(|question| question.error.is_some()).count());
         // The last answer to an edit's questions is used, where the edit was made; all others were refused.
-        let edits: BTreeMap<_, _> = questions
+        let edits: BTreeSet<_> = questions
             .iter()
             .filter(|question| question.error.is_none())
-            .map(|question| ((question.step, question.attempt, question.injection), ()))
+            .map(|question| (question.step, question.attempt, question.injection))
             .collect();
         let failed = |(step, attempt, injection): &(u32, u32, u32)| {
             let failures = &recording.manipulator_failures;
             failures.iter().any(|one| (one.step, one.attempt, one.injection) == (*step, *attempt, *injection))
         };
-        let used = count(edits.keys().filter(|edit| !failed(edit)).count());
+        let used = count(edits.iter().filter(|edit| !failed(edit)).count());
         let asked = count(questions.len());
         Self { asked, used, refused: asked - unanswered - used, unanswered }
     }
