@@ -176,8 +176,9 @@ def traced(suite, out):
     file.write_text(json.dumps(right) + "\n")
     for how in (["--twin", out / "logs" / twin["id"]], ["--corrections", file]):
         found = trace(suite, out, row, how)
-        flips = [flip["step"] for flip in found["flips"]] if found else None
-        suite.equal(f"the trace by {how[0]} finds the planted step", flips, [step])
+        # A twin's reply heals the run at later steps too: the earliest is the planted one.
+        flips = [flip["step"] for flip in found["flips"]] if found else []
+        suite.equal(f"the trace by {how[0]} finds the planted step", flips[:1], [step])
     asked = ["--analyzer", suite.url, "--analyzer-model", model.NAME, "--budget-calls", 60]
     found = trace(suite, out, row, asked)
     if found:
