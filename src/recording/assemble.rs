@@ -69,16 +69,6 @@ pub struct ExchangeDetail {
     pub injected: Vec<u32>,
 }
 
-impl Recording {
-    /// Whether what was planned could not be planted: an edit failed, or none found anything to edit. One that found nothing
-    /// at its step, while another was delivered, leaves the run as sure as if it had not been planned.
-    pub fn edits_failed(&self) -> bool {
-        let delivered = || self.trajectory.steps.iter().flat_map(|step| &step.injected).any(|error| error.delivered);
-        let failures = &self.manipulator_failures;
-        failures.iter().any(|failure| !failure.nothing) || (!failures.is_empty() && !delivered())
-    }
-}
-
 /// An edit that could not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManipulatorFailure {

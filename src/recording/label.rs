@@ -9,6 +9,16 @@ use crate::{
     trajectory::{self, Label, LabelStatus, NoLabel, Source, StepIndex},
 };
 
+impl Recording {
+    /// Whether what was planned could not be planted: an edit failed, or none found anything to edit. One that found nothing
+    /// at its step, while another was delivered, leaves the run as sure as if it had not been planned.
+    pub fn edits_failed(&self) -> bool {
+        let delivered = || self.trajectory.steps.iter().flat_map(|step| &step.injected).any(|error| error.delivered);
+        let failures = &self.manipulator_failures;
+        failures.iter().any(|failure| !failure.nothing) || (!failures.is_empty() && !delivered())
+    }
+}
+
 /// Derives the label of a finished run and writes `label.json`. A run that earns none gets no file.
 ///
 /// # Errors
