@@ -19,6 +19,7 @@ use super::{
     metered::{CellMeter, Halt, Metered},
     prefix::ArmUpstream,
     salvage::Salvage,
+    unmade::Rewriting,
 };
 use crate::{
     dataset::Task,
@@ -201,7 +202,7 @@ impl CellBench {
         run.recorder.set_outcome(outcome.clone())?;
         run.recorder.seal()?;
         recording.trajectory.outcome = outcome.clone();
-        let failed = !recording.manipulator_failures.is_empty();
+        let failed = recording.edits_failed();
         let labelled = cell.plan().map(|_| trajectory::derive(&recording.trajectory, failed));
         let (label, no_label) = match labelled {
             Some(Ok(label)) => (Some(label), None),
@@ -225,6 +226,7 @@ impl CellBench {
             label,
             no_label,
             unmade: recording.manipulator_failures.iter().map(|f| (f.operator.clone(), f.why.clone())).collect(),
+            rewriting: Rewriting::of(&recording),
             steps: run.steps(),
             upstream_failed: recording.trajectory.steps.iter().any(ended_by_upstream),
             faults: faults(&recording),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::cost::Cost;
+use super::{cost::Cost, unmade::Rewriting};
 use crate::{
     proof::ProofSample,
     trajectory::{AgentName, Label, NoLabel, Outcome, RunId, StepIndex, Verdict, Void},
@@ -44,6 +44,9 @@ pub struct EndedCell {
     /// Edits that could not be made: the manipulator and why, each once.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unmade: BTreeSet<(String, String)>,
+    /// What a model was asked for edits.
+    #[serde(default)]
+    pub rewriting: Rewriting,
     /// Model calls.
     pub steps: u32,
     /// Whether the upstream's own failure ended a step.
@@ -149,6 +152,8 @@ pub enum Class {
     ManipulatorFailed,
     /// The wire cannot tell which agent or call was hit.
     AmbiguousAgent,
+    /// The upstream refused a request as an edit had made it.
+    EditRefused,
     /// The upstream failed for its own reasons.
     InfraError,
     /// The program ran out of time or of calls.
@@ -171,12 +176,13 @@ pub enum Class {
 
 impl Class {
     /// Every class, as reports list them.
-    pub const ALL: [Class; 14] = [
+    pub const ALL: [Class; 15] = [
         Class::Verified,
         Class::Benign,
         Class::NotInjected,
         Class::ManipulatorFailed,
         Class::AmbiguousAgent,
+        Class::EditRefused,
         Class::InfraError,
         Class::Timeout,
         Class::Crashed,
@@ -196,6 +202,7 @@ impl Class {
             Class::NotInjected => "not_injected",
             Class::ManipulatorFailed => "manipulator_failed",
             Class::AmbiguousAgent => "ambiguous_agent",
+            Class::EditRefused => "edit_refused",
             Class::InfraError => "infra_error",
             Class::Timeout => "timeout",
             Class::Crashed => "crashed",
@@ -219,6 +226,10 @@ impl EndedCell {
         if self.upstream_failed || self.no_label == Some(NoLabel::InfraError) {
             return Some(Class::InfraError);
         }
+        // Whatever the program made of it: its end is the edit's doing.
+        if self.no_label == Some(NoLabel::EditRefused) {
+            return Some(Class::EditRefused);
+        }
         match self.ending {
             HowEnded::TimedOut | HowEnded::TooManyCalls => Some(Class::Timeout),
             HowEnded::Diverged => Some(Class::Diverged),
@@ -234,6 +245,7 @@ impl EndedCell {
             Some(NoLabel::AmbiguousAgent) => Some(Class::AmbiguousAgent),
             Some(NoLabel::NotInjected) => Some(Class::NotInjected),
             Some(NoLabel::InfraError) => Some(Class::InfraError),
+            Some(NoLabel::EditRefused) => Some(Class::EditRefused),
             None if self.label.is_none() => Some(Class::NotInjected),
             Some(NoLabel::FaultEnded) | None => None,
         };
@@ -297,6 +309,7 @@ mod tests {
             label: label.is_ok().then_some(delivered),
             no_label: label.err(),
             unmade: BTreeSet::new(),
+            rewriting: Rewriting::default(),
             steps: 1,
             upstream_failed: false,
             faults: false,
@@ -311,7 +324,7 @@ mod tests {
 
     #[test]
     fn each_run_is_in_one_class() {
-        use NoLabel::{AmbiguousAgent, InfraError, ManipulatorFailed, NotInjected};
+        use NoLabel::{AmbiguousAgent, EditRefused, InfraError, ManipulatorFailed, NotInjected};
         use Verdict::{Failure, Success, Unknown};
         for (ending, verdict, label, class) in [
             (HowEnded::Exited(0), Failure, Ok(()), None),
@@ -325,6 +338,8 @@ mod tests {
             (HowEnded::Exited(0), Failure, Err(ManipulatorFailed), Some(Class::ManipulatorFailed)),
             (HowEnded::Exited(0), Success, Err(AmbiguousAgent), Some(Class::AmbiguousAgent)),
             (HowEnded::TimedOut, Failure, Err(InfraError), Some(Class::InfraError)),
+            (HowEnded::Exited(1), Failure, Err(EditRefused), Some(Class::EditRefused)),
+            (HowEnded::Exited(0), Success, Err(EditRefused), Some(Class::EditRefused)),
         ] {
             assert_eq!(ended(ending, verdict, label).class(), class, "{ending:?} {verdict:?} {label:?}");
         }

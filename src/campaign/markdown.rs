@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::report::{CampaignReport, Expense, Stratum};
+use super::{
+    report::{CampaignReport, Expense, Stratum},
+    unmade::Rewriting,
+};
 
 /// Most injected runs that are listed; `report.json` has all.
 const LISTED: usize = 200;
@@ -56,6 +59,14 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
 }
 
 fn unmade(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
+    let Rewriting { asked, used, refused, unanswered } = report.rewriting;
+    if asked > 0 {
+        writeln!(
+            page,
+            "\n## Edits by a model\n\n| questions | answers used | refused | unanswered |\n|--:|--:|--:|--:|"
+        )?;
+        writeln!(page, "| {asked} | {used} | {refused} | {unanswered} |")?;
+    }
     if report.unmade.is_empty() {
         return Ok(());
     }

@@ -276,8 +276,43 @@ impl Listener for Tab {
 
 impl Drop for Tab {
     fn drop(&mut self) {
-        // The reply was cut: what it cost is known to nobody.
+        // A client may leave with the last frame, before the upstream ends the reply: then all is said. A reply that was cut
+        // before cost what is known to nobody.
+        let said = |marker: &&[u8]| self.heard.iter().any(|frame| memchr::memmem::find(frame, marker).is_some());
+        if self.open && self.surface.is_some_and(|surface| surface.ends_of_stream().iter().any(said)) {
+            self.end();
+        }
         let most = self.priced.most;
         self.close(&most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::definition::CampaignBudget;
+
+    /// A program may leave with the last frame, before the upstream ends the reply: what that frame counted is known.
+    #[tokio::test]
+    async fn a_reply_whose_end_was_heard_costs_what_it_said_and_a_cut_one_its_bound() {
+        let counted = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":36,\"completion_tokens\":8}}\n\n";
+        for (frames, output) in [
+            (vec![counted, "data: [DONE]\n\n"], 8),
+            (vec![counted], 4096),
+            (vec!["data: [DONE]\n\n"], 4096),
+            (vec![], 4096),
+        ] {
+            let budget = CampaignBudget { max_output_tokens: 4096, ..CampaignBudget::default() };
+            let ledger = Arc::new(Ledger::new(&budget, None));
+            let most = Cost { calls: 1, input: 100, output: 4096, ..Cost::default() };
+            let reservation = ledger.reserve(most).await.expect("no bound");
+            let meter = Arc::new(CellMeter::default());
+            let priced = Priced { most, price: (0.0, 0.0) };
+            let mut tab = Tab::open(Arc::clone(&meter), reservation, Some(&OpenaiChat), priced);
+            (tab.streamed, tab.success) = (true, true);
+            frames.iter().for_each(|frame| tab.frame(&Bytes::from_static(frame.as_bytes())));
+            drop(tab);
+            assert_eq!((meter.spent().calls, meter.spent().output), (1, output), "{frames:?}");
+        }
     }
 }

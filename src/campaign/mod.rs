@@ -41,6 +41,7 @@ mod stages;
 mod state;
 mod talk;
 mod treatment;
+mod unmade;
 
 pub use command::CommandTemplate;
 pub use cost::Cost;

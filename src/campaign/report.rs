@@ -10,6 +10,7 @@ use super::{
     ended::{Class, EndedCell},
     file::CallPosition,
     funnel::{Aim, Concluded, InjectedRun, TaskState},
+    unmade::{self, Rewriting, Unmade},
 };
 use crate::{
     proof::in_words,
@@ -45,6 +46,8 @@ pub struct CampaignReport {
     pub modes: Vec<ModeBalance>,
     /// Why edits could not be made, the most frequent reason first.
     pub unmade: Vec<Unmade>,
+    /// What a model was asked for edits, and what came of it.
+    pub rewriting: Rewriting,
     /// What it cost.
     pub cost: Costs,
     /// The injected runs.
@@ -159,17 +162,6 @@ pub struct Expense {
     pub money: f64,
 }
 
-/// A reason for which an edit could not be made.
-#[derive(Debug, Serialize)]
-pub struct Unmade {
-    /// What was to edit.
-    pub manipulator: String,
-    /// Why it did not.
-    pub why: String,
-    /// Injected runs in which it was so.
-    pub runs: usize,
-}
-
 /// An injected run.
 #[derive(Debug, Serialize)]
 pub struct CellRow {
@@ -246,7 +238,8 @@ impl CampaignReport {
             classes,
             strata: strata(concluded),
             modes: FailureMode::ALL.iter().map(|mode| balance(*mode, concluded)).collect(),
-            unmade: unmade(concluded),
+            unmade: unmade::rows(concluded),
+            rewriting: unmade::rewriting(concluded),
             cost: costs(concluded),
             cells: concluded.attempts.iter().map(|attempt| cell(attempt, campaign)).collect(),
             tasks: concluded.tasks.iter().filter(odd).map(task).collect(),
@@ -361,30 +354,8 @@ fn cell(attempt: &InjectedRun, campaign: &Campaign) -> CellRow {
         proof: proven.map(|executed| in_words(executed, "without", "with")),
         executed: attempt.executed.clone(),
         necessity: attempt.necessity.clone(),
-        why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade_of(ended?)),
+        why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade::of(ended?)),
     }
-}
-
-/// Why edits of a run could not be made, in words.
-fn unmade_of(ended: &EndedCell) -> Option<String> {
-    let words: Vec<_> = ended.unmade.iter().map(|(operator, why)| format!("{operator}: {why}")).collect();
-    (!words.is_empty()).then(|| words.join("; "))
-}
-
-/// Why edits could not be made, most frequent first.
-fn unmade(concluded: &Concluded) -> Vec<Unmade> {
-    let mut runs: BTreeMap<&(String, String), usize> = BTreeMap::new();
-    for edit in concluded.attempts.iter().filter_map(|attempt| attempt.ended.as_ref()).flat_map(|ended| &ended.unmade) {
-        *runs.entry(edit).or_default() += 1;
-    }
-    let row = |((manipulator, why), runs): (&(String, String), usize)| Unmade {
-        manipulator: manipulator.clone(),
-        why: why.clone(),
-        runs,
-    };
-    let mut rows: Vec<_> = runs.into_iter().map(row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.runs));
-    rows
 }
 
 fn task(state: &TaskState) -> TaskRow {

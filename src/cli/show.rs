@@ -280,8 +280,7 @@ fn label_text(label: &Label) -> String {
 }
 
 fn why_no_label(recording: &Recording) -> String {
-    let failed = !recording.manipulator_failures.is_empty();
-    match crate::trajectory::derive(&recording.trajectory, failed) {
+    match crate::trajectory::derive(&recording.trajectory, recording.edits_failed()) {
         Err(NoLabel::NotInjected) if recording.manifest.plan_digest.is_none() => "no plan".to_owned(),
         Err(why) => why.to_string(),
         Ok(_) => "not written yet".to_owned(),

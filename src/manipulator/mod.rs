@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub use adaptive::Adaptive;
 pub use number::{NumberChange, Which};
 pub use question::{ANSWER_SCHEMA, Question};
-pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates};
+pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates, scaffold};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -101,6 +101,13 @@ pub enum ManipulatorError {
         /// What was wrong with the last answer.
         why: String,
     },
+}
+
+impl ManipulatorError {
+    /// Whether the text simply has nothing of the kind: the step passes as it would without the plan, each time.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Self::NotApplicable(_) | Self::Unchanged)
+    }
 }
 
 /// A content edit.

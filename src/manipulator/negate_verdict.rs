@@ -45,6 +45,26 @@ const STANDING_ALONE: &[(&str, &[&str])] = &[
     ("disagree", &["agree"]),
 ];
 
+/// Verbs that `not` stands behind, each with the one word that both make.
+const AUXILIARIES: &[(&str, &str)] = &[
+    ("is", "isn't"),
+    ("are", "aren't"),
+    ("was", "wasn't"),
+    ("were", "weren't"),
+    ("does", "doesn't"),
+    ("do", "don't"),
+    ("did", "didn't"),
+    ("has", "hasn't"),
+    ("have", "haven't"),
+    ("had", "hadn't"),
+    ("can", "can't"),
+    ("could", "couldn't"),
+    ("will", "won't"),
+    ("would", "wouldn't"),
+    ("should", "shouldn't"),
+    ("must", "mustn't"),
+];
+
 /// What a key of a JSON answer says when its boolean is a verdict.
 const KEYS: &[&str] = &[
     "correct", "valid", "approv", "accept", "pass", "ok", "success", "true", "verdict", "right", "agree", "complete",
@@ -54,7 +74,8 @@ const KEYS: &[&str] = &[
 /// Turns the verdict of the answer into its opposite.
 ///
 /// Whole words are swapped, in their own case: correct and incorrect, approve and reject, valid and invalid, passed
-/// and failed; yes and no, true and false, pass and fail only where they stand alone. Where the conversation offers
+/// and failed; yes and no, true and false, pass and fail only where they stand alone. A sentence that goes on from yes or no
+/// without a verdict word agrees with it: “No, it does not” becomes “Yes, it does”. Where the conversation offers
 /// another opposite, such as REVISE, that is used. In a JSON answer booleans whose key names a verdict are flipped too.
 ///
 /// ```toml
@@ -88,6 +109,9 @@ impl Manipulator for NegateVerdict {
                     Some((range, opposite))
                 })
                 .collect();
+            let agreeing: Vec<_> = edits.iter().filter_map(|(word, _)| agreeing(&seen, word, &edits)).collect();
+            edits.extend(agreeing);
+            edits.sort_by_key(|(range, _)| range.start);
             if shape == TextShape::Json {
                 edits.extend(flipped_booleans(text));
             }
@@ -135,6 +159,42 @@ fn opposite(text: &str, word: Range<usize>, offered: &str) -> Option<String> {
     let is_offered = |candidate: &&&str| words(offered).into_iter().any(|word| offered.get(word) == Some(**candidate));
     let chosen = opposites.iter().find(is_offered).or_else(|| opposites.first())?;
     Some(cased(chosen, word))
+}
+
+/// What makes the rest of a sentence agree with the yes or no that it now begins with; nothing where it holds a verdict of
+/// its own, or no verb that could deny it.
+fn agreeing(text: &str, word: &Range<usize>, edits: &[(Range<usize>, String)]) -> Option<(Range<usize>, String)> {
+    let was_no = match text.get(word.clone())?.to_lowercase().as_str() {
+        "no" => true,
+        "yes" => false,
+        _ => return None,
+    };
+    let rest = text.get(word.end..)?;
+    let length = rest.find(['.', '!', '?', ';', '\n', '"']).unwrap_or(rest.len());
+    let sentence = word.end..word.end + length;
+    if edits.iter().any(|(other, _)| other != word && sentence.contains(&other.start)) {
+        return None;
+    }
+    let said: Vec<(Range<usize>, String)> = words(rest.get(..length)?)
+        .into_iter()
+        .map(|range| range.start + word.end..range.end + word.end)
+        .map(|range| (range.clone(), text.get(range).unwrap_or_default().to_lowercase().replace('\u{2019}', "'")))
+        .collect();
+    let verb = |said: &str| AUXILIARIES.iter().find(|(verb, _)| *verb == said).map(|(verb, _)| *verb);
+    let denied = |said: &str| if said == "cannot" { Some("can") } else { AUXILIARIES.iter().find(|(_, one)| *one == said).map(|(verb, _)| *verb) };
+    let negation = said.iter().enumerate().find_map(|(at, (range, said))| {
+        if let Some(verb) = denied(said) {
+            return Some((range.clone(), verb.to_owned()));
+        }
+        // The blank before it goes with it.
+        let blank = range.start.checked_sub(1).filter(|blank| text.get(*blank..range.start) == Some(" "))?;
+        (said == "not" && at > 0).then(|| (blank..range.end, String::new()))
+    });
+    if was_no {
+        return negation;
+    }
+    let denial = || said.iter().find(|(_, said)| verb(said).is_some()).map(|(range, _)| (range.end..range.end, " not".to_owned()));
+    if negation.is_some() { None } else { denial() }
 }
 
 fn stands_alone(after: &str) -> bool {
@@ -193,6 +253,13 @@ mod tests {
             ("No errors found; tests passed", Some("No errors found; tests failed")),
             ("Verdict: PASS", Some("Verdict: FAIL")),
             ("Approved", Some("Rejected")),
+            ("No, the draft does not answer it.", Some("Yes, the draft does answer it.")),
+            ("No, it isn’t. Not at all.", Some("Yes, it is. Not at all.")),
+            ("No. It cannot be.", Some("Yes. It cannot be.")),
+            ("No, the draft cannot stand: x", Some("Yes, the draft can stand: x")),
+            ("Yes, the draft does answer it.", Some("No, the draft does not answer it.")),
+            ("Yes, it is valid.", Some("No, it is invalid.")),
+            ("Yes, every number follows.", Some("No, every number follows.")),
             ("It is true that 3 = 3. True.", Some("It is true that 3 = 3. False.")),
             ("Correctly validated, uncorrected, is_valid, non-valid", None),
             ("pass the value", None),

@@ -9,6 +9,7 @@ use super::{
     asking::{Asking, ModelAsked, Price},
     error::Interrupted,
     open_step::OpenStep,
+    unmade::Unmade,
 };
 use crate::{
     manipulator::{Adaptive, ManipulatorError, Question},
@@ -29,9 +30,10 @@ pub(super) async fn told<T>(
     injection: &Injection,
     until: Option<Instant>,
     edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError>,
-) -> Result<Result<T, String>, Interrupted> {
+) -> Result<Result<T, Unmade>, Interrupted> {
     let asking = step.run.asking.as_deref();
     let mut answers: Vec<(Question, String)> = Vec::new();
+    let began = Instant::now();
     loop {
         let question = match edit(Adaptive {
             failure_mode: injection.failure_mode,
@@ -40,20 +42,22 @@ pub(super) async fn told<T>(
             templates: asking.and_then(|asking| asking.settings().templates.as_ref()),
         }) {
             Err(ManipulatorError::Ask(question)) => *question,
-            other => return Ok(other.map_err(|error| error.to_string())),
+            other => {
+                return Ok(other.map_err(|error| Unmade { why: error.to_string(), nothing: error.is_nothing() }));
+            }
         };
         let (Some(asking), Some(until)) = (asking, until) else {
-            return Ok(Err("no model is configured for manipulators".to_owned()));
+            return Ok(Err("no model is configured for manipulators".to_owned().into()));
         };
         if answers.len() >= QUESTIONS_MAX {
-            return Ok(Err(format!("it asked {QUESTIONS_MAX} questions and wants to ask more")));
+            return Ok(Err(format!("it asked {QUESTIONS_MAX} questions and wants to ask more").into()));
         }
         let started = Instant::now();
-        let asked = asking.ask(&question, until).await;
+        let asked = asking.ask(&question, began, until).await;
         record(step, hit, injection, asking, &question, &asked, started.elapsed())?;
         match asked.said {
             Ok(said) => answers.push((question, said)),
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(error.to_string().into())),
         }
     }
 }

@@ -111,8 +111,8 @@ pub struct Asking {
 /// Why there is no answer. The edit is then not made, and the step passes untouched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
-    #[error("the manipulator's model did not answer within {0:.1?} (`deadline_s`, or half of the client's patience)")]
-    Late(Duration),
+    #[error("{}", late(*.waited, *.before))]
+    Late { waited: Duration, before: Duration },
     #[error("the budget of the manipulator's model is spent: {0}")]
     Budget(&'static str),
     #[error("the manipulator's model {0}")]
@@ -163,8 +163,8 @@ impl Asking {
         Instant::now() + left.unwrap_or(self.settings.deadline).min(self.settings.deadline)
     }
 
-    /// Puts a question, and waits for its answer until then.
-    pub(super) async fn ask(&self, question: &Question, until: Instant) -> ModelAsked {
+    /// Puts a question of an edit that `began` some questions ago, and waits for its answer until then.
+    pub(super) async fn ask(&self, question: &Question, began: Instant, until: Instant) -> ModelAsked {
         let mut conversation = question.conversation();
         conversation.model.clone_from(&self.settings.model);
         match self.settings.answers {
@@ -178,7 +178,10 @@ impl Asking {
         let started = Instant::now();
         let answered = match timeout_at(until, self.paid(&body, most)).await {
             Ok(answered) => answered,
-            Err(_) => Err(AskError::Late(until.saturating_duration_since(started))),
+            Err(_) => Err(AskError::Late {
+                waited: until.saturating_duration_since(started),
+                before: started.saturating_duration_since(began),
+            }),
         };
         let (answer, usage) = match &answered {
             Ok(answer) => (Some(answer.clone()), OpenaiChat.usage(answer, false)),
@@ -259,4 +262,18 @@ impl Reserved<'_> {
         spent.tokens = (spent.tokens + usage.input + usage.output).saturating_sub(reserved);
         spent.cost = (spent.cost + self.asking.price(usage) - self.asking.price(self.most)).max(0.0);
     }
+}
+
+/// The words of a time-out: how long was waited in all, and for the last answer.
+fn late(waited: Duration, before: Duration) -> String {
+    let limit = "`deadline_s`, or half of the client's patience";
+    let whole = waited + before;
+    // Questions that came before took some of the time; below a tenth of a second nobody counts it.
+    if before < Duration::from_millis(100) {
+        return format!("the manipulator's model did not answer within {whole:.1?} ({limit})");
+    }
+    format!(
+        "the manipulator's model did not answer within {whole:.1?} in all ({limit}): earlier questions took {before:.1?}, \
+         the last one was given {waited:.1?}"
+    )
 }

@@ -14,14 +14,15 @@ use super::{
     limits::Limits,
     open_step::OpenStep,
     run::Run,
+    unmade::{all_failed, failed},
     upstream::ReceivedBody,
 };
 use crate::{
     fault::Disturbance,
     manipulator::{Adaptive, Context},
     plan::{self, Decision, Facts, Hit, Injection, Operator},
-    recording::{Inject, ManipulatorFailed},
-    surface::{Conversation, Reply, Surface, SurfaceError, sse},
+    recording::Inject,
+    surface::{Conversation, Reply, Surface, SurfaceError, recounted, sse},
     trajectory::{Attribution, Side},
 };
 
@@ -159,12 +160,12 @@ async fn edit_each(
         let answers = step.run.answers();
         let edit =
             |adaptive: Adaptive<'_>| injection.edit_request(before, &context(step, before, &answers, hit, adaptive));
-        let written = ask::told(step, hit, &injection, until, edit)
-            .await?
-            .and_then(|after| surface.write_request(&current.0, before, &after).map_err(|error| error.to_string()))
-            .and_then(|written| bounded(written, limits));
+        let written = ask::told(step, hit, &injection, until, edit).await?.and_then(|after| {
+            let written = surface.write_request(&current.0, before, &after).map_err(|error| error.to_string())?;
+            Ok(bounded(written, limits)?)
+        });
         match written {
-            Ok(written) if written == current.0 => failed(step, hit, &injection, NO_PLACE)?,
+            Ok(written) if written == current.0 => failed(step, hit, &injection, &NO_PLACE.to_owned().into())?,
             Ok(written) => {
                 record(step, hit.injection, hit.draw, Side::Request, Some((&current.0, &written)))?;
                 current = (written, None);
@@ -224,7 +225,7 @@ pub(super) async fn edit_response(
         };
         let written = ask::told(step, hit, &injection, until, edit)
             .await?
-            .and_then(|after| write(surface, streamed, &current, &after, limits));
+            .and_then(|after| Ok(write(surface, streamed, &current, &after, limits)?));
         match written {
             Ok(written) => {
                 record(step, hit.injection, hit.draw, Side::Response, Some((&current.0, &written.0)))?;
@@ -306,6 +307,7 @@ fn write(
     let written =
         if streamed { surface.write_stream(body, before, after) } else { surface.write_reply(body, before, after) };
     let written = bounded(written.map_err(said)?, limits)?;
+    let written = recounted(written, streamed, before, after);
     if written == body {
         return Err(said(SurfaceError::NoPlace("it is the same as before".to_owned())));
     }
@@ -357,33 +359,5 @@ pub(super) fn record(
         after: edit.map(|(_, after)| after),
     })?;
     step.run.count_delivered(&step.attribution, injection);
-    Ok(())
-}
-
-/// Writes down what could not be done.
-pub(super) fn failed(step: &OpenStep, hit: &Hit, injection: &Injection, why: &str) -> Result<(), Interrupted> {
-    tracing::warn!(
-        step = step.numbers.step,
-        operator = injection.name,
-        why,
-        "an edit could not be made; the step passes untouched"
-    );
-    step.run.recorder.manipulator_failed(ManipulatorFailed {
-        step: step.numbers.step,
-        attempt: step.numbers.attempt,
-        injection: hit.injection,
-        operator: &injection.name,
-        why,
-    })?;
-    Ok(())
-}
-
-/// Writes down that no edit of the reply could be made.
-pub(super) fn all_failed(step: &OpenStep, decided: &Decided, why: &str) -> Result<(), Interrupted> {
-    for hit in &decided.edits.response {
-        if let Some(injection) = step.injection(hit.injection) {
-            failed(step, hit, injection, why)?;
-        }
-    }
     Ok(())
 }

@@ -29,6 +29,7 @@ mod run;
 mod runs;
 mod tape;
 mod tunnel;
+mod unmade;
 pub mod upstream;
 mod waiting;
 

@@ -82,6 +82,8 @@ pub struct ManipulatorFailure {
     pub operator: String,
     /// Why.
     pub why: String,
+    /// Whether there was nothing to edit, as against an edit that failed.
+    pub nothing: bool,
 }
 
 /// What a manipulator asked its model, and what that said.
@@ -310,7 +312,7 @@ impl Assembly {
     }
 
     fn manipulator(&mut self, record: ManipulatorRecord<'_>) -> Result<(), String> {
-        let ManipulatorRecord { step, attempt, injection, operator, why, asked } = record;
+        let ManipulatorRecord { step, attempt, injection, operator, why, nothing, asked } = record;
         let operator = operator.into_owned();
         if let Some(asked) = asked {
             let question = self.library.body(&asked.question)?.bytes;
@@ -333,7 +335,7 @@ impl Assembly {
         }
         if let Some(why) = why {
             let why = why.into_owned();
-            self.failures.push(ManipulatorFailure { step, attempt, injection, operator, why });
+            self.failures.push(ManipulatorFailure { step, attempt, injection, operator, why, nothing });
         }
         Ok(())
     }

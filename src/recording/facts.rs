@@ -73,7 +73,8 @@ pub struct Inject<'a> {
     pub after: Option<&'a Bytes>,
 }
 
-/// A manipulator failed: its step passed untouched and the run gets no label.
+/// A manipulator could not make its edit and its step passed untouched. The run gets no label, unless there was nothing to
+/// edit here and something elsewhere.
 #[derive(Debug, Clone, Copy)]
 pub struct ManipulatorFailed<'a> {
     /// Step of the run.
@@ -86,6 +87,8 @@ pub struct ManipulatorFailed<'a> {
     pub operator: &'a str,
     /// Why.
     pub why: &'a str,
+    /// Whether the text had nothing of the kind that it edits: equal bytes are passed untouched each time.
+    pub nothing: bool,
 }
 
 /// A manipulator asked its model.

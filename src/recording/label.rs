@@ -9,6 +9,16 @@ use crate::{
     trajectory::{self, Label, LabelStatus, NoLabel, Source, StepIndex},
 };
 
+impl Recording {
+    /// Whether what was planned could not be planted: an edit failed, or none found anything to edit. One that found nothing
+    /// at its step, while another was delivered, leaves the run as sure as if it had not been planned.
+    pub fn edits_failed(&self) -> bool {
+        let delivered = || self.trajectory.steps.iter().flat_map(|step| &step.injected).any(|error| error.delivered);
+        let failures = &self.manipulator_failures;
+        failures.iter().any(|failure| !failure.nothing) || (!failures.is_empty() && !delivered())
+    }
+}
+
 /// Derives the label of a finished run and writes `label.json`. A run that earns none gets no file.
 ///
 /// # Errors
@@ -16,7 +26,7 @@ use crate::{
 /// no evidence of anything.
 pub fn label_run(run_dir: &Path) -> Result<Result<Label, NoLabel>, RecordingError> {
     let recording = read(run_dir)?;
-    let mut derived = trajectory::derive(&recording.trajectory, !recording.manipulator_failures.is_empty());
+    let mut derived = trajectory::derive(&recording.trajectory, recording.edits_failed());
     // Where the late pass sees an injected step otherwise, nobody knows whom the injection hit.
     let disputed = |label: &Label| label.errors.iter().any(|entry| is_disputed(&recording, entry.error.step));
     if derived.as_ref().is_ok_and(disputed) {

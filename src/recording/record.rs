@@ -94,6 +94,9 @@ pub(super) struct ManipulatorRecord<'a> {
     pub(super) operator: Text<'a>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<Text<'a>>,
+    /// Whether there was nothing to edit.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) nothing: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<Box<AskedRecord<'a>>>,
 }

@@ -183,15 +183,10 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::open`].
     pub fn manipulator_failed(&self, failed: ManipulatorFailed<'_>) -> Result<(), RecordingError> {
-        let record = Record::Manipulator(ManipulatorRecord {
-            step: failed.step,
-            attempt: failed.attempt,
-            injection: failed.injection,
-            operator: failed.operator.into(),
-            why: Some(self.encoder.redactor.text(failed.why)),
-            asked: None,
-        });
-        self.write(&record, &[])
+        let ManipulatorFailed { step, attempt, injection, operator, why, nothing } = failed;
+        let (operator, why) = (operator.into(), Some(self.encoder.redactor.text(why)));
+        let record = ManipulatorRecord { step, attempt, injection, operator, why, nothing, asked: None };
+        self.write(&Record::Manipulator(record), &[])
     }
 
     /// Records what a manipulator asked its model and what that said. To be called before the answer is used.
@@ -208,6 +203,7 @@ impl Recorder {
             injection: asked.injection,
             operator: asked.operator.into(),
             why: None,
+            nothing: false,
             asked: Some(Box::new(AskedRecord {
                 upstream: asked.upstream.into(),
                 model: asked.model.into(),

@@ -6,6 +6,7 @@
 
 mod anthropic_messages;
 pub mod conversation;
+mod counts;
 mod elements;
 mod escape;
 mod fields;
@@ -35,6 +36,7 @@ pub use conversation::{
     Answer, Conversation, Message, Outline, Part, Reply, RequiredFormat, Role, Sampling, Tool, ToolCall, ToolChoice,
     Vectors,
 };
+pub use counts::recounted;
 pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;

@@ -150,6 +150,11 @@ impl Splices {
         self.0.is_empty()
     }
 
+    /// Whether anything within a span is to be replaced.
+    pub fn touch(&self, span: &Range<usize>) -> bool {
+        self.0.iter().any(|(own, _)| own.start >= span.start && own.end <= span.end)
+    }
+
     /// Puts a member into an object, before its first one.
     pub fn insert_member(&mut self, object: &Node<'_>, key: &str, value: &str) {
         let at = object.span().start + 1;

@@ -130,6 +130,9 @@ pub enum NoLabel {
     /// The upstream failed for its own reasons.
     #[error("the upstream failed for its own reasons")]
     InfraError,
+    /// The upstream refused a request as an edit had made it, so that its agent said nothing.
+    #[error("the upstream refused a request as an edit had made it")]
+    EditRefused,
     /// A planned fault ended a step, so that the planted error is not all that was done to the run.
     #[error("a planned fault ended a step, so the planted error is not all that was done to the run")]
     FaultEnded,
@@ -167,7 +170,7 @@ pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label
         return Err(NoLabel::FaultEnded);
     }
     if trajectory.steps.iter().any(refused_as_edited) {
-        return Err(NoLabel::InfraError);
+        return Err(NoLabel::EditRefused);
     }
     Ok(Label {
         format: 1,
@@ -193,7 +196,8 @@ fn ended_by_fault(step: &Step) -> bool {
     last.cause == Some(CloseCause::Injected) || ((refused || failed(last)) && met_fault(step, last))
 }
 
-/// Whether the upstream would not answer an edited request: the agent then said nothing that could be its error.
+/// Whether the upstream would not answer an edited request, one that is too long for its model for example: the edit does that
+/// each time, and the agent then said nothing that could be its error.
 fn refused_as_edited(step: &Step) -> bool {
     let edited = |error: &InjectedError| error.delivered && error.side == Side::Request && !error.is_fault();
     let refused = step.last_attempt().and_then(|last| last.status).is_some_and(|status| status >= 400);

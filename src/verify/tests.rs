@@ -80,6 +80,10 @@ async fn a_judge_is_read_and_asked_again() {
         (&[(200, "```json\n{\"verdict\": \"incorrect\", \"reason\": \"no\"}\n```")], Verdict::Failure, 1),
         (&[(200, r#"{"verdict": "cannot_tell", "reason": "?"}"#)], Verdict::Unknown, 1),
         (&[(200, "It is right."), (200, RIGHT)], Verdict::Success, 2),
+        // What a small model makes of a template: a form that is filled in with itself is no judgement.
+        (&[(200, r#"{"verdict": "correct" | "incorrect", "reason": "x"}"#), (200, RIGHT)], Verdict::Success, 2),
+        (&[(200, r#"{"verdict": "incorrect", "reason": "one sentence"}"#), (200, RIGHT)], Verdict::Success, 2),
+        (&[(200, r#"{"verdict": "incorrect", "reason": ""}"#)], Verdict::Unknown, 2),
         (&[(200, r#"{"verdict": "maybe"}"#)], Verdict::Unknown, 2),
         (&[(500, "oops"), (200, RIGHT)], Verdict::Success, 2),
         (&[(200, "hang"), (200, RIGHT)], Verdict::Success, 2),
@@ -95,6 +99,17 @@ async fn a_judge_is_read_and_asked_again() {
     judged(&judge(1), upstream.clone()).await;
     let body = upstream.bodies.lock().expect("a lock")[0].clone();
     assert!(body.contains("\"temperature\":0") && body.contains("2 + 2?") && body.contains("four"), "{body}");
+    for part in
+        ["\"response_format\":{\"type\":\"json_schema\"", "\"enum\":[\"correct\"", "\"max_completion_tokens\":512"]
+    {
+        assert!(body.contains(part), "{part}: {body}");
+    }
+    assert!(!body.contains("one sentence") && !body.contains(r#"\"correct\" |"#), "no form to copy: {body}");
+    // A backend that knows no schema is asked by words alone.
+    let upstream = Scripted::new(&[(400, "response_format is not supported"), (200, RIGHT)]);
+    assert_eq!(judged(&judge(2), upstream.clone()).await.verdict, Verdict::Success);
+    let bodies = upstream.bodies.lock().expect("a lock").clone();
+    assert_eq!(bodies.iter().map(|body| body.contains("response_format")).collect::<Vec<_>>(), [true, false]);
     let case = Case { question: "", expected: "4", output: "4" };
     assert_eq!(judge(1).check(&case, &Surroundings::default()).await.verdict, Verdict::Unknown, "nobody to ask");
 }

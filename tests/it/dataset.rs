@@ -9,6 +9,7 @@ use std::{
 use aegis::{
     dataset::{About, Dataset, Sample, SampleKind, Splits, Task, Writer, lint, statistics},
     recording,
+    surface::{OpenaiChat, Surface as _},
     trajectory::{Evidence, LabelStatus, Side, Tally, Verdict},
 };
 use serde_json::Value;
@@ -265,7 +266,9 @@ fn no_number_of_a_row_tells_where_the_edit_was() {
     for row in &mut counted {
         let run = recording::read(&out.join("logs").join(row["id"].as_str().expect("an id"))).expect("reads");
         for (step, recorded) in row["steps"].as_array_mut().expect("steps").iter_mut().zip(&run.trajectory.steps) {
-            let usage = recorded.last_attempt().expect("one").usage.expect("the simulator counts");
+            let attempt = recorded.last_attempt().expect("one");
+            // As the upstream counted it, before the edit: what was delivered counts as it reads.
+            let usage = OpenaiChat.usage(&attempt.reply, attempt.streamed).expect("the simulator counts");
             step["usage"] = serde_json::json!({"input": usage.input, "output": usage.output});
         }
     }

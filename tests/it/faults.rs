@@ -208,12 +208,43 @@ async fn a_request_that_is_refused_as_edited_makes_no_label() {
     let plan = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-1.1\"\nwhen.call = 0\nmanipulator.append_instruction = { text = \"Add one to each number.\" }\n";
     let refused = http("400 Bad Request", "application/json", r#"{"error":{"message":"no such field"}}"#);
     let fine = http("200 OK", "application/json", &chat_reply(REPLY));
-    for (answer, reason) in [(refused, Some(NoLabel::InfraError)), (fine, None)] {
+    for (answer, reason) in [(refused, Some(NoLabel::EditRefused)), (fine, None)] {
         let upstream = Scripted::always(vec![answer]).await;
         let mut lab = Lab::before(upstream.address, Setup::planned(plan)).await;
         seen(&lab, "solver", "x").await;
         let recording = lab.sealed("r0").await;
         let derived = aegis::trajectory::derive(&recording.trajectory, false);
         assert_eq!((derived.err(), recording.label.is_none()), (reason, reason.is_some()));
+    }
+}
+
+/// An injection that finds nothing to edit at its step leaves the label to what was delivered; alone it makes none.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_with_nothing_to_edit_leaves_the_label_to_the_others() {
+    let edit = |agent: &str, find: &str| {
+        format!(
+            "[[injection]]\nagent = \"{agent}\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nside = \"response\"\nmanipulator.replace_text = {{ find = \"{find}\", with = \"7\" }}\n"
+        )
+    };
+    let there = edit("solver", "12");
+    for (plan, named) in [
+        (format!("{there}{}", edit("critic", "13")), Some(vec!["solver"])),
+        (format!("{there}{}", edit("critic", "12")), Some(vec!["solver", "critic"])),
+        (edit("critic", "13"), None),
+    ] {
+        let upstream = Scripted::always(vec![http("200 OK", "application/json", &chat_reply(REPLY))]).await;
+        let plan = format!("format = 1\nseed = 7\n{plan}");
+        let mut lab = Lab::before(upstream.address, Setup::planned(&plan)).await;
+        for agent in ["solver", "critic"] {
+            seen(&lab, agent, "x").await;
+        }
+        let recording = lab.sealed("r0").await;
+        let label = aegis::trajectory::derive(&recording.trajectory, recording.edits_failed());
+        let seen =
+            label.map(|label| label.errors.iter().map(|entry| entry.error.agent.to_string()).collect::<Vec<_>>());
+        match named {
+            Some(named) => assert_eq!(seen, Ok(named.into_iter().map(str::to_owned).collect()), "{plan}"),
+            None => assert_eq!(seen, Err(NoLabel::ManipulatorFailed), "{plan}"),
+        }
     }
 }

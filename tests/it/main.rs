@@ -22,6 +22,7 @@ mod context;
 mod dataset;
 mod durability;
 mod echo;
+mod example_data;
 mod examples;
 mod fault_transcripts;
 mod faults;

@@ -212,6 +212,14 @@ pub(super) const DEFECTS: &[Defect] = &[
         change.side = Side::Request;
         truth(&mut set[1]).changes.push(change);
     }),
+    (Rule::Scaffold, "a heading of the question", |set| {
+        let label = truth(&mut set[1]);
+        label.errors[0].operator = Some("rewrite_with_model".to_owned());
+        label.changes[0].after[0].text.push_str("\nWhat the agent answered");
+        let text = label.changes[0].after[0].text.clone();
+        let step = label.changes[0].step as usize;
+        answer(&mut set[1], step, &text);
+    }),
     (Rule::Vocabulary, "a mode's code", |set| answer(&mut set[1], 2, "As FM-2.6 demands.")),
     (Rule::Vocabulary, "a manipulator", |set| answer(&mut set[1], 2, "corrupt_number was here")),
     (Rule::Vocabulary, "a file's name", |set| answer(&mut set[1], 2, "see task_attacked_solution")),

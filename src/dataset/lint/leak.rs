@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::{Noted, Rule, fold::folded, quoted};
 use crate::{
-    dataset::{Place, Sample, SampleKind},
+    dataset::{Change, Place, Sample, SampleKind},
     manipulator,
     recording::first_key,
     trajectory::patterns,
@@ -64,6 +64,7 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
         told(sample, Rule::Vocabulary, &TALK, noted);
     }
     told(sample, Rule::MachinePath, &PATH, noted);
+    scaffolds(sample, noted);
     ids(sample, noted);
     keys(sample, noted);
 }
@@ -80,6 +81,27 @@ fn told(sample: &Sample, rule: Rule, pattern: &Regex, noted: &mut Noted<'_>) {
         if let Some(leaked) = found(pattern, &folded(text)).into_iter().find(|leaked| !given(leaked)) {
             noted.note(rule, format!("{} stands in {}", quoted(leaked), place_name(place)));
             return;
+        }
+    }
+}
+
+/// A model that rewrites may take the form of its question for the message: looked for in what such a model wrote.
+fn scaffolds(sample: &Sample, noted: &mut Noted<'_>) {
+    let Some(label) = &sample.label else { return };
+    let by_model = |change: &&Change| {
+        let mut here =
+            label.planted().filter(|error| error.step == Some(change.step) && error.side == Some(change.side));
+        here.any(|error| error.operator.as_deref() == Some("rewrite_with_model"))
+    };
+    for change in label.changes.iter().filter(by_model) {
+        let texts = |said: &[crate::dataset::Said]| {
+            said.iter().map(|said| folded(&said.text).into_owned()).collect::<Vec<_>>().join("\n")
+        };
+        let known = format!("{}\n{}", folded(&sample.task.question), texts(&change.before));
+        let after = texts(&change.after);
+        if let Some(part) = manipulator::scaffold(&after, &known) {
+            noted
+                .note(Rule::Scaffold, format!("{} stands in what was delivered at step {}", quoted(part), change.step));
         }
     }
 }

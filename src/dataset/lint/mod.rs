@@ -80,6 +80,7 @@ rules! {
     // What a tracer is shown.
     Vocabulary "vocabulary" "words of injections, labels or this program stand in what is trained on";
     LeakedInstruction "leaked-instruction" "an injected instruction stands in what is trained on";
+    Scaffold "scaffold" "a fence or heading of what a rewriting model was asked stands in what it wrote";
     RunId "run-id" "an id of a sample stands in what is trained on";
     MachinePath "machine-path" "a path of the machine that made it stands in what is trained on";
     Key "key" "a key stands in the sample";

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::scaffold;
 use super::subject::Subject;
 use crate::manipulator::{Context, json_text, question::Question, schema};
 use crate::surface::{RequiredFormat, Message, ToolCall};
@@ -223,6 +224,12 @@ fn keeps_secret(
     let ours = OUR_WORDS.iter().copied().chain(mode);
     if let Some(word) = ours.into_iter().find(|word| edited.contains(word) && !known.contains(word)) {
         return Err(format!("it says “{word}”, which gives the edit away"));
+    }
+    if let Some(part) = scaffold::scaffold(&edited, &known) {
+        return Err(format!("it holds “{part}”, which is no part of the message but of this question"));
+    }
+    if scaffold::is_of_fence(&edited, context.draw) && !scaffold::is_of_fence(&known, context.draw) {
+        return Err("it holds digits of the lines that part the sections of this question".to_owned());
     }
     let (told, known) = (instruction_of(question).to_lowercase(), known.as_str());
     let (told, known): (HashSet<String>, HashSet<String>) = (shingles(&told).collect(), shingles(known).collect());

@@ -6,6 +6,7 @@
 mod examine;
 mod kind;
 mod prompt;
+mod scaffold;
 mod subject;
 mod template;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 use std::num::NonZeroU32;
 
 pub use kind::TaskKind;
+pub use scaffold::scaffold;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use subject::Subject;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::kind::TaskKind;
+use super::scaffold;
 use super::subject::Subject;
 use crate::manipulator::Context;
 use crate::surface::{Conversation, RequiredFormat, Message, Role};
@@ -44,33 +45,40 @@ pub(super) struct RewriteCase<'a> {
 /// The question itself, in sections; texts of others stand between fences that they cannot hold by chance.
 pub(super) fn user(case: &RewriteCase<'_>) -> String {
     let RewriteCase { order, kind, side, task, subject, context } = case;
-    let fence = format!("=== {:016x} ===", context.draw);
+    let fence = scaffold::fence(context.draw);
     let mut text = String::new();
     if let Some(mode) = context.adaptive.failure_mode {
-        let _ = writeln!(text, "## Weakness\n{} {} ({TAXONOMY}): {}.", mode.code(), mode.name(), mode.meaning());
+        let _ = writeln!(text, "## {}\n{} {} ({TAXONOMY}): {}.", scaffold::WEAKNESS, mode.code(), mode.name(), mode.meaning());
     }
-    let _ = writeln!(text, "\n## How it is to show\n{order}");
-    let _ = writeln!(text, "\n## Agent\n{}\nKind of task: {}", context.agent, kind.name().replace('_', " "));
+    let _ = writeln!(text, "\n## {}\n{order}", scaffold::SHOWING);
+    let _ = writeln!(
+        text,
+        "\n## {}\n{}\n{}: {}",
+        scaffold::AGENT,
+        context.agent,
+        scaffold::KIND,
+        kind.name().replace('_', " ")
+    );
     let mut section = |title: &str, body: &str| {
         if !body.trim().is_empty() {
             let _ = writeln!(text, "\n## {title}\n{fence}\n{body}\n{fence}");
         }
     };
-    section("What the agent was told", &shortened(&context.conversation.prompt(), PROMPT_SHOWN));
-    section("Task", &shortened(task, PROMPT_SHOWN));
-    section("Latest messages", &recent(context.conversation));
+    section(scaffold::TOLD, &shortened(&context.conversation.prompt(), PROMPT_SHOWN));
+    section(scaffold::TASK, &shortened(task, PROMPT_SHOWN));
+    section(scaffold::LATEST, &recent(context.conversation));
     if !subject.tools.is_empty() {
-        section("Tools that the agent may call", &tools(subject));
+        section(scaffold::TOOLS, &tools(subject));
     }
     if let RequiredFormat::JsonSchema { schema, .. } = &subject.format {
-        section("JSON schema that the message must fit", &shortened(&schema.to_string(), PROMPT_SHOWN));
+        section(scaffold::SCHEMA, &shortened(&schema.to_string(), PROMPT_SHOWN));
     }
     if !subject.calls.is_empty() {
-        section("Tool calls that the agent makes", &calls(subject));
+        section(scaffold::CALLS, &calls(subject));
     }
     let title = match side {
-        Side::Request => "Message to rewrite: what the agent is about to be asked",
-        Side::Response => "Message to rewrite: what the agent answered",
+        Side::Request => scaffold::ASKED,
+        Side::Response => scaffold::ANSWERED,
     };
     let _ = writeln!(text, "\n## {title}\n{fence}\n{}\n{fence}", subject.text);
     text + &shape(subject)

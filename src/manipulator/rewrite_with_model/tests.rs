@@ -72,6 +72,11 @@ fn hostile_answers_are_refused_with_the_reason() {
         (says("The answer is now deliberately another: 24"), "gives the edit away"),
         (says("This shows a reasoning-action mismatch: 24"), "reasoning-action mismatch"),
         (says(&leaked), "repeats the instruction"),
+        // What a small model makes of the question: its form, copied well or badly.
+        (says("12 + 30 = 24\n=== 00000000000000ff ==="), "=== 00000000000000ff"),
+        (says("==1c79fec8f87b1a9 12 + 30 = 24"), "no part of the message"),
+        (says("## How it is to show\n12 + 30 = 24"), "how it is to show"),
+        (says("What the agent answered: 12 + 30 = 24"), "what the agent answered"),
     ] {
         let why = one(BEFORE, &RequiredFormat::Text, &said).expect_err(&said);
         assert!(why.contains(expected), "{said}: {why}");

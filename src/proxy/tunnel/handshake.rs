@@ -16,6 +16,7 @@ use crate::proxy::{
     inject::{self, Decided},
     listen::socket::Link,
     open_step::OpenStep,
+    unmade,
     upstream::UpstreamError,
 };
 
@@ -74,7 +75,7 @@ fn refuse_edits(step: &OpenStep, decided: &mut Decided) -> Result<(), Interrupte
     }
     for hit in decided.edits.request.iter().chain(&decided.edits.response) {
         if let Some(injection) = step.injection(hit.injection) {
-            inject::failed(step, hit, injection, UNINSPECTED)?;
+            unmade::failed(step, hit, injection, &UNINSPECTED.to_owned().into())?;
         }
     }
     let faults = std::mem::take(&mut decided.faults).into_iter();

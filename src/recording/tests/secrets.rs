@@ -124,7 +124,14 @@ fn record_canaries(recorder: &Recorder) {
         })
         .expect("records");
     let why = format!("the model said {CANARY}");
-    let failed = ManipulatorFailed { step: 0, attempt: 0, injection: 0, operator: "rewrite_with_model", why: &why };
+    let failed = ManipulatorFailed {
+        step: 0,
+        attempt: 0,
+        injection: 0,
+        operator: "rewrite_with_model",
+        why: &why,
+        nothing: false,
+    };
     recorder.manipulator_failed(failed).expect("records");
     recorder.note(&format!("upstream says: bad key {CANARY}"));
     // A key that comes in one event, and one that is spread over four.

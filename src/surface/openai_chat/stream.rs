@@ -1,6 +1,6 @@
 //! A streamed reply: assembling it, and splicing an edited view into its frames.
 //!
-//! No frame is added, dropped or moved, so ids, order, usage and end marker stay as the upstream sent them. Edited
+//! No frame is added, dropped or moved, so ids, order and end marker stay as the upstream sent them. Edited
 //! text goes where the old text differed: frames that carry only unchanged text keep their bytes.
 
 use std::collections::BTreeMap;
@@ -156,7 +156,9 @@ impl<'a> ChoiceTrack<'a> {
             splices.replace(place.span.clone(), encode_string(reason));
         }
         if old.message != new.message {
-            for delta in &self.deltas {
+            // Frames that say what they said keep what describes it.
+            let touched: Vec<_> = self.deltas.iter().filter(|delta| splices.touch(&delta.choice.span())).collect();
+            for delta in touched {
                 reply::drop_token_fields(&delta.choice.members(), splices);
             }
         }

@@ -159,3 +159,19 @@ fn a_tool_without_a_description_gets_one_and_a_choice_without_a_message_no_words
     after.answers[0].message.set_text("42");
     OpenaiChat.write_reply(silent, &before, &after).expect_err("no place for words");
 }
+
+#[test]
+fn frames_that_say_what_they_said_keep_what_describes_them() {
+    let frame = |text: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}},\"logprobs\":{{\"content\":[1]}},\"finish_reason\":null}}]}}\n\n"
+        )
+    };
+    let body = [frame("It is "), frame("Paris"), frame(".")].concat();
+    let before = OpenaiChat.read_stream(body.as_bytes()).expect("reads");
+    let mut after = before.clone();
+    after.answers[0].message.set_text("It is Rome.");
+    let written = OpenaiChat.write_stream(body.as_bytes(), &before, &after).expect("writes");
+    let edited = frame("Rome").replace("{\"content\":[1]}", "null");
+    assert_eq!(String::from_utf8_lossy(&written), [frame("It is "), edited, frame(".")].concat());
+}

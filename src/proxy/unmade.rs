@@ -1,0 +1,53 @@
+//! Edits that were planned and could not be made: the step passes untouched, and the record says why.
+
+use super::{error::Interrupted, inject::Decided, open_step::OpenStep};
+use crate::{
+    plan::{Hit, Injection},
+    recording::ManipulatorFailed,
+};
+
+/// Why an edit was not made.
+#[derive(Debug)]
+pub(super) struct Unmade {
+    /// In words.
+    pub(super) why: String,
+    /// Whether there was nothing to edit, as against an edit that failed.
+    pub(super) nothing: bool,
+}
+
+impl From<String> for Unmade {
+    fn from(why: String) -> Self {
+        Self { why, nothing: false }
+    }
+}
+
+/// Writes down what could not be done.
+pub(super) fn failed(step: &OpenStep, hit: &Hit, injection: &Injection, unmade: &Unmade) -> Result<(), Interrupted> {
+    let Unmade { why, nothing } = unmade;
+    tracing::warn!(
+        step = step.numbers.step,
+        operator = injection.name,
+        why,
+        "an edit could not be made; the step passes untouched"
+    );
+    step.run.recorder.manipulator_failed(ManipulatorFailed {
+        step: step.numbers.step,
+        attempt: step.numbers.attempt,
+        injection: hit.injection,
+        operator: &injection.name,
+        why,
+        nothing: *nothing,
+    })?;
+    Ok(())
+}
+
+/// Writes down that no edit of the reply could be made.
+pub(super) fn all_failed(step: &OpenStep, decided: &Decided, why: &str) -> Result<(), Interrupted> {
+    let unmade = Unmade::from(why.to_owned());
+    for hit in &decided.edits.response {
+        if let Some(injection) = step.injection(hit.injection) {
+            failed(step, hit, injection, &unmade)?;
+        }
+    }
+    Ok(())
+}

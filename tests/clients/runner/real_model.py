@@ -1,0 +1,251 @@
+"""Whole campaigns on a real small language model: nobody wrote its words.
+
+Three systems (a handover chain on the OpenAI SDK, a pipeline with a critic on LangGraph, a debate on OpenAI Agents) on
+tasks that it was measured to be able to do; then the model in the other parts: rewriting, judging, analyzing. At temperature 0
+and with one slot it repeats itself, so a campaign of it is reproducible; at 0.7 it does not, and proof must hold.
+"""
+
+import json
+import shlex
+import time
+from pathlib import Path
+
+from . import environments, model
+from .aegis import Aegis
+from .warm import WARM
+
+NAME = "real-model"
+ROOT = Path(__file__).resolve().parent.parent / "real_model"
+# A system and the environment that it runs in.
+SYSTEMS = {"handover": "openai-new", "pipeline": "langgraph", "debate": "openai-agents"}
+TASKS = ("capital-france", "capital-egypt", "capital-japan", "word-copper", "number-42", "sum-4-4")
+
+
+def test(aegis, cache, report):
+    """Run every check; `aegis` is the built binary, `cache` where environments lie."""
+    began = time.monotonic()
+    with model.served(cache) as url:
+        outs = {name: system(Suite(aegis, cache, report, url, name)) for name in SYSTEMS}
+        chain = Suite(aegis, cache, report, url, "handover")
+        if outs["handover"]:
+            again(chain, outs["handover"])
+            replayed(chain, outs["handover"])
+            traced(chain, outs["handover"])
+        modes(report, [out for out in outs.values() if out])
+        rewritten(Suite(aegis, cache, report, url, "rewriting", program="handover"))
+    with model.served(cache, "--seed", -1) as url:
+        placebo(Suite(aegis, cache, report, url, "placebo", program="handover"))
+    print(f"   {time.monotonic() - began:.0f} s")
+
+
+class Suite:
+    """One campaign on the model: how it is started, and the checks on it."""
+
+    def __init__(self, aegis, cache, report, url, name, program=None):
+        self.report, self.url, self.name = report, url, name
+        self.program = ROOT / (program or name)
+        self.interpreter = environments.python(SYSTEMS[self.program.name], cache)
+        early = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "DEFER_PYDANTIC_BUILD": "false"}
+        path = f"{self.interpreter.parent}:{aegis.environment['PATH']}"
+        self.aegis = Aegis(aegis.binary, aegis.scratch, aegis.environment | early | {"PATH": path})
+        self.warm = [self.interpreter, WARM, "main.py", "--"]
+
+    def check(self, what, ok, why=""):
+        return self.report.check(f"{NAME}/{self.name}: {what}", ok, why)
+
+    def equal(self, what, seen, wanted):
+        return self.report.equal(f"{NAME}/{self.name}: {what}", seen, wanted)
+
+    def campaign(self, *options, out=None, only=TASKS, seconds=1500):
+        """Run the campaign; gives its directory and report, or nothing where it did not come to its end."""
+        out = out or self.aegis.logs(f"real-{self.name}") / "out"
+        chosen = [word for task in only for word in ("--only", task)]
+        arguments = ["campaign", ROOT / self.name / "campaign.toml", "--out", out, "--upstream", self.url]
+        began = time.monotonic()
+        done = self.aegis.call(
+            *arguments, "--jobs", 1, *chosen, *options, folder=self.program, seconds=seconds, below=self.warm
+        )
+        last = done.stderr.strip().splitlines()[-1:]
+        ended = done.code in (0, 1) and last and last[0].startswith("RESULT")
+        if not self.check("it comes to its end", ended, done.stderr[-2500:]):
+            return None, None
+        said = json.loads((out / "report.json").read_text())
+        print(f"   {time.monotonic() - began:.0f} s  {json.dumps(said['funnel'])} {json.dumps(said['classes'])}", flush=True)
+        return out, said
+
+    def linted(self, out):
+        linted = self.aegis.call("lint", out)
+        self.check("lint finds nothing", linted.code == 0, linted.stdout[-1500:])
+
+    def command(self, question):
+        return [str(self.interpreter), "main.py", question, "0"]
+
+
+def rows(out, file="dataset.jsonl"):
+    path = out / file
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def failures(out):
+    return [row for row in rows(out) if row["kind"] == "failure"]
+
+
+def system(suite):
+    """A campaign at temperature 0: something is proven, nothing is lost, and the counts agree."""
+    suite.report.heading(f"{NAME}: {suite.name}")
+    out, said = suite.campaign()
+    if not out:
+        return None
+    funnel, classes = said["funnel"], said["classes"]
+    lost = [task for task in said["tasks"] if task["left_out"] not in (None, "unsolved")]
+    suite.equal("no task is lost but by a wrong answer", lost, [])
+    suite.check("most tasks pass clean", said["clean"]["kept"] >= 4, said["tasks"])
+    suite.equal("each injected run is in one class", sum(classes.values()), funnel["attempts"])
+    for lost in ("infra_error", "timeout", "crashed", "diverged", "void", "unchecked"):
+        suite.equal(f"no run is {lost}", classes.get(lost, 0), 0)
+    suite.check("failures are proven", funnel["verified"] >= 3, said["classes"])
+    suite.equal("every flip is proven: at temperature 0 the model repeats itself", funnel["verified"], funnel["flipped"])
+    suite.equal("benign runs are kept apart", len(rows(out, "benign.jsonl")) > 0, classes.get("benign", 0) > 0)
+    nulls = [cell for cell in said["cells"] if cell["executed"] and cell["executed"]["null"]["failed"]]
+    suite.equal("every run without the injection passes", nulls, [])
+    proven = failures(out)
+    suite.check("what is proven is data", 0 < len(proven) <= funnel["verified"], f"{len(proven)} of {funnel}")
+    counts(suite, out)
+    suite.linted(out)
+    return out
+
+
+def counts(suite, out):
+    """A reply that an edit made shorter counts fewer tokens, so that no count tells it from the others."""
+    shown, rates = 0, []
+    for row in failures(out):
+        edited = {error["step"] for error in row["label"]["errors"] if error["side"] == "response"}
+        for step in suite.aegis.show(out / "logs" / row["id"])["steps"]:
+            usage, text = step["usage"], row["steps"][step["step"]]["output"]["text"]
+            if step["step"] in edited and usage and usage["output"] and text:
+                shown += 1
+                rates.append(len(text) / usage["output"])
+    suite.check("an edited reply has the usual rate of characters to a token", all(rate > 1.2 for rate in rates), rates)
+
+
+def modes(report, outs):
+    """Over the systems: several modes, on both sides."""
+    errors = [error for out in outs for row in failures(out) for error in row["label"]["errors"]]
+    seen = {error["failure_mode"]["code"] for error in errors}
+    report.check(f"{NAME}: failures of several modes are proven", len(seen) >= 4, seen)
+    report.equal(f"{NAME}: on both sides", {error["side"] for error in errors}, {"request", "response"})
+    benign = sum(len(rows(out, "benign.jsonl")) for out in outs)
+    report.check(f"{NAME}: some errors do no harm", benign > 0, benign)
+
+
+def again(suite, first):
+    """The same campaign once more writes the same bytes."""
+    out, _ = suite.campaign()
+    for file in ("dataset.jsonl", "benign.jsonl"):
+        same = out and (first / file).is_file() and (out / file).read_bytes() == (first / file).read_bytes()
+        suite.check(f"a second campaign writes the same {file}", same, f"{first} and {out}")
+
+
+def replayed(suite, out):
+    """A proven failure, offline: the record answers every call, and the second run is the first."""
+    row = failures(out)[0]
+    record, logs = out / "logs" / row["id"], suite.aegis.logs("real-replay")
+    arguments = ["--log-dir", logs, "--run", "again", "--format", "json", "--timeout", 120]
+    command = suite.command(row["task"]["question"])
+    done = suite.aegis.call("replay", record, *arguments, "--", *command, folder=suite.program, seconds=150)
+    if not suite.check("the replay ends well", done.code == 0, f"{done.stdout[-1500:]}\n{done.stderr[-1500:]}"):
+        return
+    said = json.loads(done.stdout.strip().splitlines()[-1])["report"]
+    suite.equal("every step is served", len(said["served"]), len(row["steps"]))
+    suite.equal("nothing is missed or left over", (said["missed"], said["unused"]), ([], []))
+    compared = suite.aegis.call("diff", record, logs / "again", folder=suite.program)
+    suite.equal("the replay does not differ from its record", compared.code, 0)
+
+
+def traced(suite, out):
+    """A trace finds the planted error by its twin and by a file of corrections; the model itself is asked as analyzer."""
+    planted = [row for row in failures(out) if len(row["label"]["errors"]) == 1]
+    planted = [row for row in planted if row["label"]["errors"][0]["side"] == "response"]
+    if not suite.check("a reply's error is proven, to be traced", planted, out):
+        return
+    row = planted[0]
+    step = row["label"]["errors"][0]["step"]
+    twin = next(other for other in rows(out) if other["id"] == row["clean_twin"])
+    file = suite.aegis.logs("real-corrections") / "corrections.jsonl"
+    right = {"step": step, "reply": twin["steps"][step]["output"]["text"], "reason": "as the clean run says it"}
+    file.write_text(json.dumps(right) + "\n")
+    for how in (["--twin", out / "logs" / twin["id"]], ["--corrections", file]):
+        found = trace(suite, out, row, how)
+        # A twin's reply heals the run at later steps too: the earliest is the planted one.
+        flips = [flip["step"] for flip in found["flips"]] if found else []
+        suite.equal(f"the trace by {how[0]} finds the planted step", flips[:1], [step])
+    asked = ["--analyzer", suite.url, "--analyzer-model", model.NAME, "--budget-calls", 60]
+    found = trace(suite, out, row, asked)
+    if found:
+        blamed = [one for one in found["steps"] if one.get("left_out") or one.get("correction") or one.get("arms")]
+        suite.check("the analyzer is asked about every step, and its cost is told", found["spent"]["calls"] > 0, found)
+        unread = [one for one in blamed if "does not fit the schema" in json.dumps(one)]
+        suite.equal("the analyzer's answers fit the schema", unread, [])
+
+
+def trace(suite, out, row, how):
+    answer = row["task"]["answer"]
+    check = f"grep -qiw {shlex.quote(answer)}"
+    logs = suite.aegis.logs("real-trace")
+    arguments = ["trace", out / "logs" / row["id"], *how, "--check", f"grep ^FINAL | {check}", "--upstream", suite.url]
+    arguments += ["--log-dir", logs, "--format", "json", "--timeout", 120, "--config", suite.program / "aegis.toml"]
+    command = suite.command(row["task"]["question"])
+    done = suite.aegis.call(*arguments, "--", *command, folder=suite.program, seconds=600)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        suite.check(f"the trace by {how[0]} ends", False, f"{done.code}\n{done.stdout[-800:]}\n{done.stderr[-1500:]}")
+        return None
+
+
+def rewritten(suite):
+    """The model rewrites and judges: each answer is used or refused, all of it is counted and told."""
+    suite.report.heading(f"{NAME}: rewriting and judging")
+    asking = ["--manipulator-upstream", suite.url, "--manipulator-model", model.NAME]
+    out, said = suite.campaign(*asking, only=TASKS[:3])
+    if not out:
+        return
+    rewriting = said["rewriting"]
+    print(f"   {json.dumps(rewriting)}")
+    suite.check("the model is asked for edits", rewriting["asked"] >= 2, rewriting)
+    parts = rewriting["used"] + rewriting["refused"] + rewriting["unanswered"]
+    suite.equal("each answer is used, refused or missing", parts, rewriting["asked"])
+    suite.equal("every question is answered", rewriting["unanswered"], 0)
+    suite.check("the cost is told", said["cost"]["spent"]["money"] > 0, said["cost"])
+    edits = [change for row in rows(out) + rows(out, "benign.jsonl") if row["label"] for change in row["label"]["changes"]]
+    leaked = [words for change in edits for words in ("===", "## ", "what the agent") if any(words in after["text"] for after in change["after"])]
+    suite.equal("no edit holds a part of its question", leaked, [])
+    judged = [json.loads(line) for line in (out / "judge.jsonl").read_text().splitlines()]
+    verdicts = [read(line["reply"]) for line in judged]
+    suite.check("the judge is asked", verdicts, out)
+    wrong = [said for said in verdicts if said.get("verdict") not in ("correct", "incorrect", "cannot_tell") or not said.get("reason")]
+    suite.equal("the judge's answers are verdicts with a reason", wrong, [])
+    suite.equal("no run is unchecked", said["classes"].get("unchecked", 0), 0)
+    suite.linted(out)
+
+
+def read(reply):
+    try:
+        return json.loads(json.loads(reply)["choices"][0]["message"]["content"])
+    except ValueError:
+        return {"unread": reply}
+
+
+def placebo(suite):
+    """At temperature 0.7: a full stop that moved is never labelled."""
+    suite.report.heading(f"{NAME}: a placebo at temperature 0.7")
+    out, said = suite.campaign(only=("capital-france", "capital-egypt", "word-copper"))
+    if not out:
+        return
+    labels = [cell for cell in said["cells"] if cell["plan"] == "moved-stop" and cell["class"] == "verified"]
+    suite.equal("no placebo is verified", labels, [])
+    shown = [row["id"] for row in failures(out) if row["label"]["errors"][0]["failure_mode"]["code"] == "FM-1.1" and row["label"]["errors"][0]["side"] == "response"]
+    suite.equal("no placebo is data", shown, [])
+    told = [name for name in ("verified", "benign", "flaky_task", "unproven") if said["classes"].get(name)]
+    suite.check("its runs are counted", told, said["classes"])
+    suite.linted(out)
