@@ -122,7 +122,10 @@ pub(super) fn read_csv(bytes: &[u8], name: &str, columns: &[&str], each: &mut Ea
             Ok(record) => record,
             Err(error) => {
                 let row = error.position().map(csv::Position::line);
-                if each(Place { file: name, row, value: Err(error.to_string()) }) { continue } else { break }
+                if !each(Place { file: name, row, value: Err(error.to_string()) }) {
+                    break;
+                }
+                continue;
             }
         };
         let row = record.position().map(csv::Position::line);

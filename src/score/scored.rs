@@ -29,7 +29,7 @@ pub enum ScoringError {
     GoldNeeded(&'static str),
     /// The profile compares with what a source file wrote, and the labels come from none.
     #[error(
-        "profile `whowhen` compares with the label files of one Who&When directory: `{0}` was not imported from one"
+        "profile `whowhen` compares with the label files of one Who&When directory: `{0}` was not imported from one, and has not the one error that `export --to whowhen` needs"
     )]
     NoLabelFile(String),
     /// Labels of two directories.

@@ -82,6 +82,10 @@ async fn predictions_are_scored_beside_rules_without_a_model() {
 async fn what_cannot_be_scored_is_said_with_the_way_out() {
     let dir = tempfile::tempdir().expect("a directory");
     write_lines(&dir.path().join("gold.jsonl"), &[failure("r1", "solver", 1, "FM-2.6")]);
+    let mut several = failure("r1", "solver", 1, "FM-2.6");
+    let error = several["label"]["errors"][0].clone();
+    several["label"]["errors"].as_array_mut().expect("errors").push(error);
+    write_lines(&dir.path().join("several.jsonl"), &[several]);
     fs::write(dir.path().join("said.jsonl"), "{\"id\":\"r1\",\"agent\":\"solver\"}\n{\"id\":\n").expect("written");
     fs::write(dir.path().join("other.jsonl"), "{\"id\":\"r2\",\"agent\":\"solver\"}\n").expect("written");
     for (arguments, code, words) in [
@@ -93,7 +97,7 @@ async fn what_cannot_be_scored_is_said_with_the_way_out() {
         (&["score", "other.jsonl", "--gold", "said.jsonl"], 5, "said.jsonl:1"),
         (&["score", "other.jsonl", "--gold", "gold.jsonl", "--profile", "strikt"], 2, "did you mean `strict`?"),
         (
-            &["score", "other.jsonl", "--gold", "gold.jsonl", "--profile", "whowhen"],
+            &["score", "other.jsonl", "--gold", "several.jsonl", "--profile", "whowhen"],
             2,
             "`r1` was not imported from one",
         ),

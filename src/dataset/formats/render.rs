@@ -91,9 +91,9 @@ impl<'a> Seen<'a> {
         for (place, message) in input.iter().enumerate() {
             // As often as it was there before, and no more often: `go on` may be said twice. A conversation that grows has
             // it at the same place.
-            let is_it = |other: &Option<&Said>| other.is_some_and(|other| same(other, message));
-            let there = known.get(place).filter(|other| is_it(other)).map(|_| place);
-            let found = there.or_else(|| known.iter().position(|other| is_it(other)));
+            let is_it = |other: Option<&Said>| other.is_some_and(|other| same(other, message));
+            let there = known.get(place).filter(|other| is_it(**other)).map(|_| place);
+            let found = there.or_else(|| known.iter().position(|other| is_it(*other)));
             if let Some(slot) = found.and_then(|found| known.get_mut(found)) {
                 *slot = None;
                 continue;

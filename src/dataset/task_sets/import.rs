@@ -125,7 +125,7 @@ pub fn import(set: &dyn TaskSet, path: &Path, out: &Path, options: Options) -> R
         let name = values::named(file, path);
         let bytes = fs::read(file).map_err(|source| unread(file, source))?;
         reader.said.files.insert(name.to_string(), blake3::hash(&bytes).to_hex().to_string());
-        let mut each = |place: Place<'_>| reader.row(place);
+        let mut each = |place: Place<'_>| reader.row(&place);
         let csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
         let read = if csv {
             values::read_csv(&bytes, &name, set.columns(), &mut each);
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         Self { set, options, ids: BTreeSet::new(), lines: Vec::new(), said }
     }
 
-    fn row(&mut self, place: Place<'_>) -> bool {
+    fn row(&mut self, place: &Place<'_>) -> bool {
         self.said.rows += 1;
         let row = place.row.map_or_else(String::new, |row| format!(":{row}"));
         let at = format!("{}{row}", place.file);
