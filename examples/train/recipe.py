@@ -51,7 +51,7 @@ def export(dataset, form, *more):
     # Rules of lint that are to be passed over, by name: AEGIS_ALLOW="run-id".
     allowed = os.environ.get("AEGIS_ALLOW", "").split()
     more = [*more, *(word for rule in allowed for word in ("--allow", rule))]
-    command = [AEGIS, "export", str(dataset), "--to", form, "--out", str(out), *more]
+    command = [AEGIS, "export", str(dataset), "--one-file", "--to", form, "--out", str(out), *more]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")

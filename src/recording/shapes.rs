@@ -12,7 +12,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
 use self::table::{CharRun, KeyShape, SHAPES, ShapeRule};
 
 /// Runs that there are.
-const RUNS: usize = CharRun::Pair as usize + 1;
+const RUNS: usize = CharRun::Signature as usize + 1;
 /// Longest private key and longest login, in bytes.
 const PEM_MAX: usize = 8192;
 const LOGIN_MAX: usize = 256;
@@ -188,11 +188,11 @@ impl ShapeScan<'_> {
         if head - end < 6 || self.byte(head) != Some(b'.') {
             return None;
         }
-        let claims = self.end(CharRun::Word, head + 1);
+        let claims = self.end(CharRun::Claims, head + 1);
         if claims - head < 7 {
             return None;
         }
-        let stop = if self.byte(claims) == Some(b'.') { self.end(CharRun::Word, claims + 1) } else { claims };
+        let stop = if self.byte(claims) == Some(b'.') { self.end(CharRun::Signature, claims + 1) } else { claims };
         Some(start..stop)
     }
 
@@ -240,7 +240,7 @@ impl CharRun {
             Self::Alphanumeric => plain,
             Self::Capital => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Self::Dashed => plain || byte == b'-',
-            Self::Word => plain || matches!(byte, b'-' | b'_'),
+            Self::Word | Self::Claims | Self::Signature => plain || matches!(byte, b'-' | b'_'),
             Self::Dotted => plain || matches!(byte, b'-' | b'_' | b'.'),
             Self::Key => in_key(byte),
             Self::Escaped => in_key(byte) || matches!(byte, b'%' | b'='),
@@ -328,6 +328,15 @@ mod tests {
                 let (_, looked) = find(text.as_bytes(), 0);
                 assert!(looked <= MOST * text.len(), "{unit}: {looked} of {}", text.len());
             }
+        }
+    }
+
+    #[test]
+    fn words_before_a_token_s_second_part_are_looked_at_once() {
+        for tail in ["SG.ghp_", "a.aaaaaaaa.a", ".x.y"] {
+            let text = "eyJsk-".repeat(2000) + tail;
+            let (_, looked) = find(text.as_bytes(), 0);
+            assert!(looked <= MOST * text.len(), "{tail}: {looked} of {}", text.len());
         }
     }
 

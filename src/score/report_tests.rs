@@ -43,6 +43,7 @@ fn what_was_not_answered_is_counted_by_why() {
         report.warnings,
         [
             "5 runs are few: read the intervals, not the figures",
+            "the shape probe is left out: 0 runs have a labelled step and their words, 40 are needed",
             "2 predictions are about runs that the gold data does not have, such as `y` on line 6",
         ]
     );
@@ -55,6 +56,7 @@ fn warnings_name_what_a_reader_should_know() {
     let untraced = |id: &str| gold(id, &[culprit(Some("Z"), Some(0), None)], &[]);
     let clean = |id: &str| gold(id, &[], &["X"]);
     let few = |n: usize| format!("{n} runs are few: read the intervals, not the figures");
+    let unprobed = "the shape probe is left out: 0 runs have a labelled step and their words, 40 are needed";
     let one = "1 gold labels name an agent that never speaks in its run".to_owned();
     for (golds, expected) in [
         (vec![spoken("a"), untraced("b"), clean("c")], vec![few(3)]),
@@ -64,6 +66,7 @@ fn warnings_name_what_a_reader_should_know() {
         ((0..100).map(|n| if n == 7 { absent("7") } else { spoken(&n.to_string()) }).collect(), vec![one]),
     ] {
         let first = says(&golds[0].id, 1, PredictedAnswer::Set(vec![]));
+        let expected: Vec<String> = expected.into_iter().chain([unprobed.to_owned()]).collect();
         assert_eq!(evaluate(&golds, &[first], 0).expect("scored").warnings, expected);
     }
 }

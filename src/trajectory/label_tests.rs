@@ -169,7 +169,7 @@ fn who_ended_a_step_decides_whether_the_run_is_evidence() {
         ("a fault that a retry healed", &with(fault(0)), &[(DONE, 503), (DONE, 200)], None),
         ("a fault, then the upstream's own", &with(fault(0)), &[(DONE, 503), (DONE, 503)], infra),
         ("a fault, then the client's own error", &with(fault(0)), &[(DONE, 503), (DONE, 404)], None),
-        ("an edited request refused", &request(asked()), &[(DONE, 400)], infra),
+        ("an edited request refused", &request(asked()), &[(DONE, 400)], Some(NoLabel::EditRefused)),
         ("an edited request answered", &request(asked()), &[(DONE, 399)], None),
         ("a reply edited, the request refused", &reply, &[(DONE, 404)], None),
         ("an edit that never left", &request(InjectedError { delivered: false, ..asked() }), &[(DONE, 400)], None),

@@ -52,6 +52,9 @@ pub(super) enum CharRun {
     Pem,
     Name,
     Pair,
+    /// As `Word`: the second and the third part of a token, which lie ahead of words that are still to be looked at.
+    Claims,
+    Signature,
 }
 
 const fn shape(begins: &'static str, rule: ShapeRule) -> KeyShape {
