@@ -8,7 +8,7 @@ use std::sync::{
 use hyper::Request;
 use serde::Serialize;
 
-use crate::proxy::upstream::{Answering, SentBody, Upstream, UpstreamError};
+use crate::proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError};
 
 /// The most that a search may spend. Without a bound it spends what it asks for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,7 +80,7 @@ impl Upstream for CountedUpstream {
         self.live.name()
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         let CallMeter { limit, calls, refused } = &*self.meter;
         let reserve = |calls: u64| (calls < *limit).then_some(calls + 1);
         if calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve).is_err() {

@@ -23,7 +23,7 @@ use super::{
     salvage::Salvage,
 };
 use crate::{
-    proxy::upstream::{Answering, Listener, ReceivedBody, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{BackendAnswering, Listener, ReceivedBody, SentBody, Upstream, UpstreamError},
     surface::{self, ErrorBody, OpenaiChat, Surface},
 };
 
@@ -119,7 +119,7 @@ impl Upstream for Metered {
         self.inner.name()
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(self.answer(request))
     }
 }

@@ -17,7 +17,7 @@ use super::{
     state::CampaignState,
 };
 use crate::{
-    proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     replay::{AtFork, Cassette, ForkPoint, Prefixed},
     trajectory::RunId,
 };
@@ -47,7 +47,7 @@ impl Upstream for Forked {
         self.prefixed.name()
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
             let answer = self.prefixed.send(request).await;
             if matches!(answer, Err(UpstreamError::Diverged(_))) {

@@ -9,8 +9,8 @@ use crate::{
     dataset::{
         ALPHA, Dataset, Split,
         formats::{
-            self, AnswerForm, Budget, Clean, ExportError, ExportManifest, ExportOptions, Inputs, Lint, PromptTemplate,
-            Unit,
+            self, AnswerForm, BudgetUnit, CleanRows, ExportError, ExportManifest, ExportOptions, Inputs, Lint,
+            PromptBudget, PromptTemplate,
         },
         lint::Rule,
         task_sets,
@@ -59,11 +59,11 @@ pub(super) struct ExportArgs {
     /// What steps show of what their agents were given: nothing, what was new to them, or all. Prompts and `prm` show what was
     /// new, the other formats nothing, unless this is said.
     #[arg(long, value_enum, value_name = "WHICH")]
-    inputs: Option<Given>,
+    inputs: Option<GivenExport>,
     /// Cut prompts to so many tokens (estimated), or characters: `32000chars`. Inputs go first; labelled steps stay, and are
     /// cut like all others.
     #[arg(long, visible_alias = "max-tokens", value_name = "N", value_parser = budget)]
-    budget: Option<Budget>,
+    budget: Option<PromptBudget>,
     /// Export although lint found this; may be said several times.
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
@@ -113,7 +113,7 @@ enum CleanRuns {
 
 /// What steps show of their inputs.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Given {
+enum GivenExport {
     /// Nothing.
     None,
     /// What is new since the agent's last call.
@@ -153,15 +153,15 @@ fn alpha(text: &str) -> Result<f64, String> {
 }
 
 /// A length, in tokens or characters.
-fn budget(text: &str) -> Result<Budget, String> {
+fn budget(text: &str) -> Result<PromptBudget, String> {
     let (number, unit) = match text.strip_suffix("chars") {
-        Some(number) => (number, Unit::Characters),
-        None => (text.strip_suffix("tokens").unwrap_or(text), Unit::Tokens),
+        Some(number) => (number, BudgetUnit::Characters),
+        None => (text.strip_suffix("tokens").unwrap_or(text), BudgetUnit::Tokens),
     };
-    let least = if unit == Unit::Tokens { 256 } else { 1024 };
+    let least = if unit == BudgetUnit::Tokens { 256 } else { 1024 };
     let most = number.trim().parse::<usize>().ok().filter(|most| *most >= least);
     let most = most.ok_or("expected at least 256 tokens (`8000`) or 1024 characters (`32000chars`)")?;
-    Ok(Budget { most, unit })
+    Ok(PromptBudget { most, unit })
 }
 
 /// How sure the failures are, and what was left out.
@@ -213,16 +213,16 @@ fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
         lines: arguments.lines,
         license: arguments.license.clone(),
         inputs: arguments.inputs.map(|given| match given {
-            Given::None => Inputs::None,
-            Given::New => Inputs::New,
-            Given::All => Inputs::All,
+            GivenExport::None => Inputs::None,
+            GivenExport::New => Inputs::New,
+            GivenExport::All => Inputs::All,
         }),
         budget: arguments.budget,
         clean: match arguments.clean {
-            CleanRuns::Balanced => Clean::Balanced,
-            CleanRuns::Twins => Clean::Twins,
-            CleanRuns::All => Clean::All,
-            CleanRuns::None => Clean::None,
+            CleanRuns::Balanced => CleanRows::Balanced,
+            CleanRuns::Twins => CleanRows::Twins,
+            CleanRuns::All => CleanRows::All,
+            CleanRuns::None => CleanRows::None,
         },
         one_file: arguments.one_file,
         split: arguments.split.map(|part| match part {

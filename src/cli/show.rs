@@ -13,7 +13,7 @@ use std::{
 
 use clap::Args;
 
-use self::whole::Extent;
+use self::whole::ShownExtent;
 use super::{
     Exit, Failure, client_verdict, escape,
     screen::{Colour, Screen},
@@ -159,7 +159,7 @@ fn write_text(
     if arguments.step.is_none() && !arguments.new && !arguments.all {
         return table::write(steps, traced.as_ref(), screen, out);
     }
-    let extent = if arguments.all { Extent::All } else { Extent::New };
+    let extent = if arguments.all { ShownExtent::All } else { ShownExtent::New };
     for (number, step) in steps.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;

@@ -17,12 +17,12 @@ pub(super) struct TasksArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Read a public task set as its authors publish it: JSON lines, JSON, CSV or Parquet.
-    Import(ImportArgs),
+    Import(TasksImportArgs),
 }
 
 /// Options of `tasks import`.
 #[derive(Debug, Args)]
-struct ImportArgs {
+struct TasksImportArgs {
     /// Which set it is.
     #[arg(long, value_name = "SET", value_parser = PossibleValuesParser::new(task_sets::ALL.iter().map(|set| set.name())))]
     from: String,

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Exit, Failure, Finished, Global, OutputFormat, serve::bind, settings};
-use crate::viewer::{Library, Viewer, bundle};
+use crate::viewer::{Viewer, ViewerLibrary, bundle};
 
 /// Options of `view`.
 #[derive(Debug, Args)]
@@ -39,14 +39,14 @@ pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Fai
         let error = format!("there is nothing at `{}`", missing.display());
         return Err(Failure::new(Exit::Usage, error).hint("aegis view DIR, where DIR is or holds recordings"));
     }
-    let library = Library::of(arguments.dirs.clone());
+    let library = ViewerLibrary::of(arguments.dirs.clone());
     match &arguments.bundle {
         Some(path) => write_bundle(&library, path),
         None => settings::block_on(serve(library, arguments, global))?,
     }
 }
 
-fn write_bundle(library: &Library, path: &Path) -> Result<Finished, Failure> {
+fn write_bundle(library: &ViewerLibrary, path: &Path) -> Result<Finished, Failure> {
     let made = bundle(library).map_err(|error| {
         Failure::new(Exit::Usage, error).hint("name fewer runs: aegis view logs/RUN --bundle OUT.html")
     })?;
@@ -58,7 +58,7 @@ fn write_bundle(library: &Library, path: &Path) -> Result<Finished, Failure> {
     Ok(Finished { exit: Exit::Ok, summary, data: json!({"file": path, "runs": made.runs, "bytes": bytes}) })
 }
 
-async fn serve(library: Library, arguments: &ViewArgs, global: &Global) -> Result<Finished, Failure> {
+async fn serve(library: ViewerLibrary, arguments: &ViewArgs, global: &Global) -> Result<Finished, Failure> {
     let listener = bind(&arguments.listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     if !address.ip().is_loopback() {

@@ -19,7 +19,7 @@ pub(super) const KINDS: [&str; 3] = ["json", "jsonl", "parquet"];
 
 /// A value of a file, or what stands in its place.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct ValuePlace<'a> {
     /// The file.
     pub(super) file: &'a str,
     /// Its line, row or element, 1-based; `None` where the file is one value.
@@ -29,7 +29,7 @@ pub(super) struct Place<'a> {
 }
 
 /// What takes values, and says whether it wants more.
-pub(super) type Each<'a> = dyn FnMut(Place<'_>) -> bool + 'a;
+pub(super) type Each<'a> = dyn FnMut(ValuePlace<'_>) -> bool + 'a;
 
 /// The files of a path that are of these kinds, in a fixed order: numbers by value, so that `2.json` comes before
 /// `10.json`. A path that is a file is taken whatever its name.
@@ -90,21 +90,21 @@ pub(super) fn read(path: &Path, name: &str, each: &mut Each<'_>) -> io::Result<(
         skip_to(&mut file, b'[')?;
         let mut rows = serde_json::Deserializer::from_reader(file);
         let mut row = 0;
-        let visited = rows.deserialize_seq(Rows {
+        let visited = rows.deserialize_seq(ValueRows {
             each: &mut |value| {
                 row += 1;
-                each(Place { file: name, row: Some(row), value: Ok(value) })
+                each(ValuePlace { file: name, row: Some(row), value: Ok(value) })
             },
         });
         if let Err(error) = visited {
-            each(Place { file: name, row: Some(row + 1), value: Err(error.to_string()) });
+            each(ValuePlace { file: name, row: Some(row + 1), value: Err(error.to_string()) });
         }
         return Ok(());
     }
     if path.extension().is_none_or(|extension| extension != "jsonl") {
         let bytes = fs::read(path)?;
         if let Ok(value) = serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes)) {
-            each(Place { file: name, row: None, value: Ok(value) });
+            each(ValuePlace { file: name, row: None, value: Ok(value) });
             return Ok(());
         }
     }
@@ -122,7 +122,7 @@ pub(super) fn read_csv(bytes: &[u8], name: &str, columns: &[&str], each: &mut Ea
             Ok(record) => record,
             Err(error) => {
                 let row = error.position().map(csv::Position::line);
-                if !each(Place { file: name, row, value: Err(error.to_string()) }) {
+                if !each(ValuePlace { file: name, row, value: Err(error.to_string()) }) {
                     break;
                 }
                 continue;
@@ -134,12 +134,12 @@ pub(super) fn read_csv(bytes: &[u8], name: &str, columns: &[&str], each: &mut Ea
             let names =
                 columns.first().is_none_or(|first| record.iter().any(|field| field.trim().eq_ignore_ascii_case(first)));
             header = Some(if names { named(&record) } else { columns.iter().map(|&name| name.to_owned()).collect() });
-            if !names && !each(Place { file: name, row, value: fields(columns.iter().copied(), &record) }) {
+            if !names && !each(ValuePlace { file: name, row, value: fields(columns.iter().copied(), &record) }) {
                 break;
             }
             continue;
         };
-        if !each(Place { file: name, row, value: fields(header.iter().map(String::as_str), &record) }) {
+        if !each(ValuePlace { file: name, row, value: fields(header.iter().map(String::as_str), &record) }) {
             break;
         }
     }
@@ -158,7 +158,7 @@ fn fields<'a>(columns: impl ExactSizeIterator<Item = &'a str>, record: &csv::Str
 /// One value a row of Parquet.
 fn table(path: &Path, name: &str, each: &mut Each<'_>) -> io::Result<()> {
     let file = File::open(path)?;
-    let unread = |error: ParquetError, row| Place { file: name, row, value: Err(error.to_string()) };
+    let unread = |error: ParquetError, row| ValuePlace { file: name, row, value: Err(error.to_string()) };
     let reader = match SerializedFileReader::new(file) {
         Ok(reader) => reader,
         Err(error) => {
@@ -176,7 +176,7 @@ fn table(path: &Path, name: &str, each: &mut Each<'_>) -> io::Result<()> {
     for (number, row) in rows.enumerate() {
         let number = Some(number as u64 + 1);
         let place = match row {
-            Ok(row) => Place { file: name, row: number, value: Ok(row.to_json_value()) },
+            Ok(row) => ValuePlace { file: name, row: number, value: Ok(row.to_json_value()) },
             Err(error) => unread(error, number),
         };
         let broken = place.value.is_err();
@@ -195,7 +195,7 @@ fn lines(file: impl BufRead, name: &str, each: &mut Each<'_>) -> io::Result<()> 
             continue;
         }
         let value = serde_json::from_slice(&line).map_err(|error| error.to_string());
-        if !each(Place { file: name, row: Some(number as u64 + 1), value }) {
+        if !each(ValuePlace { file: name, row: Some(number as u64 + 1), value }) {
             break;
         }
     }
@@ -214,11 +214,11 @@ fn skip_to(file: &mut impl BufRead, byte: u8) -> io::Result<()> {
 }
 
 /// The elements of an array, one at a time, so that a file of any size fits.
-struct Rows<'a> {
+struct ValueRows<'a> {
     each: &'a mut dyn FnMut(Value) -> bool,
 }
 
-impl<'de> de::Visitor<'de> for Rows<'_> {
+impl<'de> de::Visitor<'de> for ValueRows<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -8,19 +8,19 @@ macro_rules! faults {
         /// A fault of the list with its parameters, as a plan writes it.
         #[derive(Debug, Clone, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
-        pub enum Listed {
+        pub enum ListedFault {
             $(#[doc = concat!("See [`", stringify!($Type), "`].")] $Type($Type),)*
         }
 
-        impl Listed {
+        impl ListedFault {
             /// The name that plans use.
             pub fn name(&self) -> &'static str {
-                match self { $(Listed::$Type(_) => stringify!($file)),* }
+                match self { $(ListedFault::$Type(_) => stringify!($file)),* }
             }
 
             /// The fault itself.
             pub fn into_dyn(self) -> Arc<dyn Fault> {
-                match self { $(Listed::$Type(fault) => Arc::new(fault)),* }
+                match self { $(ListedFault::$Type(fault) => Arc::new(fault)),* }
             }
         }
 

@@ -8,24 +8,24 @@ macro_rules! manipulators {
         /// A manipulator of the list with its parameters, as a plan writes it.
         #[derive(Debug, Clone, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
-        pub enum Listed {
+        pub enum ListedManipulator {
             $(#[doc = concat!("See [`", stringify!($Type), "`].")] $Type($Type),)*
         }
 
-        impl Listed {
+        impl ListedManipulator {
             /// The name that plans use.
             pub fn name(&self) -> &'static str {
-                match self { $(Listed::$Type(_) => stringify!($file)),* }
+                match self { $(ListedManipulator::$Type(_) => stringify!($file)),* }
             }
 
             /// The sides that it can edit.
             pub fn sides(&self) -> &'static [Side] {
-                match self { $(Listed::$Type(_) => &[$(Side::$Side),+]),* }
+                match self { $(ListedManipulator::$Type(_) => &[$(Side::$Side),+]),* }
             }
 
             /// The manipulator itself.
             pub fn into_dyn(self) -> Arc<dyn Manipulator> {
-                match self { $(Listed::$Type(manipulator) => Arc::new(manipulator)),* }
+                match self { $(ListedManipulator::$Type(manipulator) => Arc::new(manipulator)),* }
             }
         }
 

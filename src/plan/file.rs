@@ -64,11 +64,11 @@ pub(super) struct InjectionEntry {
     #[schemars(with = "Option<bool>")]
     pub(super) retell: Option<Spanned<bool>>,
     /// The edit, by name.
-    #[schemars(with = "Option<manipulator::Listed>")]
-    pub(super) manipulator: Option<Spanned<manipulator::Listed>>,
+    #[schemars(with = "Option<manipulator::ListedManipulator>")]
+    pub(super) manipulator: Option<Spanned<manipulator::ListedManipulator>>,
     /// The disturbance, by name.
-    #[schemars(with = "Option<fault::Listed>")]
-    pub(super) fault: Option<Spanned<fault::Listed>>,
+    #[schemars(with = "Option<fault::ListedFault>")]
+    pub(super) fault: Option<Spanned<fault::ListedFault>>,
 }
 
 /// When an injection fires.

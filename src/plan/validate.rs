@@ -128,7 +128,7 @@ fn operator(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option
 
 fn manipulator_of(
     entry: &Read<InjectionEntry>,
-    listed: &Spanned<manipulator::Listed>,
+    listed: &Spanned<manipulator::ListedManipulator>,
     problems: &mut Vec<Problem>,
 ) -> Option<(&'static str, Operator)> {
     let (name, sides) = (listed.get_ref().name(), listed.get_ref().sides());

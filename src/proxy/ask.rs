@@ -9,7 +9,7 @@ use super::{
     asking::{Asking, ModelAsked, Price},
     error::Interrupted,
     open_step::OpenStep,
-    unmade::Unmade,
+    unmade::UnmadeEdit,
 };
 use crate::{
     manipulator::{Adaptive, ManipulatorError, Question},
@@ -30,7 +30,7 @@ pub(super) async fn told<T>(
     injection: &Injection,
     until: Option<Instant>,
     edit: impl Fn(Adaptive<'_>) -> Result<T, ManipulatorError>,
-) -> Result<Result<T, Unmade>, Interrupted> {
+) -> Result<Result<T, UnmadeEdit>, Interrupted> {
     let asking = step.run.asking.as_deref();
     let mut answers: Vec<(Question, String)> = Vec::new();
     let began = Instant::now();
@@ -43,7 +43,7 @@ pub(super) async fn told<T>(
         }) {
             Err(ManipulatorError::Ask(question)) => *question,
             other => {
-                return Ok(other.map_err(|error| Unmade { why: error.to_string(), nothing: error.is_nothing() }));
+                return Ok(other.map_err(|error| UnmadeEdit { why: error.to_string(), nothing: error.is_nothing() }));
             }
         };
         let (Some(asking), Some(until)) = (asking, until) else {

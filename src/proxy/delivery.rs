@@ -36,14 +36,14 @@ use crate::{recording::RecordingError, surface::sse::Splitter, trajectory::Close
 const SHORT: u64 = 64 << 10;
 
 /// What an edit of a held reply comes to.
-type Edited = Result<Response<Box<Delivery>>, Interrupted>;
+type HeldEdit = Result<Response<Box<Delivery>>, Interrupted>;
 
 /// A reply body.
 #[derive(Debug)]
 pub(super) struct Delivery {
     source: ReceivedBody,
     /// What makes the reply, as long as it is under way.
-    edit: Option<Held<Edited>>,
+    edit: Option<Held<HeldEdit>>,
     step: Option<Box<OpenStep>>,
     /// Watches an event stream for its end marker.
     splitter: Option<Splitter>,
@@ -109,7 +109,7 @@ impl Delivery {
     }
 
     /// A stream whose frames come when an edit is made; a comment goes out now and then until it is.
-    pub(super) fn held(edit: Edit<Edited>, every: Duration) -> Box<Self> {
+    pub(super) fn held(edit: Edit<HeldEdit>, every: Duration) -> Box<Self> {
         let edit = Some(Held::new(edit, every));
         Box::new(Self { edit, size: SizeHint::default(), ..*Self::made(Bytes::new()) })
     }

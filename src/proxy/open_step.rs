@@ -15,7 +15,7 @@ use hyper::{HeaderMap, Response, StatusCode};
 use super::{
     disturb::Breach,
     headers, heavy,
-    kept::Kept,
+    kept::StepKept,
     listen::socket::Link,
     remembered::Numbers,
     run::Run,
@@ -40,9 +40,9 @@ pub(super) struct OpenStep {
     pub(super) surface: Option<&'static dyn Surface>,
     pub(super) body_hash: u128,
     link: Arc<Link>,
-    awaited: Awaited,
+    awaited: ReplyWait,
     /// What it has to do with what the upstream keeps.
-    pub(super) kept: Kept,
+    pub(super) kept: StepKept,
     pub(super) delivered: Option<Bytes>,
     /// Counts what passes uninspected, where the connection has switched to another protocol.
     pub(super) tunnel: Option<Arc<PassedBytes>>,
@@ -58,7 +58,7 @@ pub(super) struct OpenStep {
 
 /// How long somebody waits for a reply.
 #[derive(Debug)]
-struct Awaited {
+struct ReplyWait {
     /// When the request arrived.
     received: Instant,
     /// Since when its client waits for the reply: since then, or since it fetches one that is made in the background.
@@ -85,8 +85,8 @@ impl OpenStep {
             surface,
             body_hash,
             link,
-            awaited: Awaited { received, since: received, patience },
-            kept: Kept::default(),
+            awaited: ReplyWait { received, since: received, patience },
+            kept: StepKept::default(),
             delivered: None,
             tunnel: None,
             track: None,

@@ -66,7 +66,7 @@ impl Proxy {
         let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
         let attribution = recalled.unwrap_or(attribution);
         let conversation = inject::conversation(&run, call.kind.surface(), &attribution, &call.body)?;
-        let (step, earlier) = Known { run, source, track, attribution, body_hash }.numbered(call, link)?;
+        let (step, earlier) = PlacedCall { run, source, track, attribution, body_hash }.numbered(call, link)?;
         Ok((step, conversation, earlier))
     }
 
@@ -89,7 +89,7 @@ impl Proxy {
 }
 
 /// Of which run a request is, and who makes it.
-struct Known {
+struct PlacedCall {
     run: Arc<Run>,
     source: RunSource,
     track: Option<Track>,
@@ -97,7 +97,7 @@ struct Known {
     body_hash: u128,
 }
 
-impl Known {
+impl PlacedCall {
     /// Fixes the numbers of the step, and queues its record.
     fn numbered(
         self,

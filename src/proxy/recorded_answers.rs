@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::{Request, Response, StatusCode};
 
-use super::upstream::{Answering, ReceivedBody, SentBody, Upstream, UpstreamError};
+use super::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError};
 use crate::recording::Recording;
 
 /// Answers by question, byte for byte. Equal questions are answered in the order of the recording, then as the last.
@@ -39,7 +39,7 @@ impl Upstream for RecordedAnswers {
         "recording"
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
             let read = request.into_body().collect().await;
             let question = read.map_err(UpstreamError::Closed)?.to_bytes();

@@ -50,7 +50,7 @@ pub struct Runs {
     template: RunTemplate,
     asking: Option<Arc<Asking>>,
     /// Held to look and to put, never while anything waits for the disk.
-    places: Mutex<HashMap<RunId, Place>>,
+    places: Mutex<HashMap<RunId, RunPlace>>,
     displaced: Mutex<Displaced>,
     /// Places among the displaced runs that are sealed at once.
     sealers: Arc<Semaphore>,
@@ -64,15 +64,15 @@ pub struct Runs {
 
 /// Where a run is.
 #[derive(Debug)]
-enum Place {
+enum RunPlace {
     /// Under way, or being opened by whoever asked first: only those that ask for the same run wait for that.
-    Open(Arc<Cell>),
+    Open(Arc<RunCell>),
     /// Taken out, and not sealed yet.
     Retired,
 }
 
 /// A run, once it is open. An opening that failed leaves it empty for the next one.
-type Cell = OnceCell<Arc<Run>>;
+type RunCell = OnceCell<Arc<Run>>;
 
 /// Runs that lineage has forgotten.
 #[derive(Debug, Default)]
@@ -148,14 +148,14 @@ impl Runs {
     }
 
     /// The place of a run, empty where it is not open yet.
-    fn cell(&self, id: &RunId) -> Result<Arc<Cell>, ProxyError> {
+    fn cell(&self, id: &RunId) -> Result<Arc<RunCell>, ProxyError> {
         let mut places = locked(&self.places);
         match places.get(id) {
-            Some(Place::Open(cell)) => Ok(Arc::clone(cell)),
-            Some(Place::Retired) => Err(ProxyError::Sealed(id.clone())),
+            Some(RunPlace::Open(cell)) => Ok(Arc::clone(cell)),
+            Some(RunPlace::Retired) => Err(ProxyError::Sealed(id.clone())),
             None => {
-                let cell = Arc::<Cell>::default();
-                places.insert(id.clone(), Place::Open(Arc::clone(&cell)));
+                let cell = Arc::<RunCell>::default();
+                places.insert(id.clone(), RunPlace::Open(Arc::clone(&cell)));
                 Ok(cell)
             }
         }
@@ -176,12 +176,12 @@ impl Runs {
         created.await.unwrap_or(Err(ProxyError::Internal))
     }
 
-    fn is_place_of(&self, id: &RunId, cell: &Arc<Cell>) -> bool {
+    fn is_place_of(&self, id: &RunId, cell: &Arc<RunCell>) -> bool {
         locked(&self.places).get(id).is_some_and(|place| place.is(cell))
     }
 
     /// Forgets a place whose opening has failed, unless somebody waits to try again.
-    fn give_back(&self, id: &RunId, cell: &Arc<Cell>) {
+    fn give_back(&self, id: &RunId, cell: &Arc<RunCell>) {
         let mut places = locked(&self.places);
         let is_empty = places.get(id).is_some_and(|place| place.is(cell) && cell.get().is_none());
         // Two hold it: the map, and who calls this. A third could only get hold of it through the map.
@@ -209,15 +209,15 @@ impl Runs {
     }
 
     fn under_way(&self) -> Vec<Arc<Run>> {
-        locked(&self.places).values().filter_map(Place::run).cloned().collect()
+        locked(&self.places).values().filter_map(RunPlace::run).cloned().collect()
     }
 
     /// Takes out one run; it accepts nothing more. The caller seals it.
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
         self.background.give_up(NEVER_FETCHED, |awaited| awaited.run.id == *id);
-        match locked(&self.places).insert(id.clone(), Place::Retired)? {
-            Place::Open(cell) => cell.get().cloned(),
-            Place::Retired => None,
+        match locked(&self.places).insert(id.clone(), RunPlace::Retired)? {
+            RunPlace::Open(cell) => cell.get().cloned(),
+            RunPlace::Retired => None,
         }
     }
 
@@ -272,9 +272,9 @@ impl Runs {
         let mut ids = std::mem::take(&mut displaced.busy);
         ids.push(id);
         for id in ids {
-            match places.get(&id).and_then(Place::run).map(Arc::clone) {
+            match places.get(&id).and_then(RunPlace::run).map(Arc::clone) {
                 Some(run) if run.is_quiet() => {
-                    places.insert(id, Place::Retired);
+                    places.insert(id, RunPlace::Retired);
                     displaced.retired.push_back(run);
                 }
                 Some(_) => displaced.busy.push(id),
@@ -315,22 +315,22 @@ impl Runs {
         // Looked at once more where no request can come in between: it would find its run retired.
         let mut places = locked(&self.places);
         let is_there =
-            |run: &Arc<Run>| places.get(&run.id).and_then(Place::run).is_some_and(|own| Arc::ptr_eq(own, run));
+            |run: &Arc<Run>| places.get(&run.id).and_then(RunPlace::run).is_some_and(|own| Arc::ptr_eq(own, run));
         let retired: Vec<_> = found.into_iter().filter(|run| is_there(run) && retires(run)).collect();
-        places.extend(retired.iter().map(|run| (run.id.clone(), Place::Retired)));
+        places.extend(retired.iter().map(|run| (run.id.clone(), RunPlace::Retired)));
         retired
     }
 }
 
-impl Place {
-    fn is(&self, cell: &Arc<Cell>) -> bool {
-        matches!(self, Place::Open(own) if Arc::ptr_eq(own, cell))
+impl RunPlace {
+    fn is(&self, cell: &Arc<RunCell>) -> bool {
+        matches!(self, RunPlace::Open(own) if Arc::ptr_eq(own, cell))
     }
 
     fn run(&self) -> Option<&Arc<Run>> {
         match self {
-            Place::Open(cell) => cell.get(),
-            Place::Retired => None,
+            RunPlace::Open(cell) => cell.get(),
+            RunPlace::Retired => None,
         }
     }
 }

@@ -8,22 +8,27 @@ use crate::{
 
 /// Why an edit was not made.
 #[derive(Debug)]
-pub(super) struct Unmade {
+pub(super) struct UnmadeEdit {
     /// In words.
     pub(super) why: String,
     /// Whether there was nothing to edit, as against an edit that failed.
     pub(super) nothing: bool,
 }
 
-impl From<String> for Unmade {
+impl From<String> for UnmadeEdit {
     fn from(why: String) -> Self {
         Self { why, nothing: false }
     }
 }
 
 /// Writes down what could not be done.
-pub(super) fn failed(step: &OpenStep, hit: &Hit, injection: &Injection, unmade: &Unmade) -> Result<(), Interrupted> {
-    let Unmade { why, nothing } = unmade;
+pub(super) fn failed(
+    step: &OpenStep,
+    hit: &Hit,
+    injection: &Injection,
+    unmade: &UnmadeEdit,
+) -> Result<(), Interrupted> {
+    let UnmadeEdit { why, nothing } = unmade;
     tracing::warn!(
         step = step.numbers.step,
         operator = injection.name,
@@ -43,7 +48,7 @@ pub(super) fn failed(step: &OpenStep, hit: &Hit, injection: &Injection, unmade: 
 
 /// Writes down that no edit of the reply could be made.
 pub(super) fn all_failed(step: &OpenStep, decided: &Decided, why: &str) -> Result<(), Interrupted> {
-    let unmade = Unmade::from(why.to_owned());
+    let unmade = UnmadeEdit::from(why.to_owned());
     for hit in &decided.edits.response {
         if let Some(injection) = step.injection(hit.injection) {
             failed(step, hit, injection, &unmade)?;

@@ -44,7 +44,7 @@ pub(super) struct Rolled {
 
 /// A log that does not roll any more.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct RollEnded {
     pub(super) head: Option<Head>,
     pub(super) file: Arc<File>,
     /// Bytes of the file.
@@ -107,11 +107,11 @@ impl Log {
     }
 
     /// The log's file as it stays from now on.
-    pub(super) fn stop_rolling(&self) -> Ended {
+    pub(super) fn stop_rolling(&self) -> RollEnded {
         let mut rolled = self.rolled.lock().unwrap_or_else(PoisonError::into_inner);
         rolled.is_over = true;
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Ended { head: rolled.head.clone(), file: Arc::clone(&state.file), length: state.roll.length }
+        RollEnded { head: rolled.head.clone(), file: Arc::clone(&state.file), length: state.roll.length }
     }
 
     /// Lets another writer go on with the run.

@@ -14,7 +14,7 @@ use super::{
     disk::Disk,
     head::{HEAD, compress},
     manifest::write_json,
-    roll::Ended,
+    roll::RollEnded,
 };
 
 /// zstd level of a sealed log, but for its head.
@@ -24,7 +24,7 @@ const SMALL: u64 = 8 << 10;
 
 /// Writes `log.jsonl.zst` and `seal.json`, then removes what they were made from; a small log stays. The last of the log
 /// is compressed here, its head is taken as it is. Returns the seal with length and hash.
-pub(super) fn seal(disk: &Disk, run_dir: &Path, log: &Ended, mut seal: Seal) -> Result<Seal, RecordingError> {
+pub(super) fn seal(disk: &Disk, run_dir: &Path, log: &RollEnded, mut seal: Seal) -> Result<Seal, RecordingError> {
     let plain = run_dir.join("log.jsonl");
     let packed = run_dir.join("log.jsonl.zst");
     let length = log.length;

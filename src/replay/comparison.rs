@@ -7,7 +7,7 @@ use similar::{Algorithm, DiffOp};
 
 use super::{
     Rules,
-    quoted::Words,
+    quoted::QuotedWords,
     reading::{NamedBlock, StepReading},
 };
 use crate::trajectory::{AgentName, Call, Step, StepIndex, Trajectory};
@@ -240,7 +240,7 @@ fn spread(pair: &Pair, told: &Lanes<'_>) -> Vec<StepIndex> {
     let all = told.values().flatten();
     let Some((_, source)) = all.clone().find(|(step, _)| step.step == origin.step) else { return Vec::new() };
     let old = pair.blocks.iter().filter(|block| block.place.starts_with("reply")).map(|block| block.a.as_str());
-    let words = Words::new_in(&source.answered_text(), old);
+    let words = QuotedWords::new_in(&source.answered_text(), old);
     let mut steps: Vec<StepIndex> = all
         .filter(|(step, _)| step.step > origin.step)
         .filter(|(_, reading)| words.quoted_in(&reading.asked_text()) > 0)

@@ -30,7 +30,7 @@ pub use comparison::{CallChange, CallPlace, Changed, Comparison, Pair};
 pub use difference::Difference;
 pub use fork::{AtFork, ForkPoint};
 pub use prefixed::{NoSuchStep, Prefixed};
-pub use quoted::Words;
+pub use quoted::QuotedWords;
 pub use reading::{asked_text, same_answer};
 pub use replayed::Replayed;
 pub use reply::Timing;

@@ -15,7 +15,7 @@ use super::{
     reply::Given,
 };
 use crate::{
-    proxy::upstream::{Answering, Asker, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{Asker, BackendAnswering, SentBody, Upstream, UpstreamError},
     trajectory::{AgentName, Attribution, Call, Step, StepIndex},
 };
 
@@ -201,7 +201,7 @@ impl Upstream for Prefixed {
         self.play.recall(surface, asked, told)
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
             let Some(question) = CassetteQuestion::of(&request) else { return self.live.send(request).await };
             let edited = is_edited(&request, &question.asker).await;

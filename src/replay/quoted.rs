@@ -7,9 +7,9 @@ const QUOTED_WORDS: usize = 5;
 
 /// The quotations by which a text is known again: every run of five words; of a shorter text, all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words(Vec<String>);
+pub struct QuotedWords(Vec<String>);
 
-impl Words {
+impl QuotedWords {
     /// Those of a text.
     pub fn of(text: &str) -> Self {
         Self(quotations(text))
@@ -68,12 +68,12 @@ mod tests {
             ("ANSWER: 94", 0),
             ("", 0),
         ] {
-            assert_eq!(Words::of(said).quoted_in(asked), found, "{asked}");
+            assert_eq!(QuotedWords::of(said).quoted_in(asked), found, "{asked}");
         }
-        let edited = Words::new_in(said, ["Step 2: 96 - 12 = 84 (pencils left)."]);
+        let edited = QuotedWords::new_in(said, ["Step 2: 96 - 12 = 84 (pencils left)."]);
         assert_eq!((edited.quoted_in("Step 2: 96 - 12 = 84"), edited.quoted_in(said)), (0, edited.count()));
-        assert_eq!(Words::of(&"a b c d e f ".repeat(100)).at_most(16).count(), 16);
-        assert_eq!(Words::of("").quoted_in("anything"), 0);
-        assert_eq!(Words::of("ANSWER: 9").quoted_in("the ANSWER: 9"), 1);
+        assert_eq!(QuotedWords::of(&"a b c d e f ".repeat(100)).at_most(16).count(), 16);
+        assert_eq!(QuotedWords::of("").quoted_in("anything"), 0);
+        assert_eq!(QuotedWords::of("ANSWER: 9").quoted_in("the ANSWER: 9"), 1);
     }
 }

@@ -10,7 +10,7 @@ use super::{
     reply::Given,
 };
 use crate::{
-    proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     trajectory::Attribution,
 };
 
@@ -55,7 +55,7 @@ impl Upstream for Replayed {
         self.play.recall(surface, asked, told)
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
             let Some(question) = CassetteQuestion::of(&request) else {
                 let what = format!("{} {} is no recorded model call", request.method(), request.uri().path());

@@ -10,7 +10,7 @@ use super::{
     names::{agent_key, mode_key},
     prediction::{Guess, PredictedAnswer},
     ratio, real,
-    shape::{Probed, Unseen, probe},
+    shape::{ShapeProbed, Unseen, probe},
 };
 
 /// Names of speakers that are no agents: people, and executors of code.
@@ -47,7 +47,7 @@ pub(super) fn baselines(golds: &[Gold]) -> Vec<Baseline> {
 
 /// The shape probe and the best of the trivial rules about steps, where the probe is far above it: then the outline of a log
 /// gives the labelled steps away.
-pub fn told_by_shape(golds: &[Gold]) -> Option<(Probed, Baseline)> {
+pub fn told_by_shape(golds: &[Gold]) -> Option<(ShapeProbed, Baseline)> {
     let probed = probe(golds, Unseen::Task).ok()?;
     let best = trivial(golds).into_iter().max_by(|a, b| a.step.unwrap_or(0.0).total_cmp(&b.step.unwrap_or(0.0)))?;
     (probed.step.interval.low > best.step? + FAR_ABOVE).then_some((probed, best))
@@ -101,7 +101,7 @@ const UNSEEN: [(&str, Unseen); 3] = [
     ("shape of the log, other tasks and templates", Unseen::Template),
 ];
 
-fn probed(rule: &'static str, probed: &Probed) -> Baseline {
+fn probed(rule: &'static str, probed: &ShapeProbed) -> Baseline {
     let (agent, step) = (Some(probed.agent.share), Some(probed.step.share));
     Baseline { rule, hindsight: true, agent, step, joint: step, mode: None }
 }

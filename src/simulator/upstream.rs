@@ -18,7 +18,7 @@ use super::{
     stored::{AnsweredRequest, Stored},
 };
 use crate::{
-    proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream},
+    proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
     surface::{self, ErrorBody, OpenaiChat, Surface},
 };
 
@@ -126,7 +126,7 @@ impl Upstream for Simulator {
         "simulator"
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move { Ok(self.respond(request).await) })
     }
 }

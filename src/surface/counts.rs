@@ -19,14 +19,14 @@ const CHARACTERS: u64 = 4;
 
 /// How long a reply was, and is, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lengths {
+struct ReplyLengths {
     before: u64,
     after: u64,
 }
 
 /// The edited body with its counts as a reply of its length has them. What cannot be read is left as it is.
 pub fn recounted(body: Bytes, streamed: bool, before: &Reply, after: &Reply) -> Bytes {
-    let lengths = Lengths { before: length(before), after: length(after) };
+    let lengths = ReplyLengths { before: length(before), after: length(after) };
     let Some(source) = simdutf8::basic::from_utf8(&body).ok().filter(|_| lengths.before != lengths.after) else {
         return body;
     };
@@ -54,7 +54,7 @@ fn length(reply: &Reply) -> u64 {
     reply.answers.iter().map(|answer| count(&answer.message.text()) + calls(answer)).sum()
 }
 
-impl Lengths {
+impl ReplyLengths {
     /// Rewrites what a reply, or the event that holds one, counts.
     fn recount(self, root: &Node<'_>, splices: &mut Splices) {
         let whole = root.get("response");

@@ -14,7 +14,7 @@ use hyper::{Request, Response, StatusCode};
 
 use super::*;
 use crate::{
-    proxy::upstream::{Answering, ReceivedBody, SentBody, UpstreamError},
+    proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, UpstreamError},
     surface::{Answer, Message, OpenaiChat, Reply, Role, Surface},
     trajectory::{Outcome, Trajectory},
 };
@@ -55,7 +55,7 @@ impl Upstream for Scripted {
         "scripted"
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(self.answer(request))
     }
 }

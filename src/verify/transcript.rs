@@ -14,7 +14,7 @@ use http_body_util::{BodyExt as _, Either, Full, Limited};
 use hyper::{Request, Response, header};
 use serde::{Deserialize, Serialize};
 
-use crate::proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream, UpstreamError};
+use crate::proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError};
 
 /// The largest request or reply that is kept, in bytes.
 const BODY_MAX: usize = 8 << 20;
@@ -130,7 +130,7 @@ impl Upstream for Transcript {
         self.behind.as_ref().map_or("transcript", |behind| behind.name())
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(self.answer(request))
     }
 }

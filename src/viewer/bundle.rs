@@ -11,10 +11,10 @@ use flate2::{Compression, write::ZlibEncoder};
 use serde_json::{Map, Value, json};
 
 use super::{
-    library::{Answer, Library},
+    library::{LibraryAnswer, ViewerLibrary},
     listing::RunRow,
     page::{self, PAGE, STYLES},
-    step::Body,
+    step::StepBody,
 };
 
 /// Steps of one block.
@@ -75,7 +75,7 @@ impl Blocks {
 ///
 /// # Errors
 /// There is nothing, or it is too long.
-pub fn bundle(library: &Library) -> Result<Bundle, BundleError> {
+pub fn bundle(library: &ViewerLibrary) -> Result<Bundle, BundleError> {
     let listing = library.listing();
     if listing.runs.is_empty() && listing.datasets.is_empty() && listing.campaigns.is_empty() {
         return Err(BundleError::Nothing);
@@ -92,7 +92,7 @@ pub fn bundle(library: &Library) -> Result<Bundle, BundleError> {
 }
 
 /// The list of what there is, without the places of this machine and the commands that were run on it.
-fn without_places(library: &Library) -> Value {
+fn without_places(library: &ViewerLibrary) -> Value {
     let mut tree = json!(*library.listing());
     for kind in ["runs", "campaigns", "datasets"] {
         for row in tree.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -108,7 +108,7 @@ fn without_places(library: &Library) -> Value {
     tree
 }
 
-fn gather(library: &Library, raw: bool) -> Blocks {
+fn gather(library: &ViewerLibrary, raw: bool) -> Blocks {
     let listing = library.listing();
     let mut blocks = Blocks::default();
     for row in &listing.runs {
@@ -125,7 +125,7 @@ fn gather(library: &Library, raw: bool) -> Blocks {
     for place in &listing.datasets {
         let samples = (0..).map_while(|number| {
             let path = format!("sample/{}/{number}", place.key);
-            let Ok(Answer::Json(sample)) = library.answer(&path) else { return None };
+            let Ok(LibraryAnswer::Json(sample)) = library.answer(&path) else { return None };
             Some((path, sample))
         });
         for (path, sample) in samples {
@@ -138,7 +138,7 @@ fn gather(library: &Library, raw: bool) -> Blocks {
     blocks
 }
 
-fn run(library: &Library, row: &RunRow, raw: bool, blocks: &mut Blocks) {
+fn run(library: &ViewerLibrary, row: &RunRow, raw: bool, blocks: &mut Blocks) {
     let key = &row.key;
     let Ok(opened) = library.open(key) else { return };
     let mut first = answers(library, [format!("run/{key}"), format!("run/{key}/trace")]);
@@ -161,8 +161,8 @@ fn run(library: &Library, row: &RunRow, raw: bool, blocks: &mut Blocks) {
                 let attempts = step
                     .attempts
                     .iter()
-                    .flat_map(|attempt| [Body::Reply(attempt.attempt), Body::Delivered(attempt.attempt)]);
-                let bodies = [Body::Request, Body::Sent].into_iter().chain(attempts);
+                    .flat_map(|attempt| [StepBody::Reply(attempt.attempt), StepBody::Delivered(attempt.attempt)]);
+                let bodies = [StepBody::Request, StepBody::Sent].into_iter().chain(attempts);
                 paths.extend(bodies.map(|body| format!("run/{key}/raw/{}/{}", step.step, body.path())));
             }
         }
@@ -171,9 +171,9 @@ fn run(library: &Library, row: &RunRow, raw: bool, blocks: &mut Blocks) {
 }
 
 /// The answers to some paths, those that have one.
-fn answers(library: &Library, paths: impl IntoIterator<Item = String>) -> Map<String, Value> {
+fn answers(library: &ViewerLibrary, paths: impl IntoIterator<Item = String>) -> Map<String, Value> {
     let answered = paths.into_iter().filter_map(|path| match library.answer(&path) {
-        Ok(Answer::Json(value)) => Some((path, value)),
+        Ok(LibraryAnswer::Json(value)) => Some((path, value)),
         _ => None,
     });
     answered.collect()

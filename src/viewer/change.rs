@@ -3,7 +3,7 @@
 use serde::Serialize;
 use similar::{Algorithm, ChangeTag, DiffOp, TextDiff, utils::TextDiffRemapper};
 
-use super::told::{Block, Told};
+use super::told::{ToldBlock, ToldMessage};
 use crate::trajectory::Step;
 
 /// Texts that have less than this in common are shown one below the other, not word by word.
@@ -11,19 +11,19 @@ const ALIKE: f32 = 0.4;
 
 /// One side of a step that was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Changed {
+pub struct ShownChange {
     /// `request` or `response`.
     pub side: &'static str,
     /// What came.
-    pub before: Vec<Block>,
+    pub before: Vec<ToldBlock>,
     /// What went on.
-    pub after: Vec<Block>,
+    pub after: Vec<ToldBlock>,
 }
 
 /// Whether a piece of text stayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kept {
+pub enum KeptWords {
     /// It stands in both texts.
     Same,
     /// It stood in the first.
@@ -37,7 +37,7 @@ pub enum Kept {
 #[serde(untagged)]
 pub enum Pieces {
     /// The texts are alike: what stayed, what went, what came.
-    Mixed(Vec<(Kept, String)>),
+    Mixed(Vec<(KeptWords, String)>),
     /// They are not.
     Apart {
         /// The first.
@@ -50,50 +50,50 @@ pub enum Pieces {
 /// Blocks side by side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Pair {
+pub enum ChangePair {
     /// This many blocks are equal.
     Equal(usize),
     /// A block and what became of it.
-    Edited(Block, Block),
+    Edited(ToldBlock, ToldBlock),
     /// A block that went.
-    Gone(Block),
+    Gone(ToldBlock),
     /// A block that came.
-    Came(Block),
+    Came(ToldBlock),
 }
 
 /// The changed sides of a step.
-pub fn changes(step: &Step) -> Vec<Changed> {
-    let told = Told::of(step);
-    let mut changes: Vec<Changed> = Vec::new();
+pub fn changes(step: &Step) -> Vec<ShownChange> {
+    let told = ToldMessage::of(step);
+    let mut changes: Vec<ShownChange> = Vec::new();
     if let Some(sent) = &step.request_sent {
-        changes.push(Changed { side: "request", before: told.request(&step.request), after: told.request(sent) });
+        changes.push(ShownChange { side: "request", before: told.request(&step.request), after: told.request(sent) });
     }
     for attempt in &step.attempts {
         if let Some(delivered) = &attempt.reply_delivered {
             let read = |body| told.reply(body, attempt.streamed);
-            changes.push(Changed { side: "response", before: read(&attempt.reply), after: read(delivered) });
+            changes.push(ShownChange { side: "response", before: read(&attempt.reply), after: read(delivered) });
         }
     }
     changes
 }
 
 /// Blocks of two sides in one row; those that are equal on both are only counted.
-pub fn side_by_side(before: &[Block], after: &[Block]) -> Vec<Pair> {
+pub fn side_by_side(before: &[ToldBlock], after: &[ToldBlock]) -> Vec<ChangePair> {
     let mut pairs = Vec::new();
     for op in similar::capture_diff_slices(Algorithm::Myers, before, after) {
         if let DiffOp::Equal { len, .. } = op {
             match pairs.last_mut() {
-                Some(Pair::Equal(count)) => *count += len,
-                _ => pairs.push(Pair::Equal(len)),
+                Some(ChangePair::Equal(count)) => *count += len,
+                _ => pairs.push(ChangePair::Equal(len)),
             }
             continue;
         }
         let old = before.get(op.old_range()).unwrap_or_default();
         let new = after.get(op.new_range()).unwrap_or_default();
         let both = old.len().min(new.len());
-        pairs.extend(old.iter().zip(new).map(|(old, new)| Pair::Edited(old.clone(), new.clone())));
-        pairs.extend(old.iter().skip(both).map(|old| Pair::Gone(old.clone())));
-        pairs.extend(new.iter().skip(both).map(|new| Pair::Came(new.clone())));
+        pairs.extend(old.iter().zip(new).map(|(old, new)| ChangePair::Edited(old.clone(), new.clone())));
+        pairs.extend(old.iter().skip(both).map(|old| ChangePair::Gone(old.clone())));
+        pairs.extend(new.iter().skip(both).map(|new| ChangePair::Came(new.clone())));
     }
     pairs
 }
@@ -105,12 +105,12 @@ pub fn pieces(before: &str, after: &str) -> Pieces {
         return Pieces::Apart { old: before.to_owned(), new: after.to_owned() };
     }
     let remapper = TextDiffRemapper::from_text_diff(&difference, before, after);
-    let mut pieces: Vec<(Kept, String)> = Vec::new();
+    let mut pieces: Vec<(KeptWords, String)> = Vec::new();
     for (tag, piece) in difference.ops().iter().flat_map(|op| remapper.iter_slices(op)) {
         let kept = match tag {
-            ChangeTag::Equal => Kept::Same,
-            ChangeTag::Delete => Kept::Old,
-            ChangeTag::Insert => Kept::New,
+            ChangeTag::Equal => KeptWords::Same,
+            ChangeTag::Delete => KeptWords::Old,
+            ChangeTag::Insert => KeptWords::New,
         };
         match pieces.last_mut() {
             Some((last, text)) if *last == kept => text.push_str(piece),
@@ -126,9 +126,9 @@ pub fn words(before: &str, after: &str) -> String {
         Pieces::Apart { old, new } => format!("{}\n{}", marked(&old, "- "), marked(&new, "+ ")),
         Pieces::Mixed(pieces) => pieces.iter().fold(String::new(), |mut text, (kept, piece)| {
             match kept {
-                Kept::Same => text.push_str(piece),
-                Kept::Old => text.extend(["[-", piece, "-]"]),
-                Kept::New => text.extend(["{+", piece, "+}"]),
+                KeptWords::Same => text.push_str(piece),
+                KeptWords::Old => text.extend(["[-", piece, "-]"]),
+                KeptWords::New => text.extend(["{+", piece, "+}"]),
             }
             text
         }),

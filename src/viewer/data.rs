@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{change, told::Told};
+use super::{change, told::ToldMessage};
 use crate::{
     recording::Recording,
     trajectory::{Attempt, Step},
@@ -74,7 +74,7 @@ pub fn step_of(step: &Step, with_changes: bool) -> Value {
         "request": body(&step.request),
         "request_sent": step.request_sent.as_ref().map(|sent| body(sent)),
         "reply": last.map(|attempt| body(attempt.delivered())),
-        "text": Told::of(step).reply_text(),
+        "text": ToldMessage::of(step).reply_text(),
         "attempts": step.attempts.iter().map(attempt_of).collect::<Vec<_>>(),
     });
     if with_changes && let Some(object) = value.as_object_mut() {

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::told::{Block, Told};
+use super::told::{ToldBlock, ToldMessage};
 use crate::trajectory::{Step, StepIndex};
 
 /// A block of a request, and whether its agent has seen it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Seen {
+pub struct SeenMessages {
     /// The block.
     #[serde(flatten)]
-    pub block: Block,
+    pub block: ToldBlock,
     /// It stood in the agent's request before, or is what it was answered then.
     pub known: bool,
 }
@@ -28,11 +28,11 @@ pub fn before<'a>(steps: &'a [Step], step: &Step) -> Option<(usize, &'a Step)> {
 
 /// The blocks of a request, each with whether the agent's call before had it. A block that comes twice is known as often
 /// as it came before.
-pub fn fresh(request: Vec<Block>, before: Option<&Step>) -> Vec<Seen> {
-    let mut known: HashMap<Block, usize> = HashMap::new();
+pub fn fresh(request: Vec<ToldBlock>, before: Option<&Step>) -> Vec<SeenMessages> {
+    let mut known: HashMap<ToldBlock, usize> = HashMap::new();
     let mut answers: HashMap<String, usize> = HashMap::new();
     if let Some(before) = before {
-        let told = Told::of(before);
+        let told = ToldMessage::of(before);
         for block in told.request(before.request_sent.as_ref().unwrap_or(&before.request)) {
             *known.entry(block).or_default() += 1;
         }
@@ -50,15 +50,15 @@ pub fn fresh(request: Vec<Block>, before: Option<&Step>) -> Vec<Seen> {
         }
         _ => false,
     };
-    let seen = |block: Block| {
+    let seen = |block: ToldBlock| {
         let own = block.who.starts_with("assistant");
         let known = take(known.get_mut(&block)) || (own && take(answers.get_mut(&block.text)));
-        Seen { block, known }
+        SeenMessages { block, known }
     };
     request.into_iter().map(seen).collect()
 }
 
 /// The step that a request goes on from, if anything in it is known.
-pub fn since(seen: &[Seen], before: Option<&Step>) -> Option<StepIndex> {
+pub fn since(seen: &[SeenMessages], before: Option<&Step>) -> Option<StepIndex> {
     before.filter(|_| seen.iter().any(|seen| seen.known)).map(|before| before.step)
 }

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::{
     compare, data,
-    listing::{Known, Listing, RunRow, report_of},
-    opened::{Opened, Shelf},
+    listing::{KnownEntry, Listing, RunRow, report_of},
+    opened::{OpenedRun, Shelf},
     sample, skeleton,
-    step::{self, Body},
+    step::{self, StepBody},
     traced::TRACE_FILE,
 };
 use crate::{
@@ -25,16 +25,16 @@ use crate::{
 
 /// What lies below the directories that were named.
 #[derive(Debug)]
-pub struct Library {
+pub struct ViewerLibrary {
     dirs: Vec<PathBuf>,
     listing: Mutex<Arc<Listing>>,
-    known: Mutex<Known>,
+    known: Mutex<KnownEntry>,
     shelf: Shelf,
 }
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum LibraryAnswer {
     /// Data.
     Json(Value),
     /// A body as it is stored, to be saved under this name.
@@ -52,7 +52,7 @@ pub enum NoAnswer {
     Unreadable(String),
 }
 
-type Answered = Result<Answer, NoAnswer>;
+type LibraryAnswered = Result<LibraryAnswer, NoAnswer>;
 
 fn unknown(what: &str) -> NoAnswer {
     NoAnswer::Unknown(format!("there is no {what}"))
@@ -62,10 +62,10 @@ fn unreadable(error: impl std::fmt::Display) -> NoAnswer {
     NoAnswer::Unreadable(error.to_string())
 }
 
-impl Library {
+impl ViewerLibrary {
     /// The library of some directories.
     pub fn of(dirs: Vec<PathBuf>) -> Self {
-        let mut known = Known::default();
+        let mut known = KnownEntry::default();
         let listing = Mutex::new(Arc::new(Listing::again(&dirs, &mut known)));
         Self { dirs, listing, known: Mutex::new(known), shelf: Shelf::default() }
     }
@@ -93,7 +93,7 @@ impl Library {
     ///
     /// # Errors
     /// There is no such run, or it cannot be read.
-    pub fn open(&self, key: &str) -> Result<Arc<Opened>, NoAnswer> {
+    pub fn open(&self, key: &str) -> Result<Arc<OpenedRun>, NoAnswer> {
         self.shelf.open(&self.run(key)?.dir).map_err(unreadable)
     }
 
@@ -101,21 +101,21 @@ impl Library {
     ///
     /// # Errors
     /// Nothing has this name, or it cannot be read.
-    pub fn answer(&self, path: &str) -> Answered {
+    pub fn answer(&self, path: &str) -> LibraryAnswered {
         let parts: Vec<&str> = path.split('/').collect();
         match parts.as_slice() {
-            ["tree"] => Ok(Answer::Json(json!(*self.look()))),
+            ["tree"] => Ok(LibraryAnswer::Json(json!(*self.look()))),
             ["run", run] => {
                 let opened = self.open(run)?;
-                Ok(Answer::Json(skeleton::run(&opened, &self.listing())))
+                Ok(LibraryAnswer::Json(skeleton::run(&opened, &self.listing())))
             }
             ["run", run, "step", number] => {
                 let found = self.open(run)?.step(position(number)?).ok_or_else(|| unknown("such step"))?;
-                Ok(Answer::Json(data::step_of(&found, true)))
+                Ok(LibraryAnswer::Json(data::step_of(&found, true)))
             }
             ["run", run, "told", number] => {
                 let opened = self.open(run)?;
-                step::step(&opened, position(number)?).map(Answer::Json).ok_or_else(|| unknown("such step"))
+                step::step(&opened, position(number)?).map(LibraryAnswer::Json).ok_or_else(|| unknown("such step"))
             }
             ["run", run, "trace"] => self.trace(run),
             ["run", run, what @ ("raw" | "file"), number, rest @ ..] => self.body(run, what, number, rest),
@@ -123,46 +123,46 @@ impl Library {
             ["campaign", campaign] => {
                 let listing = self.listing();
                 let place = listing.campaign(campaign).ok_or_else(|| unknown("such campaign"))?;
-                report_of(&place.dir).map(Answer::Json).ok_or_else(|| unknown("report of it"))
+                report_of(&place.dir).map(LibraryAnswer::Json).ok_or_else(|| unknown("report of it"))
             }
             ["dataset", dataset] => {
                 let listing = self.listing();
                 let place = listing.dataset(dataset).ok_or_else(|| unknown("such dataset"))?;
-                sample::dataset(place, &listing).map(Answer::Json).map_err(unreadable)
+                sample::dataset(place, &listing).map(LibraryAnswer::Json).map_err(unreadable)
             }
             ["sample", dataset, rest @ ..] => self.sample(dataset, rest),
             _ => Err(unknown("such page")),
         }
     }
 
-    fn trace(&self, run: &str) -> Answered {
+    fn trace(&self, run: &str) -> LibraryAnswered {
         let path = self.run(run)?.dir.join(TRACE_FILE);
         let text = fs::read(path).map_err(|_| unknown("trace of it"))?;
-        serde_json::from_slice(&text).map(Answer::Json).map_err(unreadable)
+        serde_json::from_slice(&text).map(LibraryAnswer::Json).map_err(unreadable)
     }
 
-    fn body(&self, run: &str, what: &str, number: &str, rest: &[&str]) -> Answered {
+    fn body(&self, run: &str, what: &str, number: &str, rest: &[&str]) -> LibraryAnswered {
         let body = match *rest {
-            [which] => Body::parse(which, None),
-            [which, attempt] => Body::parse(which, Some(attempt)),
+            [which] => StepBody::parse(which, None),
+            [which, attempt] => StepBody::parse(which, Some(attempt)),
             _ => None,
         };
         let found = self.open(run)?.step(position(number)?).ok_or_else(|| unknown("such step"))?;
         let bytes = body.and_then(|body| body.of(&found)).ok_or_else(|| unknown("such body"))?;
         if what == "raw" {
-            return Ok(Answer::Json(step::raw(&bytes)));
+            return Ok(LibraryAnswer::Json(step::raw(&bytes)));
         }
-        Ok(Answer::File(format!("{run}-{number}-{}.txt", rest.join("-")), bytes))
+        Ok(LibraryAnswer::File(format!("{run}-{number}-{}.txt", rest.join("-")), bytes))
     }
 
-    fn diff(&self, a: &str, b: &str) -> Answered {
+    fn diff(&self, a: &str, b: &str) -> LibraryAnswered {
         let read = |key| recording::read(&self.run(key)?.dir).map_err(unreadable);
         let (a, b) = (read(a)?, read(b)?);
         let comparison = Comparison::of(&a.trajectory, &b.trajectory, &Rules::default());
-        Ok(Answer::Json(compare::compared(&comparison, &a, &b)))
+        Ok(LibraryAnswer::Json(compare::compared(&comparison, &a, &b)))
     }
 
-    fn sample(&self, dataset: &str, rest: &[&str]) -> Answered {
+    fn sample(&self, dataset: &str, rest: &[&str]) -> LibraryAnswered {
         let listing = self.listing();
         let place = listing.dataset(dataset).ok_or_else(|| unknown("such dataset"))?;
         let found = |number: &str| {
@@ -170,10 +170,10 @@ impl Library {
             sample::at(place, at).map_err(unreadable)?.ok_or_else(|| unknown("such sample"))
         };
         match *rest {
-            [number] => Ok(Answer::Json(sample::run(&found(number)?))),
+            [number] => Ok(LibraryAnswer::Json(sample::run(&found(number)?))),
             [number, "told", step] => {
                 let told = sample::step(&found(number)?, position(step)?);
-                told.map(Answer::Json).ok_or_else(|| unknown("such step"))
+                told.map(LibraryAnswer::Json).ok_or_else(|| unknown("such step"))
             }
             _ => Err(unknown("such page")),
         }

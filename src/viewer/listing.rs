@@ -89,7 +89,7 @@ pub struct LabelledStep {
 
 /// A directory that is no run: a campaign or a dataset.
 #[derive(Debug, Clone, Serialize)]
-pub struct Place {
+pub struct ListingPlace {
     /// What names it in addresses.
     pub key: String,
     /// Where it lies.
@@ -102,20 +102,20 @@ pub struct Listing {
     /// The runs, newest first.
     pub runs: Vec<RunRow>,
     /// The campaigns.
-    pub campaigns: Vec<Place>,
+    pub campaigns: Vec<ListingPlace>,
     /// The datasets.
-    pub datasets: Vec<Place>,
+    pub datasets: Vec<ListingPlace>,
 }
 
 impl Listing {
     /// Looks below directories, and at files of samples. A directory may be a run, a campaign, a dataset, or hold some.
     pub fn of(dirs: &[PathBuf]) -> Self {
-        Self::again(dirs, &mut Known::default())
+        Self::again(dirs, &mut KnownEntry::default())
     }
 
     /// The same, reading only what changed since it was looked last.
-    pub fn again(dirs: &[PathBuf], known: &mut Known) -> Self {
-        let mut found = Found { known: std::mem::take(known), ..Found::default() };
+    pub fn again(dirs: &[PathBuf], known: &mut KnownEntry) -> Self {
+        let mut found = FoundEntry { known: std::mem::take(known), ..FoundEntry::default() };
         for dir in dirs {
             found.look(dir, 0, None);
         }
@@ -148,19 +148,19 @@ impl Listing {
     }
 
     /// The campaign that an address names.
-    pub fn campaign(&self, key: &str) -> Option<&Place> {
+    pub fn campaign(&self, key: &str) -> Option<&ListingPlace> {
         self.campaigns.iter().find(|place| place.key == key)
     }
 
     /// The dataset that an address names.
-    pub fn dataset(&self, key: &str) -> Option<&Place> {
+    pub fn dataset(&self, key: &str) -> Option<&ListingPlace> {
         self.datasets.iter().find(|place| place.key == key)
     }
 }
 
 /// What a name in an address is of; each kind has names of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum EntryKind {
     Run,
     Campaign,
     Dataset,
@@ -168,7 +168,7 @@ enum Kind {
 
 /// What was read of runs and campaigns, with how their directories looked then.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct KnownEntry {
     rows: HashMap<PathBuf, (Stamp, RunRow)>,
     reports: HashMap<PathBuf, (Stamp, Option<Cells>)>,
 }
@@ -178,30 +178,30 @@ type Cells = std::sync::Arc<Vec<(String, Value)>>;
 
 /// What was found so far.
 #[derive(Debug, Default)]
-struct Found {
-    known: Known,
-    now: Known,
+struct FoundEntry {
+    known: KnownEntry,
+    now: KnownEntry,
     listing: Listing,
-    keys: HashSet<(Kind, String)>,
+    keys: HashSet<(EntryKind, String)>,
     seen: HashSet<PathBuf>,
     /// Of campaigns: what their reports say of a run, by the run's id, and the campaign's key.
     cells: HashMap<String, (String, Value)>,
 }
 
-impl Found {
+impl FoundEntry {
     fn look(&mut self, dir: &Path, depth: usize, trial_of: Option<&str>) {
         // A link that leads back up would be followed for ever.
         if depth > DEEPEST || !self.seen.insert(fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned())) {
             return;
         }
         if dir.is_file() {
-            let key = self.key(Kind::Dataset, dir);
-            self.listing.datasets.push(Place { key, dir: dir.to_owned() });
+            let key = self.key(EntryKind::Dataset, dir);
+            self.listing.datasets.push(ListingPlace { key, dir: dir.to_owned() });
             return;
         }
         if dir.join("run.json").is_file() {
             let mut row = self.row(dir);
-            row.key = self.unique(Kind::Run, &row.run);
+            row.key = self.unique(EntryKind::Run, &row.run);
             row.trial_of = trial_of.map(str::to_owned);
             let id = row.run.clone();
             self.listing.runs.push(row);
@@ -209,15 +209,15 @@ impl Found {
             return;
         }
         if let Some(cells) = self.report(dir) {
-            let key = self.key(Kind::Campaign, dir);
+            let key = self.key(EntryKind::Campaign, dir);
             for (run, cell) in cells.iter() {
                 self.cells.insert(run.clone(), (key.clone(), cell.clone()));
             }
-            self.listing.campaigns.push(Place { key, dir: dir.to_owned() });
+            self.listing.campaigns.push(ListingPlace { key, dir: dir.to_owned() });
         }
         if dir.join(dataset::FILE).is_file() {
-            let key = self.key(Kind::Dataset, dir);
-            self.listing.datasets.push(Place { key, dir: dir.to_owned() });
+            let key = self.key(EntryKind::Dataset, dir);
+            self.listing.datasets.push(ListingPlace { key, dir: dir.to_owned() });
         }
         self.below(dir, depth, trial_of);
     }
@@ -253,7 +253,7 @@ impl Found {
     }
 
     /// A name for addresses, from a directory's.
-    fn key(&mut self, kind: Kind, dir: &Path) -> String {
+    fn key(&mut self, kind: EntryKind, dir: &Path) -> String {
         let named = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
         let name = named.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
@@ -262,7 +262,7 @@ impl Found {
     }
 
     /// The name, with a number behind it where it is taken.
-    fn unique(&mut self, kind: Kind, name: &str) -> String {
+    fn unique(&mut self, kind: EntryKind, name: &str) -> String {
         let mut key = name.to_owned();
         let mut number = 1;
         while !self.keys.insert((kind, key.clone())) {

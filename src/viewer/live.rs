@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{
-    library::{Library, NoAnswer},
-    opened::{Opened, stamp},
-    skeleton::{self, Agents},
+    library::{NoAnswer, ViewerLibrary},
+    opened::{OpenedRun, stamp},
+    skeleton::{self, SkeletonAgents},
 };
 use crate::viewer::data;
 
@@ -27,7 +27,7 @@ const SIGN: Duration = Duration::from_secs(15);
 const SHARE: u32 = 4;
 
 /// What was told last.
-struct Told {
+struct LiveTold {
     position: u64,
     head: Value,
 }
@@ -36,10 +36,14 @@ struct Told {
 ///
 /// # Errors
 /// There is no such run, or it cannot be read.
-pub(super) async fn follow(library: Arc<Library>, run: String, from: u64) -> Result<mpsc::Receiver<Bytes>, NoAnswer> {
+pub(super) async fn follow(
+    library: Arc<ViewerLibrary>,
+    run: String,
+    from: u64,
+) -> Result<mpsc::Receiver<Bytes>, NoAnswer> {
     let (sender, receiver) = mpsc::channel(16);
     let (opened, took) = open(&library, &run).await?;
-    let mut told = Told { position: from, head: Value::Null };
+    let mut told = LiveTold { position: from, head: Value::Null };
     tokio::spawn(async move {
         let mut seen = stamp(&opened.dir);
         let (mut opened, mut took) = (opened, took);
@@ -79,7 +83,7 @@ pub(super) async fn follow(library: Arc<Library>, run: String, from: u64) -> Res
     Ok(receiver)
 }
 
-async fn open(library: &Arc<Library>, run: &str) -> Result<(Arc<Opened>, Duration), NoAnswer> {
+async fn open(library: &Arc<ViewerLibrary>, run: &str) -> Result<(Arc<OpenedRun>, Duration), NoAnswer> {
     let (library, run) = (Arc::clone(library), run.to_owned());
     let began = Instant::now();
     let opened = tokio::task::spawn_blocking(move || library.open(&run)).await;
@@ -87,15 +91,15 @@ async fn open(library: &Arc<Library>, run: &str) -> Result<(Arc<Opened>, Duratio
     opened.map_err(|_| lost())?.map(|opened| (opened, began.elapsed()))
 }
 
-impl Told {
+impl LiveTold {
     /// What is new, as an event; `None` where nothing is.
-    fn next(&mut self, opened: &Opened) -> Option<Bytes> {
+    fn next(&mut self, opened: &OpenedRun) -> Option<Bytes> {
         let position = skeleton::position(opened);
         let head = data::head(&opened.recording);
         if position == self.position && head == self.head {
             return None;
         }
-        let agents = Agents::of(opened.steps());
+        let agents = SkeletonAgents::of(opened.steps());
         let rows = skeleton::rows(opened, &agents, skeleton::touched(opened, self.position));
         let data = json!({"head": head, "agents": agents.names(), "rows": rows, "position": position});
         (self.position, self.head) = (position, head);

@@ -1,7 +1,7 @@
 //! To see a run: what the terminal and the page show of recordings, and the page's server.
 //!
 //! The same functions make the data of `show`, `diff` and `runs` in JSON and of the page, so that both say the same.
-//! [`Library`] answers one path with one piece of data; [`Viewer`] puts it on a listener, [`bundle`] into one file. The
+//! [`ViewerLibrary`] answers one path with one piece of data; [`Viewer`] puts it on a listener, [`bundle`] into one file. The
 //! page ([`page`]) is hand-written modules without a build step; it gets a run's skeleton at once and bodies on demand.
 
 mod bundle;
@@ -25,13 +25,13 @@ mod traced;
 mod tests;
 
 pub use bundle::{Bundle, BundleError, bundle};
-pub use change::{Changed, Kept, Pair, Pieces, changes, marked, pieces, side_by_side, words};
+pub use change::{ChangePair, KeptWords, Pieces, ShownChange, changes, marked, pieces, side_by_side, words};
 pub use compare::compared;
 pub use data::{head, shown, step_of, word};
-pub use fresh::{Seen, before, fresh, since};
-pub use library::{Answer, Library, NoAnswer};
-pub use listing::{Known, LabelRow, LabelledStep, Listing, Place, RunRow, outcomes};
-pub use opened::Opened;
+pub use fresh::{SeenMessages, before, fresh, since};
+pub use library::{LibraryAnswer, NoAnswer, ViewerLibrary};
+pub use listing::{KnownEntry, LabelRow, LabelledStep, Listing, ListingPlace, RunRow, outcomes};
+pub use opened::OpenedRun;
 pub use server::Viewer;
-pub use told::{Block, Told, first_words};
+pub use told::{ToldBlock, ToldMessage, first_words};
 pub use traced::Traced;

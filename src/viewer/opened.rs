@@ -19,7 +19,7 @@ const KEPT: usize = 6;
 
 /// A recording in memory, its requests as they stand in the log: what they share is held once.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedRun {
     /// The recording; the requests of its steps are empty.
     pub recording: Recording,
     /// Where it lies.
@@ -29,7 +29,7 @@ pub struct Opened {
     pub(super) rows: OnceLock<Vec<Value>>,
 }
 
-impl Opened {
+impl OpenedRun {
     /// Reads a recording.
     ///
     /// # Errors
@@ -76,14 +76,14 @@ pub(super) fn stamp(dir: &Path) -> Stamp {
 
 /// The recordings that were looked at last.
 #[derive(Debug, Default)]
-pub(super) struct Shelf(Mutex<Vec<(Stamp, Arc<Opened>)>>);
+pub(super) struct Shelf(Mutex<Vec<(Stamp, Arc<OpenedRun>)>>);
 
 impl Shelf {
     /// The recording in a directory, as it is now.
     ///
     /// # Errors
     /// As [`recording::read`].
-    pub(super) fn open(&self, dir: &Path) -> Result<Arc<Opened>, RecordingError> {
+    pub(super) fn open(&self, dir: &Path) -> Result<Arc<OpenedRun>, RecordingError> {
         let now = stamp(dir);
         {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ impl Shelf {
             }
         }
         // Read outside the lock: a long one keeps nobody waiting.
-        let opened = Arc::new(Opened::read(dir)?);
+        let opened = Arc::new(OpenedRun::read(dir)?);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(_, other)| other.dir != dir);
         if kept.len() >= KEPT {

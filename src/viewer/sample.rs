@@ -6,10 +6,10 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::{
-    change::{self, Pair},
-    listing::{Listing, Place},
+    change::{self, ChangePair},
+    listing::{Listing, ListingPlace},
     skeleton::COLUMNS,
-    told::{Block, first_words},
+    told::{ToldBlock, first_words},
 };
 use crate::dataset::{Called, Dataset, DatasetError, PlacedSample, Said, Sample, lint, statistics};
 
@@ -17,7 +17,7 @@ use crate::dataset::{Called, Dataset, DatasetError, PlacedSample, Said, Sample, 
 ///
 /// # Errors
 /// A file cannot be read.
-pub(super) fn dataset(place: &Place, listing: &Listing) -> Result<Value, DatasetError> {
+pub(super) fn dataset(place: &ListingPlace, listing: &Listing) -> Result<Value, DatasetError> {
     let dataset = Dataset::open(&place.dir)?;
     let linted = lint::lint(&dataset)?;
     // A line that is no sample is a finding; what can be counted is counted without it.
@@ -45,7 +45,7 @@ fn step_named(what: &str) -> Option<u32> {
     STEP.as_ref()?.captures(what)?.get(1)?.as_str().parse().ok()
 }
 
-fn row(placed: &PlacedSample, place: &Place, listing: &Listing) -> Value {
+fn row(placed: &PlacedSample, place: &ListingPlace, listing: &Listing) -> Value {
     let sample = &placed.sample;
     let errors = sample.label.iter().flat_map(|label| &label.errors).map(|error| {
         json!({"agent": error.agent, "step": error.step,
@@ -73,7 +73,7 @@ fn row(placed: &PlacedSample, place: &Place, listing: &Listing) -> Value {
 ///
 /// # Errors
 /// There is no dataset.
-pub(super) fn at(place: &Place, position: usize) -> Result<Option<Sample>, DatasetError> {
+pub(super) fn at(place: &ListingPlace, position: usize) -> Result<Option<Sample>, DatasetError> {
     Ok(Dataset::open(&place.dir)?.samples().filter_map(Result::ok).nth(position).map(|placed| placed.sample))
 }
 
@@ -126,18 +126,18 @@ pub(super) fn step(sample: &Sample, number: u32) -> Option<Value> {
         let block = block(said);
         json!({"who": block.who, "text": block.text, "known": at < kept})
     });
-    let reply: Vec<Block> = step.output.iter().map(block).collect();
+    let reply: Vec<ToldBlock> = step.output.iter().map(block).collect();
     let changes = sample.label.iter().flat_map(|label| &label.changes).filter(|change| change.step == number);
     let changes = changes.map(|change| {
         let blocks = |said: &[Said]| said.iter().map(block).collect::<Vec<_>>();
         let pairs = change::side_by_side(&blocks(&change.before), &blocks(&change.after));
         let pairs = pairs.into_iter().map(|pair| match pair {
-            Pair::Equal(count) => json!({"equal": count}),
-            Pair::Edited(old, new) => {
+            ChangePair::Equal(count) => json!({"equal": count}),
+            ChangePair::Edited(old, new) => {
                 json!({"was": old.who, "who": new.who, "pieces": change::pieces(&old.text, &new.text)})
             }
-            Pair::Gone(old) => json!({"gone": old}),
-            Pair::Came(new) => json!({"came": new}),
+            ChangePair::Gone(old) => json!({"gone": old}),
+            ChangePair::Came(new) => json!({"came": new}),
         });
         json!({"side": change.side, "planted": [], "pairs": pairs.collect::<Vec<_>>()})
     });
@@ -155,11 +155,11 @@ pub(super) fn step(sample: &Sample, number: u32) -> Option<Value> {
     }))
 }
 
-fn block(said: &Said) -> Block {
+fn block(said: &Said) -> ToldBlock {
     let name = said.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let answers = said.answers.as_ref().map(|id| format!(" answers {id}")).unwrap_or_default();
     let call = |call: &Called| format!("calls {}({})  [{}]", call.name, call.arguments, call.id);
     let parts = std::iter::once(said.text.clone()).chain(said.calls.iter().map(call));
     let text = parts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
-    Block { who: format!("{}{name}{answers}", said.role), text }
+    ToldBlock { who: format!("{}{name}{answers}", said.role), text }
 }

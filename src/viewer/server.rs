@@ -30,7 +30,7 @@ use tokio::{
 };
 
 use super::{
-    library::{Answer, Library, NoAnswer},
+    library::{LibraryAnswer, NoAnswer, ViewerLibrary},
     live,
     page::{self, PAGE},
 };
@@ -52,7 +52,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// Who may look, and at what.
 #[derive(Debug)]
 pub struct Viewer {
-    library: Arc<Library>,
+    library: Arc<ViewerLibrary>,
     gate: Gate,
     token: Token,
     /// The cookie's name: cookies know no ports, and there may be several viewers.
@@ -63,7 +63,7 @@ pub struct Viewer {
 
 impl Viewer {
     /// A viewer at a port, for whoever shows the token; `session` is another secret, for the cookie.
-    pub fn new(library: Arc<Library>, port: u16, token: &str, session: String) -> Self {
+    pub fn new(library: Arc<ViewerLibrary>, port: u16, token: &str, session: String) -> Self {
         let gate = Gate { own_page: true, ..Gate::default() };
         Self { library, gate, token: Token::new(token), cookie: format!("aegis-view-{port}"), session }
     }
@@ -164,12 +164,12 @@ impl Viewer {
         // Recordings are read from disk, and long ones take their time.
         let answered = tokio::task::spawn_blocking(move || library.answer(&path)).await;
         match answered {
-            Ok(Ok(Answer::Json(value))) => {
+            Ok(Ok(LibraryAnswer::Json(value))) => {
                 let mut response = Response::new(Sent::whole(Bytes::from(value.to_string())));
                 typed(&mut response, "application/json");
                 response
             }
-            Ok(Ok(Answer::File(name, bytes))) => {
+            Ok(Ok(LibraryAnswer::File(name, bytes))) => {
                 let mut response = Response::new(Sent::whole(bytes));
                 typed(&mut response, "application/octet-stream");
                 if let Ok(saved) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{
     data,
     listing::Listing,
-    opened::Opened,
-    told::{Told, first_words},
+    opened::OpenedRun,
+    told::{ToldMessage, first_words},
     traced::Traced,
 };
 use crate::trajectory::{CloseCause, Step, StepIndex};
@@ -37,12 +37,12 @@ pub(super) enum State {
 
 /// The agents of a run, numbered by their first step.
 #[derive(Debug, Default)]
-pub(super) struct Agents {
+pub(super) struct SkeletonAgents {
     numbers: HashMap<String, usize>,
     names: Vec<String>,
 }
 
-impl Agents {
+impl SkeletonAgents {
     /// The agents of steps.
     pub(super) fn of(steps: &[Step]) -> Self {
         let mut agents = Self::default();
@@ -71,7 +71,7 @@ fn lane(step: &Step) -> String {
 }
 
 /// The page of a run: head, agents, rows, and what stands beside it.
-pub(super) fn run(opened: &Opened, listing: &Listing) -> Value {
+pub(super) fn run(opened: &OpenedRun, listing: &Listing) -> Value {
     let recording = &opened.recording;
     let label = recording.label.as_ref();
     let evidence = label.and_then(|label| label.evidence.as_ref());
@@ -79,7 +79,7 @@ pub(super) fn run(opened: &Opened, listing: &Listing) -> Value {
     let twin = twin.and_then(|twin| listing.run_named(&twin, &opened.dir)).map(|row| row.key.clone());
     let like = listing.like(&opened.dir).map(|row| row.key.clone()).filter(|_| twin.is_none());
     let traced = Traced::of(&opened.dir);
-    let agents = Agents::of(opened.steps());
+    let agents = SkeletonAgents::of(opened.steps());
     json!({
         "head": data::head(recording),
         "dir": opened.dir.display().to_string(),
@@ -97,14 +97,14 @@ pub(super) fn run(opened: &Opened, listing: &Listing) -> Value {
 }
 
 /// How far the log goes that was read, in records.
-pub(super) fn position(opened: &Opened) -> u64 {
+pub(super) fn position(opened: &OpenedRun) -> u64 {
     let ends = opened.recording.exchanges.iter().map(|exchange| exchange.closed.unwrap_or(exchange.opened));
     let opens = opened.recording.exchanges.iter().map(|exchange| exchange.opened);
     ends.chain(opens).max().map_or(0, |last| last + 1)
 }
 
 /// Steps of which a record stands at a position of the log or behind it.
-pub(super) fn touched(opened: &Opened, from: u64) -> impl Fn(StepIndex) -> bool {
+pub(super) fn touched(opened: &OpenedRun, from: u64) -> impl Fn(StepIndex) -> bool {
     let exchanges = opened.recording.exchanges.iter();
     let new = exchanges.filter(|exchange| exchange.opened >= from || exchange.closed.is_some_and(|end| end >= from));
     let steps: std::collections::BTreeSet<StepIndex> = new.map(|exchange| exchange.step).collect();
@@ -112,7 +112,7 @@ pub(super) fn touched(opened: &Opened, from: u64) -> impl Fn(StepIndex) -> bool 
 }
 
 /// The rows of the steps that are wanted.
-pub(super) fn rows(opened: &Opened, agents: &Agents, wanted: impl Fn(StepIndex) -> bool) -> Vec<Value> {
+pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(StepIndex) -> bool) -> Vec<Value> {
     let recording = &opened.recording;
     let mut began: HashMap<StepIndex, (u64, u64)> = HashMap::new();
     for exchange in &recording.exchanges {
@@ -156,7 +156,7 @@ pub(super) fn rows(opened: &Opened, agents: &Agents, wanted: impl Fn(StepIndex) 
             last.map_or(0, |attempt| attempt.delivered().len()),
             usage.map(|usage| usage.input),
             usage.map(|usage| usage.output),
-            first_words(&Told::of(step).reply_text(), WORDS),
+            first_words(&ToldMessage::of(step).reply_text(), WORDS),
         ])
     };
     steps.map(row).collect()

@@ -7,14 +7,14 @@ use base64::Engine;
 use serde_json::{Value, json};
 
 use super::{
-    change::{self, Pair, Pieces},
+    change::{self, ChangePair, Pieces},
     data,
-    fresh::{self, Seen},
-    opened::Opened,
-    told::{Block, Told},
+    fresh::{self, SeenMessages},
+    opened::OpenedRun,
+    told::{ToldBlock, ToldMessage},
 };
 use crate::{
-    replay::Words,
+    replay::QuotedWords,
     trajectory::{Step, StepIndex},
 };
 
@@ -28,9 +28,9 @@ const LATER: usize = 500;
 const QUOTATIONS: usize = 64;
 
 /// A step, read.
-pub(super) fn step(opened: &Opened, number: StepIndex) -> Option<Value> {
+pub(super) fn step(opened: &OpenedRun, number: StepIndex) -> Option<Value> {
     let step = opened.step(number)?;
-    let told = Told::of(&step);
+    let told = ToldMessage::of(&step);
     let before = fresh::before(opened.steps(), &step).and_then(|(at, _)| opened.at(at));
     let request = fresh::fresh(told.request(&step.request), before.as_ref());
     let tools = told.conversation(&step.request).map(|asked| asked.tools).unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) fn step(opened: &Opened, number: StepIndex) -> Option<Value> {
     }))
 }
 
-fn seen_of(seen: &Seen) -> Value {
+fn seen_of(seen: &SeenMessages) -> Value {
     let mut value = block_of(&seen.block);
     if let Some(object) = value.as_object_mut() {
         object.insert("known".to_owned(), seen.known.into());
@@ -72,7 +72,7 @@ fn seen_of(seen: &Seen) -> Value {
 }
 
 /// A block; of a long text its beginning, and how long it is.
-fn block_of(block: &Block) -> Value {
+fn block_of(block: &ToldBlock) -> Value {
     let whole = block.text.len();
     if whole <= LONG {
         return json!({"who": block.who, "text": block.text});
@@ -85,8 +85,8 @@ fn beginning(text: &str) -> &str {
     text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default()
 }
 
-fn attempts(opened: &Opened, step: &Step) -> Vec<Value> {
-    let told = Told::of(step);
+fn attempts(opened: &OpenedRun, step: &Step) -> Vec<Value> {
+    let told = ToldMessage::of(step);
     let details: HashMap<u32, _> = opened
         .recording
         .exchanges
@@ -121,11 +121,11 @@ fn attempts(opened: &Opened, step: &Step) -> Vec<Value> {
 /// What injections changed, for the eye.
 fn changes(step: &Step) -> Vec<Value> {
     let changed = change::changes(step);
-    let side = |changed: change::Changed| {
+    let side = |changed: change::ShownChange| {
         let planted = step.injected.iter().filter(|error| data::word(&error.side) == changed.side);
         let pairs = change::side_by_side(&changed.before, &changed.after).into_iter().map(|pair| match pair {
-            Pair::Equal(count) => json!({"equal": count}),
-            Pair::Edited(old, new) => {
+            ChangePair::Equal(count) => json!({"equal": count}),
+            ChangePair::Edited(old, new) => {
                 let pieces = if old.text.len().max(new.text.len()) > LONG {
                     Pieces::Apart { old: beginning(&old.text).to_owned(), new: beginning(&new.text).to_owned() }
                 } else {
@@ -133,8 +133,8 @@ fn changes(step: &Step) -> Vec<Value> {
                 };
                 json!({"was": old.who, "who": new.who, "pieces": pieces})
             }
-            Pair::Gone(old) => json!({"gone": block_of(&old)}),
-            Pair::Came(new) => json!({"came": block_of(&new)}),
+            ChangePair::Gone(old) => json!({"gone": block_of(&old)}),
+            ChangePair::Came(new) => json!({"came": block_of(&new)}),
         });
         let pairs: Vec<Value> = pairs.collect();
         json!({"side": changed.side, "planted": planted.collect::<Vec<_>>(), "pairs": pairs})
@@ -144,13 +144,13 @@ fn changes(step: &Step) -> Vec<Value> {
 
 /// Later steps whose request tells this step's reply again; where an injection changed the reply, those that tell what
 /// is new in it. A request that was changed is told again by nobody but its reply.
-fn quoted(opened: &Opened, step: &Step) -> Value {
-    let texts = |blocks: Vec<Block>| blocks.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n");
-    let told = Told::of(step);
+fn quoted(opened: &OpenedRun, step: &Step) -> Value {
+    let texts = |blocks: Vec<ToldBlock>| blocks.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n");
+    let told = ToldMessage::of(step);
     let said = texts(told.answered());
     let original = step.last_attempt().filter(|attempt| attempt.reply_delivered.is_some());
     let original = original.map(|attempt| texts(told.reply(&attempt.reply, attempt.streamed)));
-    let words = Words::new_in(&said, original.as_deref()).at_most(QUOTATIONS);
+    let words = QuotedWords::new_in(&said, original.as_deref()).at_most(QUOTATIONS);
     let later = opened.steps().iter().enumerate().filter(|(_, later)| later.step > step.step);
     let left = later.clone().count().saturating_sub(LATER);
     let found = later.take(LATER).filter_map(|(at, _)| {
@@ -158,7 +158,7 @@ fn quoted(opened: &Opened, step: &Step) -> Value {
             return None;
         }
         let later = opened.at(at)?;
-        let count = words.quoted_in(&texts(Told::of(&later).request(&later.request)));
+        let count = words.quoted_in(&texts(ToldMessage::of(&later).request(&later.request)));
         (count > 0).then(|| json!({"step": later.step, "whole": count == words.count()}))
     });
     json!({"words": if original.is_some() { "new" } else { "all" }, "steps": found.collect::<Vec<_>>(), "unread": left})
@@ -166,7 +166,7 @@ fn quoted(opened: &Opened, step: &Step) -> Value {
 
 /// Bodies of a step that are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum StepBody {
     /// The request as the agent sent it.
     Request,
     /// The request as an injection changed it.
@@ -177,14 +177,14 @@ pub(super) enum Body {
     Delivered(u32),
 }
 
-impl Body {
+impl StepBody {
     /// From the parts of an address: `request`, `sent`, `reply/0`, `delivered/0`.
     pub(super) fn parse(which: &str, attempt: Option<&str>) -> Option<Self> {
         match (which, attempt) {
-            ("request", None) => Some(Body::Request),
-            ("sent", None) => Some(Body::Sent),
-            ("reply", Some(attempt)) => attempt.parse().ok().map(Body::Reply),
-            ("delivered", Some(attempt)) => attempt.parse().ok().map(Body::Delivered),
+            ("request", None) => Some(StepBody::Request),
+            ("sent", None) => Some(StepBody::Sent),
+            ("reply", Some(attempt)) => attempt.parse().ok().map(StepBody::Reply),
+            ("delivered", Some(attempt)) => attempt.parse().ok().map(StepBody::Delivered),
             _ => None,
         }
     }
@@ -192,10 +192,10 @@ impl Body {
     /// Its part of an address.
     pub(super) fn path(self) -> String {
         match self {
-            Body::Request => "request".to_owned(),
-            Body::Sent => "sent".to_owned(),
-            Body::Reply(number) => format!("reply/{number}"),
-            Body::Delivered(number) => format!("delivered/{number}"),
+            StepBody::Request => "request".to_owned(),
+            StepBody::Sent => "sent".to_owned(),
+            StepBody::Reply(number) => format!("reply/{number}"),
+            StepBody::Delivered(number) => format!("delivered/{number}"),
         }
     }
 
@@ -203,10 +203,10 @@ impl Body {
     pub(super) fn of(self, step: &Step) -> Option<bytes::Bytes> {
         let attempt = |number| step.attempts.iter().find(|attempt| attempt.attempt == number);
         match self {
-            Body::Request => Some(step.request.clone()),
-            Body::Sent => step.request_sent.clone(),
-            Body::Reply(number) => attempt(number).map(|attempt| attempt.reply.clone()),
-            Body::Delivered(number) => attempt(number).and_then(|attempt| attempt.reply_delivered.clone()),
+            StepBody::Request => Some(step.request.clone()),
+            StepBody::Sent => step.request_sent.clone(),
+            StepBody::Reply(number) => attempt(number).map(|attempt| attempt.reply.clone()),
+            StepBody::Delivered(number) => attempt(number).and_then(|attempt| attempt.reply_delivered.clone()),
         }
     }
 }

@@ -88,9 +88,9 @@ fn record(recorder: &Recorder, step: u32, request: &Bytes, reply: Bytes) {
     recorder.close(close).expect("records");
 }
 
-fn data(library: &Library, path: &str) -> serde_json::Value {
+fn data(library: &ViewerLibrary, path: &str) -> serde_json::Value {
     match library.answer(path) {
-        Ok(Answer::Json(value)) => value,
+        Ok(LibraryAnswer::Json(value)) => value,
         other => panic!("{path}: {other:?}"),
     }
 }
@@ -100,7 +100,7 @@ fn hostile_texts_come_as_they_are_and_only_in_strings() {
     let logs = tempfile::tempdir().expect("a directory");
     let said = hostile();
     recorded(logs.path(), &said);
-    let library = Library::of(vec![logs.path().to_owned()]);
+    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
     for (step, said) in said.iter().enumerate() {
         let told = data(&library, &format!("run/r/told/{step}"));
         let last = told["request"].as_array().expect("blocks").last().expect("a block").clone();
@@ -121,7 +121,7 @@ fn hostile_texts_come_as_they_are_and_only_in_strings() {
 fn what_an_agent_has_seen_is_known() {
     let logs = tempfile::tempdir().expect("a directory");
     recorded(logs.path(), &["one", "two", "two", "three"].map(str::to_owned));
-    let library = Library::of(vec![logs.path().to_owned()]);
+    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
     for step in 1..4 {
         let told = data(&library, &format!("run/r/told/{step}"));
         let new: Vec<_> =
@@ -157,7 +157,7 @@ fn ten_thousand_steps_are_few_bytes() {
         record(&recorder, step, &request, Bytes::from_static(b"{\"choices\":[]}"));
     }
     recorder.seal().expect("seals");
-    let library = Library::of(vec![logs.path().to_owned()]);
+    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
     let run = data(&library, "run/r").to_string();
     assert!(run.len() < 1_500_000, "{} bytes", run.len());
 }

@@ -12,7 +12,7 @@ const RAW: usize = 4000;
 
 /// A message, or a body that is none: who speaks, and the words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Block {
+pub struct ToldBlock {
     /// Role, name and what it answers; of a reply, why it ended.
     pub who: String,
     /// Its text and its tool calls.
@@ -21,12 +21,12 @@ pub struct Block {
 
 /// A step through its surface.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct ToldMessage<'a> {
     step: &'a Step,
     surface: Option<&'static dyn Surface>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ToldMessage<'a> {
     /// The view of a step.
     pub fn of(step: &'a Step) -> Self {
         let path = step.path.split('?').next().unwrap_or_default();
@@ -34,7 +34,7 @@ impl<'a> Told<'a> {
     }
 
     /// A request body as messages; one raw block where it cannot be read.
-    pub fn request(&self, body: &[u8]) -> Vec<Block> {
+    pub fn request(&self, body: &[u8]) -> Vec<ToldBlock> {
         match self.conversation(body) {
             Some(conversation) => conversation.messages.iter().map(block).collect(),
             None if body.is_empty() => Vec::new(),
@@ -48,7 +48,7 @@ impl<'a> Told<'a> {
     }
 
     /// A reply body as messages; one raw block where it cannot be read.
-    pub fn reply(&self, body: &[u8], streamed: bool) -> Vec<Block> {
+    pub fn reply(&self, body: &[u8], streamed: bool) -> Vec<ToldBlock> {
         let read = |surface: &dyn Surface| if streamed { surface.read_stream(body) } else { surface.read_reply(body) };
         match self.surface.map(read) {
             Some(Ok(reply)) if !reply.answers.is_empty() => reply
@@ -57,7 +57,7 @@ impl<'a> Told<'a> {
                 .map(|answer| {
                     let ended = answer.finish_reason.as_deref().unwrap_or("no finish reason");
                     let said = block(&answer.message);
-                    Block { who: format!("{} ({ended})", said.who), text: said.text }
+                    ToldBlock { who: format!("{} ({ended})", said.who), text: said.text }
                 })
                 .collect(),
             _ if body.is_empty() => Vec::new(),
@@ -66,7 +66,7 @@ impl<'a> Told<'a> {
     }
 
     /// What the agent got, in blocks.
-    pub fn answered(&self) -> Vec<Block> {
+    pub fn answered(&self) -> Vec<ToldBlock> {
         let Some(attempt) = self.step.last_attempt() else { return Vec::new() };
         self.reply(attempt.delivered(), attempt.streamed)
     }
@@ -78,7 +78,7 @@ impl<'a> Told<'a> {
 }
 
 /// A message as its speaker and its text.
-fn block(message: &Message) -> Block {
+fn block(message: &Message) -> ToldBlock {
     let role = match message.role {
         Role::System => "system",
         Role::Developer => "developer",
@@ -95,7 +95,7 @@ fn block(message: &Message) -> Block {
     });
     let calls = message.tool_calls.iter().map(|call| format!("calls {}({})  [{}]", call.name, call.arguments, call.id));
     let text = parts.chain(calls).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
-    Block { who: format!("{role}{name}{answers}"), text }
+    ToldBlock { who: format!("{role}{name}{answers}"), text }
 }
 
 /// The beginning of a text in one line of at most `most` characters.
@@ -107,10 +107,10 @@ pub fn first_words(text: &str, most: usize) -> String {
     line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-fn raw(body: &[u8]) -> Block {
+fn raw(body: &[u8]) -> ToldBlock {
     let shown = body.get(..RAW).unwrap_or(body);
     let more = body.len() - shown.len();
     let text = String::from_utf8_lossy(shown);
     let text = if more > 0 { format!("{text}\n[{more} bytes more]") } else { text.into_owned() };
-    Block { who: "body".to_owned(), text }
+    ToldBlock { who: "body".to_owned(), text }
 }

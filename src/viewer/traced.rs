@@ -13,16 +13,16 @@ pub(super) const TRACE_FILE: &str = "trace.json";
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Traced {
-    earliest_flip: Option<Named>,
-    commitment: Option<Named>,
-    flips: Vec<Named>,
-    coupled: Vec<Named>,
+    earliest_flip: Option<TracedName>,
+    commitment: Option<TracedName>,
+    flips: Vec<TracedName>,
+    coupled: Vec<TracedName>,
     not_found: Option<String>,
 }
 
 /// A step that a trace named.
 #[derive(Debug, Deserialize)]
-struct Named {
+struct TracedName {
     step: StepIndex,
     agent: AgentName,
 }
@@ -35,8 +35,9 @@ impl Traced {
 
     /// One line: what was found.
     pub fn line(&self) -> String {
-        let place = |named: &Named| format!("{} at step {}", named.agent, named.step);
-        let one = |name: &str, named: &Option<Named>| named.as_ref().map(|named| format!("{name}: {}", place(named)));
+        let place = |named: &TracedName| format!("{} at step {}", named.agent, named.step);
+        let one =
+            |name: &str, named: &Option<TracedName>| named.as_ref().map(|named| format!("{name}: {}", place(named)));
         let named = [one("earliest flip", &self.earliest_flip), one("commitment", &self.commitment)];
         let mut parts: Vec<String> = named.into_iter().flatten().collect();
         for (name, steps) in [("flips", &self.flips), ("coupled", &self.coupled)] {
@@ -50,8 +51,8 @@ impl Traced {
 
     /// The words for what a step was found to be, each one of `earliest flip`, `commitment`, `flip`, `coupled`.
     pub(super) fn found(&self, step: StepIndex) -> Vec<&'static str> {
-        let is = |named: &Option<Named>| named.as_ref().is_some_and(|named| named.step == step);
-        let among = |steps: &[Named]| steps.iter().any(|named| named.step == step);
+        let is = |named: &Option<TracedName>| named.as_ref().is_some_and(|named| named.step == step);
+        let among = |steps: &[TracedName]| steps.iter().any(|named| named.step == step);
         let (first, last) = (is(&self.earliest_flip), is(&self.commitment));
         let marks = [
             (first, "earliest flip"),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use aegis::proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream, UpstreamError};
+use aegis::proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError};
 use http_body_util::BodyExt;
 use hyper::{Request, Response, header};
 
@@ -17,7 +17,7 @@ impl Upstream for Echo {
         "echo"
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
             let body = request.into_body().collect().await;
             let body = body.map_err(UpstreamError::Closed)?.to_bytes();

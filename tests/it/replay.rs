@@ -12,7 +12,7 @@ use aegis::{
     plan,
     proxy::{
         RunSetup,
-        upstream::{Answering, SentBody, Upstream, UpstreamError},
+        upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     },
     recording::Recording,
     replay::{AtFork, Cassette, Fit, ForkPoint, Prefixed, Replayed, Timing},
@@ -39,7 +39,7 @@ impl Upstream for Tripwire {
         "tripwire"
     }
 
-    fn send(&self, _: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, _: Request<SentBody>) -> BackendAnswering<'_> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { Err(UpstreamError::NotRecorded("the tripwire was touched".to_owned())) })
     }

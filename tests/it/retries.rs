@@ -13,7 +13,7 @@ use std::{
 use aegis::{
     proxy::{
         RunSetup,
-        upstream::{Answering, ReceivedBody, SentBody, Upstream},
+        upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
     },
     recording::Recording,
     replay::{Cassette, Replayed},
@@ -53,7 +53,7 @@ impl Upstream for Moody {
         "moody"
     }
 
-    fn send(&self, _: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, _: Request<SentBody>) -> BackendAnswering<'_> {
         let number = self.came.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             match self.gates.get(number) {

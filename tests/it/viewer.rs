@@ -227,7 +227,7 @@ async fn one_file_holds_it_all_and_nothing_that_could_run() {
     for place in [dir.path().display().to_string(), crate::program::AEGIS.to_owned()] {
         assert!(!html.contains(&place), "no place of this machine: {place}");
     }
-    let (code, _, said) = verb(dir.path(), &["view", "examples", "--bundle", "out.html"]).await;
+    let (code, _, said) = verb(dir.path(), &["view", "docs", "--bundle", "out.html"]).await;
     assert!(code == Some(2) && said.contains("no run"), "{said}");
 }
 

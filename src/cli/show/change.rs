@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::{
     cli::escape,
     trajectory::Step,
-    viewer::{Pair, changes, marked, side_by_side, word, words},
+    viewer::{ChangePair, changes, marked, side_by_side, word, words},
 };
 
 /// Writes all changes and returns how many sides were changed.
@@ -30,17 +30,21 @@ pub(super) fn write_all(steps: &[&Step], out: &mut dyn Write) -> io::Result<usiz
 }
 
 /// Blocks that are equal on both sides are only counted.
-fn write_blocks(pairs: &[Pair], out: &mut dyn Write) -> io::Result<()> {
+fn write_blocks(pairs: &[ChangePair], out: &mut dyn Write) -> io::Result<()> {
     for pair in pairs {
         match pair {
-            Pair::Equal(count) => writeln!(out, "   ({count} unchanged)")?,
-            Pair::Edited(old, new) => {
+            ChangePair::Equal(count) => writeln!(out, "   ({count} unchanged)")?,
+            ChangePair::Edited(old, new) => {
                 let (was, is) = (&old.who, &new.who);
                 let who = if was == is { is.clone() } else { format!("[-{was}-]{{+{is}+}}") };
                 writeln!(out, "-- {}\n{}", escape(&who), escape(&words(&old.text, &new.text)))?;
             }
-            Pair::Gone(old) => writeln!(out, "-- [-{}-]\n{}", escape(&old.who), escape(&marked(&old.text, "- ")))?,
-            Pair::Came(new) => writeln!(out, "-- {{+{}+}}\n{}", escape(&new.who), escape(&marked(&new.text, "+ ")))?,
+            ChangePair::Gone(old) => {
+                writeln!(out, "-- [-{}-]\n{}", escape(&old.who), escape(&marked(&old.text, "- ")))?
+            }
+            ChangePair::Came(new) => {
+                writeln!(out, "-- {{+{}+}}\n{}", escape(&new.who), escape(&marked(&new.text, "+ ")))?
+            }
         }
     }
     Ok(())

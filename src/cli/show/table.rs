@@ -9,7 +9,7 @@ use crate::{
         screen::{Colour, Screen, fitted},
     },
     trajectory::Step,
-    viewer::{Told, Traced, first_words},
+    viewer::{ToldMessage, Traced, first_words},
 };
 
 /// The least that a reply is shown in, in columns.
@@ -49,7 +49,7 @@ pub(super) fn write(steps: &[&Step], traced: Option<&Traced>, screen: Screen, ou
     let head = line(&titles, &kept, &widths, "reply");
     writeln!(out, "{}", screen.paint(Colour::Faint, head.trim_end()))?;
     for ((row, step), mark) in rows.iter().zip(steps).zip(&marks) {
-        let reply = fitted(&escape(&first_words(&Told::of(step).reply_text(), room)), room);
+        let reply = fitted(&escape(&first_words(&ToldMessage::of(step).reply_text(), room)), room);
         let text = line(row, &kept, &widths, &reply);
         let text = text.trim_end();
         let failed = step.last_attempt().is_some_and(|last| last.status.is_none_or(|status| status >= 400));

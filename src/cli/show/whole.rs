@@ -10,12 +10,12 @@ use crate::{
     },
     recording::Recording,
     trajectory::{Attempt, Step},
-    viewer::{Block, Told, before, fresh, since, word},
+    viewer::{ToldBlock, ToldMessage, before, fresh, since, word},
 };
 
 /// How much of a step is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum ShownExtent {
     /// Of its request what its agent's call before did not have.
     New,
     /// All of it.
@@ -26,18 +26,18 @@ pub(super) enum Extent {
 pub(super) fn write(
     step: &Step,
     recording: &Recording,
-    extent: Extent,
+    extent: ShownExtent,
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     write_head(step, screen, out)?;
-    let told = Told::of(step);
+    let told = ToldMessage::of(step);
     let edited = if step.request_sent.is_some() { " as the agent sent it (an injection changed it)" } else { "" };
     writeln!(out, "\n{}", screen.paint(Colour::Strong, &format!("== request{edited}")))?;
     let blocks = told.request(&step.request);
     match extent {
-        Extent::All => write_blocks(&blocks, screen, out)?,
-        Extent::New => write_new(step, blocks, recording, screen, out)?,
+        ShownExtent::All => write_blocks(&blocks, screen, out)?,
+        ShownExtent::New => write_new(step, blocks, recording, screen, out)?,
     }
     for attempt in &step.attempts {
         write_attempt(told, step, attempt, recording, screen, out)?;
@@ -70,7 +70,7 @@ fn write_head(step: &Step, screen: Screen, out: &mut dyn Write) -> io::Result<()
 /// What is new in the request; what is not is counted.
 fn write_new(
     step: &Step,
-    blocks: Vec<Block>,
+    blocks: Vec<ToldBlock>,
     recording: &Recording,
     screen: Screen,
     out: &mut dyn Write,
@@ -97,7 +97,7 @@ fn write_new(
 }
 
 fn write_attempt(
-    told: Told<'_>,
+    told: ToldMessage<'_>,
     step: &Step,
     attempt: &Attempt,
     recording: &Recording,
@@ -116,7 +116,7 @@ fn write_attempt(
     write_blocks(&told.reply(attempt.delivered(), attempt.streamed), screen, out)
 }
 
-fn write_blocks(blocks: &[Block], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+fn write_blocks(blocks: &[ToldBlock], screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     for block in blocks {
         writeln!(out, "{}", screen.paint(Colour::Faint, &format!("-- {}", escape(&block.who))))?;
         if !block.text.is_empty() {

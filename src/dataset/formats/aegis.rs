@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     foreign::{Defects, named, number, put_back, spoken_step, unknown_fields},
-    render::{Inputs, Told, told},
+    render::{Inputs, RenderedStep, told},
     schema::{
         Field::{May, Needed},
         Type,
@@ -315,7 +315,7 @@ fn pair(error: &LabelledError, code: &str, own: bool) -> Value {
     Value::Object(fields)
 }
 
-fn entry(step: &SampleStep, told: &Told) -> Value {
+fn entry(step: &SampleStep, told: &RenderedStep) -> Value {
     let agent = step.raw_agent.as_deref().unwrap_or(step.agent.as_str());
     let mut entry = json!({"step": step.step + 1, "agent_name": agent, "content": told.whole()});
     if let Some(fields) = entry.as_object_mut() {

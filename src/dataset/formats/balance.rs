@@ -11,7 +11,7 @@ pub(super) const SURPLUS: Unfit = Unfit("a clean run beyond as many as there are
 
 /// Which clean runs go into a format that is trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Clean {
+pub enum CleanRows {
     /// Of each part as many as it has failures: their twins first, then others, drawn by hash.
     #[default]
     Balanced,
@@ -32,7 +32,7 @@ pub struct Balance {
 
 /// One part, while its clean runs are chosen.
 #[derive(Default)]
-struct Part {
+struct SplitPart {
     failures: usize,
     twins: BTreeSet<String>,
     /// Clean runs in an order that no place, task or length decides.
@@ -49,8 +49,8 @@ impl Balance {
     ) -> Result<Self, ExportError> {
         let formats: Vec<&dyn Format> =
             formats.iter().copied().filter(|format| format.trains() && format.takes_clean()).collect();
-        let mut parts: BTreeMap<(&'static str, Option<Split>), Part> = BTreeMap::new();
-        if options.clean == Clean::All || formats.is_empty() {
+        let mut parts: BTreeMap<(&'static str, Option<Split>), SplitPart> = BTreeMap::new();
+        if options.clean == CleanRows::All || formats.is_empty() {
             return Ok(Self::default());
         }
         for placed in dataset.samples() {
@@ -82,15 +82,15 @@ impl Balance {
     }
 }
 
-impl Part {
-    fn choose(self, clean: Clean) -> Vec<String> {
+impl SplitPart {
+    fn choose(self, clean: CleanRows) -> Vec<String> {
         let Self { failures, twins, clean: runs } = self;
         let (own, others): (Vec<String>, Vec<String>) = runs.into_values().partition(|id| twins.contains(id));
         match clean {
-            Clean::None => Vec::new(),
-            Clean::Twins => own,
-            Clean::Balanced => own.into_iter().chain(others).take(failures).collect(),
-            Clean::All => own.into_iter().chain(others).collect(),
+            CleanRows::None => Vec::new(),
+            CleanRows::Twins => own,
+            CleanRows::Balanced => own.into_iter().chain(others).take(failures).collect(),
+            CleanRows::All => own.into_iter().chain(others).collect(),
         }
     }
 }

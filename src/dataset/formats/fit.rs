@@ -1,21 +1,21 @@
 //! A trace in a budget: what is cut, evenly, so that length tells nothing of the label.
 
-use super::render::{Inputs, Told, told};
+use super::render::{Inputs, RenderedStep, told};
 use crate::dataset::Sample;
 
 /// How long a prompt may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Budget {
+pub struct PromptBudget {
     /// How many.
     pub most: usize,
     /// Of what.
-    pub unit: Unit,
+    pub unit: BudgetUnit,
 }
 
 /// What a budget counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unit {
+pub enum BudgetUnit {
     /// Tokens, estimated: a quarter of the ASCII characters and all others. No tokenizer is asked, because each model has
     /// its own; real counts of English prose lie some ten per cent lower.
     Tokens,
@@ -38,7 +38,7 @@ pub struct Cut {
     pub gone: usize,
 }
 
-impl Unit {
+impl BudgetUnit {
     /// How long a text is.
     pub(super) fn of(self, text: &str) -> usize {
         match self {
@@ -79,11 +79,11 @@ const GAP: usize = 12;
 
 /// The trace as text: each step with its number and agent, what it was given and what it said.
 pub(super) fn conversation(sample: &Sample, inputs: Inputs) -> String {
-    let all: Vec<Option<Told>> = told(sample, inputs).into_iter().map(Some).collect();
+    let all: Vec<Option<RenderedStep>> = told(sample, inputs).into_iter().map(Some).collect();
     joined(sample, &all)
 }
 
-fn joined(sample: &Sample, texts: &[Option<Told>]) -> String {
+fn joined(sample: &Sample, texts: &[Option<RenderedStep>]) -> String {
     let mut text = String::new();
     let mut gone = 0;
     for (step, said) in sample.steps.iter().zip(texts) {
@@ -110,7 +110,7 @@ fn note_gone(text: &mut String, gone: &mut usize) {
 /// The trace in a budget. What steps were given goes first: of each step as much as of any other, or all of it. Then each
 /// reply is cut to one common length, the labelled ones like all others; only where that would leave nothing to read,
 /// unlabelled steps go, drawn by hash.
-pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: Budget) -> (String, Option<Cut>) {
+pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: PromptBudget) -> (String, Option<Cut>) {
     let texts = told(sample, inputs);
     let whole = conversation(sample, inputs);
     let before = budget.unit.of(&whole);
@@ -126,7 +126,7 @@ pub(super) fn fitted(sample: &Sample, inputs: Inputs, budget: Budget) -> (String
 }
 
 /// Cuts what steps were given, so that all replies stay whole; where that does not do, all of it. Whether it fits then.
-fn inputs_cut(mut texts: Vec<Told>, budget: Budget, cut: &mut Cut) -> (Vec<Told>, bool) {
+fn inputs_cut(mut texts: Vec<RenderedStep>, budget: PromptBudget, cut: &mut Cut) -> (Vec<RenderedStep>, bool) {
     let unit = budget.unit;
     let least = LEAST * unit.scale();
     let frames = texts.len().saturating_mul((FRAME + GAP) * unit.scale());
@@ -147,7 +147,12 @@ fn inputs_cut(mut texts: Vec<Told>, budget: Budget, cut: &mut Cut) -> (Vec<Told>
     (texts, fits)
 }
 
-fn replies_cut(sample: &Sample, texts: Vec<Told>, budget: Budget, cut: &mut Cut) -> Vec<Option<Told>> {
+fn replies_cut(
+    sample: &Sample,
+    texts: Vec<RenderedStep>,
+    budget: PromptBudget,
+    cut: &mut Cut,
+) -> Vec<Option<RenderedStep>> {
     let unit = budget.unit;
     let labelled = sample.label.as_ref().map(crate::dataset::Truth::steps).unwrap_or_default();
     let mut kept: Vec<bool> = vec![true; texts.len()];
@@ -167,20 +172,20 @@ fn replies_cut(sample: &Sample, texts: Vec<Told>, budget: Budget, cut: &mut Cut)
             None => break cap.max(least),
         }
     };
-    let one = |(told, kept): (Told, bool)| {
+    let one = |(told, kept): (RenderedStep, bool)| {
         if !kept {
             cut.dropped_steps += 1;
             return None;
         }
         let short = shortened(&told.said, cap, unit);
         cut.shortened_steps += usize::from(short.len() < told.said.len());
-        Some(Told { said: short, ..told })
+        Some(RenderedStep { said: short, ..told })
     };
     texts.into_iter().zip(kept).map(one).collect()
 }
 
 /// The greatest common length at which the replies of the kept steps fit; what stands round each step counts too.
-fn common_cap(texts: &[Told], kept: &[bool], budget: Budget) -> usize {
+fn common_cap(texts: &[RenderedStep], kept: &[bool], budget: PromptBudget) -> usize {
     let unit = budget.unit;
     let lengths: Vec<usize> =
         texts.iter().zip(kept).filter(|(_, kept)| **kept).map(|(told, _)| unit.of(&told.said)).collect();
@@ -201,7 +206,7 @@ fn greatest(lengths: &[usize], room: usize) -> usize {
 }
 
 /// The beginning and the end of a text, with a word on what is gone.
-fn shortened(text: &str, most: usize, unit: Unit) -> String {
+fn shortened(text: &str, most: usize, unit: BudgetUnit) -> String {
     let whole = unit.of(text);
     if whole <= most {
         return text.to_owned();

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    balance::{Balance, Clean},
-    fit::{Budget, Cut},
-    prompt::{AnswerForm, Asking, Prompt, PromptTemplate},
+    balance::{Balance, CleanRows},
+    fit::{Cut, PromptBudget},
+    prompt::{AnswerForm, Prompt, PromptAsking, PromptTemplate},
     render::Inputs,
     schema::Type,
 };
@@ -164,9 +164,9 @@ pub struct ExportOptions {
     /// others, whose entries are replies.
     pub inputs: Option<Inputs>,
     /// Longest prompt.
-    pub budget: Option<Budget>,
+    pub budget: Option<PromptBudget>,
     /// Which clean runs formats that are trained on take.
-    pub clean: Clean,
+    pub clean: CleanRows,
     /// Whether all parts of the dataset go into one file, in formats that are trained on.
     pub one_file: bool,
     /// Only this part of the dataset.
@@ -215,7 +215,7 @@ impl ExportOptions {
             return Err(Unfit("no step"));
         }
         let inputs = self.inputs_or(Inputs::New);
-        let asking = Asking { gold_answer: self.gold_answer, inputs, budget: self.budget, form };
+        let asking = PromptAsking { gold_answer: self.gold_answer, inputs, budget: self.budget, form };
         Ok(self.template.fill(sample, asking))
     }
 

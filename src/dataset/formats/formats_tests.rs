@@ -20,7 +20,7 @@ pub(super) fn dataset(dir: &Path, samples: &[Sample]) -> Dataset {
 
 /// The samples here are too small for lint; that it is asked has its own test.
 pub(super) fn unchecked() -> ExportOptions {
-    ExportOptions { lint: Lint::Ignore, one_file: true, clean: Clean::All, ..ExportOptions::default() }
+    ExportOptions { lint: Lint::Ignore, one_file: true, clean: CleanRows::All, ..ExportOptions::default() }
 }
 
 pub(super) fn exported(dataset: &Dataset, to: &str, out: &Path) -> ExportManifest {

@@ -6,7 +6,7 @@ use crate::{
     dataset::{LabelledError, Said, Sample, SampleKind, SampleStep, split::words},
     score::{
         Culprit, Gold, RawLabel,
-        shape::{self, Told},
+        shape::{self, ToldStep},
     },
 };
 
@@ -47,11 +47,11 @@ fn template(sample: &Sample) -> String {
 }
 
 /// A step as the log shows it: the reply, and the tool results that are new in its input.
-fn told(step: &SampleStep) -> Told {
+fn told(step: &SampleStep) -> ToldStep {
     let joined = |said: &Said| said.texts().collect::<Vec<_>>().join("\n");
     let input = step.input.iter().flat_map(|input| &input.messages);
     let results = input.filter(|said| said.role == "tool" || said.answers.is_some());
-    Told {
+    ToldStep {
         speaker: step.agent.as_str().to_owned(),
         said: step.output.as_ref().map(joined).unwrap_or_default(),
         given: results.map(joined).collect::<Vec<_>>().join("\n"),

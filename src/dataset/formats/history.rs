@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     foreign::{Defects, named, number, put_back, spoken_step, text_field, unknown_fields},
-    render::{Inputs, Told, told},
+    render::{Inputs, RenderedStep, told},
 };
 use crate::{
     dataset::{FORMAT, LabelledError, Sample, SampleKind, SampleStep, Task, Truth},
@@ -237,7 +237,7 @@ impl HistoryFormat {
         Some(Value::Object(fields))
     }
 
-    fn write_entry(&self, step: &SampleStep, told: &Told, first: bool) -> Value {
+    fn write_entry(&self, step: &SampleStep, told: &RenderedStep, first: bool) -> Value {
         let raw = step.raw_agent.as_deref().unwrap_or(step.agent.as_str());
         // A role of the file itself is kept; in a trace of ours the first speaker's view is the chat's. In AgenTracer's own
         // data everybody's is.

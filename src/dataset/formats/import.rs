@@ -17,7 +17,7 @@ use super::{
 };
 use crate::dataset::{
     BENIGN_FILE, DatasetError, DatasetManifest, FILE, MANIFEST_FILE, Sample, Writer,
-    values::{self, Place},
+    values::{self, ValuePlace},
 };
 
 /// The report of defects, beside the samples.
@@ -158,7 +158,7 @@ struct SampleReader {
 }
 
 impl SampleReader {
-    fn row(&mut self, place: Place<'_>) -> Option<Sample> {
+    fn row(&mut self, place: ValuePlace<'_>) -> Option<Sample> {
         self.defects.at(place.file, place.row);
         let value = match place.value {
             Ok(value) => value,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Budget, ExportOptions, Format, Inputs, KeptClaims, Unfit, format::WrittenPiece, rows::FileHash};
+use super::{ExportOptions, Format, Inputs, KeptClaims, PromptBudget, Unfit, format::WrittenPiece, rows::FileHash};
 use crate::dataset::{Sample, task_sets};
 
 /// The format of the manifest.
@@ -48,7 +48,7 @@ pub struct Prompts {
     /// What of their inputs steps show.
     pub inputs: Inputs,
     /// How long they were allowed to be.
-    pub budget: Option<Budget>,
+    pub budget: Option<PromptBudget>,
     /// The longest, in estimated tokens.
     pub longest_tokens: usize,
 }

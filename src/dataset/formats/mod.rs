@@ -51,16 +51,16 @@ mod testing;
 #[cfg(test)]
 mod tracer_tests;
 
-pub use balance::{Balance, Clean};
+pub use balance::{Balance, CleanRows};
 pub use export::{config, export, format, json_schema};
-pub use fit::{Budget, Cut, Unit};
+pub use fit::{BudgetUnit, Cut, PromptBudget};
 pub use foreign::{Defect, RULES};
 pub use format::{Content, DiskLayout, ExportContext, ExportOptions, Format, Lint, Unfit, WrittenPiece};
 pub use gold::gold;
 pub use import::{ImportError, ImportSource, Imported, import};
 pub use kept::KeptClaims;
 pub use manifest::{CutTotal, ExportManifest, Prompts};
-pub use prompt::{AnswerForm, Asking, Prompt, PromptTemplate, PromptTemplateError};
+pub use prompt::{AnswerForm, Prompt, PromptAsking, PromptTemplate, PromptTemplateError};
 pub use recorded::{export_recording, is_recording};
 pub use refused::ExportError;
 pub use render::Inputs;

@@ -54,7 +54,7 @@ impl Format for Prm {
         let first = wrong_step(sample)?;
         let told = told(sample, context.options.inputs_or(Inputs::New));
         let shown = sample.steps.iter().zip(&told).take_while(|(step, _)| first.is_none_or(|first| step.step <= first));
-        let one = |(step, told): (&crate::dataset::SampleStep, &super::render::Told)| {
+        let one = |(step, told): (&crate::dataset::SampleStep, &super::render::RenderedStep)| {
             (format!("{}: {}", step.agent, told.whole()), Some(step.step) != first)
         };
         let (completions, labels): (Vec<String>, Vec<bool>) = shown.map(one).unzip();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    fit::{Budget, Cut, Unit, conversation, fitted},
+    fit::{BudgetUnit, Cut, PromptBudget, conversation, fitted},
     render::Inputs,
 };
 use crate::{
@@ -70,13 +70,13 @@ pub struct Prompt {
 
 /// What a prompt tells and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Asking {
+pub struct PromptAsking {
     /// Whether it tells the right answer.
     pub gold_answer: bool,
     /// What of their inputs steps show.
     pub inputs: Inputs,
     /// How long it may be.
-    pub budget: Option<Budget>,
+    pub budget: Option<PromptBudget>,
     /// How the tracer is to answer.
     pub form: AnswerForm,
 }
@@ -104,7 +104,7 @@ impl PromptTemplate {
     }
 
     /// The prompt of a sample.
-    pub fn fill(&self, sample: &Sample, asking: Asking) -> Prompt {
+    pub fn fill(&self, sample: &Sample, asking: PromptAsking) -> Prompt {
         let gold =
             if asking.gold_answer { format!("The right answer is: {}\n", sample.task.answer) } else { String::new() };
         let modes: Vec<String> = FailureMode::ALL
@@ -126,14 +126,14 @@ impl PromptTemplate {
         };
         let frame = self.with(|name| value(name, ""));
         let (conversation, cut) = match asking.budget {
-            Some(Budget { most, unit }) => {
+            Some(PromptBudget { most, unit }) => {
                 let most = most.saturating_sub(unit.of(&frame));
-                fitted(sample, asking.inputs, Budget { most, unit })
+                fitted(sample, asking.inputs, PromptBudget { most, unit })
             }
             None => (conversation(sample, asking.inputs), None),
         };
         let text = self.with(|name| value(name, &conversation));
-        Prompt { tokens: Unit::Tokens.of(&text), text, cut }
+        Prompt { tokens: BudgetUnit::Tokens.of(&text), text, cut }
     }
 
     /// The text with every place filled; what is filled in is not looked at again.

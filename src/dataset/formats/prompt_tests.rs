@@ -3,10 +3,11 @@
 use super::*;
 use crate::dataset::formats::testing::failure;
 
-const REPLIES: Asking = Asking { gold_answer: false, inputs: Inputs::None, budget: None, form: AnswerForm::Text };
+const REPLIES: PromptAsking =
+    PromptAsking { gold_answer: false, inputs: Inputs::None, budget: None, form: AnswerForm::Text };
 
-fn within(tokens: usize) -> Asking {
-    Asking { budget: Some(Budget { most: tokens, unit: Unit::Tokens }), ..REPLIES }
+fn within(tokens: usize) -> PromptAsking {
+    PromptAsking { budget: Some(PromptBudget { most: tokens, unit: BudgetUnit::Tokens }), ..REPLIES }
 }
 
 #[test]
@@ -24,7 +25,7 @@ fn what_is_filled_in_is_not_filled_again() {
     sample.task.answer = "42".into();
     let template =
         PromptTemplate::parse("Q {question}|{gold_answer}|{agents}|{x: y}|{conversation}").expect("a template");
-    let text = template.fill(&sample, Asking { gold_answer: true, ..REPLIES }).text;
+    let text = template.fill(&sample, PromptAsking { gold_answer: true, ..REPLIES }).text;
     assert_eq!(
         text,
         "Q what is {conversation}?|The right answer is: 42\n|planner, solver|{x: y}|Step 0 - planner:\nplanner says 0\n\nStep 1 - solver:\nsolver says 1"
@@ -34,7 +35,9 @@ fn what_is_filled_in_is_not_filled_again() {
 
 #[test]
 fn labels_never_reach_the_prompt() {
-    let text = PromptTemplate::default().fill(&failure("r", 3), Asking { gold_answer: true, ..Asking::default() }).text;
+    let text = PromptTemplate::default()
+        .fill(&failure("r", 3), PromptAsking { gold_answer: true, ..PromptAsking::default() })
+        .text;
     for word in ["corrupt_number", "inject", "verified", "RUN-r"] {
         assert!(!text.contains(word), "{word}");
     }
@@ -51,7 +54,7 @@ fn cutting_keeps_every_labelled_step_and_the_budget() {
     for tokens in [20_000, 4000, 2000, 1000, 700] {
         let template = PromptTemplate::parse("{conversation}").expect("a template");
         let prompt = template.fill(&sample, within(tokens));
-        assert!(Unit::Tokens.of(&prompt.text) <= tokens, "{tokens}: {}", Unit::Tokens.of(&prompt.text));
+        assert!(BudgetUnit::Tokens.of(&prompt.text) <= tokens, "{tokens}: {}", BudgetUnit::Tokens.of(&prompt.text));
         assert!(prompt.text.contains("Step 1 - solver:\nbegin"), "{tokens}: the labelled step is gone");
         match prompt.cut {
             None => assert_eq!(tokens, 20_000),

@@ -26,14 +26,14 @@ pub enum Inputs {
 
 /// A step as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Told {
+pub(super) struct RenderedStep {
     /// What its agent was given, a line or more a message; empty where nothing is shown or known.
     pub(super) given: String,
     /// What it said.
     pub(super) said: String,
 }
 
-impl Told {
+impl RenderedStep {
     /// Both, as they stand below the step's number and name.
     pub(super) fn whole(&self) -> String {
         if self.given.is_empty() { self.said.clone() } else { format!("{}\n(says) {}", self.given, self.said) }
@@ -41,13 +41,13 @@ impl Told {
 }
 
 /// The texts of every step of a run, in order.
-pub(super) fn told(sample: &Sample, inputs: Inputs) -> Vec<Told> {
-    let mut seen = Seen::default();
+pub(super) fn told(sample: &Sample, inputs: Inputs) -> Vec<RenderedStep> {
+    let mut seen = SaidBefore::default();
     let step = |step| {
         let given = if inputs == Inputs::None { String::new() } else { seen.given(sample, step, inputs) };
         let said = spoken(step);
         seen.heard(sample, step);
-        Told { given, said }
+        RenderedStep { given, said }
     };
     sample.steps.iter().map(step).collect()
 }
@@ -71,7 +71,7 @@ fn words(text: &str, calls: &[Called]) -> String {
 
 /// What was said before a step, and what each agent has seen.
 #[derive(Default)]
-struct Seen<'a> {
+struct SaidBefore<'a> {
     /// The input of each agent's latest call, its own reply included.
     by_agent: HashMap<(&'a str, u32), Vec<&'a Said>>,
     /// Replies by their words, with the step that said them first.
@@ -80,7 +80,7 @@ struct Seen<'a> {
     latest: Vec<(u32, &'a str)>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SaidBefore<'a> {
     /// What a step was given, as lines.
     fn given(&self, sample: &'a Sample, step: &'a SampleStep, inputs: Inputs) -> String {
         let Some(input) = sample.input(step.step) else { return String::new() };

@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, fs};
 use serde_json::{Value, json};
 
 use super::{
-    ALL, Budget, Clean, ExportOptions, Inputs, PromptTemplate, Unit, export,
+    ALL, BudgetUnit, CleanRows, ExportOptions, Inputs, PromptBudget, PromptTemplate, export,
     fit::conversation,
     format,
     formats_tests::{dataset, exported, rows, unchecked},
     gold,
-    prompt::Asking,
+    prompt::PromptAsking,
     testing::{clean, failure, planted_twice},
 };
 use crate::{
@@ -95,13 +95,13 @@ fn a_budget_cuts_inputs_first_and_says_what_is_gone() {
         }
     }
     let template = PromptTemplate::parse("{conversation}").expect("a template");
-    for unit in [Unit::Tokens, Unit::Characters] {
-        let scale = if unit == Unit::Tokens { 1 } else { 4 };
+    for unit in [BudgetUnit::Tokens, BudgetUnit::Characters] {
+        let scale = if unit == BudgetUnit::Tokens { 1 } else { 4 };
         for (most, inputs, steps) in
             [(20_000, (0, 0), (0, 0)), (4000, (20, 0), (0, 0)), (2000, (0, 20), (0, 0)), (1200, (0, 20), (20, 0))]
         {
-            let budget = Budget { most: most * scale, unit };
-            let prompt = template.fill(&sample, Asking { budget: Some(budget), ..Asking::default() });
+            let budget = PromptBudget { most: most * scale, unit };
+            let prompt = template.fill(&sample, PromptAsking { budget: Some(budget), ..PromptAsking::default() });
             assert!(unit.of(&prompt.text) <= budget.most, "{budget:?}: {}", unit.of(&prompt.text));
             let cut = prompt.cut.unwrap_or_default();
             let found = ((cut.shortened_inputs, cut.dropped_inputs), (cut.shortened_steps, cut.dropped_steps));
@@ -112,7 +112,7 @@ fn a_budget_cuts_inputs_first_and_says_what_is_gone() {
 
     let dir = tempfile::tempdir().expect("a directory");
     let dataset = dataset(&dir.path().join("d"), &[sample]);
-    let options = ExportOptions { budget: Some(Budget { most: 4000, unit: Unit::Tokens }), ..unchecked() };
+    let options = ExportOptions { budget: Some(PromptBudget { most: 4000, unit: BudgetUnit::Tokens }), ..unchecked() };
     for name in ["sft", "grpo", "verl"] {
         let out = dir.path().join(name);
         let manifest = export(&dataset, format(name).expect("a format"), &out, &options).expect("exported");
@@ -189,11 +189,11 @@ fn parts_are_never_mixed_and_clean_runs_never_more_than_failures() {
     }
     for (clean, wanted) in [
         (
-            Clean::All,
+            CleanRows::All,
             table(&[("sft-train", 13, 5), ("sft-validation", 2, 3), ("sft-test", 3, 0), ("sft-unsplit", 2, 1)]),
         ),
-        (Clean::Twins, table(&[("sft-train", 4, 5), ("sft-validation", 2, 3), ("sft-unsplit", 1, 1)])),
-        (Clean::None, table(&[("sft-train", 0, 5), ("sft-validation", 0, 3), ("sft-unsplit", 0, 1)])),
+        (CleanRows::Twins, table(&[("sft-train", 4, 5), ("sft-validation", 2, 3), ("sft-unsplit", 1, 1)])),
+        (CleanRows::None, table(&[("sft-train", 0, 5), ("sft-validation", 0, 3), ("sft-unsplit", 0, 1)])),
     ] {
         write("sft", ExportOptions { clean, ..ExportOptions::default() });
         assert_eq!(counted(dir.path(), "sft"), wanted, "{clean:?}: what an earlier export left is gone");

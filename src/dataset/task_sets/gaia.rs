@@ -2,7 +2,7 @@
 //! `Level`, `Final answer` (`?` where it is kept back) and `file_name`, a file that the question is about.
 
 use super::{
-    Options, Row, TaskSet, Terms, Unusable,
+    Options, SetTerms, TaskSet, TaskSetRow, Unusable,
     row::{own_id, task},
 };
 use crate::{
@@ -21,8 +21,8 @@ impl TaskSet for Gaia {
     fn about(&self) -> &'static str {
         "questions for assistants; `Question`, `Final answer`; checked by `numeric` or `normalised`"
     }
-    fn terms(&self) -> Terms {
-        Terms {
+    fn terms(&self) -> SetTerms {
+        SetTerms {
             source: "Mialon et al., gaia-benchmark/GAIA",
             licence: "none stated; access is granted on terms",
             keep_private: Some(
@@ -30,7 +30,7 @@ impl TaskSet for Gaia {
             ),
         }
     }
-    fn task(&self, row: &Row<'_>, options: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, options: Options) -> Result<Task, Unusable> {
         let question = row.text(&["Question"])?;
         let answer = row.text(&["Final answer"])?;
         if answer == "?" {

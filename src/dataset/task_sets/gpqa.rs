@@ -3,7 +3,7 @@
 //! wherever and whenever the set is read.
 
 use super::{
-    Options, Row, TaskSet, Terms, Unusable,
+    Options, SetTerms, TaskSet, TaskSetRow, Unusable,
     letters::{asked, check, letter},
     row::{id_of, own_id, task},
 };
@@ -23,8 +23,8 @@ impl TaskSet for Gpqa {
     fn about(&self) -> &'static str {
         "multiple choice; `Question`, `Correct Answer`, `Incorrect Answer 1` to `3`; checked by `choice`"
     }
-    fn terms(&self) -> Terms {
-        Terms {
+    fn terms(&self) -> SetTerms {
+        SetTerms {
             source: "Rein et al., idavidrein/gpqa",
             licence: "CC-BY-4.0",
             keep_private: Some(
@@ -32,7 +32,7 @@ impl TaskSet for Gpqa {
             ),
         }
     }
-    fn task(&self, row: &Row<'_>, _: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, _: Options) -> Result<Task, Unusable> {
         let question = row.text(&["Question"])?;
         let answers = ANSWERS.map(|name| row.text(&[name]));
         let answers = answers.into_iter().collect::<Result<Vec<&str>, _>>()?;

@@ -3,7 +3,7 @@
 use serde_json::Map;
 
 use super::{
-    Options, Row, TaskSet, Terms, Unusable,
+    Options, SetTerms, TaskSet, TaskSetRow, Unusable,
     row::{id_of, task},
 };
 use crate::{
@@ -25,10 +25,10 @@ impl TaskSet for Gsm8k {
     fn about(&self) -> &'static str {
         "word problems; `question`, and `answer` with `#### 42`; checked by `numeric`"
     }
-    fn terms(&self) -> Terms {
-        Terms { source: "OpenAI, grade-school-math; openai/gsm8k", licence: "MIT", keep_private: None }
+    fn terms(&self) -> SetTerms {
+        SetTerms { source: "OpenAI, grade-school-math; openai/gsm8k", licence: "MIT", keep_private: None }
     }
-    fn task(&self, row: &Row<'_>, _: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, _: Options) -> Result<Task, Unusable> {
         let question = row.text(&["question"])?;
         let solution = row.text(&["answer"])?;
         let (_, answer) = solution.rsplit_once(MARK).ok_or_else(|| Unusable::new("no `####` before an answer"))?;

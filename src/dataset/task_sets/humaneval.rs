@@ -4,7 +4,7 @@
 use serde_json::Map;
 
 use super::{
-    Options, Row, TaskSet, Terms, Unusable,
+    Options, SetTerms, TaskSet, TaskSetRow, Unusable,
     row::{own_id, task},
 };
 use crate::{
@@ -27,10 +27,10 @@ impl TaskSet for HumanEval {
     fn about(&self) -> &'static str {
         "Python functions; `prompt`, `entry_point`, `test`; checked by `command`: their unit tests run here"
     }
-    fn terms(&self) -> Terms {
-        Terms { source: "OpenAI, human-eval; openai/openai_humaneval", licence: "MIT", keep_private: None }
+    fn terms(&self) -> SetTerms {
+        SetTerms { source: "OpenAI, human-eval; openai/openai_humaneval", licence: "MIT", keep_private: None }
     }
-    fn task(&self, row: &Row<'_>, _: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, _: Options) -> Result<Task, Unusable> {
         let (own, entry) = (row.text(&["task_id"])?, row.text(&["entry_point"])?);
         let (prompt, test, solution) =
             (row.verbatim("prompt")?, row.verbatim("test")?, row.verbatim("canonical_solution")?);

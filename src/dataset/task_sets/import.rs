@@ -10,11 +10,11 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Row, TaskSet, Terms, Unusable};
+use super::{SetTerms, TaskSet, TaskSetRow, Unusable};
 use crate::{
     dataset::{
         Task,
-        values::{self, Place},
+        values::{self, ValuePlace},
     },
     trajectory::Verdict,
     verify::Case,
@@ -43,7 +43,7 @@ pub struct ImportedTasks {
     pub from: &'static str,
     /// Whose it is, and on what terms.
     #[serde(flatten)]
-    pub terms: Terms,
+    pub terms: SetTerms,
     /// How many rows its files have.
     pub rows: u64,
     /// How many tasks were written.
@@ -51,14 +51,14 @@ pub struct ImportedTasks {
     /// How many of them bring a command, which a campaign runs only if it is told so.
     pub commands: u64,
     /// Rows that could not be used, by the reason.
-    pub left_out: BTreeMap<String, LeftOut>,
+    pub left_out: BTreeMap<String, LeftOutRows>,
     /// Each file that was read, with its hash.
     pub files: BTreeMap<String, String>,
 }
 
 /// Rows that could not be used for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct LeftOutRows {
     /// How many.
     pub rows: u64,
     /// The first of them: file and row.
@@ -125,7 +125,7 @@ pub fn import(set: &dyn TaskSet, path: &Path, out: &Path, options: Options) -> R
         let name = values::named(file, path);
         let bytes = fs::read(file).map_err(|source| unread(file, source))?;
         reader.said.files.insert(name.to_string(), blake3::hash(&bytes).to_hex().to_string());
-        let mut each = |place: Place<'_>| reader.row(&place);
+        let mut each = |place: ValuePlace<'_>| reader.row(&place);
         let csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
         let read = if csv {
             values::read_csv(&bytes, &name, set.columns(), &mut each);
@@ -182,17 +182,17 @@ impl<'a> Reader<'a> {
         Self { set, options, ids: BTreeSet::new(), lines: Vec::new(), said }
     }
 
-    fn row(&mut self, place: &Place<'_>) -> bool {
+    fn row(&mut self, place: &ValuePlace<'_>) -> bool {
         self.said.rows += 1;
         let row = place.row.map_or_else(String::new, |row| format!(":{row}"));
         let at = format!("{}{row}", place.file);
         let task = match &place.value {
-            Ok(Value::Object(fields)) => self.set.task(&Row { fields, file: place.file }, self.options),
+            Ok(Value::Object(fields)) => self.set.task(&TaskSetRow { fields, file: place.file }, self.options),
             Ok(_) => Err(Unusable::new("a row that is no object")),
             Err(_) => Err(Unusable::new("a row that cannot be read")),
         };
         if let Err(Unusable(why)) = task.and_then(|task| self.take(&task)) {
-            self.said.left_out.entry(why).or_insert(LeftOut { rows: 0, first: at }).rows += 1;
+            self.said.left_out.entry(why).or_insert(LeftOutRows { rows: 0, first: at }).rows += 1;
         }
         true
     }

@@ -2,7 +2,7 @@
 //! last `\boxed{…}`, `level` and `type`; the subset of 500 has `answer`, `subject` and `unique_id` too.
 
 use super::{
-    Options, Row, TaskSet, Terms, Unusable,
+    Options, SetTerms, TaskSet, TaskSetRow, Unusable,
     row::{id_of, task},
 };
 use crate::{
@@ -21,10 +21,10 @@ impl TaskSet for Math {
     fn about(&self) -> &'static str {
         "competition problems; `problem`, and `solution` with `\\boxed{…}`; checked by `boxed`"
     }
-    fn terms(&self) -> Terms {
-        Terms { source: "Hendrycks et al., hendrycks/math", licence: "MIT", keep_private: None }
+    fn terms(&self) -> SetTerms {
+        SetTerms { source: "Hendrycks et al., hendrycks/math", licence: "MIT", keep_private: None }
     }
-    fn task(&self, row: &Row<'_>, _: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, _: Options) -> Result<Task, Unusable> {
         let problem = row.text(&["problem"])?;
         let solution = row.text(&["solution"]).unwrap_or_default();
         let answer = match verify::boxed(solution).or_else(|| bare(solution)) {

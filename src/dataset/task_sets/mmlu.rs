@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Options, Row, TaskSet, Terms, Unusable,
+    Options, SetTerms, TaskSet, TaskSetRow, Unusable,
     letters::{LETTERS, asked, check, letter},
     row::{id_of, task},
 };
@@ -24,13 +24,13 @@ impl TaskSet for Mmlu {
     fn about(&self) -> &'static str {
         "multiple choice; CSV without a header, or `question`, `choices`, `answer`; checked by `choice`"
     }
-    fn terms(&self) -> Terms {
-        Terms { source: "Hendrycks et al., hendrycks/test; cais/mmlu", licence: "MIT", keep_private: None }
+    fn terms(&self) -> SetTerms {
+        SetTerms { source: "Hendrycks et al., hendrycks/test; cais/mmlu", licence: "MIT", keep_private: None }
     }
     fn columns(&self) -> &'static [&'static str] {
         &["question", "A", "B", "C", "D", "answer"]
     }
-    fn task(&self, row: &Row<'_>, _: Options) -> Result<Task, Unusable> {
+    fn task(&self, row: &TaskSetRow<'_>, _: Options) -> Result<Task, Unusable> {
         let question = row.text(&["question", "Question"])?;
         let choices = choices(row)?;
         let answer = answer(row, choices.len())?;
@@ -44,7 +44,7 @@ impl TaskSet for Mmlu {
     }
 }
 
-fn choices<'a>(row: &Row<'a>) -> Result<Vec<&'a str>, Unusable> {
+fn choices<'a>(row: &TaskSetRow<'a>) -> Result<Vec<&'a str>, Unusable> {
     let listed: Option<Vec<&str>> = match row.field(&["choices"]) {
         Some(Value::Array(choices)) => choices.iter().map(|choice| choice.as_str().map(str::trim)).collect(),
         Some(_) => None,
@@ -57,7 +57,7 @@ fn choices<'a>(row: &Row<'a>) -> Result<Vec<&'a str>, Unusable> {
 }
 
 /// The letter of the right choice.
-fn answer(row: &Row<'_>, choices: usize) -> Result<String, Unusable> {
+fn answer(row: &TaskSetRow<'_>, choices: usize) -> Result<String, Unusable> {
     let place = match row.field(&["answer", "Answer"]) {
         Some(Value::Number(number)) => number.as_u64().and_then(|number| usize::try_from(number).ok()),
         Some(Value::String(text)) => {

@@ -15,8 +15,8 @@ mod row;
 #[cfg(test)]
 mod tests;
 
-pub use import::{ImportedTasks, LeftOut, Options, TasksError, import};
-pub use row::{Row, Unusable};
+pub use import::{ImportedTasks, LeftOutRows, Options, TasksError, import};
+pub use row::{TaskSetRow, Unusable};
 
 use super::Task;
 
@@ -38,7 +38,7 @@ pub trait TaskSet: std::fmt::Debug + Sync {
     /// One line: what is asked, and how answers are checked.
     fn about(&self) -> &'static str;
     /// Where it is from, and on what terms.
-    fn terms(&self) -> Terms;
+    fn terms(&self) -> SetTerms;
     /// The columns of its CSV files, where they do not name them themselves.
     fn columns(&self) -> &'static [&'static str] {
         &[]
@@ -47,12 +47,12 @@ pub trait TaskSet: std::fmt::Debug + Sync {
     ///
     /// # Errors
     /// [`Unusable`] where it cannot be asked or checked; it is counted, and the import goes on.
-    fn task(&self, row: &Row<'_>, options: Options) -> Result<Task, Unusable>;
+    fn task(&self, row: &TaskSetRow<'_>, options: Options) -> Result<Task, Unusable>;
 }
 
 /// Where a set is from, and on what terms, as its authors state them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Terms {
+pub struct SetTerms {
     /// Whose it is, and where it lies.
     pub source: &'static str,
     /// Its licence, by its short name.

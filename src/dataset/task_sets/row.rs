@@ -6,7 +6,7 @@ use crate::{dataset::Task, verify::Check};
 
 /// A row.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct TaskSetRow<'a> {
     /// Its fields.
     pub(super) fields: &'a Map<String, Value>,
     /// The name of its file.
@@ -23,7 +23,7 @@ impl Unusable {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> TaskSetRow<'a> {
     /// A field, by the first of its names that is there.
     pub(super) fn field(&self, names: &[&str]) -> Option<&'a Value> {
         names.iter().find_map(|name| self.fields.get(*name)).filter(|value| !value.is_null())

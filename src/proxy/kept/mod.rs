@@ -26,7 +26,7 @@ const CHAIN_MAX: usize = 1024;
 
 /// What a step has to do with what the upstream keeps.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct StepKept {
     /// The request as the upstream got it, where its reply may have to be told again.
     asked: Option<Bytes>,
     /// The injection whose edit of the reply is to be told again.
@@ -43,7 +43,7 @@ pub(super) struct Kept {
     pub(super) in_background: bool,
 }
 
-impl Kept {
+impl StepKept {
     /// What is asked of the upstream in the end (`got`), in place of the program's `own` words. `retells`: the plan wants
     /// edited replies told again; `alters`: it may make this reply another.
     pub(super) fn asks(&mut self, surface: &dyn Surface, (own, got): (&Bytes, &Bytes), retells: bool, alters: bool) {
@@ -113,7 +113,7 @@ impl Kept {
 #[derive(Debug, Default)]
 pub(super) struct RetoldRun {
     /// By the id of a reply.
-    replies: HashMap<String, KeptReply>,
+    replies: HashMap<String, NamedReply>,
     /// By the id of a conversation: what it is still to be told.
     threads: HashMap<String, (u32, Vec<String>)>,
     /// Replies that the program was told otherwise.
@@ -126,7 +126,7 @@ pub(super) struct RetoldRun {
 }
 
 #[derive(Debug)]
-struct KeptReply {
+struct NamedReply {
     /// The reply that its request went on from.
     from: Option<String>,
     /// What it adds; nothing where there was no room for it.
@@ -197,7 +197,7 @@ impl RetoldRun {
         let length: usize = kept.asked.iter().chain(&kept.replied).map(String::len).sum();
         if !id.is_empty() {
             let kept = self.take(length).then_some(kept);
-            self.replies.insert(id, KeptReply { from, kept, edited });
+            self.replies.insert(id, NamedReply { from, kept, edited });
         }
     }
 

@@ -6,7 +6,7 @@ use hyper::Request;
 
 use super::*;
 use crate::{
-    proxy::upstream::{Answering, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
     recording::Settings,
     trajectory::{AgentName, Attribution, Source},
 };
@@ -41,7 +41,7 @@ impl Upstream for BehindDoor {
         "slow"
     }
 
-    fn send(&self, _: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, _: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async { Err(UpstreamError::Hushed) })
     }
 }

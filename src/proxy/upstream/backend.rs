@@ -31,7 +31,8 @@ pub struct Asker {
 }
 
 /// A future that an upstream returns.
-pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Response<ReceivedBody>, UpstreamError>> + Send + 'a>>;
+pub type BackendAnswering<'a> =
+    Pin<Box<dyn Future<Output = Result<Response<ReceivedBody>, UpstreamError>> + Send + 'a>>;
 
 /// A backend.
 pub trait Upstream: Send + Sync + std::fmt::Debug {
@@ -40,7 +41,7 @@ pub trait Upstream: Send + Sync + std::fmt::Debug {
 
     /// Sends a request (its URI holds path and query only) and returns the reply as soon as its head is there.
     /// Dropping the future or the body cancels the call.
-    fn send(&self, request: Request<SentBody>) -> Answering<'_>;
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_>;
 
     /// The agent of a request, where the upstream knows it better than the rules that told it: a recording names
     /// agents as it recorded them. Asked only of a run's own upstream, before the step is opened.

@@ -11,7 +11,7 @@ use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
 
 use super::{
-    backend::{Answering, Route, Upstream},
+    backend::{BackendAnswering, Route, Upstream},
     body::ReceivedBody,
     connection::CONNECT_TIMEOUT,
     error::UpstreamError,
@@ -101,7 +101,7 @@ impl Upstream for HttpUpstream {
         &self.name
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         let prepared = self.prepare(request);
         Box::pin(async move {
             let (request, pool) = prepared?;

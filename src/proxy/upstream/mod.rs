@@ -13,7 +13,7 @@ mod pool;
 mod tls;
 mod upload;
 
-pub use backend::{Answering, Asker, Route, Upstream};
+pub use backend::{Asker, BackendAnswering, Route, Upstream};
 pub use body::{Listener, ReceivedBody};
 pub use error::{BodyError, UpstreamError};
 pub use http::HttpUpstream;

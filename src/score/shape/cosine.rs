@@ -9,9 +9,9 @@ const WORDS: usize = 20_000;
 
 /// A text as weighed words, by number of the word; its length is 1, or 0 for a text without words.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Terms(Vec<(u32, f64)>);
+pub(super) struct CosineTerms(Vec<(u32, f64)>);
 
-impl Terms {
+impl CosineTerms {
     /// The texts of a run, weighed by in how many of them a word stands.
     pub(super) fn of_run<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Self> {
         let mut numbers: HashMap<String, u32> = HashMap::new();
@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn alike_and_not() {
-        let run = Terms::of_run(["add the pears", "Add, the PEARS!", "no common word", "", "add plums"].into_iter());
+        let run =
+            CosineTerms::of_run(["add the pears", "Add, the PEARS!", "no common word", "", "add plums"].into_iter());
         let like = |a: usize, b: usize| run[a].cosine(&run[b]);
         assert!((like(0, 1) - 1.0).abs() < 1e-12);
         assert!(like(0, 2).abs() < 1e-12 && like(0, 3).abs() < 1e-12);

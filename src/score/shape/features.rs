@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{baseline::is_agent, names::agent_key, real},
-    cosine::Terms,
+    cosine::CosineTerms,
 };
 
 /// How many numbers describe a step.
@@ -53,7 +53,7 @@ const CODE: &[&str] = &["```", "def ", "import ", "print(", "return ", "</", "()
 
 /// What the log shows of a step.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct ToldStep {
     /// Who speaks.
     pub speaker: String,
     /// What it says, its tool calls included.
@@ -63,9 +63,9 @@ pub struct Told {
 }
 
 /// A step with what is computed once.
-struct Read {
+struct FeaturesRead {
     speaker: String,
-    terms: Terms,
+    terms: CosineTerms,
     words: f64,
     errors: f64,
     given_errors: f64,
@@ -77,17 +77,17 @@ struct Read {
 }
 
 /// The numbers of each step of a run.
-pub fn features(question: &str, steps: &[Told]) -> Vec<Features> {
+pub fn features(question: &str, steps: &[ToldStep]) -> Vec<Features> {
     let texts = std::iter::once(question).chain(steps.iter().map(|step| step.said.as_str()));
-    let mut terms = Terms::of_run(texts).into_iter();
+    let mut terms = CosineTerms::of_run(texts).into_iter();
     let asked = terms.next().unwrap_or_default();
-    let read: Vec<Read> = steps.iter().zip(terms).map(|(step, terms)| Read::of(step, terms)).collect();
+    let read: Vec<FeaturesRead> = steps.iter().zip(terms).map(|(step, terms)| FeaturesRead::of(step, terms)).collect();
     let known = numbers(question);
     (0..read.len()).map(|at| outline(&read, at, &asked, &known)).collect()
 }
 
-impl Read {
-    fn of(step: &Told, terms: Terms) -> Self {
+impl FeaturesRead {
+    fn of(step: &ToldStep, terms: CosineTerms) -> Self {
         let count = |text: &str, list: &[&str]| {
             let lower = text.to_lowercase();
             real(lower.split(|c: char| !c.is_alphanumeric()).filter(|word| list.contains(word)).count())
@@ -108,7 +108,7 @@ impl Read {
 }
 
 /// The numbers of the step at a place.
-fn outline(run: &[Read], at: usize, asked: &Terms, known: &BTreeSet<String>) -> Features {
+fn outline(run: &[FeaturesRead], at: usize, asked: &CosineTerms, known: &BTreeSet<String>) -> Features {
     let (before, rest) = run.split_at(at.min(run.len()));
     let Some((step, after)) = rest.split_first() else { return [0.0; COUNT] };
     let (previous, next, last) = (before.last(), after.first(), run.last());
@@ -123,7 +123,7 @@ fn outline(run: &[Read], at: usize, asked: &Terms, known: &BTreeSet<String>) -> 
     let back = new.iter().filter(|number| after.iter().any(|later| later.numbers.contains(**number))).count();
     let mean = run.iter().map(|step| real(step.characters)).sum::<f64>() / real(run.len());
     let flag = |is: bool| if is { 1.0 } else { 0.0 };
-    let like = |other: Option<&Read>| other.map_or(0.0, |other| step.terms.cosine(&other.terms));
+    let like = |other: Option<&FeaturesRead>| other.map_or(0.0, |other| step.terms.cosine(&other.terms));
     [
         // Where it is.
         real(at) / real(run.len().saturating_sub(1).max(1)),
@@ -169,8 +169,8 @@ fn numbers(text: &str) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    fn told(speaker: &str, said: &str) -> Told {
-        Told { speaker: speaker.into(), said: said.into(), given: String::new() }
+    fn told(speaker: &str, said: &str) -> ToldStep {
+        ToldStep { speaker: speaker.into(), said: said.into(), given: String::new() }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use twox_hash::XxHash3_64;
 
-pub use features::{Features, Told, features};
+pub use features::{Features, ToldStep, features};
 
 use super::{Gold, Share, names::agent_key};
 use logistic::Logistic;
@@ -41,7 +41,7 @@ pub enum Unseen {
 
 /// What the probe finds on some runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Probed {
+pub struct ShapeProbed {
     /// Runs whose likeliest step is made by a true agent.
     pub agent: Share,
     /// Runs whose likeliest step is a true one.
@@ -65,7 +65,7 @@ pub enum TooFew {
 }
 
 /// One run as the probe sees it.
-struct Outline<'a> {
+struct RunOutline<'a> {
     gold: &'a Gold,
     fold: usize,
     group: &'a str,
@@ -75,7 +75,7 @@ struct Outline<'a> {
 ///
 /// # Errors
 /// [`TooFew`]: there is nothing to learn from, or nothing to leave out.
-pub fn probe(golds: &[Gold], unseen: Unseen) -> Result<Probed, TooFew> {
+pub fn probe(golds: &[Gold], unseen: Unseen) -> Result<ShapeProbed, TooFew> {
     let runs = outlines(golds, unseen);
     if runs.len() < FEWEST {
         return Err(TooFew::Runs(runs.len()));
@@ -92,7 +92,7 @@ pub fn probe(golds: &[Gold], unseen: Unseen) -> Result<Probed, TooFew> {
     for group in groups {
         for fold in &folds {
             let held: Vec<_> = runs.iter().filter(|run| run.fold == *fold && run.group == group).collect();
-            let other = |run: &&Outline<'_>| run.fold != *fold && (unseen == Unseen::Task || run.group != group);
+            let other = |run: &&RunOutline<'_>| run.fold != *fold && (unseen == Unseen::Task || run.group != group);
             let known = runs.iter().filter(other).flat_map(|run| {
                 run.gold.shape.iter().enumerate().map(|(step, shape)| (shape, run.gold.blames_step(step)))
             });
@@ -112,11 +112,11 @@ pub fn probe(golds: &[Gold], unseen: Unseen) -> Result<Probed, TooFew> {
             }
         }
     }
-    Ok(Probed { agent: Share::new(agent, asked), step: Share::new(step, asked), top_3: Share::new(top, asked) })
+    Ok(ShapeProbed { agent: Share::new(agent, asked), step: Share::new(step, asked), top_3: Share::new(top, asked) })
 }
 
 /// The runs that have a labelled step and an outline, each in its part: a task is in one part only.
-fn outlines(golds: &[Gold], unseen: Unseen) -> Vec<Outline<'_>> {
+fn outlines(golds: &[Gold], unseen: Unseen) -> Vec<RunOutline<'_>> {
     let fits = |gold: &&Gold| {
         let labelled = (0..gold.shape.len()).any(|step| gold.blames_step(step));
         labelled && gold.shape.len() > 1 && gold.shape.len() == gold.speakers.len()
@@ -128,7 +128,7 @@ fn outlines(golds: &[Gold], unseen: Unseen) -> Vec<Outline<'_>> {
     }
     let tasks: BTreeSet<(u64, &str)> = fit.iter().map(|gold| (hash(&gold.task), gold.task.as_str())).collect();
     let place = |task: &str| tasks.range(..(hash(task), task)).count() % FOLDS;
-    let outlines = fit.into_iter().map(|gold| Outline { gold, fold: place(&gold.task), group: group(gold, unseen) });
+    let outlines = fit.into_iter().map(|gold| RunOutline { gold, fold: place(&gold.task), group: group(gold, unseen) });
     // Where nothing was planted, no template can be left out.
     outlines.filter(|run| unseen == Unseen::Task || !run.group.is_empty()).collect()
 }

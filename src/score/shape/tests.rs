@@ -6,11 +6,11 @@ use crate::score::Culprit;
 /// Three speakers; the one that errs speaks at length. Where it is is drawn by the number.
 fn run(n: usize, told: bool) -> Gold {
     let at = n * 7 % 5;
-    let steps: Vec<Told> = (0..5)
+    let steps: Vec<ToldStep> = (0..5)
         .map(|step| {
             let words = if told && step == at { 30 } else { 6 + (n + step * 3) % 4 };
             let said = format!("{} {}", "word ".repeat(words), (n * 31 + step * 17) % 97);
-            Told { speaker: ["planner", "solver", "critic"][step % 3].to_owned(), said, given: String::new() }
+            ToldStep { speaker: ["planner", "solver", "critic"][step % 3].to_owned(), said, given: String::new() }
         })
         .collect();
     let speaker = steps[at].speaker.clone();

@@ -165,8 +165,8 @@ def rewards():
         command = [sys.executable, str(examples / adapter), str(FOLDER / "few.jsonl")]
         done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"AEGIS_BIN": AEGIS})
         seen = [float(word) for word in done.stdout.replace("[", " ").replace("]", " ").replace(",", " ").split()]
-        # Aegis' reward of "nobody failed" in a clean run is 1.1, of a whole answer 1.
-        check(f"{adapter} rewards the truth", seen == [1.1, 1.0, 1.1, 1.0], f"{seen}\n{done.stderr}")
+        # Of failures and of clean runs alike.
+        check(f"{adapter} rewards the truth", seen == [1.0, 1.0, 1.0, 1.0], f"{seen}\n{done.stderr}")
         with endpoint() as url:
             # No binary to start: only the endpoint can answer.
             asked = os.environ | {"AEGIS_REWARD_URL": url, "AEGIS_BIN": "/nonexistent"}

@@ -10,7 +10,7 @@ use aegis::{
         Analyzer, CallMeter, CorrectionOrigin, Corrections, LabelRule, SearchBudget, Trace, TraceSettings, label_of,
     },
     proof::Order,
-    proxy::upstream::{Answering, ReceivedBody, SentBody, Upstream},
+    proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
     trajectory::{FailureMode, RunId, Trajectory},
 };
 use http_body_util::BodyExt;
@@ -32,7 +32,7 @@ impl Upstream for Scripted {
         "analyzer"
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
             let body = request.into_body().collect().await.expect("a body").to_bytes();
             let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");

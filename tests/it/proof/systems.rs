@@ -13,7 +13,7 @@ use std::{
 use aegis::{
     attribution::{Executing, System},
     launch::Ending,
-    proxy::upstream::{Answering, Asker, ReceivedBody, SentBody, Upstream, UpstreamError},
+    proxy::upstream::{Asker, BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
     simulator::Simulator,
     surface::{OpenaiChat, Surface},
     trajectory::{Outcome, Reason, RunId, Verdict},
@@ -216,7 +216,7 @@ impl Upstream for Noisy {
         "simulator"
     }
 
-    fn send(&self, request: Request<SentBody>) -> Answering<'_> {
+    fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
             let drawn = request.extensions().get::<Asker>().map_or(1.0, |asker| {
                 let hash = blake3::hash(format!("{} {} {}", self.seed, asker.run, asker.step).as_bytes());

@@ -16,11 +16,11 @@ const READ: &[&str] = &["step", "call", "turn", "agent", "raw_agent", "instance"
 
 /// Values by name, of altered replies and of the twins'.
 #[derive(Default)]
-pub(super) struct Figures {
+pub(super) struct ToldFigures {
     rows: Vec<(BTreeMap<String, Value>, f64, bool)>,
 }
 
-impl Figures {
+impl ToldFigures {
     pub(super) fn add(&mut self, pair: &Pair<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
         for (place, step, altered) in [(pair.place, pair.step, true), (pair.twin_place, pair.other, false)] {
             self.rows.push((beside(&dataset.written_at(&place)?, step), characters(step), altered));

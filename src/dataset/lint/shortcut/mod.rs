@@ -21,8 +21,8 @@ use crate::{
     },
     score::Gold,
 };
-use figures::Figures;
-use position::Position;
+use figures::ToldFigures;
+use position::StepPosition;
 
 /// An area under the curve from which on something tells.
 const TELLS: f64 = 0.8;
@@ -51,7 +51,7 @@ pub(super) struct Shortcuts {
 struct Altered {
     tasks: BTreeSet<String>,
     lengths: Vec<f64>,
-    figures: Figures,
+    figures: ToldFigures,
 }
 
 impl Shortcuts {
@@ -73,7 +73,7 @@ impl Shortcuts {
         }
         let mut replies = Replies::default();
         let mut altered: BTreeMap<String, Altered> = BTreeMap::new();
-        let mut position = Position::of(dataset);
+        let mut position = StepPosition::of(dataset);
         pairs(dataset, &self.index, |pair| {
             let template = pair.error.template().unwrap_or_default();
             replies.pair(template.clone(), pair);

@@ -18,7 +18,7 @@ const BEYOND: f64 = 0.15;
 
 /// Errors by place, and what a draw would have put there.
 #[derive(Default)]
-pub(super) struct Position {
+pub(super) struct StepPosition {
     declared: HashMap<String, String>,
     counts: BTreeMap<Spot, Count>,
     errors: f64,
@@ -39,7 +39,7 @@ struct Count {
     variance: f64,
 }
 
-impl Position {
+impl StepPosition {
     /// Reads what the sampler declares; without a report, nothing is declared.
     pub(super) fn of(dataset: &Dataset) -> Self {
         let beside = dataset.files().first().and_then(|file| file.parent()).map(|dir| dir.join(REPORT));
