@@ -73,6 +73,7 @@ async fn one_that_leaves_later_is_noticed() {
         let upstream = Scripted::always(script).await;
         let lab = Lab::before(upstream.address, Setup::default()).await;
         let client = asked(&lab, "/v1/chat/completions").await;
+        until("its call is under way", || upstream.count() == 1).await;
         // Closed with a reset, as the system of a program that was killed in the middle of a reply does.
         client.stream.set_zero_linger().expect("linger");
         drop(client);

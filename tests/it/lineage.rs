@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 use serde_json::{Value, json};
 
 use crate::{
-    lab::{Client, request},
+    lab::{Client, request, until},
     program::{Served, aegis},
     scripted::{Scripted, chat_reply, http},
 };
@@ -174,8 +174,11 @@ async fn requests_that_have_nothing_in_common_never_run_out_of_descriptors() {
     let logs = dir.path().join("logs");
     let found = runs(&logs);
     assert_eq!(found.len(), STRANGERS);
-    let open = found.iter().filter(|run| !logs.join(run).join("seal.json").exists()).count();
-    assert!(open <= 1024, "{open} runs are open");
+    let open = || found.iter().filter(|run| !logs.join(run).join("seal.json").exists()).count();
+    // Of those that made room, sixteen at most are being sealed beside the traffic.
+    let now = open();
+    assert!(now <= 1024 + 16, "{now} runs are open");
+    until("those that made room are sealed", || open() <= 1024).await;
     assert_eq!(served.stop().await, Some(0));
     for run in found {
         let recording = aegis::recording::read(&logs.join(&run)).expect("a recording");
