@@ -177,7 +177,7 @@ fn who_ended_a_step_decides_whether_the_run_is_evidence() {
             "a request mended and refused",
             &request(InjectedError { failure_mode: None, ..asked() }),
             &[(DONE, 400)],
-            infra,
+            Some(NoLabel::EditRefused),
         ),
     ] {
         // Another step holds the error that a label would be of.
