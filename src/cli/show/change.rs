@@ -40,10 +40,10 @@ fn write_blocks(pairs: &[ChangePair], out: &mut dyn Write) -> io::Result<()> {
                 writeln!(out, "-- {}\n{}", escape(&who), escape(&words(&old.text, &new.text)))?;
             }
             ChangePair::Gone(old) => {
-                writeln!(out, "-- [-{}-]\n{}", escape(&old.who), escape(&marked(&old.text, "- ")))?
+                writeln!(out, "-- [-{}-]\n{}", escape(&old.who), escape(&marked(&old.text, "- ")))?;
             }
             ChangePair::Came(new) => {
-                writeln!(out, "-- {{+{}+}}\n{}", escape(&new.who), escape(&marked(&new.text, "+ ")))?
+                writeln!(out, "-- {{+{}+}}\n{}", escape(&new.who), escape(&marked(&new.text, "+ ")))?;
             }
         }
     }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::{Dataset, DatasetError};
 
 pub use page::page;
-pub(super) use pairs::{Pair, pairs};
+pub(super) use pairs::{TwinPair, pairs};
 pub(super) use probe::{FEWEST, Replies, area};
 
 /// What is in a dataset.

@@ -8,7 +8,7 @@ use crate::dataset::{Dataset, DatasetError, Entry, Index, LabelledError, Sample,
 pub(super) const FAILURES: usize = 4000;
 
 /// A labelled step of a failure and the same call in its clean twin.
-pub(in crate::dataset) struct Pair<'a> {
+pub(in crate::dataset) struct TwinPair<'a> {
     /// The failure.
     pub(in crate::dataset) failure: &'a Sample,
     /// Where it stands.
@@ -29,7 +29,7 @@ pub(in crate::dataset) struct Pair<'a> {
 pub(in crate::dataset) fn pairs(
     dataset: &Dataset,
     index: &Index,
-    mut take: impl FnMut(&Pair<'_>) -> Result<(), DatasetError>,
+    mut take: impl FnMut(&TwinPair<'_>) -> Result<(), DatasetError>,
 ) -> Result<(), DatasetError> {
     let failures = index.of_kind(SampleKind::Failure);
     // A draw by id is the same whatever the order of the file.
@@ -55,7 +55,7 @@ pub(in crate::dataset) fn pairs(
                 (&other.agent, other.instance, other.call) == (&step.agent, step.instance, step.call)
             };
             let Some(other) = twin.steps.iter().find(its) else { continue };
-            take(&Pair { failure, place, twin: &twin, twin_place: *entry, error, step, other })?;
+            take(&TwinPair { failure, place, twin: &twin, twin_place: *entry, error, step, other })?;
         }
         last = Some(twin);
     }

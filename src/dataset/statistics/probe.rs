@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Probed,
-    pairs::{Pair, pairs},
+    pairs::{TwinPair, pairs},
 };
 use crate::dataset::{Dataset, DatasetError, Index, split::words};
 
@@ -65,7 +65,7 @@ impl Replies {
     }
 
     /// Takes the two replies of a pair under a name.
-    pub(in crate::dataset) fn pair(&mut self, name: String, pair: &Pair<'_>) {
+    pub(in crate::dataset) fn pair(&mut self, name: String, pair: &TwinPair<'_>) {
         let (Some(said), Some(clean)) = (&pair.step.output, &pair.other.output) else { return };
         let task = hash(&words(&pair.failure.task.question));
         let of = [(&said.text, true), (&clean.text, false)].map(|(text, injected)| {

@@ -48,6 +48,9 @@ fn lines_of(text: &str, stem: &str) -> usize {
     code.filter(|line| words(line).iter().any(|word| word == stem || *word == kind)).count()
 }
 
+/// Whether a file of a list's room is one of its kind.
+type IsOne<'a> = &'a dyn Fn(&str, &str) -> bool;
+
 /// What one of a kind takes, by the leanest of those that are there: others may be named for reasons of their own.
 fn least(file: &str, is_one: impl Fn(&str, &str) -> bool) -> (usize, String) {
     let path = root().join(file);
@@ -70,7 +73,7 @@ fn one_place_to_add_is_as_small_as_the_map_says() {
     let exported = |text: &str, stem: &str| text.contains(&format!("\npub use {stem}::")) && stem.contains('_');
     let format = |text: &str, stem: &str| text.contains(&format!("    &{stem}::"));
     let verb = |text: &str, stem: &str| text.contains(&format!("({stem}::"));
-    let kinds: [(&str, &str, &dyn Fn(&str, &str) -> bool); 6] = [
+    let kinds: [(&str, &str, IsOne<'_>); 6] = [
         ("manipulator", "src/manipulator/mod.rs", &in_list),
         ("fault", "src/fault/mod.rs", &in_list),
         ("surface", "src/surface/mod.rs", &exported),

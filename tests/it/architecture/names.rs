@@ -34,7 +34,7 @@ impl Types<'_> {
                     defines = false;
                 }
                 TokenTree::Ident(word) => {
-                    defines = ["struct", "enum", "union", "trait"].iter().any(|kind| word == kind)
+                    defines = ["struct", "enum", "union", "trait"].iter().any(|kind| word == kind);
                 }
                 TokenTree::Group(group) => self.tokens(group.stream()),
                 TokenTree::Punct(_) | TokenTree::Literal(_) => defines = false,
@@ -58,7 +58,9 @@ impl<'ast> Visit<'ast> for Types<'_> {
             _ => return visit::visit_item(self, item),
         };
         if !for_tests(attributes) {
-            name.into_iter().for_each(|name| self.take(name));
+            if let Some(name) = name {
+                self.take(name);
+            }
             visit::visit_item(self, item);
         }
     }

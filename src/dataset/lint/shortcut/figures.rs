@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{TELLS, characters};
 use crate::dataset::{
     Dataset, DatasetError, SampleStep,
-    statistics::{FEWEST, Pair, area},
+    statistics::{FEWEST, TwinPair, area},
 };
 
 /// What a tracer reads anyway, and what numbers the steps.
@@ -21,7 +21,7 @@ pub(super) struct ToldFigures {
 }
 
 impl ToldFigures {
-    pub(super) fn add(&mut self, pair: &Pair<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
+    pub(super) fn add(&mut self, pair: &TwinPair<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
         for (place, step, altered) in [(pair.place, pair.step, true), (pair.twin_place, pair.other, false)] {
             self.rows.push((beside(&dataset.written_at(&place)?, step), characters(step), altered));
         }

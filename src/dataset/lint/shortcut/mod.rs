@@ -17,7 +17,7 @@ use super::{Finding, LintReport, Rule};
 use crate::{
     dataset::{
         Dataset, DatasetError, Index, PlacedSample, SampleKind, formats,
-        statistics::{FEWEST, Pair, Replies, pairs},
+        statistics::{FEWEST, Replies, TwinPair, pairs},
     },
     score::Gold,
 };
@@ -113,7 +113,7 @@ fn words(replies: &Replies) -> Vec<(Rule, String)> {
 }
 
 impl Altered {
-    fn add(&mut self, pair: &Pair<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
+    fn add(&mut self, pair: &TwinPair<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
         self.tasks.insert(pair.failure.task.id.clone());
         self.lengths.push((characters(pair.step) + 1.0) / (characters(pair.other) + 1.0));
         self.figures.add(pair, dataset)

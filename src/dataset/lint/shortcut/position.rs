@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use crate::dataset::{Dataset, Sample, SampleStep, statistics::Pair};
+use crate::dataset::{Dataset, Sample, SampleStep, statistics::TwinPair};
 
 /// The campaign's report beside a dataset.
 const REPORT: &str = "report.json";
@@ -51,7 +51,7 @@ impl StepPosition {
         Self { declared: declared.collect(), ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, pair: &Pair<'_>) {
+    pub(super) fn add(&mut self, pair: &TwinPair<'_>) {
         let declared = self.declared.get(&pair.failure.id).map(String::as_str);
         let steps = pair.twin.steps.len();
         let Some(at) = pair.twin.steps.iter().position(|step| std::ptr::eq(step, pair.other)) else { return };
