@@ -162,11 +162,19 @@ impl Splices {
         self.0.iter().any(|(own, _)| own.start >= span.start && own.end <= span.end)
     }
 
-    /// Puts a member into an object, before its first one.
+    /// Puts a member into an object, before its first one. What is no object, like a `null` that stands for an empty one,
+    /// becomes one.
     pub fn insert_member(&mut self, object: &Node<'_>, key: &str, value: &str) {
-        let at = object.span().start + 1;
-        let comma = if object.members().is_empty() { "" } else { "," };
-        self.replace(at..at, format!("{}:{value}{comma}", encode_string(key)));
+        let member = format!("{}:{value}", encode_string(key));
+        let (span, is_object) = (object.span(), object.is_object());
+        let place = if is_object { span.start + 1..span.start + 1 } else { span };
+        let inserted = self.0.iter_mut().find(|(own, text)| *own == place && (is_object || text.starts_with('{')));
+        match inserted {
+            Some((_, earlier)) => earlier.insert_str(usize::from(!is_object), &format!("{member},")),
+            None if !is_object => self.replace(place, format!("{{{member}}}")),
+            None if object.members().is_empty() => self.replace(place, member),
+            None => self.replace(place, member + ","),
+        }
     }
 
     /// The source with everything replaced.

@@ -65,3 +65,19 @@ fn empty_arrays_take_elements() {
     splices.write_array(source, &array, &[None, None], |_, _, _| {}, |i| i.to_string());
     assert_eq!(&splices.apply(source.as_bytes())[..], br#"{"m":[0,1]}"#);
 }
+
+#[test]
+fn members_are_put_into_whatever_stands_there() {
+    for (source, expected) in [
+        (r#"{"a":{"x":1}}"#, r#"{"a":{"c":3,"b":2,"x":1}}"#),
+        (r#"{"a":{}}"#, r#"{"a":{"c":3,"b":2}}"#),
+        (r#"{"a": null }"#, r#"{"a": {"c":3,"b":2} }"#),
+        (r#"{"a":"é"}"#, r#"{"a":{"c":3,"b":2}}"#),
+    ] {
+        let place = Node::parse(source.as_bytes()).expect("JSON").get("a").expect("a member");
+        let mut splices = Splices::default();
+        splices.insert_member(&place, "b", "2");
+        splices.insert_member(&place, "c", "3");
+        assert_eq!(splices.apply(source.as_bytes()), expected);
+    }
+}
