@@ -18,14 +18,14 @@ const STYLE: &str = ":root{color-scheme:light dark;--ink:light-dark(#1c2733,#e6e
 --warn:light-dark(#fff3d6,#3a2c10);--link:light-dark(#1f5fa8,#7db4f0)}\
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:var(--ink);\
 background:var(--paper)}h1{font-size:1.6rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2.2rem;\
-border-bottom:1px solid var(--rule)}.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;width:100%}\
+border-bottom:1px solid var(--rule)}.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;width:100%;min-width:40rem}td:first-child{white-space:nowrap}\
 td,th{padding:.2rem .5rem;text-align:left;border-bottom:1px solid var(--rule)}\
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.muted{color:var(--soft)}\
 .warn{background:var(--warn);padding:.5rem .8rem}svg{display:block;min-width:44rem}\
 svg text{font:12px system-ui,sans-serif;fill:var(--ink)}svg .muted{fill:var(--soft)}svg .bar{fill:var(--mark)}\
 svg .line{stroke:var(--mark);stroke-width:2}svg .grid{stroke:var(--rule)}details summary{cursor:pointer;color:var(--link)}\
 @media print{:root{color-scheme:light}body{margin:0;max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}\
-svg{min-width:0}tr,svg{break-inside:avoid}}";
+svg,table{min-width:0}tr,svg{break-inside:avoid}}";
 
 /// The report's page. All text of tasks, plans and programs is escaped.
 pub(super) fn page(report: &CampaignReport) -> String {
