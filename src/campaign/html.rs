@@ -12,12 +12,20 @@ use crate::verdict::suite::in_markup;
 /// Most injected runs that are listed; `report.json` has all.
 const LISTED: usize = 1000;
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:#1c2733}\
-h1{font-size:1.6rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px solid #dde3e8}\
-table{border-collapse:collapse;font-size:.85rem;width:100%}td,th{padding:.2rem .5rem;text-align:left;border-bottom:1px \
-solid #eef1f4}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.muted{color:#66727e}.warn{background:#fff3d6;\
-padding:.5rem .8rem}svg text{font:12px system-ui,sans-serif;fill:#1c2733}svg .muted{fill:#66727e}svg .bar{fill:#3b76b8}\
-svg .line{stroke:#3b76b8;stroke-width:2}svg .grid{stroke:#e3e8ec}details summary{cursor:pointer}";
+/// Light and dark as the reader has it; what is too wide for a page scrolls by itself; on paper all of it is shown.
+const STYLE: &str = ":root{color-scheme:light dark;--ink:light-dark(#1c2733,#e6e7e9);--soft:light-dark(#5a6570,#9aa3ad);\
+--rule:light-dark(#dde3e8,#2d3238);--mark:light-dark(#3b76b8,#5f9bdd);--paper:light-dark(#fff,#15171a);\
+--warn:light-dark(#fff3d6,#3a2c10);--link:light-dark(#1f5fa8,#7db4f0)}\
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:var(--ink);\
+background:var(--paper)}h1{font-size:1.6rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin-top:2.2rem;\
+border-bottom:1px solid var(--rule)}.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;width:100%;min-width:40rem}td:first-child{white-space:nowrap}\
+td,th{padding:.2rem .5rem;text-align:left;border-bottom:1px solid var(--rule)}\
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.muted{color:var(--soft)}\
+.warn{background:var(--warn);padding:.5rem .8rem}svg{display:block;min-width:44rem}\
+svg text{font:12px system-ui,sans-serif;fill:var(--ink)}svg .muted{fill:var(--soft)}svg .bar{fill:var(--mark)}\
+svg .line{stroke:var(--mark);stroke-width:2}svg .grid{stroke:var(--rule)}details summary{cursor:pointer;color:var(--link)}\
+@media print{:root{color-scheme:light}body{margin:0;max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}\
+svg,table{min-width:0}tr,svg{break-inside:avoid}}";
 
 /// The report's page. All text of tasks, plans and programs is escaped.
 pub(super) fn page(report: &CampaignReport) -> String {
@@ -30,7 +38,10 @@ pub(super) fn page(report: &CampaignReport) -> String {
 fn write(page: &mut String, report: &CampaignReport) -> fmt::Result {
     let name = in_markup(&report.campaign);
     write!(page, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Campaign {name}</title>")?;
-    write!(page, "<meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>")?;
+    write!(
+        page,
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><style>{STYLE}</style></head><body><main>"
+    )?;
     write!(page, "<h1>Campaign {name}</h1><p class=\"muted\">Backend: {}. ", in_markup(&named(&report.backend)))?;
     write!(page, "Seed {}. Taxonomy {}. {:.1} s.</p>", report.seed, report.taxonomy, report.seconds)?;
     if !report.complete {
@@ -59,7 +70,7 @@ fn write(page: &mut String, report: &CampaignReport) -> fmt::Result {
     cost(page, report)?;
     tasks(page, report)?;
     cells(page, report)?;
-    page.push_str("</body></html>\n");
+    page.push_str("</main></body></html>\n");
     Ok(())
 }
 
@@ -123,7 +134,7 @@ fn strata(page: &mut String, report: &CampaignReport) -> fmt::Result {
         let share = format!("{:.0} % ({:.0} to {:.0})", 100.0 * value, 100.0 * low, 100.0 * high);
         row(page, &words, &[&numbers[..], &[share]].concat());
     }
-    page.push_str("</table></details>");
+    page.push_str("</table></div></details>");
     Ok(())
 }
 
@@ -136,7 +147,7 @@ fn unmade(page: &mut String, report: &CampaignReport) -> fmt::Result {
     for one in report.unmade.iter().take(LISTED) {
         row(page, &[&one.manipulator, &one.why], &[one.runs.to_string()]);
     }
-    page.push_str("</table>");
+    page.push_str("</table></div>");
     Ok(())
 }
 
@@ -144,7 +155,7 @@ fn cost(page: &mut String, report: &CampaignReport) -> fmt::Result {
     let cost = &report.cost;
     let said = format!("Records of clean runs answered {:.0} % of all tokens.", 100.0 * cost.saved_share);
     heading(page, "Cost", &said)?;
-    head(page, &["", "#calls", "#input tokens", "#output tokens", "#money"]);
+    head(page, &["what", "#calls", "#input tokens", "#output tokens", "#money"]);
     let mut line = |what: &str, expense: &Expense| {
         row(page, &[what], &[&expense.counts()[..], &[format!("{:.6}", expense.money)]].concat());
     };
@@ -154,7 +165,7 @@ fn cost(page: &mut String, report: &CampaignReport) -> fmt::Result {
         line("for each verified failure", each);
     }
     line("answered by the prefix", &cost.saved_by_prefix);
-    page.push_str("</table>");
+    page.push_str("</table></div>");
     Ok(())
 }
 
@@ -169,7 +180,7 @@ fn tasks(page: &mut String, report: &CampaignReport) -> fmt::Result {
         let words = [task.system.as_str(), &task.task, why, if task.repeatable { "yes" } else { "no" }];
         row(page, &words, &[format!("{} of {}", task.clean.passed, task.clean.of)]);
     }
-    page.push_str("</table>");
+    page.push_str("</table></div>");
     Ok(())
 }
 
@@ -185,12 +196,16 @@ fn cells(page: &mut String, report: &CampaignReport) -> fmt::Result {
         let evidence = one.why.as_deref().unwrap_or(&one.evidence);
         row(page, &[&run, &one.system, &one.task, &one.plan, one.class, evidence, proof], &[]);
     }
-    page.push_str("</table></details>");
+    page.push_str("</table></div></details>");
     Ok(())
 }
 
+/// What holds a table or a plot: it can be scrolled, by keys too.
+pub(super) const SCROLLED: &str = "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Figures\">";
+
 /// The head of a table; a title that starts with `#` is that of a column of numbers.
 fn head(page: &mut String, titles: &[&str]) {
+    page.push_str(SCROLLED);
     page.push_str("<table><tr>");
     for title in titles {
         let (kind, title) = title.strip_prefix('#').map_or(("", *title), |title| (" class=\"n\"", title));

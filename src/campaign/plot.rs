@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::ReportedShare;
+use super::{html::SCROLLED, report::ReportedShare};
 use crate::verdict::suite::in_markup;
 
 /// Width of a plot, of its labels, and height of a row, in pixels.
@@ -43,7 +43,7 @@ pub(super) fn bars(bars: &[Bar]) -> String {
         );
         figure(&mut plot, LABELS + length + 8.0, top, &bar.note);
     }
-    plot.push_str("</svg>");
+    plot.push_str("</svg></div>");
     plot
 }
 
@@ -72,14 +72,14 @@ pub(super) fn intervals(rows: &[(String, ReportedShare)]) -> String {
         );
         figure(&mut plot, at(1.0) + 8.0, top, &format!("{:.0} %", 100.0 * value));
     }
-    plot.push_str("</svg>");
+    plot.push_str("</svg></div>");
     plot
 }
 
 #[expect(clippy::cast_precision_loss, reason = "height of a plot")]
 fn open(rows: usize) -> String {
     let height = (rows.max(1)) as f64 * ROW;
-    format!("<svg viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\" role=\"img\">")
+    format!("{SCROLLED}<svg viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\">")
 }
 
 fn label(plot: &mut String, top: f64, text: &str) {

@@ -5,6 +5,7 @@
 
 mod again;
 mod agents;
+mod annotations;
 mod asking;
 mod campaign;
 mod client_verdict;
@@ -97,6 +98,8 @@ enum Verb {
     Show(show::ShowArgs),
     /// Look at runs, campaigns and datasets in a browser, or write that page as one file.
     View(view::ViewArgs),
+    /// Compare what people said of runs (`view --annotate`), with each other and with what was proven.
+    Annotations(annotations::AnnotationsArgs),
     /// Audit which agent made which call, and how that is known.
     Agents(agents::AgentsArgs),
     /// Answer a program from a recorded run, offline: nothing is sent anywhere.
@@ -296,6 +299,7 @@ impl Verb {
             Verb::Prove(arguments) => prove::run(arguments, global),
             Verb::Runs(arguments) => runs::run(arguments, global),
             Verb::View(arguments) => view::run(arguments, global),
+            Verb::Annotations(arguments) => annotations::run(arguments, global),
             Verb::Tasks(arguments) => tasks::run(arguments, json, &mut out()),
             Verb::Import(arguments) => import::run(arguments, json, &mut out()),
             Verb::Export(arguments) => export::run(arguments, json, &mut out()),

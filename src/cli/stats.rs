@@ -9,9 +9,12 @@ use std::{
 use clap::Args;
 
 use super::{Exit, Failure, Finished, Global, OutputFormat, escape};
-use crate::dataset::{
-    Dataset,
-    statistics::{self, Statistics, Summary},
+use crate::{
+    dataset::{
+        Dataset,
+        statistics::{self, Statistics, Summary},
+    },
+    viewer::{ViewerLibrary, dataset_bundle},
 };
 
 /// Options of `stats`.
@@ -20,7 +23,7 @@ pub(super) struct StatsArgs {
     /// A directory with dataset.jsonl, or a JSONL file of samples.
     #[arg(value_name = "DATASET")]
     dataset: PathBuf,
-    /// Also write a self-contained page with plots.
+    /// Also write the page of `aegis view` for this dataset as one file: counts, findings, samples.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -29,9 +32,11 @@ pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Fa
     let dataset = Dataset::open(&arguments.dataset).map_err(Failure::from)?;
     let counted = statistics::statistics(&dataset).map_err(Failure::from)?;
     if let Some(path) = &arguments.html {
-        let name = arguments.dataset.file_name().unwrap_or(arguments.dataset.as_os_str()).to_string_lossy();
-        let page = statistics::page(&counted, &format!("Dataset {name}"));
-        let written = fs::write(path, page);
+        let page = dataset_bundle(&ViewerLibrary::of(vec![arguments.dataset.clone()]));
+        let page = page.map_err(|error| {
+            Failure::new(Exit::Usage, error).hint("leave out --html: the same figures are printed here")
+        })?;
+        let written = fs::write(path, page.html);
         written.map_err(|error| {
             let hint = "choose a place that can be written to: --html FILE";
             Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())).hint(hint)

@@ -12,12 +12,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Exit, Failure, Finished, Global, OutputFormat, serve::bind, settings};
-use crate::viewer::{Viewer, ViewerLibrary, bundle};
+use crate::viewer::{BundleExtent, Viewer, ViewerLibrary, bundle};
 
 /// Options of `view`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The printed address holds a token; who has it can read all that lies below DIR, and change nothing."
+    after_help = "The printed address holds a token; who has it can read all that lies below DIR, and change nothing but what \
+        --annotate writes: annotations/NAME.jsonl beside the runs."
 )]
 pub(super) struct ViewArgs {
     /// Runs, campaigns, datasets, or directories that hold some.
@@ -29,8 +30,12 @@ pub(super) struct ViewArgs {
     /// Open the page in the browser.
     #[arg(long)]
     open: bool,
+    /// Say of each run who made the error that decided it, at which step and why. Labels, traces, injections and the words
+    /// of others are hidden; `aegis annotations` compares them.
+    #[arg(long, value_name = "NAME")]
+    annotate: Option<String>,
     /// Write the page and all that it shows as one file, and end.
-    #[arg(long, value_name = "OUT.html", conflicts_with_all = ["listen", "open"])]
+    #[arg(long, value_name = "OUT.html", conflicts_with_all = ["listen", "open", "annotate"])]
     bundle: Option<PathBuf>,
 }
 
@@ -40,6 +45,12 @@ pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Fai
         return Err(Failure::new(Exit::Usage, error).hint("aegis view DIR, where DIR is or holds recordings"));
     }
     let library = ViewerLibrary::of(arguments.dirs.clone());
+    let library = match &arguments.annotate {
+        None => library,
+        Some(name) => library
+            .for_annotator(name)
+            .map_err(|error| Failure::new(Exit::Usage, error).hint("aegis view logs --annotate ada"))?,
+    };
     match &arguments.bundle {
         Some(path) => write_bundle(&library, path),
         None => settings::block_on(serve(library, arguments, global))?,
@@ -53,7 +64,11 @@ fn write_bundle(library: &ViewerLibrary, path: &Path) -> Result<Finished, Failur
     let bytes = made.html.len();
     std::fs::write(path, made.html)
         .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))?;
-    let left = if made.without_raw { ", without the bodies as they are stored: it would be too long" } else { "" };
+    let left = if made.extent == BundleExtent::WithoutRaw {
+        ", without the bodies as they are stored: it would be too long"
+    } else {
+        ""
+    };
     let summary = format!("{}  {} runs, {} kB{left}", path.display(), made.runs, bytes.div_ceil(1024));
     Ok(Finished { exit: Exit::Ok, summary, data: json!({"file": path, "runs": made.runs, "bytes": bytes}) })
 }

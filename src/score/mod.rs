@@ -11,6 +11,7 @@ pub mod reward;
 pub mod shape;
 
 mod accuracy;
+mod agreement;
 mod baseline;
 mod gold;
 mod interval;
@@ -23,6 +24,7 @@ mod sets;
 mod table;
 
 pub use accuracy::{Accuracy, TopK};
+pub use agreement::{Agreement, agreement};
 pub use baseline::{Baseline, told_by_shape};
 pub use gold::{Culprit, Gold, RawLabel};
 pub use interval::{Interval, Share, bootstrap, wilson};

@@ -11,7 +11,7 @@ use flate2::{Compression, write::ZlibEncoder};
 use serde_json::{Map, Value, json};
 
 use super::{
-    library::{LibraryAnswer, ViewerLibrary},
+    library::ViewerLibrary,
     listing::RunRow,
     page::{self, PAGE, STYLES},
     step::StepBody,
@@ -29,8 +29,19 @@ pub struct Bundle {
     pub html: String,
     /// Runs in it.
     pub runs: usize,
-    /// Whether it lacks the bodies as they are stored, since with them it would be too long.
-    pub without_raw: bool,
+    /// What it holds of the runs and samples.
+    pub extent: BundleExtent,
+}
+
+/// How much of runs and samples is in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BundleExtent {
+    /// All.
+    Whole,
+    /// All but the bodies as they are stored.
+    WithoutRaw,
+    /// No steps: only what campaigns and datasets say of them.
+    WithoutSteps,
 }
 
 /// Why there is none.
@@ -71,24 +82,41 @@ impl Blocks {
     }
 }
 
-/// All of a library in one file.
+/// All of a library in one file; without bodies as they are stored where it would be too long with them.
 ///
 /// # Errors
 /// There is nothing, or it is too long.
 pub fn bundle(library: &ViewerLibrary) -> Result<Bundle, BundleError> {
+    opened_at(library, "", &[BundleExtent::Whole, BundleExtent::WithoutRaw])
+}
+
+/// The screen of a dataset, and all that it leads to as far as there is room.
+///
+/// # Errors
+/// There is no dataset, or its counts alone are too long.
+pub fn dataset_bundle(library: &ViewerLibrary) -> Result<Bundle, BundleError> {
+    let listing = library.listing();
+    let place = listing.datasets.first().ok_or(BundleError::Nothing)?;
+    let start = format!("#/dataset/{}?view=counts", place.key);
+    opened_at(library, &start, &[BundleExtent::Whole, BundleExtent::WithoutRaw, BundleExtent::WithoutSteps])
+}
+
+/// The first of some extents that is not too long, opened at an address of the page.
+fn opened_at(library: &ViewerLibrary, start: &str, extents: &[BundleExtent]) -> Result<Bundle, BundleError> {
     let listing = library.listing();
     if listing.runs.is_empty() && listing.datasets.is_empty() && listing.campaigns.is_empty() {
         return Err(BundleError::Nothing);
     }
-    let whole = gather(library, true);
-    let without_raw = whole.bytes > MOST;
-    let blocks = if without_raw { gather(library, false) } else { whole };
-    if blocks.bytes > MOST {
-        return Err(BundleError::TooLong(blocks.bytes));
+    let mut bytes = 0;
+    for extent in extents {
+        let blocks = gather(library, *extent);
+        bytes = blocks.bytes;
+        if bytes <= MOST {
+            let html = written(&without_places(library), &blocks, start);
+            return Ok(Bundle { html, runs: listing.runs.len(), extent: *extent });
+        }
     }
-    let tree = without_places(library);
-    let html = written(&tree, &blocks);
-    Ok(Bundle { html, runs: listing.runs.len(), without_raw })
+    Err(BundleError::TooLong(bytes))
 }
 
 /// The list of what there is, without the places of this machine and the commands that were run on it.
@@ -108,27 +136,35 @@ fn without_places(library: &ViewerLibrary) -> Value {
     tree
 }
 
-fn gather(library: &ViewerLibrary, raw: bool) -> Blocks {
+fn gather(library: &ViewerLibrary, extent: BundleExtent) -> Blocks {
     let listing = library.listing();
     let mut blocks = Blocks::default();
-    for row in &listing.runs {
+    let steps = extent != BundleExtent::WithoutSteps;
+    for row in listing.runs.iter().filter(|_| steps) {
         if blocks.bytes > MOST {
             break;
         }
-        run(library, row, raw, &mut blocks);
+        run(library, row, extent == BundleExtent::Whole, &mut blocks);
     }
     let places = listing.campaigns.iter().map(|place| format!("campaign/{}", place.key));
     let datasets = listing.datasets.iter().map(|place| format!("dataset/{}", place.key));
     for path in places.chain(datasets) {
-        blocks.add(answers(library, [path]));
+        let mut answered = answers(library, [path]);
+        for place in answered.values_mut().filter_map(|answer| answer.get_mut("dir")) {
+            *place = Value::Null;
+        }
+        blocks.add(answered);
     }
-    for place in &listing.datasets {
+    for place in listing.datasets.iter().filter(|_| steps) {
         let samples = (0..).map_while(|number| {
             let path = format!("sample/{}/{number}", place.key);
-            let Ok(LibraryAnswer::Json(sample)) = library.answer(&path) else { return None };
+            let sample = library.answer(&path).ok()?.data()?;
             Some((path, sample))
         });
         for (path, sample) in samples {
+            if blocks.bytes > MOST {
+                break;
+            }
             let steps = sample.get("rows").and_then(Value::as_array).map_or(0, Vec::len);
             let mut block = answers(library, (0..steps).map(|step| format!("{path}/told/{step}")));
             block.insert(path, sample);
@@ -150,6 +186,8 @@ fn run(library: &ViewerLibrary, row: &RunRow, raw: bool, blocks: &mut Blocks) {
         // Where the run lies and how it was started is nobody's business but this machine's.
         run.insert("dir".to_owned(), Value::Null);
         run.insert("program".to_owned(), Value::Null);
+        // Nor who said what of it.
+        run.remove("annotations");
     }
     first.extend(answers(library, twin.map(|twin| format!("diff/{twin}/{key}"))));
     blocks.add(first);
@@ -172,14 +210,14 @@ fn run(library: &ViewerLibrary, row: &RunRow, raw: bool, blocks: &mut Blocks) {
 
 /// The answers to some paths, those that have one.
 fn answers(library: &ViewerLibrary, paths: impl IntoIterator<Item = String>) -> Map<String, Value> {
-    let answered = paths.into_iter().filter_map(|path| match library.answer(&path) {
-        Ok(LibraryAnswer::Json(value)) => Some((path, value)),
-        _ => None,
+    let answered = paths.into_iter().filter_map(|path| {
+        let data = library.answer(&path).ok()?.data()?;
+        Some((path, data))
     });
     answered.collect()
 }
 
-fn written(tree: &Value, blocks: &Blocks) -> String {
+fn written(tree: &Value, blocks: &Blocks, start: &str) -> String {
     let script = page::script();
     let style: String = STYLES.iter().map(|style| style.text).collect();
     let policy = format!(
@@ -189,7 +227,7 @@ fn written(tree: &Value, blocks: &Blocks) -> String {
         hash(&style)
     );
     let head = format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n<style>{style}</style>");
-    let index = json!({"tree": tree, "blocks": blocks.places});
+    let index = json!({"tree": tree, "start": start, "blocks": blocks.places});
     let mut data = format!("<script type=\"application/json\" id=\"bundle\">{}</script>\n", inert(&index.to_string()));
     for (number, block) in blocks.packed.iter().enumerate() {
         let block = format!("<script type=\"text/plain\" id=\"block-{number}\">{block}</script>\n");

@@ -53,37 +53,46 @@ pub fn head(recording: &Recording) -> Value {
 pub fn step_of(step: &Step, with_changes: bool) -> Value {
     let attribution = &step.attribution;
     let last = step.last_attempt();
-    let mut value = json!({
-        "step": step.step,
-        "call": step.call,
-        "turn": step.turn,
-        "agent": attribution.agent,
-        "instance": attribution.instance,
+    let more = json!({
         "source": attribution.source,
         "evidence": attribution.evidence,
-        "confidence": attribution.confidence,
-        "ambiguous": attribution.ambiguous,
-        "overlapping": step.overlapping,
-        "surface": step.surface,
-        "method": step.method,
-        "path": step.path,
         "status": last.and_then(|attempt| attempt.status),
         "cause": last.and_then(|attempt| attempt.cause),
         "usage": last.and_then(|attempt| attempt.usage),
-        "injected": step.injected,
         "request": body(&step.request),
         "request_sent": step.request_sent.as_ref().map(|sent| body(sent)),
         "reply": last.map(|attempt| body(attempt.delivered())),
         "text": ToldMessage::of(step).reply_text(),
         "attempts": step.attempts.iter().map(attempt_of).collect::<Vec<_>>(),
     });
+    let mut value = with(step_facts(step), more);
     if with_changes && let Some(object) = value.as_object_mut() {
         object.insert("changes".to_owned(), json!(change::changes(step)));
     }
     value
 }
 
-fn attempt_of(attempt: &Attempt) -> Value {
+/// What is said of a step wherever it is shown.
+pub(super) fn step_facts(step: &Step) -> Value {
+    let attribution = &step.attribution;
+    json!({
+        "step": step.step,
+        "call": step.call,
+        "turn": step.turn,
+        "agent": attribution.agent,
+        "instance": attribution.instance,
+        "confidence": attribution.confidence,
+        "ambiguous": attribution.ambiguous,
+        "overlapping": step.overlapping,
+        "surface": step.surface,
+        "method": step.method,
+        "path": step.path,
+        "injected": step.injected,
+    })
+}
+
+/// What is said of an attempt wherever it is shown.
+pub(super) fn attempt_facts(attempt: &Attempt) -> Value {
     json!({
         "attempt": attempt.attempt,
         "at": attempt.at,
@@ -93,11 +102,25 @@ fn attempt_of(attempt: &Attempt) -> Value {
         "first_byte_us": attempt.first_byte_us,
         "last_byte_us": attempt.last_byte_us,
         "usage": attempt.usage,
-        "uninspected": attempt.uninspected,
         "exact": attempt.exact,
+    })
+}
+
+/// Facts, and what one place says besides.
+pub(super) fn with(mut facts: Value, more: Value) -> Value {
+    if let (Some(object), Value::Object(more)) = (facts.as_object_mut(), more) {
+        object.extend(more);
+    }
+    facts
+}
+
+fn attempt_of(attempt: &Attempt) -> Value {
+    let more = json!({
+        "uninspected": attempt.uninspected,
         "reply": body(&attempt.reply),
         "reply_delivered": attempt.reply_delivered.as_ref().map(|delivered| body(delivered)),
-    })
+    });
+    with(attempt_facts(attempt), more)
 }
 
 /// A body: JSON as it is, other text as a string, other bytes as `{"base64": …}`.

@@ -1,5 +1,5 @@
-//! What the page may ask for: one path, one answer. Nothing is ever written, and a name in a path is looked up in the
-//! list of what was found, never on disk.
+//! What the page may ask for: one path, one answer. A name in a path is looked up in the list of what was found, never on
+//! disk. Nothing is written but what an annotator says, and that into a file of its own.
 
 use std::{
     fs,
@@ -8,19 +8,24 @@ use std::{
 };
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    compare, data,
+    annotation::{self, AnnotatedStep, Annotation, AnnotationError, annotator_named},
+    blind, compare, data,
     listing::{KnownEntry, Listing, RunRow, report_of},
     opened::{OpenedRun, Shelf},
-    sample, skeleton,
+    sample,
+    search::{self, decoded},
+    skeleton,
     step::{self, StepBody},
     traced::TRACE_FILE,
 };
 use crate::{
     recording,
     replay::{Comparison, Rules},
+    trajectory::StepIndex,
 };
 
 /// What lies below the directories that were named.
@@ -30,6 +35,8 @@ pub struct ViewerLibrary {
     listing: Mutex<Arc<Listing>>,
     known: Mutex<KnownEntry>,
     shelf: Shelf,
+    /// Who annotates: what is known about the runs is left out then.
+    annotator: Option<String>,
 }
 
 /// An answer.
@@ -37,8 +44,21 @@ pub struct ViewerLibrary {
 pub enum LibraryAnswer {
     /// Data.
     Json(Value),
+    /// Data that is written already: JSON.
+    Text(String),
     /// A body as it is stored, to be saved under this name.
     File(String, Bytes),
+}
+
+impl LibraryAnswer {
+    /// The data of an answer; `None` of a file.
+    pub fn data(self) -> Option<Value> {
+        match self {
+            LibraryAnswer::Json(value) => Some(value),
+            LibraryAnswer::Text(text) => serde_json::from_str(&text).ok(),
+            LibraryAnswer::File(..) => None,
+        }
+    }
 }
 
 /// Why there is none.
@@ -47,9 +67,21 @@ pub enum NoAnswer {
     /// Nothing has this name.
     #[error("{0}")]
     Unknown(String),
+    /// What was sent is not what is expected.
+    #[error("{0}")]
+    Wrong(String),
     /// It is there and cannot be read.
     #[error("{0}")]
     Unreadable(String),
+}
+
+/// What the page sends of an annotation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SaidAnnotation {
+    step: Option<StepIndex>,
+    why: String,
+    sure: bool,
 }
 
 type LibraryAnswered = Result<LibraryAnswer, NoAnswer>;
@@ -67,7 +99,22 @@ impl ViewerLibrary {
     pub fn of(dirs: Vec<PathBuf>) -> Self {
         let mut known = KnownEntry::default();
         let listing = Mutex::new(Arc::new(Listing::again(&dirs, &mut known)));
-        Self { dirs, listing, known: Mutex::new(known), shelf: Shelf::default() }
+        Self { dirs, listing, known: Mutex::new(known), shelf: Shelf::default(), annotator: None }
+    }
+
+    /// The same for somebody who annotates the runs, blind: only what happened is shown.
+    ///
+    /// # Errors
+    /// The name can be no file's.
+    pub fn for_annotator(mut self, name: &str) -> Result<Self, AnnotationError> {
+        self.annotator = Some(annotator_named(name)?);
+        self.look();
+        Ok(self)
+    }
+
+    /// Who annotates.
+    pub fn annotator(&self) -> Option<&str> {
+        self.annotator.as_deref()
     }
 
     /// What was found when it was looked last.
@@ -78,7 +125,8 @@ impl ViewerLibrary {
     /// Looks again.
     fn look(&self) -> Arc<Listing> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = Arc::new(Listing::again(&self.dirs, &mut known));
+        let found = Listing::again(&self.dirs, &mut known);
+        let found = Arc::new(if self.annotator.is_some() { blind::listing(&found) } else { found });
         *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&found);
         found
     }
@@ -94,7 +142,7 @@ impl ViewerLibrary {
     /// # Errors
     /// There is no such run, or it cannot be read.
     pub fn open(&self, key: &str) -> Result<Arc<OpenedRun>, NoAnswer> {
-        self.shelf.open(&self.run(key)?.dir).map_err(unreadable)
+        self.shelf.open(&self.run(key)?.dir, self.annotator.is_some()).map_err(unreadable)
     }
 
     /// Answers a path below `/api/`.
@@ -103,11 +151,15 @@ impl ViewerLibrary {
     /// Nothing has this name, or it cannot be read.
     pub fn answer(&self, path: &str) -> LibraryAnswered {
         let parts: Vec<&str> = path.split('/').collect();
+        if self.annotator.is_some() && !matches!(parts.as_slice(), ["tree"] | ["run", ..]) {
+            return Err(unknown("such page for those who annotate: they see what happened, and nothing else"));
+        }
         match parts.as_slice() {
-            ["tree"] => Ok(LibraryAnswer::Json(json!(*self.look()))),
+            ["tree"] => Ok(LibraryAnswer::Json(self.tree())),
             ["run", run] => {
                 let opened = self.open(run)?;
-                Ok(LibraryAnswer::Json(skeleton::run(&opened, &self.listing())))
+                let said = self.said(&opened);
+                skeleton::run(&opened, &self.listing(), said).map(LibraryAnswer::Text).map_err(unreadable)
             }
             ["run", run, "step", number] => {
                 let found = self.open(run)?.step(position(number)?).ok_or_else(|| unknown("such step"))?;
@@ -117,7 +169,12 @@ impl ViewerLibrary {
                 let opened = self.open(run)?;
                 step::step(&opened, position(number)?).map(LibraryAnswer::Json).ok_or_else(|| unknown("such step"))
             }
-            ["run", run, "trace"] => self.trace(run),
+            ["run", run, "search", words] => {
+                let words = decoded(words).filter(|words| !words.trim().is_empty());
+                let words = words.ok_or_else(|| NoAnswer::Wrong("expected words to look for".to_owned()))?;
+                Ok(LibraryAnswer::Json(search::search(&*self.open(run)?, &words)))
+            }
+            ["run", run, "trace"] if self.annotator.is_none() => self.trace(run),
             ["run", run, what @ ("raw" | "file"), number, rest @ ..] => self.body(run, what, number, rest),
             ["diff", a, b] => self.diff(a, b),
             ["campaign", campaign] => {
@@ -133,6 +190,53 @@ impl ViewerLibrary {
             ["sample", dataset, rest @ ..] => self.sample(dataset, rest),
             _ => Err(unknown("such page")),
         }
+    }
+
+    /// The list; for an annotator with those of the runs that they have annotated.
+    fn tree(&self) -> Value {
+        let listing = self.look();
+        let mut tree = json!(*listing);
+        if let (Some(name), Some(fields)) = (&self.annotator, tree.as_object_mut()) {
+            let own = |row: &&RunRow| annotation::own(&row.dir, &row.run, name).is_ok_and(|own| own.is_some());
+            let annotated: Vec<&str> = listing.runs.iter().filter(own).map(|row| row.key.as_str()).collect();
+            fields.insert("annotator".to_owned(), json!(name));
+            fields.insert("annotated".to_owned(), json!(annotated));
+        }
+        tree
+    }
+
+    /// What people say of a run: all of it, or to an annotator their own words alone.
+    fn said(&self, opened: &OpenedRun) -> Value {
+        let run = &opened.recording.manifest.run;
+        let (said, own) = match &self.annotator {
+            None => (annotation::annotations(&opened.dir, run), false),
+            Some(name) => (annotation::own(&opened.dir, run.as_str(), name).map(|own| own.into_iter().collect()), true),
+        };
+        match said {
+            Ok(said) if own => json!({"annotator": self.annotator, "annotation": said.first()}),
+            Ok(said) => json!({"annotations": said}),
+            Err(error) => json!({"annotator": self.annotator, "annotations_unreadable": error.to_string()}),
+        }
+    }
+
+    /// Writes what the annotator says of a run: the step of the error that decided it, or none, and the reason.
+    ///
+    /// # Errors
+    /// Nobody annotates here, there is no such run or step, or it is no reason.
+    pub fn annotate(&self, run: &str, said: &[u8]) -> Result<Annotation, NoAnswer> {
+        let name = self.annotator.as_deref().ok_or_else(|| unknown("annotator: start `aegis view --annotate NAME`"))?;
+        let said: SaidAnnotation = serde_json::from_slice(said).map_err(|error| NoAnswer::Wrong(error.to_string()))?;
+        let opened = self.open(run)?;
+        let error = said.step.map(|number| {
+            let found = opened.steps().iter().find(|step| step.step == number).ok_or(AnnotationError::Step(number))?;
+            Ok(AnnotatedStep { agent: found.attribution.agent.to_string(), step: number, why: said.why })
+        });
+        let wrong = |error: AnnotationError| NoAnswer::Wrong(error.to_string());
+        let error = error.transpose().map_err(wrong)?;
+        let annotation = Annotation::now(opened.recording.manifest.run.clone(), name, error).map_err(wrong)?;
+        let annotation = Annotation { sure: said.sure, blind: true, ..annotation };
+        annotation::annotate(&opened.dir, &annotation).map_err(unreadable)?;
+        Ok(annotation)
     }
 
     fn trace(&self, run: &str) -> LibraryAnswered {

@@ -4,6 +4,8 @@
 //! [`ViewerLibrary`] answers one path with one piece of data; [`Viewer`] puts it on a listener, [`bundle`] into one file. The
 //! page ([`page`]) is hand-written modules without a build step; it gets a run's skeleton at once and bodies on demand.
 
+mod annotation;
+mod blind;
 mod bundle;
 mod change;
 mod compare;
@@ -15,6 +17,7 @@ mod live;
 mod opened;
 pub mod page;
 mod sample;
+mod search;
 mod server;
 mod skeleton;
 mod step;
@@ -22,9 +25,12 @@ mod told;
 mod traced;
 
 #[cfg(test)]
+pub(crate) mod recorded;
+#[cfg(test)]
 mod tests;
 
-pub use bundle::{Bundle, BundleError, bundle};
+pub use annotation::{AnnotatedStep, Annotation, AnnotationError, annotate, annotations, annotator_named};
+pub use bundle::{Bundle, BundleError, BundleExtent, bundle, dataset_bundle};
 pub use change::{ChangePair, KeptWords, Pieces, ShownChange, changes, marked, pieces, side_by_side, words};
 pub use compare::compared;
 pub use data::{head, shown, step_of, word};

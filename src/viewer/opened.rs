@@ -7,8 +7,9 @@ use std::{
     time::SystemTime,
 };
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 
+use super::{blind, traced::Traced};
 use crate::{
     recording::{self, Recording, RecordingError, Requests},
     trajectory::{Step, StepIndex},
@@ -25,8 +26,10 @@ pub struct OpenedRun {
     /// Where it lies.
     pub dir: PathBuf,
     requests: Requests,
-    /// The rows of its page, once they were asked for.
-    pub(super) rows: OnceLock<Vec<Value>>,
+    /// Whether what is known about the run is left out.
+    pub(super) is_blind: bool,
+    /// The rows of its page as they are sent, once they were asked for.
+    pub(super) rows: OnceLock<Box<RawValue>>,
 }
 
 impl OpenedRun {
@@ -36,7 +39,19 @@ impl OpenedRun {
     /// As [`recording::read`].
     pub fn read(dir: &Path) -> Result<Self, RecordingError> {
         let (recording, requests) = recording::read_apart(dir)?;
-        Ok(Self { recording, dir: dir.to_owned(), requests, rows: OnceLock::new() })
+        Ok(Self { recording, dir: dir.to_owned(), requests, is_blind: false, rows: OnceLock::new() })
+    }
+
+    /// The same without what is known about the run.
+    fn blinded(mut self) -> Self {
+        blind::recording(&mut self.recording);
+        self.is_blind = true;
+        self
+    }
+
+    /// What a trace found, as far as it may be seen.
+    pub(super) fn traced(&self) -> Option<Traced> {
+        Traced::of(&self.dir).filter(|_| !self.is_blind)
     }
 
     /// The steps, without their requests.
@@ -54,7 +69,7 @@ impl OpenedRun {
     pub fn at(&self, position: usize) -> Option<Step> {
         let mut step = self.steps().get(position)?.clone();
         step.request = self.requests.get(position);
-        Some(step)
+        Some(if self.is_blind { blind::step(step) } else { step })
     }
 }
 
@@ -83,7 +98,7 @@ impl Shelf {
     ///
     /// # Errors
     /// As [`recording::read`].
-    pub(super) fn open(&self, dir: &Path) -> Result<Arc<OpenedRun>, RecordingError> {
+    pub(super) fn open(&self, dir: &Path, is_blind: bool) -> Result<Arc<OpenedRun>, RecordingError> {
         let now = stamp(dir);
         {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +110,8 @@ impl Shelf {
             }
         }
         // Read outside the lock: a long one keeps nobody waiting.
-        let opened = Arc::new(OpenedRun::read(dir)?);
+        let read = OpenedRun::read(dir)?;
+        let opened = Arc::new(if is_blind { read.blinded() } else { read });
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(_, other)| other.dir != dir);
         if kept.len() >= KEPT {

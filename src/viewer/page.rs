@@ -34,6 +34,7 @@ modules! {
     "lanes.js"
     "change.js"
     "step.js"
+    "annotate.js"
     "run.js"
     "runs.js"
     "compare.js"
@@ -142,6 +143,14 @@ mod tests {
             for word in ["innerHTML", "eval(", "document.write", "http://", "https://"] {
                 assert!(!text.contains(word) || text.contains("www.w3.org"), "{name} holds {word}");
             }
+        }
+    }
+
+    #[test]
+    fn every_module_is_asked_for_at_once() {
+        // Found by imports alone, they would be asked for one layer after the other.
+        for module in MODULES {
+            assert!(PAGE.text.contains(&format!("href=\"/page/{0}\"", module.name)) || module.name == "app.js");
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! `GET /` and `GET /page/…` hold nothing of any run and are for everybody whom the gate lets in. `POST /session` takes
 //! the token, which the page finds in its own address behind `#`, where it gets into no log and no `Referer`, and
-//! answers with a cookie. All of `/api/` needs that cookie, or the token in `x-aegis-token`.
+//! answers with a cookie. All of `/api/` needs that cookie, or the token in `x-aegis-token`. All of it is for reading, but
+//! for `POST /api/annotation/RUN` where somebody annotates.
 
 use std::{
     convert::Infallible,
@@ -42,6 +43,11 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECTIONS: usize = 64;
 /// The longest body that is read, in bytes: a token.
 const BODY_MAX: usize = 1024;
+/// The longest annotation that is read, in bytes.
+const ANNOTATION_MAX: usize = 16 << 10;
+
+/// Where annotations go; the run behind it.
+const ANNOTATION: &str = "/api/annotation/";
 
 /// What the page may do: run its own scripts, ask its own server, and nothing else. Text can become neither markup nor
 /// script, whatever defect the page may have.
@@ -110,6 +116,10 @@ impl Viewer {
         let answer = match (request.method(), path.as_str()) {
             (&Method::GET, "/") => embedded(&PAGE),
             (&Method::POST, "/session") => self.open_session(request).await,
+            (&Method::POST, path) if self.library.annotator().is_some() && path.starts_with(ANNOTATION) => {
+                let run = path.strip_prefix(ANNOTATION).unwrap_or_default().to_owned();
+                self.annotate(run, request).await
+            }
             (&Method::GET, path) => match (path.strip_prefix("/page/"), path.strip_prefix("/api/")) {
                 (Some(name), _) => {
                     page::file(name).map_or_else(|| said(StatusCode::NOT_FOUND, "no such file"), embedded)
@@ -152,6 +162,25 @@ impl Viewer {
             || token.is_some_and(|shown| self.token.is(shown))
     }
 
+    /// Takes what the annotator says of a run. A page of another origin was refused at the gate; one that could slip by
+    /// it could not send JSON without asking first, and is never answered.
+    async fn annotate(&self, run: String, request: Request<Incoming>) -> Response<Sent> {
+        if !self.is_open(request.headers()) {
+            return said(StatusCode::UNAUTHORIZED, "open the address that `aegis view` printed: it holds the token");
+        }
+        if request.headers().get(header::CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
+            return said(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected application/json");
+        }
+        let body = tokio::time::timeout(TIMEOUT, Limited::new(request.into_body(), ANNOTATION_MAX).collect()).await;
+        let Ok(Ok(body)) = body else { return said(StatusCode::PAYLOAD_TOO_LARGE, "expected an annotation") };
+        let (library, body) = (Arc::clone(&self.library), body.to_bytes());
+        match tokio::task::spawn_blocking(move || library.annotate(&run, &body)).await {
+            Ok(Ok(annotation)) => written(json!(annotation).to_string()),
+            Ok(Err(error)) => refused(&error),
+            Err(_) => said(StatusCode::INTERNAL_SERVER_ERROR, "it was not written: a defect of this program"),
+        }
+    }
+
     async fn ask(&self, path: &str, headers: &HeaderMap) -> Response<Sent> {
         if let Some(run) = path.strip_prefix("live/") {
             let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
@@ -164,11 +193,8 @@ impl Viewer {
         // Recordings are read from disk, and long ones take their time.
         let answered = tokio::task::spawn_blocking(move || library.answer(&path)).await;
         match answered {
-            Ok(Ok(LibraryAnswer::Json(value))) => {
-                let mut response = Response::new(Sent::whole(Bytes::from(value.to_string())));
-                typed(&mut response, "application/json");
-                response
-            }
+            Ok(Ok(LibraryAnswer::Json(value))) => written(value.to_string()),
+            Ok(Ok(LibraryAnswer::Text(text))) => written(text),
             Ok(Ok(LibraryAnswer::File(name, bytes))) => {
                 let mut response = Response::new(Sent::whole(bytes));
                 typed(&mut response, "application/octet-stream");
@@ -183,9 +209,16 @@ impl Viewer {
     }
 }
 
+fn written(json: String) -> Response<Sent> {
+    let mut response = Response::new(Sent::whole(Bytes::from(json)));
+    typed(&mut response, "application/json");
+    response
+}
+
 fn refused(error: &NoAnswer) -> Response<Sent> {
     let status = match error {
         NoAnswer::Unknown(_) => StatusCode::NOT_FOUND,
+        NoAnswer::Wrong(_) => StatusCode::BAD_REQUEST,
         NoAnswer::Unreadable(_) => StatusCode::UNPROCESSABLE_ENTITY,
     };
     said(status, &error.to_string())

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     data,
@@ -70,30 +73,50 @@ fn lane(step: &Step) -> String {
     }
 }
 
-/// The page of a run: head, agents, rows, and what stands beside it.
-pub(super) fn run(opened: &OpenedRun, listing: &Listing) -> Value {
+/// The page of a run, its rows as they were written when they were asked for first: ten thousand of them are not put
+/// together again for each reader.
+#[derive(Debug, Serialize)]
+struct WrittenRun<'a> {
+    #[serde(flatten)]
+    beside: Value,
+    #[serde(flatten)]
+    said: Value,
+    rows: &'a RawValue,
+}
+
+/// The page of a run as text: head, agents, rows, what stands beside it, and what people say of it.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_json::Result<String> {
     let recording = &opened.recording;
     let label = recording.label.as_ref();
     let evidence = label.and_then(|label| label.evidence.as_ref());
     let twin = evidence.and_then(|evidence| evidence.twin.as_ref()).map(ToString::to_string);
     let twin = twin.and_then(|twin| listing.run_named(&twin, &opened.dir)).map(|row| row.key.clone());
     let like = listing.like(&opened.dir).map(|row| row.key.clone()).filter(|_| twin.is_none());
-    let traced = Traced::of(&opened.dir);
+    let traced = opened.traced();
     let agents = SkeletonAgents::of(opened.steps());
-    json!({
+    let beside = json!({
         "head": data::head(recording),
         "dir": opened.dir.display().to_string(),
         "plan": recording.manifest.plan,
         "program": recording.manifest.launched.as_ref().map(|launched| &launched.command),
         "twin": twin,
         "like": like,
-        "fork": evidence.and_then(|evidence| evidence.fork_step),
+        "fork": first_live(opened),
         "trace": traced.as_ref().map(Traced::line),
         "position": position(opened),
         "agents": agents.names(),
         "columns": COLUMNS,
-        "rows": opened.rows.get_or_init(|| rows(opened, &agents, |_| true)),
-    })
+    });
+    let rows = if let Some(rows) = opened.rows.get() {
+        rows
+    } else {
+        let written = to_raw_value(&rows(opened, &agents, |_| true))?;
+        opened.rows.get_or_init(|| written)
+    };
+    serde_json::to_string(&WrittenRun { beside, said, rows })
 }
 
 /// How far the log goes that was read, in records.
@@ -122,8 +145,8 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
     // Times count from the first request: a recording may have waited long for it.
     let zero = recording.exchanges.iter().map(|exchange| exchange.at_us).min().unwrap_or_default();
     let label = recording.label.as_ref();
-    let fork = label.and_then(|label| label.evidence.as_ref()).and_then(|evidence| evidence.fork_step);
-    let traced = Traced::of(&opened.dir);
+    let live = first_live(opened);
+    let traced = opened.traced();
     let blamed = |step: StepIndex| label.is_some_and(|label| label.errors.iter().any(|entry| entry.error.step == step));
     let steps = opened.steps().iter().filter(|step| wanted(step.step));
     let row = |step: &Step| {
@@ -131,7 +154,7 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
         let usage = last.and_then(|attempt| attempt.usage);
         let (first, latest) = began.get(&step.step).copied().unwrap_or_default();
         let end = last.and_then(|attempt| attempt.last_byte_us).map(|took| latest + took);
-        let state = state_of(step, fork.is_some_and(|fork| step.step < fork));
+        let state = state_of(step, live.is_some_and(|live| step.step < live));
         let delivered = step.injected.iter().any(|error| error.delivered);
         let found = traced.as_ref().map(|traced| traced.found(step.step)).unwrap_or_default();
         let marks = [
@@ -160,6 +183,17 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
         ])
     };
     steps.map(row).collect()
+}
+
+/// The first step that the upstream answered, where a record answered those before it: of a run that proves a label, where
+/// it left its twin; of an execution of a trace, the step behind the one that it was made for.
+fn first_live(opened: &OpenedRun) -> Option<StepIndex> {
+    let recording = &opened.recording;
+    let evidence = recording.label.as_ref().and_then(|label| label.evidence.as_ref());
+    evidence.and_then(|evidence| evidence.fork_step).or_else(|| {
+        let traced = Traced::of(opened.dir.parent()?.parent()?)?;
+        traced.made_for(recording.manifest.run.as_str()).map(|step| step + 1)
+    })
 }
 
 fn state_of(step: &Step, recorded: bool) -> State {

@@ -37,21 +37,8 @@ pub(super) fn step(opened: &OpenedRun, number: StepIndex) -> Option<Value> {
     let tools = tools
         .into_iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters}));
-    let attribution = &step.attribution;
-    Some(json!({
-        "step": step.step,
-        "call": step.call,
-        "turn": step.turn,
-        "agent": attribution.agent,
-        "instance": attribution.instance,
-        "known_by": attribution.evidence,
-        "confidence": attribution.confidence,
-        "ambiguous": attribution.ambiguous,
-        "overlapping": step.overlapping,
-        "surface": step.surface,
-        "method": step.method,
-        "path": step.path,
-        "injected": step.injected,
+    let more = json!({
+        "known_by": step.attribution.evidence,
         "since": fresh::since(&request, before.as_ref()),
         "request": request.iter().map(seen_of).collect::<Vec<_>>(),
         "request_bytes": step.request.len(),
@@ -60,7 +47,8 @@ pub(super) fn step(opened: &OpenedRun, number: StepIndex) -> Option<Value> {
         "tools": tools.collect::<Vec<_>>(),
         "changes": changes(&step),
         "quoted": quoted(opened, &step),
-    }))
+    });
+    Some(data::with(data::step_facts(&step), more))
 }
 
 fn seen_of(seen: &SeenMessages) -> Value {
@@ -96,16 +84,7 @@ fn attempts(opened: &OpenedRun, step: &Step) -> Vec<Value> {
         .collect();
     let attempt = |attempt: &crate::trajectory::Attempt| {
         let detail = details.get(&attempt.attempt);
-        json!({
-            "attempt": attempt.attempt,
-            "at": attempt.at,
-            "status": attempt.status,
-            "cause": attempt.cause,
-            "streamed": attempt.streamed,
-            "first_byte_us": attempt.first_byte_us,
-            "last_byte_us": attempt.last_byte_us,
-            "usage": attempt.usage,
-            "exact": attempt.exact,
+        let more = json!({
             "edited": attempt.reply_delivered.is_some(),
             "bytes": attempt.delivered().len(),
             "events": detail.map_or(0, |detail| detail.frames.len()),
@@ -113,7 +92,8 @@ fn attempts(opened: &OpenedRun, step: &Step) -> Vec<Value> {
             "request_headers": detail.map(|detail| &detail.request_headers),
             "reply_headers": detail.map(|detail| &detail.reply_headers),
             "reply": told.reply(attempt.delivered(), attempt.streamed).iter().map(block_of).collect::<Vec<_>>(),
-        })
+        });
+        data::with(data::attempt_facts(attempt), more)
     };
     step.attempts.iter().map(attempt).collect()
 }

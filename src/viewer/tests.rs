@@ -3,14 +3,9 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::{
-    recording::{Captured, Close, Manifest, Open, Recorder, Settings},
-    trajectory::{AgentName, Attribution, CloseCause, RunId, Source},
-};
 
 /// Texts that mean harm to a page, a terminal or a reader.
 fn hostile() -> Vec<String> {
@@ -23,22 +18,9 @@ fn hostile() -> Vec<String> {
     texts
 }
 
-fn attribution() -> Attribution {
-    Attribution {
-        agent: AgentName::parse("solver").expect("a name"),
-        instance: 0,
-        source: Source::Path,
-        evidence: "the path".to_owned(),
-        confidence: 1.0,
-        ambiguous: false,
-    }
-}
-
 /// A run of a growing conversation: each step is asked all that was said before.
-fn recorded(logs: &Path, said: &[String]) {
-    std::fs::create_dir_all(logs).expect("a directory");
-    let manifest = Manifest::new(RunId::parse("r").expect("an id"), "http://upstream.test", Timestamp::UNIX_EPOCH);
-    let recorder = Recorder::create(logs, manifest, &Settings::default()).expect("creates");
+fn conversation(logs: &Path, said: &[String]) {
+    let recorder = recorded::recorder(logs);
     let mut messages = vec![json!({"role": "system", "content": "You solve."})];
     for (step, said) in (0..).zip(said) {
         messages.push(json!({"role": "user", "content": said}));
@@ -47,59 +29,21 @@ fn recorded(logs: &Path, said: &[String]) {
         let choice = json!({"index": 0, "message": answer, "finish_reason": "stop"});
         let reply = json!({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]});
         messages.push(answer);
-        record(&recorder, step, &request, Bytes::from(reply.to_string()));
+        recorded::call(&recorder, step, "solver", &request, &Bytes::from(reply.to_string()), None);
     }
     recorder.seal().expect("seals");
 }
 
-fn record(recorder: &Recorder, step: u32, request: &Bytes, reply: Bytes) {
-    let open = Open {
-        step,
-        call: step,
-        attempt: 0,
-        attribution: &attribution(),
-        overlapping: false,
-        run_source: "path",
-        surface: "openai_chat",
-        method: "POST",
-        path: "/v1/chat/completions",
-        headers: &[],
-        body: Some(request),
-        body_hash: None,
-        at_us: u64::from(step) * 1000,
-        wall: Timestamp::UNIX_EPOCH,
-    };
-    recorder.open(open).expect("records");
-    let close = Close {
-        step,
-        attempt: 0,
-        cause: CloseCause::Complete,
-        status: Some(200),
-        headers: &[],
-        request_body: None,
-        reply: Captured::Whole(&[reply]),
-        truncated: false,
-        delivered: None,
-        usage: None,
-        finish_reason: Some("stop"),
-        first_byte_us: Some(500),
-        last_byte_us: Some(900),
-    };
-    recorder.close(close).expect("records");
-}
-
 fn data(library: &ViewerLibrary, path: &str) -> serde_json::Value {
-    match library.answer(path) {
-        Ok(LibraryAnswer::Json(value)) => value,
-        other => panic!("{path}: {other:?}"),
-    }
+    let answer = library.answer(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    answer.data().expect("data")
 }
 
 #[test]
 fn hostile_texts_come_as_they_are_and_only_in_strings() {
     let logs = tempfile::tempdir().expect("a directory");
     let said = hostile();
-    recorded(logs.path(), &said);
+    conversation(logs.path(), &said);
     let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
     for (step, said) in said.iter().enumerate() {
         let told = data(&library, &format!("run/r/told/{step}"));
@@ -120,7 +64,7 @@ fn hostile_texts_come_as_they_are_and_only_in_strings() {
 #[test]
 fn what_an_agent_has_seen_is_known() {
     let logs = tempfile::tempdir().expect("a directory");
-    recorded(logs.path(), &["one", "two", "two", "three"].map(str::to_owned));
+    conversation(logs.path(), &["one", "two", "two", "three"].map(str::to_owned));
     let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
     for step in 1..4 {
         let told = data(&library, &format!("run/r/told/{step}"));
@@ -137,7 +81,7 @@ fn what_an_agent_has_seen_is_known() {
 fn two_runs_of_one_name_have_names_of_their_own() {
     let dir = tempfile::tempdir().expect("a directory");
     for logs in ["a", "b"] {
-        recorded(&dir.path().join(logs), &["one".to_owned()]);
+        conversation(&dir.path().join(logs), &["one".to_owned()]);
     }
     let listing = Listing::of(&[dir.path().to_owned(), dir.path().join("a")]);
     let keys: Vec<&str> = listing.runs.iter().map(|row| row.key.as_str()).collect();
@@ -150,14 +94,48 @@ fn two_runs_of_one_name_have_names_of_their_own() {
 #[test]
 fn ten_thousand_steps_are_few_bytes() {
     let logs = tempfile::tempdir().expect("a directory");
-    let manifest = Manifest::new(RunId::parse("r").expect("an id"), "http://upstream.test", Timestamp::UNIX_EPOCH);
-    let recorder = Recorder::create(logs.path(), manifest, &Settings::default()).expect("creates");
+    let recorder = recorded::recorder(logs.path());
     let request = Bytes::from_static(b"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"go on\"}]}");
     for step in 0..10_000 {
-        record(&recorder, step, &request, Bytes::from_static(b"{\"choices\":[]}"));
+        recorded::call(&recorder, step, "solver", &request, &Bytes::from_static(b"{\"choices\":[]}"), None);
     }
     recorder.seal().expect("seals");
     let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
     let run = data(&library, "run/r").to_string();
     assert!(run.len() < 1_500_000, "{} bytes", run.len());
+}
+
+#[test]
+fn words_are_found_where_they_are_said_first() {
+    let logs = tempfile::tempdir().expect("a directory");
+    conversation(logs.path(), &["the Sum is 94", "two", "three"].map(str::to_owned));
+    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
+    let found = |words: &str| {
+        let found = data(&library, &format!("run/r/search/{words}"));
+        let steps = found["steps"].as_array().expect("steps").clone();
+        steps.iter().map(|one| (one["step"].as_u64(), one["side"].as_str().map(str::to_owned))).collect::<Vec<_>>()
+    };
+    // Later requests hold the words too, but tell nothing new with them.
+    assert_eq!(found("sum%20is"), [(Some(0), Some("answered".to_owned()))]);
+    assert_eq!(found("You%20solve"), [(Some(0), Some("asked".to_owned()))]);
+    assert_eq!(found("nowhere"), []);
+    assert!(library.answer("run/r/search/%20").is_err());
+}
+
+#[test]
+fn executions_of_a_trace_say_which_steps_a_record_answered() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let traced = logs.path().join("traced");
+    conversation(&traced.join("trials"), &["one", "two", "three"].map(str::to_owned));
+    let library = ViewerLibrary::of(vec![traced.join("trials")]);
+    let states = |library: &ViewerLibrary| {
+        let run = data(library, "run/r");
+        run["rows"].as_array().expect("rows").iter().map(|row| row[5].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let live = Some("live".to_owned());
+    assert_eq!(states(&library), [live.clone(), live.clone(), live.clone()], "nobody knows of a record");
+    let trace = json!({"steps": [{"step": 0}, {"step": 1, "null_runs": [], "treated_runs": ["r"]}]});
+    std::fs::write(traced.join("trace.json"), trace.to_string()).expect("written");
+    let library = ViewerLibrary::of(vec![traced.join("trials")]);
+    assert_eq!(states(&library), [Some("record".to_owned()), Some("record".to_owned()), live]);
 }

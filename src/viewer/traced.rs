@@ -18,6 +18,17 @@ pub struct Traced {
     flips: Vec<TracedName>,
     coupled: Vec<TracedName>,
     not_found: Option<String>,
+    steps: Vec<TracedStep>,
+}
+
+/// The executions that a trace made for a step.
+#[derive(Debug, Deserialize)]
+struct TracedStep {
+    step: StepIndex,
+    #[serde(default)]
+    null_runs: Vec<String>,
+    #[serde(default)]
+    treated_runs: Vec<String>,
 }
 
 /// A step that a trace named.
@@ -47,6 +58,12 @@ impl Traced {
         }
         let nothing = || self.not_found.clone().unwrap_or_else(|| "nothing found".to_owned());
         if parts.is_empty() { nothing() } else { parts.join("  ") }
+    }
+
+    /// The step that an execution was made for: up to it, a record answered.
+    pub(super) fn made_for(&self, run: &str) -> Option<StepIndex> {
+        let holds = |step: &&TracedStep| step.null_runs.iter().chain(&step.treated_runs).any(|one| one == run);
+        self.steps.iter().find(holds).map(|step| step.step)
     }
 
     /// The words for what a step was found to be, each one of `earliest flip`, `commitment`, `flip`, `coupled`.

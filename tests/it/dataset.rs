@@ -121,7 +121,9 @@ fn both_verbs_answer(dir: &Path, failures: usize) {
     let counted = aegis(&["stats", "set", "--html", "page.html", "--format", "json"], dir);
     let data: Value = serde_json::from_slice(&counted.stdout).expect("JSON");
     assert_eq!(data["kinds"]["failure"], failures);
-    assert!(std::fs::read_to_string(dir.join("page.html")).expect("written").contains("<svg"));
+    let page = std::fs::read_to_string(dir.join("page.html")).expect("written");
+    assert!(page.contains("\"start\":\"#/dataset/set?view=counts\"") && page.contains("dataset/set"), "it opens there");
+    assert!(!page.contains(&dir.display().to_string()), "no place of this machine");
 
     let path = dir.join("set/dataset.jsonl");
     let text = std::fs::read_to_string(&path).expect("there");

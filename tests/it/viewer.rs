@@ -17,7 +17,7 @@ use crate::{
 const QUESTION: &str = "Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?";
 
 /// Two runs: one as it is, one with a planted error and its label.
-async fn recorded(dir: &Path) {
+pub(crate) async fn recorded(dir: &Path) {
     for name in ["examples", "plans"] {
         symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), dir.join(name)).expect("a link");
     }
@@ -31,14 +31,14 @@ async fn recorded(dir: &Path) {
 }
 
 /// `aegis view` on a free port.
-struct View {
-    address: std::net::SocketAddr,
-    token: String,
+pub(crate) struct View {
+    pub(crate) address: std::net::SocketAddr,
+    pub(crate) token: String,
     _child: Child,
 }
 
 impl View {
-    async fn of(dir: &Path, what: &[&str]) -> Self {
+    pub(crate) async fn of(dir: &Path, what: &[&str]) -> Self {
         let mut command = aegis(dir);
         let mut child =
             command.arg("view").args(what).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
@@ -48,21 +48,21 @@ impl View {
         Self { address: address.parse().expect("an address"), token: token.to_owned(), _child: child }
     }
 
-    async fn ask(&self, method: &str, path: &str, body: &str, headers: &str) -> Reply {
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: &str, headers: &str) -> Reply {
         let mut client = Client::connect(self.address).await;
         let headers = format!("{headers}Connection: close\r\n");
         client.send(&request(method, path, body.as_bytes(), &headers)).await;
         client.reply().await
     }
 
-    async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         let reply = self.ask("GET", path, "", &format!("x-aegis-token: {}\r\n", self.token)).await;
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         reply.json()
     }
 }
 
-async fn json(dir: &Path, arguments: &[&str]) -> Value {
+pub(crate) async fn json_of(dir: &Path, arguments: &[&str]) -> Value {
     let (_, out, talk) = verb(dir, &[arguments, &["--format", "json"]].concat()).await;
     serde_json::from_str(&out).unwrap_or_else(|_| panic!("{arguments:?}: {talk}"))
 }
@@ -162,7 +162,7 @@ async fn the_page_is_told_what_the_verbs_tell() {
     let dir = tempfile::tempdir().expect("a directory");
     recorded(dir.path()).await;
     let view = View::of(dir.path(), &["logs"]).await;
-    let shown = json(dir.path(), &["show", "logs/second", "--before-after"]).await;
+    let shown = json_of(dir.path(), &["show", "logs/second", "--before-after"]).await;
     let run = view.get("/api/run/second").await;
     let mut head = shown.clone();
     let steps = head.as_object_mut().expect("an object").shift_remove("steps").expect("steps");
@@ -178,7 +178,7 @@ async fn the_page_is_told_what_the_verbs_tell() {
     assert_eq!(told["quoted"]["steps"][0]["step"], 2, "{}", told["quoted"]);
     let (_, compared, _) = verb(dir.path(), &["diff", "logs/first", "logs/second", "--format", "json"]).await;
     assert_eq!(view.get("/api/diff/first/second").await, serde_json::from_str::<Value>(&compared).expect("JSON"));
-    let mut listed = json(dir.path(), &["runs", "logs"]).await;
+    let mut listed = json_of(dir.path(), &["runs", "logs"]).await;
     assert_eq!(view.get("/api/tree").await["runs"], listed["runs"].take());
     assert_eq!(listed["result"], "ok 2 runs: 1 failure, 1 unknown");
 }
@@ -237,6 +237,10 @@ async fn one_file_holds_it_all_and_nothing_that_could_run() {
 async fn the_commands_of_the_docs_run() {
     let dir = tempfile::tempdir().expect("a directory");
     recorded(dir.path()).await;
+    std::fs::create_dir(dir.path().join("logs/annotations")).expect("a directory");
+    let said = serde_json::json!({"format": 1, "run": "second", "annotator": "ada", "at": "2026-01-01T00:00:00Z",
+        "error": {"agent": "solver", "step": 1, "why": "a wrong number"}, "sure": true, "blind": true});
+    std::fs::write(dir.path().join("logs/annotations/ada.jsonl"), format!("{said}\n")).expect("written");
     let commands: Vec<String> = crate::readme::blocks(include_str!("../../docs/view.md"))
         .iter()
         .flat_map(|block| block.lines().map(|line| line.split('#').next().unwrap_or_default().trim().to_owned()))

@@ -1,13 +1,9 @@
 //! What `show` prints.
 
 use bytes::Bytes;
-use jiff::Timestamp;
 
 use super::*;
-use crate::{
-    recording::{Captured, Close, Inject, Manifest, Open, Recorder, Settings},
-    trajectory::{AgentName, Attribution, FailureMode, RunId, Side, Source},
-};
+use crate::viewer::recorded;
 
 fn body(content: &str) -> Bytes {
     serde_json::json!({"model": "m", "messages": [
@@ -24,77 +20,14 @@ fn reply(content: &str) -> Bytes {
 }
 
 /// A run of two steps: the second one's reply is changed.
-fn recorded(logs: &std::path::Path, agent: &str, said: &str) {
-    let manifest = Manifest::new(RunId::parse("r").expect("an id"), "http://upstream.test", Timestamp::UNIX_EPOCH);
-    let recorder = Recorder::create(logs, manifest, &Settings::default()).expect("creates");
-    let attribution = Attribution {
-        agent: AgentName::parse(agent).expect("a name"),
-        instance: 0,
-        source: Source::Path,
-        evidence: "the path".to_owned(),
-        confidence: 1.0,
-        ambiguous: false,
-    };
-    for step in 0..2 {
-        record(&recorder, step, &attribution, said);
-    }
-    recorder.seal().expect("seals");
-}
-
-fn record(recorder: &Recorder, step: u32, attribution: &Attribution, said: &str) {
+fn two_steps(logs: &std::path::Path, agent: &str, said: &str) {
+    let recorder = recorded::recorder(logs);
     let (request, before) = (body("What is 6 × 4?"), reply(said));
     let after = reply(&said.replace("24", "27"));
-    let open = Open {
-        step,
-        call: step,
-        attempt: 0,
-        attribution,
-        overlapping: false,
-        run_source: "path",
-        surface: "openai_chat",
-        method: "POST",
-        path: "/v1/chat/completions",
-        headers: &[],
-        body: Some(&request),
-        body_hash: None,
-        at_us: 0,
-        wall: Timestamp::UNIX_EPOCH,
-    };
-    recorder.open(open).expect("records");
-    if step == 1 {
-        let inject = Inject {
-            step,
-            attempt: 0,
-            injection: 0,
-            side: Side::Response,
-            operator: "corrupt_number",
-            failure_mode: Some(FailureMode::ReasoningActionMismatch),
-            seed: 7,
-            draw: None,
-            planned: true,
-            matched: true,
-            applied: true,
-            before: Some(&before),
-            after: Some(&after),
-        };
-        recorder.inject(inject).expect("records");
+    for step in 0..2 {
+        recorded::call(&recorder, step, agent, &request, &before, (step == 1).then_some(&after));
     }
-    let close = Close {
-        step,
-        attempt: 0,
-        cause: CloseCause::Complete,
-        status: Some(200),
-        headers: &[],
-        request_body: None,
-        reply: Captured::Whole(std::slice::from_ref(&before)),
-        truncated: false,
-        delivered: (step == 1).then_some(&after),
-        usage: None,
-        finish_reason: None,
-        first_byte_us: Some(1500),
-        last_byte_us: Some(2000),
-    };
-    recorder.close(close).expect("records");
+    recorder.seal().expect("seals");
 }
 
 fn shown(logs: &std::path::Path, step: Option<u32>, before_after: bool, json: bool) -> String {
@@ -127,7 +60,7 @@ fn text(arguments: &ShowArgs, screen: Screen) -> String {
 #[test]
 fn a_run_its_steps_and_what_was_changed() {
     let logs = tempfile::tempdir().expect("a directory");
-    recorded(logs.path(), "solver", "The product is 24, that is certain.");
+    two_steps(logs.path(), "solver", "The product is 24, that is certain.");
     assert_eq!(
         shown(logs.path(), None, false, false),
         "\
@@ -173,7 +106,7 @@ The product is [-24,-]{+27,+} that is certain.
 #[test]
 fn data_has_stable_names() {
     let logs = tempfile::tempdir().expect("a directory");
-    recorded(logs.path(), "solver", "The product is 24.");
+    two_steps(logs.path(), "solver", "The product is 24.");
     let value: serde_json::Value = serde_json::from_str(&shown(logs.path(), None, true, true)).expect("JSON");
     for key in ["run", "outcome", "label", "steps", "sealed", "notes"] {
         assert!(value.get(key).is_some(), "{key}");
@@ -189,7 +122,7 @@ fn data_has_stable_names() {
 #[test]
 fn nothing_that_was_recorded_steers_the_terminal() {
     let logs = tempfile::tempdir().expect("a directory");
-    recorded(logs.path(), "solver", "\u{1b}]0;title\u{7} 24 \r\u{202e}gnp.exe \u{9b}31m");
+    two_steps(logs.path(), "solver", "\u{1b}]0;title\u{7} 24 \r\u{202e}gnp.exe \u{9b}31m");
     for (step, before_after) in [(None, false), (Some(1), false), (None, true), (Some(1), true)] {
         let text = shown(logs.path(), step, before_after, false);
         let steers = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
@@ -200,7 +133,7 @@ fn nothing_that_was_recorded_steers_the_terminal() {
 #[test]
 fn a_step_that_is_not_there() {
     let logs = tempfile::tempdir().expect("a directory");
-    recorded(logs.path(), "solver", "24");
+    two_steps(logs.path(), "solver", "24");
     for (arguments, said) in [
         (ShowArgs { step: Some(Steps(9, 9)), ..of(logs.path()) }, "step `9` is not in the run: expected 0 to 1"),
         (
@@ -231,7 +164,7 @@ fn ranges_of_steps() {
 #[test]
 fn what_is_new_or_all_of_one_agent() {
     let logs = tempfile::tempdir().expect("a directory");
-    recorded(logs.path(), "solver", "The product is 24, that is certain.");
+    two_steps(logs.path(), "solver", "The product is 24, that is certain.");
     let screen = Screen::new(110, false);
     let new = text(&ShowArgs { new: true, agent: Some("solver#0".to_owned()), ..of(logs.path()) }, screen);
     let all = text(&ShowArgs { all: true, ..of(logs.path()) }, screen);
@@ -243,7 +176,7 @@ fn what_is_new_or_all_of_one_agent() {
 #[test]
 fn lines_fit_the_terminal_and_colour_is_where_it_is_asked_for() {
     let logs = tempfile::tempdir().expect("a directory");
-    recorded(logs.path(), "solver", &"The product is 24, that is certain. ".repeat(9));
+    two_steps(logs.path(), "solver", &"The product is 24, that is certain. ".repeat(9));
     for width in [40, 60, 80, 200] {
         let shown = text(&of(logs.path()), Screen::new(width, false));
         let rows = shown.split_once("\n\n").expect("a table").1;

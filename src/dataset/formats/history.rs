@@ -10,7 +10,7 @@ use super::{
 use crate::{
     dataset::{FORMAT, LabelledError, Sample, SampleKind, SampleStep, Task, Truth},
     score::agent_key,
-    trajectory::{LabelStatus, StepIndex, Verdict},
+    trajectory::{AgentName, Call, LabelStatus, StepIndex, Verdict},
 };
 
 /// Who names the speaker of an entry.
@@ -44,6 +44,52 @@ const PLACED: &[&str] =
     &["question", "question_ID", "ground_truth", "history", "mistake_agent", "mistake_step", "mistake_reason"];
 /// Fields that some files have, kept in `extra`.
 const KEPT: &[&str] = &["level", "system_prompt", "is_correct", "is_corrected", "model_prediction"];
+
+/// The name of an agent, and how somebody else wrote it.
+#[derive(Debug)]
+pub(super) struct SpokenName {
+    /// The name that its steps have.
+    pub(super) agent: AgentName,
+    /// The other's, where it differs.
+    pub(super) raw: Option<String>,
+}
+
+/// One error as somebody told it: who, at which step and call, and why. Nothing was executed for it.
+pub(super) fn spoken(
+    name: SpokenName,
+    (step, call): (Option<StepIndex>, Option<Call>),
+    reason: String,
+    definition: &str,
+) -> Truth {
+    let error = LabelledError {
+        agent: name.agent,
+        raw_agent: name.raw,
+        instance: 0,
+        step,
+        call,
+        failure_mode: None,
+        other_modes: Vec::new(),
+        mode_source: None,
+        proposed_mode: None,
+        side: None,
+        operator: None,
+        injection: None,
+        before: String::new(),
+        after: String::new(),
+        reason: Some(reason),
+        extra: Map::new(),
+    };
+    Truth {
+        status: LabelStatus::Delivered,
+        definition: definition.to_owned(),
+        seed: None,
+        outcome: Verdict::Failure,
+        errors: vec![error],
+        others: Vec::new(),
+        changes: Vec::new(),
+        evidence: None,
+    }
+}
 
 impl HistoryFormat {
     /// Reads one object. `None`, with a defect, when it has not the shape at all.
@@ -149,34 +195,7 @@ impl HistoryFormat {
         let reason = text_field(fields, "mistake_reason", defects);
         let call =
             step.and_then(|step| steps.get(step as usize)).filter(|step| step.agent == agent).map(|step| step.call);
-        let error = LabelledError {
-            agent,
-            raw_agent,
-            instance: 0,
-            step,
-            call,
-            failure_mode: None,
-            other_modes: Vec::new(),
-            mode_source: None,
-            proposed_mode: None,
-            side: None,
-            operator: None,
-            injection: None,
-            before: String::new(),
-            after: String::new(),
-            reason: Some(reason),
-            extra: Map::new(),
-        };
-        Truth {
-            status: LabelStatus::Delivered,
-            definition: self.definition.to_owned(),
-            seed: None,
-            outcome: Verdict::Failure,
-            errors: vec![error],
-            others: Vec::new(),
-            changes: Vec::new(),
-            evidence: None,
-        }
+        spoken(SpokenName { agent, raw: raw_agent }, (step, call), reason, self.definition)
     }
 
     fn check_outcome(&self, fields: &Map<String, Value>, extra: &mut Map<String, Value>, defects: &mut Defects) {

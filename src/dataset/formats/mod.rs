@@ -4,6 +4,7 @@
 mod admit;
 mod aegis;
 mod agentracer;
+mod annotated;
 mod atif;
 mod balance;
 mod card;
@@ -51,6 +52,7 @@ mod testing;
 #[cfg(test)]
 mod tracer_tests;
 
+pub use annotated::{SpokenError, UnspokenError, read_annotated, write_annotated};
 pub use balance::{Balance, CleanRows};
 pub use export::{config, export, format, json_schema};
 pub use fit::{BudgetUnit, Cut, PromptBudget};

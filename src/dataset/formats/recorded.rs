@@ -47,7 +47,7 @@ pub fn export_recording(
 }
 
 /// The run as a sample. What it was to do is what its first user said.
-fn sample(recording: &Recording) -> Result<Sample, DatasetError> {
+pub(super) fn sample(recording: &Recording) -> Result<Sample, DatasetError> {
     let kind = match (&recording.label, recording.manifest.outcome.verdict) {
         (Some(_), Verdict::Success) => SampleKind::Benign,
         (None, Verdict::Success) => SampleKind::Clean,

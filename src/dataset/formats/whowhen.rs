@@ -79,6 +79,11 @@ pub(super) fn read(value: &Value, stem: &str, defects: &mut Defects) -> Option<S
     layout.read(value, &format!("whowhen-{prefix}-{stem}"), defects)
 }
 
+/// A sample of ours in the algorithm-generated layout; `None` where it has no labelled step.
+pub(super) fn written(sample: &Sample) -> Option<Value> {
+    GENERATED.write(sample, Inputs::None)
+}
+
 /// Writes the algorithm-generated layout.
 #[derive(Debug)]
 pub(super) struct Whowhen;

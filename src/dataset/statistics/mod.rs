@@ -1,10 +1,9 @@
 //! Statistics of a dataset: what is in it, how balanced it is, and whether its injections give themselves away.
 //!
 //! [`statistics`] reads a dataset twice (once to count, once to look at failures beside their twins) and holds a few
-//! numbers a sample. [`page`] shows the result as one self-contained HTML page.
+//! numbers a sample.
 
 mod gather;
-mod page;
 mod pairs;
 mod probe;
 
@@ -17,7 +16,6 @@ use serde::Serialize;
 
 use super::{Dataset, DatasetError};
 
-pub use page::page;
 pub(super) use pairs::{TwinPair, pairs};
 pub(super) use probe::{FEWEST, Replies, area};
 

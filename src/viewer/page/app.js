@@ -3,7 +3,7 @@
  */
 
 import { html, render, useEffect, useState } from './vendor/preact.js';
-import { openSession } from './source.js';
+import { openSession, start } from './source.js';
 import { go, useRoute } from './route.js';
 import { KeyList, useKeys } from './keys.js';
 import { Run } from './run.js';
@@ -44,6 +44,7 @@ function show(node) {
   render(node, place);
 }
 
+if (start && location.hash.length < 2) history.replaceState(null, '', start);
 openSession().then(
   () => show(html`<${App} />`),
   (error) => show(html`<main><p class="failed" role="alert">${error.message}</p></main>`),

@@ -70,16 +70,24 @@ function Findings({ dataset, name }) {
 
 function Counts({ statistics }) {
   const { labels, position, lengths, twins } = statistics;
-  const sections = [['Failure modes', labels.modes], ['Manipulators', labels.manipulators], ['Sides', labels.sides], ['Systems', statistics.systems], ['Parts', statistics.splits], ['Error at step', position.step]];
+  const erring = statistics.agents.filter((agent) => agent.errors > 0).map((agent) => [`${agent.system} · ${agent.agent}`, agent.errors]);
+  const tenths = position.tenth.map((number, tenth) => [`${tenth * 10}–${tenth * 10 + 10} %`, number]);
+  const sections = [
+    ['Samples', statistics.kinds], ['Parts', statistics.splits], ['Systems', statistics.systems], ['Backends', statistics.backends],
+    ['Failure modes', labels.modes], ['Manipulators', labels.manipulators], ['Sides', labels.sides], ['Erring agents', Object.fromEntries(erring)],
+    ['Error at step', position.step], ['Error at this part of the run', labels.errors ? Object.fromEntries(tenths) : {}],
+  ];
   return html`<${Facts} facts=${[
       ['steps a sample', `${lengths.steps.min} to ${lengths.steps.max}, median ${lengths.steps.median}`],
       ['characters', `${count(lengths.characters.min)} to ${count(lengths.characters.max)}, median ${count(lengths.characters.median)}`],
-      ['twins', `${twins.clean} clean; ${twins.paired} failures paired, ${twins.unpaired} not`],
+      ['twins', `${twins.clean} clean; ${twins.paired} failures paired, ${twins.unpaired} not; median ${twins.failures_per_clean.median} failures a clean run`],
+      ['errors at their agent’s first call', `${count(position.first_call)} of ${count(labels.errors)}`],
+      ['evenness of modes', labels.mode_evenness === null ? null : `${labels.mode_evenness.toFixed(2)} of 1`],
       ['modes missing', labels.modes_missing.join(', ')],
     ]} />
     <div class="charts">${sections.filter(([, counts]) => Object.keys(counts).length > 0).map(([title, counts]) => html`<section><h2>${title}</h2><${Chart} counts=${counts} /></section>`)}
     ${statistics.probe.length > 0 && html`<section><h2>Do injections give themselves away?</h2><p class="note">Area under the curve of a shallow classifier: 0.5 is chance.</p><ul class="chart">${statistics.probe.map((one) => html`<li><span>${plain(one.manipulator)}</span>
-      <${Bar} value=${one.auc ?? 0} most=${1} kind=${one.auc >= 0.8 ? 'odd' : ''} /><b>${one.auc === null ? 'too few' : one.auc.toFixed(2)}</b></li>`)}</ul></section>`}</div>`;
+      <${Bar} value=${one.auc ?? 0} most=${1} kind=${one.auc >= 0.8 ? 'odd' : ''} /><b>${one.auc === null ? 'too few' : one.auc.toFixed(2)}</b>${one.interval && html`<small>${one.interval[0].toFixed(2)} to ${one.interval[1].toFixed(2)}${one.tells.length > 0 && html`, by <${Line} text=${one.tells.join(', ')} />`}</small>`}</li>`)}</ul></section>`}</div>`;
 }
 
 function Chart({ counts }) {

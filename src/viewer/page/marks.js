@@ -40,7 +40,9 @@ export function Mark({ name }) {
 /** All marks of a row, in words for those who hear the page. */
 export function Marks({ row }) {
   const marks = marksOf(row);
-  return html`<span class="marks" title=${describe(row)}>${marks.slice(0, 2).map((name) => html`<${Mark} name=${name} />`)}</span>`;
+  // One of a form: two diamonds would say no more than one, and leave no room for the triangle.
+  const apart = marks.filter((name, at) => marks.findIndex((other) => MARKS[other].form === MARKS[name].form) === at);
+  return html`<span class="marks" title=${describe(row)}>${apart.slice(0, 2).map((name) => html`<${Mark} name=${name} />`)}</span>`;
 }
 
 /** A row's marks in words. */

@@ -12,6 +12,7 @@ import { Legend, Marks, Outcome, describe } from './marks.js';
 import { Line } from './text.js';
 import { List } from './list.js';
 import { Step } from './step.js';
+import { Annotate, Annotations } from './annotate.js';
 import { count, duration, many, plain, when } from './format.js';
 
 /** A row as the server cuts it, with names. */
@@ -63,6 +64,24 @@ export function Run({ kind, parts, set }) {
     step=${parts[deep] === undefined ? null : Number(parts[deep])} set=${set} />`}<//>`;
 }
 
+/** The steps whose texts hold some words, each with the text around them; null where none are sought, or not yet found. */
+function useSought(base, words, kind, rows) {
+  const [typed, setTyped] = useState(words);
+  useEffect(() => {
+    // Asked when the hand rests.
+    const rested = setTimeout(() => setTyped(words), 250);
+    return () => clearTimeout(rested);
+  }, [words]);
+  const here = kind !== 'run' || isFile;
+  const asked = typed.trim();
+  const answer = useAnswer(!here && asked ? `${base}/search/${encodeURIComponent(asked)}` : null);
+  return useMemo(() => {
+    if (!asked) return null;
+    if (here) return new Map(rows.filter((row) => row.words.toLowerCase().includes(asked.toLowerCase())).map((row) => [row.step, row.words]));
+    return answer.data ? new Map(answer.data.steps.map((one) => [one.step, one.text])) : null;
+  }, [asked, here, rows, answer.data]);
+}
+
 /** The step that is shown where none is asked for: what was planted, else what is blamed, else the first. */
 function first(rows) {
   return (rows.find((row) => row.marks.includes('injected')) ?? rows.find((row) => row.marks.length) ?? rows[0])?.step ?? null;
@@ -75,7 +94,12 @@ function Shown({ run, kind, name, base, step, set }) {
   const byTime = set.by === 'time';
   const chosen = step ?? opened.current ?? first(rows);
   const agent = set.agent ?? '';
-  const shown = useMemo(() => rows.filter((row) => !agent || run.agents[row.agent] === agent), [rows, agent]);
+  const sought = useSought(base, set.q ?? '', kind, rows);
+  const shown = useMemo(
+    () => rows.filter((row) => !agent || run.agents[row.agent] === agent).filter((row) => !sought || sought.has(row.step)),
+    [rows, agent, sought],
+  );
+  const filter = useRef(null);
   const at = shown.findIndex((row) => row.step === chosen);
   const told = useAnswer(chosen === null ? null : `${base}/told/${chosen}`);
   const to = (number, change = {}) => address([kind, ...name.split('/'), String(number)], { ...set, ...change });
@@ -89,6 +113,7 @@ function Shown({ run, kind, name, base, step, set }) {
   const end = rows.reduce((most, row) => Math.max(most, byTime ? (row.at ?? 0) + (row.ms ?? 0) : row.step + 1), 1);
   const look = (by) => setZoom(zoomed(zoom ?? [0, end], by, byTime ? (rows[chosen]?.at ?? 0) : chosen, end));
   useKeys({
+    '/': () => filter.current?.focus(),
     j: () => move(1), k: () => move(-1), n: () => mark(1), p: () => mark(-1), G: () => move(rows.length), g: () => move(-rows.length),
     t: () => (setZoom(null), go(to(chosen, { by: byTime ? '' : 'time' }), { replace: true })), '+': () => look(0.5), '-': () => look(2),
   });
@@ -101,38 +126,42 @@ function Shown({ run, kind, name, base, step, set }) {
       <${Lanes} rows=${rows} agents=${run.agents} byTime=${byTime} chosen=${chosen} choose=${choose} quoted=${told.data?.quoted.steps ?? []} zoom=${zoom} setZoom=${setZoom} />
       <div class="under"><${Legend} rows=${rows} />
         <span class="controls">
+          <input type="search" ref=${filter} value=${set.q ?? ''} placeholder="Search the texts" aria-label="Search the texts of the run" onInput=${(event) => go(to(chosen, { q: event.currentTarget.value }), { replace: true })} />
+          ${set.q && html`<span role="status" class="soft">${sought ? many(shown.length, 'step') : 'Reading…'}</span>`}
           <button class="quiet" aria-pressed=${byTime} onClick=${() => (setZoom(null), go(to(chosen, { by: byTime ? '' : 'time' }), { replace: true }))}>over time</button>
           <button class="quiet" onClick=${() => look(0.5)} aria-label="Closer">+</button><button class="quiet" onClick=${() => look(2)} aria-label="Farther">−</button>
           <label>Agent <select onChange=${(event) => go(to(chosen, { agent: event.currentTarget.value }), { replace: true })}>
             <option value="">all</option>${run.agents.map((one) => html`<option value=${one} selected=${one === agent}>${one}</option>`)}</select></label>
         </span></div>
     </div>
+    ${run.annotator && chosen !== null && html`<${Annotate} run=${run} name=${name} chosen=${chosen} href=${(number) => to(number)} />`}
+    <${Annotations} said=${run.annotations} href=${(number) => to(number)} />
     <div class="columns">
       <${List} rows=${shown} height=${46} label="Steps" id="step" chosen=${at} choose=${(index) => choose(shown[index].step)}
-        draw=${(row) => html`<${StepRow} row=${row} agent=${run.agents[row.agent]} />`} follow=${!head.sealed && step === null} />
+        draw=${(row) => html`<${StepRow} row=${row} agent=${run.agents[row.agent]} found=${sought?.get(row.step)} />`} follow=${!head.sealed && step === null} />
       ${chosen === null ? html`<p class="note">The run has no steps yet.</p>` : html`<${Step} base=${base} step=${chosen} tab=${set.tab}
         href=${(number, tab = '') => to(number, { tab })} twin=${kind === 'run' && (run.twin || run.like) ? address(['diff', run.twin ?? run.like, name]) : null} />`}
     </div></main>`;
 }
 
-function StepRow({ row, agent }) {
+function StepRow({ row, agent, found }) {
   const facts = [row.ms === null ? null : duration(row.ms), row.in === null ? null : `${count(row.in)} → ${count(row.out)}`, row.attempts > 1 ? many(row.attempts, 'try').replace('trys', 'tries') : null];
   return html`<span class="number">${row.step}</span><${Marks} row=${row} /><span class="who"><${Line} text=${agent} /></span>
-    <span class="some">${facts.filter(Boolean).join(' · ')}</span><span class="words"><${Line} text=${row.words || plain(row.state)} /></span><span class="unseen">${describe(row)}</span>`;
+    <span class="some">${facts.filter(Boolean).join(' · ')}</span><span class="words"><${Line} text=${found || row.words || plain(row.state)} /></span><span class="unseen">${describe(row)}</span>`;
 }
 
 /** The head of every screen of a run. */
 export function RunHead({ run, kind, name, chosen, beside }) {
   const { head } = run;
-  const fork = !run.fork ? null : `as recorded up to step ${run.fork}`;
+  const fork = !run.fork ? null : `a record answered ${run.fork === 1 ? 'step 0' : `steps 0 to ${run.fork - 1}`}`;
   const tabs = [['steps', 'Steps', address([kind, ...name.split('/')])]];
   if (kind === 'run') {
     if (run.like) tabs.push(['twin', 'Beside a run like it', address(['diff', run.like, name])]);
     if (run.twin) tabs.push(['twin', 'Beside its twin', address(['diff', run.twin, name])]);
     if (run.trace) tabs.push(['trace', 'Trace', address(['trace', name])]);
-    if (!isFile) tabs.push(['compare', 'Compare…', address(['compare', name])]);
+    if (!isFile && !run.annotator) tabs.push(['compare', 'Compare…', address(['compare', name])]);
   }
-  const notes = [...(head.notes ?? []), ...(head.manipulator_failures ?? []).map((one) => `step ${one.step}: ${one.operator} could not edit: ${one.why}`)];
+  const notes = [...(run.annotations_unreadable ? [`annotations cannot be read: ${run.annotations_unreadable}`] : []), ...(head.notes ?? []), ...(head.manipulator_failures ?? []).map((one) => `step ${one.step}: ${one.operator} could not edit: ${one.why}`)];
   return html`<${Head} title=${html`<${Line} text=${head.run} />`} trail=${beside} aside=${html`<${Outcome} verdict=${head.outcome.verdict} />${!head.sealed && html` <${Tag} kind="live">${isFile ? 'not sealed' : 'being written'}<//>`}`}>
     ${head.task && html`<p class="task"><${Line} text=${head.task} /></p>`}
     <${Facts} facts=${[

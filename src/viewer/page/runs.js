@@ -63,7 +63,7 @@ function All({ tree, set }) {
   useKeys({ '/': () => filter.current?.focus(), j: () => move(1), k: () => move(-1), Enter: () => open(cursor) });
   const trials = tree.runs.filter((row) => row.trial_of).length;
   return html`<main class="runs">
-    <${Head} title="Runs" aside=${html`<span class="soft">${count(rows.length)} of ${count(tree.runs.length)}</span>`}>
+    <${Head} title="Runs" aside=${html`<span class="soft">${count(rows.length)} of ${count(tree.runs.length)}${tree.annotator ? html`; ${count(tree.annotated.length)} annotated by <${Line} text=${tree.annotator} />` : ''}</span>`}>
       ${(tree.campaigns.length > 0 || tree.datasets.length > 0) && html`<ul class="places">
         ${tree.campaigns.map((place) => html`<li><a href=${address(['campaign', place.key])}><b>${place.key}</b> campaign</a></li>`)}
         ${tree.datasets.map((place) => html`<li><a href=${address(['dataset', place.key])}><b>${place.key}</b> dataset</a></li>`)}</ul>`}
@@ -79,14 +79,14 @@ function All({ tree, set }) {
     <//>
     ${rows.length === 0
       ? html`<p class="note">${tree.runs.length ? 'No run has all of this.' : html`No run was found. <code>aegis run -- CMD</code> records one.`}</p>`
-      : html`<${List} rows=${rows} height=${58} label="Runs" id="run" chosen=${cursor} choose=${setCursor} open=${open} draw=${(row) => html`<${RunRow} row=${row} />`} />`}
+      : html`<${List} rows=${rows} height=${58} label="Runs" id="run" chosen=${cursor} choose=${setCursor} open=${open} draw=${(row) => html`<${RunRow} row=${row} annotated=${tree.annotated?.includes(row.key)} />`} />`}
   </main>`;
 }
 
 /** A run in the list. */
-export function RunRow({ row }) {
+export function RunRow({ row, annotated = false }) {
   const what = [row.plan, row.task ?? row.program].filter(Boolean).join(' · ');
-  return html`<span class="id"><${Line} text=${row.key} />${row.trial_of && html` <${Tag}>trial of ${row.trial_of}<//>`}</span>
+  return html`<span class="id"><${Line} text=${row.key} />${row.trial_of && html` <${Tag}>trial of ${row.trial_of}<//>`}${annotated && html` <${Tag} kind="good">annotated<//>`}</span>
     <${Outcome} verdict=${row.outcome} />
     <span class="what"><${Line} text=${what} /></span>
     <span class="some">${when(row.started)} · ${row.calls === null ? 'being written' : many(row.calls, 'call')}${row.seconds === null ? '' : ` · ${duration(1000 * row.seconds)}`}</span>

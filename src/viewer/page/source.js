@@ -13,6 +13,8 @@ const KEPT = 400;
 
 /** Whether the page is a file: nothing can be asked that does not stand in it. */
 export const isFile = bundle !== null;
+/** Where a file opens if its address says nothing. */
+export const start = bundle?.start ?? '';
 
 /** Shows the token of the address once, and takes it out of the address. */
 export async function openSession() {
@@ -38,6 +40,15 @@ async function fromServer(path) {
   const answer = await fetch(`/api/${path}`);
   const data = await answer.json().catch(() => ({ error: `no answer that can be read: ${answer.status}` }));
   if (!answer.ok) throw new Error(data.error ?? `status ${answer.status}`);
+  return data;
+}
+
+/** Sends what was said; the answers to `stale` paths are asked anew. */
+export async function send(path, said, stale = []) {
+  const answer = await fetch(`/api/${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(said) });
+  const data = await answer.json().catch(() => ({ error: `no answer that can be read: ${answer.status}` }));
+  if (!answer.ok) throw new Error(data.error ?? `status ${answer.status}`);
+  for (const one of stale) answers.delete(one);
   return data;
 }
 

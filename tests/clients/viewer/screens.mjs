@@ -212,6 +212,66 @@ export async function a_file_opens_from_disk_and_links_lead_to_steps({ browser }
   return stderr.trim().split('\n').at(-1).replace(/.*bundled/, '');
 }
 
+export async function pages_that_verbs_write_are_read_in_the_dark_narrow_and_on_paper({ browser }) {
+  const dir = fresh('written');
+  const stats = path.join(dir, 'stats.html');
+  aegis(['stats', path.join(recorded(), 'demo'), '--html', stats]);
+  const report = path.join(recorded(), 'demo/report.html');
+  for (const [look, options] of [['light', { colorScheme: 'light' }], ['dark', { colorScheme: 'dark' }], ['narrow', { viewport: { width: 375, height: 760 } }], ['paper', {}]]) {
+    for (const [name, file, selector] of [['stats', stats, '.charts'], ['report', report, 'table']]) {
+      const { page, wrong, asked, context } = await browser.open(options);
+      await page.goto(`file://${file}`);
+      if (name === 'report') await page.evaluate(() => document.querySelectorAll('details').forEach((one) => (one.open = true)));
+      await shown(page, selector);
+      if (look === 'paper') await page.emulateMedia({ media: 'print' });
+      const found = look === 'paper' ? [] : await findings(page);
+      check(found.length === 0, `${name}, ${look}: axe: ${found.join('\n')}`);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      check(over <= 0, `${name}, ${look}: ${over} pixels too wide`);
+      await picture(page, `${name}-${look}`, { fullPage: true });
+      check(wrong.length === 0, `${name}, ${look}: ${wrong.join('\n')}`);
+      check(asked.every((url) => url.startsWith('file:') || url.startsWith('data:')), `asked ${asked}`);
+      await context.close();
+    }
+  }
+  const { page } = await browser.open();
+  await page.goto(`file://${stats}`);
+  await shown(page, '.charts');
+  check((await page.locator('.charts').innerText()).includes('Erring agents'), 'counts');
+  await page.goto(`file://${stats}#/sample/demo/1`);
+  await shown(page, '.step h2');
+}
+
+export async function words_are_searched_in_a_run({ browser }) {
+  const served = await view([recorded()]);
+  const { page, wrong } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  await page.goto(`${served.origin}/#/run/second/1`);
+  await shown(page, '.step h2');
+  await page.keyboard.press('/');
+  await page.keyboard.type('I WENT through');
+  await page.waitForFunction(() => document.querySelectorAll('.list .row').length === 1);
+  const row = await page.locator('.list .row').innerText();
+  check(row.includes('critic') && row.includes('I went through'), row);
+  check(page.url().includes('q=I%20WENT'), 'the words stand in the address');
+  await page.keyboard.press('Tab');
+  const found = await findings(page);
+  check(found.length === 0, `axe: ${found.join('\n')}`);
+  await picture(page, 'searched');
+  await page.fill('input[type=search]', 'no such words');
+  await page.waitForFunction(() => document.querySelectorAll('.list .row').length === 0);
+  await page.fill('input[type=search]', '');
+  await page.waitForFunction(() => document.querySelectorAll('.list .row').length === 3);
+  check(wrong.length === 0, wrong.join('\n'));
+  const trial = (await page.evaluate(() => fetch('/api/tree').then((answer) => answer.json()))).runs.find((one) => one.trial_of === 'second');
+  await page.goto(`${served.origin}/#/run/${trial.key}`);
+  await shown(page, '.legend');
+  check((await page.locator('.legend').innerText()).includes('record'), 'what a record answered is told from what the model did');
+  await picture(page, 'from-record');
+  served.end();
+}
+
 export async function it_prints({ browser }) {
   const served = await view([recorded()]);
   const { page } = await browser.open();
@@ -224,5 +284,12 @@ export async function it_prints({ browser }) {
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   check(over <= 0, `${over} pixels too wide on paper`);
   await picture(page, 'printed', { fullPage: true });
+  await page.emulateMedia({ media: 'screen' });
+  await page.goto(`${served.origin}/#/run/second/1?tab=messages`);
+  await shown(page, '.said');
+  await page.emulateMedia({ media: 'print' });
+  const place = await page.locator('.said').first().evaluate((said) => [getComputedStyle(said).display, said.getBoundingClientRect().left]);
+  check(place[0] === 'block' && place[1] < 40, `messages stand apart on paper: ${place}`);
+  await picture(page, 'printed-run', { fullPage: true });
   served.end();
 }

@@ -11,7 +11,7 @@ const LAYOUTS: [&str; 3] = ["rows.jsonl", "rows.csv", "rows.json"];
 
 pub fn examples() -> Vec<Vec<u8>> {
     let rows: [(usize, usize, &str); 6] = [
-        (0, 0, r###"{"question": "3 nets with 4 fish each?", "answer": "3*4=<<3*4=12>>12\n#### 12"}"###),
+        (0, 0, r#"{"question": "3 nets with 4 fish each?", "answer": "3*4=<<3*4=12>>12\n#### 12"}"#),
         (1, 0, r#"{"problem": "What is $1/2+1/2$?", "solution": "So $\\boxed{1}$.", "level": "1", "type": "Algebra"}"#),
         (2, 1, "What is red?,a stone,a colour,a day,a song,B\n"),
         (2, 0, r#"{"question": "What is red?", "choices": ["a stone", "a colour"], "answer": 1, "subject": "arts"}"#),

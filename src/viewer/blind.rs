@@ -1,0 +1,49 @@
+//! A run as somebody sees it who is to say what went wrong: what happened, and nothing of what is known about it.
+//!
+//! The steps hold what their agents really sent and got, as if no other bytes had ever been: nothing tells an injected
+//! word from a model's own. Label, trace, plan, notes and the words of other annotators are gone.
+
+use super::listing::{Listing, RunRow};
+use crate::{recording::Recording, trajectory::Step};
+
+/// Takes from a recording what is known about it. Requests that are kept apart from it are dealt with by [`step`].
+pub(super) fn recording(recording: &mut Recording) {
+    recording.label = None;
+    recording.notes.clear();
+    recording.manipulator_failures.clear();
+    recording.manipulator_questions.clear();
+    let manifest = &mut recording.manifest;
+    (manifest.plan, manifest.plan_digest, manifest.seed) = (None, None, None);
+    for exchange in &mut recording.exchanges {
+        exchange.injected.clear();
+    }
+    for each in &mut recording.trajectory.steps {
+        replies(each);
+    }
+}
+
+fn replies(step: &mut Step) {
+    step.injected.clear();
+    for attempt in &mut step.attempts {
+        if let Some(delivered) = attempt.reply_delivered.take() {
+            attempt.reply = delivered;
+        }
+    }
+}
+
+/// A step with the request that the model got, as the one that was asked.
+pub(super) fn step(mut step: Step) -> Step {
+    replies(&mut step);
+    if let Some(sent) = step.request_sent.take() {
+        step.request = sent;
+    }
+    step
+}
+
+/// Takes from a list what is known about its runs, and what is no run to look at: campaigns, datasets, runs of traces.
+pub(super) fn listing(listing: &Listing) -> Listing {
+    let runs = listing.runs.iter().filter(|row| row.trial_of.is_none());
+    let blind =
+        |row: &RunRow| RunRow { label: None, trace: None, campaign: None, plan: None, class: None, ..row.clone() };
+    Listing { runs: runs.map(blind).collect(), ..Listing::default() }
+}
