@@ -58,7 +58,6 @@ impl Proxy {
     async fn call(&self, arrived: Arrived, link: &Arc<Link>) -> Result<Response<Box<Delivery>>, Interrupted> {
         let call = arrived.whole(&self.limits).await?;
         let (mut step, conversation, earlier) = self.open(&call, link).await?;
-        step.written().await?;
         let decision = inject::decide(&mut step, conversation.as_ref(), earlier);
         let mut due = Due { step, decision, conversation };
         match self.answer(&mut due, call).await {
@@ -81,6 +80,7 @@ impl Proxy {
             None => (&call.body, conversation.as_ref()),
         };
         let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
+        step.written().await?;
         step.asks((own, &body), decision.alters_reply());
         let upstream = step.run.upstream.clone();
         let asker = upstream.is_some().then(|| step.asker(&call.body));

@@ -153,6 +153,10 @@ async fn edit_each(
     let until = step.deadline();
     for hit in &decided.edits.request {
         let Some(injection) = step.injection(hit.injection).cloned() else { continue };
+        if injection.asks_model() {
+            // What is asked comes of this request: it is written before.
+            step.written().await?;
+        }
         if current.1.is_none() && current.0.as_ptr() != body.as_ptr() {
             current.1 = Some(read(&step.run, surface, &current.0)?);
         }
@@ -167,7 +171,7 @@ async fn edit_each(
         match written {
             Ok(written) if written == current.0 => failed(step, hit, &injection, &NO_PLACE.to_owned().into())?,
             Ok(written) => {
-                record(step, hit.injection, hit.draw, Side::Request, Some((&current.0, &written)))?;
+                queue(step, hit, (&current.0, &written))?;
                 current = (written, None);
             }
             Err(why) => failed(step, hit, &injection, &why)?,
@@ -341,9 +345,31 @@ pub(super) fn record(
     side: Side,
     edit: Option<(&Bytes, &Bytes)>,
 ) -> Result<(), Interrupted> {
-    let Some(plan) = &step.run.plan else { return Ok(()) };
-    let Some(planned) = step.injection(injection) else { return Ok(()) };
-    step.run.recorder.inject(Inject {
+    let Some(inject) = applied(step, injection, draw, side, edit) else { return Ok(()) };
+    step.run.recorder.inject(inject)?;
+    step.run.count_delivered(&step.attribution, injection);
+    Ok(())
+}
+
+/// As [`record`], of an edited request; nothing leaves before it is [written](OpenStep::written).
+fn queue(step: &mut OpenStep, hit: &Hit, edit: (&Bytes, &Bytes)) -> Result<(), Interrupted> {
+    let Some(inject) = applied(step, hit.injection, hit.draw, Side::Request, Some(edit)) else { return Ok(()) };
+    let queued = step.run.recorder.queue_inject(inject)?;
+    step.queued(queued);
+    step.run.count_delivered(&step.attribution, hit.injection);
+    Ok(())
+}
+
+fn applied<'a>(
+    step: &'a OpenStep,
+    injection: u32,
+    draw: u64,
+    side: Side,
+    edit: Option<(&'a Bytes, &'a Bytes)>,
+) -> Option<Inject<'a>> {
+    let plan = step.run.plan.as_ref()?;
+    let planned = step.injection(injection)?;
+    Some(Inject {
         step: step.numbers.step,
         attempt: step.numbers.attempt,
         injection,
@@ -357,7 +383,5 @@ pub(super) fn record(
         applied: true,
         before: edit.map(|(before, _)| before),
         after: edit.map(|(_, after)| after),
-    })?;
-    step.run.count_delivered(&step.attribution, injection);
-    Ok(())
+    })
 }

@@ -234,8 +234,8 @@ impl OpenStep {
         self.closed
     }
 
-    /// The opening record waits to be written.
-    pub(super) fn opened(&mut self, queued: Queued) {
+    /// The records of the step so far wait to be written.
+    pub(super) fn queued(&mut self, queued: Queued) {
         self.queued = Some(queued);
     }
 

@@ -133,7 +133,7 @@ impl PlacedCall {
         drop(opening);
         // Where nothing was recorded, nothing was sent: there is no step to close.
         let queued = opened.inspect_err(|_| step.abandon())?;
-        step.opened(queued);
+        step.queued(queued);
         Ok((step, earlier))
     }
 }

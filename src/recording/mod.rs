@@ -15,6 +15,7 @@ mod escaped;
 mod facts;
 mod frames;
 mod head;
+mod injected;
 mod heard;
 mod identity;
 mod label;

@@ -7,19 +7,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use bytes::Bytes;
 use jiff::fmt::temporal::DateTimePrinter;
 
 use super::{
-    Captured, Close, Durability, Inject, Launched, Manifest, ManipulatorAsked, ManipulatorFailed, Open, RecordingError,
-    Seal, Settings,
+    Captured, Close, Durability, Launched, Manifest, Open, RecordingError, Seal, Settings,
     content_hash::ContentHash,
     disk::Disk,
     encode::{Encoder, Prepared, joined},
     lock,
     log::{Log, Queued, error_text},
     manifest::{read_json, write_json},
-    record::{AskedRecord, CloseRecord, InjectRecord, ManipulatorRecord, NoteRecord, OpenRecord, Record, StopRecord},
+    record::{CloseRecord, NoteRecord, OpenRecord, Record, StopRecord},
     recover::{Recovered, recover},
     roll, seal, write,
 };
@@ -36,16 +34,16 @@ pub struct Recorder {
     dir: PathBuf,
     settings: Settings,
     manifest: Mutex<Manifest>,
-    counts: Mutex<RecordCounts>,
+    pub(super) counts: Mutex<RecordCounts>,
     pub(super) log: Arc<Log>,
-    encoder: Encoder,
+    pub(super) encoder: Encoder,
 }
 
 #[derive(Debug, Default)]
-struct RecordCounts {
+pub(super) struct RecordCounts {
     agents: BTreeMap<String, u64>,
-    exchanges: u64,
-    closed: u64,
+    pub(super) exchanges: u64,
+    pub(super) closed: u64,
 }
 
 impl Recorder {
@@ -150,73 +148,6 @@ impl Recorder {
             *counts.agents.entry(agent.to_string()).or_default() += 1;
         }
         Ok(Queued { below, is_alone: counts.exchanges <= counts.closed + 1 })
-    }
-
-    /// Records what an injection did. To be called before the first altered byte leaves.
-    ///
-    /// # Errors
-    /// As [`Recorder::open`].
-    pub fn inject(&self, inject: Inject<'_>) -> Result<(), RecordingError> {
-        let body = inject.after.map(|body| self.encoder.prepare(body, true, None, None));
-        let digest = |body: &Bytes| blake3::hash(body).to_hex().to_string();
-        let record = Record::Inject(InjectRecord {
-            step: inject.step,
-            attempt: inject.attempt,
-            injection: inject.injection,
-            side: inject.side,
-            operator: inject.operator.into(),
-            failure_mode: inject.failure_mode,
-            seed: inject.seed,
-            draw: inject.draw,
-            planned: inject.planned,
-            matched: inject.matched,
-            applied: inject.applied,
-            before: inject.before.map(digest),
-            after: inject.after.map(digest),
-            body: body.as_ref().map(Prepared::record),
-        });
-        self.write(&record, &[(body.as_ref(), true)])
-    }
-
-    /// Records that a manipulator failed and its step passed untouched.
-    ///
-    /// # Errors
-    /// As [`Recorder::open`].
-    pub fn manipulator_failed(&self, failed: ManipulatorFailed<'_>) -> Result<(), RecordingError> {
-        let ManipulatorFailed { step, attempt, injection, operator, why, nothing } = failed;
-        let (operator, why) = (operator.into(), Some(self.encoder.redactor.text(why)));
-        let record = ManipulatorRecord { step, attempt, injection, operator, why, nothing, asked: None };
-        self.write(&Record::Manipulator(record), &[])
-    }
-
-    /// Records what a manipulator asked its model and what that said. To be called before the answer is used.
-    ///
-    /// # Errors
-    /// As [`Recorder::open`].
-    pub fn manipulator_asked(&self, asked: ManipulatorAsked<'_>) -> Result<(), RecordingError> {
-        let redactor = &self.encoder.redactor;
-        let question = self.encoder.prepare(asked.question, true, None, None);
-        let answer = asked.answer.map(|body| self.encoder.prepare(body, false, None, None));
-        let record = Record::Manipulator(ManipulatorRecord {
-            step: asked.step,
-            attempt: asked.attempt,
-            injection: asked.injection,
-            operator: asked.operator.into(),
-            why: None,
-            nothing: false,
-            asked: Some(Box::new(AskedRecord {
-                upstream: asked.upstream.into(),
-                model: asked.model.into(),
-                template: asked.template.into(),
-                question: question.record(),
-                answer: answer.as_ref().map(Prepared::record),
-                error: asked.error.map(|error| redactor.text(error)),
-                usage: asked.usage,
-                cost: asked.cost,
-                took_us: asked.took_us,
-            })),
-        });
-        self.write(&record, &[(Some(&question), false), (answer.as_ref(), false)])
     }
 
     /// Records words about the run. A failure shows in [`Recorder::is_stopped`].
@@ -357,12 +288,20 @@ impl Recorder {
         self.write(&Record::Note(NoteRecord { at: at.into(), text }), &[])
     }
 
-    fn write(&self, record: &Record<'_>, bodies: &[(Option<&Prepared>, bool)]) -> Result<(), RecordingError> {
+    pub(super) fn write(
+        &self,
+        record: &Record<'_>,
+        bodies: &[(Option<&Prepared>, bool)],
+    ) -> Result<(), RecordingError> {
         self.log.write(self.queue(record, bodies)?)
     }
 
     /// Queues a record with the bodies in it; `true` keeps a body for others to grow from.
-    fn queue(&self, record: &Record<'_>, bodies: &[(Option<&Prepared>, bool)]) -> Result<u64, RecordingError> {
+    pub(super) fn queue(
+        &self,
+        record: &Record<'_>,
+        bodies: &[(Option<&Prepared>, bool)],
+    ) -> Result<u64, RecordingError> {
         let bodies = || bodies.iter().filter_map(|(body, keep)| Some(((*body)?, *keep)));
         for (hash, bytes) in bodies().flat_map(|(body, _)| body.blobs()) {
             self.write_blob(hash, bytes)?;

@@ -1,4 +1,4 @@
-//! A long log rolls: what was written a while ago moves into the [head](super::head), compressed, by one thread for all
+//! A long log rolls: what was written moves into the [head](super::head), compressed, by one thread for all
 //! runs. An exchange waits for none of it but the last step, which puts a new file in the log's place.
 
 use std::{
@@ -17,19 +17,17 @@ use super::{
     settings::Durability,
 };
 
-/// Bytes between two marks: up to twice as many, and what comes meanwhile, stay plain text.
-pub(super) const STEP: u64 = 256 << 10;
+/// A log that is as long is compressed, but for its last write; what comes meanwhile stays plain text too.
+pub(super) const STEP: u64 = 512 << 10;
 
 /// What a writer knows of the log's file, to tell when it is long.
 #[derive(Debug)]
 pub(super) struct Roll {
-    /// Bytes between two marks.
+    /// How long is long.
     step: u64,
     /// Bytes of the file.
     length: u64,
-    /// The last mark: the end of a line.
-    mark: u64,
-    /// What stands before it may move into the head: the mark before the last.
+    /// What stands before it may move into the head: all but the last write, for a log is never without a line.
     ready: u64,
     /// Whether the thread knows of it.
     is_due: bool,
@@ -60,14 +58,15 @@ impl Rolled {
 impl Roll {
     /// Of a log that is this long.
     pub(super) fn new(step: u64, length: u64) -> Self {
-        Self { step, length, mark: 0, ready: 0, is_due: false }
+        Self { step, length, ready: 0, is_due: false }
     }
 
     /// The file has grown; says whether the thread must be told.
     pub(super) fn grew(&mut self, bytes: usize) -> bool {
+        let before = self.length;
         self.length += bytes as u64;
-        if self.length - self.mark >= self.step {
-            self.ready = std::mem::replace(&mut self.mark, self.length);
+        if before >= self.step {
+            self.ready = before;
         }
         let is_told = self.ready == 0 || std::mem::replace(&mut self.is_due, true);
         !is_told
@@ -76,8 +75,8 @@ impl Roll {
     /// What stood before this place has left the file.
     fn began_anew(&mut self, upto: u64) {
         self.length -= upto;
-        self.mark = self.mark.saturating_sub(upto);
-        self.ready = self.ready.saturating_sub(upto);
+        // What came meanwhile is worth no frame of its own until it is long.
+        self.ready = if self.length >= self.step { self.ready.saturating_sub(upto) } else { 0 };
     }
 }
 

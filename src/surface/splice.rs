@@ -48,6 +48,13 @@ impl<'a> Node<'a> {
         Ok(Self { raw: raw.get(), start: span.start + offset(text, raw.get()) })
     }
 
+    /// The value of a source that was [parsed](Self::parse) before, so that it need not be checked again. One that was not is
+    /// no reason to panic; what is found in it, if anything, means nothing.
+    pub fn parsed_before(source: &'a str) -> Self {
+        let raw = source.trim_ascii();
+        Self { raw, start: offset(source, raw) }
+    }
+
     /// Where the value stands in the source.
     pub fn span(&self) -> Range<usize> {
         self.start..self.start + self.raw.len()

@@ -78,8 +78,9 @@ async fn ctrl_c_reaches_the_program_as_itself() {
     screen.shows("heard").await;
     screen.shows("the command ended with 5").await;
     assert_eq!(screen.ended().await, Some(3));
-    let mut screen =
-        Screen::of(dir.path(), &run(&format!("sh -c '{LENT}; echo ready; sleep 60'")).replace("--run r", "--run s"));
+    // A shell that hears of it just before it starts a command thinks of it when that has ended.
+    let program = format!("sh -c '{LENT}; echo ready; while :; do sleep 1; done'");
+    let mut screen = Screen::of(dir.path(), &run(&program).replace("--run r", "--run s"));
     screen.shows("ready").await;
     screen.press("\x03").await;
     assert_eq!(screen.ended().await, Some(130), "it was meant for both");

@@ -46,6 +46,9 @@ fn said(content: &[u8]) -> Vec<Part> {
 
 /// Splices an edited message over the one that was read from `node`.
 pub(super) fn edit(source: &str, node: &Node<'_>, before: &Message, after: &Message, splices: &mut Splices) {
+    if before == after {
+        return;
+    }
     let members = node.members();
     if before.parts != after.parts {
         edit_parts(node, &members, "content", (&before.parts, &after.parts), "null", splices);

@@ -123,8 +123,8 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
 
 /// Splices the edited view into the body.
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
-    let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
     let source = fields::source(body, EXPECTED)?;
+    let root = Node::parsed_before(source);
     let members = root.members();
     let mut splices = Splices::default();
     if before.messages != after.messages {

@@ -65,7 +65,7 @@ fn prompts(prompt: &Node<'_>) -> Vec<Part> {
 
 /// Splices the edited view into the body. A message that an edit added joins the one prompt: there are no roles.
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
-    let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
+    let root = Node::parsed_before(fields::source(body, EXPECTED)?);
     let members = root.members();
     let prompt = member(&members, "prompt").ok_or_else(|| no_place("`prompt` is missing"))?;
     let mut splices = Splices::default();

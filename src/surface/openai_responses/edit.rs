@@ -12,13 +12,13 @@ use super::{
 use crate::surface::{
     Conversation, Message, Part, Role, SurfaceError, Tool, ToolCall, ToolChoice,
     elements::{self, Element},
-    fields::{self, unreadable},
+    fields,
     splice::{Member, Node, Splices, encode_string, member},
 };
 
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
     let source = fields::source(body, EXPECTED)?;
-    let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
+    let root = Node::parsed_before(source);
     let members = root.members();
     let mut splices = Splices::default();
     if before.messages != after.messages {

@@ -8,6 +8,7 @@ mod examples;
 mod kept;
 mod mutation;
 mod targets;
+mod task_set;
 
 use std::{
     collections::HashSet,

@@ -15,7 +15,7 @@ use aegis::{
 
 use super::{
     examples::{bodies, heads, logs, plans, recorded, said, streams},
-    kept,
+    kept, task_set,
 };
 
 /// A reader of bytes.
@@ -111,6 +111,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "openai_completions", examples: || said(2), words: JSON, check: |input| surface(2, input) },
     Target { name: "anthropic_messages", examples: || said(3), words: JSON, check: |input| surface(3, input) },
     Target { name: "openai_embeddings", examples: || said(4), words: JSON, check: |input| surface(4, input) },
+    Target { name: "task_set", examples: task_set::examples, words: JSON, check: |input| sum(&task_set::check(input)) },
     Target { name: "kept", examples: kept::examples, words: KEPT, check: |input| sum(&kept::check(input)) },
     Target {
         name: "request_head",
