@@ -266,10 +266,11 @@ def placebo(suite):
         out, said = suite.campaign()
         if not out:
             return
-        proven = [cell for cell in said["cells"] if cell["plan"] == "moved-stop" and cell["executed"]]
-        if proven:
+        harmless = ("benign", "manipulator_failed")
+        failed = [cell for cell in said["cells"] if cell["plan"] == "moved-stop" and cell["class"] not in harmless]
+        if failed:
             break
-    suite.check("a run fails after the placebo, and that is not taken on trust", proven, said["classes"])
+    suite.check("a run fails after the placebo, so that there is something to mistake", failed, said["classes"])
     labels = [cell for cell in said["cells"] if cell["plan"] == "moved-stop" and cell["class"] == "verified"]
     suite.equal("no placebo is verified", labels, [])
     shown = [row["id"] for row in failures(out) if row["label"]["errors"][0]["failure_mode"]["code"] == "FM-1.1" and row["label"]["errors"][0]["side"] == "response"]
