@@ -1,6 +1,6 @@
 """Reinforcement learning of a tracer with TRL's GRPO: the reward is Aegis' own, KL 0, eight rollouts, learning rate 1e-6.
 
-    python3 grpo_trl.py DATASET --out FOLDER [--model NAME] [--steps N] [--reward aegis]
+    python3 grpo_trl.py DATASET --out FOLDER [--model NAME] [--steps N] [--reward step]
 
 Both parts of the reward are logged apart (`rewards/readable/mean`, `rewards/attribution/mean`). A model that never writes an
 answer that can be read learns nothing from this: begin with what `sft_trl.py` left (`--model FOLDER`). The rewards come
@@ -15,7 +15,7 @@ import recipe
 sys.path.insert(0, str(recipe.HERE.parent / "rewards"))
 
 parser = recipe.options(__doc__.splitlines()[0], steps=20)
-parser.add_argument("--reward", default="aegis-strict", help="aegis, aegis-strict or agentracer")
+parser.add_argument("--reward", default="step", help="step, which pays for agent, step and mode; aegis, aegis-strict or agentracer")
 parser.add_argument("--rollouts", type=int, default=8, help="answers to each prompt")
 parser.add_argument("--tokens", type=int, default=64, help="of an answer at most")
 options = parser.parse_args()

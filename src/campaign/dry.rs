@@ -83,12 +83,25 @@ impl Campaign {
         pairs + pairs.div_ceil(2)
     }
 
-    /// The greatest extent; what the budget cuts is cut.
-    pub fn extent(&self) -> Extent {
+    /// The tasks that a system is to be run on, with their places in the file: those that one of these patterns names by
+    /// TASK or SYSTEM/TASK, and all where there is none.
+    pub(super) fn chosen<'a>(
+        &'a self,
+        system: &'a str,
+        only: &'a [regex::Regex],
+    ) -> impl Iterator<Item = (usize, &'a Task)> {
+        self.tasks.iter().enumerate().filter(move |(_, task)| {
+            let full = format!("{system}/{}", task.id);
+            only.is_empty() || only.iter().any(|one| one.is_match(&task.id) || one.is_match(&full))
+        })
+    }
+
+    /// The greatest extent on the tasks that are chosen; what the budget cuts is cut.
+    pub fn extent(&self, only: &[regex::Regex]) -> Extent {
         let mut extent = Extent { label: LabelCost::of(&self.proof), ..Extent::default() };
-        let tasks = count(self.tasks.len());
-        let judged: u64 = self.tasks.iter().map(|task| self.judgements(task)).sum();
         for (number, system) in self.systems.iter().enumerate() {
+            let tasks = count(self.chosen(&system.name, only).count());
+            let judged: u64 = self.chosen(&system.name, only).map(|(_, task)| self.judgements(task)).sum();
             let clean = u64::from(self.clean);
             let fixed = self.plans.iter().filter(|fixed| fixed.systems.contains(&number));
             let (mut injected, mut narrow, mut asked) = (0, 0, 0_u64);

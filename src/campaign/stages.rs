@@ -119,11 +119,8 @@ impl CellBench {
         let campaign = &self.house.campaign;
         let mut cells = Vec::new();
         for (system, named) in campaign.systems.iter().enumerate() {
-            for (task, asked) in campaign.tasks.iter().enumerate() {
-                let full = format!("{}/{}", named.name, asked.id);
-                if only.is_empty() || only.iter().any(|one| one.is_match(&asked.id) || one.is_match(&full)) {
-                    cells.extend((0..campaign.clean).map(|repeat| Cell::clean(campaign, system, task, repeat)));
-                }
+            for (task, _) in campaign.chosen(&named.name, only) {
+                cells.extend((0..campaign.clean).map(|repeat| Cell::clean(campaign, system, task, repeat)));
             }
         }
         let ended = self.stage("clean", &cells, progress).await?;

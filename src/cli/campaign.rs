@@ -87,10 +87,11 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
         return Err(Failure::new(Exit::Usage, "no campaign file is named"));
     };
     let campaign = read(file, arguments)?;
+    let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<Vec<_>, _>>()?;
     let commands = campaign.task_commands();
     let allowed = commands == 0 || campaign.verify.allow_task_commands || arguments.allow_task_commands;
     if arguments.dry_run {
-        return dry(&campaign, allowed, global);
+        return dry(&campaign, &only, allowed, global);
     }
     if !allowed {
         let error = format!("{commands} tasks bring commands of their own, which would run on this machine as you do");
@@ -109,7 +110,6 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
     let earlier = if arguments.resume { Earlier::Resume } else { Earlier::Refuse };
     let directory = beside(file);
-    let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<_, _>>()?;
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
     let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
     let out = begun.out.clone();
@@ -128,8 +128,8 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
 }
 
 /// Foretells, on standard output.
-fn dry(campaign: &Campaign, allowed: bool, global: &Global) -> Result<Finished, Failure> {
-    let extent = campaign.extent();
+fn dry(campaign: &Campaign, only: &[regex::Regex], allowed: bool, global: &Global) -> Result<Finished, Failure> {
+    let extent = campaign.extent(only);
     let commands = campaign.task_commands();
     if global.format != OutputFormat::Json {
         let told = match (commands, allowed) {

@@ -17,6 +17,10 @@ from runner.report import Report
 PORT = 8177
 # The first of the tasks, and what of a campaign at temperature 0.7 is enough to see that proof holds.
 TASKS = 32
+# What the larger systems can do of a look at four, and more of its kinds: a run of theirs is a dozen calls.
+LARGER = (
+    "capital-egypt", "word-copper", "word-lantern", "word-marble", "word-violin", "number-17", "number-42", "number-58"
+)  # fmt: skip
 PLACEBO = ("capital-france", "capital-egypt", "capital-japan", "capital-spain", "word-copper", "word-marble", "number-42", "number-93")
 COLUMNS = ("clean", "attempts", "delivered", "flipped", "verified", "benign", "contradicted", "calls", "seconds")
 
@@ -25,16 +29,19 @@ def main():
     # Ended by a signal, the model and the campaign under way are ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = arguments()
-    names = options.systems or [*real_model.SYSTEMS, "placebo"]
-    unknown = set(names) - {*real_model.SYSTEMS, "placebo"}
+    known = [*real_model.SYSTEMS, *real_model.LARGER, "placebo"]
+    names = options.systems or known
+    unknown = set(names) - set(known)
     if unknown:
-        sys.exit(f"no system is called {sorted(unknown)}: expected {', '.join([*real_model.SYSTEMS, 'placebo'])}")
+        sys.exit(f"no system is called {sorted(unknown)}: expected {', '.join(known)}")
     options.out.mkdir(parents=True, exist_ok=True)
     aegis = Aegis(options.binary, options.cache / "logs-full", environments.quiet(options.cache))
     report = Report()
     for name in names if not options.table else ():
         seed = -1 if name == "placebo" else 1
-        with model.served(options.cache, "--port", PORT, "--seed", seed) as url:
+        # The larger ones hand everything on, and a small model that is not stopped talks on.
+        answer = ["--answer", 32] if name in real_model.LARGER else []
+        with model.served(options.cache, "--port", PORT, "--seed", seed, *answer) as url:
             run(real_model.Suite(aegis, options.cache, report, url, name, "handover" if name == "placebo" else None), options)
     table(options.out)
     return report.finish() if not options.table else 0
@@ -44,7 +51,7 @@ def run(suite, options):
     out = options.out / suite.name
     started = ["--resume"] if out.is_dir() else []
     chosen = [json.loads(line)["id"] for line in (real_model.ROOT / "tasks.jsonl").read_text().splitlines()]
-    only = PLACEBO if suite.name == "placebo" else spread(chosen)
+    only = PLACEBO if suite.name == "placebo" else LARGER if suite.name in real_model.LARGER else spread(chosen)
     suite.campaign(*started, out=out, only=only, seconds=6 * 3600)
 
 

@@ -45,12 +45,7 @@ pub(super) const TOOL: Type = Type::Record(&[
 /// A message as TRL, LLaMA-Factory and Axolotl read it: a tool call's arguments are an object there. Arguments that are
 /// no JSON object, as an injected call may have, stand under `raw`.
 pub(super) fn message(said: &Said) -> Value {
-    let role = match said.role.as_str() {
-        "developer" => "system",
-        "other" => "user",
-        role => role,
-    };
-    let mut message = json!({"role": role, "content": said.text});
+    let mut message = json!({"role": role(said), "content": said.text});
     if let Some(fields) = message.as_object_mut() {
         if !said.calls.is_empty() {
             let call = |call: &crate::dataset::Called| {
@@ -62,6 +57,15 @@ pub(super) fn message(said: &Said) -> Value {
         fields.extend(said.answers.as_ref().map(|id| ("tool_call_id".to_owned(), id.clone().into())));
     }
     message
+}
+
+/// The role of a message, of the four that chat datasets have.
+pub(super) fn role(said: &Said) -> &str {
+    match said.role.as_str() {
+        "developer" => "system",
+        "other" => "user",
+        role => role,
+    }
 }
 
 /// Arguments as an object.

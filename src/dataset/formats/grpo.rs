@@ -49,7 +49,7 @@ impl Format for Grpo {
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let asked = context.options.prompt(sample, AnswerForm::Text)?;
         let row = json!({
-            "prompt": [{"role": "user", "content": asked.text}],
+            "prompt": asked.messages(),
             "ground_truth": prompt::answer(sample).to_string(),
             "id": sample.id,
         });

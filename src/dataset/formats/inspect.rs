@@ -5,14 +5,15 @@ use serde_json::{Value, json};
 
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
-    chat::arguments,
+    chat::{arguments, role},
+    render::{Inputs, given},
     schema::{
         Field::{May, Needed},
         Type,
     },
 };
 use crate::{
-    dataset::{Said, Sample},
+    dataset::{Said, Sample, SampleStep},
     trajectory::Verdict,
 };
 
@@ -85,11 +86,16 @@ const SAMPLE: Type = Type::Record(&[
 ]);
 
 const MESSAGE: Type = Type::Record(&[
-    Needed("role", Type::OneOf(&["user", "assistant"])),
+    Needed("role", Type::OneOf(&["system", "user", "assistant", "tool"])),
     Needed("content", Type::Text),
     May("source", Type::Text),
     May("model", Type::Text),
-    May("metadata", Type::Record(&[Needed("agent", Type::Text), Needed("step", Type::Whole)])),
+    May(
+        "metadata",
+        Type::Record(&[Needed("agent", Type::Text), Needed("step", Type::Whole), May("given", Type::Flag)]),
+    ),
+    May("tool_call_id", Type::Text),
+    May("function", Type::Text),
     May(
         "tool_calls",
         Type::List(&Type::Record(&[
@@ -110,7 +116,7 @@ impl Format for Inspect {
         "inspect"
     }
     fn about(&self) -> &'static str {
-        "Inspect AI log (.json): one sample a run, steps as assistant messages in order, the label in the metadata"
+        "Inspect AI log (.json): one sample a run, steps in order with what was new to them, the label in the metadata"
     }
     fn takes_recordings(&self) -> bool {
         true
@@ -134,9 +140,11 @@ impl Format for Inspect {
     fn takes_clean(&self) -> bool {
         true
     }
-    fn pieces(&self, sample: &Sample, _: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
+    fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let mut messages = vec![json!({"role": "user", "content": sample.task.question})];
-        for step in &sample.steps {
+        let inputs = context.options.inputs_or(Inputs::New);
+        for (step, given) in sample.steps.iter().zip(given(sample, inputs)) {
+            messages.extend(given.into_iter().map(|(said, tool)| heard(said, tool, step)));
             if let Some(output) = &step.output {
                 let model = sample.model_told(step.model.as_deref().unwrap_or(&sample.backend));
                 messages.push(spoken(output, &model, step.agent.as_str(), step.step));
@@ -166,12 +174,29 @@ impl Format for Inspect {
     }
 }
 
+/// A message that a step was given, with the tool that it answers for.
+fn heard(said: &Said, tool: Option<&str>, step: &SampleStep) -> Value {
+    let mut message = json!({"role": role(said), "content": said.text, "source": "input",
+        "metadata": {"agent": step.agent, "step": step.step, "given": true}});
+    if let Some(fields) = message.as_object_mut() {
+        fields.extend(called(said));
+        fields.extend(said.answers.as_ref().map(|id| ("tool_call_id".to_owned(), id.clone().into())));
+        fields.extend(tool.map(|name| ("function".to_owned(), name.into())));
+    }
+    message
+}
+
 fn spoken(output: &Said, model: &str, agent: &str, step: u32) -> Value {
     let mut message = json!({"role": "assistant", "content": output.text, "source": "generate", "model": model,
         "metadata": {"agent": agent, "step": step}});
-    let call = |call: &crate::dataset::Called| json!({"id": call.id, "function": call.name, "arguments": arguments(&call.arguments), "type": "function"});
-    if let Some(fields) = message.as_object_mut().filter(|_| !output.calls.is_empty()) {
-        fields.insert("tool_calls".to_owned(), output.calls.iter().map(call).collect());
+    if let Some(fields) = message.as_object_mut() {
+        fields.extend(called(output));
     }
     message
+}
+
+/// The tool calls of a message, if it has any.
+fn called(said: &Said) -> Option<(String, Value)> {
+    let call = |call: &crate::dataset::Called| json!({"id": call.id, "function": call.name, "arguments": arguments(&call.arguments), "type": "function"});
+    (!said.calls.is_empty()).then(|| ("tool_calls".to_owned(), said.calls.iter().map(call).collect()))
 }

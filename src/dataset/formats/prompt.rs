@@ -68,6 +68,13 @@ pub struct Prompt {
     pub tokens: usize,
 }
 
+impl Prompt {
+    /// The prompt as a conversation: the one place that says in whose role a tracer is asked.
+    pub(super) fn messages(&self) -> Vec<Value> {
+        vec![json!({"role": "user", "content": self.text})]
+    }
+}
+
 /// What a prompt tells and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PromptAsking {

@@ -44,12 +44,24 @@ impl RenderedStep {
 pub(super) fn told(sample: &Sample, inputs: Inputs) -> Vec<RenderedStep> {
     let mut seen = SaidBefore::default();
     let step = |step| {
-        let given = if inputs == Inputs::None { String::new() } else { seen.given(sample, step, inputs) };
-        let said = spoken(step);
+        let (given, said) = (seen.given(sample, step, inputs), spoken(step));
         seen.heard(sample, step);
         RenderedStep { given, said }
     };
     sample.steps.iter().map(step).collect()
+}
+
+/// The messages that every step of a run was given, whole, each with the tool that it answers for; in order.
+pub(super) fn given(sample: &Sample, inputs: Inputs) -> Vec<Vec<(&Said, Option<&str>)>> {
+    let mut seen = SaidBefore::default();
+    let mut all = Vec::with_capacity(sample.steps.len());
+    for step in &sample.steps {
+        let input = sample.input(step.step).unwrap_or_default();
+        let fresh = seen.fresh(&input, step, inputs).into_iter();
+        all.push(fresh.map(|message| (message, answering(message, &input))).collect());
+        seen.heard(sample, step);
+    }
+    all
 }
 
 /// What a step said, as one text: its words, then its tool calls.
@@ -83,25 +95,35 @@ struct SaidBefore<'a> {
 impl<'a> SaidBefore<'a> {
     /// What a step was given, as lines.
     fn given(&self, sample: &'a Sample, step: &'a SampleStep, inputs: Inputs) -> String {
-        let Some(input) = sample.input(step.step) else { return String::new() };
+        let input = sample.input(step.step).unwrap_or_default();
+        let line = |message: &Said| {
+            let text = words(&self.quoting(&message.text), &message.calls);
+            format!("(given by {}) {text}", giver(message, &input))
+        };
+        self.fresh(&input, step, inputs).into_iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The messages of an input that are to be shown.
+    fn fresh(&self, input: &[&'a Said], step: &'a SampleStep, inputs: Inputs) -> Vec<&'a Said> {
+        if inputs == Inputs::None {
+            return Vec::new();
+        }
         let before = self.by_agent.get(&(step.agent.as_str(), step.instance)).map(Vec::as_slice).unwrap_or_default();
         let mut known: Vec<Option<&Said>> =
             if inputs == Inputs::New { before.iter().copied().map(Some).collect() } else { Vec::new() };
-        let mut lines: Vec<String> = Vec::new();
-        for (place, message) in input.iter().enumerate() {
+        let mut fresh = Vec::new();
+        for (place, message) in input.iter().copied().enumerate() {
             // As often as it was there before, and no more often: `go on` may be said twice. A conversation that grows has
             // it at the same place.
             let is_it = |other: Option<&Said>| other.is_some_and(|other| same(other, message));
             let there = known.get(place).filter(|other| is_it(**other)).map(|_| place);
             let found = there.or_else(|| known.iter().position(|other| is_it(*other)));
-            if let Some(slot) = found.and_then(|found| known.get_mut(found)) {
-                *slot = None;
-                continue;
+            match found.and_then(|found| known.get_mut(found)) {
+                Some(slot) => *slot = None,
+                None => fresh.push(message),
             }
-            let text = words(&self.quoting(&message.text), &message.calls);
-            lines.push(format!("(given by {}) {text}", giver(message, &input)));
         }
-        lines.join("\n")
+        fresh
     }
 
     /// A message with the replies that it repeats named by their steps: they stand above already.
@@ -146,14 +168,17 @@ fn same(one: &Said, other: &Said) -> bool {
 /// Who a message is from: its role, with the name that it carries, or that of the tool that answers.
 fn giver(message: &Said, input: &[&Said]) -> String {
     let role = if message.role == "developer" { "system" } else { message.role.as_str() };
-    let answered = message.answers.as_deref().and_then(|id| {
-        let calls = input.iter().flat_map(|other| &other.calls);
-        calls.into_iter().find(|call| call.id == id).map(|call| call.name.as_str())
-    });
-    match message.name.as_deref().or(answered) {
+    match message.name.as_deref().or_else(|| answering(message, input)) {
         Some(name) => format!("{role} {name}"),
         None => role.to_owned(),
     }
+}
+
+/// The tool whose call a message answers.
+fn answering<'a>(message: &Said, input: &[&'a Said]) -> Option<&'a str> {
+    let id = message.answers.as_deref()?;
+    let calls = input.iter().flat_map(|other| &other.calls);
+    calls.into_iter().find(|call| call.id == id).map(|call| call.name.as_str())
 }
 
 /// What truncation left out of a prompt, as a row says it.

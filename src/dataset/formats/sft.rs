@@ -63,17 +63,16 @@ impl Format for Sft {
         let asked = context.options.prompt(sample, context.options.answer)?;
         let answer = prompt::answer(sample);
         let mut row = Map::new();
-        let question = json!({"role": "user", "content": asked.text});
+        let mut messages = asked.messages();
         if context.options.answer == AnswerForm::Call {
             let call = json!({"id": "call_0", "type": "function",
                 "function": {"name": prompt::TOOL_NAME, "arguments": answer}});
-            let answer = json!({"role": "assistant", "content": "", "tool_calls": [call]});
-            row.insert("messages".to_owned(), json!([question, answer]));
+            messages.push(json!({"role": "assistant", "content": "", "tool_calls": [call]}));
             row.insert("tools".to_owned(), json!([prompt::tool()]));
         } else {
-            let answer = json!({"role": "assistant", "content": answer.to_string()});
-            row.insert("messages".to_owned(), json!([question, answer]));
+            messages.push(json!({"role": "assistant", "content": answer.to_string()}));
         }
+        row.insert("messages".to_owned(), messages.into());
         row.insert("id".to_owned(), sample.id.clone().into());
         Ok(vec![WrittenPiece::asking(Value::Object(row), sample, &asked)])
     }

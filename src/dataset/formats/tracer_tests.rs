@@ -83,6 +83,32 @@ fn prompts_show_inputs_unless_told_otherwise_and_the_formats_of_others_do_not() 
 }
 
 #[test]
+fn an_inspect_log_shows_what_each_step_was_given_in_its_role() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dataset = dataset(&dir.path().join("d"), &[with_a_tool()]);
+    let out = dir.path().join("log.json");
+    let wanted = [
+        (Inputs::None, vec!["user", "assistant", "assistant", "assistant"]),
+        (Inputs::New, vec!["user", "system", "user", "assistant", "tool", "assistant", "system", "user", "assistant"]),
+    ];
+    for (inputs, roles) in wanted {
+        let options = ExportOptions { inputs: (inputs != Inputs::New).then_some(inputs), ..unchecked() };
+        export(&dataset, format("inspect").expect("a format"), &out, &options).expect("exported");
+        let log: Value = serde_json::from_slice(&fs::read(&out).expect("a file")).expect("JSON");
+        let messages = log["samples"][0]["messages"].as_array().expect("messages");
+        let found: Vec<&str> = messages.iter().filter_map(|message| message["role"].as_str()).collect();
+        assert_eq!(found, roles, "{inputs:?}");
+        if let Some(tool) = messages.iter().find(|message| message["role"] == json!("tool")) {
+            assert_eq!(
+                (&tool["content"], &tool["function"], &tool["tool_call_id"]),
+                (&json!("97"), &json!("calculator"), &json!("call_0"))
+            );
+            assert_eq!(tool["metadata"], json!({"agent": "solver", "step": 1, "given": true}));
+        }
+    }
+}
+
+#[test]
 fn a_budget_cuts_inputs_first_and_says_what_is_gone() {
     let mut sample = failure("r", 20);
     for step in &mut sample.steps {

@@ -70,7 +70,7 @@ impl Format for Verl {
         };
         let row = json!({
             "data_source": "maserror/agent_detection",
-            "prompt": [{"role": "user", "content": asked.text}],
+            "prompt": asked.messages(),
             "ability": "error_detection",
             "reward_model": {"ground_truth": answer, "style": "structured"},
             "extra_info": {"question": asked.text, "answer": answer, "index": context.number, "split": split,

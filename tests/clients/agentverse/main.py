@@ -15,9 +15,12 @@ EXPERTS = 3
 ROUNDS = 2
 # Who comes where the recruiter names nobody.
 USUAL = ["a mathematician who computes carefully", "an engineer who works step by step", "a teacher who explains each step"]
-FORM = (
+# A small model is named, and asked in fewer words, by the environment.
+MODEL = os.environ.get("OPENAI_MODEL", "gpt-4o-mini")
+FORM = os.environ.get(
+    "ANSWER_FORM",
     "Explain your reasoning and end with a line `ANSWER: <answer>`. "
-    "Where code is asked for, one fenced block of code takes the place of that line."
+    "Where code is asked for, one fenced block of code takes the place of that line.",
 )
 RECRUITER = "You are the recruiter of a team. Name three experts for the task, one a line. Do not work on the task."
 SOLVER = "You are the solver of a team of experts. You decide what the team answers."
@@ -27,7 +30,7 @@ EVALUATOR = "You are the evaluator. If the result is right, say ACCEPTED; else s
 
 def ask(messages):
     """One model call; gives the reply's text."""
-    body = json.dumps({"model": "gpt-4o-mini", "temperature": 0, "messages": messages}).encode()
+    body = json.dumps({"model": MODEL, "temperature": 0, "messages": messages}).encode()
     key = os.environ.get("OPENAI_API_KEY", "none")
     request = urllib.request.Request(
         os.environ["OPENAI_BASE_URL"].rstrip("/") + "/chat/completions",

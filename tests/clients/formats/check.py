@@ -110,7 +110,10 @@ def inspect():
     log = read_eval_log(str(path))
     check("Inspect reads the log", log.status == "success" and len(log.samples) == 2 * RUNS, log.status)
     sample = log.samples[1]
-    check("Inspect has messages, score and label", (len(sample.messages), sample.scores["outcome"].value) == (5, "I") and sample.metadata["label"], sample)
+    said = [message for message in sample.messages if message.source == "generate"]
+    check("Inspect has messages, score and label", (len(said), sample.scores["outcome"].value) == (4, "I") and sample.metadata["label"], sample)
+    given = [message for message in sample.messages if (message.metadata or {}).get("given")]
+    check("Inspect has what the steps were given", given and all(message.source == "input" for message in given), sample.messages)
 
 
 def spans():

@@ -14,9 +14,12 @@ import urllib.request
 PROBLEM = "A baker fills 9 trays with 15 rolls each. He sells 40 rolls. How many rolls are left?"
 # From one source by three branches to one sink.
 EDGES = (("N1", "N2"), ("N1", "N3"), ("N1", "N4"), ("N2", "N5"), ("N3", "N5"), ("N4", "N5"))
-FORM = (
+# A small model is named, and asked in fewer words, by the environment.
+MODEL = os.environ.get("OPENAI_MODEL", "gpt-4o-mini")
+FORM = os.environ.get(
+    "ANSWER_FORM",
     "Explain your reasoning and end with a line `ANSWER: <answer>`. "
-    "Where code is asked for, one fenced block of code takes the place of that line."
+    "Where code is asked for, one fenced block of code takes the place of that line.",
 )
 ACTOR = "You are actor {node} of a network of agents. You solve tasks, and refine the answer that you are handed."
 SINK = "You are actor {node}, the aggregator of a network of agents. State the answer that most actors gave."
@@ -28,7 +31,7 @@ CRITIC = (
 
 def ask(messages):
     """One model call; gives the reply's text."""
-    body = json.dumps({"model": "gpt-4o-mini", "temperature": 0, "messages": messages}).encode()
+    body = json.dumps({"model": MODEL, "temperature": 0, "messages": messages}).encode()
     key = os.environ.get("OPENAI_API_KEY", "none")
     request = urllib.request.Request(
         os.environ["OPENAI_BASE_URL"].rstrip("/") + "/chat/completions",

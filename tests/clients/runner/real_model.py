@@ -6,6 +6,7 @@ and with one slot it repeats itself, so a campaign of it is reproducible; at 0.7
 """
 
 import json
+import resource
 import shlex
 import time
 from pathlib import Path
@@ -18,12 +19,24 @@ NAME = "real-model"
 ROOT = Path(__file__).resolve().parent.parent / "real_model"
 # A system and the environment that it runs in.
 SYSTEMS = {"handover": "openai-new", "pipeline": "langgraph", "debate": "openai-agents"}
-TASKS = ("capital-france", "capital-egypt", "capital-japan", "word-copper", "number-42", "sum-4-4")
+# Systems of the literature, a dozen calls a run: in the full form only.
+LARGER = {"macnet": "none", "agentverse": "none"}
+# So few that all of it takes minutes; which a system can do was measured.
+TASKS = {
+    "handover": ("capital-france", "word-copper", "sum-4-4"),
+    "pipeline": ("capital-egypt", "word-copper", "number-42"),
+    "debate": ("capital-egypt", "word-copper", "number-42"),
+    "rewriting": ("capital-france", "capital-egypt"),
+    "placebo": ("capital-france", "word-copper"),
+}
+
+# How often the placebo's campaign is begun at most.
+DRAWS = 8
 
 
 def test(aegis, cache, report):
     """Run every check; `aegis` is the built binary, `cache` where environments lie."""
-    began = time.monotonic()
+    began, before = time.monotonic(), spent()
     with model.served(cache) as url:
         outs = {name: system(Suite(aegis, cache, report, url, name)) for name in SYSTEMS}
         chain = Suite(aegis, cache, report, url, "handover")
@@ -35,7 +48,13 @@ def test(aegis, cache, report):
         rewritten(Suite(aegis, cache, report, url, "rewriting", program="handover"))
     with model.served(cache, "--seed", -1) as url:
         placebo(Suite(aegis, cache, report, url, "placebo", program="handover"))
-    print(f"   {time.monotonic() - began:.0f} s")
+    print(f"   {time.monotonic() - began:.0f} s, {spent() - before:.0f} s of them on a processor")
+
+
+def spent():
+    """Seconds that ended programs, the model among them, were on a processor: what other work on the machine leaves as it is."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Suite:
@@ -43,12 +62,13 @@ class Suite:
 
     def __init__(self, aegis, cache, report, url, name, program=None):
         self.report, self.url, self.name = report, url, name
-        self.program = ROOT / (program or name)
-        self.interpreter = environments.python(SYSTEMS[self.program.name], cache)
+        program = program or name
+        self.program = (ROOT.parent if program in LARGER else ROOT) / program
+        self.interpreter = environments.python((SYSTEMS | LARGER)[program], cache)
         early = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "DEFER_PYDANTIC_BUILD": "false"}
         path = f"{self.interpreter.parent}:{aegis.environment['PATH']}"
         self.aegis = Aegis(aegis.binary, aegis.scratch, aegis.environment | early | {"PATH": path})
-        self.warm = [self.interpreter, WARM, "main.py", "--"]
+        self.warm = [] if program in LARGER else [self.interpreter, WARM, "main.py", "--"]
 
     def check(self, what, ok, why=""):
         return self.report.check(f"{NAME}/{self.name}: {what}", ok, why)
@@ -56,10 +76,10 @@ class Suite:
     def equal(self, what, seen, wanted):
         return self.report.equal(f"{NAME}/{self.name}: {what}", seen, wanted)
 
-    def campaign(self, *options, out=None, only=TASKS, seconds=1500):
+    def campaign(self, *options, out=None, only=None, seconds=1500):
         """Run the campaign; gives its directory and report, or nothing where it did not come to its end."""
         out = out or self.aegis.logs(f"real-{self.name}") / "out"
-        chosen = [word for task in only for word in ("--only", task)]
+        chosen = [word for task in only or TASKS[self.name] for word in ("--only", task)]
         arguments = ["campaign", ROOT / self.name / "campaign.toml", "--out", out, "--upstream", self.url]
         began = time.monotonic()
         done = self.aegis.call(
@@ -99,7 +119,7 @@ def system(suite):
     funnel, classes = said["funnel"], said["classes"]
     lost = [task for task in said["tasks"] if task["left_out"] not in (None, "unsolved")]
     suite.equal("no task is lost but by a wrong answer", lost, [])
-    suite.check("most tasks pass clean", said["clean"]["kept"] >= 4, said["tasks"])
+    suite.check("most tasks pass clean", 3 * said["clean"]["kept"] > 2 * said["clean"]["tasks"], said["tasks"])
     suite.equal("each injected run is in one class", sum(classes.values()), funnel["attempts"])
     for lost in ("infra_error", "timeout", "crashed", "diverged", "void", "unchecked"):
         suite.equal(f"no run is {lost}", classes.get(lost, 0), 0)
@@ -207,7 +227,7 @@ def rewritten(suite):
     """The model rewrites and judges: each answer is used or refused, all of it is counted and told."""
     suite.report.heading(f"{NAME}: rewriting and judging")
     asking = ["--manipulator-upstream", suite.url, "--manipulator-model", model.NAME]
-    out, said = suite.campaign(*asking, only=TASKS[:3])
+    out, said = suite.campaign(*asking)
     if not out:
         return
     rewriting = said["rewriting"]
@@ -225,7 +245,9 @@ def rewritten(suite):
     suite.check("the judge is asked", verdicts, out)
     wrong = [said for said in verdicts if said.get("verdict") not in ("correct", "incorrect", "cannot_tell") or not said.get("reason")]
     suite.equal("the judge's answers are verdicts with a reason", wrong, [])
-    suite.equal("no run is unchecked", said["classes"].get("unchecked", 0), 0)
+    unchecked = [cell["evidence"] for cell in said["cells"] if cell["class"] == "unchecked"]
+    unsaid = [evidence for evidence in unchecked if not evidence.startswith("model_judge: the judge cannot tell")]
+    suite.equal("no run is unchecked but where the judge says that it cannot tell", unsaid, [])
     suite.linted(out)
 
 
@@ -237,11 +259,18 @@ def read(reply):
 
 
 def placebo(suite):
-    """At temperature 0.7: a full stop that moved is never labelled."""
+    """At temperature 0.7: a full stop that moved is never labelled, though runs fail after it."""
     suite.report.heading(f"{NAME}: a placebo at temperature 0.7")
-    out, said = suite.campaign(only=("capital-france", "capital-egypt", "word-copper"))
-    if not out:
-        return
+    # A task passes half of the time: drawn anew until one has passed, and failed after the placebo.
+    for _ in range(DRAWS):
+        out, said = suite.campaign()
+        if not out:
+            return
+        harmless = ("benign", "manipulator_failed")
+        failed = [cell for cell in said["cells"] if cell["plan"] == "moved-stop" and cell["class"] not in harmless]
+        if failed:
+            break
+    suite.check("a run fails after the placebo, so that there is something to mistake", failed, said["classes"])
     labels = [cell for cell in said["cells"] if cell["plan"] == "moved-stop" and cell["class"] == "verified"]
     suite.equal("no placebo is verified", labels, [])
     shown = [row["id"] for row in failures(out) if row["label"]["errors"][0]["failure_mode"]["code"] == "FM-1.1" and row["label"]["errors"][0]["side"] == "response"]
