@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use super::{
     markdown::named,
-    plot::{Bar, bars, intervals},
+    plot::{Bar, SCROLLED, bars, intervals},
     report::{CampaignReport, Expense, ReportedShare},
 };
 use crate::verdict::suite::in_markup;
@@ -199,9 +199,6 @@ fn cells(page: &mut String, report: &CampaignReport) -> fmt::Result {
     page.push_str("</table></div></details>");
     Ok(())
 }
-
-/// What holds a table or a plot: it can be scrolled, by keys too.
-pub(super) const SCROLLED: &str = "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Figures\">";
 
 /// The head of a table; a title that starts with `#` is that of a column of numbers.
 fn head(page: &mut String, titles: &[&str]) {

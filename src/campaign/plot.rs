@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{html::SCROLLED, report::ReportedShare};
+use super::report::ReportedShare;
 use crate::verdict::suite::in_markup;
+
+/// What holds a table or a plot: it can be scrolled, by keys too.
+pub(super) const SCROLLED: &str = "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"Figures\">";
 
 /// Width of a plot, of its labels, and height of a row, in pixels.
 const WIDTH: f64 = 960.0;

@@ -3,6 +3,7 @@
 use hyper::{Response, header};
 
 use super::{
+    decided::Decided,
     delivery::Delivery,
     disturb::Breach,
     error::{Interrupted, ProxyError},
@@ -18,7 +19,7 @@ use crate::{surface::Conversation, trajectory::CloseCause};
 #[derive(Debug)]
 pub(super) struct Due {
     pub(super) step: Box<OpenStep>,
-    pub(super) decision: inject::Decided,
+    pub(super) decision: Decided,
     /// The request as manipulators see it.
     pub(super) conversation: Option<Conversation>,
 }

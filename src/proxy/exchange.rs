@@ -8,6 +8,7 @@ use hyper::{Method, Request, Response, header};
 
 use super::{
     arrival::{Arrived, Kind, ModelCall},
+    decided,
     delivery::Delivery,
     due::Due,
     error::{Interrupted, ProxyError},
@@ -58,7 +59,7 @@ impl Proxy {
     async fn call(&self, arrived: Arrived, link: &Arc<Link>) -> Result<Response<Box<Delivery>>, Interrupted> {
         let call = arrived.whole(&self.limits).await?;
         let (mut step, conversation, earlier) = self.open(&call, link).await?;
-        let decision = inject::decide(&mut step, conversation.as_ref(), earlier);
+        let decision = decided::decide(&mut step, conversation.as_ref(), earlier);
         let mut due = Due { step, decision, conversation };
         match self.answer(&mut due, call).await {
             Ok(received) => self.hand_back(due, received).await,

@@ -9,8 +9,9 @@ use hyper::{
 };
 
 use super::{
+    decided::{Decided, Planned},
     error::Interrupted,
-    inject::{Decided, Planned, made, record},
+    inject::{made, record},
     open_step::OpenStep,
     upstream::ReceivedBody,
 };

@@ -1,13 +1,15 @@
-//! The plan at work on one step: decide, disturb, edit the request, edit the reply. What is done is recorded before
+//! The plan at work on one step: edit the request, edit the reply. What is done is recorded before
 //! the first altered byte leaves; what cannot be done is recorded too, and the step passes untouched.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use hyper::{Response, header};
 
 use super::{
-    ask, decode,
+    ask,
+    decided::Decided,
+    decode,
     error::{Interrupted, ProxyError},
     headers,
     kept::retell,
@@ -18,9 +20,8 @@ use super::{
     upstream::ReceivedBody,
 };
 use crate::{
-    fault::Disturbance,
     manipulator::{Adaptive, Context},
-    plan::{self, Decision, Facts, Hit, Injection, Operator},
+    plan::{Hit, Injection},
     recording::Inject,
     surface::{Conversation, Reply, Surface, SurfaceError, recounted, sse},
     trajectory::{Attribution, Side},
@@ -28,28 +29,6 @@ use crate::{
 
 /// Why an edit that changes what is read of a body, and not the body, is none.
 const NO_PLACE: &str = "the body has no place for the edit";
-
-/// What the plan wants of a step, with the faults of this attempt worked out.
-#[derive(Debug, Default)]
-pub(super) struct Decided {
-    pub(super) edits: Arc<Decision>,
-    pub(super) faults: Vec<Planned>,
-}
-
-impl Decided {
-    /// Whether it may make the reply another.
-    pub(super) fn alters_reply(&self) -> bool {
-        !self.edits.response.is_empty() || !self.faults.is_empty()
-    }
-}
-
-/// A fault that this attempt meets.
-#[derive(Debug)]
-pub(super) struct Planned {
-    pub(super) injection: u32,
-    pub(super) draw: u64,
-    pub(super) disturbance: Disturbance,
-}
 
 /// The request as manipulators see it; `None` where no plan could need it.
 ///
@@ -79,48 +58,6 @@ fn read(run: &Run, surface: &dyn Surface, body: &[u8]) -> Result<Conversation, P
     let mut read = read.map_err(|error| ProxyError::Unreadable(error.to_string()))?;
     run.name_results(&mut read);
     Ok(read)
-}
-
-/// What the plan wants of a step. A retry meets the decision of its first attempt.
-pub(super) fn decide(
-    step: &mut OpenStep,
-    conversation: Option<&Conversation>,
-    earlier: Option<Arc<Decision>>,
-) -> Decided {
-    retell::note_divergence(step, conversation);
-    let Some(plan) = &step.run.plan else { return Decided::default() };
-    let edits = earlier.unwrap_or_else(|| {
-        let delivered = |injection| step.run.delivered(&step.attribution, injection);
-        let facts = Facts {
-            run: step.run.id.as_str(),
-            agent: step.attribution.agent.as_str(),
-            instance: step.attribution.instance,
-            call: step.numbers.call,
-            step: step.numbers.step,
-            conversation,
-            delivered: &delivered,
-        };
-        let mut decision = plan::decide(plan, &facts);
-        let edits = decision.request.len() + decision.response.len() > 0;
-        if edits && !step.attribution.is_certain() {
-            // An edit is ground truth about an agent: one that is only believed to be the target is not hit.
-            decision = Decision { faults: decision.faults, ..Decision::default() };
-            step.run.refuse(&step.attribution);
-        }
-        let decision = Arc::new(decision);
-        step.run.decided(&step.attribution, step.body_hash, step.numbers.step, &decision);
-        decision
-    });
-    let planned = edits.faults.iter().filter_map(|hit| {
-        let Operator::Fault(fault) = &step.injection(hit.injection)?.operator else { return None };
-        let disturbance = fault.disturb(hit.draw, step.numbers.attempt)?;
-        Some(Planned { injection: hit.injection, draw: hit.draw, disturbance })
-    });
-    let mut faults: Vec<Planned> = planned.collect();
-    // Of those that end the exchange or break its reply, the first one does.
-    let mut ended = false;
-    faults.retain(|fault| !fault.disturbance.is_final() || !std::mem::replace(&mut ended, true));
-    Decided { edits, faults }
 }
 
 /// The body that goes upstream: the client's own, or the edited one.

@@ -4,6 +4,7 @@
 mod arrival;
 mod ask;
 mod asking;
+mod decided;
 mod decode;
 mod delivery;
 mod disturb;

@@ -7,12 +7,12 @@ use hyper::{
 };
 
 use super::{
+    decided::{Decided, Planned},
     decode,
     error::Interrupted,
     faults,
     gather::{gather, joined},
-    headers,
-    inject::{self, Decided, Planned},
+    headers, inject,
     kept::retell,
     limits::Limits,
     open_step::OpenStep,

@@ -1,6 +1,6 @@
 //! Edits that were planned and could not be made: the step passes untouched, and the record says why.
 
-use super::{error::Interrupted, inject::Decided, open_step::OpenStep};
+use super::{decided::Decided, error::Interrupted, open_step::OpenStep};
 use crate::{
     plan::{Hit, Injection},
     recording::ManipulatorFailed,

@@ -13,14 +13,14 @@ use super::awaited::{Awaited, Fetch, FetchedReply, Hearing, Postponed, TOO_MANY}
 use crate::{
     fault::Disturbance,
     proxy::{
+        decided::Decided,
         decode,
         delivery::Delivery,
         due::Due,
         error::{Interrupted, ProxyError},
         exchange::Proxy,
         gather::{gather, joined},
-        headers,
-        inject::{self, Decided},
+        headers, inject,
         limits::Limits,
         upstream::{ReceivedBody, UpstreamError},
     },

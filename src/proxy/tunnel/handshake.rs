@@ -8,12 +8,12 @@ use hyper::{Response, StatusCode, upgrade::OnUpgrade};
 use super::{PassedBytes, Tunnel};
 use crate::proxy::{
     arrival::{Arrived, ModelCall},
+    decided::{self, Decided},
     delivery::Delivery,
     due::Due,
     error::Interrupted,
     exchange::Proxy,
     faults, headers,
-    inject::{self, Decided},
     listen::socket::Link,
     open_step::OpenStep,
     unmade,
@@ -35,7 +35,7 @@ impl Proxy {
         let call = ModelCall { kind, parts, body: Bytes::new(), hinted, received };
         let (mut step, _, earlier) = self.open(&call, link).await?;
         step.written().await?;
-        let mut decision = inject::decide(&mut step, None, earlier);
+        let mut decision = decided::decide(&mut step, None, earlier);
         let refused = refuse_edits(&step, &mut decision);
         let mut due = Due { step, decision, conversation: None };
         let answered = match refused {
