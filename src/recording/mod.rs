@@ -45,7 +45,7 @@ mod values;
 mod write;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording, Requests};
 pub use disk::{create_private, make_private_dir};
