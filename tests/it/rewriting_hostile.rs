@@ -178,7 +178,7 @@ async fn a_budget_holds_for_calls_at_the_same_time() {
     }
     let refused = || {
         // Until the first call has come there is no recording to read.
-        lab.proxy.runs.template().log_dir.join("r0/log.jsonl").exists()
+        lab.proxy.runs.template().log_dir.join("r0/run.json").exists()
             && lab.recorded("r0").manipulator_failures.len() == 7
     };
     until("seven are told that nothing is left", refused).await;
