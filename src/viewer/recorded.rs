@@ -10,8 +10,13 @@ use crate::{
 
 /// A recorder of the run `r`.
 pub(crate) fn recorder(logs: &std::path::Path) -> Recorder {
+    recorder_of(logs, "r")
+}
+
+/// A recorder of a run.
+pub(crate) fn recorder_of(logs: &std::path::Path, run: &str) -> Recorder {
     std::fs::create_dir_all(logs).expect("a directory");
-    let manifest = Manifest::new(RunId::parse("r").expect("an id"), "http://upstream.test", Timestamp::UNIX_EPOCH);
+    let manifest = Manifest::new(RunId::parse(run).expect("an id"), "http://upstream.test", Timestamp::UNIX_EPOCH);
     Recorder::create(logs, manifest, &Settings::default()).expect("creates")
 }
 

@@ -40,10 +40,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
-    ("viewer", &["dataset", "replay", "proxy", "recording", "surface", "trajectory"]),
+    ("demo", &["campaign", "plan"]),
     (
         "campaign",
         &[
+            "viewer",
             "dataset",
             "verify",
             "verdict",
@@ -58,7 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
-    ("demo", &["campaign", "plan"]),
+    ("viewer", &["dataset", "replay", "proxy", "recording", "surface", "trajectory"]),
     ("dataset", &["verify", "score", "proof", "recording", "manipulator", "equality", "surface", "trajectory"]),
     ("verify", &["proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
