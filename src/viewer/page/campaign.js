@@ -41,7 +41,7 @@ function Shown({ report, name, set, runs, leftOut }) {
       <${LeftOut} number=${leftOut} /><//>
     <section><h2>From attempts to proof</h2>
       <ol class="funnel">${steps.map(([words, number]) => html`<li><span>${words}</span><${Bar} value=${number} most=${funnel.attempts} /><b>${count(number)}</b></li>`)}</ol>
-      <p class="note">${many(report.verified_failures, 'failure')} ${report.verified_failures === 1 ? 'is' : 'are'} verified: runs that met the same edit count once.</p>
+      ${report.verified_failures !== undefined && html`<p class="note">${many(report.verified_failures, 'failure')} ${report.verified_failures === 1 ? 'is' : 'are'} verified: runs that met the same edit count once.</p>`}
       <p class="classes">${Object.entries(report.classes).map(([word, number]) => html`<a href=${link({ ...set, class: word })}><${Tag}><${Line} text=${plain(word)} /> ${count(number)}<//></a> `)}</p>
       <p class="note">Each injected run is in one class; only verified ones are labelled.</p></section>
     <section><h2>Where the yield lies</h2>

@@ -40,6 +40,7 @@ async function painted(page, url, selector) {
     const watch = new MutationObserver(() => {
       if (!document.querySelector(selector)) return;
       watch.disconnect();
+      window.first = document.querySelector('main').innerText;
       requestAnimationFrame(() => requestAnimationFrame(() => (window.painted = performance.now())));
     });
     watch.observe(document, { childList: true, subtree: true });
@@ -51,15 +52,20 @@ async function painted(page, url, selector) {
 
 export async function ten_thousand_steps({ browser }) {
   const dir = await recorded();
-  // By a server that has read nothing yet: what it takes to read the run is part of what the reader waits for.
+  // By a server that has read nothing yet: the head comes at once, the steps when they are read.
   const cold = [];
+  const read = [];
   for (let tried = 0; tried < 3; tried += 1) {
     const fresh = await view([dir]);
     const first = await browser.open();
     await first.page.goto(fresh.url);
     await shown(first.page, '.row');
     const other = await first.context.newPage();
-    cold.push(await painted(other, `${fresh.origin}/#/run/long/5000`, '.row.chosen'));
+    cold.push(await painted(other, `${fresh.origin}/#/run/long/5000`, '.run h1'));
+    const told = await other.evaluate(() => window.first);
+    check(told.includes('Reading 10,000 steps') && told.includes('planner'), `the head says whose steps are read: ${told}`);
+    await other.waitForSelector('.row.chosen');
+    read.push(await other.evaluate(() => performance.now()));
     await first.context.close();
     fresh.end();
   }
@@ -99,7 +105,7 @@ export async function ten_thousand_steps({ browser }) {
   check(coldest < PAINT, `first paint of a cold server after ${coldest.toFixed(0)} ms, of at most ${PAINT}`);
   check(wrong.length === 0, wrong.join('\n'));
   served.end();
-  return `first paint ${paint.toFixed(0)} ms, ${rows} rows, 40 jumps ${jumps.took.toFixed(0)} ms, ${coldest.toFixed(0)} ms by a server that has read nothing`;
+  return `first paint ${paint.toFixed(0)} ms, ${rows} rows, 40 jumps ${jumps.took.toFixed(0)} ms, by a server that has read nothing ${coldest.toFixed(0)} ms, with the steps ${Math.min(...read).toFixed(0)} ms`;
 }
 
 export async function a_campaign_of_a_thousand_runs({ browser }) {
