@@ -102,7 +102,8 @@ impl Blocks {
         if self.bytes > MOST {
             return None;
         }
-        let mut shown = Listing { campaigns: listing.campaigns.clone(), datasets: listing.datasets.clone(), ..Listing::default() };
+        let mut shown =
+            Listing { campaigns: listing.campaigns.clone(), datasets: listing.datasets.clone(), ..Listing::default() };
         shown.runs = listing.runs.iter().filter(|row| self.runs.contains(&row.key)).cloned().collect();
         let (runs, left_out) = (shown.runs.len(), listing.runs.len() - shown.runs.len());
         let html = written(&without_places(&shown, left_out), self, start);

@@ -75,13 +75,7 @@ fn in_order(report: &Value, listing: &Listing, root: &Path) -> Vec<String> {
 }
 
 /// The report and the runs, the first that has no room ending it.
-fn gather(
-    library: &ViewerLibrary,
-    place: &ListingPlace,
-    report: Value,
-    keys: &[String],
-    room: ReportRoom,
-) -> Blocks {
+fn gather(library: &ViewerLibrary, place: &ListingPlace, report: Value, keys: &[String], room: ReportRoom) -> Blocks {
     let mut blocks = Blocks::default();
     blocks.add(Map::from_iter([(format!("campaign/{}", place.key), report)]));
     let most = blocks.bytes + room.bytes;
