@@ -7,13 +7,14 @@ use super::{
     ended::{Class, EndedCell},
     error::CampaignError,
     funnel::{Concluded, InjectedRun, TaskState},
-    html, markdown,
+    markdown,
     report::CampaignReport,
 };
 use crate::{
     dataset::{About, Claims, Sample, SampleKind, Writer},
     recording,
     trajectory::{Evidence, Label, LabelEntry, LabelStatus, Tally},
+    viewer,
 };
 
 impl CellBench {
@@ -81,7 +82,7 @@ impl CellBench {
         ))
     }
 
-    /// Writes the report: data, and two pages to read.
+    /// Writes the report: data, and two pages to read. The second is the viewer's, made of what lies in the directory by now.
     pub(super) fn write_report(&self, report: &CampaignReport) -> Result<(), CampaignError> {
         let unwritten = |error: serde_json::Error| CampaignError::Unwritten {
             path: self.state.root().join("report.json"),
@@ -91,7 +92,11 @@ impl CellBench {
         data.push(b'\n');
         self.state.replace("report.json", &data)?;
         self.state.replace("report.md", markdown::page(report).as_bytes())?;
-        self.state.replace("report.html", html::page(report).as_bytes())
+        let page = viewer::campaign_bundle(self.state.root()).map_err(|error| CampaignError::Unwritten {
+            path: self.state.root().join("report.html"),
+            why: error.to_string(),
+        })?;
+        self.state.replace("report.html", page.html.as_bytes())
     }
 
     fn sample(&self, ended: &EndedCell, kind: SampleKind, clean_twin: Option<String>) -> Result<Sample, CampaignError> {

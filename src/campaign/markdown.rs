@@ -78,7 +78,7 @@ fn unmade(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
 }
 
 /// The simulator is always named as one.
-pub(super) fn named(backend: &str) -> String {
+fn named(backend: &str) -> String {
     match backend {
         "simulator" => "simulator (a scripted model, not a language model)".to_owned(),
         other => other.to_owned(),

@@ -79,7 +79,7 @@ impl fmt::Display for TestCase {
 }
 
 /// A text as an attribute or as content of XML or HTML; neither has a way to write control characters.
-pub fn in_markup(text: &str) -> String {
+fn in_markup(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

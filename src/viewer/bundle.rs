@@ -4,7 +4,7 @@
 //! of 10,000 steps opens as fast as its skeleton. The file holds no address but its own, and its policy names the one
 //! script and the one style that may run by their hashes.
 
-use std::io::Write;
+use std::{collections::BTreeSet, io::Write};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::ZlibEncoder};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     library::ViewerLibrary,
-    listing::RunRow,
+    listing::Listing,
     page::{self, PAGE, STYLES},
     step::StepBody,
 };
@@ -29,6 +29,8 @@ pub struct Bundle {
     pub html: String,
     /// Runs in it.
     pub runs: usize,
+    /// Runs that were found and are not in it; the page says so.
+    pub left_out: usize,
     /// What it holds of the runs and samples.
     pub extent: BundleExtent,
 }
@@ -57,16 +59,20 @@ pub enum BundleError {
 
 /// Packed answers.
 #[derive(Debug, Default)]
-struct Blocks {
+pub(super) struct Blocks {
     /// Base64 of zlib of a JSON object: answers by their paths.
     packed: Vec<String>,
     /// The block of a path.
     places: Map<String, Value>,
-    bytes: usize,
+    /// How long the packed answers are, in bytes.
+    pub(super) bytes: usize,
+    /// The runs that they are of, by their keys.
+    pub(super) runs: BTreeSet<String>,
 }
 
 impl Blocks {
-    fn add(&mut self, answers: Map<String, Value>) {
+    /// Packs answers as one block.
+    pub(super) fn add(&mut self, answers: Map<String, Value>) {
         if answers.is_empty() {
             return;
         }
@@ -79,6 +85,29 @@ impl Blocks {
         let packed = STANDARD.encode(packed.unwrap_or_default());
         self.bytes += packed.len();
         self.packed.push(packed);
+    }
+
+    /// Adds blocks that were packed apart.
+    pub(super) fn append(&mut self, other: Self) {
+        let before = self.packed.len() as u64;
+        let moved = |place: Value| place.as_u64().map_or(Value::Null, |number| (number + before).into());
+        self.places.extend(other.places.into_iter().map(|(path, place)| (path, moved(place))));
+        self.packed.extend(other.packed);
+        self.runs.extend(other.runs);
+        self.bytes += other.bytes;
+    }
+
+    /// The page with these blocks, opened at an address of it. `None` where it would be too long.
+    pub(super) fn page(&self, listing: &Listing, start: &str, extent: BundleExtent) -> Option<Bundle> {
+        if self.bytes > MOST {
+            return None;
+        }
+        let mut shown =
+            Listing { campaigns: listing.campaigns.clone(), datasets: listing.datasets.clone(), ..Listing::default() };
+        shown.runs = listing.runs.iter().filter(|row| self.runs.contains(&row.key)).cloned().collect();
+        let (runs, left_out) = (shown.runs.len(), listing.runs.len() - shown.runs.len());
+        let html = written(&without_places(&shown, left_out), self, start);
+        (html.len() <= MOST).then_some(Bundle { html, runs, left_out, extent })
     }
 }
 
@@ -111,17 +140,19 @@ fn opened_at(library: &ViewerLibrary, start: &str, extents: &[BundleExtent]) -> 
     for extent in extents {
         let blocks = gather(library, *extent);
         bytes = blocks.bytes;
-        if bytes <= MOST {
-            let html = written(&without_places(library), &blocks, start);
-            return Ok(Bundle { html, runs: listing.runs.len(), extent: *extent });
+        if let Some(page) = blocks.page(&listing, start, *extent) {
+            return Ok(page);
         }
     }
     Err(BundleError::TooLong(bytes))
 }
 
 /// The list of what there is, without the places of this machine and the commands that were run on it.
-fn without_places(library: &ViewerLibrary) -> Value {
-    let mut tree = json!(*library.listing());
+fn without_places(listing: &Listing, left_out: usize) -> Value {
+    let mut tree = json!(listing);
+    if let Some(fields) = tree.as_object_mut() {
+        fields.insert("left_out".to_owned(), left_out.into());
+    }
     for kind in ["runs", "campaigns", "datasets"] {
         for row in tree.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(dir) = row.get_mut("dir") {
@@ -144,7 +175,7 @@ fn gather(library: &ViewerLibrary, extent: BundleExtent) -> Blocks {
         if blocks.bytes > MOST {
             break;
         }
-        run(library, row, extent == BundleExtent::Whole, &mut blocks);
+        run(library, &row.key, extent == BundleExtent::Whole, &mut blocks);
     }
     let places = listing.campaigns.iter().map(|place| format!("campaign/{}", place.key));
     let datasets = listing.datasets.iter().map(|place| format!("dataset/{}", place.key));
@@ -174,9 +205,11 @@ fn gather(library: &ViewerLibrary, extent: BundleExtent) -> Blocks {
     blocks
 }
 
-fn run(library: &ViewerLibrary, row: &RunRow, raw: bool, blocks: &mut Blocks) {
-    let key = &row.key;
+/// Packs a run: its rows, its trace, how it differs from its twin, each step; its bodies as they are stored if they are
+/// wanted. Nothing where it cannot be read.
+pub(super) fn run(library: &ViewerLibrary, key: &str, raw: bool, blocks: &mut Blocks) {
     let Ok(opened) = library.open(key) else { return };
+    blocks.runs.insert(key.to_owned());
     let mut first = answers(library, [format!("run/{key}"), format!("run/{key}/trace")]);
     let twin = first.get(&format!("run/{key}")).and_then(|run| {
         let beside = |name| run.get(name)?.as_str().map(str::to_owned);
@@ -186,8 +219,9 @@ fn run(library: &ViewerLibrary, row: &RunRow, raw: bool, blocks: &mut Blocks) {
         // Where the run lies and how it was started is nobody's business but this machine's.
         run.insert("dir".to_owned(), Value::Null);
         run.insert("program".to_owned(), Value::Null);
-        // Nor who said what of it.
+        // Nor who said what of it: the file may be passed to people who are yet to say, blind, what they think.
         run.remove("annotations");
+        run.remove("annotations_unreadable");
     }
     first.extend(answers(library, twin.map(|twin| format!("diff/{twin}/{key}"))));
     blocks.add(first);
@@ -209,7 +243,7 @@ fn run(library: &ViewerLibrary, row: &RunRow, raw: bool, blocks: &mut Blocks) {
 }
 
 /// The answers to some paths, those that have one.
-fn answers(library: &ViewerLibrary, paths: impl IntoIterator<Item = String>) -> Map<String, Value> {
+pub(super) fn answers(library: &ViewerLibrary, paths: impl IntoIterator<Item = String>) -> Map<String, Value> {
     let answered = paths.into_iter().filter_map(|path| {
         let data = library.answer(&path).ok()?.data()?;
         Some((path, data))

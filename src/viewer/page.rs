@@ -39,6 +39,8 @@ modules! {
     "runs.js"
     "compare.js"
     "trace.js"
+    "matrix.js"
+    "cells.js"
     "campaign.js"
     "dataset.js"
     "app.js"

@@ -6,8 +6,13 @@ use crate::recording::{Captured, Close, Recorder, Settings, tests::sample};
 
 /// A recorder of the run `r`.
 pub(crate) fn recorder(logs: &std::path::Path) -> Recorder {
+    recorder_of(logs, "r")
+}
+
+/// A recorder of a run.
+pub(crate) fn recorder_of(logs: &std::path::Path, run: &str) -> Recorder {
     std::fs::create_dir_all(logs).expect("a directory");
-    Recorder::create(logs, sample::manifest("r"), &Settings::default()).expect("creates")
+    Recorder::create(logs, sample::manifest(run), &Settings::default()).expect("creates")
 }
 
 /// A call of an agent and its reply; `edited` is the reply that the agent got instead, as an injection made it.

@@ -1,7 +1,8 @@
 //! What the page is told of texts that mean harm, of long ones, and of what an agent has seen before.
 
-use std::path::Path;
+use std::{io::Read, path::Path};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -37,6 +38,36 @@ fn conversation(logs: &Path, said: &[String]) {
 fn data(library: &ViewerLibrary, path: &str) -> serde_json::Value {
     let answer = library.answer(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     answer.data().expect("data")
+}
+
+/// A page in one file with what is packed in it put in front.
+pub(super) fn unpacked(html: &str) -> String {
+    let mut all = String::new();
+    for block in html.split("<script type=\"text/plain\"").skip(1) {
+        let packed = block.split_once('>').and_then(|(_, rest)| rest.split_once('<')).expect("a block").0;
+        let packed = STANDARD.decode(packed).expect("base64");
+        flate2::read::ZlibDecoder::new(packed.as_slice()).read_to_string(&mut all).expect("zlib");
+    }
+    all + html
+}
+
+#[test]
+fn a_file_that_is_passed_on_holds_the_words_of_no_annotator() {
+    let logs = tempfile::tempdir().expect("a directory");
+    conversation(logs.path(), &["one", "two"].map(str::to_owned));
+    let error = AnnotatedStep { agent: "solver".to_owned(), step: 1, why: "it forgot the oranges".to_owned() };
+    let run = crate::trajectory::RunId::parse("r").expect("an id");
+    let said = Annotation::now(run, "ada-annotator", Some(error)).expect("an annotation");
+    annotate(&logs.path().join("r"), &said).expect("written");
+    let library = ViewerLibrary::of(vec![logs.path().to_owned()]);
+    assert!(data(&library, "run/r").to_string().contains("oranges"), "who looks is told");
+    let all = unpacked(&bundle(&library).expect("a page").html);
+    assert!(all.contains("I read: two") && !all.contains("oranges") && !all.contains("ada-annotator"));
+    // A file of words that cannot be read is named with its place: that is told here alone, too.
+    std::fs::write(logs.path().join("annotations/bo.jsonl"), "{").expect("written");
+    let all = unpacked(&bundle(&library).expect("a page").html);
+    assert!(all.contains("I read: two") && !all.contains("bo.jsonl"));
+    assert!(!all.contains(&logs.path().display().to_string()), "no place of this machine");
 }
 
 #[test]

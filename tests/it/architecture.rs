@@ -41,10 +41,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
-    ("viewer", &["dataset", "replay", "proxy", "recording", "surface", "trajectory"]),
+    ("demo", &["campaign", "plan"]),
     (
         "campaign",
         &[
+            "viewer",
             "dataset",
             "verify",
             "verdict",
@@ -59,7 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
-    ("demo", &["campaign", "plan"]),
+    ("viewer", &["dataset", "replay", "proxy", "recording", "surface", "trajectory"]),
     ("dataset", &["verify", "score", "proof", "recording", "manipulator", "equality", "surface", "trajectory"]),
     ("foreign", &["recording", "identity", "surface", "trajectory"]),
     ("verify", &["proxy", "surface", "trajectory"]),

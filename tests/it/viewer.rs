@@ -1,8 +1,9 @@
 //! `aegis view` over the wire: who may ask, what is answered, a run while it is written; and `runs`, colour, the page as
 //! a file.
 
-use std::{os::unix::fs::symlink, path::Path, process::Stdio};
+use std::{io::Read, os::unix::fs::symlink, path::Path, process::Stdio};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -213,6 +214,17 @@ async fn a_run_is_followed_while_it_is_written() {
     assert!(events.read_until(b"\"sealed\":true").await);
 }
 
+/// A page in one file, and behind it what is packed in it.
+pub(crate) fn unpacked(html: &str) -> String {
+    let mut all = html.to_owned();
+    for block in html.split("<script type=\"text/plain\"").skip(1) {
+        let packed = block.split_once('>').and_then(|(_, rest)| rest.split_once('<')).expect("a block").0;
+        let packed = STANDARD.decode(packed).expect("base64");
+        flate2::read::ZlibDecoder::new(packed.as_slice()).read_to_string(&mut all).expect("zlib");
+    }
+    all
+}
+
 #[tokio::test]
 async fn one_file_holds_it_all_and_nothing_that_could_run() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -224,8 +236,10 @@ async fn one_file_holds_it_all_and_nothing_that_could_run() {
     let elsewhere = html.replace("http://www.w3.org/", "").contains("http://");
     assert!(html.contains("script-src 'sha256-") && !html.contains("src=\"/page") && !elsewhere);
     assert_eq!(html.matches("<script>").count(), 1);
+    let all = unpacked(&html);
+    assert!(all.contains("ANSWER: 94"), "what the agents said is in it");
     for place in [dir.path().display().to_string(), crate::program::AEGIS.to_owned()] {
-        assert!(!html.contains(&place), "no place of this machine: {place}");
+        assert!(!all.contains(&place), "no place of this machine: {place}");
     }
     std::fs::create_dir(dir.path().join("bare")).expect("a directory");
     let (code, _, said) = verb(dir.path(), &["view", "bare", "--bundle", "out.html"]).await;

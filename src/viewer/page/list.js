@@ -9,6 +9,18 @@ const BEYOND = 8;
 /** Rows that are put on paper, which has no scroll bar. */
 const PRINTED = 2000;
 
+/** Whether the page is on its way to paper. */
+export function usePrinted() {
+  const [printed, setPrinted] = useState(() => matchMedia('print').matches);
+  useEffect(() => {
+    const paper = matchMedia('print');
+    const changed = () => setPrinted(paper.matches);
+    paper.addEventListener('change', changed);
+    return () => paper.removeEventListener('change', changed);
+  }, []);
+  return printed;
+}
+
 /**
  * `rows` of `height` pixels each, drawn by `draw(row, index)`; `chosen` is an index, `choose(index)` changes it and
  * `open(index)` answers Enter and a click on what is chosen. `label` names the list, `id` its rows.
@@ -16,16 +28,9 @@ const PRINTED = 2000;
 export function List({ rows, height, draw, chosen = -1, choose = () => {}, open = () => {}, label, id, follow = false }) {
   const box = useRef(null);
   const [view, setView] = useState({ top: 0, tall: 600 });
-  const [printed, setPrinted] = useState(false);
+  const printed = usePrinted();
   const first = printed ? 0 : Math.max(0, Math.floor(view.top / height) - BEYOND);
   const last = Math.min(rows.length, printed ? PRINTED : Math.ceil((view.top + view.tall) / height) + BEYOND);
-
-  useEffect(() => {
-    const paper = matchMedia('print');
-    const changed = () => setPrinted(paper.matches);
-    paper.addEventListener('change', changed);
-    return () => paper.removeEventListener('change', changed);
-  }, []);
 
   useLayoutEffect(() => {
     const node = box.current;

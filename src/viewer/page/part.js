@@ -3,7 +3,7 @@
  */
 
 import { html, useState } from './vendor/preact.js';
-import { percent } from './format.js';
+import { many, percent } from './format.js';
 
 /** The head of a screen: where it stands, its title, what is said of it. */
 export function Head({ trail = [], title, aside, children }) {
@@ -37,7 +37,7 @@ export function Awaited({ answer, children }) {
 /** A command to type, with a button that copies it. */
 export function Command({ text }) {
   const [copied, setCopied] = useState(false);
-  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true), () => {});
+  const copy = () => navigator.clipboard?.writeText(text).then(() => setCopied(true), () => {});
   return html`<p class="command"><code>${text}</code>
     <button class="quiet" onClick=${copy} aria-label="Copy the command">${copied ? 'copied' : 'copy'}</button></p>`;
 }
@@ -59,4 +59,10 @@ export function Bar({ value, most, kind = '' }) {
 /** A short word in a frame. */
 export function Tag({ kind = '', children }) {
   return html`<span class="tag ${kind}">${children}</span>`;
+}
+
+/** How many runs are not in the file, and where they are seen. */
+export function LeftOut({ number }) {
+  if (!number) return null;
+  return html`<p class="note">${many(number, 'run')} ${number === 1 ? 'is' : 'are'} not in this file; <code>aegis view</code> shows all where the recordings lie.</p>`;
 }

@@ -60,8 +60,26 @@ export function Run({ kind, parts, set }) {
   const name = parts.slice(0, deep).join('/');
   const base = `${kind}/${name}`;
   const answer = useRun(base, kind === 'run');
+  const awaited = kind === 'run' && !answer.data && !answer.error;
+  const tree = useAnswer(awaited ? 'tree' : null);
+  const row = awaited && tree.data?.runs.find((one) => one.key === name);
+  if (row) return html`<${Foretold} row=${row} />`;
   return html`<${Awaited} answer=${answer}>${(run) => html`<${Shown} key=${base} run=${run} kind=${kind} name=${name} base=${base}
     step=${parts[deep] === undefined ? null : Number(parts[deep])} set=${set} />`}<//>`;
+}
+
+/** What the list tells of a run, until its steps are read: that takes its time where there are thousands. */
+function Foretold({ row }) {
+  return html`<main class="run"><${Head} title=${html`<${Line} text=${row.run} />`} aside=${html`<${Outcome} verdict=${row.outcome} />`}>
+      ${row.task && html`<p class="task"><${Line} text=${row.task} /></p>`}
+      <${Facts} facts=${[
+        ['outcome', row.evidence && html`<${Line} text=${row.evidence} />`],
+        ['label', labelWords(row.label)],
+        ['trace', row.trace],
+        ['agents', row.agents.length > 0 && html`<${Line} text=${row.agents.join(', ')} />`],
+        ['began', when(row.started)],
+      ].filter(([, value]) => value)} /><//>
+    <p class="wait" role="status">Reading ${row.calls ? many(row.calls, 'step') : 'the steps'}…</p></main>`;
 }
 
 /** The steps whose texts hold some words, each with the text around them; null where none are sought, or not yet found. */

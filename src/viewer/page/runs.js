@@ -6,7 +6,7 @@ import { html, useMemo, useRef, useState } from './vendor/preact.js';
 import { useAnswer } from './source.js';
 import { address, go } from './route.js';
 import { useKeys } from './keys.js';
-import { Awaited, Head, Tag } from './part.js';
+import { Awaited, Head, LeftOut, Tag } from './part.js';
 import { Outcome } from './marks.js';
 import { Line } from './text.js';
 import { List } from './list.js';
@@ -67,6 +67,7 @@ function All({ tree, set }) {
       ${(tree.campaigns.length > 0 || tree.datasets.length > 0) && html`<ul class="places">
         ${tree.campaigns.map((place) => html`<li><a href=${address(['campaign', place.key])}><b>${place.key}</b> campaign</a></li>`)}
         ${tree.datasets.map((place) => html`<li><a href=${address(['dataset', place.key])}><b>${place.key}</b> dataset</a></li>`)}</ul>`}
+      <${LeftOut} number=${tree.left_out} />
       <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
         <input type="search" ref=${filter} value=${set.q ?? ''} placeholder="Filter: agent, task, mode, plan…" aria-label="Filter" onInput=${(event) => change({ q: event.currentTarget.value })} />
         <select aria-label="Outcome" onChange=${(event) => change({ outcome: event.currentTarget.value })}>

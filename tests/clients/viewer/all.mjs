@@ -2,12 +2,13 @@
 
 import { browser, work, root } from './lab.mjs';
 import * as screens from './screens.mjs';
+import * as report from './report.mjs';
 import * as annotate from './annotate.mjs';
 import * as hostile from './hostile.mjs';
 import * as long from './long.mjs';
 
 // Modules name their tests by the alphabet; the screens come first, since they record what others look at.
-const tests = [screens, annotate, hostile, long].flatMap((suite) => Object.entries(suite));
+const tests = [screens, report, annotate, hostile, long].flatMap((suite) => Object.entries(suite));
 const wanted = process.argv.slice(3);
 const chosen = tests.filter(([name]) => !wanted.length || wanted.some((part) => name.includes(part)));
 if (!chosen.length) {

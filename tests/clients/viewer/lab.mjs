@@ -1,7 +1,7 @@
 // What the tests stand on: a browser that may ask one address, a viewer, recordings.
 
 import { spawn, spawnSync } from 'node:child_process';
-import { createReadStream, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { createReadStream, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import path from 'node:path';
 import { chromium } from 'playwright-core';
@@ -98,10 +98,30 @@ export function fresh(name) {
   return dir;
 }
 
+/** A directory that several tests look at, made by the first of them; and again where the binary is newer. */
 export function once(name, make) {
   const dir = path.join(work, name);
-  if (!existsSync(dir)) make(dir);
+  if (!existsSync(dir) || statSync(dir).mtimeMs < statSync(process.env.AEGIS_BIN).mtimeMs) make(dir);
   return dir;
+}
+
+const QUESTION = 'Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?';
+
+/** A campaign with its dataset, and two runs of which one is traced. */
+export function recorded() {
+  return once('recorded', (dir) => {
+    fresh('recorded');
+    aegis(['demo', '--dir', path.join(dir, 'demo')], { allow: [0] });
+    const config = path.join(root, 'examples/pipeline/aegis.toml');
+    const env = { ...process.env, AEGIS_LOG_DIR: path.join(dir, 'logs') };
+    const program = ['--', process.env.AEGIS_BIN, 'example', 'pipeline', '--task', QUESTION];
+    const common = ['--upstream', 'simulator', '--config', config];
+    const judged = ['--check', "grep -q 'ANSWER: 84'"];
+    aegis(['run', ...common, '--run', 'first', ...judged, ...program], { env });
+    aegis(['run', ...common, '--run', 'second', '--plan', path.join(root, 'plans/corrupt-number.toml'), ...judged, ...program], { env, allow: [0, 1] });
+    const [first, second] = ['first', 'second'].map((run) => path.join(dir, 'logs', run));
+    aegis(['trace', second, '--twin', first, ...common, ...judged, ...program], { env });
+  });
 }
 
 /** A model that answers what it is told to; `texts` one after the other. */

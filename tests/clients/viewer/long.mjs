@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { aegis, check, fresh, model, once, picture, shown, view } from './lab.mjs';
+import { aegis, check, fresh, model, picture, recorded as made, shown, view } from './lab.mjs';
 
 const STEPS = 10000;
 /** Milliseconds to the first row on the page. */
@@ -40,6 +40,7 @@ async function painted(page, url, selector) {
     const watch = new MutationObserver(() => {
       if (!document.querySelector(selector)) return;
       watch.disconnect();
+      window.first = document.querySelector('main').innerText;
       requestAnimationFrame(() => requestAnimationFrame(() => (window.painted = performance.now())));
     });
     watch.observe(document, { childList: true, subtree: true });
@@ -49,22 +50,29 @@ async function painted(page, url, selector) {
   return page.evaluate(() => window.painted);
 }
 
-/** The runs that the screens are tested on; a short one is `first`. */
-function short() {
-  return once('recorded/logs', () => {
-    throw new Error('the screens are tested first: scripts/test-viewer every_screen');
-  });
-}
-
 export async function ten_thousand_steps({ browser }) {
-  const served = await view([await recorded()]);
+  const dir = await recorded();
+  // By a server that has read nothing yet: the head comes at once, the steps when they are read.
+  const cold = [];
+  const read = [];
+  for (let tried = 0; tried < 3; tried += 1) {
+    const fresh = await view([dir]);
+    const first = await browser.open();
+    await first.page.goto(fresh.url);
+    await shown(first.page, '.row');
+    const other = await first.context.newPage();
+    cold.push(await painted(other, `${fresh.origin}/#/run/long/5000`, '.run h1'));
+    const told = await other.evaluate(() => window.first);
+    check(told.includes('Reading 10,000 steps') && told.includes('planner'), `the head says whose steps are read: ${told}`);
+    await other.waitForSelector('.row.chosen');
+    read.push(await other.evaluate(() => performance.now()));
+    await first.context.close();
+    fresh.end();
+  }
+  const served = await view([dir]);
   const { page, wrong, context } = await browser.open();
   await page.goto(served.url);
   await shown(page, '.row');
-  // What the server reads once, it reads once: the figure is the page's.
-  const began = performance.now();
-  await page.evaluate(() => fetch('/api/run/long').then((answer) => answer.text()));
-  const read = performance.now() - began;
   const times = [];
   for (let tried = 0; tried < 3; tried += 1) {
     const other = await context.newPage();
@@ -93,13 +101,15 @@ export async function ten_thousand_steps({ browser }) {
   await page.waitForFunction((last) => location.hash.includes(last), `/long/${STEPS - 1}`);
   await picture(page, 'long');
   check(paint < PAINT, `first paint after ${paint.toFixed(0)} ms, of at most ${PAINT}`);
+  const coldest = Math.min(...cold);
+  check(coldest < PAINT, `first paint of a cold server after ${coldest.toFixed(0)} ms, of at most ${PAINT}`);
   check(wrong.length === 0, wrong.join('\n'));
   served.end();
-  return `first paint ${paint.toFixed(0)} ms, ${rows} rows, 40 jumps ${jumps.took.toFixed(0)} ms, read by the server once in ${read.toFixed(0)} ms`;
+  return `first paint ${paint.toFixed(0)} ms, ${rows} rows, 40 jumps ${jumps.took.toFixed(0)} ms, by a server that has read nothing ${coldest.toFixed(0)} ms, with the steps ${Math.min(...read).toFixed(0)} ms`;
 }
 
 export async function a_campaign_of_a_thousand_runs({ browser }) {
-  const small = path.join(short(), '../demo');
+  const small = path.join(made(), 'demo');
   const dir = fresh('thousand');
   const report = JSON.parse(readFileSync(path.join(small, 'report.json')));
   const cells = [];

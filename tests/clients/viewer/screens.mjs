@@ -2,26 +2,7 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { aegis, check, findings, fresh, once, picture, root, shown, stranger, view, work } from './lab.mjs';
-
-const QUESTION = 'Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?';
-
-/** A campaign with its dataset, and two runs of which one is traced. */
-function recorded() {
-  return once('recorded', (dir) => {
-    fresh('recorded');
-    aegis(['demo', '--dir', path.join(dir, 'demo')], { allow: [0] });
-    const config = path.join(root, 'examples/pipeline/aegis.toml');
-    const env = { ...process.env, AEGIS_LOG_DIR: path.join(dir, 'logs') };
-    const program = ['--', process.env.AEGIS_BIN, 'example', 'pipeline', '--task', QUESTION];
-    const common = ['--upstream', 'simulator', '--config', config];
-    const judged = ['--check', "grep -q 'ANSWER: 84'"];
-    aegis(['run', ...common, '--run', 'first', ...judged, ...program], { env });
-    aegis(['run', ...common, '--run', 'second', '--plan', path.join(root, 'plans/corrupt-number.toml'), ...judged, ...program], { env, allow: [0, 1] });
-    const [first, second] = ['first', 'second'].map((run) => path.join(dir, 'logs', run));
-    aegis(['trace', second, '--twin', first, ...common, ...judged, ...program], { env });
-  });
-}
+import { aegis, check, findings, fresh, picture, recorded, shown, stranger, view, work } from './lab.mjs';
 
 /** A verified run of the campaign and the dataset's first sample. */
 async function addresses(origin, page) {
@@ -210,36 +191,6 @@ export async function a_file_opens_from_disk_and_links_lead_to_steps({ browser }
   await page.waitForSelector('.run .step');
   check(wrong.length === 0, wrong.join('\n'));
   return stderr.trim().split('\n').at(-1).replace(/.*bundled/, '');
-}
-
-export async function pages_that_verbs_write_are_read_in_the_dark_narrow_and_on_paper({ browser }) {
-  const dir = fresh('written');
-  const stats = path.join(dir, 'stats.html');
-  aegis(['stats', path.join(recorded(), 'demo'), '--html', stats]);
-  const report = path.join(recorded(), 'demo/report.html');
-  for (const [look, options] of [['light', { colorScheme: 'light' }], ['dark', { colorScheme: 'dark' }], ['narrow', { viewport: { width: 375, height: 760 } }], ['paper', {}]]) {
-    for (const [name, file, selector] of [['stats', stats, '.charts'], ['report', report, 'table']]) {
-      const { page, wrong, asked, context } = await browser.open(options);
-      await page.goto(`file://${file}`);
-      if (name === 'report') await page.evaluate(() => document.querySelectorAll('details').forEach((one) => (one.open = true)));
-      await shown(page, selector);
-      if (look === 'paper') await page.emulateMedia({ media: 'print' });
-      const found = look === 'paper' ? [] : await findings(page);
-      check(found.length === 0, `${name}, ${look}: axe: ${found.join('\n')}`);
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      check(over <= 0, `${name}, ${look}: ${over} pixels too wide`);
-      await picture(page, `${name}-${look}`, { fullPage: true });
-      check(wrong.length === 0, `${name}, ${look}: ${wrong.join('\n')}`);
-      check(asked.every((url) => url.startsWith('file:') || url.startsWith('data:')), `asked ${asked}`);
-      await context.close();
-    }
-  }
-  const { page } = await browser.open();
-  await page.goto(`file://${stats}`);
-  await shown(page, '.charts');
-  check((await page.locator('.charts').innerText()).includes('Erring agents'), 'counts');
-  await page.goto(`file://${stats}#/sample/demo/1`);
-  await shown(page, '.step h2');
 }
 
 export async function words_are_searched_in_a_run({ browser }) {

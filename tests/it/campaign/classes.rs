@@ -42,6 +42,7 @@ async fn plans_that_prove_nothing() {
             assert_eq!((edit["manipulator"].as_str(), edit["runs"].as_u64()), (Some("negate_verdict"), Some(1)));
             for page in ["report.md", "report.html"] {
                 let page = fs::read_to_string(bench.out().join(page)).expect("a page");
+                let page = crate::viewer::unpacked(&page);
                 assert!(page.contains(edit["why"].as_str().expect("a reason")), "{page}");
             }
         }
