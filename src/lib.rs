@@ -23,6 +23,7 @@ pub mod simulator;
 pub mod launch;
 pub mod verify;
 pub mod dataset;
+pub mod foreign;
 pub mod attribution;
 pub mod example;
 pub mod campaign;

@@ -1,11 +1,18 @@
-//! `aegis import --from F PATH --out DIR`: foreign labelled files become a dataset, every defect reported.
+//! `aegis import --from F`: foreign labelled files become a dataset (`PATH --out DIR`), foreign traces become runs
+//! (`FILE… --log-dir DIR`); what could not be read is reported.
+
+mod traces;
 
 use std::{io::Write, path::PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
 
+use self::traces::Group;
 use super::{Exit, Failure, Finished, escape};
-use crate::dataset::formats::{self, ImportError, ImportSource, Imported};
+use crate::{
+    dataset::formats::{self, ImportError, ImportSource, Imported},
+    foreign,
+};
 
 /// Most defects of one rule that are written out; all are in the report.
 const SHOWN: usize = 5;
@@ -13,21 +20,37 @@ const SHOWN: usize = 5;
 /// Options of `import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// Whose files they are.
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    from: ImportFrom,
-    /// A file, or a directory of files.
-    #[arg(value_name = "PATH")]
-    path: PathBuf,
-    /// Where the dataset goes: `dataset.jsonl`, `dataset.json`, and the defects in `import.json`.
+    /// Whose files they are: `whowhen`, `aegis`, `agentracer` and `mast` are labelled files, for a dataset; `otlp`,
+    /// `inspect` and `atif` are traces, for runs.
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(names()))]
+    from: String,
+    /// Files, or directories of files; labelled files are one of either.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Of labelled files, where the dataset goes: `dataset.jsonl`, `dataset.json`, and the defects in `import.json`.
     #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// Replace the dataset or campaign's dataset that lies there.
+    out: Option<PathBuf>,
+    /// Of traces, where recordings go; a directory a run.
+    #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
+    log_dir: Option<PathBuf>,
+    /// Of OTLP, what is one run.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Group::Trace)]
+    run_by: Group,
+    /// Of traces, the configuration that says what is masked in recordings; ./aegis.toml if there is one.
+    #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Replace the dataset or campaign's dataset that lies there, or the runs that were imported before.
     #[arg(long)]
     overwrite: bool,
 }
 
-/// The formats that are read.
+/// Every format that is read.
+fn names() -> impl Iterator<Item = &'static str> {
+    let labelled = ImportFrom::value_variants().iter().map(|from| from.name());
+    labelled.chain(foreign::ALL.iter().map(|format| format.name()))
+}
+
+/// The formats of labelled files.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ImportFrom {
     /// Who&When, either layout or both.
@@ -40,18 +63,39 @@ enum ImportFrom {
     Mast,
 }
 
+impl ImportFrom {
+    /// Its name on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            ImportFrom::Whowhen => "whowhen",
+            ImportFrom::Aegis => "aegis",
+            ImportFrom::Agentracer => "agentracer",
+            ImportFrom::Mast => "mast",
+        }
+    }
+}
+
 pub(super) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
-    let from = match arguments.from {
+    if let Some(format) = foreign::ALL.iter().find(|format| format.name() == arguments.from) {
+        return traces::run(*format, arguments, json, out);
+    }
+    let known = ImportFrom::value_variants().iter().find(|from| from.name() == arguments.from);
+    let from = *known.ok_or_else(|| Failure::new(Exit::Usage, format!("unknown format `{}`", arguments.from)))?;
+    let wanted = |error: &str| Failure::new(Exit::Usage, format!("--from {}: {error}", arguments.from));
+    let ([path], Some(dir)) = (arguments.paths.as_slice(), &arguments.out) else {
+        let error = wanted("labelled files become a dataset: expected one PATH and `--out DIR`");
+        return Err(error.hint(format!("aegis import --from {} PATH --out DIR", arguments.from)));
+    };
+    let from = match from {
         ImportFrom::Whowhen => ImportSource::Whowhen,
         ImportFrom::Aegis => ImportSource::Aegis,
         ImportFrom::Agentracer => ImportSource::Agentracer,
         ImportFrom::Mast => ImportSource::Mast,
     };
-    let (imported, _) =
-        formats::import(from, &arguments.path, &arguments.out, arguments.overwrite).map_err(|error| match error {
-            ImportError::Dataset(error) => error.into(),
-            other => Failure::new(Exit::Usage, other),
-        })?;
+    let (imported, _) = formats::import(from, path, dir, arguments.overwrite).map_err(|error| match error {
+        ImportError::Dataset(error) => error.into(),
+        other => Failure::new(Exit::Usage, other),
+    })?;
     if !json {
         write(&imported, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }

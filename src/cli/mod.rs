@@ -119,7 +119,8 @@ enum Verb {
     Plan(plan::PlanArgs),
     /// Read public task sets (GSM8K, MATH, MMLU, GPQA, HumanEval, GAIA) for campaigns.
     Tasks(tasks::TasksArgs),
-    /// Read Who&When, Aegis, AgenTracer or MAST files into a dataset, and report their defects.
+    /// Read labelled files of others into a dataset (Who&When, AgenTracer, MAST), or traces of others as runs (OTLP,
+    /// Inspect, ATIF).
     Import(import::ImportArgs),
     /// Write a dataset in the format of a trainer or benchmark.
     Export(export::ExportArgs),

@@ -105,7 +105,8 @@ fn shrink(widths: &mut [usize], room: usize) {
 
 fn cells(row: &RunRow) -> [String; 7] {
     let label = row.label.as_ref().map(label).unwrap_or_default();
-    let beside = [Some(label), row.trace.clone(), row.unreadable.clone(), row.class.clone()];
+    let imported = row.imported.as_ref().map(|format| format!("imported from {format}"));
+    let beside = [imported, Some(label), row.trace.clone(), row.unreadable.clone(), row.class.clone()];
     let beside: Vec<String> = beside.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     let state = if row.sealed { "" } else { " *" };
     let cells = [

@@ -189,6 +189,9 @@ fn write_head(recording: &Recording, traced: Option<&Traced>, screen: Screen, ou
     };
     line("run", &format!("{}  ({state})", manifest.run))?;
     line("began", &format!("{}  upstream {}", manifest.started, manifest.upstream))?;
+    if let Some(from) = &manifest.imported {
+        line("imported", &format!("{} {}  {}: bodies are remade", from.format, from.file, from.key))?;
+    }
     if let Some(task) = &manifest.task {
         line("task", &first_words(task, screen.width - 9))?;
     }

@@ -8,12 +8,9 @@ use jiff::Timestamp;
 use super::*;
 use crate::{
     recording::{
-        self, Captured, Close, Inject, Launched, Manifest as RunManifest, Open, Recorder, Recording, Settings,
+        self, Captured, Close, Launched, Manifest as RunManifest, Open, Recorder, Recording, Settings, tests::sample,
     },
-    trajectory::{
-        AgentName, Attribution, CloseCause, FailureMode, LabelStatus, Outcome, RunId, Side, Source, StepIndex, Usage,
-        Verdict,
-    },
+    trajectory::{AgentName, Attribution, FailureMode, LabelStatus, Outcome, RunId, Source, StepIndex, Verdict},
 };
 
 pub(super) fn asked(messages: &[(&str, &str)]) -> Bytes {
@@ -59,58 +56,21 @@ impl Call<'_> {
             confidence: 1.0,
             ambiguous: false,
         };
-        let open = Open {
-            step,
-            call: self.call,
-            attempt: 0,
-            attribution: &attribution,
-            overlapping: false,
-            run_source: "path",
-            surface: "openai_chat",
-            method: "POST",
-            path: "/v1/chat/completions",
-            headers: &[],
-            body: Some(&self.request),
-            body_hash: None,
-            at_us: self.from,
-            wall: Timestamp::UNIX_EPOCH,
-        };
+        let open = Open { call: self.call, at_us: self.from, ..sample::opening(step, &attribution, &self.request) };
         recorder.open(open).expect("records");
         if let Some(delivered) = &self.delivered {
-            let inject = Inject {
-                step,
-                attempt: 0,
-                injection: 0,
-                side: Side::Response,
-                operator: "corrupt_number",
-                failure_mode: Some(FailureMode::ReasoningActionMismatch),
-                seed: 7,
-                draw: None,
-                planned: true,
-                matched: true,
-                applied: true,
-                before: Some(&self.reply),
-                after: Some(delivered),
-            };
-            recorder.inject(inject).expect("records");
+            recorder.inject(sample::injection(step, &self.reply, delivered)).expect("records");
         }
     }
 
     fn close(&self, recorder: &Recorder, step: StepIndex) {
+        let took = Some(self.to - self.from);
+        let whole = Captured::Whole(std::slice::from_ref(&self.reply));
         let close = Close {
-            step,
-            attempt: 0,
-            cause: CloseCause::Complete,
-            status: Some(200),
-            headers: &[],
-            request_body: None,
-            reply: Captured::Whole(std::slice::from_ref(&self.reply)),
-            truncated: false,
             delivered: self.delivered.as_ref(),
-            usage: Some(Usage { input: 10, output: 5 }),
-            finish_reason: Some("stop"),
-            first_byte_us: Some(self.to - self.from),
-            last_byte_us: Some(self.to - self.from),
+            first_byte_us: took,
+            last_byte_us: took,
+            ..sample::closing(step, whole)
         };
         recorder.close(close).expect("records");
     }

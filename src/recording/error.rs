@@ -78,6 +78,18 @@ pub enum RecordingError {
         /// What was given.
         path: PathBuf,
     },
+    /// The run was imported: it has no bytes that could be served or compared.
+    #[error(
+        "`{}` was imported from {format}: its bodies are remade, so it cannot be replayed, forked, traced or proven; \
+         record a run of the program for that (`aegis run -- CMD`)",
+        path.display()
+    )]
+    Imported {
+        /// The run's directory.
+        path: PathBuf,
+        /// The format of the trace.
+        format: String,
+    },
     /// A JSON file of the run is not what it should be.
     #[error("`{}` is not readable: {why}", path.display())]
     Unreadable {
@@ -109,6 +121,7 @@ impl RecordingError {
             | Self::OtherPlan { .. }
             | Self::Future { .. }
             | Self::NotARun { .. }
+            | Self::Imported { .. }
             | Self::Secrets { .. }
             | Self::Link { .. } => 2,
             Self::Io { source, .. } if is_refusal(source) => 2,

@@ -1,8 +1,12 @@
 //! Text that is written in escapes, as its reader gets it: a key may stand in them.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
-use memchr::memmem;
+use memchr::memmem::Finder;
+
+/// What escapes begin with that need not be.
+static UNICODE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br"\u00"));
+static SLASH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br"\/"));
 
 /// How characters are escaped that need not be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +38,8 @@ pub(super) fn plain(text: &[u8], from: usize, escapes: Escapes) -> Option<Plain>
     let any = match escapes {
         Escapes::Percent => memchr::memchr(b'%', tail).is_some(),
         Escapes::Json => {
-            memmem::find_iter(tail, br"\u00").any(|at| matches!(tail.get(at + 4), Some(b'2'..=b'7')))
-                || memmem::find(tail, br"\/").is_some()
+            UNICODE.find_iter(tail).any(|at| matches!(tail.get(at + 4), Some(b'2'..=b'7')))
+                || SLASH.find(tail).is_some()
         }
     };
     if !any {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    Launched, RecordingError,
+    ImportedFrom, Launched, RecordingError,
     disk::{self, Disk},
     redact::Redactor,
 };
@@ -54,6 +54,9 @@ pub struct Manifest {
     /// How the run's program was started, where Aegis started it. Never exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched: Option<Launched>,
+    /// Whose trace the run was, where it was imported and not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedFrom>,
     /// Steps per agent; filled when the run is sealed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, u64>,
@@ -88,6 +91,7 @@ impl Manifest {
             outcome: Outcome::default(),
             program: None,
             launched: None,
+            imported: None,
             agents: BTreeMap::new(),
             other: serde_json::Map::new(),
         }
@@ -109,6 +113,7 @@ impl Manifest {
         self.task = self.task.map(|task| redactor.text(&task).into_owned());
         self.plan = self.plan.map(|plan| redactor.text(&plan).into_owned());
         self.launched = self.launched.map(|launched| launched.redacted(redactor));
+        self.imported = self.imported.map(|imported| imported.redacted(redactor));
         self
     }
 }

@@ -18,6 +18,7 @@ mod head;
 mod injected;
 mod heard;
 mod identity;
+mod imported;
 mod label;
 mod known;
 mod launched;
@@ -45,13 +46,14 @@ mod values;
 mod write;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording, Requests};
 pub use disk::{create_private, make_private_dir};
 pub use error::RecordingError;
 pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open};
 pub use identity::write_identity;
+pub use imported::ImportedFrom;
 pub use label::{label_run, may_name};
 pub use launched::Launched;
 pub use log::Queued;

@@ -3,13 +3,12 @@
 //! The work is linear in the text, whatever stands in it: how far a run of characters reaches is looked up once a run, not
 //! once a beginning in it.
 
+mod beginnings;
 mod table;
 
-use std::{ops::Range, sync::LazyLock};
+use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
-
-use self::table::{CharRun, KeyShape, SHAPES, ShapeRule};
+use self::table::{CharRun, KeyShape, ShapeRule};
 
 /// Runs that there are.
 const RUNS: usize = CharRun::Signature as usize + 1;
@@ -25,29 +24,15 @@ const NAMED: usize = 12;
 const PEM_HEAD: usize = 48;
 const AZURE_HEAD: usize = 60;
 
-static BEGINNINGS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    AhoCorasickBuilder::new()
-        .ascii_case_insensitive(true)
-        .match_kind(MatchKind::Standard)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(SHAPES.iter().map(|shape| shape.begins))
-        .ok()
-});
-
 /// Spans of a text that look like keys, in no order; what lies before `from` is only looked back at. Second, how many
 /// bytes were looked at beside the one pass.
 pub(super) fn find(text: &[u8], from: usize) -> (Vec<Range<usize>>, usize) {
     let mut scan = ShapeScan { text, runs: [(1, 0); RUNS], looked: 0 };
     let mut spans: Vec<Range<usize>> = Vec::new();
-    // Without its automaton nothing can be told from a key.
-    let Some(beginnings) = BEGINNINGS.as_ref() else { return (std::iter::once(0..text.len()).collect(), 0) };
-    for found in beginnings.find_overlapping_iter(aho_corasick::Input::new(text).range(from..)) {
-        let inside = |span: &Range<usize>| span.start <= found.start() && found.end() <= span.end;
-        if spans.last().is_some_and(inside) {
-            continue;
-        }
-        if let Some(shape) = SHAPES.get(found.pattern().as_usize()) {
-            spans.extend(scan.secret(shape, found.range()));
+    for (shape, found) in beginnings::find(text, from) {
+        let inside = |span: &Range<usize>| span.start <= found.start && found.end <= span.end;
+        if !spans.last().is_some_and(inside) {
+            spans.extend(scan.secret(shape, found));
         }
     }
     (spans, scan.looked)
@@ -273,7 +258,7 @@ fn begins_a_word(text: &[u8], start: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{SHAPES, find};
+    use super::{find, table::SHAPES};
 
     /// What beginnings, runs and rejected keys are made of.
     fn parts() -> Vec<&'static str> {

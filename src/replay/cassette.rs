@@ -59,6 +59,10 @@ impl Cassette {
     /// [`RecordingError`] when the directory holds no readable recording.
     pub fn open(run_dir: &Path) -> Result<Self, RecordingError> {
         let (bare, requests) = recording::read_apart(run_dir)?;
+        if let Some(imported) = &bare.manifest.imported {
+            let (path, format) = (run_dir.to_owned(), imported.format.clone());
+            return Err(RecordingError::Imported { path, format });
+        }
         let steps = bare.trajectory.steps.iter().enumerate();
         let exact = positions(steps.map(|(at, step)| key(&step.surface, &step.attribution, &requests.get(at))));
         let exchanges = bare.exchanges.iter().enumerate();

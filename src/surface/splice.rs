@@ -231,7 +231,7 @@ impl Splices {
                 Some((origin, element)) => {
                     let mut inner = Splices::default();
                     edit(position, origin, &mut inner);
-                    String::from_utf8(inner.apply_within(source.as_bytes(), element.span())).unwrap_or_default()
+                    String::from_utf8_lossy(&inner.apply_within(source.as_bytes(), element.span())).into_owned()
                 }
                 None => make(position),
             });

@@ -79,7 +79,7 @@ pub struct Attempt {
     pub usage: Option<Usage>,
     /// What passed after a switch of protocols, which is counted and not looked at.
     pub uninspected: Option<Uninspected>,
-    /// False when redaction or a size cap changed the stored bytes.
+    /// False when redaction or a size cap changed the stored bytes, and where they were remade from a trace.
     pub exact: bool,
 }
 
@@ -108,6 +108,8 @@ pub enum Source {
     Model,
     /// A name that a framework writes on the wire.
     Dialect,
+    /// The trace that the run was imported from.
+    Trace,
     /// Learned looks: prompt and tools.
     Fingerprint,
     /// No system prompt: the request goes on from an earlier answer of this agent.
@@ -188,6 +190,8 @@ pub enum CloseCause {
     Stopped,
     /// Neither side of a tunnel said anything for too long.
     Idle,
+    /// The trace that the run was imported from says that the call failed, and not how.
+    Failed,
 }
 
 /// Token counts, as the upstream reported them.
@@ -235,6 +239,8 @@ pub enum Reason {
     Reported,
     /// An outcome checker.
     Verifier,
+    /// The trace that the run was imported from: a score, a reward, the status of its root.
+    Trace,
 }
 
 /// A verdict with the evidence it rests on.
@@ -270,12 +276,14 @@ mod tests {
 
     #[test]
     fn a_label_may_name_whom_the_user_or_a_framework_names() {
-        use Source::{Continuation, Dialect, Fallback, Fingerprint, Frame, Header, Key, Metadata, Model, Path, Roster};
+        use Source::{
+            Continuation, Dialect, Fallback, Fingerprint, Frame, Header, Key, Metadata, Model, Path, Roster, Trace,
+        };
         let certain = |source, confidence, ambiguous| {
             let agent = AgentName::unnamed(0);
             Attribution { agent, instance: 0, source, evidence: String::new(), confidence, ambiguous }.is_certain()
         };
-        for declared in [Path, Header, Key, Metadata, Roster, Model] {
+        for declared in [Path, Header, Key, Metadata, Roster, Model, Trace] {
             assert!(certain(declared, 1.0, false), "{declared:?}");
             assert!(!certain(declared, 1.0, true), "{declared:?}, and the wire cannot tell");
         }

@@ -37,6 +37,7 @@ pub fn head(recording: &Recording) -> Value {
         "started": manifest.started,
         "ended": manifest.ended,
         "upstream": manifest.upstream,
+        "imported": manifest.imported,
         "seed": manifest.seed,
         "plan_digest": manifest.plan_digest,
         "sealed": recording.sealed,

@@ -53,6 +53,8 @@ pub struct RunRow {
     pub sealed: bool,
     /// Its label: how sure, and who failed where.
     pub label: Option<LabelRow>,
+    /// The format of the trace that it was imported from.
+    pub imported: Option<String>,
     /// What a trace found.
     pub trace: Option<String>,
     /// The campaign that it belongs to.
@@ -327,6 +329,7 @@ fn row_of(dir: &Path) -> RunRow {
         started: manifest.started,
         sealed,
         label: label.ok().flatten().as_ref().map(label_of),
+        imported: manifest.imported.map(|imported| imported.format),
         trace: Traced::of(dir).as_ref().map(Traced::line),
         unreadable,
         ..RunRow::default()

@@ -1,18 +1,13 @@
 //! Recordings for tests of what is shown.
 
 use bytes::Bytes;
-use jiff::Timestamp;
 
-use crate::{
-    recording::{Captured, Close, Inject, Manifest, Open, Recorder, Settings},
-    trajectory::{AgentName, Attribution, CloseCause, FailureMode, RunId, Side, Source},
-};
+use crate::recording::{Captured, Close, Recorder, Settings, tests::sample};
 
 /// A recorder of the run `r`.
 pub(crate) fn recorder(logs: &std::path::Path) -> Recorder {
     std::fs::create_dir_all(logs).expect("a directory");
-    let manifest = Manifest::new(RunId::parse("r").expect("an id"), "http://upstream.test", Timestamp::UNIX_EPOCH);
-    Recorder::create(logs, manifest, &Settings::default()).expect("creates")
+    Recorder::create(logs, sample::manifest("r"), &Settings::default()).expect("creates")
 }
 
 /// A call of an agent and its reply; `edited` is the reply that the agent got instead, as an injection made it.
@@ -24,67 +19,10 @@ pub(crate) fn call(
     reply: &Bytes,
     edited: Option<&Bytes>,
 ) {
-    let attribution = Attribution {
-        agent: AgentName::parse(agent).expect("a name"),
-        instance: 0,
-        source: Source::Path,
-        evidence: "the path".to_owned(),
-        confidence: 1.0,
-        ambiguous: false,
-    };
-    let open = Open {
-        step,
-        call: step,
-        attempt: 0,
-        attribution: &attribution,
-        overlapping: false,
-        run_source: "path",
-        surface: "openai_chat",
-        method: "POST",
-        path: "/v1/chat/completions",
-        headers: &[],
-        body: Some(request),
-        body_hash: None,
-        at_us: u64::from(step) * 1000,
-        wall: Timestamp::UNIX_EPOCH,
-    };
-    recorder.open(open).expect("records");
+    sample::open(recorder, step, agent, request).expect("records");
     if let Some(edited) = edited {
-        inject(recorder, step, reply, edited);
+        recorder.inject(sample::injection(step, reply, edited)).expect("records");
     }
-    let close = Close {
-        step,
-        attempt: 0,
-        cause: CloseCause::Complete,
-        status: Some(200),
-        headers: &[],
-        request_body: None,
-        reply: Captured::Whole(std::slice::from_ref(reply)),
-        truncated: false,
-        delivered: edited,
-        usage: None,
-        finish_reason: None,
-        first_byte_us: Some(1500),
-        last_byte_us: Some(2000),
-    };
-    recorder.close(close).expect("records");
-}
-
-fn inject(recorder: &Recorder, step: u32, before: &Bytes, after: &Bytes) {
-    let inject = Inject {
-        step,
-        attempt: 0,
-        injection: 0,
-        side: Side::Response,
-        operator: "corrupt_number",
-        failure_mode: Some(FailureMode::ReasoningActionMismatch),
-        seed: 7,
-        draw: None,
-        planned: true,
-        matched: true,
-        applied: true,
-        before: Some(before),
-        after: Some(after),
-    };
-    recorder.inject(inject).expect("records");
+    let whole = Captured::Whole(std::slice::from_ref(reply));
+    recorder.close(Close { delivered: edited, ..sample::closing(step, whole) }).expect("records");
 }

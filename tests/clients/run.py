@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import campaigns, environments, formats, learned, programs, real_model, sdks, training, verdicts, warm
+from runner import campaigns, environments, foreign, formats, learned, programs, real_model, sdks, training, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -30,6 +30,7 @@ def main():
         if (folder / "campaign.toml").is_file()
     }
     suites |= {f"learned_{folder.name}": (learned.test, folder) for folder in learned.folders(ROOT)}
+    suites[foreign.NAME] = (foreign.test, ROOT)
     suites[formats.NAME] = (formats.test, ROOT)
     suites[real_model.NAME] = (real_model.test,)
     suites[training.NAME] = (training.test, ROOT)

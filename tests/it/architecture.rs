@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &[
             "viewer",
+            "foreign",
             "demo",
             "campaign",
             "score",
@@ -76,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("dataset", &["verify", "score", "proof", "recording", "manipulator", "equality", "surface", "trajectory"]),
+    ("foreign", &["recording", "identity", "surface", "trajectory"]),
     ("verify", &["proxy", "surface", "trajectory"]),
     ("example", &["surface"]),
     ("replay", &["proxy", "recording", "plan", "fault", "equality", "surface", "trajectory"]),
@@ -349,14 +351,15 @@ fn strings(source: &Source) -> Vec<String> {
     found.0
 }
 
-/// Words that only APIs use. Other people's formats and task sets are written in their words, which APIs share.
+/// Words that only APIs use. Other people's formats, traces and task sets are written in their words, which APIs share.
 #[test]
 fn field_names_of_apis_stay_in_surfaces() {
     const FIELDS: &[&str] = &["choices", "tool_calls", "response_format", "delta", "prompt_tokens"];
     let mut leaked = Vec::new();
     for source in all().iter().filter(|source| !source.tests) {
         let room = source.module.iter().map(String::as_str).collect::<Vec<_>>();
-        if matches!(room[..], ["surface" | "simulator", ..] | ["dataset", "formats" | "task_sets", ..] | []) {
+        if matches!(room[..], ["surface" | "simulator" | "foreign", ..] | ["dataset", "formats" | "task_sets", ..] | [])
+        {
             continue;
         }
         for text in strings(source).iter().filter(|text| FIELDS.contains(&text.trim_start_matches('/'))) {

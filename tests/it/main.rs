@@ -28,6 +28,7 @@ mod example_data;
 mod examples;
 mod fault_transcripts;
 mod faults;
+mod foreign;
 mod formats;
 mod fuzz;
 mod frames;

@@ -2,6 +2,7 @@
 //! often they are right on a system of yours; a method that does not beat them has found nothing.
 
 use super::{Abstention, Dialogue, LoggedRun, Method, Needs, Pause, PredictedStep, View, signs::signs};
+use crate::score::{agent_key, is_agent};
 
 /// Most predictions.
 const NAMED: usize = 5;
@@ -37,9 +38,30 @@ impl Method for LogRules {
             return Err(Pause::Abstain(Abstention::NothingFound("no rule sees anything".to_owned())));
         }
         let predicted = |sign: super::signs::Sign| {
-            let at = PredictedStep::at(run, sign.step, format!("{}: {}", sign.rule, sign.why)).scored(sign.weight);
-            PredictedStep { failure_mode: sign.mode.map(str::to_owned), ..at.quoting(run, sign.step, &sign.quote) }
+            let at = blamed(run, sign.step)?;
+            let at = PredictedStep::at(run, at, format!("{}: {}", sign.rule, sign.why)).scored(sign.weight);
+            Some(PredictedStep {
+                failure_mode: sign.mode.map(str::to_owned),
+                ..at.quoting(run, sign.step, &sign.quote)
+            })
         };
-        Ok(found.into_iter().take(NAMED).map(predicted).collect())
+        let mut predictions: Vec<PredictedStep> = Vec::new();
+        for found in found.into_iter().filter_map(predicted) {
+            if predictions.len() < NAMED && predictions.iter().all(|known| known.step != found.step) {
+                predictions.push(found);
+            }
+        }
+        if predictions.is_empty() {
+            let why = "what the rules see was said by nobody who can be blamed".to_owned();
+            return Err(Pause::Abstain(Abstention::NothingFound(why)));
+        }
+        Ok(predictions)
     }
+}
+
+/// Where a sign points: people and executors of code are nobody to blame, so what shows at their turn was made at the last turn
+/// of an agent before it.
+fn blamed(run: &LoggedRun, step: u32) -> Option<u32> {
+    let earlier = run.turns.iter().rev().filter(|turn| turn.step <= step);
+    earlier.map(|turn| (turn, agent_key(&turn.agent))).find(|(_, key)| is_agent(key)).map(|(turn, _)| turn.step)
 }

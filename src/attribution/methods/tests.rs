@@ -257,6 +257,24 @@ fn rules_see_what_is_plain() {
 }
 
 #[test]
+fn rules_blame_no_people_and_no_terminals() {
+    let turn = |step: u32, agent: &str, said: &str| LoggedTurn {
+        step,
+        agent: agent.into(),
+        said: said.into(),
+        ..LoggedTurn::default()
+    };
+    let failed = "exitcode: 1 (execution failed)";
+    let turns =
+        vec![turn(0, "human", "there are 1234"), turn(1, "Coder", "run it"), turn(2, "Computer_terminal", failed)];
+    let of =
+        |turns: &[LoggedTurn]| driven(named("rules"), &LoggedRun { turns: turns.to_vec(), ..run(&[]) }, VIEW, &[]).0;
+    let found = of(&turns).expect("a sign");
+    assert_eq!((found.len(), found[0].step, found[0].evidence[0].step), (1, Some(1), 2), "{found:?}");
+    assert!(of(&turns[..1]).is_err());
+}
+
+#[test]
 fn names_are_words_of_the_command_line_and_each_is_said_once() {
     let mut names: Vec<&str> = ALL.iter().map(|method| method.name()).collect();
     assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')));

@@ -110,7 +110,7 @@ pub(super) fn write(figures: &[MethodFigures], rows: &[Vec<Attributed>], out: &m
     if report.is_some() {
         writeln!(
             out,
-            "percent of all runs, with 95 % intervals; rules below need no model, * was chosen by these labels"
+            "percent of all runs, with 95 % intervals; the indented rules need no model, * was chosen by these labels"
         )?;
     }
     for warning in report.map(|report| report.warnings.as_slice()).unwrap_or_default() {

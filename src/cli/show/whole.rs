@@ -110,7 +110,11 @@ fn write_attempt(
     let detail = recording.exchanges.iter().find(|e| e.step == step.step && e.attempt == attempt.attempt);
     let events = detail.map_or(0, |detail| detail.frames.len());
     let events = if events > 0 { format!("  {events} events") } else { String::new() };
-    let exact = if attempt.exact { "" } else { "  (stored bytes are masked or cut)" };
+    let exact = match (attempt.exact, &recording.manifest.imported) {
+        (true, _) => "",
+        (false, None) => "  (stored bytes are masked or cut)",
+        (false, Some(_)) => "  (remade from a trace)",
+    };
     let head = format!("== reply {}: {}", attempt.attempt, attempt_text(attempt));
     writeln!(out, "\n{}{first}{last}{tokens}{events}{exact}", screen.paint(Colour::Strong, &head))?;
     write_blocks(&told.reply(attempt.delivered(), attempt.streamed), screen, out)

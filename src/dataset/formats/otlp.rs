@@ -150,11 +150,19 @@ fn injection(error: &LabelledError) -> Vec<Value> {
 fn parts<'a>(messages: impl Iterator<Item = &'a Said>) -> Value {
     messages
         .map(|said| {
-            let mut parts = vec![json!({"type": "text", "content": said.text})];
+            let spoken = match &said.answers {
+                Some(id) => json!({"type": "tool_call_response", "id": id, "response": said.text}),
+                None => json!({"type": "text", "content": said.text}),
+            };
+            let mut parts = vec![spoken];
             parts.extend(said.calls.iter().map(
                 |call| json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}),
             ));
-            json!({"role": said.role, "parts": parts})
+            let mut message = json!({"role": said.role, "parts": parts});
+            if let (Some(fields), Some(name)) = (message.as_object_mut(), &said.name) {
+                fields.insert("name".to_owned(), name.as_str().into());
+            }
+            message
         })
         .collect()
 }

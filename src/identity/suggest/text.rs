@@ -109,6 +109,7 @@ pub fn source_name(source: Source) -> &'static str {
         Source::Key => "key",
         Source::Metadata => "metadata",
         Source::Roster => "roster",
+        Source::Trace => "trace",
         Source::Model => "model",
         Source::Dialect => "dialect",
         Source::Fingerprint => "fingerprint",

@@ -143,7 +143,7 @@ fn without_start(uri: &Uri) -> Uri {
     let target = format!("{}?{}", uri.path(), query.collect::<Vec<_>>().join("&"));
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = target.parse::<PathAndQuery>().ok();
-    Uri::from_parts(parts).unwrap_or_default()
+    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
 /// The reply as the program was told what it shows; `None` where it is the whole of what was asked for in part.

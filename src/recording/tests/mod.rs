@@ -6,7 +6,7 @@ mod reading;
 mod recovery;
 mod rolling;
 mod round_trip;
-mod sample;
+pub(crate) mod sample;
 mod secrets;
 mod size;
 

@@ -15,19 +15,12 @@ fn recorder(logs: &tempfile::TempDir) -> Recorder {
 
 fn inject<'a>(side: Side, attempt: u32, before: &'a Bytes, after: &'a Bytes) -> Inject<'a> {
     Inject {
-        step: 0,
         attempt,
-        injection: 0,
         side,
         operator: "replace_text",
         failure_mode: Some(FailureMode::TaskDerailment),
-        seed: 1,
         draw: Some(2),
-        planned: true,
-        matched: true,
-        applied: true,
-        before: Some(before),
-        after: Some(after),
+        ..sample::injection(0, before, after)
     }
 }
 
@@ -140,22 +133,8 @@ fn a_leaping_wall_clock_moves_nothing_but_labels() {
     let body = Bytes::from_static(b"{}");
     for (step, hours) in [(0, 1), (1, -2), (2, 0)] {
         let attribution = sample::agent("a");
-        let open = Open {
-            step,
-            call: step,
-            attempt: 0,
-            attribution: &attribution,
-            overlapping: false,
-            run_source: "path",
-            surface: "opaque",
-            method: "POST",
-            path: "/",
-            headers: &[],
-            body: Some(&body),
-            body_hash: None,
-            at_us: u64::from(step) * 10,
-            wall: noon.checked_add(hours.hours()).expect("a time"),
-        };
+        let wall = noon.checked_add(hours.hours()).expect("a time");
+        let open = Open { surface: "opaque", wall, ..sample::opening(step, &attribution, &body) };
         recorder.open(open).expect("records");
         recorder.close(sample::closing(step, Captured::Nothing)).expect("records");
     }

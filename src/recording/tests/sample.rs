@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::recording::{Captured, Close, Manifest, Open, Queued, Recorder, RecordingError};
-use crate::trajectory::{AgentName, Attribution, CloseCause, RunId, Source, StepIndex, Usage};
+use crate::{
+    recording::{Captured, Close, Inject, Manifest, Open, Queued, Recorder, RecordingError},
+    trajectory::{AgentName, Attribution, CloseCause, FailureMode, RunId, Side, Source, StepIndex, Usage},
+};
 
 /// A manifest.
 pub(crate) fn manifest(run: &str) -> Manifest {
@@ -35,11 +37,16 @@ pub(crate) fn queue_open(
     name: &str,
     body: &Bytes,
 ) -> Result<Queued, RecordingError> {
-    recorder.queue_open(Open {
+    recorder.queue_open(opening(step, &agent(name), body))
+}
+
+/// The opening of a step.
+pub(crate) fn opening<'a>(step: StepIndex, attribution: &'a Attribution, body: &'a Bytes) -> Open<'a> {
+    Open {
         step,
         call: step,
         attempt: 0,
-        attribution: &agent(name),
+        attribution,
         overlapping: false,
         run_source: "path",
         surface: "openai_chat",
@@ -50,7 +57,26 @@ pub(crate) fn queue_open(
         body_hash: None,
         at_us: u64::from(step) * 1000,
         wall: Timestamp::UNIX_EPOCH,
-    })
+    }
+}
+
+/// An injection into a step's reply, by the first of a plan.
+pub(crate) fn injection<'a>(step: StepIndex, before: &'a Bytes, after: &'a Bytes) -> Inject<'a> {
+    Inject {
+        step,
+        attempt: 0,
+        injection: 0,
+        side: Side::Response,
+        operator: "corrupt_number",
+        failure_mode: Some(FailureMode::ReasoningActionMismatch),
+        seed: 7,
+        draw: None,
+        planned: true,
+        matched: true,
+        applied: true,
+        before: Some(before),
+        after: Some(after),
+    }
 }
 
 /// The close of a step that went well.

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use jiff::Timestamp;
 
 use super::sample;
 use crate::{
@@ -90,37 +89,15 @@ fn record_canaries(recorder: &Recorder) {
     let headers: Vec<(&str, &[u8])> = headers.iter().map(|name| (*name, bearer.as_bytes())).collect();
     recorder
         .open(Open {
-            step: 0,
-            call: 0,
-            attempt: 0,
-            attribution: &attribution,
-            overlapping: false,
-            run_source: "path",
-            surface: "openai_chat",
-            method: "POST",
             path: &format!("/v1/chat/completions?api-key={CANARY}&token=unshaped-secret&x={CANARY}"),
             headers: &headers,
-            body: Some(&body),
-            body_hash: None,
-            at_us: 0,
-            wall: Timestamp::UNIX_EPOCH,
+            ..sample::opening(0, &attribution, &body)
         })
         .expect("records");
     recorder
         .inject(Inject {
-            step: 0,
-            attempt: 0,
-            injection: 0,
             side: Side::Request,
-            operator: "append_instruction",
-            failure_mode: None,
-            seed: 1,
-            draw: None,
-            planned: true,
-            matched: true,
-            applied: true,
-            before: Some(&body),
-            after: Some(&Bytes::from(format!("{} {CANARY}", String::from_utf8_lossy(&body)))),
+            ..sample::injection(0, &body, &Bytes::from(format!("{} {CANARY}", String::from_utf8_lossy(&body))))
         })
         .expect("records");
     let why = format!("the model said {CANARY}");

@@ -244,7 +244,7 @@ impl EditedEntry {
             if let Ok(empty) = Node::parse(b"[]") {
                 elements::write("[]", &empty, &self.blocks, &mut blocks);
             }
-            let content = String::from_utf8(blocks.apply(b"[]").to_vec()).unwrap_or_default();
+            let content = String::from_utf8_lossy(&blocks.apply(b"[]")).into_owned();
             return Element::made(format!("{{\"role\":{role},\"content\":{content}}}"));
         };
         let (members, mut splices) = (node.members(), Splices::default());

@@ -171,6 +171,7 @@ export function RunHead({ run, kind, name, chosen, beside }) {
       ['steps', run.rows && many(run.rows.length, 'call') + ` of ${many(run.agents.length, 'agent')}`],
       ['began', when(head.started)],
       ['upstream', html`<${Line} text=${head.upstream} />`],
+      ['imported', head.imported && html`<${Line} text=${`${head.imported.format} ${head.imported.file}: bodies are remade from a trace`} />`],
       ['beginning', fork],
     ]} />
     ${notes.map((note) => html`<p class="warning"><${Line} text=${note} /></p>`)}

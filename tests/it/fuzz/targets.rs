@@ -15,7 +15,7 @@ use aegis::{
 
 use super::{
     examples::{bodies, heads, logs, plans, recorded, said, streams},
-    kept, task_set,
+    foreign, kept, task_set,
 };
 
 /// A reader of bytes.
@@ -112,6 +112,24 @@ pub const TARGETS: &[Target] = &[
     Target { name: "anthropic_messages", examples: || said(3), words: JSON, check: |input| surface(3, input) },
     Target { name: "openai_embeddings", examples: || said(4), words: JSON, check: |input| surface(4, input) },
     Target { name: "task_set", examples: task_set::examples, words: JSON, check: |input| sum(&task_set::check(input)) },
+    Target {
+        name: "otlp",
+        examples: || foreign::examples(0),
+        words: foreign::SPANS,
+        check: |input| sum(&foreign::check(0, input)),
+    },
+    Target {
+        name: "inspect",
+        examples: || foreign::examples(1),
+        words: JSON,
+        check: |input| sum(&foreign::check(1, input)),
+    },
+    Target {
+        name: "atif",
+        examples: || foreign::examples(2),
+        words: JSON,
+        check: |input| sum(&foreign::check(2, input)),
+    },
     Target { name: "kept", examples: kept::examples, words: KEPT, check: |input| sum(&kept::check(input)) },
     Target {
         name: "request_head",

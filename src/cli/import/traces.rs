@@ -1,0 +1,123 @@
+//! `aegis import --from otlp|inspect|atif FILE… --log-dir DIR`: traces of others become runs.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::ValueEnum;
+
+use super::{Exit, Failure, Finished, ImportArgs, SHOWN, escape};
+use crate::{
+    cli::Config,
+    foreign::{self, ForeignError, ForeignImport, ForeignOptions, ForeignTrace, Grouping, RecordedForeign},
+    viewer::{first_words, word},
+};
+
+/// What of several traces is one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Group {
+    /// Each trace.
+    Trace,
+    /// All traces of a `gen_ai.conversation.id` or `session.id`.
+    Session,
+    /// All that stands in a file: for tracers that give each call a trace of its own.
+    File,
+}
+
+pub(super) fn run(
+    format: &dyn ForeignTrace,
+    arguments: &ImportArgs,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<Finished, Failure> {
+    let paths = &arguments.paths;
+    if arguments.out.is_some() {
+        let error = format!("--from {}: traces become runs, and no dataset: say `--log-dir DIR`", format.name());
+        let hint = format!("aegis import --from {} FILE --log-dir DIR", format.name());
+        return Err(Failure::new(Exit::Usage, error).hint(hint));
+    }
+    let config = Config::load(arguments.config.as_deref())?;
+    let log_dir = arguments.log_dir.clone().or_else(|| config.log_dir.clone()).unwrap_or_else(|| PathBuf::from("logs"));
+    let grouping = match arguments.run_by {
+        Group::Trace => Grouping::Trace,
+        Group::Session => Grouping::Session,
+        Group::File => Grouping::File,
+    };
+    let options = ForeignOptions { grouping, overwrite: arguments.overwrite, settings: config.recording()? };
+    let imported = foreign::import(format, paths, &log_dir, &options).map_err(|error| match error {
+        ForeignError::Recording(error) => error.into(),
+        other => Failure::new(Exit::Usage, other),
+    })?;
+    if !json {
+        write(&imported, &log_dir, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let calls: u64 = imported.runs.iter().map(|run| run.calls).sum();
+    let summary = format!(
+        "{} with {} from {}, {}; in {}",
+        many(imported.runs.len() as u64, "run"),
+        many(calls, "call"),
+        many(imported.files, "file"),
+        many(imported.defects.len() as u64, "defect"),
+        log_dir.display()
+    );
+    let data = serde_json::to_value(&imported).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(Finished { exit: Exit::Ok, summary, data })
+}
+
+/// A line a run, what its trace lacks, and what could not be read.
+fn write(imported: &ForeignImport, log_dir: &Path, out: &mut dyn Write) -> io::Result<()> {
+    for run in &imported.runs {
+        line(run, out)?;
+    }
+    for defect in imported.defects.iter().take(SHOWN) {
+        let line = defect.line.map(|line| format!(":{line}")).unwrap_or_default();
+        writeln!(out, "not read: {}{line}: {}", escape(&defect.file), escape(&defect.why))?;
+    }
+    if let Some(more) = imported.defects.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        writeln!(out, "and {more} more, with `--format json`")?;
+    }
+    if imported.empty > 0 {
+        writeln!(out, "without a model call: {} traces", imported.empty)?;
+    }
+    let alone = imported.runs.iter().filter(|run| run.calls == 1).count();
+    if imported.from == "otlp" && alone > 1 && alone == imported.runs.len() {
+        writeln!(
+            out,
+            "each run is one call: if the tracer gave each a trace of its own, `--run-by file` makes one of a file"
+        )?;
+    }
+    if let Some(first) = imported.runs.first() {
+        writeln!(out, "next: aegis show {}", escape(&log_dir.join(first.run.as_str()).display().to_string()))?;
+    }
+    Ok(())
+}
+
+/// So many of something, in words.
+fn many(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn line(run: &RecordedForeign, out: &mut dyn Write) -> io::Result<()> {
+    let agents: Vec<String> = run.agents.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect();
+    let evidence =
+        if run.evidence.is_empty() { String::new() } else { format!(" ({})", first_words(&run.evidence, 80)) };
+    let text =
+        format!("{}  {}: {}  {}{evidence}", run.run, many(run.calls, "call"), agents.join(", "), word(&run.outcome));
+    writeln!(out, "{}", escape(&text))?;
+    let remade = &run.remade;
+    let lacks = [
+        (remade.without_request, "without a request"),
+        (remade.without_reply, "without a reply"),
+        (remade.failed, "failed"),
+        (remade.unnamed, "of agents that the trace does not name"),
+        (remade.untimed, "without a time"),
+    ];
+    let lacks = lacks
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", many(count, "call")));
+    let left_out = run.left_out.iter().map(|(what, count)| format!("left out: {what} ({count})"));
+    let said: Vec<String> = lacks.chain(left_out).collect();
+    if said.is_empty() { Ok(()) } else { writeln!(out, "  {}", escape(&said.join(", "))) }
+}

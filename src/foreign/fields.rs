@@ -1,0 +1,150 @@
+//! Fields of documents that nobody vouches for: what has another type is not there.
+
+use serde_json::Value;
+
+use crate::{
+    surface::{Message, Part, Role, Tool, ToolCall},
+    trajectory::Usage,
+};
+
+/// What was in messages and has no place in a chat completion.
+pub(super) const REASONING: &str = "passages of reasoning";
+pub(super) const MEDIA: &str = "parts that are no text";
+
+/// A text that is not empty.
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// A list; what is none has no elements.
+pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A whole number, also one that is written as a text, as OTLP writes them.
+pub(super) fn whole(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+}
+
+/// A time in RFC 3339, in nanoseconds since 1970.
+pub(super) fn time(value: &Value, name: &str) -> Option<i64> {
+    let said = text(value, name)?;
+    // Some writers leave the zone out and mean UTC.
+    let read = said.parse::<jiff::Timestamp>().or_else(|_| format!("{said}Z").parse());
+    i64::try_from(read.ok()?.as_nanosecond()).ok()
+}
+
+/// Token counts, where both sides are there or one of them is.
+pub(super) fn usage(input: Option<u64>, output: Option<u64>) -> Option<Usage> {
+    (input.is_some() || output.is_some())
+        .then(|| Usage { input: input.unwrap_or_default(), output: output.unwrap_or_default() })
+}
+
+/// Who speaks.
+pub(super) fn role(name: &str) -> Role {
+    match name {
+        "system" => Role::System,
+        "developer" => Role::Developer,
+        "user" | "human" => Role::User,
+        "assistant" | "ai" | "model" => Role::Assistant,
+        "tool" | "function" => Role::Tool,
+        _ => Role::Other,
+    }
+}
+
+/// A value as the text that a model reads: a text as it is, anything else as JSON.
+pub(super) fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The arguments of a call as the model wrote them.
+pub(super) fn arguments(value: Option<&Value>) -> String {
+    value.filter(|value| !value.is_null()).map(as_text).unwrap_or_default()
+}
+
+/// A tool call.
+pub(super) fn call(id: Option<&str>, name: Option<&str>, arguments: String) -> ToolCall {
+    ToolCall {
+        id: id.unwrap_or_default().to_owned(),
+        name: name.unwrap_or_default().to_owned(),
+        arguments,
+        origin: None,
+    }
+}
+
+/// A message without any content yet.
+pub(super) fn silent(role: Role) -> Message {
+    Message { parts: Vec::new(), ..Message::text_of(role, "") }
+}
+
+/// A tool as chat completions describe it, bare or under `function`.
+pub(super) fn tool(value: &Value) -> Option<Tool> {
+    let function = value.get("function").unwrap_or(value);
+    Some(Tool {
+        name: text(function, "name")?.to_owned(),
+        description: text(function, "description").unwrap_or_default().to_owned(),
+        parameters: ["parameters", "input_schema"]
+            .iter()
+            .find_map(|name| function.get(*name))
+            .cloned()
+            .unwrap_or_default(),
+        origin: None,
+    })
+}
+
+/// Content as most formats write it: a text, or a list of typed parts. Gives what has no place, by what it is.
+pub(super) fn content(value: &Value, message: &mut Message) -> Vec<&'static str> {
+    let mut left_out = Vec::new();
+    match value {
+        Value::String(said) if !said.is_empty() => message.parts.push(Part::Text(said.clone())),
+        Value::Array(parts) => {
+            for part in parts {
+                match (text(part, "type"), text(part, "text")) {
+                    (Some("text" | "input_text" | "output_text"), Some(said)) => {
+                        message.parts.push(Part::Text(said.to_owned()));
+                    }
+                    (Some("text"), None) => {}
+                    (Some("reasoning" | "thinking"), _) => left_out.push(REASONING),
+                    _ => match part {
+                        Value::String(said) => message.parts.push(Part::Text(said.clone())),
+                        _ => left_out.push(MEDIA),
+                    },
+                }
+            }
+        }
+        _ => {}
+    }
+    left_out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_has_another_type_is_not_there() {
+        assert_eq!(text(&json!({"a": 1}), "a"), None);
+        assert_eq!(list(&json!({"a": "b"}), "a").len(), 0);
+        assert_eq!((whole(&json!("12")), whole(&json!(12)), whole(&json!(-1))), (Some(12), Some(12), None));
+        assert_eq!(usage(None, None), None);
+        for said in ["2026-11-24T00:04:54.5+00:00", "2026-11-24T00:04:54.5Z", "2026-11-24T00:04:54.5"] {
+            assert_eq!(time(&json!({ "t": said }), "t"), Some(1_795_478_694_500_000_000), "{said}");
+        }
+        assert_eq!(time(&json!({"t": "yesterday"}), "t"), None);
+    }
+
+    #[test]
+    fn content_is_a_text_or_parts_and_what_is_neither_is_counted() {
+        let said = |value: Value| {
+            let mut message = silent(Role::User);
+            let left_out = content(&value, &mut message);
+            (message.text(), left_out)
+        };
+        assert_eq!(said(json!("a")), ("a".to_owned(), vec![]));
+        let parts = json!([{"type": "text", "text": "a"}, {"type": "image", "image": "x"}, {"type": "reasoning"}, "b"]);
+        assert_eq!(said(parts), ("a\nb".to_owned(), vec![MEDIA, REASONING]));
+        assert_eq!(said(json!(7)), (String::new(), vec![]));
+    }
+}

@@ -1,0 +1,249 @@
+//! Files of traces become recordings below a directory.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    ForeignDefect, ForeignRun, ForeignTrace, Grouping, RecordedForeign, TracePlace,
+    documents::{self, LONGEST},
+    record,
+};
+use crate::{
+    recording::{self, ImportedFrom, RecordingError, Settings},
+    trajectory::RunId,
+};
+
+/// Most bytes of all files of an import: they are held until the last is read, for a trace may go on in another file.
+const TOTAL: usize = 1 << 30;
+/// The longest readable part of a run's name.
+const LABEL: usize = 40;
+
+/// How traces are read.
+#[derive(Debug, Clone, Default)]
+pub struct ForeignOptions {
+    /// What of several traces is one run.
+    pub grouping: Grouping,
+    /// Whether runs that were imported before are replaced; recorded ones never are.
+    pub overwrite: bool,
+    /// How recordings are written.
+    pub settings: Settings,
+}
+
+/// What was read and written.
+#[derive(Debug, Clone, Serialize)]
+pub struct ForeignImport {
+    /// The format.
+    pub from: &'static str,
+    /// How many files were read.
+    pub files: u64,
+    /// The runs, in the order of the traces.
+    pub runs: Vec<RecordedForeign>,
+    /// Runs without a model call: their keys.
+    pub empty: u64,
+    /// What could not be read.
+    pub defects: Vec<ForeignDefect>,
+}
+
+/// Why nothing was imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ForeignError {
+    /// A file cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is too long to be held.
+    #[error("`{}` is longer than {} MB: cut it at a line, or by trace", path.display(), LONGEST >> 20)]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The files are too long together.
+    #[error("the files have more than {} MB together: import them one after another", TOTAL >> 20)]
+    TooMuch,
+    /// There is nothing of the kind.
+    #[error("no run of a model call in {what}: {why}")]
+    Nothing {
+        /// What was read.
+        what: String,
+        /// The first defect, or what was expected.
+        why: String,
+    },
+    /// Runs of these names are there.
+    #[error("`{}` holds a run `{run}` already: name another directory{}", log_dir.display(), if *imported { ", or say `--overwrite`" } else { "; it was recorded and is never replaced" })]
+    Occupied {
+        /// The directory.
+        log_dir: PathBuf,
+        /// The first of them.
+        run: String,
+        /// Whether it was imported.
+        imported: bool,
+    },
+    /// A run cannot be written.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+}
+
+/// Reads files, or those of directories, and writes each run to `log_dir/<run>/`.
+///
+/// # Errors
+/// [`ForeignError`]. A document that cannot be read is no error, files without any run are. Nothing is written unless all
+/// runs can be named.
+pub fn import(
+    format: &dyn ForeignTrace,
+    paths: &[PathBuf],
+    log_dir: &Path,
+    options: &ForeignOptions,
+) -> Result<ForeignImport, ForeignError> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(below(format, path)?);
+    }
+    let mut reader = format.reader();
+    let (mut defects, mut digests) = (Vec::new(), Vec::new());
+    let mut room = TOTAL;
+    for (number, file) in files.iter().enumerate() {
+        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+        let shown = file.to_string_lossy().into_owned();
+        let bytes = documents::bytes(file)?;
+        room = room.checked_sub(bytes.len()).ok_or(ForeignError::TooMuch)?;
+        digests.push((name.clone(), blake3::hash(&bytes).to_hex().to_string()));
+        if let Some(advice) = format.advice(&bytes) {
+            defects.push(ForeignDefect { file: shown, line: None, why: advice.to_owned() });
+            continue;
+        }
+        let beside = beside(format, file);
+        documents::each(&bytes, &mut |line, document| {
+            let place = TracePlace { file: &name, number, line, beside: beside.as_ref() };
+            if let Err(why) = document.and_then(|document| reader.take(&document, &place)) {
+                defects.push(ForeignDefect { file: shown.clone(), line, why });
+            }
+        });
+    }
+    let found = reader.finish(options.grouping);
+    let (found, empty): (Vec<_>, Vec<_>) = found.into_iter().partition(|run| !run.calls.is_empty());
+    if found.is_empty() {
+        let what = paths.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ");
+        return Err(ForeignError::Nothing { what, why: nothing(&defects, empty.len(), files.len()) });
+    }
+    let named = named(format.name(), found, log_dir, options.overwrite)?;
+    let mut runs = Vec::with_capacity(named.len());
+    for (id, run) in named {
+        let (file, blake3) = digests.get(run.file).cloned().unwrap_or_default();
+        let origin = ImportedFrom {
+            format: format.name().to_owned(),
+            file,
+            blake3,
+            key: run.key.replace('\n', " ").trim().to_owned(),
+            requests: run.requests.to_owned(),
+        };
+        runs.push(record::record(run, &id, origin, log_dir, &options.settings)?);
+    }
+    let (files, empty) = (files.len() as u64, empty.len() as u64);
+    Ok(ForeignImport { from: format.name(), files, runs, empty, defects })
+}
+
+/// Why there is no run.
+fn nothing(defects: &[ForeignDefect], empty: usize, files: usize) -> String {
+    match defects.first() {
+        Some(ForeignDefect { file, line, why }) => {
+            let line = line.map(|line| format!(" line {line}")).unwrap_or_default();
+            format!("{file}{line}: {why}")
+        }
+        None if empty > 0 => format!("{empty} traces hold no model call"),
+        None if files == 0 => "there is no file that looks like one".to_owned(),
+        None => "the files hold nothing".to_owned(),
+    }
+}
+
+/// A file, or the likely files below a directory, in order.
+fn below(format: &dyn ForeignTrace, path: &Path) -> Result<Vec<PathBuf>, ForeignError> {
+    let unread = |path: &Path, source| ForeignError::Read { path: path.to_owned(), source };
+    if !fs::metadata(path).map_err(|error| unread(path, error))?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let (mut found, mut dirs) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).map_err(|error| unread(&dir, error))? {
+            let entry = entry.map_err(|error| unread(&dir, error))?;
+            // A link is not followed: it may lead back up.
+            let kind = entry.file_type().map_err(|error| unread(&dir, error))?;
+            if kind.is_dir() {
+                dirs.push(entry.path());
+            } else if kind.is_file() && is_likely(format, &entry.path()) {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a file may be one of the format, by its name.
+fn is_likely(format: &dyn ForeignTrace, path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format.extensions().iter().any(|known| extension == *known) && name.contains(format.in_names())
+}
+
+/// What stands beside a file and says more of its run, where it can be read.
+fn beside(format: &dyn ForeignTrace, file: &Path) -> Option<Value> {
+    let path = file.parent().unwrap_or(Path::new("")).join(format.beside()?);
+    let bytes = path.is_file().then(|| documents::bytes(&path).ok())??;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Names runs, and makes sure that there is room for each before any is written.
+fn named(
+    format: &str,
+    runs: Vec<ForeignRun>,
+    log_dir: &Path,
+    overwrite: bool,
+) -> Result<Vec<(RunId, ForeignRun)>, ForeignError> {
+    let mut taken = BTreeSet::new();
+    let mut named = Vec::with_capacity(runs.len());
+    for run in runs {
+        let mut id = name(format, &run);
+        let mut number = 1;
+        while !taken.insert(id.clone()) {
+            number += 1;
+            id = RunId::hashed(format, format!("{}\n{number}", run.key).as_bytes());
+        }
+        named.push((id, run));
+    }
+    let there = named.iter().map(|(id, _)| id).filter(|id| log_dir.join(id.as_str()).exists());
+    for id in there.collect::<Vec<_>>() {
+        let dir = log_dir.join(id.as_str());
+        let imported = recording::read_manifest(&dir).is_ok_and(|manifest| manifest.imported.is_some());
+        if !(imported && overwrite) {
+            return Err(ForeignError::Occupied { log_dir: log_dir.to_owned(), run: id.to_string(), imported });
+        }
+    }
+    for (id, _) in &named {
+        let dir = log_dir.join(id.as_str());
+        if dir.exists() {
+            fs::remove_dir_all(&dir).map_err(|source| RecordingError::Io { doing: "replace", path: dir, source })?;
+        }
+    }
+    Ok(named)
+}
+
+/// `<format>-<what people would call it>`, with a hash behind it where that does not tell it from others.
+fn name(format: &str, run: &ForeignRun) -> RunId {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    let label: String = run.label.chars().map(plain).take(LABEL).collect();
+    let whole = RunId::parse(&format!("{format}-{label}")).ok().filter(|_| label == run.key);
+    let hash = blake3::hash(run.key.as_bytes()).to_hex();
+    let hashed = || RunId::parse(&format!("{format}-{label}-{}", hash.get(..8).unwrap_or_default())).ok();
+    whole.or_else(hashed).unwrap_or_else(|| RunId::hashed(format, run.key.as_bytes()))
+}

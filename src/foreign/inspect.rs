@@ -1,0 +1,266 @@
+//! Evaluation logs of Inspect AI (`EvalLog` version 2, the `.json` form): a run a sample and epoch, a step a model event.
+//! Events name messages by their places in a pool, long texts by their hashes in the sample's attachments. A log without
+//! events (ours, or a stripped one) still has the sample's messages: each that the model made is a step then.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::Value;
+
+use super::{
+    ForeignAgent, ForeignCall, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace, Grouping,
+    TracePlace,
+    fields::{arguments, as_text, call, content, list, role, silent, text, time, tool, usage, whole},
+    rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
+    scored,
+};
+use crate::{
+    surface::{Answer, Message, Part, Role, Tool},
+    trajectory::Verdict,
+};
+
+/// What stands before the hash of an attachment.
+const ATTACHED: &str = "attachment://";
+/// How far up the spans of an event are looked for.
+const HIGHEST: usize = 256;
+
+/// Reads logs.
+#[derive(Debug)]
+pub(super) struct InspectLog;
+
+impl ForeignTrace for InspectLog {
+    fn name(&self) -> &'static str {
+        "inspect"
+    }
+    fn about(&self) -> &'static str {
+        "Inspect AI logs (.json): a run a sample and epoch, a step a model call; scores become outcomes"
+    }
+    fn extensions(&self) -> &'static [&'static str] {
+        &["json", "eval"]
+    }
+    fn advice(&self, beginning: &[u8]) -> Option<&'static str> {
+        beginning.starts_with(b"PK").then_some(
+            "this is a `.eval` archive, which is not read: `inspect log convert FILE --to json --output-dir DIR` makes a \
+             `.json` log of it",
+        )
+    }
+    fn reader(&self) -> Box<dyn ForeignReader> {
+        Box::new(LogReader::default())
+    }
+}
+
+#[derive(Debug, Default)]
+struct LogReader {
+    runs: Vec<ForeignRun>,
+}
+
+impl ForeignReader for LogReader {
+    fn take(&mut self, document: &Value, place: &TracePlace<'_>) -> Result<(), String> {
+        let eval = document.get("eval").filter(|eval| eval.is_object());
+        let eval = eval.ok_or("no Inspect log: expected an object with `eval` and `samples`")?;
+        let samples = document.get("samples").and_then(Value::as_array);
+        let samples = samples.ok_or("the log has no `samples`: it was written without them, or only its header was")?;
+        for sample in samples {
+            let mut run = SampleLog::of(sample).run(text(eval, "model").unwrap_or_default());
+            let id = sample.get("id").map(as_text).unwrap_or_default();
+            let epoch = sample.get("epoch").and_then(whole).unwrap_or(1);
+            run.label = if epoch == 1 { id.clone() } else { format!("{id}-epoch-{epoch}") };
+            let eval_id = text(eval, "eval_id").or_else(|| text(eval, "run_id")).unwrap_or_default();
+            run.key = format!("{eval_id}\n{id}\n{epoch}");
+            run.file = place.number;
+            self.runs.push(run);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _: Grouping) -> Vec<ForeignRun> {
+        self.runs
+    }
+}
+
+/// A sample with what its events refer to.
+struct SampleLog<'a> {
+    sample: &'a Value,
+    attachments: Option<&'a Value>,
+    /// Spans by id: type, name, the span above.
+    spans: HashMap<&'a str, &'a Value>,
+    pool: Vec<Arc<Message>>,
+    left_out: Vec<&'static str>,
+}
+
+impl<'a> SampleLog<'a> {
+    fn of(sample: &'a Value) -> Self {
+        let begun = list(sample, "events").iter().filter(|event| text(event, "event") == Some("span_begin"));
+        let spans = begun.filter_map(|span| Some((text(span, "id")?, span))).collect();
+        let mut log =
+            Self { sample, attachments: sample.get("attachments"), spans, pool: Vec::new(), left_out: Vec::new() };
+        let pool = sample.get("events_data").map(|data| list(data, "messages")).unwrap_or_default();
+        log.pool = pool.iter().map(|message| Arc::new(log.message(message))).collect();
+        // What no request names was left out of none.
+        log.left_out.clear();
+        log
+    }
+
+    fn run(mut self, model: &str) -> ForeignRun {
+        let mut run = ForeignRun { task: self.task(), outcome: self.outcome(), ..ForeignRun::default() };
+        run.upstream = model.split_once('/').map(|(provider, _)| provider.to_owned());
+        let events = list(self.sample, "events").iter().filter(|event| text(event, "event") == Some("model"));
+        let mut room = RequestRoom::default();
+        for event in events {
+            if event.get("pending").and_then(Value::as_bool) == Some(true) {
+                run.leave_out("calls that were under way when the log was written", 1);
+            } else if self.upwards(event).any(|span| matches!(text(span, "type"), Some("scorer" | "scorers"))) {
+                run.leave_out("calls of scorers", 1);
+            } else {
+                let call = self.call(event, &mut room, &mut run);
+                run.calls.push(call);
+            }
+        }
+        run.requests = "the messages that the model events hold";
+        if run.calls.is_empty() {
+            run.requests = "rebuilt: the sample's messages before each reply, for the log holds no model events";
+            self.said_in_messages(&mut run, &mut room);
+        }
+        for what in std::mem::take(&mut self.left_out) {
+            run.leave_out(what, 1);
+        }
+        run
+    }
+
+    /// What the sample asks: its input, or the last words of the user in it.
+    fn task(&self) -> Option<String> {
+        match self.sample.get("input")? {
+            Value::String(input) => Some(self.attached(input).to_owned()),
+            Value::Array(messages) => {
+                let asked = messages.iter().rev().find(|message| text(message, "role") == Some("user"))?;
+                text(asked, "content").map(|asked| self.attached(asked).to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    fn outcome(&self) -> Option<(Verdict, String)> {
+        let scores = self.sample.get("scores").and_then(Value::as_object);
+        let scores =
+            scores.into_iter().flatten().filter_map(|(name, score)| Some((name.clone(), score.get("value")?.clone())));
+        let scored = scored::together(&scores.collect::<Vec<_>>(), "score");
+        let error = self.sample.get("error").filter(|error| !error.is_null());
+        let error = error.map(|error| text(error, "message").map_or_else(|| as_text(error), str::to_owned));
+        let failed = error.map(|error| (Verdict::Failure, format!("the sample ended with an error: {error}")));
+        let limit = self.sample.get("limit").and_then(|limit| text(limit, "type"));
+        let limited = limit.map(|limit| (Verdict::Unknown, format!("the sample ran into its {limit} limit")));
+        scored.or(failed).or(limited)
+    }
+
+    /// The spans that an event is in, innermost first, up to a height: a log may go round.
+    fn upwards(&self, event: &'a Value) -> impl Iterator<Item = &'a Value> {
+        let innermost = text(event, "span_id").and_then(|id| self.spans.get(id).copied());
+        let above = |span: &&'a Value| self.spans.get(text(span, "parent_id")?).copied();
+        std::iter::successors(innermost, above).take(HIGHEST)
+    }
+
+    fn call(&mut self, event: &'a Value, room: &mut RequestRoom, run: &mut ForeignRun) -> ForeignCall {
+        let agent = self.upwards(event).find(|span| text(span, "type") == Some("agent"));
+        let agent = agent
+            .and_then(|span| text(span, "name"))
+            .map(|name| ForeignAgent { name: name.to_owned(), evidence: format!("the agent span `{name}`") });
+        let output = event.get("output").unwrap_or(&Value::Null);
+        let counted = output.get("usage").unwrap_or(&Value::Null);
+        let count = |name: &str| counted.get(name).and_then(whole);
+        let request = self.request(event, room);
+        if request.is_none() {
+            run.leave_out(TOO_LONG, 1);
+        }
+        let answer = list(output, "choices").first().map(|choice| {
+            let message = self.message(choice.get("message").unwrap_or(&Value::Null));
+            let reason = text(choice, "stop_reason").map(str::to_owned);
+            Answer { index: 0, message: Message { role: Role::Assistant, ..message }, finish_reason: reason }
+        });
+        let error = text(event, "error").or_else(|| text(output, "error"));
+        ForeignCall {
+            began: time(event, "timestamp"),
+            ended: time(event, "completed"),
+            agent,
+            model: text(event, "model").unwrap_or_default().to_owned(),
+            request,
+            finish_reason: answer.as_ref().and_then(|answer| answer.finish_reason.clone()),
+            answer: answer.filter(|_| error.is_none()),
+            reply_id: text(output, "response_id").unwrap_or_default().to_owned(),
+            reply_model: text(output, "model").map(str::to_owned),
+            usage: usage(count("input_tokens"), count("output_tokens")),
+            failure: error.map(|error| ForeignFailure { status: None, why: self.attached(error).to_owned() }),
+        }
+    }
+
+    /// The messages of an event: those that it holds, or those of the pool that it names by ranges.
+    fn request(&mut self, event: &'a Value, room: &mut RequestRoom) -> Option<ForeignRequest> {
+        let own = list(event, "input");
+        let mut messages = Vec::new();
+        for range in list(event, "input_refs") {
+            let bound = |at: usize| range.get(at).and_then(whole).and_then(|bound| usize::try_from(bound).ok());
+            let (from, to) = (bound(0)?, bound(1)?.min(self.pool.len()));
+            let named = self.pool.get(from..to).unwrap_or_default();
+            if !room.take(named.len()) {
+                return None;
+            }
+            messages.extend(named.iter().cloned());
+        }
+        if !room.take(own.len()) {
+            return None;
+        }
+        messages.extend(own.iter().map(|message| Arc::new(self.message(message))));
+        let tools: Vec<Tool> = list(event, "tools").iter().filter_map(tool).collect();
+        Some(ForeignRequest { messages, tools: Arc::new(tools) })
+    }
+
+    /// A chat message of Inspect's.
+    fn message(&mut self, said: &Value) -> Message {
+        let mut message = silent(role(text(said, "role").unwrap_or("user")));
+        let whole = said.get("content").unwrap_or(&Value::Null);
+        self.left_out.extend(content(whole, &mut message));
+        for part in &mut message.parts {
+            if let Part::Text(text) = part
+                && text.starts_with(ATTACHED)
+            {
+                *text = self.attached(text).to_owned();
+            }
+        }
+        message.answers_call = text(said, "tool_call_id").map(str::to_owned);
+        message.tool_calls = list(said, "tool_calls")
+            .iter()
+            .map(|made| call(text(made, "id"), text(made, "function"), arguments(made.get("arguments"))))
+            .collect();
+        message
+    }
+
+    /// A text, or the attachment that stands for it.
+    fn attached<'b>(&'b self, said: &'b str) -> &'b str {
+        let hash = said.strip_prefix(ATTACHED);
+        hash.and_then(|hash| text(self.attachments?, hash)).unwrap_or(said)
+    }
+
+    /// The calls of a sample without events: what the model said among its messages.
+    fn said_in_messages(&mut self, run: &mut ForeignRun, room: &mut RequestRoom) {
+        let mut conversation = RebuiltConversation::default();
+        let tools = Arc::default();
+        for said in list(self.sample, "messages") {
+            let message = self.message(said);
+            let named = said.get("metadata").and_then(|metadata| text(metadata, "agent"));
+            let was_made = message.role == Role::Assistant && text(said, "source") == Some("generate");
+            if !was_made {
+                conversation.hear(message, named);
+                continue;
+            }
+            let request = conversation.request(named.unwrap_or_default(), &tools, room);
+            run.leave_out(TOO_LONG, u64::from(request.is_none()));
+            let evidence = "metadata.agent of the message".to_owned();
+            run.calls.push(ForeignCall {
+                agent: named.map(|name| ForeignAgent { name: name.to_owned(), evidence }),
+                model: text(said, "model").unwrap_or_default().to_owned(),
+                request,
+                answer: Some(Answer { index: 0, message: message.clone(), finish_reason: None }),
+                ..ForeignCall::default()
+            });
+            conversation.say(message, named.unwrap_or_default());
+        }
+    }
+}

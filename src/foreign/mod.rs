@@ -1,0 +1,32 @@
+//! Traces of others as runs of ours: what a tracer, an evaluation framework or a harness wrote becomes a recording that
+//! `show`, `runs`, `diff` and `view` read as they read recorded ones. [`ALL`] is the list; a format is one file and one
+//! line of it.
+//!
+//! A trace holds what was said, never the bytes: bodies are remade as chat completions, `run.json` says whose trace it
+//! was ([`ImportedFrom`](crate::recording::ImportedFrom)), and what replays refuses such a run. What a trace does not hold is
+//! counted and said, never made up.
+
+mod agents;
+mod atif;
+mod documents;
+mod fields;
+mod import;
+mod inspect;
+mod otlp;
+mod rebuilt;
+mod record;
+mod scored;
+mod trace;
+
+#[cfg(test)]
+mod tests;
+
+pub use import::{ForeignError, ForeignImport, ForeignOptions, import};
+pub use record::{RecordedForeign, Remade};
+pub use trace::{
+    ForeignAgent, ForeignCall, ForeignDefect, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace,
+    Grouping, TracePlace,
+};
+
+/// Every format of traces that is read.
+pub const ALL: &[&dyn ForeignTrace] = &[&otlp::OtlpSpans, &inspect::InspectLog, &atif::AtifTrajectory];

@@ -1,0 +1,175 @@
+//! One span with its attributes as plain values.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::super::fields::{list, text, whole};
+
+/// A span.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TraceSpan {
+    pub(super) id: String,
+    pub(super) parent: Option<String>,
+    pub(super) name: String,
+    pub(super) began: Option<i64>,
+    pub(super) ended: Option<i64>,
+    attributes: BTreeMap<String, Value>,
+    pub(super) events: Vec<SpanEvent>,
+    pub(super) status: SpanStatus,
+    /// What the status says.
+    pub(super) said: String,
+}
+
+/// An event of a span.
+#[derive(Debug, Clone)]
+pub(super) struct SpanEvent {
+    pub(super) name: String,
+    pub(super) attributes: BTreeMap<String, Value>,
+}
+
+/// How a span ended. `Ok` is not told apart from unset: tracers write it for whatever raised nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum SpanStatus {
+    /// Nothing was raised, or nobody says.
+    #[default]
+    Unset,
+    /// It failed.
+    Error,
+}
+
+impl TraceSpan {
+    /// Reads a span; `None` without an id.
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        let time = |name: &str| {
+            let nanos = value.get(name).and_then(whole)?;
+            i64::try_from(nanos).ok().filter(|nanos| *nanos >= 0)
+        };
+        let status = value.get("status").unwrap_or(&Value::Null);
+        let code = status.get("code").unwrap_or(&Value::Null);
+        let failed = code.as_u64() == Some(2) || code.as_str() == Some("STATUS_CODE_ERROR");
+        let events = list(value, "events").iter().map(|event| SpanEvent {
+            name: text(event, "name").unwrap_or_default().to_owned(),
+            attributes: attributes(event),
+        });
+        let mut span = Self {
+            id: text(value, "spanId")?.to_owned(),
+            parent: text(value, "parentSpanId").map(str::to_owned),
+            name: text(value, "name").unwrap_or_default().to_owned(),
+            began: time("startTimeUnixNano"),
+            ended: time("endTimeUnixNano"),
+            attributes: attributes(value),
+            events: events.collect(),
+            status: if failed { SpanStatus::Error } else { SpanStatus::Unset },
+            said: text(status, "message").unwrap_or_default().to_owned(),
+        };
+        let details: Vec<_> = span.events.iter().filter(|event| event.name == super::DETAILS).cloned().collect();
+        for event in &details {
+            span.add(&event.attributes);
+        }
+        Some(span)
+    }
+
+    /// Takes in attributes that stand elsewhere; its own stay.
+    pub(super) fn add(&mut self, more: &BTreeMap<String, Value>) {
+        for (name, value) in more {
+            self.attributes.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
+
+    /// An attribute.
+    pub(super) fn value(&self, name: &str) -> Option<&Value> {
+        self.attributes.get(name)
+    }
+
+    /// A text that is not empty.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.value(name)?.as_str().filter(|text| !text.is_empty())
+    }
+
+    /// A whole number.
+    pub(super) fn whole(&self, name: &str) -> Option<u64> {
+        self.value(name).and_then(whole)
+    }
+
+    /// A structured attribute: written as JSON in a text, or as values.
+    pub(super) fn json(&self, name: &str) -> Option<Value> {
+        match self.value(name)? {
+            Value::String(text) => serde_json::from_str(text).ok(),
+            other => Some(other.clone()),
+        }
+    }
+
+    /// The attributes below a prefix that ends with a dot, by the number that follows, in its order, under what follows
+    /// that.
+    pub(super) fn numbered<'a>(&'a self, prefix: &str) -> BTreeMap<u32, BTreeMap<&'a str, &'a Value>> {
+        let mut numbered: BTreeMap<u32, BTreeMap<&str, &Value>> = BTreeMap::new();
+        let from = self.attributes.range(prefix.to_owned()..);
+        for (name, value) in from.take_while(|(name, _)| name.starts_with(prefix)) {
+            let rest = name.strip_prefix(prefix).and_then(|rest| rest.split_once('.'));
+            if let Some((number, rest)) = rest.and_then(|(number, rest)| Some((number.parse().ok()?, rest))) {
+                numbered.entry(number).or_default().insert(rest, value);
+            }
+        }
+        numbered
+    }
+}
+
+/// The attributes of a span, an event or a log record.
+pub(super) fn attributes(of: &Value) -> BTreeMap<String, Value> {
+    let pair = |pair: &Value| Some((text(pair, "key")?.to_owned(), plain(pair.get("value")?)));
+    list(of, "attributes").iter().filter_map(pair).collect()
+}
+
+/// A typed value as a plain one.
+fn plain(value: &Value) -> Value {
+    let Some((kind, inner)) = value.as_object().and_then(|fields| fields.iter().next()) else { return Value::Null };
+    match kind.as_str() {
+        "intValue" => {
+            inner.as_str().and_then(|text| text.parse::<i64>().ok()).map_or_else(|| inner.clone(), Value::from)
+        }
+        "arrayValue" => list(inner, "values").iter().map(plain).collect(),
+        "kvlistValue" => {
+            let pair = |pair: &Value| Some((text(pair, "key")?.to_owned(), plain(pair.get("value")?)));
+            Value::Object(list(inner, "values").iter().filter_map(pair).collect())
+        }
+        _ => inner.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_plain_and_numbers_in_names_are_an_order() {
+        let span =
+            TraceSpan::read(&json!({"spanId": "a", "startTimeUnixNano": "5", "status": {"code": "STATUS_CODE_ERROR"},
+            "attributes": [
+                {"key": "m.10.role", "value": {"stringValue": "b"}}, {"key": "m.9.role", "value": {"stringValue": "a"}},
+                {"key": "m.x.role", "value": {"stringValue": "c"}}, {"key": "n", "value": {"intValue": "7"}},
+                {"key": "l", "value": {"arrayValue": {"values": [{"stringValue": "x"}, {"boolValue": true}]}}},
+                {"key": "k", "value": {"kvlistValue": {"values": [{"key": "a", "value": {"doubleValue": 0.5}}]}}},
+                {"key": "e", "value": {}}, {"key": 7, "value": {"stringValue": "no name"}}]}))
+            .expect("a span");
+        assert_eq!((span.began, span.ended, span.status), (Some(5), None, SpanStatus::Error));
+        let numbered: Vec<(u32, &Value)> = span.numbered("m.").into_iter().map(|(n, all)| (n, all["role"])).collect();
+        assert_eq!(numbered, [(9, &json!("a")), (10, &json!("b"))]);
+        assert_eq!((span.whole("n"), span.json("l")), (Some(7), Some(json!(["x", true]))));
+        assert_eq!((span.json("k"), span.value("e")), (Some(json!({"a": 0.5})), Some(&Value::Null)));
+        assert!(TraceSpan::read(&json!({"name": "no id"})).is_none());
+    }
+
+    #[test]
+    fn what_stands_in_an_event_is_the_spans_where_it_says_nothing_itself() {
+        let attribute = |name: &str, value: &str| json!({"key": name, "value": {"stringValue": value}});
+        let span = TraceSpan::read(&json!({"spanId": "a", "attributes": [attribute("own", "1")], "events": [
+            {"name": "gen_ai.client.inference.operation.details",
+                "attributes": [attribute("own", "2"), attribute("more", "3")]},
+            {"name": "other", "attributes": [attribute("not", "4")]}]}))
+        .expect("a span");
+        assert_eq!((span.text("own"), span.text("more"), span.text("not")), (Some("1"), Some("3"), None));
+    }
+}
