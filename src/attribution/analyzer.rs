@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Bench, CallMeter, Correction, CorrectionOrigin, Corrections, TrialError, leak, trial::ModelLine};
+use super::{Bench, CallMeter, Correction, CorrectionOrigin, Corrections, TrialError, leak, line::ModelLine};
 use crate::{
     proxy::upstream::Upstream,
     replay::{AtFork, answer_text, asked_text, reworded},

@@ -1,4 +1,4 @@
-//! Which agent and which step made a run fail: by going back and doing it again.
+//! Which agent and which step made a run fail: by going back and doing it again, or told from the log alone ([`methods`]).
 //!
 //! A [`Bench`] runs a program again and again, each time as a recorded run whose prefix comes from a record
 //! ([`crate::replay`]). What is executed next, and what it amounts to, [`crate::proof`] says.
@@ -6,16 +6,21 @@
 mod agents;
 mod analyzer;
 mod arms;
+mod attributed;
 mod budget;
 mod correction;
 mod counterfactual;
 mod doubt;
 mod finding;
 mod foretold;
+mod judging;
+mod kept_answers;
 mod label;
 #[cfg(test)]
 mod label_tests;
 mod leak;
+mod line;
+pub mod methods;
 mod prove;
 mod sampled;
 mod search;
@@ -23,11 +28,14 @@ mod settings;
 mod trial;
 
 pub use analyzer::Analyzer;
+pub use attributed::{Attributed, Driving, Foreseen, attribute, combine, foresee};
 pub use budget::{CallMeter, SearchBudget, SearchSpent};
 pub use correction::{Correction, CorrectionError, CorrectionOrigin, Corrections};
 pub use counterfactual::Trace;
 pub use finding::{AgentFinding, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding};
 pub use foretold::{ForetoldTrace, foretell, order_name};
+pub use judging::{Draw, JudgeAsked, JudgeSettings, LogJudge};
+pub use kept_answers::KeptAnswers;
 pub use label::{Life, label_of, life};
 pub use prove::{ExecutionSaid, KeptProof, Proved, Proving, Unprovable};
 pub use sampled::sample;

@@ -8,20 +8,15 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use nix::sys::signal::Signal;
-use tokio::{
-    net::TcpListener,
-    sync::{oneshot, watch},
-    task::JoinHandle,
-};
+use tokio::sync::watch;
+
+use super::line::{ListeningProxy, ModelLine};
 
 use crate::{
     launch::{Echo, Ending, Launch, LaunchError, environment, judge},
     plan::Plan,
-    proxy::{
-        HttpUpstream, OriginError, Proxy, ProxyError, Run, RunSetup, UpstreamOrigin, model, serve, upstream::Upstream,
-    },
+    proxy::{OriginError, Proxy, ProxyError, RunSetup, upstream::Upstream},
     recording::{self, RecordingError},
     replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, ReplayReport},
     trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
@@ -123,11 +118,8 @@ pub fn unrunnable(outcome: &Outcome) -> Option<String> {
 
 /// A proxy with a system before it.
 pub struct Bench {
-    proxy: Arc<Proxy>,
+    listening: ListeningProxy,
     system: Arc<dyn System>,
-    origin: String,
-    stop: Option<oneshot::Sender<()>>,
-    server: Option<JoinHandle<usize>>,
 }
 
 /// A run that was made.
@@ -156,42 +148,23 @@ pub struct ForkSample {
     pub report: ReplayReport,
 }
 
-/// A recorded line to another model.
-pub(super) struct ModelLine {
-    run: Arc<Run>,
-    client: HttpUpstream,
-}
-
-impl ModelLine {
-    /// Asks, and gives the body of a good answer; else what went wrong, in words.
-    pub(super) async fn ask(&self, body: Bytes) -> Result<Bytes, String> {
-        model::ask(&self.client, &body).await.map_err(|error| error.to_string())
-    }
-}
-
 impl Bench {
     /// Starts the proxy on a free port.
     ///
     /// # Errors
     /// [`TrialError::Listen`].
     pub async fn start(proxy: Arc<Proxy>, system: Arc<dyn System>) -> Result<Self, TrialError> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(TrialError::Listen)?;
-        let origin = format!("http://{}", listener.local_addr().map_err(TrialError::Listen)?);
-        let (stop, stopped) = oneshot::channel::<()>();
-        let server = tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
-            let _ = stopped.await;
-        }));
-        Ok(Self { proxy, system, origin, stop: Some(stop), server: Some(server) })
+        Ok(Self { listening: ListeningProxy::start(proxy).await?, system })
     }
 
     /// Where the proxy listens: `http://host:port`.
     pub fn origin(&self) -> &str {
-        &self.origin
+        &self.listening.origin
     }
 
     /// The live upstream.
     pub fn live(&self) -> Arc<dyn Upstream> {
-        Arc::clone(&self.proxy.upstream)
+        Arc::clone(&self.listening.proxy.upstream)
     }
 
     /// Executes the system once as a run with this plan and this upstream, and seals the run.
@@ -209,9 +182,9 @@ impl Bench {
         setup: RunSetup,
         void: impl Fn() -> Option<String>,
     ) -> Result<Tried, TrialError> {
-        let open = self.proxy.runs.open(run, setup).await?;
-        let executed = self.system.execute(&self.origin, run, open.dir()).await;
-        self.proxy.runs.retire_run(run);
+        let open = self.listening.proxy.runs.open(run, setup).await?;
+        let executed = self.system.execute(&self.listening.origin, run, open.dir()).await;
+        self.listening.proxy.runs.retire_run(run);
         let executed = executed.map(|(ending, outcome)| match void() {
             Some(evidence) => (ending, Outcome { verdict: Verdict::Unknown, reason: None, evidence }),
             None => (ending, outcome),
@@ -263,10 +236,7 @@ impl Bench {
         upstream: Arc<dyn Upstream>,
         agent: &str,
     ) -> Result<ModelLine, TrialError> {
-        let open = self.proxy.runs.open(run, RunSetup { upstream: Some(upstream), ..RunSetup::default() }).await?;
-        let origin = UpstreamOrigin::parse(&format!("{}/r/{run}/a/{agent}/v1", self.origin), None)?;
-        let client = HttpUpstream::new(origin, Vec::new(), None, self.proxy.limits.silence_timeout)?;
-        Ok(ModelLine { run: open, client })
+        self.listening.line(run, upstream, agent).await
     }
 
     /// Ends a line and seals what it recorded.
@@ -274,16 +244,11 @@ impl Bench {
     /// # Errors
     /// [`TrialError`] when it cannot be sealed.
     pub(super) fn hang_up(&self, line: &ModelLine) -> Result<(), TrialError> {
-        self.proxy.runs.retire_run(&line.run.id);
-        line.run.recorder.seal()?;
-        Ok(())
+        self.listening.hang_up(line)
     }
 
     /// Stops the proxy.
-    pub async fn stop(mut self) {
-        drop(self.stop.take());
-        if let Some(server) = self.server.take() {
-            let _ = server.await;
-        }
+    pub async fn stop(self) {
+        self.listening.stop().await;
     }
 }

@@ -7,6 +7,7 @@ mod again;
 mod agents;
 mod annotations;
 mod asking;
+mod attribute;
 mod campaign;
 mod client_verdict;
 mod config;
@@ -106,6 +107,8 @@ enum Verb {
     Replay(replay::ReplayArgs),
     /// Execute a program again: recorded up to a step, another reply there, live from it.
     Fork(fork::ForkArgs),
+    /// Tell from the log who failed and at which step, by published methods; nothing is executed.
+    Attribute(Box<attribute::AttributeArgs>),
     /// Find the step that made a run fail, by executing it again from there.
     Trace(Box<trace::TraceArgs>),
     /// Show that a run's injection made it fail, or add to what was executed for that; of a dataset, each row that needs it.
@@ -296,6 +299,7 @@ impl Verb {
             Verb::Campaign(arguments) => campaign::run(arguments, global),
             Verb::Replay(arguments) => replay::run(arguments, global),
             Verb::Fork(arguments) => fork::run(arguments, global),
+            Verb::Attribute(arguments) => attribute::run(arguments, global),
             Verb::Trace(arguments) => trace::run(arguments, global),
             Verb::Prove(arguments) => prove::run(arguments, global),
             Verb::Runs(arguments) => runs::run(arguments, global),

@@ -1,12 +1,15 @@
 //! `aegis run -- CMD`: a command as one recorded run.
 
-use std::{ffi::OsString, sync::Arc, time::Duration};
+use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use clap::Args;
 use nix::sys::signal::Signal;
 
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, again, client_verdict,
+    Exit, Failure, Finished, Global, OutputFormat, again,
+    attribute::{self, AttributeArgs, JudgeArgs},
+    client_verdict,
+    config::Config,
     serve::bind,
     settings,
     settings::ProxyArgs,
@@ -38,6 +41,13 @@ pub(super) struct RunArgs {
     /// Write a `JUnit` file: how the program met the plan's faults, a case a call.
     #[arg(long, value_name = "FILE")]
     junit: Option<std::path::PathBuf>,
+    /// As soon as the check fails, tell from the log who failed and when, by this method (`aegis attribute --list`), of several
+    /// by all. The judge is the run's own upstream.
+    #[arg(long, value_name = "METHOD", value_delimiter = ',', requires = "check")]
+    attribute: Vec<String>,
+    /// The judge's model, where it is not the one that the run asked first.
+    #[arg(long, value_name = "NAME", requires = "attribute")]
+    attribute_model: Option<String>,
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -68,6 +78,8 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         None => settings::fresh_run_id(),
     };
     let limit = settings::time_limit(arguments.timeout)?;
+    // A name that no method has is no reason to run anything.
+    AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).methods()?;
     let (proxy, config) = arguments.proxy.proxy(Some(id.clone()))?;
     if !global.quiet {
         arguments.proxy.say_destination(&config);
@@ -82,7 +94,40 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     if !global.quiet {
         concluded.talk();
     }
-    Ok(concluded.finish())
+    let attribution = attributed(&concluded, arguments, &config, global);
+    let mut finished = concluded.finish();
+    if let (Some(fields), Some(attribution)) = (finished.data.as_object_mut(), attribution) {
+        fields.insert("attribution".to_owned(), attribution);
+    }
+    Ok(finished)
+}
+
+/// What the log of a failed run says, where that was asked for. A judge that cannot be asked changes nothing about the run.
+fn attributed(
+    concluded: &ConcludedRun,
+    arguments: &RunArgs,
+    config: &Config,
+    global: &Global,
+) -> Option<serde_json::Value> {
+    if arguments.attribute.is_empty() || concluded.outcome.verdict != Verdict::Failure || concluded.steps == 0 {
+        return None;
+    }
+    let asked = || recording::read(&concluded.dir).ok().and_then(|recording| attribute::model_of(&recording));
+    let judge = JudgeArgs::of_upstream(
+        arguments.proxy.upstream_url(config),
+        arguments.attribute_model.clone().or_else(asked),
+        config.upstream.key_env.clone(),
+        arguments.proxy.log_dir(config),
+        arguments.proxy.config.clone(),
+    );
+    let arguments = AttributeArgs::after(&concluded.dir, arguments.attribute.clone(), judge);
+    match attribute::after(&arguments, global) {
+        Ok(rows) => Some(rows),
+        Err(failure) => {
+            eprintln!("{failure}");
+            None
+        }
+    }
 }
 
 async fn conduct(

@@ -31,6 +31,9 @@ pub(super) struct ScoreArgs {
     /// The number that the predictions give the first step.
     #[arg(long, value_name = "0|1", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=1))]
     base: i64,
+    /// Of a file that holds rows of several methods, as `attribute` writes it, the one that is scored.
+    #[arg(long, value_name = "NAME")]
+    method: Option<String>,
     /// Print a training reward for every row instead: one JSON object a line.
     #[arg(long, value_enum, value_name = "REWARD")]
     reward: Option<Reward>,
@@ -67,6 +70,8 @@ impl Reward {
 
 pub(super) fn run(arguments: &ScoreArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
     let text = read(&arguments.predictions)?;
+    let text = score::read::of_method(&text, arguments.method.as_deref())
+        .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", arguments.predictions.display())))?;
     let (golds, sure) = arguments.gold.as_deref().map(golds).transpose()?.unzip();
     let named = |error: ScoringError| {
         let failure = Failure::new(Exit::Usage, format!("{}: {error}", arguments.predictions.display()));

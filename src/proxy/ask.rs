@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    asking::{Asking, ModelAsked, Price},
+    asking::{Asking, ModelAsked},
     error::Interrupted,
+    ledger::Price,
     open_step::OpenStep,
     unmade::UnmadeEdit,
 };

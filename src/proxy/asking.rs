@@ -3,15 +3,13 @@
 //! Manipulators are pure and only say what they want to know; this is where it is asked. The model has an upstream of
 //! its own, so that no manipulator's call is a step of any run.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
+    ledger::{Budget, Price, QuestionLedger, Spent},
     model::{self, Unanswered},
     upstream::Upstream,
 };
@@ -69,43 +67,12 @@ pub enum AnswerFormat {
     Text,
 }
 
-/// Most that is spent on the manipulator's model, all runs together; `None` is no bound.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Budget {
-    /// Calls.
-    pub calls: Option<u64>,
-    /// Tokens, both ways.
-    pub tokens: Option<u64>,
-    /// Money, in the unit of the prices.
-    pub cost: Option<f64>,
-}
-
-/// What a million tokens cost.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Price {
-    /// Of a question.
-    pub input: f64,
-    /// Of an answer.
-    pub output: f64,
-}
-
-/// What was spent so far, reservations of calls under way included.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spent {
-    /// Calls.
-    pub calls: u64,
-    /// Tokens, both ways.
-    pub tokens: u64,
-    /// Money, in the unit of the prices.
-    pub cost: f64,
-}
-
 /// The manipulator's model.
 #[derive(Debug)]
 pub struct Asking {
     upstream: Arc<dyn Upstream>,
     settings: AskingSettings,
-    spent: Arc<Mutex<Spent>>,
+    ledger: QuestionLedger,
 }
 
 /// Why there is no answer. The edit is then not made, and the step passes untouched.
@@ -132,14 +99,15 @@ pub(super) struct ModelAsked {
 impl Asking {
     /// A model behind this upstream, which speaks chat completions.
     pub fn new(upstream: Arc<dyn Upstream>, settings: AskingSettings) -> Self {
-        Self { upstream, settings, spent: Arc::default() }
+        let ledger = QuestionLedger::new(settings.budget, settings.price);
+        Self { upstream, settings, ledger }
     }
 
     /// The same model by another way, as one run sees it; both spend from one budget.
     #[must_use]
     pub fn by_way_of(&self, way: impl FnOnce(&Arc<dyn Upstream>) -> Arc<dyn Upstream>) -> Self {
-        let (settings, spent) = (self.settings.clone(), Arc::clone(&self.spent));
-        Self { upstream: way(&self.upstream), settings, spent }
+        let (settings, ledger) = (self.settings.clone(), self.ledger.clone());
+        Self { upstream: way(&self.upstream), settings, ledger }
     }
 
     /// What records call its upstream.
@@ -154,7 +122,7 @@ impl Asking {
 
     /// What was spent so far.
     pub fn spent(&self) -> Spent {
-        *self.ledger()
+        self.ledger.spent()
     }
 
     /// When an edit that begins now must be done: half of what is left of the client's patience, at most our own.
@@ -198,7 +166,7 @@ impl Asking {
     async fn paid(&self, body: &Bytes, most: Usage) -> Result<Bytes, AskError> {
         let mut resends = 0;
         loop {
-            let reserved = self.reserve(most)?;
+            let reserved = self.ledger.reserve(most).map_err(AskError::Budget)?;
             let sent = model::ask_once(&*self.upstream, body).await;
             let usage = match &sent {
                 // Without a count the reservation stands.
@@ -217,50 +185,8 @@ impl Asking {
         }
     }
 
-    /// Takes the most that a call may cost from the budget, so that calls at the same time cannot exceed it.
-    fn reserve(&self, most: Usage) -> Result<Reserved<'_>, AskError> {
-        let Budget { calls, tokens, cost } = self.settings.budget;
-        let (wanted, price) = (most.input + most.output, self.price(most));
-        let mut spent = self.ledger();
-        if calls.is_some_and(|calls| spent.calls + 1 > calls) {
-            return Err(AskError::Budget("calls"));
-        }
-        if tokens.is_some_and(|tokens| spent.tokens + wanted > tokens) {
-            return Err(AskError::Budget("tokens"));
-        }
-        if cost.is_some_and(|cost| spent.cost + price > cost) {
-            return Err(AskError::Budget("money"));
-        }
-        spent.calls += 1;
-        spent.tokens += wanted;
-        spent.cost += price;
-        Ok(Reserved { asking: self, most })
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
     pub(super) fn price(&self, usage: Usage) -> f64 {
-        let Price { input, output } = self.settings.price;
-        (usage.input as f64 * input + usage.output as f64 * output) / 1e6
-    }
-
-    fn ledger(&self) -> MutexGuard<'_, Spent> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A reservation. One that is dropped unsettled stands: the backend may have answered and be paid.
-struct Reserved<'a> {
-    asking: &'a Asking,
-    most: Usage,
-}
-
-impl Reserved<'_> {
-    /// Gives back what was not used.
-    fn settle(self, usage: Usage) {
-        let mut spent = self.asking.ledger();
-        let reserved = self.most.input + self.most.output;
-        spent.tokens = (spent.tokens + usage.input + usage.output).saturating_sub(reserved);
-        spent.cost = (spent.cost + self.asking.price(usage) - self.asking.price(self.most)).max(0.0);
+        self.ledger.price(usage)
     }
 }
 

@@ -17,6 +17,7 @@ mod headers;
 mod heavy;
 mod inject;
 mod kept;
+mod ledger;
 mod limits;
 mod listen;
 mod lock;
@@ -34,9 +35,10 @@ mod unmade;
 pub mod upstream;
 mod waiting;
 
-pub use asking::{AnswerFormat, Asking, AskingSettings, Budget, Price, Spent};
+pub use asking::{AnswerFormat, Asking, AskingSettings};
 pub use error::ProxyError;
 pub use exchange::Proxy;
+pub use ledger::{Budget, Price, QuestionLedger, ReservedQuestion, Spent};
 pub use limits::Limits;
 pub use listen::{
     framing::{Framing, FramingError},

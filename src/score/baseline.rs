@@ -18,7 +18,7 @@ const NOT_AGENTS: &[&str] =
     &["human", "user", "user_proxy", "userproxy", "computer_terminal", "computerterminal", "terminal", "code_executor"];
 
 /// Whether a speaker, by key, is one that can be blamed.
-pub(super) fn is_agent(key: &str) -> bool {
+pub fn is_agent(key: &str) -> bool {
     !NOT_AGENTS.contains(&key)
 }
 

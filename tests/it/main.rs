@@ -14,6 +14,7 @@ mod annotate;
 mod architecture;
 mod assembled;
 mod attacked;
+mod attribute;
 mod background;
 mod bodies;
 mod campaign;

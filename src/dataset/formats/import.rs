@@ -100,20 +100,54 @@ pub fn import(
     if let Some(holds) = holds {
         return Err(ImportError::Occupied { path: out.to_owned(), holds });
     }
+    let mut writer = Writer::create(out)?;
+    let (files, samples, defects) = each_sample(from, path, &mut |sample| Ok(writer.push(&sample)?))?;
+    let mut rules: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for defect in &defects {
+        *rules.entry(defect.rule).or_default() += 1;
+    }
+    let imported = Imported { from, files, samples, rules, defects };
+    let report = out.join(REPORT);
+    let failed = |source| DatasetError::Io { doing: "write", path: report.clone(), source };
+    let mut text = serde_json::to_vec_pretty(&imported).map_err(|error| failed(error.into()))?;
+    text.push(b'\n');
+    let temporary = out.join(format!(".{REPORT}.tmp"));
+    fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &report)).map_err(failed)?;
+    Ok((imported, writer.finish()?))
+}
+
+/// Reads foreign files without writing anything: every sample, in order, and every defect.
+///
+/// # Errors
+/// As [`import`], but for what is written.
+pub fn read_foreign(from: ImportSource, path: &Path) -> Result<(Vec<Sample>, Vec<Defect>), ImportError> {
+    let mut samples = Vec::new();
+    let (_, _, defects) = each_sample(from, path, &mut |sample| {
+        samples.push(sample);
+        Ok(())
+    })?;
+    Ok((samples, defects))
+}
+
+/// Hands on each sample of a path: how many files and samples there were, and what was odd.
+fn each_sample(
+    from: ImportSource,
+    path: &Path,
+    hand_on: &mut dyn FnMut(Sample) -> Result<(), ImportError>,
+) -> Result<(u64, u64, Vec<Defect>), ImportError> {
     let unread = |path: &Path, source| ImportError::Read { path: path.to_owned(), source };
     let files = values::files(path, &values::KINDS).map_err(|source| unread(path, source))?;
     let mut reader =
         SampleReader { from, defects: Defects::default(), ids: BTreeMap::new(), tasks: BTreeMap::new(), samples: 0 };
-    let mut writer = Writer::create(out)?;
     for file in &files {
         let mut broken = None;
         let read = values::read(file, &values::named(file, path), &mut |place| match reader.row(place) {
-            Some(sample) => writer.push(&sample).map_err(|error| broken = Some(error)).is_ok(),
+            Some(sample) => hand_on(sample).map_err(|error| broken = Some(error)).is_ok(),
             None => true,
         });
         read.map_err(|source| unread(file, source))?;
         if let Some(error) = broken {
-            return Err(error.into());
+            return Err(error);
         }
     }
     reader.shared_tasks();
@@ -124,18 +158,7 @@ pub fn import(
         });
         return Err(ImportError::Nothing { path: path.to_owned(), why });
     }
-    let mut rules: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for defect in &defects {
-        *rules.entry(defect.rule).or_default() += 1;
-    }
-    let imported = Imported { from, files: files.len() as u64, samples, rules, defects };
-    let report = out.join(REPORT);
-    let failed = |source| DatasetError::Io { doing: "write", path: report.clone(), source };
-    let mut text = serde_json::to_vec_pretty(&imported).map_err(|error| failed(error.into()))?;
-    text.push(b'\n');
-    let temporary = out.join(format!(".{REPORT}.tmp"));
-    fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &report)).map_err(failed)?;
-    Ok((imported, writer.finish()?))
+    Ok((files.len() as u64, samples, defects))
 }
 
 /// What a directory holds that took runs to make.

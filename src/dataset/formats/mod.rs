@@ -59,7 +59,7 @@ pub use fit::{BudgetUnit, Cut, PromptBudget};
 pub use foreign::{Defect, RULES};
 pub use format::{Content, DiskLayout, ExportContext, ExportOptions, Format, Lint, Unfit, WrittenPiece};
 pub use gold::gold;
-pub use import::{ImportError, ImportSource, Imported, import};
+pub use import::{ImportError, ImportSource, Imported, import, read_foreign};
 pub use kept::KeptClaims;
 pub use manifest::{CutTotal, ExportManifest, Prompts};
 pub use prompt::{AnswerForm, Prompt, PromptAsking, PromptTemplate, PromptTemplateError};

@@ -7,7 +7,7 @@ mod whowhen;
 use serde::Serialize;
 
 pub use aegis::{evaluate as aegis, evaluate_fork as aegis_fork};
-pub use whowhen::evaluate as whowhen;
+pub use whowhen::{answer as whowhen_answer, evaluate as whowhen};
 
 /// What a public scorer says.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -66,10 +66,16 @@ patterns! {
     STEP = r"(?i)Step Number:[\s\x1c-\x1f]*(\p{Nd}+)";
 }
 
+/// What the scorer reads in the body of one block: agent and step, as written.
+pub fn answer(body: &str) -> Option<(String, String)> {
+    let first = |pattern: &Regex, block: &str| pattern.captures(block)?.get(1).map(|group| group.as_str().to_owned());
+    let block = body.find("Prediction for").and_then(|end| body.get(..end)).unwrap_or(body);
+    Some((first(&AGENT, block)?, first(&STEP, block)?))
+}
+
 /// The blocks that the scorer's expression finds. It looks ahead for the next block, which `regex` cannot, so the
 /// blocks are cut by hand and only the lines inside are matched.
 fn read(log: &str) -> BTreeMap<String, LogSaid> {
-    let first = |pattern: &Regex, block: &str| pattern.captures(block)?.get(1).map(|group| group.as_str().to_owned());
     let mut said = BTreeMap::new();
     let mut rest = log;
     while let Some((_, after)) = rest.split_once("Prediction for ") {
@@ -81,7 +87,7 @@ fn read(log: &str) -> BTreeMap<String, LogSaid> {
         }
         let block = body.find("Prediction for").and_then(|end| body.get(..end)).unwrap_or(body);
         rest = body.get(block.len()..).unwrap_or_default();
-        if let (Some(agent), Some(step)) = (first(&AGENT, block), first(&STEP, block)) {
+        if let Some((agent, step)) = answer(block) {
             said.insert(name.trim_matches(is_python_space).to_owned(), LogSaid { agent, step });
         }
     }

@@ -4,11 +4,13 @@
 //! answer as fields or as the text that a model wrote; [`answer`] finds the answer in a text.
 
 mod answer;
+mod chosen;
 mod fields;
 
 use serde_json::Value;
 
 pub use answer::answer;
+pub use chosen::{ChoiceError, of_method};
 
 use super::prediction::{PredictedAnswer, Prediction};
 

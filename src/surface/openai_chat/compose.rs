@@ -18,6 +18,9 @@ pub(super) fn request(conversation: &Conversation, temperature: Option<f64>) -> 
     if let Some(tokens) = conversation.max_tokens {
         set("max_completion_tokens", tokens.into());
     }
+    if let Some(seed) = conversation.sampling.seed {
+        set("seed", seed.into());
+    }
     match &conversation.format {
         RequiredFormat::Text => {}
         RequiredFormat::JsonObject => {

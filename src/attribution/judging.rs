@@ -1,0 +1,254 @@
+//! Asks a judge what methods want to know: from the cassette where it was asked before, else live, recorded, within a budget.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::sync::{Mutex, OnceCell};
+
+use super::{
+    KeptAnswers, TrialError,
+    line::{ListeningProxy, ModelLine},
+    methods::{Abstention, JudgeQuestion, JudgeSaid},
+};
+use crate::{
+    proxy::{Proxy, QuestionLedger, model::Unanswered},
+    surface::{Answer, Conversation, Message, OpenaiChat, Part, RequiredFormat, Role, Sampling, Surface},
+    trajectory::{RunId, Usage},
+};
+
+/// How a judge is asked.
+#[derive(Debug, Clone)]
+pub struct JudgeSettings {
+    /// The model's name.
+    pub model: String,
+    /// Longest wait for one answer.
+    pub patience: Duration,
+    /// Whether answers may be asked for by JSON schema; an upstream that refuses that is asked in words from then on.
+    pub by_schema: bool,
+}
+
+/// Which of several equal questions this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Draw {
+    /// As the public script asks: temperature and seed are left to the backend.
+    Open,
+    /// At temperature 0.
+    Only,
+    /// One vote of several, at temperature 0.7, seeded by its number.
+    Vote(u32),
+}
+
+/// What came of a question, and what it took.
+#[derive(Debug, Clone)]
+pub struct JudgeAsked {
+    /// What was said.
+    pub said: JudgeSaid,
+    /// Tokens, as the backend counted them; none where it did not answer.
+    pub usage: Usage,
+    /// The model by the backend's own name for it.
+    pub served: Option<String>,
+    /// The question.
+    pub body: Bytes,
+}
+
+/// A model that judges logs.
+pub struct LogJudge {
+    proxy: Arc<Proxy>,
+    run: RunId,
+    settings: JudgeSettings,
+    kept: KeptAnswers,
+    ledger: QuestionLedger,
+    line: OnceCell<(Mutex<Option<ListeningProxy>>, ModelLine)>,
+    by_schema: AtomicBool,
+    live: AtomicU64,
+    replayed: AtomicU64,
+}
+
+impl LogJudge {
+    /// A judge behind the upstream of this proxy; its questions will be recorded as the run `run`.
+    pub fn new(
+        proxy: Arc<Proxy>,
+        run: RunId,
+        settings: JudgeSettings,
+        kept: KeptAnswers,
+        ledger: QuestionLedger,
+    ) -> Self {
+        let by_schema = AtomicBool::new(settings.by_schema);
+        let (line, live, replayed) = (OnceCell::new(), AtomicU64::new(0), AtomicU64::new(0));
+        Self { proxy, run, settings, kept, ledger, line, by_schema, live, replayed }
+    }
+
+    /// Questions that went to the model, and questions that were answered from the cassette.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.live.load(Ordering::Relaxed), self.replayed.load(Ordering::Relaxed))
+    }
+
+    /// What its answers cost.
+    pub fn price(&self, usage: Usage) -> f64 {
+        self.ledger.price(usage)
+    }
+
+    /// The model's name.
+    pub fn model(&self) -> &str {
+        &self.settings.model
+    }
+
+    /// Asks. A judge that does not answer, or not in time, is no error.
+    ///
+    /// # Errors
+    /// [`TrialError`] when the question cannot be recorded.
+    pub async fn ask(&self, question: &JudgeQuestion, draw: Draw) -> Result<JudgeAsked, TrialError> {
+        let mut body = self.body(question, draw, self.settings.by_schema);
+        let plain = self.body(question, draw, false);
+        for known in [&body, &plain] {
+            if let Some(answer) = self.kept.get(known) {
+                self.replayed.fetch_add(1, Ordering::Relaxed);
+                return Ok(heard(&answer, known.clone()));
+            }
+        }
+        if !self.by_schema.load(Ordering::Relaxed) {
+            body = plain.clone();
+        }
+        let mut asked = self.live(&body, question.longest_answer).await?;
+        if let (Err(Silent { refuses_form: true, .. }), true) = (&asked, body != plain) {
+            self.by_schema.store(false, Ordering::Relaxed);
+            body = plain;
+            asked = self.live(&body, question.longest_answer).await?;
+        }
+        Ok(match asked {
+            Ok(answer) => heard(&self.kept.masked(&answer), body),
+            Err(silent) => {
+                JudgeAsked { said: JudgeSaid::Nothing(silent.why), usage: Usage::default(), served: None, body }
+            }
+        })
+    }
+
+    /// Ends the recorded run; `None` where nothing was asked live.
+    ///
+    /// # Errors
+    /// [`TrialError`] when it cannot be sealed.
+    pub async fn finish(self) -> Result<Option<RunId>, TrialError> {
+        let Some((listening, line)) = self.line.into_inner() else { return Ok(None) };
+        if let Some(listening) = listening.into_inner() {
+            listening.hang_up(&line)?;
+            listening.stop().await;
+        }
+        Ok(Some(self.run))
+    }
+
+    fn body(&self, question: &JudgeQuestion, draw: Draw, by_schema: bool) -> Bytes {
+        let (temperature, seed) = match draw {
+            Draw::Open => (None, None),
+            Draw::Only => (Some(0.0), Some(0)),
+            Draw::Vote(number) => (Some(0.7), Some(i64::from(number))),
+        };
+        let format = match question.schema.clone().filter(|_| by_schema) {
+            Some(schema) => RequiredFormat::JsonSchema { name: "attribution".to_owned(), schema },
+            None => RequiredFormat::Text,
+        };
+        let conversation = Conversation {
+            model: self.settings.model.clone(),
+            messages: vec![
+                Message::text_of(Role::System, question.system.clone()),
+                Message::text_of(Role::User, question.user.clone()),
+            ],
+            format,
+            max_tokens: Some(question.longest_answer),
+            sampling: Sampling { seed, ..Sampling::default() },
+            ..Conversation::default()
+        };
+        OpenaiChat::compose_request(&conversation, temperature)
+    }
+
+    /// Asks the model, again where it was busy; each try is put aside in the budget before it is made.
+    async fn live(&self, body: &Bytes, longest_answer: u64) -> Result<Result<Bytes, Silent>, TrialError> {
+        let (_, line) = self.line.get_or_try_init(|| self.open()).await?;
+        // A token has a byte at least.
+        let most = Usage { input: body.len() as u64, output: longest_answer };
+        let mut resends = 0;
+        loop {
+            let reserved = match self.ledger.reserve(most) {
+                Ok(reserved) => reserved,
+                Err(what) => return Ok(Err(Abstention::Budget(format!("no {what} left")).into())),
+            };
+            self.live.fetch_add(1, Ordering::Relaxed);
+            let Ok(answered) = tokio::time::timeout(self.settings.patience, line.ask_once(body)).await else {
+                let waited = format!("no answer within {:?}", self.settings.patience);
+                return Ok(Err(Abstention::TimedOut(waited).into()));
+            };
+            // Without a count the reservation stands.
+            reserved.settle(match &answered {
+                Ok(answer) => OpenaiChat.usage(answer, false).unwrap_or(most),
+                Err(_) => Usage::default(),
+            });
+            match answered {
+                Ok(answer) => return Ok(Ok(answer)),
+                Err(unanswered) => match unanswered.again_in(resends) {
+                    Some(wait) => tokio::time::sleep(wait).await,
+                    None => return Ok(Err(unanswered.into())),
+                },
+            }
+            resends += 1;
+        }
+    }
+
+    async fn open(&self) -> Result<(Mutex<Option<ListeningProxy>>, ModelLine), TrialError> {
+        let listening = ListeningProxy::start(Arc::clone(&self.proxy)).await?;
+        let line = listening.line(&self.run, Arc::clone(&self.proxy.upstream), "judge").await?;
+        Ok((Mutex::new(Some(listening)), line))
+    }
+}
+
+/// Why a question has no answer.
+struct Silent {
+    why: Abstention,
+    /// Whether it may be the form of the question that was refused.
+    refuses_form: bool,
+}
+
+impl From<Abstention> for Silent {
+    fn from(why: Abstention) -> Self {
+        Self { why, refuses_form: false }
+    }
+}
+
+impl From<Unanswered> for Silent {
+    fn from(unanswered: Unanswered) -> Self {
+        let refuses_form = matches!(&unanswered, Unanswered::Status { status, .. } if matches!(status.as_u16(), 400 | 404 | 415 | 422));
+        Self { why: Abstention::Unanswered(unanswered.to_string()), refuses_form }
+    }
+}
+
+/// A good reply as what was said.
+fn heard(answer: &Bytes, body: Bytes) -> JudgeAsked {
+    let usage = OpenaiChat.usage(answer, false).unwrap_or_default();
+    let reply = match OpenaiChat.read_reply(answer) {
+        Ok(reply) => reply,
+        Err(error) => {
+            let said = JudgeSaid::Nothing(Abstention::Unreadable(error.to_string()));
+            return JudgeAsked { said, usage, served: None, body };
+        }
+    };
+    let served = Some(reply.model.clone()).filter(|model| !model.is_empty());
+    let said = reply
+        .answers
+        .first()
+        .map_or_else(|| JudgeSaid::Nothing(Abstention::Unreadable("the reply holds no answer".to_owned())), said);
+    JudgeAsked { said, usage, served, body }
+}
+
+fn said(answer: &Answer) -> JudgeSaid {
+    let words = answer.message.text();
+    let filtered = answer.finish_reason.as_deref() == Some(Answer::FILTERED);
+    let refusal = answer.message.parts.iter().any(|part| matches!(part, Part::Opaque(_)));
+    if words.trim().is_empty() && (filtered || refusal) {
+        return JudgeSaid::Nothing(Abstention::Refused("the model would not answer".to_owned()));
+    }
+    JudgeSaid::Words(words)
+}

@@ -1,0 +1,49 @@
+//! The whole log in one question (Who&When, arXiv 2505.00212): who, at which step, why.
+
+use super::{
+    Dialogue, LoggedRun, Method, Pause, PredictedStep, View, predicted,
+    prompt::{LogPrompt, form},
+    whowhen,
+};
+
+/// One question about the whole log. Ours numbers the steps, which the public prompt does not.
+#[derive(Debug)]
+pub(super) struct AllAtOnce;
+
+impl Method for AllAtOnce {
+    fn name(&self) -> &'static str {
+        "all-at-once"
+    }
+
+    fn about(&self) -> &'static str {
+        "one question about the whole log (Who&When)"
+    }
+
+    fn is_public(&self) -> bool {
+        true
+    }
+
+    fn attribute(
+        &self,
+        run: &LoggedRun,
+        view: View<'_>,
+        dialogue: &mut Dialogue<'_>,
+    ) -> Result<Vec<PredictedStep>, Pause> {
+        one(run, view, dialogue).map(|found| vec![found])
+    }
+}
+
+/// The one answer.
+pub(super) fn one(run: &LoggedRun, view: View<'_>, dialogue: &mut Dialogue<'_>) -> Result<PredictedStep, Pause> {
+    if view.compat {
+        return whowhen::all_at_once(run, dialogue);
+    }
+    let asked = || {
+        let asked = format!(
+            "Which agent made the decisive error, and at which step? If no error is obvious, name the likeliest.\n{}",
+            form()
+        );
+        LogPrompt::whole(run, asked).question(view)
+    };
+    dialogue.ask(asked, |words| predicted::culprit(run, words))
+}

@@ -1,0 +1,160 @@
+//! A run as methods see it: who said what, after what. Nothing in it tells of plans, labels or ids.
+
+use std::fmt::Write;
+
+use crate::{
+    dataset::{Said, Sample, SampleStep},
+    score::agent_key,
+};
+
+/// Shortest reply that is looked for in later requests, in characters: a `yes` stands everywhere.
+const QUOTED_MIN: usize = 12;
+
+/// A run, its gold answer and its label kept apart from what methods are shown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoggedRun {
+    /// Names the run in rows; never shown to a judge.
+    pub id: String,
+    /// What was to be solved.
+    pub problem: String,
+    /// The right answer, where the user lets judges know it.
+    pub gold: Option<String>,
+    /// Whether the run solved its task; `None` where nobody knows.
+    pub passed: Option<bool>,
+    /// Who said what, in order.
+    pub turns: Vec<LoggedTurn>,
+}
+
+/// One step of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoggedTurn {
+    /// Its number, 0-based, as `show` and labels count.
+    pub step: u32,
+    /// The agent by its canonical name.
+    pub agent: String,
+    /// The agent as the log writes it: `Orchestrator (thought)` of `Orchestrator`.
+    pub speaker: String,
+    /// What is new in its request since the agent's last one; empty where requests are not known.
+    pub given: String,
+    /// What it said.
+    pub said: String,
+    /// The tools that it called.
+    pub calls: Vec<LoggedCall>,
+    /// Earlier steps whose replies stand in its request; of a log without requests, every earlier step.
+    pub heard: Vec<u32>,
+    /// Why the model stopped, in the API's word.
+    pub finish: Option<String>,
+    /// The HTTP status, where it was not 200, or 0 where no answer came.
+    pub status: Option<u16>,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoggedCall {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, as the model wrote them.
+    pub arguments: String,
+}
+
+impl LoggedRun {
+    /// The run of a sample: of one of ours, or of a foreign file that was read into one. The gold answer is left out unless it
+    /// is asked for.
+    pub fn of(sample: &Sample, gold: bool) -> Self {
+        let wired = sample.steps.iter().any(|step| step.input.is_some());
+        let turns: Vec<LoggedTurn> = sample.steps.iter().map(|step| turn(sample, step, wired)).collect();
+        let problem = sample.task.question.clone();
+        let known = sample.task.answer.trim();
+        Self {
+            id: sample.id.clone(),
+            problem,
+            gold: Some(known.to_owned()).filter(|known| gold && !known.is_empty()),
+            passed: match sample.outcome {
+                crate::trajectory::Verdict::Success => Some(true),
+                crate::trajectory::Verdict::Failure => Some(false),
+                crate::trajectory::Verdict::Unknown => None,
+            },
+            turns,
+        }
+    }
+
+    /// The turn of that number.
+    pub fn turn(&self, step: u32) -> Option<&LoggedTurn> {
+        self.turns.iter().find(|turn| turn.step == step)
+    }
+
+    /// The canonical name of an agent that somebody wrote, where one of that name speaks.
+    pub fn agent(&self, written: &str) -> Option<&str> {
+        let key = agent_key(written);
+        self.turns.iter().map(|turn| turn.agent.as_str()).find(|agent| agent_key(agent) == key)
+    }
+
+    /// The names of its agents, in order of their first turns.
+    pub fn agents(&self) -> Vec<&str> {
+        let mut agents: Vec<&str> = Vec::new();
+        for turn in &self.turns {
+            if !agents.contains(&turn.agent.as_str()) {
+                agents.push(&turn.agent);
+            }
+        }
+        agents
+    }
+}
+
+impl LoggedTurn {
+    /// Its words and its tool calls.
+    pub fn whole(&self) -> String {
+        let mut whole = self.said.clone();
+        for call in &self.calls {
+            if !whole.is_empty() {
+                whole.push('\n');
+            }
+            let _ = write!(whole, "[calls {}({})]", call.tool, call.arguments);
+        }
+        whole
+    }
+}
+
+fn turn(sample: &Sample, step: &SampleStep, wired: bool) -> LoggedTurn {
+    let output = step.output.as_ref();
+    let calls = output.map(|output| output.calls.as_slice()).unwrap_or_default();
+    LoggedTurn {
+        step: step.step,
+        agent: step.agent.as_str().to_owned(),
+        speaker: step.raw_agent.clone().unwrap_or_else(|| step.agent.as_str().to_owned()),
+        given: given(step),
+        said: output.map(|output| output.text.clone()).unwrap_or_default(),
+        calls: calls
+            .iter()
+            .map(|call| LoggedCall { tool: call.name.clone(), arguments: call.arguments.clone() })
+            .collect(),
+        heard: if wired { heard(sample, step) } else { (0..step.step).collect() },
+        finish: step.finish_reason.clone(),
+        status: step.status.or_else(|| (wired && output.is_none()).then_some(0)),
+    }
+}
+
+/// What is new in a step's request. The instruction that makes the agent what it is, is new once.
+fn given(step: &SampleStep) -> String {
+    let messages = step.input.iter().flat_map(|input| &input.messages);
+    let told = |said: &Said| {
+        let name = said.name.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+        let calls = said.calls.iter().map(|call| format!("\n[calls {}({})]", call.name, call.arguments));
+        format!("[{}{name}] {}{}", said.role, said.text, calls.collect::<String>())
+    };
+    messages.map(told).collect::<Vec<_>>().join("\n")
+}
+
+/// Earlier steps of which a word-for-word reply stands in the request of this one.
+fn heard(sample: &Sample, step: &SampleStep) -> Vec<u32> {
+    let Some(input) = sample.input(step.step) else { return Vec::new() };
+    let stands = |said: &Said| {
+        let text = said.text.trim();
+        let whole = |message: &&Said| message.text.trim() == text;
+        let inside = |message: &&Said| text.chars().count() >= QUOTED_MIN && message.text.contains(text);
+        let by_text = !text.is_empty() && input.iter().any(|message| whole(message) || inside(message));
+        by_text || (!said.calls.is_empty() && input.iter().any(|message| message.calls == said.calls))
+    };
+    let earlier = sample.steps.iter().take_while(|earlier| earlier.step < step.step);
+    earlier.filter(|earlier| earlier.output.as_ref().is_some_and(&stands)).map(|earlier| earlier.step).collect()
+}

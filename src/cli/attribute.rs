@@ -1,0 +1,294 @@
+//! `aegis attribute RUN|DATASET --method M`: who failed, at which step, told from the log; nothing is executed, and no label
+//! is written.
+
+mod arguments;
+mod calibration;
+mod dry;
+mod logs;
+mod report;
+mod table;
+
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use serde_json::json;
+
+use self::logs::{FailedLog, Logs};
+pub(super) use self::{
+    arguments::{AttributeArgs, JudgeArgs},
+    logs::model_of,
+};
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat,
+    settings::{self, ProxyArgs},
+    trial::failed,
+};
+use crate::{
+    attribution::{
+        Attributed, Driving, JudgeSettings, KeptAnswers, LogJudge, TrialError, attribute, combine,
+        methods::{self, Method, View},
+    },
+    cli::config::Config,
+    proxy::{Price, QuestionLedger},
+    trajectory::RunId,
+};
+
+/// What was attributed, run by run.
+struct AttributedLogs {
+    rows: Vec<Vec<Attributed>>,
+    /// Questions that were asked live, and that the cassette answered.
+    asked: (u64, u64),
+    /// The run that holds the live ones.
+    recorded: Option<RunId>,
+}
+
+pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished, Failure> {
+    if arguments.list {
+        return list(global);
+    }
+    settings::raise_file_limit();
+    let Some(path) = &arguments.path else {
+        return Err(Failure::new(Exit::Usage, "nothing was named that could be attributed"));
+    };
+    let methods = arguments.methods()?;
+    let logs = logs::read(path, arguments)?;
+    if !global.quiet {
+        logs.notes.iter().for_each(|note| eprintln!("{}", super::escape(note)));
+    }
+    if arguments.dry_run {
+        return dry::run(&logs, &methods, arguments, global);
+    }
+    let price = arguments.judge.price.unwrap_or_default();
+    let judge = judge(arguments, &methods, price)?;
+    let driving = Driving { votes: arguments.votes, priced: price != Price::default() };
+    let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
+    let calibrations = calibration::read(arguments, &names)?;
+    let mut done = settings::block_on(conduct(&logs, &methods, judge, driving, arguments, global))??;
+    calibration::apply(&calibrations, &logs, &mut done.rows);
+    if let Some(out) = &arguments.out {
+        write(out, &done.rows)?;
+    }
+    if !global.quiet {
+        let written = calibration::write(&calibrations, arguments.alpha, &mut std::io::stderr());
+        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    told(&logs, &done, arguments, global)
+}
+
+/// Attributes a run that has just failed, and tells it as talk: the run's own output has standard output. What comes of it is
+/// data for the run's own result.
+pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_json::Value, Failure> {
+    let Some(path) = &arguments.path else { return Ok(serde_json::Value::Null) };
+    let methods = arguments.methods()?;
+    let logs = logs::read(path, arguments)?;
+    let judge = judge(arguments, &methods, Price::default())?;
+    let driving = Driving { votes: 1, priced: false };
+    let still = Global { quiet: true, ..global.clone() };
+    // `run` has ended its own work and its runtime with it.
+    let done = settings::block_on(conduct(&logs, &methods, judge, driving, arguments, &still))??;
+    let next = report::next(&logs, &done.rows);
+    if let ([log], [rows]) = (logs.failed.as_slice(), done.rows.as_slice())
+        && !global.quiet
+    {
+        let written = report::write(log, rows, next.as_deref(), &mut std::io::stderr());
+        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    Ok(json!({"rows": done.rows.iter().flatten().collect::<Vec<_>>(), "judge_run": done.recorded}))
+}
+
+/// The judge, where a method asks one.
+fn judge(arguments: &AttributeArgs, methods: &[&dyn Method], price: Price) -> Result<Option<LogJudge>, Failure> {
+    let named = arguments.judge.named(methods)?;
+    let (budget, patience) = (arguments.judge.budget()?, arguments.judge.patience()?);
+    let Some((url, model)) = named else { return Ok(None) };
+    let JudgeArgs { key_env, cassette, log_dir, config, ca_file, no_schema, .. } = &arguments.judge;
+    let proxied = ProxyArgs { ca_file: ca_file.clone(), simulator_seed: 7, ..ProxyArgs::default() };
+    let upstream = settings::other_upstream(url, key_env.as_deref(), &proxied)?;
+    let redactor = Config::load(config.as_deref())?.recording()?.redactor;
+    let kept = match cassette {
+        Some(dir) => KeptAnswers::read(dir, redactor)?,
+        None => KeptAnswers::none(redactor),
+    };
+    let run = settings::fresh_run_id();
+    let dir = cassette.as_deref().or(log_dir.as_deref());
+    let proxy = settings::offline(config.as_deref(), dir, upstream, run.clone())?;
+    let settings = JudgeSettings { model, patience, by_schema: !no_schema && arguments.compat.is_none() };
+    Ok(Some(LogJudge::new(Arc::new(proxy), run, settings, kept, QuestionLedger::new(budget, price))))
+}
+
+async fn conduct(
+    logs: &Logs,
+    methods: &[&'static dyn Method],
+    judge: Option<LogJudge>,
+    driving: Driving,
+    arguments: &AttributeArgs,
+    global: &Global,
+) -> Result<AttributedLogs, Failure> {
+    let next = AtomicUsize::new(0);
+    let workers = (0..arguments.jobs).map(|_| async {
+        let mut done: Vec<(usize, Vec<Attributed>)> = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(log) = logs.failed.get(at) else { return Ok::<_, TrialError>(done) };
+            let rows = rows(log, methods, judge.as_ref(), driving, arguments).await?;
+            if !global.quiet {
+                said(&rows, at + 1, logs.failed.len());
+            }
+            done.push((at, rows));
+        }
+    });
+    let mut done = Vec::new();
+    for worker in all(workers.collect()).await {
+        done.extend(worker.map_err(failed)?);
+    }
+    done.sort_by_key(|(at, _)| *at);
+    let asked = judge.as_ref().map(LogJudge::counts).unwrap_or_default();
+    let recorded = match judge {
+        Some(judge) => judge.finish().await.map_err(failed)?,
+        None => None,
+    };
+    Ok(AttributedLogs { rows: done.into_iter().map(|(_, rows)| rows).collect(), asked, recorded })
+}
+
+/// All futures at once, on this task.
+async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    use std::task::Poll;
+    let mut pending: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        for (future, slot) in &mut pending {
+            if slot.is_none()
+                && let Poll::Ready(done) = future.as_mut().poll(context)
+            {
+                *slot = Some(done);
+            }
+        }
+        if pending.iter().all(|(_, slot)| slot.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    pending.into_iter().filter_map(|(_, slot)| slot).collect()
+}
+
+/// A row a method, and one that combines them.
+async fn rows(
+    log: &FailedLog,
+    methods: &[&'static dyn Method],
+    judge: Option<&LogJudge>,
+    driving: Driving,
+    arguments: &AttributeArgs,
+) -> Result<Vec<Attributed>, TrialError> {
+    let view = View { compat: arguments.compat.is_some(), longest_log: arguments.longest_log(), others: &log.others };
+    let mut rows = Vec::new();
+    for method in methods {
+        rows.push(attribute(*method, &log.run, view, judge, driving).await?);
+    }
+    if rows.len() > 1 {
+        rows.push(combine(&log.run, &rows));
+    }
+    Ok(rows)
+}
+
+/// A line a run, as it is done.
+fn said(rows: &[Attributed], number: usize, of: usize) {
+    let Some(last) = rows.last() else { return };
+    let what = report::named(last);
+    eprintln!("{}", super::escape(&format!("attributed {number:>4} of {of}  {}  {what}", last.id)));
+}
+
+/// The rows as lines of JSON, put in place whole.
+fn write(path: &Path, rows: &[Vec<Attributed>]) -> Result<(), Failure> {
+    let unwritten = |error: std::io::Error| {
+        Failure::new(Exit::Infrastructure, format!("cannot write `{}`: {error}", path.display()))
+    };
+    let mut text = Vec::new();
+    for row in rows.iter().flatten() {
+        serde_json::to_writer(&mut text, row).map_err(|error| unwritten(error.into()))?;
+        text.push(b'\n');
+    }
+    if path == Path::new("-") {
+        return std::io::stdout().write_all(&text).map_err(unwritten);
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = Path::new(&name);
+    std::fs::write(new, text).and_then(|()| std::fs::rename(new, path)).map_err(unwritten)
+}
+
+/// Tables and reports, and the last word.
+fn told(logs: &Logs, done: &AttributedLogs, arguments: &AttributeArgs, global: &Global) -> Result<Finished, Failure> {
+    let failed = |error: std::io::Error| Failure::new(Exit::Infrastructure, error);
+    let measured = table::measured(logs, &done.rows)?;
+    let next = report::next(logs, &done.rows);
+    if global.format == OutputFormat::Text && arguments.out.as_deref() != Some(Path::new("-")) {
+        let mut out = std::io::stdout().lock();
+        match (logs.failed.as_slice(), done.rows.as_slice()) {
+            ([log], [rows]) => report::write(log, rows, next.as_deref(), &mut out).map_err(failed)?,
+            _ => table::write(&measured, &done.rows, &mut out).map_err(failed)?,
+        }
+    }
+    let rows: Vec<&Attributed> = done.rows.iter().flatten().collect();
+    let asking = rows.iter().filter(|row| row.method != methods::COMBINED);
+    let abstained = asking.clone().filter(|row| row.abstained.is_some()).count();
+    let (live, replayed) = done.asked;
+    let all = live + replayed;
+    let mut summary =
+        format!("{} runs, {} predictions, {abstained} abstained", done.rows.len(), asking.count() - abstained);
+    if let ([_], [rows]) = (logs.failed.as_slice(), done.rows.as_slice())
+        && let Some(last) = rows.last()
+    {
+        summary = report::named(last);
+    }
+    if all > 0 {
+        let _ = write!(summary, "; answers replayed {replayed} of {all}");
+    }
+    let data = json!({
+        "rows": rows, "live_calls": live, "replayed_calls": replayed, "judge_run": done.recorded, "next": next,
+        "methods": measured.iter().map(table::MethodFigures::data).collect::<Vec<_>>(),
+    });
+    Ok(Finished { exit: exit(&done.rows), summary, data })
+}
+
+/// Nobody there, nothing left to spend, or nothing found at all: each ends the verb in its own way.
+fn exit(rows: &[Vec<Attributed>]) -> Exit {
+    use crate::attribution::methods::Abstention::{Budget, TimedOut, Unanswered};
+    let rows: Vec<&Attributed> = rows.iter().flatten().filter(|row| row.method != methods::COMBINED).collect();
+    let why = |is: fn(&methods::Abstention) -> bool| rows.iter().filter_map(|row| row.abstained.as_ref()).any(is);
+    if rows.iter().any(|row| row.abstained.is_none()) {
+        return if why(|why| matches!(why, Budget(_))) { Exit::Budget } else { Exit::Ok };
+    }
+    match () {
+        () if why(|why| matches!(why, Budget(_))) => Exit::Budget,
+        () if why(|why| matches!(why, Unanswered(_) | TimedOut(_))) => Exit::Infrastructure,
+        () => Exit::Finding,
+    }
+}
+
+/// What there is.
+fn list(global: &Global) -> Result<Finished, Failure> {
+    use crate::attribution::methods::Needs;
+    let needs = |needs| match needs {
+        Needs::Log => "the log",
+        Needs::Model => "a model",
+        Needs::OtherRuns => "other runs",
+    };
+    let mut lines = String::new();
+    for method in methods::ALL {
+        let public = if method.is_public() { "  (--compat whowhen)" } else { "" };
+        let (name, needs) = (method.name(), needs(method.needs()));
+        let _ = writeln!(lines, "{name:<15} {needs:<11} {}{public}", method.about());
+    }
+    if global.format == OutputFormat::Text {
+        super::print(&lines, &mut std::io::stdout())?;
+    }
+    let data = methods::ALL.iter().map(|method| {
+        json!({"name": method.name(), "about": method.about(), "needs": needs(method.needs()), "compat": method.is_public()})
+    });
+    let data = json!({"methods": data.collect::<Vec<_>>()});
+    Ok(Finished { exit: Exit::Ok, summary: format!("{} methods", methods::ALL.len()), data })
+}

@@ -1,0 +1,295 @@
+//! What `attribute` can be told.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::{Args, ValueEnum};
+
+use crate::{
+    attribution::methods::{self, Method, Needs},
+    cli::{Exit, Failure},
+    proxy::{Budget, Price},
+    trajectory::nearest,
+};
+
+/// A context that most models have, in tokens.
+const CONTEXT: u64 = 32_768;
+/// How often an interval may miss.
+const ALPHA: f64 = 0.2;
+/// Longest wait for one answer, in seconds.
+const PATIENCE: f64 = 120.0;
+
+/// Options of `attribute`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AttributeArgs {
+    /// A failed run's directory, a dataset, or Who&When files (one, or a directory of them).
+    #[arg(value_name = "RUN|DATASET|FILES", required_unless_present = "list")]
+    pub(super) path: Option<PathBuf>,
+    /// The methods, separated by commas; of several, a row that combines them is added. --list says what there is.
+    #[arg(long, value_name = "METHOD", value_delimiter = ',', required_unless_present = "list")]
+    pub(super) method: Vec<String>,
+    /// List the methods.
+    #[arg(long)]
+    pub(super) list: bool,
+    #[command(flatten)]
+    pub(super) judge: JudgeArgs,
+    #[command(flatten)]
+    pub(super) run: RunFacts,
+    /// Whether judges may know the right answer. It tends to mislead them: rows with and without it are told apart.
+    #[arg(long, value_enum, default_value_t = GoldArg::Off, value_name = "on|off")]
+    pub(super) gold: GoldArg,
+    /// Dialogues of each method that asks a judge, at temperature 0.7; a prediction's score is its share of them.
+    #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub(super) votes: u32,
+    /// Ask and read as that project's public script does, quirks included.
+    #[arg(long, value_enum, value_name = "whowhen")]
+    pub(super) compat: Option<CompatArg>,
+    /// Write the predictions, a JSON row a run and method; `aegis score` reads them.
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+    /// Longest context of the judge, in tokens: longer logs are cut in layers, and what was cut is counted.
+    #[arg(long, default_value_t = CONTEXT, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(2_048..))]
+    pub(super) context: u64,
+    /// Runs that are attributed at the same time.
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(super) jobs: u32,
+    /// Rows that `--out` wrote of the same methods on labelled runs of the same system: predictions get an interval of steps.
+    #[arg(long, value_name = "ROWS", requires = "calibrate_gold")]
+    pub(super) calibrate: Option<PathBuf>,
+    /// The labels of those rows.
+    #[arg(long, value_name = "DATASET", requires = "calibrate")]
+    pub(super) calibrate_gold: Option<PathBuf>,
+    /// How often such an interval may miss the true step.
+    #[arg(long, default_value_t = ALPHA, value_name = "A", requires = "calibrate", value_parser = alpha)]
+    pub(super) alpha: f64,
+    /// Say what it would ask at most, and ask nothing.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+/// The judge: a model that answers questions about logs.
+#[derive(Debug, Clone, Default, Args)]
+pub(in crate::cli) struct JudgeArgs {
+    /// Where the judge is: http://…, https://… or `simulator`. Methods that ask nobody need none.
+    #[arg(long, value_name = "URL")]
+    pub(super) upstream: Option<String>,
+    /// Its name.
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// Environment variable that holds its key.
+    #[arg(long, value_name = "VAR")]
+    pub(super) key_env: Option<String>,
+    /// Where its questions and answers are recorded, and looked up before any is asked: a second time nothing is asked live.
+    #[arg(long, value_name = "DIR")]
+    pub(super) cassette: Option<PathBuf>,
+    /// Where they are recorded without a cassette.
+    #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR", conflicts_with = "cassette")]
+    pub(super) log_dir: Option<PathBuf>,
+    /// Configuration; ./aegis.toml if there is one.
+    #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// PEM file of certificates to trust beside the system's.
+    #[arg(long, value_name = "FILE")]
+    pub(super) ca_file: Option<PathBuf>,
+    /// Seconds that one answer may take.
+    #[arg(long, default_value_t = PATIENCE, value_name = "S")]
+    pub(super) timeout: f64,
+    /// Most that is spent: calls=N, tokens=N, money=X, separated by commas. What it does not hold is not asked.
+    #[arg(long, value_name = "LIMITS", value_delimiter = ',')]
+    pub(super) budget: Vec<String>,
+    /// What a million tokens cost, of questions and of answers.
+    #[arg(long, value_name = "IN,OUT", value_parser = price)]
+    pub(super) price: Option<Price>,
+    /// Ask for answers in words alone, not by JSON schema. An upstream that refuses a schema is asked so by itself.
+    #[arg(long)]
+    pub(super) no_schema: bool,
+}
+
+/// What a recorded run does not say of itself.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct RunFacts {
+    /// The task of the run. Without it: the first message that its first agent was given.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) question: Option<String>,
+    /// The right answer, for judges that may know it (--gold on).
+    #[arg(long, value_name = "TEXT", requires = "question")]
+    pub(super) answer: Option<String>,
+    /// Other runs of the same task, for `alignment` and `spectrum`: runs, directories of runs, datasets. Without it: the runs
+    /// beside this one that were given the same task, or the dataset's own.
+    #[arg(long, value_name = "RUN|DIR|DATASET")]
+    pub(super) against: Vec<PathBuf>,
+}
+
+/// Whether judges know the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum GoldArg {
+    /// They do.
+    On,
+    /// They do not.
+    Off,
+}
+
+/// Whose script is reproduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum CompatArg {
+    /// Who&When's `Automated_FA`.
+    Whowhen,
+}
+
+impl AttributeArgs {
+    /// What a run that has just failed is attributed with: this judge, and defaults for the rest.
+    pub(in crate::cli) fn after(run: &Path, method: Vec<String>, judge: JudgeArgs) -> Self {
+        Self {
+            path: Some(run.to_owned()),
+            method,
+            list: false,
+            judge,
+            run: RunFacts::default(),
+            gold: GoldArg::Off,
+            votes: 1,
+            compat: None,
+            out: None,
+            context: CONTEXT,
+            jobs: 1,
+            calibrate: None,
+            calibrate_gold: None,
+            alpha: ALPHA,
+            dry_run: false,
+        }
+    }
+
+    /// The methods that are asked for.
+    ///
+    /// # Errors
+    /// A name that no method has; one that `--compat` says nothing about; votes that the script does not cast.
+    pub(in crate::cli) fn methods(&self) -> Result<Vec<&'static dyn Method>, Failure> {
+        let mut chosen: Vec<&'static dyn Method> = Vec::new();
+        for name in &self.method {
+            let name = name.trim();
+            let Some(method) = methods::method(name) else {
+                let near = nearest(name, methods::ALL.iter().map(|method| method.name()));
+                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                return Err(Failure::new(Exit::Usage, format!("there is no method `{name}`{near}"))
+                    .hint("aegis attribute --list says which there are"));
+            };
+            if self.compat.is_some() && !method.is_public() {
+                let error =
+                    format!("the public Who&When script has no `{name}`, so --compat whowhen says nothing about it");
+                return Err(Failure::new(Exit::Usage, error));
+            }
+            if chosen.iter().all(|known| known.name() != name) {
+                chosen.push(method);
+            }
+        }
+        if self.compat.is_some() && self.votes > 1 {
+            return Err(Failure::new(Exit::Usage, "the public Who&When script casts one vote: leave --votes out"));
+        }
+        Ok(chosen)
+    }
+
+    /// Longest log in a question, in characters. A token has about three and a half; what is around the log, and the answer,
+    /// need room too.
+    pub(super) fn longest_log(&self) -> usize {
+        let tokens = self.context.saturating_sub(1_536);
+        usize::try_from(tokens.saturating_mul(3)).unwrap_or(usize::MAX)
+    }
+}
+
+impl JudgeArgs {
+    /// The upstream of a run as its judge, recorded beside it.
+    pub(in crate::cli) fn of_upstream(
+        upstream: String,
+        model: Option<String>,
+        key_env: Option<String>,
+        log_dir: PathBuf,
+        config: Option<PathBuf>,
+    ) -> Self {
+        Self {
+            upstream: Some(upstream),
+            model,
+            key_env,
+            cassette: None,
+            log_dir: Some(log_dir),
+            config,
+            ca_file: None,
+            timeout: PATIENCE,
+            budget: Vec::new(),
+            price: None,
+            no_schema: false,
+        }
+    }
+
+    /// Where the judge is and what it is called; `None` where no method asks one.
+    ///
+    /// # Errors
+    /// A method asks one, and none is named.
+    pub(super) fn named(&self, methods: &[&dyn Method]) -> Result<Option<(&str, String)>, Failure> {
+        let Some(asking) = methods.iter().find(|method| method.needs() == Needs::Model) else { return Ok(None) };
+        let Some(url) = self.upstream.as_deref() else {
+            let error = format!("`{}` asks a model, and none is named", asking.name());
+            return Err(Failure::new(Exit::Usage, error)
+                .hint("--upstream URL --model NAME; `rules`, `alignment` and `spectrum` ask nobody"));
+        };
+        let model = self.model.clone().or_else(|| (url == "simulator").then(|| url.to_owned()));
+        let model = model.ok_or_else(|| {
+            Failure::new(Exit::Usage, "the judge has no name").hint("--model NAME, as its upstream calls it")
+        })?;
+        Ok(Some((url, model)))
+    }
+
+    /// Longest wait for one answer.
+    ///
+    /// # Errors
+    /// It is no time.
+    pub(super) fn patience(&self) -> Result<Duration, Failure> {
+        Duration::try_from_secs_f64(self.timeout).ok().filter(|wait| !wait.is_zero()).ok_or_else(|| {
+            Failure::new(Exit::Usage, format!("--timeout is {}: expected seconds above 0", self.timeout))
+        })
+    }
+
+    /// The budget.
+    ///
+    /// # Errors
+    /// A limit that is none.
+    pub(super) fn budget(&self) -> Result<Budget, Failure> {
+        let mut budget = Budget::default();
+        for limit in &self.budget {
+            let refuse = || {
+                let error = format!("--budget `{limit}`: expected calls=N, tokens=N or money=X");
+                Failure::new(Exit::Usage, error)
+            };
+            let (what, much) = limit.split_once('=').ok_or_else(refuse)?;
+            match what.trim() {
+                "calls" => budget.calls = Some(much.trim().parse().map_err(|_| refuse())?),
+                "tokens" => budget.tokens = Some(much.trim().parse().map_err(|_| refuse())?),
+                "money" => {
+                    let money: f64 = much.trim().parse().map_err(|_| refuse())?;
+                    budget.cost =
+                        Some(Some(money).filter(|money| money.is_finite() && *money >= 0.0).ok_or_else(refuse)?);
+                }
+                _ => return Err(refuse()),
+            }
+        }
+        if budget.cost.is_some() && self.price.is_none() {
+            return Err(Failure::new(Exit::Usage, "--budget money=… bounds nothing without prices")
+                .hint("--price IN,OUT: what a million tokens cost"));
+        }
+        Ok(budget)
+    }
+}
+
+/// A share above 0 and below 1.
+fn alpha(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share: &f64| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "expected a share above 0 and below 1".to_owned())
+}
+
+/// Two amounts.
+fn price(text: &str) -> Result<Price, String> {
+    let amount = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
+    let both =
+        text.split_once(',').and_then(|(input, output)| Some(Price { input: amount(input)?, output: amount(output)? }));
+    both.ok_or_else(|| "expected two amounts from 0, such as `2.5,10`".to_owned())
+}

@@ -1,0 +1,231 @@
+//! What is to be attributed, and what it may be held against: runs of ours, datasets, Who&When files.
+
+use std::path::{Path, PathBuf};
+
+use super::arguments::{AttributeArgs, GoldArg, RunFacts};
+use crate::{
+    attribution::methods::LoggedRun,
+    cli::{Exit, Failure},
+    dataset::{
+        About, Dataset, Sample, SampleKind, Task,
+        formats::{self, ImportSource},
+    },
+    recording::{self, Recording},
+    score::Gold,
+    surface,
+    trajectory::Verdict,
+};
+
+/// Most runs beside one that are looked at for others of its task.
+const BESIDE_MAX: usize = 256;
+
+/// A run to be attributed.
+pub(super) struct FailedLog {
+    pub(super) run: LoggedRun,
+    /// Other runs of its task.
+    pub(super) others: Vec<LoggedRun>,
+    /// Its label, for the figures alone.
+    pub(super) gold: Option<Gold>,
+}
+
+/// What a path holds.
+pub(super) struct Logs {
+    pub(super) failed: Vec<FailedLog>,
+    /// The recorded run's directory, where it is one.
+    pub(super) recorded: Option<PathBuf>,
+    /// Words about what was read.
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads what is to be attributed.
+pub(super) fn read(path: &Path, arguments: &AttributeArgs) -> Result<Logs, Failure> {
+    let gold = arguments.gold == GoldArg::On;
+    let against = against(&arguments.run)?;
+    if formats::is_recording(path) {
+        return recorded(path, &arguments.run, gold, against);
+    }
+    let (samples, notes) = match Dataset::open(path) {
+        Ok(dataset) if is_ours(path) => (all(&dataset)?, Vec::new()),
+        _ => foreign(path)?,
+    };
+    let mut failed = Vec::new();
+    for sample in samples.iter().filter(|sample| sample.kind == SampleKind::Failure) {
+        let same = |other: &&Sample| {
+            other.id != sample.id
+                && other.system == sample.system
+                && !other.task.id.is_empty()
+                && other.task.id == sample.task.id
+        };
+        let run = LoggedRun::of(sample, gold);
+        let others = samples.iter().filter(same).map(|other| LoggedRun::of(other, false));
+        let others = others
+            .chain(against.iter().filter(|other| other.problem.is_empty() || run.problem == other.problem).cloned())
+            .collect();
+        failed.push(FailedLog { run, others, gold: formats::gold(sample) });
+    }
+    if failed.is_empty() {
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("`{}` holds no failure: there is nothing to attribute", path.display()),
+        ));
+    }
+    Ok(Logs { failed, recorded: None, notes })
+}
+
+/// A dataset of ours: a directory with one, or a file of rows.
+fn is_ours(path: &Path) -> bool {
+    path.is_dir() || path.extension().is_some_and(|extension| extension == "jsonl")
+}
+
+fn all(dataset: &Dataset) -> Result<Vec<Sample>, Failure> {
+    dataset.samples().map(|placed| Ok(placed?.sample)).collect()
+}
+
+/// Who&When files.
+fn foreign(path: &Path) -> Result<(Vec<Sample>, Vec<String>), Failure> {
+    let (samples, defects) = formats::read_foreign(ImportSource::Whowhen, path).map_err(|error| {
+        Failure::new(Exit::Usage, error)
+            .hint("expected a run's directory, a dataset, or Who&When files; other formats come in by `aegis import`")
+    })?;
+    let note = format!(
+        "read {} Who&When files, {} defects: `aegis import --from whowhen` lists them",
+        samples.len(),
+        defects.len()
+    );
+    Ok((samples, vec![note]))
+}
+
+/// One recorded run, and those beside it that were given the same task.
+fn recorded(path: &Path, facts: &RunFacts, gold: bool, mut others: Vec<LoggedRun>) -> Result<Logs, Failure> {
+    let recording = recording::read(path)?;
+    if recording.trajectory.outcome.verdict == Verdict::Success {
+        let error = format!("`{}` succeeded: there is no failure to attribute", path.display());
+        return Err(Failure::new(Exit::Usage, error));
+    }
+    let run = logged(&recording, facts, gold)?;
+    let mut notes = Vec::new();
+    if run.turns.is_empty() {
+        return Err(Failure::new(Exit::Usage, format!("`{}` holds no model call", path.display())));
+    }
+    // Rows of a dataset are of many tasks; a run that was named is taken as it is said to be.
+    others.retain(|other| other.problem.is_empty() || run.problem.contains(other.problem.trim()));
+    if facts.against.is_empty() {
+        others = beside(path, &run.problem)?;
+        if !others.is_empty() {
+            notes.push(format!("runs beside it that were given the same task: {}", others.len()));
+        }
+    }
+    let failed = vec![FailedLog { run, others, gold: None }];
+    Ok(Logs { failed, recorded: Some(path.to_owned()), notes })
+}
+
+/// A recorded run as methods see it, its steps by the numbers that `show` prints.
+fn logged(recording: &Recording, facts: &RunFacts, gold: bool) -> Result<LoggedRun, Failure> {
+    let task = Task {
+        question: facts.question.clone().unwrap_or_default(),
+        answer: facts.answer.clone().unwrap_or_default(),
+        ..Task::default()
+    };
+    let about = About {
+        kind: SampleKind::Failure,
+        system: String::new(),
+        task,
+        final_answer: String::new(),
+        split: None,
+        clean_twin: None,
+    };
+    // The label is of no concern here, and may be of a run that was never finished.
+    let bare = Recording { label: None, ..recording.clone() };
+    let mut sample = Sample::of(&bare, about)?;
+    if facts.question.is_none() {
+        sample.task.question = first_asked(&sample);
+    }
+    let mut run = LoggedRun::of(&sample, gold);
+    let places: Vec<u32> = sample
+        .steps
+        .iter()
+        .map(|step| {
+            let same = recording.trajectory.steps.iter().find(|recorded| {
+                let named = &recorded.attribution;
+                named.agent == step.agent && named.instance == step.instance && recorded.call == step.call
+            });
+            same.map_or(step.step, |recorded| recorded.step)
+        })
+        .collect();
+    let place = |step: u32| places.get(step as usize).copied().unwrap_or(step);
+    for turn in &mut run.turns {
+        turn.step = place(turn.step);
+        turn.heard = turn.heard.iter().map(|step| place(*step)).collect();
+    }
+    run.turns.sort_by_key(|turn| turn.step);
+    Ok(run)
+}
+
+/// The model that a recorded run asked first.
+pub(in crate::cli) fn model_of(recording: &Recording) -> Option<String> {
+    let step = recording.trajectory.steps.iter().find(|step| !step.request.is_empty())?;
+    let surface = surface::ALL.iter().find(|surface| surface.name() == step.surface)?;
+    Some(surface.read_request(&step.request).ok()?.model).filter(|model| !model.is_empty())
+}
+
+/// The first message that the first agent was given by somebody.
+fn first_asked(sample: &Sample) -> String {
+    let first = sample.steps.first().and_then(|step| sample.input(step.step)).unwrap_or_default();
+    first.into_iter().find(|said| said.role == "user").map(|said| said.text.clone()).unwrap_or_default()
+}
+
+/// Finished runs in the same directory that were given the same task.
+fn beside(path: &Path, problem: &str) -> Result<Vec<LoggedRun>, Failure> {
+    let (Some(parent), Ok(own)) =
+        (path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned)), path.canonicalize())
+    else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for dir in runs(&parent).into_iter().filter(|dir| *dir != own).take(BESIDE_MAX) {
+        // One that cannot be read, or is still being written, is nobody's evidence.
+        let Ok(recording) = recording::read(&dir) else { continue };
+        let run = logged(&recording, &RunFacts::default(), false)?;
+        if run.problem == problem && run.passed.is_some() && !run.turns.is_empty() {
+            found.push(run);
+        }
+    }
+    Ok(found)
+}
+
+/// What was given to compare with.
+fn against(facts: &RunFacts) -> Result<Vec<LoggedRun>, Failure> {
+    let mut found = Vec::new();
+    for path in &facts.against {
+        if formats::is_recording(path) {
+            found.push(of_task(logged(&recording::read(path)?, &RunFacts::default(), false)?));
+        } else if let Ok(dataset) = Dataset::open(path) {
+            found.extend(all(&dataset)?.iter().map(|sample| LoggedRun::of(sample, false)));
+        } else {
+            let runs = runs(path);
+            if runs.is_empty() {
+                let error = format!("`{}` holds no run to compare with", path.display());
+                return Err(
+                    Failure::new(Exit::Usage, error).hint("--against takes runs, directories of runs and datasets")
+                );
+            }
+            for run in runs {
+                found.push(of_task(logged(&recording::read(&run)?, &RunFacts::default(), false)?));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A run that the user says is of the task, whatever it was given.
+fn of_task(run: LoggedRun) -> LoggedRun {
+    LoggedRun { problem: String::new(), ..run }
+}
+
+/// The recorded runs of a directory, by name.
+fn runs(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| formats::is_recording(path)).collect();
+    runs.sort();
+    runs
+}
