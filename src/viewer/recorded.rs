@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::recording::{Captured, Close, Recorder, Settings, tests::sample};
+use crate::{
+    recording::{Captured, Close, Recorder, Settings, tests::sample},
+    trajectory::Attribution,
+};
 
 /// A recorder of the run `r`.
 pub(crate) fn recorder(logs: &std::path::Path) -> Recorder {
@@ -24,10 +27,19 @@ pub(crate) fn call(
     reply: &Bytes,
     edited: Option<&Bytes>,
 ) {
-    sample::open(recorder, step, agent, request).expect("records");
+    let attribution = Attribution { evidence: "the path".to_owned(), ..sample::agent(agent) };
+    recorder.open(sample::opening(step, &attribution, request)).expect("records");
     if let Some(edited) = edited {
         recorder.inject(sample::injection(step, reply, edited)).expect("records");
     }
     let whole = Captured::Whole(std::slice::from_ref(reply));
-    recorder.close(Close { delivered: edited, ..sample::closing(step, whole) }).expect("records");
+    let close = Close {
+        delivered: edited,
+        usage: None,
+        finish_reason: None,
+        first_byte_us: Some(1500),
+        last_byte_us: Some(2000),
+        ..sample::closing(step, whole)
+    };
+    recorder.close(close).expect("records");
 }
