@@ -88,6 +88,13 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     };
     let campaign = read(file, arguments)?;
     let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<Vec<_>, _>>()?;
+    for (pattern, said) in only.iter().zip(&arguments.only) {
+        if campaign.extent(std::slice::from_ref(pattern)).clean == 0 {
+            let error = format!("`--only {said}` names no task of `{}`", file.display());
+            return Err(Failure::new(Exit::Usage, error)
+                .hint("TASK or SYSTEM/TASK, `*` for any words; `--dry-run` counts what is left"));
+        }
+    }
     let commands = campaign.task_commands();
     let allowed = commands == 0 || campaign.verify.allow_task_commands || arguments.allow_task_commands;
     if arguments.dry_run {

@@ -64,7 +64,11 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Resu
             };
             (exit, text)
         }
-        PlanAction::Explain { file } => (Exit::Ok, plan::explain(&read(file)?)),
+        PlanAction::Explain { file } => {
+            let text = plan::explain(&read(file)?);
+            let text = if json { super::pretty(&json!({"file": file, "explanation": text}))? } else { text };
+            (Exit::Ok, text)
+        }
         PlanAction::List { name } => {
             let mut entries = plan::catalogue();
             entries.retain(|entry| name.as_ref().is_none_or(|name| entry.name.contains(name)));
@@ -191,7 +195,11 @@ fn texts(checked: &[Checked]) -> String {
         if failures.is_empty() {
             let plural = |count: usize| if count == 1 { "" } else { "s" };
             let (several, many) = (plural(*injections), plural(*checks));
-            let _ = writeln!(text, "{file}: {injections} injection{several}, {checks} check{many} passed");
+            let tested = match checks {
+                0 => "it reads well; it has no `[[check]]` of its own".to_owned(),
+                _ => format!("{checks} check{many} passed"),
+            };
+            let _ = writeln!(text, "{file}: {injections} injection{several}, {tested}");
         }
     }
     super::escape(&text)
@@ -282,6 +290,21 @@ mod tests {
         std::fs::write(&binary, [0xff, 0xfe]).expect("a temporary file");
         let binary = binary.to_str().expect("a name in UTF-8");
         assert!(run_line(&["check", binary], false).expect_err("binary").contains("utf-8"));
+    }
+
+    #[test]
+    fn a_plan_without_tests_is_no_failure_and_an_explanation_is_json_where_that_is_asked_for() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let plan = "[[injection]]\nagent = \"a\"\nfailure_mode = \"FM-3.1\"\nwhen.call = 0\n\
+                    manipulator.end_early = { text = \"done\" }\n";
+        let plain = written(&directory, "plain.toml", plan);
+        let (code, out) = run_line(&["check", &plain], false).expect("runs");
+        assert!(
+            code == 0 && out.ends_with("plain.toml: 1 injection, it reads well; it has no `[[check]]` of its own\n")
+        );
+        let (_, out) = run_line(&["explain", &plain], true).expect("runs");
+        let out: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+        assert!(out["explanation"].as_str().is_some_and(|text| text.starts_with("1 injection, seed")), "{out}");
     }
 
     #[test]

@@ -14,12 +14,16 @@ use super::{
     settings,
     settings::ProxyArgs,
     signals::{interrupted, number},
+    terminal::escape,
+    trial::cannot_check,
 };
 use crate::{
+    attribution::unrunnable,
     launch::{Echo, Ended, Ending, Launch, environment, judge},
+    plan,
     proxy::{Proxy, serve},
-    recording::{self, Launched},
-    trajectory::{Label, NoLabel, Outcome, RunId, Verdict},
+    recording::{self, Launched, Recording},
+    trajectory::{Label, NoLabel, Outcome, RunId, Unserved, Verdict, unserved},
     verdict::{self, ClientVerdict, Judgement},
 };
 
@@ -32,7 +36,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
     /// Command that judges the outcome: run by `sh -c`, the child's output on its standard input, `AEGIS_RUN_DIR` set.
-    /// Exit code 0 is success, 1 failure, anything else unknown.
+    /// Exit code 0 is success, 1 failure, anything else unknown, which is no success. A check that cannot be run (126, 127) is a usage error.
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
     /// Seconds after which the command is ended.
@@ -67,6 +71,12 @@ struct ConcludedRun {
     outcome: Outcome,
     label: Result<Label, NoLabel>,
     planned: bool,
+    /// Whether a check was to tell the outcome.
+    checked: bool,
+    /// Why no call got an answer, if none did, and who should have given it.
+    unserved: Option<(Unserved, String)>,
+    /// What kept the plan's injections from every step, where nothing was delivered: one line each.
+    missed: Vec<String>,
     /// How the program met the plan's faults, if it has any.
     client: Option<ClientVerdict>,
 }
@@ -165,11 +175,36 @@ async fn conduct(
     run.recorder.seal().map_err(recording)?;
     let label = recording::label_run(run.dir()).map_err(recording)?;
     let (dir, steps, uninspected) = (run.dir().to_owned(), run.steps(), run.uninspected());
-    let planned = run.plan.is_some();
-    let client = if planned { Some(verdict::read(&recording::read(&dir).map_err(recording)?)) } else { None };
-    let client = client.filter(ClientVerdict::is_planned);
+    let (planned, checked) = (run.plan.is_some(), arguments.check.is_some());
+    let recorded = recording::read(&dir).map_err(recording)?;
+    let client = planned.then(|| verdict::read(&recorded)).filter(ClientVerdict::is_planned);
+    let upstream = recorded.manifest.upstream.as_str().to_owned();
+    let unserved = unserved(&recorded.trajectory.steps).map(|why| (why, upstream));
+    let missed = if label == Err(NoLabel::NotInjected) { missed(&recorded) } else { Vec::new() };
     let Ended { ending, interrupted, .. } = ended;
-    Ok(ConcludedRun { run: id, dir, steps, uninspected, ending, interrupted, outcome, label, planned, client })
+    Ok(ConcludedRun {
+        run: id,
+        dir,
+        steps,
+        uninspected,
+        ending,
+        interrupted,
+        outcome,
+        label,
+        planned,
+        checked,
+        unserved,
+        missed,
+        client,
+    })
+}
+
+/// What kept each injection of a run's plan from every step.
+fn missed(recorded: &Recording) -> Vec<String> {
+    let plan = recorded.manifest.plan.as_deref().and_then(|text| plan::parse(text, "run.json").ok());
+    let matched = plan.and_then(|plan| plan::against(&plan, &recorded.trajectory).ok()).unwrap_or_default();
+    let miss = |one: plan::Matched| Some(format!("injection {} met no step: {}", one.injection, one.nearest_miss?));
+    matched.into_iter().filter_map(miss).collect()
 }
 
 /// How a verb ends that cannot open its run.
@@ -184,9 +219,12 @@ impl ConcludedRun {
     fn exit(&self) -> Exit {
         match (self.ending, &self.outcome) {
             (Ending::Interrupted, _) => Exit::Signal(self.interrupted.map_or(2, number)),
-            _ if self.steps == 0 => Exit::Infrastructure,
+            _ if self.steps == 0 || matches!(self.unserved, Some((Unserved::Unreachable, _))) => Exit::Infrastructure,
+            _ if unrunnable(&self.outcome).is_some() => Exit::Usage,
             (Ending::TimedOut, _) => Exit::Finding,
             (_, outcome) if outcome.verdict == Verdict::Failure => Exit::Finding,
+            // A check that cannot tell is no success.
+            (_, outcome) if self.checked && outcome.verdict == Verdict::Unknown => Exit::Finding,
             _ if self.client.as_ref().is_some_and(|client| client.result != Judgement::Passed) => Exit::Finding,
             _ if self.planned && self.label == Err(NoLabel::NotInjected) && self.client.is_none() => Exit::Finding,
             _ => Exit::Ok,
@@ -213,6 +251,11 @@ impl ConcludedRun {
                 "hint: a base URL in the program's own code or configuration wins over these; point it at the variable"
             );
         }
+        for line in &self.missed {
+            eprintln!("missed   {}", escape(line));
+        }
+        self.talk_of_upstream();
+        self.talk_of_check();
         if let Some(client) = &self.client {
             let _ = client_verdict::write(client, &mut std::io::stderr());
         }
@@ -223,6 +266,35 @@ impl ConcludedRun {
         eprintln!("run      {}  {} steps", self.dir.display(), self.steps);
         eprintln!("next     aegis show {}", self.dir.display());
         eprintln!("         aegis agents {}", self.dir.display());
+    }
+
+    fn talk_of_upstream(&self) {
+        match &self.unserved {
+            Some((Unserved::Unreachable, upstream)) => {
+                eprintln!("error: none of the run's calls reached {upstream}");
+                eprintln!(
+                    "hint: `aegis show {} --step 0` has what it met; --upstream URL names another",
+                    self.dir.display()
+                );
+            }
+            Some((Unserved::Refused(status), upstream)) => {
+                eprintln!("warning: {upstream} answered every call with {status}");
+                if matches!(status, 401 | 403) {
+                    eprintln!(
+                        "hint: it wants a key: set OPENAI_API_KEY for the command, or `[upstream] key_env` in aegis.toml"
+                    );
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn talk_of_check(&self) {
+        if let Some(said) = unrunnable(&self.outcome) {
+            eprintln!("{}", cannot_check(&said));
+        } else if self.checked && self.outcome.verdict != Verdict::Success {
+            eprintln!("outcome  {}", escape(&self.outcome.evidence));
+        }
     }
 
     fn finish(self) -> Finished {

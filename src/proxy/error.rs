@@ -148,7 +148,7 @@ impl ProxyError {
             ProxyError::Upstream { error: UpstreamError::Timeout(_) } => {
                 (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout")
             }
-            ProxyError::Upstream { error: UpstreamError::Unreachable(_) } => {
+            ProxyError::Upstream { error: UpstreamError::Unreachable { .. } } => {
                 (StatusCode::BAD_GATEWAY, "upstream_unreachable")
             }
             ProxyError::Upstream { error: UpstreamError::Closed(_) } => (StatusCode::BAD_GATEWAY, "upstream_closed"),
@@ -166,7 +166,7 @@ impl ProxyError {
     pub(super) fn cause(&self) -> CloseCause {
         match self {
             ProxyError::Upstream { error: UpstreamError::Timeout(_) } => CloseCause::UpstreamTimeout,
-            ProxyError::Upstream { error: UpstreamError::Unreachable(_) } => CloseCause::UpstreamUnreachable,
+            ProxyError::Upstream { error: UpstreamError::Unreachable { .. } } => CloseCause::UpstreamUnreachable,
             ProxyError::Upstream {
                 error: UpstreamError::Closed(_) | UpstreamError::Switched | UpstreamError::Framing,
             } => CloseCause::UpstreamReset,

@@ -94,7 +94,7 @@ pub(super) async fn give(
 fn unanswered(attempt: &Attempt) -> UpstreamError {
     let recorded = || Box::<dyn std::error::Error + Send + Sync>::from("so it was when the run was recorded");
     match attempt.cause {
-        Some(CloseCause::UpstreamUnreachable) => UpstreamError::Unreachable(recorded()),
+        Some(CloseCause::UpstreamUnreachable) => UpstreamError::unreachable(recorded()),
         Some(CloseCause::UpstreamReset | CloseCause::UpstreamTruncated) => UpstreamError::Closed(recorded()),
         Some(CloseCause::UpstreamTimeout) => {
             UpstreamError::Timeout(Duration::from_micros(attempt.last_byte_us.unwrap_or_default()))

@@ -230,4 +230,4 @@ fn is_zero(number: &u32) -> bool {
 
 #[cfg(test)]
 #[path = "label_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -48,7 +48,7 @@ fn attempt(number: u32, cause: Option<CloseCause>, status: Option<u16>) -> Attem
 }
 
 /// A step that the user's own words name, with these errors and these attempts, each with cause and status.
-fn step(injected: &[InjectedError], attempts: &[(Option<CloseCause>, u16)]) -> Step {
+pub(in crate::trajectory) fn step(injected: &[InjectedError], attempts: &[(Option<CloseCause>, u16)]) -> Step {
     let attempts = (0..).zip(attempts).map(|(number, (cause, status))| attempt(number, *cause, Some(*status)));
     Step {
         step: 0,

@@ -10,6 +10,7 @@ mod label;
 mod nearest;
 mod pattern;
 mod step;
+mod unserved;
 
 pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, Void};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
@@ -23,3 +24,4 @@ pub use step::{
     Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, Side, Source, Step, Trajectory, Uninspected, Usage,
     Verdict,
 };
+pub use unserved::{Unserved, unserved};

@@ -99,7 +99,7 @@ impl Transcript {
         let Some(behind) = &self.behind else {
             let why =
                 format!("`{}` holds no answer to this question, and nobody else may be asked", self.path.display());
-            return Err(UpstreamError::Unreachable(why.into()));
+            return Err(UpstreamError::unreachable(why));
         };
         let response = behind.send(Request::from_parts(head, Either::Left(Full::new(body.clone())))).await?;
         let (head, reply) = response.into_parts();

@@ -57,6 +57,7 @@ mod reruns;
 mod retries;
 mod routing;
 mod rows;
+mod run_told;
 mod score;
 mod scripted;
 mod secrets;

@@ -1,11 +1,18 @@
 //! Why there is no reply, or not all of it.
 
+use super::origin::UpstreamOrigin;
+
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// No connection: refused, no such host, TLS failure.
-    #[error("cannot reach the upstream")]
-    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("cannot reach the upstream{}", to.as_ref().map(|to| format!(" {to}")).unwrap_or_default())]
+    Unreachable {
+        /// Scheme, host and port, once it is known who was to be reached.
+        to: Option<String>,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The connection ended before a head came.
     #[error("the upstream closed the connection before it answered")]
     Closed(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -33,6 +40,22 @@ pub enum UpstreamError {
     /// There is to be no answer: the connection closes, as it did when the run was recorded.
     #[error("the connection was closed, as it was when the run was recorded")]
     Hushed,
+}
+
+impl UpstreamError {
+    /// There is no connection, for this reason.
+    pub fn unreachable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Unreachable { to: None, source: source.into() }
+    }
+
+    /// The same, saying who was to be reached.
+    #[must_use]
+    pub fn toward(self, origin: &UpstreamOrigin) -> Self {
+        match self {
+            Self::Unreachable { to: None, source } => Self::Unreachable { to: Some(origin.name()), source },
+            other => other,
+        }
+    }
 }
 
 /// Why a reply's body broke off.

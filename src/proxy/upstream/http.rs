@@ -30,6 +30,9 @@ pub struct HttpUpstream {
     head_timeout: Duration,
 }
 
+/// A request, the origin it goes to, and the connections to that.
+type PreparedRequest<'a> = (Box<Request<SentBody>>, &'a UpstreamOrigin, &'a Arc<Pool>);
+
 impl HttpUpstream {
     /// A backend with a default origin and those of the model routes, in their order. `ca_file` holds PEM
     /// certificates that are trusted beside the system's.
@@ -63,21 +66,21 @@ impl HttpUpstream {
         Ok(Self { origins, name, head_timeout })
     }
 
-    /// The request as its origin gets it, and the connections to that.
-    fn prepare(&self, mut request: Request<SentBody>) -> Result<(Box<Request<SentBody>>, &Arc<Pool>), UpstreamError> {
+    /// The request as its origin gets it.
+    fn prepare(&self, mut request: Request<SentBody>) -> Result<PreparedRequest<'_>, UpstreamError> {
         let route = request.extensions_mut().remove::<Route>();
         let index = route.map_or(0, |Route(index)| index + 1);
         let Some((origin, host, pool)) = self.origins.get(index) else {
-            return Err(UpstreamError::Unreachable("no such route".into()));
+            return Err(UpstreamError::unreachable("no such route"));
         };
-        let target = origin.target(request.uri()).map_err(|error| UpstreamError::Unreachable(Box::new(error)))?;
+        let target = origin.target(request.uri()).map_err(|error| UpstreamError::unreachable(error))?;
         if let Some(target) = target {
             *request.uri_mut() = target;
         }
         request.headers_mut().insert(header::HOST, host.clone());
         authorize(request.headers_mut(), origin, index == 0);
         // Boxed, because every future on its way to the connection holds it twice.
-        Ok((Box::new(request), pool))
+        Ok((Box::new(request), origin, pool))
     }
 }
 
@@ -104,10 +107,11 @@ impl Upstream for HttpUpstream {
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         let prepared = self.prepare(request);
         Box::pin(async move {
-            let (request, pool) = prepared?;
+            let (request, origin, pool) = prepared?;
             let switches = request.headers().contains_key(header::UPGRADE);
             let answered = tokio::time::timeout(self.head_timeout, pool.send(request)).await;
-            let mut answered = answered.unwrap_or(Err(UpstreamError::Timeout(self.head_timeout)))?;
+            let answered = answered.unwrap_or(Err(UpstreamError::Timeout(self.head_timeout)));
+            let mut answered = answered.map_err(|error| error.toward(origin))?;
             let headers = answered.headers_mut();
             // Two lengths: whoever reads it by the other one takes a part for the whole (RFC 9112, 6.3).
             if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {

@@ -130,8 +130,7 @@ impl Multiplexed {
             };
             let kept = copy(&request);
             let host = request.headers().get(header::HOST).cloned();
-            name_authority(&mut request, scheme, authority)
-                .map_err(|error| UpstreamError::Unreachable(error.into()))?;
+            name_authority(&mut request, scheme, authority).map_err(|error| UpstreamError::unreachable(error))?;
             let unanswered = match lease.ask(request).await? {
                 Ok(response) => return Ok(H2Sent::Answered(response, lease)),
                 Err(unanswered) => unanswered,
@@ -139,7 +138,7 @@ impl Multiplexed {
             request = match unanswered {
                 // The connection had ended before.
                 UnansweredRequest(_, Some(mut unsent)) if tries < TRIES => {
-                    name_host(&mut unsent, host).map_err(|error| UpstreamError::Unreachable(error.into()))?;
+                    name_host(&mut unsent, host).map_err(|error| UpstreamError::unreachable(error))?;
                     unsent
                 }
                 UnansweredRequest(error, None) if tries < TRIES && is_unprocessed(&error) => match kept {
@@ -181,8 +180,7 @@ impl Multiplexed {
         if is_plain {
             return Ok(Connected::Plain(Box::new(stream)));
         }
-        let line =
-            Arc::new(H2Connection::new(stream).await.map_err(|error| UpstreamError::Unreachable(Box::new(error)))?);
+        let line = Arc::new(H2Connection::new(stream).await.map_err(|error| UpstreamError::unreachable(error))?);
         let lease = H2Connection::lease(&line);
         self.lines().push((line, Instant::now()));
         Ok(Connected::Shared(lease))
@@ -291,7 +289,7 @@ impl Lease {
             answered = &mut asked => answered,
             settled = settling => match settled {
                 Ok(_) => asked.await,
-                Err(_) => return Err(UpstreamError::Unreachable("it speaks HTTP/2, but sends no settings".into())),
+                Err(_) => return Err(UpstreamError::unreachable("it speaks HTTP/2, but sends no settings")),
             },
         };
         Ok(match answered {

@@ -109,7 +109,7 @@ impl Pool {
                 }
             }
         };
-        let wire = Wire::new(stream).await.map_err(|error| UpstreamError::Unreachable(Box::new(error)))?;
+        let wire = Wire::new(stream).await.map_err(|error| UpstreamError::unreachable(error))?;
         Ok(self.received(wire.ask(Box::new(request)).await?))
     }
 
@@ -122,7 +122,7 @@ impl Pool {
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, connected).await;
         connected
             .unwrap_or_else(|_| Err(format!("no connection within {CONNECT_TIMEOUT:?}, TLS handshake included").into()))
-            .map_err(UpstreamError::Unreachable)
+            .map_err(UpstreamError::unreachable)
     }
 
     /// The idle connection that was used last, if it is still open.

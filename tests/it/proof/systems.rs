@@ -229,7 +229,7 @@ impl Upstream for Noisy {
             };
             let call = self.calls.fetch_add(1, Ordering::SeqCst);
             match self.weather {
-                Weather::Dead => return Err(UpstreamError::Unreachable("refused".into())),
+                Weather::Dead => return Err(UpstreamError::unreachable("refused")),
                 Weather::Failing(from, to) if (from..to).contains(&call) => return refused(503),
                 Weather::Locked => return refused(401),
                 Weather::Slow => tokio::time::sleep(4 * PATIENCE).await,
