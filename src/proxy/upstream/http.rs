@@ -73,7 +73,7 @@ impl HttpUpstream {
         let Some((origin, host, pool)) = self.origins.get(index) else {
             return Err(UpstreamError::unreachable("no such route"));
         };
-        let target = origin.target(request.uri()).map_err(|error| UpstreamError::unreachable(error))?;
+        let target = origin.target(request.uri()).map_err(UpstreamError::unreachable)?;
         if let Some(target) = target {
             *request.uri_mut() = target;
         }

@@ -130,7 +130,7 @@ impl Multiplexed {
             };
             let kept = copy(&request);
             let host = request.headers().get(header::HOST).cloned();
-            name_authority(&mut request, scheme, authority).map_err(|error| UpstreamError::unreachable(error))?;
+            name_authority(&mut request, scheme, authority).map_err(UpstreamError::unreachable)?;
             let unanswered = match lease.ask(request).await? {
                 Ok(response) => return Ok(H2Sent::Answered(response, lease)),
                 Err(unanswered) => unanswered,
@@ -138,7 +138,7 @@ impl Multiplexed {
             request = match unanswered {
                 // The connection had ended before.
                 UnansweredRequest(_, Some(mut unsent)) if tries < TRIES => {
-                    name_host(&mut unsent, host).map_err(|error| UpstreamError::unreachable(error))?;
+                    name_host(&mut unsent, host).map_err(UpstreamError::unreachable)?;
                     unsent
                 }
                 UnansweredRequest(error, None) if tries < TRIES && is_unprocessed(&error) => match kept {
@@ -180,7 +180,7 @@ impl Multiplexed {
         if is_plain {
             return Ok(Connected::Plain(Box::new(stream)));
         }
-        let line = Arc::new(H2Connection::new(stream).await.map_err(|error| UpstreamError::unreachable(error))?);
+        let line = Arc::new(H2Connection::new(stream).await.map_err(UpstreamError::unreachable)?);
         let lease = H2Connection::lease(&line);
         self.lines().push((line, Instant::now()));
         Ok(Connected::Shared(lease))

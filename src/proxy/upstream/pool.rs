@@ -109,7 +109,7 @@ impl Pool {
                 }
             }
         };
-        let wire = Wire::new(stream).await.map_err(|error| UpstreamError::unreachable(error))?;
+        let wire = Wire::new(stream).await.map_err(UpstreamError::unreachable)?;
         Ok(self.received(wire.ask(Box::new(request)).await?))
     }
 
