@@ -17,7 +17,7 @@ use crate::{
     launch::{Echo, Ending, Launch, LaunchError, environment, judge},
     plan::Plan,
     proxy::{OriginError, Proxy, ProxyError, RunSetup, upstream::Upstream},
-    recording::{self, RecordingError},
+    recording::{self, Launched, RecordingError},
     replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, ReplayReport},
     trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
 };
@@ -55,6 +55,11 @@ pub enum TrialError {
 pub trait System: Send + Sync {
     /// Executes it once against the proxy at `origin` (`http://host:port`) as this run, and judges what it achieved.
     fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, run_dir: &'a Path) -> Executing<'a>;
+
+    /// How it is started, to be kept with each run; nothing of it by default.
+    fn launched(&self) -> Option<Launched> {
+        None
+    }
 }
 
 /// A system under way.
@@ -183,13 +188,17 @@ impl Bench {
         void: impl Fn() -> Option<String>,
     ) -> Result<Tried, TrialError> {
         let open = self.listening.proxy.runs.open(run, setup).await?;
+        if let Some(launched) = self.system.launched() {
+            open.recorder.set_launched(launched)?;
+        }
         let executed = self.system.execute(&self.listening.origin, run, open.dir()).await;
         self.listening.proxy.runs.retire_run(run);
         let executed = executed.map(|(ending, outcome)| match void() {
             Some(evidence) => (ending, Outcome { verdict: Verdict::Unknown, reason: None, evidence }),
             None => (ending, outcome),
         });
-        if let Ok((_, outcome)) = &executed {
+        if let Ok((ending, outcome)) = &executed {
+            open.recorder.set_program_end((*ending).into());
             open.recorder.set_outcome(outcome.clone())?;
         }
         open.recorder.seal()?;

@@ -20,7 +20,8 @@ pub(super) fn write(verdict: &ClientVerdict, out: &mut dyn Write) -> io::Result<
     Ok(())
 }
 
-fn write_call(call: &CallVerdict, out: &mut dyn Write) -> io::Result<()> {
+/// Says how one call met its trouble, and what the rules found.
+pub(super) fn write_call(call: &CallVerdict, out: &mut dyn Write) -> io::Result<()> {
     let own = if call.planned { "" } else { "  (the upstream's own failure)" };
     writeln!(out, "  {}  step {} call {}: {}{own}", escape(call.agent.as_str()), call.step, call.call, call.way())?;
     for remark in &call.remarks {

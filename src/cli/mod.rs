@@ -30,11 +30,13 @@ mod score;
 mod screen;
 mod serve;
 mod settings;
+mod setup;
 mod show;
 mod signals;
 mod stats;
 mod tasks;
 mod terminal;
+mod test;
 mod trace;
 mod trial;
 mod view;
@@ -91,6 +93,8 @@ enum Verb {
     Serve(serve::ServeArgs),
     /// Run a command behind the proxy as one recorded run.
     Run(run::RunArgs),
+    /// Run a command under plans and say whether it survives each of them: for CI.
+    Test(test::TestArgs),
     /// Run a campaign: tasks × plans, with clean runs and proof; failures that are shown become a dataset.
     Campaign(campaign::CampaignArgs),
     /// List recorded runs, a line each.
@@ -119,8 +123,7 @@ enum Verb {
     Plan(plan::PlanArgs),
     /// Read public task sets (GSM8K, MATH, MMLU, GPQA, HumanEval, GAIA) for campaigns.
     Tasks(tasks::TasksArgs),
-    /// Read labelled files of others into a dataset (Who&When, AgenTracer, MAST), or traces of others as runs (OTLP,
-    /// Inspect, ATIF).
+    /// Read others' labelled files into a dataset (Who&When, AgenTracer, MAST), or traces as runs (OTLP, Inspect, ATIF).
     Import(import::ImportArgs),
     /// Write a dataset in the format of a trainer or benchmark.
     Export(export::ExportArgs),
@@ -134,6 +137,8 @@ enum Verb {
     Stats(stats::StatsArgs),
     /// Salvage a damaged recording into a new one.
     Repair(repair::RepairArgs),
+    #[command(flatten)]
+    Setup(setup::SetupVerb),
     /// Run one of the example multi-agent systems.
     Example(example::Arguments),
 }
@@ -296,6 +301,7 @@ impl Verb {
         match self {
             Verb::Demo(arguments) => demo::run(arguments, global),
             Verb::Run(arguments) => run::run(arguments, global),
+            Verb::Test(arguments) => test::run(arguments, global),
             Verb::Campaign(arguments) => campaign::run(arguments, global),
             Verb::Replay(arguments) => replay::run(arguments, global),
             Verb::Fork(arguments) => fork::run(arguments, global),
@@ -318,6 +324,7 @@ impl Verb {
             | Verb::Diff(_)
             | Verb::Plan(_)
             | Verb::Repair(_)
+            | Verb::Setup(_)
             | Verb::Example(_) => Err(Failure::new(Exit::Usage, "this verb has no result: a defect of this program")),
         }
     }
@@ -333,6 +340,7 @@ impl Verb {
             Verb::Diff(arguments) => diff::run(arguments, json, &mut out()),
             Verb::Plan(arguments) => plan::run(arguments, json, &mut out()),
             Verb::Repair(arguments) => repair::run(arguments, json, &mut out()),
+            Verb::Setup(verb) => setup::run(verb, global),
             Verb::Example(arguments) => {
                 example::run(arguments).map(|()| Exit::Ok).map_err(|error| Failure::new(Exit::Finding, error))
             }

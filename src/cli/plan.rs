@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{Exit, Failure};
-use crate::plan::{self, CatalogueEntry, Operation, Plan};
+use crate::plan::{self, CatalogueEntry, Operation, Plan, ShippedPlan};
 use crate::recording;
 use crate::trajectory::{Side, Trajectory};
 
@@ -34,6 +34,11 @@ enum PlanAction {
         /// Plan file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// List the ready-made plans, which any verb takes by name; with a name, print that plan, to be copied and changed.
+    Ready {
+        /// A plan's name, or a folder's.
+        name: Option<String>,
     },
     /// List the manipulators and faults with their parameters.
     List {
@@ -69,6 +74,7 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Resu
             let text = if json { super::pretty(&json!({"file": file, "explanation": text}))? } else { text };
             (Exit::Ok, text)
         }
+        PlanAction::Ready { name } => (Exit::Ok, ready(name.as_deref(), json)?),
         PlanAction::List { name } => {
             let mut entries = plan::catalogue();
             entries.retain(|entry| name.as_ref().is_none_or(|name| entry.name.contains(name)));
@@ -85,11 +91,70 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Resu
     Ok(exit)
 }
 
-/// Reads a plan file; a larger one than a plan may be is not read to its end.
+/// What is said of ready-made plans: the text of one, or a line each.
+fn ready(name: Option<&str>, json: bool) -> Result<String, Failure> {
+    let plans = match name {
+        Some(name) => shipped_as(name)
+            .map_err(|hint| Failure::new(Exit::Usage, format!("no ready-made plan is called `{name}`")).hint(hint))?,
+        None => plan::shipped(),
+    };
+    if json {
+        let row = |plan: &ShippedPlan| json!({"name": plan.name, "about": plan.about(), "text": plan.text});
+        return super::pretty(&plans.iter().map(row).collect::<Vec<_>>());
+    }
+    if let (Some(_), [plan]) = (name, plans.as_slice()) {
+        return Ok(plan.text.to_owned());
+    }
+    let width = plans.iter().map(|plan| plan.name.len()).max().unwrap_or_default();
+    Ok(plans.iter().fold(String::new(), |mut text, plan| {
+        let _ = writeln!(text, "{:width$}  {}", plan.name, plan.about());
+        text
+    }))
+}
+
+/// The ready-made plans that a word names, or what to type instead.
+pub(super) fn shipped_as(word: &str) -> Result<Vec<ShippedPlan>, String> {
+    let plans = plan::shipped_as(word);
+    if plans.is_empty() {
+        let near = plan::nearest_shipped(word).map(|near| format!("did you mean the ready-made plan `{near}`? "));
+        return Err(near.unwrap_or_default() + "`aegis plan ready` lists them");
+    }
+    Ok(plans)
+}
+
+/// Reads a plan: a file, or where there is none a ready-made plan of that name. A larger file than a plan may be is not
+/// read to its end.
 ///
 /// # Errors
 /// What kept it from being read, with its name, or every problem of the plan.
 pub(super) fn read(file: &Path) -> Result<Plan, Failure> {
+    if file.exists() {
+        return read_file(file);
+    }
+    let named = shipped_as(&file.to_string_lossy());
+    match named.as_deref() {
+        Ok([plan]) => read_shipped(plan),
+        // What looks like a path was meant as one.
+        Ok(_) | Err(_) if file.components().count() > 1 || file.extension().is_some() => read_file(file),
+        Ok(plans) => {
+            let names: Vec<&str> = plans.iter().map(|plan| plan.name).collect();
+            let error = format!("`{}` is a folder of ready-made plans: expected one", file.display());
+            Err(Failure::new(Exit::Usage, error).hint(format!("name one of them: {}", names.join(", "))))
+        }
+        Err(hint) => read_file(file).map_err(|failure| failure.hint(hint.clone())),
+    }
+}
+
+/// Reads a ready-made plan.
+///
+/// # Errors
+/// None of those that ship with the program.
+pub(super) fn read_shipped(shipped: &ShippedPlan) -> Result<Plan, Failure> {
+    let name = format!("the ready-made plan {}", shipped.name);
+    plan::parse(shipped.text, &name).map_err(|errors| Failure::new(Exit::Usage, errors))
+}
+
+fn read_file(file: &Path) -> Result<Plan, Failure> {
     let name = file.display();
     let cannot = |error: &dyn std::error::Error| Failure::new(Exit::Usage, format!("cannot read `{name}`: {error}"));
     let mut bytes = Vec::new();

@@ -20,6 +20,21 @@ impl ShownProgress {
         Self { bar: Mutex::new(None), terminal, quiet: global.quiet }
     }
 
+    /// Says a line while work goes on.
+    pub(super) fn say(&self, line: &str) {
+        let say = || eprintln!("{line}");
+        match self.bar.lock().ok().and_then(|bar| bar.clone()) {
+            _ if self.quiet => {}
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn end(&self) {
+        self.replace(None);
+    }
+
     fn replace(&self, next: Option<ProgressBar>) {
         if let Ok(mut bar) = self.bar.lock()
             && let Some(old) = std::mem::replace(&mut *bar, next)

@@ -35,6 +35,9 @@ pub(super) struct RunArgs {
     /// The run's name; made if none.
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
+    /// Replace the recording of that name, if there is one.
+    #[arg(long, requires = "run")]
+    overwrite: bool,
     /// Command that judges the outcome: run by `sh -c`, the child's output on its standard input, `AEGIS_RUN_DIR` set.
     /// Exit code 0 is success, 1 failure, anything else unknown, which is no success. A check that cannot be run (126, 127) is a usage error.
     #[arg(long, value_name = "CMD")]
@@ -91,6 +94,10 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     // A name that no method has is no reason to run anything.
     AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).methods()?;
     let (proxy, config) = arguments.proxy.proxy(Some(id.clone()))?;
+    let there = arguments.proxy.log_dir(&config).join(id.as_str());
+    if arguments.overwrite && there.exists() {
+        recording::discard(&there)?;
+    }
     if !global.quiet {
         arguments.proxy.say_destination(&config);
     }

@@ -32,8 +32,8 @@ pub(super) struct ProxyArgs {
     /// Without it: [upstream] of aegis.toml, else `OPENAI_BASE_URL`, else the public API.
     #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
     pub upstream: Option<String>,
-    /// Plan of injections.
-    #[arg(long, value_name = "FILE")]
+    /// Plan of injections: a file, or the name of a ready-made one (`aegis plan ready`).
+    #[arg(long, value_name = "PLAN")]
     pub plan: Option<PathBuf>,
     /// Where recordings go; a directory a run.
     #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
@@ -104,7 +104,7 @@ impl ProxyArgs {
     }
 
     /// Where model calls go, and who said so.
-    fn destination(&self, config: &Config) -> (String, String) {
+    pub(super) fn destination(&self, config: &Config) -> (String, String) {
         if let Some(url) = &self.upstream {
             let inherited = std::env::var("AEGIS_UPSTREAM").is_ok_and(|inherited| inherited == *url);
             return (url.clone(), if inherited { "AEGIS_UPSTREAM" } else { "--upstream" }.to_owned());

@@ -98,7 +98,8 @@ fn judged(
         client_verdict::write_junit(path, recording.manifest.run.as_str(), &verdict)?;
     }
     let written = if json {
-        let data = serde_json::json!({"run": recording.manifest.run, "client": verdict});
+        let survival = verdict::survival(recording);
+        let data = serde_json::json!({"run": recording.manifest.run, "client": verdict, "survival": survival});
         writeln!(out, "{data}")
     } else {
         client_verdict::write(&verdict, out)

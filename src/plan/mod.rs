@@ -16,6 +16,7 @@ mod file;
 mod page;
 mod read;
 mod resolve;
+mod shipped;
 mod validate;
 mod when;
 
@@ -33,6 +34,7 @@ pub(crate) use file::OneOrMany;
 pub use page::page;
 pub(crate) use read::{Read, read_entry, syntax_problem, take_entries};
 pub use resolve::{RecordedCall, Unresolvable, resolve};
+pub use shipped::{ShippedPlan, nearest_shipped, shipped, shipped_as};
 pub use when::{Target, When};
 
 use crate::fault::Fault;

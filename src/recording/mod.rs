@@ -61,5 +61,5 @@ pub use manifest::{Manifest, Seal, Versions, read_label, write_label};
 pub use read::{read, read_apart, read_manifest};
 pub use recorder::Recorder;
 pub use redact::{Redactor, Secrets, first_key};
-pub use repair::{Repaired, repair, seal_left};
+pub use repair::{Repaired, discard, repair, seal_left};
 pub use settings::{Clock, Durability, Settings};

@@ -76,6 +76,16 @@ pub fn seal_left(run_dir: &Path) -> Result<(), RecordingError> {
     }
 }
 
+/// Removes a recorded run with all that lies in its directory. One that is being written, is damaged, or is no recording
+/// stays as it is.
+///
+/// # Errors
+/// As [`seal_left`].
+pub fn discard(run_dir: &Path) -> Result<(), RecordingError> {
+    seal_left(run_dir)?;
+    std::fs::remove_dir_all(run_dir).map_err(|source| disk::failed("remove", run_dir, source))
+}
+
 fn rescue(
     disk: &Disk,
     run_dir: &Path,

@@ -1,7 +1,7 @@
 //! The verdict as a `JUnit` file, for CI servers: a case a call, a case a fault that was never delivered.
 
 use super::{
-    CallVerdict, ClientVerdict, Weight,
+    CallVerdict, ClientVerdict, FindingKind, Survival, SurvivalResult, Weight,
     suite::{Came, Suite, TestCase},
 };
 
@@ -20,6 +20,36 @@ pub fn junit(run: &str, verdict: &ClientVerdict) -> String {
     });
     let cases = verdict.calls.iter().map(|call| case(verdict, call)).chain(never).collect();
     Suite { name: run.to_owned(), seconds: None, cases }.to_string()
+}
+
+/// The cases of one run of a test, of this class: the program, each call that met trouble, each injection that never came
+/// to work. One of them is red exactly where the program did not survive.
+pub fn cases(class: &str, survival: &Survival) -> Vec<TestCase> {
+    let of_program =
+        |finding: &&super::SurvivalFinding| !matches!(finding.kind, FindingKind::Defect | FindingKind::NeverDelivered);
+    let said: Vec<&super::SurvivalFinding> = survival.findings.iter().filter(of_program).collect();
+    let message = said.iter().map(|finding| finding.says.as_str()).collect::<Vec<_>>().join("; ");
+    let worst = said.iter().map(|finding| finding.kind.result()).max();
+    let came = match worst {
+        None | Some(SurvivalResult::Passed) => Came::Passed,
+        Some(SurvivalResult::Failed) => Came::Failed(message),
+        Some(SurvivalResult::Inconclusive | SurvivalResult::Void) => Came::Errored(message),
+    };
+    let program = TestCase { class: class.to_owned(), name: "program".to_owned(), came, said: String::new() };
+    // Where nothing was answered, no rule has judged the calls.
+    let judged = survival.client.calls.iter().filter(|_| !survival.has(FindingKind::Unanswered));
+    let calls = judged.map(|call| {
+        let case = case(&survival.client, call);
+        TestCase { class: class.to_owned(), name: format!("{}: {}", case.class, case.name), ..case }
+    });
+    let never = survival.findings.iter().filter(|finding| finding.kind == FindingKind::NeverDelivered);
+    let never = never.enumerate().map(|(number, finding)| TestCase {
+        class: class.to_owned(),
+        name: format!("never fired {}", number + 1),
+        came: Came::Errored(finding.says.clone()),
+        said: String::new(),
+    });
+    std::iter::once(program).chain(calls).chain(never).collect()
 }
 
 fn case(verdict: &ClientVerdict, call: &CallVerdict) -> TestCase {

@@ -2,7 +2,8 @@
 //!
 //! [`read()`] finds the calls that met trouble, planned or the upstream's own, with every try ([`Met`] says what each met);
 //! the list of [`RULES`] then says what the client did: a trait worth knowing, or a defect. A planned fault that
-//! was never delivered is inconclusive, never passed. Pure: a recording in, a verdict out. `run` and `show` report it.
+//! was never delivered is inconclusive, never passed. [`survival()`] adds what the program came to, and whether any injection came to
+//! work: what `test` reports. Pure: a recording in, a verdict out. `run` and `show` report it.
 //! To add a rule: a function and one row of the list.
 
 mod call;
@@ -14,12 +15,14 @@ mod reply;
 mod report;
 mod retry;
 pub mod suite;
+mod survival;
 
 pub use call::{TroubledCall, Try};
-pub use junit::junit;
+pub use junit::{cases, junit};
 pub use met::Met;
 pub use read::read;
 pub use report::{AgentSummary, CallVerdict, ClientVerdict, FaultVerdict, Judgement, Remark};
+pub use survival::{FindingKind, FindingPlace, InjectionDelivery, Survival, SurvivalFinding, SurvivalResult, survival};
 
 /// What a rule says of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

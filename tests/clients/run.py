@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import campaigns, environments, foreign, formats, learned, programs, real_model, sdks, training, verdicts, warm
+from runner import campaigns, ci, environments, foreign, formats, learned, programs, real_model, sdks, training, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -22,6 +22,7 @@ def main():
     suites = {name: (sdks.test, name, ROOT) for name in sdks.names()}
     suites |= {name: (sdks.surfaces, name, ROOT) for name in sdks.SURFACES}
     suites[verdicts.NAME] = (verdicts.test, ROOT)
+    suites[ci.NAME] = (ci.test, ROOT)
     suites[warm.NAME] = (warm.test, ROOT)
     suites |= {folder.name: (programs.test, folder) for folder in programs.folders(ROOT)}
     suites |= {

@@ -110,6 +110,7 @@ const COMPUTES: &[&str] = &[
     "bytes",
     "core",
     "foldhash",
+    "include_dir",
     "jiff",
     "memchr",
     "regex",

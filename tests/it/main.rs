@@ -65,6 +65,7 @@ mod shutdown;
 mod side_by_side;
 mod stored_state;
 mod surfaces;
+mod survival;
 mod task_sets;
 mod terminal;
 mod tidy;

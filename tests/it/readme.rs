@@ -36,28 +36,18 @@ fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").expect("bind").local_addr().expect("address").port()
 }
 
-#[test]
-fn every_command_block_runs() {
+/// Runs the blocks of a page one after the other in a directory, with the binary on its path.
+fn run_blocks(text: &str, dir: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = fs::read_to_string(root.join("README.md")).expect("README.md");
-    assert!(readme.lines().count() <= 150, "the README is to stay under 150 lines");
-    let dir = tempfile::tempdir().expect("a directory");
     for name in ["examples", "plans"] {
-        symlink(root.join(name), dir.path().join(name)).expect("a link");
+        symlink(root.join(name), dir.join(name)).expect("a link");
     }
     let binary = Path::new(env!("CARGO_BIN_EXE_aegis"));
     let path = format!("{}:{}", binary.parent().expect("a directory").display(), std::env::var("PATH").expect("PATH"));
-    let blocks = blocks(&readme);
-    assert!(blocks.len() >= 4, "the README has its command blocks");
-    for block in blocks {
+    for block in blocks(text) {
         let script = format!("{SHIM}{}", block.replace("8484", &free_port().to_string()));
-        let ran = Command::new("bash")
-            .arg("-c")
-            .arg(&script)
-            .current_dir(dir.path())
-            .env("PATH", &path)
-            .output()
-            .expect("bash");
+        let ran =
+            Command::new("bash").arg("-c").arg(&script).current_dir(dir).env("PATH", &path).output().expect("bash");
         assert!(
             ran.status.success(),
             "{block}\n-- stdout\n{}\n-- stderr\n{}",
@@ -65,8 +55,33 @@ fn every_command_block_runs() {
             String::from_utf8_lossy(&ran.stderr)
         );
     }
+}
+
+#[test]
+fn every_command_block_runs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).expect("README.md");
+    assert!(readme.lines().count() <= 150, "the README is to stay under 150 lines");
+    assert!(blocks(&readme).len() >= 4, "the README has its command blocks");
+    let dir = tempfile::tempdir().expect("a directory");
+    run_blocks(&readme, dir.path());
     let label = fs::read_to_string(dir.path().join("logs/second/label.json")).expect("the second run has a label");
     assert!(label.contains("\"solver\"") && label.contains("FM-2.6"), "{label}");
+}
+
+#[test]
+fn the_pages_on_ci_and_on_installing_run_too() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    for (page, leaves) in [
+        ("ci.md", &["junit.xml", "report.html", "logs/first/first-broken-stream-2"][..]),
+        ("install.md", &["aegis.bash", "man1/aegis.1", "man1/aegis-test.1"]),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        run_blocks(&fs::read_to_string(docs.join(page)).expect("the page"), dir.path());
+        for name in leaves {
+            assert!(dir.path().join(name).exists(), "{page} leaves {name}");
+        }
+    }
 }
 
 /// What the README shows of the demo is what comes.

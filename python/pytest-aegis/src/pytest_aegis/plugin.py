@@ -1,0 +1,128 @@
+"""The plugin: the marker `aegis`, the fixture `aegis`, and the options that set their defaults."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from .binary import BinaryMissing, binary
+from .recorded import Aegis, AegisError
+
+# Longest name of a run, in characters.
+NAME_MAX = 64
+MARKER = (
+    "aegis(plan, repeats=1, upstream=None, seed=None, judge=True): record the test's model calls through Aegis, under a plan "
+    "(a file, a ready-made one's name, or a list of them), each so many times; judge=False leaves the verdict to the test"
+)
+OPTIONS = {"plan", "repeats", "upstream", "seed", "judge"}
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("aegis", "model calls through Aegis")
+    for name, takes, about in [
+        ("upstream", "URL", "where the tests' model calls go: a URL, or `simulator` (scripted; no key, no network)"),
+        ("plan", "PLAN", "plan of tests whose marker names none"),
+        ("dir", "DIR", "where recordings go; pytest's temporary directory of the session if none"),
+        ("config", "FILE", "aegis.toml"),
+    ]:
+        group.addoption(f"--aegis-{name}", metavar=takes, default=None, help=about)
+        parser.addini(f"aegis_{name}", about)
+    group.addoption("--aegis-overwrite", action="store_true", help="replace recordings of these tests in --aegis-dir")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", MARKER)
+
+
+def said(config, name):
+    """An option of the command line, else of the ini file; None if neither says it."""
+    return config.getoption(f"aegis_{name}") or config.getini(f"aegis_{name}") or None
+
+
+def marked(node):
+    """What the nearest marker says, as a dict."""
+    marker = node.get_closest_marker("aegis")
+    if marker is None:
+        return {}
+    told = dict(marker.kwargs)
+    if marker.args:
+        told.setdefault("plan", marker.args[0])
+    unknown = set(told) - OPTIONS
+    if len(marker.args) > 1 or unknown:
+        what = ", ".join(sorted(unknown)) or "two plain arguments"
+        raise pytest.UsageError(f"{node.nodeid}: @pytest.mark.aegis does not take {what}; it is {MARKER}")
+    return told
+
+
+def pytest_generate_tests(metafunc):
+    """Each plan and each repeat is a test of its own."""
+    if "aegis" not in metafunc.fixturenames:
+        return
+    told = marked(metafunc.definition)
+    plan = told.get("plan", said(metafunc.config, "plan"))
+    plans = list(plan) if isinstance(plan, (list, tuple)) else [plan]
+    repeats = told.get("repeats", 1)
+    if not isinstance(repeats, int) or repeats < 1:
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: repeats={repeats!r}: expected a whole number from 1")
+    cases = [(plan, number) for plan in plans for number in range(1, repeats + 1)]
+    names = [f"{Path(str(plan)).stem if plan else 'clean'}-{number}" for plan, number in cases]
+    metafunc.parametrize("aegis", cases, ids=names, indirect=True)
+
+
+def run_name(nodeid):
+    """A run's name for a test: always the same, so that its draws are, and never another test's."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", nodeid).strip("-._")
+    digest = hashlib.sha256(nodeid.encode()).hexdigest()[:8]
+    kept = plain[-(NAME_MAX - 9) :].lstrip("-._")
+    return f"{kept or 'test'}-{digest}"
+
+
+@pytest.fixture
+def aegis(request, monkeypatch, tmp_path_factory):
+    """A proxy before the test's model. `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL` and their like point at it."""
+    told = marked(request.node)
+    plan, _ = getattr(request, "param", (told.get("plan"), 1))
+    config = request.config
+    directory = said(config, "dir")
+    logs = Path(directory) if directory else tmp_path_factory.getbasetemp() / "aegis"
+    # The marker's plan may be a file beside the test.
+    beside = request.path.parent / str(plan) if plan else None
+    try:
+        recorded = Aegis(
+            binary(),
+            run_name(request.node.nodeid),
+            logs=logs,
+            plan=beside if beside and beside.is_file() else plan,
+            upstream=told.get("upstream", said(config, "upstream")),
+            config=said(config, "config"),
+            seed=told.get("seed"),
+            overwrite=config.getoption("aegis_overwrite"),
+        )
+    except (BinaryMissing, AegisError) as error:
+        pytest.fail(str(error), pytrace=False)
+    for name, value in recorded.environment.items():
+        monkeypatch.setenv(name, value)
+    yield recorded
+    recorded.end()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """A test that passed by itself is judged; one that did not ends its run as a program that crashed."""
+    outcome = yield
+    recorded = pyfuncitem.funcargs.get("aegis")
+    if not isinstance(recorded, Aegis):
+        return
+    if outcome.excinfo is not None:
+        skipped = issubclass(outcome.excinfo[0], pytest.skip.Exception)
+        recorded.end(0 if skipped else 1)
+        if not skipped:
+            pyfuncitem.add_report_section("call", "aegis", recorded.report())
+        return
+    if marked(pyfuncitem).get("judge", True):
+        try:
+            recorded.assert_survived()
+        except AssertionError as error:
+            # A line of the plugin's own tells nobody anything.
+            outcome.force_exception(pytest.fail.Exception(str(error), pytrace=False))

@@ -1,0 +1,187 @@
+"""The plugin in a real pytest, with the real openai SDK before Aegis' simulator. Needs `aegis` (AEGIS_BIN) and `openai`."""
+
+import os
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+# openai-python asks twice more after an error, and waits as it is told.
+ASKS = """
+import openai, pytest
+
+def answer(**options):
+    sdk = openai.OpenAI(**options)
+    messages = [{"role": "system", "content": "You solve word problems. End with a line `ANSWER: <number>`."},
+                {"role": "user", "content": "A box holds 6 eggs. How many eggs do 7 boxes hold?"}]
+    said = sdk.chat.completions.create(model="gpt-4o-mini", messages=messages)
+    return said.choices[0].message.content
+
+def hasty():
+    for _ in range(9):
+        try:
+            return answer(max_retries=0)
+        except openai.RateLimitError:
+            pass
+"""
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Runs pytest in a process of its own, on a file that begins as above."""
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "AEGIS_UPSTREAM"):
+        monkeypatch.delenv(name, raising=False)
+    pytester.makeini("[pytest]\naegis_upstream = simulator\n")
+
+    def run(body, *options):
+        pytester.makepyfile(test_it=ASKS + body)
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options)
+
+    return run
+
+
+def test_green(run):
+    done = run(
+        """
+@pytest.mark.aegis(plan="rate-limit", repeats=2)
+def test_survives(aegis):
+    assert "42" in answer()
+    assert aegis.verdict.passed and aegis.verdict.rules() == {"healed"}
+    assert [step["call"] for step in aegis.steps] == [0]
+
+@pytest.mark.aegis("slow-service")
+class TestClass:
+    def test_survives(self, aegis):
+        assert "42" in answer(base_url=aegis.base_url)
+
+def test_without_a_plan(aegis):
+    assert "42" in answer()
+"""
+    )
+    done.assert_outcomes(passed=4)
+
+
+def test_red_by_the_verdict_and_red_again(run):
+    body = """
+@pytest.mark.aegis(plan="rate-limit")
+def test_hasty(aegis):
+    assert "42" in hasty()
+"""
+    for _ in range(2):
+        done = run(body)
+        done.assert_outcomes(failed=1)
+        done.stdout.fnmatch_lines(["*under rate-limit: failed*", "*call 0*ignored_retry_after: tried again after *"])
+        done.stdout.fnmatch_lines(["*aegis show */aegis/test_it.py-test_hasty-rate-limit-1-* --verdict*"])
+
+
+def test_chance_falls_the_same_way_each_time(run, pytester):
+    pytester.makefile(
+        ".toml",
+        maybe='format = 1\nseed = 7\n[[injection]]\nagent = "*"\nwhen.probability = 0.5\nfault.status = { code = 401 }\n',
+    )
+    body = """
+@pytest.mark.aegis(plan="maybe.toml", repeats=8, judge=False)
+def test_maybe(aegis):
+    assert "42" in answer()
+"""
+    drawn = [run(body).parseoutcomes() for _ in range(2)]
+    assert drawn[0]["failed"] and drawn[0]["passed"]
+    assert {key: drawn[0][key] for key in ("failed", "passed")} == {key: drawn[1][key] for key in ("failed", "passed")}
+
+
+def test_red_by_its_own_assertion_says_the_verdict_too(run):
+    done = run(
+        """
+@pytest.mark.aegis(plan="slow-service")
+def test_wrong(aegis):
+    assert "43" in answer()
+"""
+    )
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["*Captured aegis call*", "*under slow-service: *", "*aegis show *"])
+
+
+def test_a_plan_that_never_fired_is_no_pass(run, pytester):
+    pytester.makefile(
+        ".toml",
+        nobody='format = 1\nseed = 7\n[[injection]]\nagent = "nobody"\nwhen.call = 0\nfault.status = { code = 500 }\n',
+    )
+    done = run(
+        """
+@pytest.mark.aegis(plan="nobody.toml")
+def test_it(aegis):
+    assert "42" in answer()
+"""
+    )
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["*under *nobody.toml: inconclusive*", "*the plan never fired: status at nobody*"])
+
+
+def test_recordings_are_kept_where_they_are_wanted(run, pytester):
+    body = """
+@pytest.mark.aegis(plan="slow-service")
+def test_it(aegis):
+    assert "42" in answer()
+"""
+    run(body, "--aegis-dir=kept").assert_outcomes(passed=1)
+    (kept,) = (pytester.path / "kept").iterdir()
+    assert (kept / "seal.json").is_file()
+    done = run(body, "--aegis-dir=kept")
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines(["*is sealed*", "*--aegis-overwrite*"])
+    run(body, "--aegis-dir=kept", "--aegis-overwrite").assert_outcomes(passed=1)
+
+
+def test_plans_of_a_list_and_of_the_command_line(run):
+    body = """
+@pytest.mark.aegis(plan=["rate-limit", "slow-service"])
+def test_both(aegis):
+    assert "42" in answer()
+
+def test_said(aegis):
+    assert "42" in answer()
+    assert aegis.verdict.injections
+"""
+    done = run(body, "--aegis-plan=slow-service", "-v")
+    done.assert_outcomes(passed=3)
+    done.stdout.fnmatch_lines(["*test_both?rate-limit-1?*", "*test_both?slow-service-1?*", "*test_said?slow-service-1?*"])
+
+
+def test_async_tests_are_judged_too(run):
+    done = run(
+        """
+import asyncio
+
+@pytest.mark.aegis(plan="rate-limit")
+@pytest.mark.asyncio
+async def test_hasty(aegis):
+    assert "42" in await asyncio.to_thread(hasty)
+"""
+    )
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["*ignored_retry_after*"])
+
+
+@pytest.mark.parametrize("said", ["", "/no/such/aegis"])
+def test_without_a_program_it_says_what_to_do(run, monkeypatch, said):
+    monkeypatch.setenv("AEGIS_BIN", said)
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = run("def test_it(aegis):\n    pass\n")
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines(["*AEGIS_BIN*"] if said else ["*pip install aegis-proxy*"])
+
+
+def test_mistakes_in_the_marker_are_told(run):
+    for marker, says in [("plna='rate-limit'", "does not take plna"), ("repeats=0", "repeats=0: expected")]:
+        done = run(f"@pytest.mark.aegis({marker})\ndef test_it(aegis):\n    pass\n")
+        assert done.ret != 0
+        assert says in done.stdout.str() + done.stderr.str()
+
+
+def test_names_of_runs_tell_tests_apart():
+    from pytest_aegis.plugin import NAME_MAX, run_name
+
+    names = [run_name(node) for node in ("a.py::t[x-1]", "a.py::t[x-2]", "a.py::t_x_1", "d/" * 60 + "a.py::t", "é" * 300)]
+    assert len(set(names)) == len(names) and all(0 < len(name) <= NAME_MAX for name in names)
+    assert names == [run_name(node) for node in ("a.py::t[x-1]", "a.py::t[x-2]", "a.py::t_x_1", "d/" * 60 + "a.py::t", "é" * 300)]
+    assert os.sep not in "".join(names) and all(name[0].isalnum() for name in names)

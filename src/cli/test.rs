@@ -1,0 +1,263 @@
+//! `aegis test PLAN… -- CMD`: plans × program, and whether the program survives each: for CI.
+
+mod annotate;
+mod choice;
+mod report;
+mod tested;
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Instant};
+
+use clap::Args;
+use serde_json::json;
+
+use self::{
+    choice::{ChosenPlan, TestName, choose, place},
+    tested::{PlannedRun, TestedProgram, TestedRun, test_run},
+};
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat, again,
+    asking::{self, AskingArgs},
+    config::Config,
+    progress::ShownProgress,
+    settings::{self, ProxyArgs},
+    signals::{interrupted, number},
+    trial,
+};
+use crate::{
+    attribution::Bench,
+    campaign::Progress,
+    launch::Echo,
+    verdict::{FindingKind, SurvivalResult},
+    viewer::{self, ViewerLibrary},
+};
+
+/// Options of `test`.
+#[derive(Debug, Args)]
+pub(super) struct TestArgs {
+    /// Plans: files, names of ready-made ones (`rate-limit`), or folders of either (`faults`). `aegis plan ready` lists them.
+    #[arg(required = true, value_name = "PLAN")]
+    plans: Vec<String>,
+    /// The test's name. Every draw depends on it, the plan's name and the number of the run, and on nothing else: a red
+    /// run is red again. Recordings go below a directory of that name.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Runs of each plan, with draws of their own.
+    #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Command that judges each run: run by `sh -c`, the program's output on its standard input, `AEGIS_RUN_DIR` set.
+    /// Exit code 0 is success, 1 failure. Without it the program's own exit code says it.
+    #[arg(long, value_name = "CMD")]
+    check: Option<String>,
+    /// Seconds after which a run of the command is ended, and failed.
+    #[arg(long, default_value_t = 300.0, value_name = "S")]
+    timeout: f64,
+    /// Replace recordings of a test of this name.
+    #[arg(long)]
+    overwrite: bool,
+    /// Write a `JUnit` file: red exactly where the exit code is not 0.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the page of `aegis view` with all runs of the test as one file.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Say what was found as annotations of a GitHub workflow (`::error …`); by itself where `GITHUB_ACTIONS` is `true`.
+    #[arg(long)]
+    github: bool,
+    /// Where requests go: http://…, https://… or `simulator` (the embedded scripted model).
+    /// Without it: [upstream] of aegis.toml, else `OPENAI_BASE_URL`, else the public API.
+    #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
+    upstream: Option<String>,
+    /// Where recordings go, in a directory of the test's name.
+    #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
+    log_dir: Option<PathBuf>,
+    /// Configuration; ./aegis.toml if there is one.
+    #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Seed of the simulator.
+    #[arg(long, default_value_t = 7, value_name = "N")]
+    simulator_seed: u64,
+    /// PEM file of certificates to trust beside the system's.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    asking: AskingArgs,
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// What a test came to.
+struct ConcludedTest {
+    name: TestName,
+    dir: PathBuf,
+    plans: Vec<ChosenPlan>,
+    /// The runs that were made, in their order; fewer than planned where one said that all are in vain.
+    runs: Vec<TestedRun>,
+    planned: usize,
+    seconds: f64,
+    /// The signal that ended it.
+    signal: Option<u8>,
+}
+
+pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Failure> {
+    settings::raise_file_limit();
+    let plans = choose(&arguments.plans)?;
+    let name = TestName::of(arguments.name.as_deref())?;
+    let planned = name.runs(&plans, arguments.runs)?;
+    let config = Config::load(arguments.config.as_deref())?;
+    let mut wanted = arguments.proxy_args();
+    let dir = place(&wanted.log_dir(&config), &name, &planned, arguments.overwrite)?;
+    wanted.log_dir = Some(dir.clone());
+    let (proxy, config) = wanted.proxy_of(config, None)?;
+    if let Some(plan) = plans.iter().find(|plan| plan.plan.asks_model() && proxy.runs.model().is_none()) {
+        return Err(asking::unnamed(&format!("the plan `{}`", plan.name)));
+    }
+    if !global.quiet {
+        wanted.say_destination(&config);
+    }
+    let program = TestedProgram {
+        launched: again::launched(&arguments.command, &wanted.upstream_url(&config)),
+        command: arguments.command.clone(),
+        check: arguments.check.clone(),
+        limit: settings::time_limit(Some(arguments.timeout))?,
+        echo: match (global.verbose, global.format) {
+            (0, _) => Echo::Silent,
+            (_, OutputFormat::Json) => Echo::Stderr,
+            (_, OutputFormat::Text) => Echo::Stdout,
+        },
+        run_header: proxy.identity.hints.run_header.clone(),
+        stop: tokio::sync::watch::channel(false).1,
+    };
+    let begun = Instant::now();
+    let (runs, signal) = settings::block_on(conduct(proxy, program, &planned, global))??;
+    let seconds = begun.elapsed().as_secs_f64();
+    let concluded = ConcludedTest { name, dir, plans, runs, planned: planned.len(), seconds, signal };
+    let finished = concluded.finish();
+    concluded.write(arguments, &finished, global)?;
+    Ok(finished)
+}
+
+impl TestArgs {
+    fn proxy_args(&self) -> ProxyArgs {
+        ProxyArgs {
+            upstream: self.upstream.clone(),
+            plan: None,
+            log_dir: self.log_dir.clone(),
+            config: self.config.clone(),
+            simulator_seed: self.simulator_seed,
+            ca_file: self.ca_file.clone(),
+            asking: self.asking.clone(),
+        }
+    }
+}
+
+/// Makes the runs, one after the other: programs may get into each other's way.
+async fn conduct(
+    proxy: crate::proxy::Proxy,
+    mut program: TestedProgram,
+    planned: &[PlannedRun],
+    global: &Global,
+) -> Result<(Vec<TestedRun>, Option<u8>), Failure> {
+    let (told, stop) = tokio::sync::watch::channel(None);
+    tokio::spawn(async move {
+        let signal = interrupted().await;
+        told.send_replace(Some(number(signal)));
+    });
+    let (stopping, stopped) = tokio::sync::watch::channel(false);
+    let mut heard = stop.clone();
+    tokio::spawn(async move {
+        let _ = heard.wait_for(Option::is_some).await;
+        stopping.send_replace(true);
+    });
+    program.stop = stopped;
+    let bench = Bench::start(Arc::new(proxy), Arc::new(program)).await.map_err(trial::failed)?;
+    let progress = ShownProgress::new(global);
+    progress.stage("test", planned.len());
+    let begun = Instant::now();
+    let mut runs: Vec<TestedRun> = Vec::new();
+    for (number, planned_run) in (1_u32..).zip(planned) {
+        let run = test_run(&bench, planned_run).await?;
+        let left = begun.elapsed() / number * (u32::try_from(planned.len()).unwrap_or(u32::MAX).saturating_sub(number));
+        progress.advance();
+        progress.say(&report::line(&run, number, planned.len(), left));
+        let vain = stop.borrow().is_some() || run.is_in_vain();
+        runs.push(run);
+        if vain {
+            break;
+        }
+    }
+    progress.end();
+    bench.stop().await;
+    let signal = *stop.borrow();
+    Ok((runs, signal))
+}
+
+impl ConcludedTest {
+    /// The exit code and the last line, from one value.
+    fn finish(&self) -> Finished {
+        let counts =
+            [SurvivalResult::Passed, SurvivalResult::Failed, SurvivalResult::Inconclusive, SurvivalResult::Void];
+        let counts =
+            counts.map(|result| (result, self.runs.iter().filter(|run| run.survival.result == result).count()));
+        let told: Vec<String> = counts
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(result, count)| format!("{count} {}", result.name()))
+            .collect();
+        let plans = if self.plans.len() == 1 { "1 plan".to_owned() } else { format!("{} plans", self.plans.len()) };
+        let left = self.planned - self.runs.len();
+        let not_made = if left > 0 { format!(", {left} not made") } else { String::new() };
+        let summary = format!("{}  {plans}, {} runs: {}{not_made}", self.name, self.planned, told.join(", "));
+        let exit = self.exit();
+        Finished { exit, data: self.data(), summary }
+    }
+
+    fn exit(&self) -> Exit {
+        let has = |kind| self.runs.iter().any(|run| run.survival.has(kind));
+        match self.signal {
+            Some(signal) => Exit::Signal(signal),
+            None if has(FindingKind::CheckBroken) => Exit::Usage,
+            None if has(FindingKind::NoCall) || has(FindingKind::Unanswered) => Exit::Infrastructure,
+            None if self.runs.iter().all(|run| run.survival.is_passed()) => Exit::Ok,
+            None => Exit::Finding,
+        }
+    }
+
+    fn data(&self) -> serde_json::Value {
+        let plans = self.plans.iter().map(|plan| {
+            let runs: Vec<_> = self.runs.iter().filter(|run| run.plan == plan.name).map(TestedRun::data).collect();
+            json!({"plan": plan.name, "from": plan.from, "about": plan.about, "runs": runs})
+        });
+        json!({
+            "test": self.name.as_str(), "dir": self.dir, "seconds": self.seconds,
+            "plans": plans.collect::<Vec<_>>(), "planned": self.planned, "made": self.runs.len(),
+        })
+    }
+
+    /// Writes what was asked for: the report, files, annotations.
+    fn write(&self, arguments: &TestArgs, finished: &Finished, global: &Global) -> Result<(), Failure> {
+        let json = global.format == OutputFormat::Json;
+        if !json {
+            let written = report::write(self, global.verbose > 0, &mut std::io::stdout().lock());
+            written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        }
+        if let Some(path) = &arguments.junit {
+            put(path, &report::junit(self, finished))?;
+        }
+        if let Some(path) = &arguments.html {
+            let made = viewer::bundle(&ViewerLibrary::of(vec![self.dir.clone()]));
+            put(path, &made.map_err(|error| Failure::new(Exit::Usage, error))?.html)?;
+        }
+        if arguments.github || std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true") {
+            let text = annotate::annotations(self, finished);
+            let to: &mut dyn std::io::Write = if json { &mut std::io::stderr() } else { &mut std::io::stdout() };
+            to.write_all(text.as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        }
+        Ok(())
+    }
+}
+
+fn put(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))
+}

@@ -1,0 +1,173 @@
+//! One run of a test: the program under a plan, and whether it survived.
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration, time::Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::{
+    attribution::{Bench, Executing, System, TrialError},
+    cli::{Failure, trial},
+    launch::{Echo, Ending, Launch, environment, judge},
+    plan::Plan,
+    proxy::RunSetup,
+    recording::{self, Launched},
+    trajectory::{Outcome, RunId},
+    verdict::{self, FindingKind, Survival},
+};
+
+/// Most lines of a program's standard error that are shown of a run that did not pass.
+const ERROR_LINES: usize = 12;
+/// How much of the end of a file is looked at for them, in bytes.
+const ERROR_BYTES: u64 = 16 << 10;
+
+/// A run that is to be made.
+#[derive(Debug, Clone)]
+pub(super) struct PlannedRun {
+    pub(super) run: RunId,
+    pub(super) plan_name: String,
+    pub(super) plan: Arc<Plan>,
+    /// Its number among those of its plan, from 1.
+    pub(super) number: u32,
+    /// How many there are of its plan.
+    pub(super) of: u32,
+}
+
+/// A run that was made.
+#[derive(Debug)]
+pub(super) struct TestedRun {
+    pub(super) run: RunId,
+    pub(super) plan: String,
+    pub(super) number: u32,
+    pub(super) of: u32,
+    pub(super) dir: PathBuf,
+    pub(super) steps: u32,
+    pub(super) outcome: Outcome,
+    pub(super) survival: Survival,
+    pub(super) seconds: f64,
+    /// The end of what the program wrote to its standard error.
+    pub(super) said: Vec<String>,
+}
+
+/// The program that is tested.
+#[derive(Debug, Clone)]
+pub(super) struct TestedProgram {
+    pub(super) launched: Launched,
+    pub(super) command: Vec<OsString>,
+    pub(super) check: Option<String>,
+    pub(super) limit: Option<Duration>,
+    pub(super) echo: Echo,
+    pub(super) run_header: String,
+    /// Becomes true when all work is to stop.
+    pub(super) stop: watch::Receiver<bool>,
+}
+
+impl System for TestedProgram {
+    fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, run_dir: &'a std::path::Path) -> Executing<'a> {
+        Box::pin(async move {
+            let stopped = || {
+                let mut stop = self.stop.clone();
+                async move {
+                    if stop.wait_for(|stop| *stop).await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                    Signal::SIGTERM
+                }
+            };
+            let launch = Launch {
+                environment: environment(origin, run, &self.run_header),
+                limit: self.limit,
+                echo: self.echo,
+                input: Some(Vec::new()),
+                errors: (self.echo == Echo::Silent).then(|| beside(run_dir, "stderr")),
+                ..Launch::of(self.command.clone())
+            };
+            let ended = launch.run(stopped()).await?;
+            // Beside the recording, which holds nothing but what was recorded. Without it the verdict is the same.
+            let _ = std::fs::write(beside(run_dir, "stdout"), &ended.output);
+            let outcome = judge(&ended, self.check.as_deref(), run_dir, stopped()).await?;
+            Ok((ended.ending, outcome))
+        })
+    }
+
+    fn launched(&self) -> Option<Launched> {
+        Some(self.launched.clone())
+    }
+}
+
+/// A file of a run's program, beside the run's directory.
+fn beside(run_dir: &std::path::Path, ending: &str) -> PathBuf {
+    let name = run_dir.file_name().unwrap_or_default().to_string_lossy();
+    run_dir.with_file_name(format!("{name}.{ending}.txt"))
+}
+
+/// Makes one run.
+///
+/// # Errors
+/// The program cannot be started, or the run cannot be recorded.
+pub(super) async fn test_run(bench: &Bench, planned: &PlannedRun) -> Result<TestedRun, Failure> {
+    let begun = Instant::now();
+    let setup = RunSetup { plan: Some(Arc::clone(&planned.plan)), ..RunSetup::default() };
+    let tried = bench.execute(&planned.run, setup).await.map_err(|error| match error {
+        TrialError::Launch(error) => Failure::new(super::Exit::Usage, error)
+            .hint("the command stands behind `--`: aegis test PLAN -- python my_agents.py"),
+        error => trial::failed(error),
+    })?;
+    let survival = verdict::survival(&recording::read(&tried.dir)?);
+    let said = if survival.is_passed() { Vec::new() } else { last_lines(&beside(&tried.dir, "stderr")) };
+    let interrupted = tried.ending == Ending::Interrupted;
+    Ok(TestedRun {
+        run: tried.run,
+        plan: planned.plan_name.clone(),
+        number: planned.number,
+        of: planned.of,
+        dir: tried.dir,
+        steps: tried.steps,
+        outcome: tried.outcome,
+        survival,
+        seconds: begun.elapsed().as_secs_f64(),
+        said: if interrupted { Vec::new() } else { said },
+    })
+}
+
+/// The last lines of a file; none where there is no such file.
+fn last_lines(path: &std::path::Path) -> Vec<String> {
+    use std::io::{Read, Seek, SeekFrom};
+    let read = || {
+        let mut file = std::fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(ERROR_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(ERROR_BYTES).read_to_end(&mut bytes)?;
+        std::io::Result::Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let first = lines.len().saturating_sub(ERROR_LINES);
+    lines.iter().skip(first).map(|&line| line.to_owned()).collect()
+}
+
+impl TestedRun {
+    /// What it is called within its test: the plan, and where it has several runs, the number.
+    pub(super) fn title(&self) -> String {
+        if self.of == 1 { self.plan.clone() } else { format!("{} {}/{}", self.plan, self.number, self.of) }
+    }
+
+    /// Whether every other run would come to the same: the program calls nobody, or the check cannot be run.
+    pub(super) fn is_in_vain(&self) -> bool {
+        [FindingKind::NoCall, FindingKind::Unanswered, FindingKind::CheckBroken]
+            .iter()
+            .any(|kind| self.survival.has(*kind))
+    }
+
+    pub(super) fn data(&self) -> serde_json::Value {
+        json!({
+            "run": self.run, "run_dir": self.dir, "number": self.number, "steps": self.steps,
+            "seconds": self.seconds, "outcome": self.outcome, "result": self.survival.result,
+            "findings": self.survival.findings, "injections": self.survival.injections,
+            "client": self.survival.client,
+        })
+    }
+}
