@@ -55,6 +55,8 @@ pub struct Config {
     pub token_env: Option<String>,
     /// What is masked in recordings, beside what looks like a key.
     pub secrets: SecretsConfig,
+    /// The collector that gets a span of each call.
+    pub otlp: Option<OtlpConfig>,
     /// The file that this was read from.
     #[serde(skip)]
     pub file: Option<PathBuf>,
@@ -92,6 +94,19 @@ pub struct SecretsConfig {
     pub patterns: Vec<String>,
     /// Regular expressions of what is never masked though it looks like a key; each must match it whole.
     pub keep: Vec<String>,
+}
+
+/// `[otlp]`: each call is told to a collector of OpenTelemetry, over HTTP, as it ends.
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OtlpConfig {
+    /// The collector, for example `http://127.0.0.1:4318`; spans go to `/v1/traces` below it.
+    pub endpoint: String,
+    /// Environment variable with the key that the collector wants, sent as `Authorization: Bearer`.
+    pub key_env: Option<String>,
+    /// Whether spans hold what was asked and answered, keys masked; else they say who, when, how long and how many.
+    #[serde(default)]
+    pub content: bool,
 }
 
 /// `[[route]]`: requests for some models go elsewhere.
@@ -185,6 +200,7 @@ impl Config {
             ("[secrets] env", !self.secrets.env.is_empty()),
             ("allowed_hosts", !self.allowed_hosts.is_empty()),
             ("allowed_origins", !self.allowed_origins.is_empty()),
+            ("[otlp]", self.otlp.is_some()),
         ];
         let said: Vec<&str> = said.iter().filter(|(_, is_said)| *is_said).map(|(key, _)| *key).collect();
         if said.is_empty() {
@@ -288,7 +304,8 @@ impl Config {
     pub fn recording(&self) -> Result<Settings, Failure> {
         let refuse = |error: String| Failure::new(Exit::Usage, error);
         let in_use = [&self.upstream.key_env, &self.manipulator.key_env, &self.token_env];
-        let in_use = in_use.into_iter().chain(self.route.iter().map(|route| &route.key_env)).flatten();
+        let collector = self.otlp.iter().map(|otlp| &otlp.key_env);
+        let in_use = in_use.into_iter().chain(collector).chain(self.route.iter().map(|route| &route.key_env)).flatten();
         let in_use = in_use.map(String::as_str).chain(["AEGIS_TOKEN", "AEGIS_CONTROL_TOKEN"]);
         // What is shorter is a placeholder, and a word of texts.
         let mut values: Vec<String> =

@@ -1,6 +1,6 @@
 //! `aegis run -- CMD`: a command as one recorded run.
 
-use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use clap::Args;
 use nix::sys::signal::Signal;
@@ -10,7 +10,7 @@ use super::{
     attribute::{self, AttributeArgs, JudgeArgs},
     client_verdict,
     config::Config,
-    serve::bind,
+    serve::{bind, monitoring::Monitoring},
     settings,
     settings::ProxyArgs,
     signals::{interrupted, number},
@@ -23,6 +23,7 @@ use crate::{
     plan,
     proxy::{Proxy, serve},
     recording::{self, Launched, Recording},
+    surface,
     trajectory::{Label, NoLabel, Outcome, RunId, Unserved, Verdict, unserved},
     verdict::{self, ClientVerdict, Judgement},
 };
@@ -68,6 +69,8 @@ struct ConcludedRun {
     steps: u32,
     /// Steps that passed uninspected.
     uninspected: u32,
+    /// Steps by the API that they speak, where that is recorded and not read.
+    unread: BTreeMap<String, usize>,
     ending: Ending,
     /// The signal that interrupted it.
     interrupted: Option<Signal>,
@@ -103,7 +106,13 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     }
     let launched = again::launched(&arguments.command, &arguments.proxy.upstream_url(&config));
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
-    let concluded = settings::block_on(conduct((Arc::new(proxy), id), launched, arguments, limit, echo))??;
+    let monitoring = Monitoring::of(&config, proxy.upstream.name(), false)?;
+    let concluded = settings::block_on(async {
+        let monitored = monitoring.start(&proxy.runs);
+        let concluded = conduct((Arc::new(proxy), id), launched, arguments, limit, echo).await;
+        monitored.end().await;
+        concluded
+    })??;
     if let Some(path) = &arguments.junit {
         let verdict = verdict::read(&recording::read(&concluded.dir)?);
         client_verdict::write_junit(path, concluded.run.as_str(), &verdict)?;
@@ -179,7 +188,7 @@ async fn conduct(
     run.recorder.set_program_end(ended.ending.into());
     run.recorder.set_outcome(outcome.clone()).map_err(recording)?;
     proxy.runs.retire();
-    run.recorder.seal().map_err(recording)?;
+    proxy.runs.seal(&run).map_err(recording)?;
     let label = recording::label_run(run.dir()).map_err(recording)?;
     let (dir, steps, uninspected) = (run.dir().to_owned(), run.steps(), run.uninspected());
     let (planned, checked) = (run.plan.is_some(), arguments.check.is_some());
@@ -187,6 +196,10 @@ async fn conduct(
     let client = planned.then(|| verdict::read(&recorded)).filter(ClientVerdict::is_planned);
     let upstream = recorded.manifest.upstream.as_str().to_owned();
     let unserved = unserved(&recorded.trajectory.steps).map(|why| (why, upstream));
+    let mut unread = BTreeMap::<String, usize>::new();
+    for step in recorded.trajectory.steps.iter().filter(|step| surface::is_unread(&step.surface)) {
+        *unread.entry(step.surface.clone()).or_default() += 1;
+    }
     let missed = if label == Err(NoLabel::NotInjected) { missed(&recorded) } else { Vec::new() };
     let Ended { ending, interrupted, .. } = ended;
     Ok(ConcludedRun {
@@ -194,6 +207,7 @@ async fn conduct(
         dir,
         steps,
         uninspected,
+        unread,
         ending,
         interrupted,
         outcome,
@@ -266,6 +280,10 @@ impl ConcludedRun {
         if let Some(client) = &self.client {
             let _ = client_verdict::write(client, &mut std::io::stderr());
         }
+        for (api, count) in &self.unread {
+            eprintln!("warning: {count} of the steps are calls of an API that is recorded, not read: {api}");
+            eprintln!("hint: no agent is told and no plan edits them; most such servers speak chat completions, too");
+        }
         if self.uninspected > 0 {
             eprintln!("warning: {} of the steps are WebSockets, which pass uninspected", self.uninspected);
             eprintln!("hint: switch the framework's WebSocket transport off, so that its calls can be read and edited");
@@ -324,6 +342,7 @@ impl ConcludedRun {
             "run_dir": self.dir,
             "steps": self.steps,
             "uninspected": self.uninspected,
+            "unread": self.unread,
             "outcome": self.outcome,
             "label": self.label.as_ref().ok(),
             "no_label": self.label.as_ref().err(),
@@ -333,7 +352,10 @@ impl ConcludedRun {
         let client = client.unwrap_or_default();
         let uninspected =
             if self.uninspected > 0 { format!("  {} uninspected", self.uninspected) } else { String::new() };
-        let summary = format!("{}  {} steps{uninspected}  outcome {verdict}{label}{client}", self.run, self.steps);
+        let unread: usize = self.unread.values().sum();
+        let unread = if unread > 0 { format!("  {unread} unread") } else { String::new() };
+        let summary =
+            format!("{}  {} steps{uninspected}{unread}  outcome {verdict}{label}{client}", self.run, self.steps);
         Finished { exit: self.exit(), summary, data }
     }
 }

@@ -1,5 +1,7 @@
 //! `aegis serve`: the proxy, until it is told to stop.
 
+pub(super) mod monitoring;
+
 use std::{
     io::Write,
     net::{IpAddr, SocketAddr},
@@ -18,6 +20,7 @@ use tokio::{
     sync::watch,
 };
 
+use self::monitoring::Monitoring;
 use super::{
     Exit, Failure, Global,
     run::recording_exit,
@@ -53,7 +56,7 @@ pub(super) struct ServeArgs {
     /// Seconds without traffic after which a run is sealed.
     #[arg(long, default_value_t = 300, value_name = "S")]
     idle: u64,
-    /// Listen for outcomes (POST /outcome) here; the token is read from `AEGIS_CONTROL_TOKEN`, or made and printed.
+    /// Listen here for outcomes (POST /outcome) and tell Prometheus the counts (GET /metrics); the token is read from `AEGIS_CONTROL_TOKEN`, or made and printed.
     #[arg(long, value_name = "ADDR")]
     control: Option<String>,
     #[command(flatten)]
@@ -125,8 +128,14 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     if !global.quiet {
         arguments.proxy.say_destination(&config);
     }
+    let monitoring = Monitoring::of(&config, proxy.upstream.name(), arguments.control.is_some())?;
     let proxy = Arc::new(proxy);
-    settings::block_on(serve_until_told(Arc::clone(&proxy), &listen, &origins, named, arguments, global))?
+    settings::block_on(async {
+        let monitored = monitoring.start(&proxy.runs);
+        let served = serve_until_told(Arc::clone(&proxy), &listen, &origins, named, arguments, global).await;
+        monitored.end().await;
+        served
+    })?
 }
 
 async fn serve_until_told(

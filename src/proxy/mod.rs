@@ -29,6 +29,7 @@ mod remembered;
 mod reshape;
 mod run;
 mod runs;
+mod spans;
 mod tape;
 mod tunnel;
 mod unmade;
@@ -48,4 +49,5 @@ pub use listen::{
 pub use recorded_answers::RecordedAnswers;
 pub use run::{Run, RunSetup, RunTemplate};
 pub use runs::{EndedRun, Runs};
+pub use spans::send_spans;
 pub use upstream::{HttpUpstream, OriginError, UpstreamOrigin};

@@ -56,10 +56,14 @@ impl Unanswered {
 /// # Errors
 /// [`Unanswered`].
 pub async fn ask_once(upstream: &dyn Upstream, question: &Bytes) -> Result<Bytes, Unanswered> {
+    post_once(upstream, PATH, "application/json", question).await
+}
+
+async fn post_once(upstream: &dyn Upstream, path: &str, kind: &str, body: &Bytes) -> Result<Bytes, Unanswered> {
     let unreachable = |error: &dyn std::error::Error| Unanswered::Unreachable(chain(error));
-    let sent: SentBody = Either::Left(Full::new(question.clone()));
-    let request = Request::post(PATH).header(header::CONTENT_TYPE, "application/json");
-    let request = request.header(header::CONTENT_LENGTH, question.len()).body(sent);
+    let sent: SentBody = Either::Left(Full::new(body.clone()));
+    let request = Request::post(path).header(header::CONTENT_TYPE, kind);
+    let request = request.header(header::CONTENT_LENGTH, body.len()).body(sent);
     let response = upstream.send(request.map_err(|error| unreachable(&error))?).await;
     let (head, body) = response.map_err(|error| unreachable(&error))?.into_parts();
     let read = Limited::new(body, ANSWER_MAX).collect().await;
@@ -76,8 +80,16 @@ pub async fn ask_once(upstream: &dyn Upstream, question: &Bytes) -> Result<Bytes
 /// # Errors
 /// [`Unanswered`], the last one.
 pub async fn ask(upstream: &dyn Upstream, question: &Bytes) -> Result<Bytes, Unanswered> {
+    post(upstream, PATH, "application/json", question).await
+}
+
+/// Posts a body of a kind to a path, again where the backend was busy. Gives the body of a good reply.
+///
+/// # Errors
+/// [`Unanswered`], the last one.
+pub(super) async fn post(upstream: &dyn Upstream, path: &str, kind: &str, body: &Bytes) -> Result<Bytes, Unanswered> {
     for resends in 0.. {
-        let unanswered = match ask_once(upstream, question).await {
+        let unanswered = match post_once(upstream, path, kind, body).await {
             Ok(answer) => return Ok(answer),
             Err(unanswered) => unanswered,
         };

@@ -1,5 +1,7 @@
 //! A step between its first record and its last: dropped early, it still closes its record.
 
+mod told;
+
 use std::{
     borrow::Cow,
     collections::VecDeque,
@@ -54,6 +56,8 @@ pub(super) struct OpenStep {
     closed: bool,
     /// A record of the step that may still wait to be written.
     queued: Option<Queued>,
+    /// The request body, where somebody is told of it at the end.
+    told: Option<Bytes>,
 }
 
 /// How long somebody waits for a reply.
@@ -95,6 +99,7 @@ impl OpenStep {
             tape: Tape::default(),
             closed: false,
             queued: None,
+            told: None,
         })
     }
 
@@ -315,6 +320,7 @@ impl OpenStep {
         };
         let length = tape.iter().map(|(chunk, _)| chunk.len()).sum();
         let queued = heavy::apart(length, || self.run.recorder.queue_close(close));
+        self.tell_closed(cause, status, usage, &tape);
         // Only now is a further call of the agent no longer overlapping with this one.
         self.run.depart(&self.attribution, self.body_hash, self.numbers.step, failed);
         self.queued = Some(queued?);

@@ -134,6 +134,7 @@ impl PlacedCall {
         // Where nothing was recorded, nothing was sent: there is no step to close.
         let queued = opened.inspect_err(|_| step.abandon())?;
         step.queued(queued);
+        step.tell_opened(&call.body);
         Ok((step, earlier))
     }
 }

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     fault::{Level, Window},
     identity::{Identity, SaidTries, Speakers},
+    monitor::Monitor,
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError, Settings},
     surface::{self, Conversation, Outline, Reply, Served, Surface},
@@ -76,6 +77,8 @@ pub struct Run {
     pub(super) told: Mutex<RetoldRun>,
     opening: Mutex<()>,
     uninspected: AtomicU32,
+    /// Who is told of its calls.
+    pub(super) monitor: Option<Arc<Monitor>>,
 }
 
 #[derive(Debug, Default)]
@@ -125,7 +128,13 @@ impl Run {
             told: Mutex::new(told),
             opening: Mutex::default(),
             uninspected: AtomicU32::new(0),
+            monitor: None,
         })
+    }
+
+    /// With somebody who is told of its calls.
+    pub(super) fn monitored(self, monitor: Option<Arc<Monitor>>) -> Self {
+        Self { monitor, ..self }
     }
 
     /// The run's directory.

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, VecDeque},
     path::PathBuf,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -23,6 +23,7 @@ use super::{
     run::{Run, RunSetup, RunTemplate},
 };
 use crate::{
+    monitor::Monitor,
     recording::{RecordingError, Seal},
     trajectory::RunId,
 };
@@ -49,6 +50,8 @@ pub struct EndedRun {
 pub struct Runs {
     template: RunTemplate,
     asking: Option<Arc<Asking>>,
+    /// Who is told of calls and runs.
+    monitor: OnceLock<Arc<Monitor>>,
     /// Held to look and to put, never while anything waits for the disk.
     places: Mutex<HashMap<RunId, RunPlace>>,
     displaced: Mutex<Displaced>,
@@ -89,6 +92,7 @@ impl Runs {
         Self {
             template,
             asking: None,
+            monitor: OnceLock::new(),
             places: Mutex::default(),
             displaced: Mutex::default(),
             sealers: Arc::new(Semaphore::new(SEALED_AT_ONCE)),
@@ -102,6 +106,21 @@ impl Runs {
     #[must_use]
     pub fn asking(self, model: Arc<Asking>) -> Self {
         Self { asking: Some(model), ..self }
+    }
+
+    /// Tells somebody of the calls of all runs that are opened from now on; only the first one hears of them.
+    pub fn tell(&self, monitor: Arc<Monitor>) {
+        let _ = self.monitor.set(monitor);
+    }
+
+    /// Who is told of calls and runs.
+    pub fn monitor(&self) -> Option<&Arc<Monitor>> {
+        self.monitor.get()
+    }
+
+    /// How many runs are under way.
+    pub fn open_runs(&self) -> usize {
+        self.under_way().len()
     }
 
     /// The model that the manipulators of all runs may ask, if there is one.
@@ -168,7 +187,8 @@ impl Runs {
             if runs.template.recording.redactor.holds_secret(id.as_str()) {
                 return Err(ProxyError::SecretName);
             }
-            Run::create(id.clone(), setup, &runs.template).map(Arc::new).map_err(|error| match error {
+            let created = Run::create(id.clone(), setup, &runs.template);
+            created.map(|run| Arc::new(run.monitored(runs.monitor().cloned()))).map_err(|error| match error {
                 RecordingError::Sealed { .. } => ProxyError::Sealed(id),
                 other => ProxyError::Recording(other),
             })
@@ -299,6 +319,10 @@ impl Runs {
         let seal = run.recorder.seal()?;
         let (dir, steps, planned) = (run.dir().to_owned(), run.steps(), run.plan.is_some());
         let ended = EndedRun { id: run.id.clone(), dir, steps, planned };
+        if let Some(monitor) = self.monitor() {
+            let (began, outcome) = run.recorder.began_and_outcome();
+            monitor.run_ended(&run.id, began, &outcome);
+        }
         locked(&self.ended).push(ended);
         // Its directory says from now on that it is sealed.
         locked(&self.places).remove(&run.id);

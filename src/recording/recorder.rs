@@ -5,9 +5,10 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
 };
 
-use jiff::fmt::temporal::DateTimePrinter;
+use jiff::{Timestamp, fmt::temporal::DateTimePrinter};
 
 use super::{
     Captured, Close, Durability, Launched, Manifest, Open, RecordingError, Seal, Settings,
@@ -236,6 +237,13 @@ impl Recorder {
         manifest.outcome = outcome;
         manifest.outcome.evidence = self.encoder.redactor.text(&manifest.outcome.evidence).into_owned();
         write_json(&self.disk, &self.dir.join("run.json"), &*manifest)
+    }
+
+    /// When the run began, and what it has achieved, as far as that is known.
+    pub fn began_and_outcome(&self) -> (SystemTime, Outcome) {
+        let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = manifest.started.parse::<Timestamp>().map_or_else(|_| SystemTime::now(), SystemTime::from);
+        (began, manifest.outcome.clone())
     }
 
     /// Keeps how the run's program ended; it is written with the outcome, or when the run is sealed.

@@ -229,9 +229,17 @@ pub trait Surface: Sync + std::fmt::Debug {
 }
 
 /// Model calls that are recorded and forwarded, but not read: (path suffix, name in records). Servers that speak the
-/// surfaces above have these of their own beside them.
-const UNREAD: &[(&str, &str)] =
-    &[("/api/chat", "ollama_chat"), ("/api/generate", "ollama_generate"), ("/api/embed", "ollama_embed")];
+/// surfaces above have these of their own beside them. Gemini's (<https://ai.google.dev/api/generate-content>) name the model in the
+/// path, `…/models/{model}:generateContent`.
+const UNREAD: &[(&str, &str)] = &[
+    ("/api/chat", "ollama_chat"),
+    ("/api/generate", "ollama_generate"),
+    ("/api/embed", "ollama_embed"),
+    (":generateContent", "gemini"),
+    (":streamGenerateContent", "gemini"),
+    (":embedContent", "gemini_embed"),
+    (":batchEmbedContents", "gemini_embed"),
+];
 
 /// How far a reply is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -274,6 +282,11 @@ pub fn for_path(method: &str, path: &str) -> Option<&'static dyn Surface> {
 /// The surface of whose kept replies a request to this path fetches something.
 pub fn fetched_from(method: &str, path: &str) -> Option<&'static dyn Surface> {
     ALL.iter().copied().find(|surface| surface.fetches(method, path))
+}
+
+/// Whether a name in records is that of model calls that no surface reads.
+pub fn is_unread(name: &str) -> bool {
+    UNREAD.iter().any(|(_, known)| *known == name)
 }
 
 /// The name in records of a model call that no surface reads yet; `None` for what is no model call.

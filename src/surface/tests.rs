@@ -110,6 +110,10 @@ fn paths_speak_one_surface_each() {
         assert_eq!(for_path("POST", surface.path()).map(Surface::name), Some(surface.name()));
     }
     assert_eq!(unread_call("POST", "/api/chat"), Some("ollama_chat"));
+    assert_eq!(unread_call("POST", "/v1beta/models/gemini-2.5-flash:generateContent"), Some("gemini"));
+    assert_eq!(unread_call("POST", "/v1beta/models/gemini-2.5-flash:streamGenerateContent"), Some("gemini"));
+    assert_eq!(unread_call("POST", "/v1beta/models/gemini-2.5-flash:countTokens"), None);
+    assert!(is_unread("gemini") && !is_unread("openai_chat"));
 }
 
 /// What an answer says, without what belongs to one API.

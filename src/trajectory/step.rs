@@ -194,6 +194,27 @@ pub enum CloseCause {
     Failed,
 }
 
+impl CloseCause {
+    /// Its name, as records and counts write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::ClientGone => "client_gone",
+            Self::UpstreamUnreachable => "upstream_unreachable",
+            Self::UpstreamReset => "upstream_reset",
+            Self::UpstreamTruncated => "upstream_truncated",
+            Self::UpstreamTimeout => "upstream_timeout",
+            Self::Injected => "injected",
+            Self::ClientStalled => "client_stalled",
+            Self::Refused => "refused",
+            Self::Internal => "internal",
+            Self::Stopped => "stopped",
+            Self::Idle => "idle",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// Token counts, as the upstream reported them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {

@@ -42,6 +42,7 @@ mod lab;
 mod limits;
 mod lineage;
 mod memory;
+mod monitor;
 mod passing;
 mod plans;
 mod program;

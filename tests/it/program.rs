@@ -23,6 +23,8 @@ pub const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
 /// `aegis serve` on a free port.
 pub struct Served {
     pub address: SocketAddr,
+    /// Where it listens for outcomes and tells counts, if it does.
+    pub control: Option<SocketAddr>,
     /// What it says on standard error goes here.
     pub talk: PathBuf,
     child: Child,
@@ -85,8 +87,8 @@ impl Served {
         let line = within(lines.next_line()).await.expect("readable");
         let line = line.unwrap_or_else(|| panic!("it ended: {}", std::fs::read_to_string(&talk).unwrap_or_default()));
         let said: serde_json::Value = serde_json::from_str(&line).expect("a JSON line");
-        let address = said["listen"].as_str().and_then(|address| address.parse().ok()).expect("an address");
-        Self { address, talk, child }
+        let named = |what: &str| said[what].as_str().and_then(|address| address.parse().ok());
+        Self { address: named("listen").expect("an address"), control: named("control"), talk, child }
     }
 
     /// The process.

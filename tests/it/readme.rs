@@ -74,6 +74,7 @@ fn the_pages_on_ci_and_on_installing_run_too() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     for (page, leaves) in [
         ("ci.md", &["junit.xml", "report.html", "logs/first/first-broken-stream-2"][..]),
+        ("monitor.md", &[]),
         ("install.md", &["aegis.bash", "man1/aegis.1", "man1/aegis-test.1"]),
     ] {
         let dir = tempfile::tempdir().expect("a directory");

@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     program::aegis,
-    scripted::{Act, Scripted},
+    scripted::{Act, Scripted, http},
 };
 
 const PIPELINE: &str = "example pipeline --task 'Ann has 40 pencils and gives away 12. How many are left?'";
@@ -55,6 +55,22 @@ async fn an_upstream_that_nobody_reaches_is_said_whatever_the_program_makes_of_i
     // The program is told whom nobody reached.
     let (_, said) = run(dir.path(), &["--upstream", &nobody], "PIPELINE").await;
     assert!(said.contains(&format!("cannot reach the upstream {nobody}")), "{said}");
+}
+
+#[tokio::test]
+async fn calls_of_an_api_that_is_not_read_are_counted_and_said() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let upstream = Scripted::always(vec![http("200 OK", "application/json", r#"{"candidates":[]}"#)]).await;
+    let url = format!("http://{}", upstream.address);
+    let call = "import os, urllib.request as u; \
+        u.urlopen(u.Request(os.environ['OPENAI_BASE_URL'].removesuffix('/v1') + '/v1beta/models/g:generateContent', b'{}')).read()";
+    let options = ["run", "--upstream", &url, "--run", "g", "--", "python3", "-c", call];
+    let output = aegis(dir.path()).args(options).output().await.expect("ran");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("warning: 1 of the steps are calls of an API that is recorded, not read: gemini"), "{said}");
+    assert!(said.contains("1 steps  1 unread"), "{said}");
+    let steps = aegis::recording::read(&dir.path().join("logs/g")).expect("read").trajectory.steps;
+    assert_eq!((steps[0].surface.as_str(), steps[0].path.as_str()), ("gemini", "/v1beta/models/g:generateContent"));
 }
 
 #[tokio::test]

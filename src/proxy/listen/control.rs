@@ -1,6 +1,6 @@
 //! The control listener: its own port, its own token. A harness reports here what a run achieved.
 //!
-//! `POST /outcome` with `{"run": "…", "verdict": "success" | "failure" | "unknown", "evidence": "…"}`.
+//! `POST /outcome` with `{"run": "…", "verdict": "success" | "failure" | "unknown", "evidence": "…"}`; `GET /metrics` for Prometheus.
 
 use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -50,7 +50,7 @@ pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: &str
                 async move {
                     Ok::<_, Infallible>(match proxy.gate.refusal(request.headers()) {
                         Some(refusal) => refusal.map(Full::new),
-                        None => respond(answer(&proxy, &token, request).await),
+                        None => answer(&proxy, &token, request).await.unwrap_or_else(refused),
                     })
                 }
             });
@@ -61,8 +61,12 @@ pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: &str
     }
 }
 
-/// What is answered: a status, and for what is wrong a sentence.
-type ControlResult = Result<(), (StatusCode, String)>;
+/// What is answered; for what is wrong, a status and a sentence.
+type ControlResult = Result<Response<Full<Bytes>>, (StatusCode, String)>;
+
+const JSON: &str = "application/json";
+/// What Prometheus asks for (`OpenMetrics` 1.0).
+const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> ControlResult {
     let refuse = |status, why: &str| Err((status, why.to_owned()));
@@ -70,9 +74,20 @@ async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Con
     if !token.is(given) {
         return refuse(StatusCode::UNAUTHORIZED, "expected `Authorization: Bearer` with the control token");
     }
-    if (request.method(), request.uri().path()) != (&Method::POST, "/outcome") {
-        return refuse(StatusCode::NOT_FOUND, "expected POST /outcome");
+    match (request.method(), request.uri().path()) {
+        (&Method::POST, "/outcome") => take_outcome(proxy, request).await,
+        (&Method::GET, "/metrics") => metrics(proxy),
+        _ => refuse(StatusCode::NOT_FOUND, "expected POST /outcome or GET /metrics"),
     }
+}
+
+fn metrics(proxy: &Proxy) -> ControlResult {
+    let counted = proxy.runs.monitor().and_then(|monitor| monitor.counts().text(proxy.runs.open_runs()).ok());
+    let text = counted.ok_or_else(|| (StatusCode::NOT_FOUND, "this server counts nothing".to_owned()))?;
+    Ok(made(StatusCode::OK, METRICS, text))
+}
+
+async fn take_outcome(proxy: &Proxy, request: Request<Incoming>) -> ControlResult {
     let limits = Limits { max_body_bytes: BODY_MAX, body_timeout: TIMEOUT, ..Limits::default() };
     let body = arrival::collect(request.into_body(), &limits).await;
     let body = body.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
@@ -83,16 +98,17 @@ async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Con
     };
     let outcome = Outcome { verdict: report.verdict, reason: Some(Reason::Reported), evidence: report.evidence };
     let kept = run.recorder.set_outcome(outcome);
-    kept.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
+    kept.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
+    Ok(made(StatusCode::OK, JSON, serde_json::json!({"ok": true}).to_string()))
 }
 
-fn respond(answered: ControlResult) -> Response<Full<Bytes>> {
-    let (status, body) = match answered {
-        Ok(()) => (StatusCode::OK, serde_json::json!({"ok": true})),
-        Err((status, why)) => (status, serde_json::json!({"error": why})),
-    };
-    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+fn refused((status, why): (StatusCode, String)) -> Response<Full<Bytes>> {
+    made(status, JSON, serde_json::json!({"error": why}).to_string())
+}
+
+fn made(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response
 }

@@ -1,0 +1,312 @@
+//! A call as a span, in the words of OpenTelemetry's GenAI conventions (semantic-conventions-genai, in development, state of
+//! November 2026) and, for what they have no words for, of `OpenInference`; what only Aegis knows stands under `aegis.*`.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use opentelemetry_proto::tonic::{
+    common::v1::{AnyValue, ArrayValue, KeyValue, any_value::Value as Any},
+    trace::v1::{Span, Status, span::SpanKind, status::StatusCode},
+};
+use serde_json::{Value, json};
+
+use super::{ClosedCall, SpanSettings, closed::ClosedBodies};
+use crate::{
+    recording::Redactor,
+    surface::{Conversation, Message, Part, Reply, Role, Surface},
+    trajectory::{Attribution, Call, CloseCause, Outcome, RunId, StepIndex, Usage, Verdict},
+};
+
+/// A call that waits to become a span.
+#[derive(Debug)]
+pub(super) struct SpannedCall {
+    run: RunId,
+    step: StepIndex,
+    call: Call,
+    attempt: u32,
+    attribution: Attribution,
+    surface: Option<&'static dyn Surface>,
+    cause: CloseCause,
+    status: Option<u16>,
+    usage: Option<Usage>,
+    streamed: bool,
+    first_byte_us: Option<u64>,
+    last_byte_us: u64,
+    ended: SystemTime,
+    bodies: ClosedBodies,
+}
+
+impl SpannedCall {
+    pub(super) fn of(call: &ClosedCall<'_>, bodies: ClosedBodies) -> Self {
+        Self {
+            run: call.run.clone(),
+            step: call.step,
+            call: call.call,
+            attempt: call.attempt,
+            attribution: call.attribution.clone(),
+            surface: call.surface,
+            cause: call.cause,
+            status: call.status,
+            usage: call.usage,
+            streamed: call.streamed,
+            first_byte_us: call.first_byte_us,
+            last_byte_us: call.last_byte_us,
+            ended: SystemTime::now(),
+            bodies,
+        }
+    }
+
+    /// Bytes of its bodies.
+    pub(super) fn length(&self) -> usize {
+        self.bodies.asked.len() + self.bodies.answered.len()
+    }
+
+    fn asked(&self) -> Option<Conversation> {
+        self.surface?.read_request(&self.bodies.asked).ok()
+    }
+
+    fn answered(&self) -> Option<Reply> {
+        let surface = self.surface.filter(|_| self.status.is_none_or(|status| status < 400))?;
+        let body = &self.bodies.answered;
+        if self.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+    }
+
+    /// The first bytes of a hash of what the span is: an exported recording has the same ids.
+    fn id(&self) -> Vec<u8> {
+        let what = match self.attempt {
+            0 => format!("step {}", self.step),
+            again => format!("step {} attempt {again}", self.step),
+        };
+        hashed(&self.run, &what, 8)
+    }
+}
+
+/// A run that waits to become a span.
+#[derive(Debug)]
+pub(super) struct SpannedRun {
+    pub(super) run: RunId,
+    pub(super) began: SystemTime,
+    pub(super) ended: SystemTime,
+    pub(super) outcome: Outcome,
+}
+
+/// So many bytes of the hash of what is named, in a run.
+fn hashed(run: &RunId, what: &str, bytes: usize) -> Vec<u8> {
+    let hash = blake3::hash(format!("{what}\n{run}").as_bytes());
+    hash.as_bytes().get(..bytes).unwrap_or_default().to_vec()
+}
+
+/// The span of a call.
+pub(super) fn call(call: &SpannedCall, settings: &SpanSettings) -> Span {
+    let (asked, answered) = (call.asked(), call.answered());
+    let operation = match &asked {
+        Some(asked) if asked.vectors.is_some() => "embeddings",
+        _ if call.surface.is_some_and(|surface| surface.name() == "openai_completions") => "text_completion",
+        _ => "chat",
+    };
+    let model = asked.as_ref().map_or("", |asked| asked.model.as_str());
+    let failed = call.cause != CloseCause::Complete || call.status.is_some_and(|status| status >= 400);
+    let mut attributes = about(call, operation, settings);
+    if let Some(asked) = &asked {
+        attributes.extend(requested(asked));
+    }
+    if let Some(answered) = &answered {
+        attributes.extend(responded(answered));
+    }
+    if let Some(usage) = call.usage {
+        attributes.push(whole("gen_ai.usage.input_tokens", usage.input));
+        attributes.push(whole("gen_ai.usage.output_tokens", usage.output));
+    }
+    if failed {
+        let error = match (call.cause, call.status) {
+            (CloseCause::Complete, Some(status)) => status.to_string(),
+            (cause, _) => cause.name().to_owned(),
+        };
+        attributes.push(said("error.type", error));
+    }
+    if settings.content {
+        attributes.extend(content(asked.as_ref(), answered.as_ref(), &settings.redactor));
+    }
+    let began = call.ended.checked_sub(Duration::from_micros(call.last_byte_us)).unwrap_or(call.ended);
+    Span {
+        trace_id: hashed(&call.run, "trace", 16),
+        span_id: call.id(),
+        parent_span_id: hashed(&call.run, "run", 8),
+        name: format!("{operation} {model}").trim_end().to_owned(),
+        kind: SpanKind::Client.into(),
+        start_time_unix_nano: nanos(began),
+        end_time_unix_nano: nanos(call.ended),
+        attributes,
+        status: Some(status(failed, String::new())),
+        ..Span::default()
+    }
+}
+
+/// The span of a run, which those of its calls hang from.
+pub(super) fn run(told: &SpannedRun) -> Span {
+    let SpannedRun { run, began, ended, outcome } = told;
+    let verdict = match outcome.verdict {
+        Verdict::Success => "success",
+        Verdict::Failure => "failure",
+        Verdict::Unknown => "unknown",
+    };
+    Span {
+        trace_id: hashed(run, "trace", 16),
+        span_id: hashed(run, "run", 8),
+        name: format!("invoke_workflow {run}"),
+        kind: SpanKind::Internal.into(),
+        start_time_unix_nano: nanos(*began),
+        end_time_unix_nano: nanos(*ended),
+        attributes: vec![
+            said("gen_ai.operation.name", "invoke_workflow".into()),
+            said("gen_ai.conversation.id", run.to_string()),
+            said("openinference.span.kind", "CHAIN".into()),
+            said("session.id", run.to_string()),
+            said("aegis.outcome", verdict.into()),
+        ],
+        status: Some(status(outcome.verdict == Verdict::Failure, outcome.evidence.clone())),
+        ..Span::default()
+    }
+}
+
+/// What is known of a call without its bodies.
+fn about(call: &SpannedCall, operation: &str, settings: &SpanSettings) -> Vec<KeyValue> {
+    let provider = match call.surface.map(Surface::name) {
+        Some("anthropic_messages") => "anthropic",
+        Some(_) => "openai",
+        None => "unknown",
+    };
+    let (host, port) = settings.upstream.rsplit_once(':').unwrap_or((&settings.upstream, ""));
+    let mut attributes = vec![
+        said("gen_ai.operation.name", operation.into()),
+        said("gen_ai.provider.name", provider.into()),
+        said("gen_ai.conversation.id", call.run.to_string()),
+        said("gen_ai.agent.name", call.attribution.agent.to_string()),
+        said("openinference.span.kind", if operation == "embeddings" { "EMBEDDING" } else { "LLM" }.into()),
+        said("session.id", call.run.to_string()),
+        said("aegis.run", call.run.to_string()),
+        whole("aegis.step", call.step.into()),
+        whole("aegis.call", call.call.into()),
+        whole("aegis.attempt", call.attempt.into()),
+        whole("aegis.agent.instance", call.attribution.instance.into()),
+        keyed("aegis.agent.confidence", Any::DoubleValue(call.attribution.confidence.into())),
+        keyed("aegis.agent.ambiguous", Any::BoolValue(call.attribution.ambiguous)),
+        said("server.address", host.to_owned()),
+    ];
+    attributes.extend(port.parse().ok().map(|port| whole("server.port", port)));
+    attributes.extend(call.status.map(|status| whole("http.response.status_code", status.into())));
+    let first = call.first_byte_us.map(|first| Duration::from_micros(first).as_secs_f64());
+    attributes.extend(
+        first
+            .filter(|_| call.streamed)
+            .map(|first| keyed("gen_ai.response.time_to_first_chunk", Any::DoubleValue(first))),
+    );
+    attributes
+}
+
+fn requested(asked: &Conversation) -> Vec<KeyValue> {
+    let mut attributes = vec![said("gen_ai.request.model", asked.model.clone())];
+    let double = |name, value: Option<f64>| value.map(|value| keyed(name, Any::DoubleValue(value)));
+    attributes.extend(double("gen_ai.request.temperature", asked.sampling.temperature));
+    attributes.extend(double("gen_ai.request.top_p", asked.sampling.top_p));
+    attributes.extend(asked.sampling.seed.map(|seed| keyed("gen_ai.request.seed", Any::IntValue(seed))));
+    attributes.extend(asked.max_tokens.map(|most| whole("gen_ai.request.max_tokens", most)));
+    attributes.extend(Some(asked.choices).filter(|n| *n > 1).map(|n| whole("gen_ai.request.choice.count", n.into())));
+    if !asked.stop.is_empty() {
+        attributes.push(listed("gen_ai.request.stop_sequences", asked.stop.iter().cloned()));
+    }
+    attributes
+}
+
+fn responded(answered: &Reply) -> Vec<KeyValue> {
+    let text = |name, text: &String| Some(said(name, text.clone())).filter(|_| !text.is_empty());
+    let mut attributes = Vec::new();
+    attributes.extend(text("gen_ai.response.id", &answered.id));
+    attributes.extend(text("gen_ai.response.model", &answered.model));
+    let reasons: Vec<String> = answered.answers.iter().filter_map(|answer| answer.finish_reason.clone()).collect();
+    if !reasons.is_empty() {
+        attributes.push(listed("gen_ai.response.finish_reasons", reasons.into_iter()));
+    }
+    attributes
+}
+
+/// What was asked and answered, with keys masked.
+fn content(asked: Option<&Conversation>, answered: Option<&Reply>, redactor: &Redactor) -> Vec<KeyValue> {
+    let text = |value: &Value| redactor.text(&value.to_string()).into_owned();
+    let mut attributes = Vec::new();
+    if let Some(asked) = asked {
+        let messages: Value = asked.messages.iter().map(|message| told(message, None)).collect();
+        attributes.push(said("gen_ai.input.messages", text(&messages)));
+        attributes.push(said("input.value", text(&messages)));
+        if !asked.tools.is_empty() {
+            let tool = |tool: &crate::surface::Tool| json!({"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters});
+            let tools: Value = asked.tools.iter().map(tool).collect();
+            attributes.push(said("gen_ai.tool.definitions", text(&tools)));
+        }
+    }
+    if let Some(answered) = answered {
+        let messages: Value =
+            answered.answers.iter().map(|answer| told(&answer.message, answer.finish_reason.as_deref())).collect();
+        attributes.push(said("gen_ai.output.messages", text(&messages)));
+        let first = answered.answers.first().map(|answer| answer.message.text()).unwrap_or_default();
+        attributes.push(said("output.value", redactor.text(&first).into_owned()));
+    }
+    attributes
+}
+
+/// A message as the conventions have it: role and parts.
+fn told(message: &Message, finish: Option<&str>) -> Value {
+    let role = match message.role {
+        Role::System | Role::Developer => "system",
+        Role::User | Role::Other => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let mut parts: Vec<Value> = match &message.answers_call {
+        Some(id) => vec![json!({"type": "tool_call_response", "id": id, "response": message.text()})],
+        None => message
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => json!({"type": "text", "content": text}),
+                Part::Opaque(kind) => json!({"type": kind}),
+            })
+            .collect(),
+    };
+    parts.extend(message.tool_calls.iter().map(|call| {
+        let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::from(call.arguments.as_str()));
+        json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
+    }));
+    let mut said = json!({"role": role, "parts": parts});
+    if let Some(fields) = said.as_object_mut() {
+        fields.extend(message.name.as_ref().map(|name| ("name".to_owned(), name.as_str().into())));
+        fields.extend(finish.map(|finish| ("finish_reason".to_owned(), finish.into())));
+    }
+    said
+}
+
+fn status(failed: bool, message: String) -> Status {
+    let code = if failed { StatusCode::Error } else { StatusCode::Unset };
+    Status { message, code: code.into() }
+}
+
+pub(super) fn said(key: &str, value: String) -> KeyValue {
+    keyed(key, Any::StringValue(value))
+}
+
+fn whole(key: &str, value: u64) -> KeyValue {
+    keyed(key, Any::IntValue(i64::try_from(value).unwrap_or(i64::MAX)))
+}
+
+fn listed(key: &str, values: impl Iterator<Item = String>) -> KeyValue {
+    let values = values.map(|value| AnyValue { value: Some(Any::StringValue(value)) }).collect();
+    keyed(key, Any::ArrayValue(ArrayValue { values }))
+}
+
+fn keyed(key: &str, value: Any) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+fn nanos(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
