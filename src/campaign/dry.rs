@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::{
-    cost::{PICO, pico_for},
+    cost::{Cost, PICO, pico_for},
     definition::{Campaign, SampleSpace},
+    ended::{EndedCell, Ran},
     file::CallPosition,
 };
 use crate::{
@@ -43,6 +44,61 @@ pub struct Extent {
     pub output_tokens: u64,
     /// Money, at the highest price that is given; `null` without prices.
     pub money: Option<f64>,
+    /// What is expected, by clean runs that were made already; `null` where there are none.
+    pub expected: Option<ExpectedCost>,
+}
+
+/// What clean runs cost in the mean.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MeasuredRuns {
+    /// Clean runs that were looked at.
+    pub runs: u64,
+    /// Calls of one.
+    pub calls: f64,
+    /// Tokens of its requests.
+    pub input_tokens: f64,
+    /// Tokens of its replies.
+    pub output_tokens: f64,
+}
+
+/// What a campaign is expected to cost: each run as much as a clean one. What records answer comes off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ExpectedCost {
+    /// What it is told from.
+    pub measured: MeasuredRuns,
+    /// Calls of all clean and injected runs.
+    pub calls: f64,
+    /// Tokens of their requests.
+    pub input_tokens: f64,
+    /// Tokens of their replies.
+    pub output_tokens: f64,
+    /// Money, at the highest price that is given.
+    pub money: Option<f64>,
+    /// Calls that each label costs beyond them, by noise as in `label`.
+    pub calls_per_label: [f64; 4],
+}
+
+/// What the clean runs cost that a campaign's directory holds; `None` where it holds none of this campaign's systems.
+pub fn measured(campaign: &Campaign, root: &std::path::Path) -> Option<MeasuredRuns> {
+    let cells = std::fs::read_dir(root.join("cells")).ok()?;
+    let ended = cells.filter_map(|entry| serde_json::from_slice(&std::fs::read(entry.ok()?.path()).ok()?).ok());
+    let clean = ended.filter(|ended: &EndedCell| {
+        matches!(ended.kind, Ran::Clean { .. }) && campaign.systems.iter().any(|system| system.name == ended.system)
+    });
+    let (mut runs, mut cost) = (0_u64, Cost::default());
+    for ended in clean {
+        runs += 1;
+        cost.add(&ended.spent);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a mean that is shown to people")]
+    let mean = |count: u64| count as f64 / runs as f64;
+    let mean = MeasuredRuns {
+        runs,
+        calls: mean(cost.calls),
+        input_tokens: mean(cost.input),
+        output_tokens: mean(cost.output),
+    };
+    (runs > 0).then_some(mean)
 }
 
 /// What a label is expected to cost, once the first injected run has flipped.
@@ -171,11 +227,34 @@ impl Campaign {
 }
 
 impl Extent {
+    /// The same with what is expected, by what clean runs cost.
+    #[must_use]
+    pub fn expecting(mut self, campaign: &Campaign, measured: Option<MeasuredRuns>) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a number of runs, for an estimate")]
+        let runs = (self.clean + self.injected) as f64;
+        self.expected = measured.map(|measured| {
+            let highest = |price: fn(&super::ModelPrice) -> f64| campaign.prices.iter().map(price).fold(0.0, f64::max);
+            let (input_tokens, output_tokens) = (runs * measured.input_tokens, runs * measured.output_tokens);
+            let money =
+                (input_tokens * highest(|price| price.input) + output_tokens * highest(|price| price.output)) / 1e6;
+            ExpectedCost {
+                measured,
+                calls: runs * measured.calls,
+                input_tokens,
+                output_tokens,
+                money: (!campaign.prices.is_empty()).then_some(money),
+                calls_per_label: self.label.map(|label| label.runs * measured.calls),
+            }
+        });
+        self
+    }
+
     /// In words, a line each.
     pub fn text(&self) -> String {
         let Self { clean, injected, verify, narrow, calls, questions, judgements, .. } = self;
         let Self { input_tokens, output_tokens, money, .. } = self;
         let runs = clean + injected + verify + narrow;
+        let expected = self.expected.as_ref().map(ExpectedCost::text).unwrap_or_default();
         let labels: String = self.label.iter().map(LabelCost::text).collect();
         let money = money.map_or("unknown: no [[price]] is given".to_owned(), |money| format!("{money:.2}"));
         let asked = |count: &u64, what: &str| match count {
@@ -187,7 +266,21 @@ impl Extent {
             "clean runs     {clean}\ninjected runs  at most {injected}\nverifying      at most {verify}\n\
              narrowing      at most {narrow}\nruns           at most {runs}\nmodel calls    at most {calls}\n\
              {asked}{judged}tokens         at most {input_tokens} in, {output_tokens} out\nmoney          at most {money}\n\
-             a label, once the outcome has flipped, is expected to cost\n{labels}"
+             {expected}a label, once the outcome has flipped, is expected to cost\n{labels}"
+        )
+    }
+}
+
+impl ExpectedCost {
+    fn text(&self) -> String {
+        let Self { measured, calls, input_tokens, output_tokens, money, calls_per_label: [repeating, _, _, noisy] } =
+            self;
+        let MeasuredRuns { runs, calls: each, .. } = measured;
+        let money = money.map(|money| format!(", money {money:.2}")).unwrap_or_default();
+        format!(
+            "expected       about {calls:.0} calls, {input_tokens:.0} tokens in, {output_tokens:.0} out{money} for clean and \
+             injected runs\n   by           {each:.1} calls a clean run, in {runs} of them\n   each label   about \
+             {repeating:.0} calls more if it repeats itself, {noisy:.0} at 20 % noise\n"
         )
     }
 }

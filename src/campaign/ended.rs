@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{cost::Cost, unmade::Rewriting};
 use crate::{
     proof::ProofSample,
-    trajectory::{AgentName, Label, NoLabel, Outcome, RunId, StepIndex, Verdict, Void},
+    trajectory::{AgentName, Label, NoLabel, Outcome, Pattern, RunId, StepIndex, Verdict, Void},
 };
 
 /// The format of these files.
@@ -217,6 +217,26 @@ impl Class {
 }
 
 impl EndedCell {
+    /// What the run came to, in words: how it ended where that says more than the checker's word. `wanted` is how its
+    /// answer was looked for.
+    pub(super) fn in_words(&self, wanted: Option<&Pattern>) -> String {
+        match (self.defect(), self.ending) {
+            (Some(Class::InfraError), _) => "the upstream left a call unanswered".to_owned(),
+            (Some(Class::Timeout), HowEnded::TooManyCalls) => "it made more calls than `max_calls`".to_owned(),
+            (Some(Class::Timeout), _) => format!("timed out after {:.1} s (`timeout_s`)", self.seconds),
+            (Some(_), HowEnded::Exited(code)) => {
+                format!("exited with {code}, which is none of `exit_codes`; output/{}.stderr has its words", self.run)
+            }
+            (Some(_), HowEnded::Signalled(signal)) => format!("was ended by signal {signal}"),
+            _ => match wanted.filter(|_| self.answer.is_empty()) {
+                Some(pattern) => {
+                    format!("{}; nothing it said matches `{pattern}` (`verify.answer`)", self.outcome.evidence)
+                }
+                None => self.outcome.evidence.clone(),
+            },
+        }
+    }
+
     /// What keeps the run, whatever it achieved, from being evidence of anything.
     pub(super) fn defect(&self) -> Option<Class> {
         // A run that has left its prefix is refused all further calls, which looks like a failing upstream.

@@ -70,6 +70,8 @@ pub struct TaskState {
     pub runs: u32,
     /// Why the task is left out.
     pub left_out: Option<LeftOut>,
+    /// What the first clean run that did not pass came to, of a task that is left out.
+    pub why: Option<String>,
     /// Whether its clean runs asked the same questions where they had got the same replies.
     pub repeatable: bool,
 }

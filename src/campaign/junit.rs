@@ -19,7 +19,14 @@ pub fn junit(report: &CampaignReport, failed: Option<&str>) -> String {
             if is_kept(cell.class) { (Came::Passed, said) } else { (Came::Skipped(said), String::new()) };
         TestCase { class: cell.system.clone(), name: format!("{} {}", cell.task, cell.plan), came, said }
     });
-    let cases = std::iter::once(whole).chain(cells).collect();
+    let left_out = report.tasks.iter().filter_map(|task| {
+        let why = task.left_out?.name();
+        let said = task.why.as_deref().unwrap_or_default().replace('\n', " ");
+        let came = Came::Skipped(format!("{why}: {said}"));
+        let name = format!("{} without an injection", task.task);
+        Some(TestCase { class: task.system.clone(), name, came, said: String::new() })
+    });
+    let cases = std::iter::once(whole).chain(left_out).chain(cells).collect();
     Suite { name: report.campaign.clone(), seconds: Some(report.seconds), cases }.to_string()
 }
 

@@ -108,7 +108,8 @@ fn cost(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     let cost = &report.cost;
     writeln!(page, "\n## Cost\n\n| | calls | input tokens | output tokens | money |\n|---|--:|--:|--:|--:|")?;
     let mut line = |what: &str, expense: &Expense| {
-        writeln!(page, "| {what} | {} | {:.6} |", expense.counts().join(" | "), expense.money)
+        let money = expense.money.map_or("unknown".to_owned(), |money| format!("{money:.6}"));
+        writeln!(page, "| {what} | {} | {money} |", expense.counts().join(" | "))
     };
     line("spent", &cost.spent)?;
     line("of it by finished cells", &cost.by_cells)?;
@@ -116,6 +117,9 @@ fn cost(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         line("for each verified failure", each)?;
     }
     line("answered by the prefix", &cost.saved_by_prefix)?;
+    if cost.spent.money.is_none() {
+        writeln!(page, "\nMoney is unknown: the campaign has no `[[price]]`.")?;
+    }
     writeln!(page, "\nThe prefix answered {:.0} % of all tokens.", 100.0 * cost.saved_share)?;
     if cost.salvaged_calls > 0 {
         writeln!(page, "{} calls of interrupted runs were not paid for again.", cost.salvaged_calls)?;
@@ -132,13 +136,15 @@ fn tasks(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     }
     writeln!(
         page,
-        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | repeatable |\n|---|---|--:|---|---|"
+        "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | why | repeatable |\n|---|---|--:|---|---|---|"
     )?;
     for task in &report.tasks {
         let why = task.left_out.map_or("–", super::funnel::LeftOut::name);
         let repeatable = if task.repeatable { "yes" } else { "no" };
         let clean = format!("{} of {}", task.clean.passed, task.clean.of);
-        writeln!(page, "| {} | {} | {clean} | {why} | {repeatable} |", cell(&task.system), cell(&task.task))?;
+        let [system, named, said] =
+            [task.system.as_str(), &task.task, task.why.as_deref().unwrap_or_default()].map(cell);
+        writeln!(page, "| {system} | {named} | {clean} | {why} | {said} | {repeatable} |")?;
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ pub use cost::Cost;
 pub use definition::{
     Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, Planting, SampleSpace,
 };
-pub use dry::{Extent, LabelCost};
+pub use dry::{ExpectedCost, Extent, LabelCost, MeasuredRuns, measured};
 pub use ended::{Class, EndedCell, HowEnded, Ran};
 pub use error::CampaignError;
 pub use file::{CallPosition, Repeatable, schema};

@@ -131,3 +131,13 @@ fn all_problems_are_told_at_once() {
     let error = parse(&text, "c.toml", &files()).expect_err("three").to_string();
     assert_eq!(error.matches("c.toml:").count(), 3, "{error}");
 }
+
+#[test]
+fn a_list_of_checkers_that_cannot_be_read_is_not_said_to_be_empty() {
+    let wrong = GOOD.replace("[{ exact = {} }]", "[{ command = { argv = [\"x\"] } }]");
+    let error = parse(&wrong, "c.toml", &files()).expect_err("unknown key").to_string();
+    assert!(error.contains("unknown key `argv`") && !error.contains("is empty"), "{error}");
+    let empty = GOOD.replace("[{ exact = {} }]", "[]");
+    let error = parse(&empty, "c.toml", &files()).expect_err("no checker").to_string();
+    assert!(error.contains("`checks` is empty"), "{error}");
+}

@@ -159,7 +159,7 @@ pub struct Expense {
     /// Tokens of replies.
     pub output_tokens: f64,
     /// In the currency of the prices.
-    pub money: f64,
+    pub money: Option<f64>,
 }
 
 /// An injected run.
@@ -206,6 +206,9 @@ pub struct TaskRow {
     pub task: String,
     /// Why it is left out; `null` where it is not.
     pub left_out: Option<super::funnel::LeftOut>,
+    /// What its clean runs came to, of a task that is left out; of the first that did not pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// Clean runs that passed, and how many there are.
     pub clean: Tally,
     /// Whether its clean runs asked the same questions after the same replies.
@@ -240,7 +243,7 @@ impl CampaignReport {
             modes: FailureMode::ALL.iter().map(|mode| balance(*mode, concluded)).collect(),
             unmade: unmade::rows(concluded),
             rewriting: unmade::rewriting(concluded),
-            cost: costs(concluded),
+            cost: costs(concluded, !campaign.prices.is_empty()),
             cells: concluded.attempts.iter().map(|attempt| cell(attempt, campaign)).collect(),
             tasks: concluded.tasks.iter().filter(odd).map(task).collect(),
             seconds,
@@ -274,13 +277,13 @@ impl Funnel {
 
 impl Expense {
     #[expect(clippy::cast_precision_loss, reason = "shown to people, and divided; sums are kept whole")]
-    fn of(cost: &Cost, by: usize) -> Self {
+    fn of(cost: &Cost, by: usize, priced: bool) -> Self {
         let by = by.max(1) as f64;
         Self {
             calls: cost.calls as f64 / by,
             input_tokens: cost.input as f64 / by,
             output_tokens: cost.output as f64 / by,
-            money: cost.money() / by,
+            money: priced.then(|| cost.money() / by),
         }
     }
 
@@ -320,14 +323,14 @@ fn balance(mode: FailureMode, concluded: &Concluded) -> ModeBalance {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share that is shown to people")]
-fn costs(concluded: &Concluded) -> Costs {
+fn costs(concluded: &Concluded, priced: bool) -> Costs {
     let verified = concluded.verified();
     let (paid, saved) = (concluded.spent_by_cells.tokens(), concluded.prefix.tokens());
     Costs {
-        spent: Expense::of(&concluded.spent, 1),
-        by_cells: Expense::of(&concluded.spent_by_cells, 1),
-        per_verified: (verified > 0).then(|| Expense::of(&concluded.spent, verified)),
-        saved_by_prefix: Expense::of(&concluded.prefix, 1),
+        spent: Expense::of(&concluded.spent, 1, priced),
+        by_cells: Expense::of(&concluded.spent_by_cells, 1, priced),
+        per_verified: (verified > 0).then(|| Expense::of(&concluded.spent, verified, priced)),
+        saved_by_prefix: Expense::of(&concluded.prefix, 1, priced),
         saved_share: if saved == 0 { 0.0 } else { saved as f64 / (paid + saved) as f64 },
         salvaged_calls: concluded.salvaged,
         unreported: concluded.spent.unreported,
@@ -363,6 +366,7 @@ fn task(state: &TaskState) -> TaskRow {
         system: state.system.clone(),
         task: state.task.clone(),
         left_out: state.left_out,
+        why: state.why.clone(),
         clean: Tally { passed: state.passed, of: state.runs },
         repeatable: state.repeatable,
     }

@@ -165,6 +165,8 @@ impl CellBench {
         };
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let reference = left_out.is_none().then(|| first.run.clone());
+        let unlike = finished.iter().find(|ended| !ended.passed()).filter(|_| left_out.is_some());
+        let why = unlike.map(|ended| ended.in_words(self.house.campaign.verify.answer.as_ref()));
         Ok(TaskState {
             system,
             task,
@@ -172,6 +174,7 @@ impl CellBench {
             passed: number(passed),
             runs: number(finished.len()),
             left_out,
+            why,
             repeatable,
         })
     }

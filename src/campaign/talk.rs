@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{
     ended::Class,
-    funnel::{Concluded, InjectedRun, LeftOut, Nulls},
+    funnel::{Concluded, InjectedRun, LeftOut, Nulls, TaskState},
 };
+
+/// Most tasks that are left out of which it is said why.
+const TOLD: usize = 3;
 
 impl Concluded {
     pub(super) fn clean_line(&self) -> String {
@@ -18,12 +21,27 @@ impl Concluded {
                 line.extend(["   ", name, " ", &count.to_string()]);
             }
         }
+        let mut told = self.tasks.iter().filter_map(|task| Some((task, task.left_out?, task.why.as_ref()?)));
+        for (TaskState { system, task, .. }, left_out, why) in told.by_ref().take(TOLD) {
+            let said = format!("\n          {system}/{task} is left out, {}: {why}", left_out.name());
+            line.extend(said.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }));
+        }
+        let more = told.count();
+        if more > 0 {
+            line.extend([format!("\n          and {more} more: report.md has them")]);
+        }
         line
     }
 
+    /// Injected runs that were finished, and how many were to be made where some were not.
+    fn made(&self) -> String {
+        let (made, wanted) = (self.attempts.iter().filter(|one| one.class.is_some()).count(), self.attempts.len());
+        if made == wanted { made.to_string() } else { format!("{made} of {wanted}") }
+    }
+
     pub(super) fn injected_line(&self) -> String {
-        let (attempts, delivered, flipped) = (self.attempts.len(), self.delivered(), self.flipped());
-        let mut line = format!("inject    {attempts} runs   delivered {delivered}   outcome flipped {flipped}");
+        let (delivered, flipped) = (self.delivered(), self.flipped());
+        let mut line = format!("inject    {} runs   delivered {delivered}   outcome flipped {flipped}", self.made());
         for class in Class::ALL {
             let count = self.count(class);
             if count > 0 && !matches!(class, Class::Verified | Class::Unproven) {
@@ -92,7 +110,7 @@ impl Concluded {
         format!(
             "{} verified failures{more} from {} injected runs, {} model calls made and {} answered from recordings{ended}",
             self.verified(),
-            self.attempts.len(),
+            self.made(),
             self.spent.calls,
             self.prefix.calls
         )

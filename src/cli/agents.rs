@@ -13,7 +13,8 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::hear::{LateRun, agent, ambiguous};
+pub(super) use self::hear::LateRun;
+use self::hear::{agent, ambiguous};
 use super::{Exit, Failure, config::Config, escape};
 use crate::{
     identity::{self, HeardRun, Proposal, Suggestions, helper_role, source_name},
@@ -67,6 +68,12 @@ pub(super) fn run(arguments: &AgentsArgs, json: bool, out: &mut dyn Write) -> Re
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(Exit::Ok)
+}
+
+/// The roster that a run proposes, as TOML.
+pub(super) fn roster_of(recording: &Recording) -> String {
+    let runs = [LateRun::of(recording)];
+    Suggestions::of(&heard(&runs), &proposals(&runs)).to_toml()
 }
 
 fn heard<'a>(runs: &[LateRun<'a>]) -> Vec<HeardRun<'a>> {

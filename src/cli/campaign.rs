@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::{
     Config, Exit, Failure, Finished, Global, OutputFormat,
     asking::{self, AskingArgs},
+    browser, escape,
     progress::ShownProgress,
     settings,
     settings::ProxyArgs,
@@ -58,6 +59,9 @@ pub(super) struct CampaignArgs {
     /// Write a `JUnit` file: a case a cell.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Open the report in the browser when it is written.
+    #[arg(long)]
+    open: bool,
     /// Let tasks bring commands of their own (`check.command`), which run as you do; as `verify.allow_task_commands`.
     #[arg(long)]
     allow_task_commands: bool,
@@ -97,8 +101,9 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     }
     let commands = campaign.task_commands();
     let allowed = commands == 0 || campaign.verify.allow_task_commands || arguments.allow_task_commands;
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
     if arguments.dry_run {
-        return dry(&campaign, &only, allowed, global);
+        return dry(&campaign, &only, allowed, &out, global);
     }
     if !allowed {
         let error = format!("{commands} tasks bring commands of their own, which would run on this machine as you do");
@@ -114,7 +119,6 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
             eprintln!("checks    {commands} tasks bring commands: {}", verify::sandbox_words());
         }
     }
-    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
     let earlier = if arguments.resume { Earlier::Resume } else { Earlier::Refuse };
     let directory = beside(file);
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
@@ -128,15 +132,28 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
         std::fs::write(path, text)
             .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))?;
     }
+    if arguments.open {
+        browser::open(&out.join("report.html").to_string_lossy());
+    }
     if !global.quiet {
+        if !done.concluded.is_complete() {
+            let again = format!("aegis campaign {} --out {} --resume", file.display(), out.display());
+            eprintln!("next      {}   goes on: what is finished is not paid for again", escape(&again));
+        }
         eprintln!("report    {}   report.md, report.json beside it", out.join("report.html").display());
     }
     Ok(finished)
 }
 
-/// Foretells, on standard output.
-fn dry(campaign: &Campaign, only: &[regex::Regex], allowed: bool, global: &Global) -> Result<Finished, Failure> {
-    let extent = campaign.extent(only);
+/// Foretells, on standard output; what is expected, where `out` holds clean runs already.
+fn dry(
+    campaign: &Campaign,
+    only: &[regex::Regex],
+    allowed: bool,
+    out: &Path,
+    global: &Global,
+) -> Result<Finished, Failure> {
+    let extent = campaign.extent(only).expecting(campaign, campaign::measured(campaign, out));
     let commands = campaign.task_commands();
     if global.format != OutputFormat::Json {
         let told = match (commands, allowed) {
@@ -144,12 +161,22 @@ fn dry(campaign: &Campaign, only: &[regex::Regex], allowed: bool, global: &Globa
             (_, true) => format!("commands       {commands} tasks bring one; {}\n", verify::sandbox_words()),
             (_, false) => format!("commands       {commands} tasks bring one; refused without --allow-task-commands\n"),
         };
+        let unknown = match extent.expected {
+            Some(_) => String::new(),
+            None => format!(
+                "expected       not known: `{}` holds no clean run of it; run a part of it there (`--only TASK`) first\n",
+                escape(&out.display().to_string())
+            ),
+        };
         let mut out = std::io::stdout().lock();
-        let written = out.write_all((extent.text() + &told).as_bytes());
+        let written = out.write_all((extent.text() + &unknown + &told).as_bytes());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let runs = extent.clean + extent.injected + extent.verify + extent.narrow;
-    let summary = format!("nothing was run: at most {runs} runs and {} model calls", extent.calls);
+    let expected =
+        extent.expected.map(|expected| format!(", about {:.0} calls expected before labels", expected.calls));
+    let expected = expected.unwrap_or_default();
+    let summary = format!("nothing was run: at most {runs} runs and {} model calls{expected}", extent.calls);
     Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "dry_run": extent, "task_commands": commands }) })
 }
 

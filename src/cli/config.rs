@@ -14,6 +14,7 @@ use crate::{
     plan::{PlanError, Problem},
     proxy::{Gate, Limits},
     recording::{Durability, Redactor, Secrets, Settings},
+    trajectory::nearest,
 };
 
 /// Version of the file's format that this build reads.
@@ -342,7 +343,13 @@ impl Config {
 /// The error with its place, in the form in which plans say theirs.
 fn located(name: &str, text: &str, error: &toml::de::Error) -> PlanError {
     let span = error.span().unwrap_or_default();
-    PlanError::new(name, text, vec![Problem { span, message: error.message().to_owned(), hint: None }])
+    let message = error.message();
+    // serde's words: unknown field `x`, expected one of `a`, `b`.
+    let mut named = message.split('`').skip(1).step_by(2);
+    let unknown = named.next().filter(|_| message.starts_with("unknown "));
+    let near = unknown.and_then(|unknown| nearest(unknown, named));
+    let hint = near.map(|near| format!("did you mean `{near}`?"));
+    PlanError::new(name, text, vec![Problem { span, message: message.to_owned(), hint }])
 }
 
 #[cfg(test)]
@@ -354,6 +361,8 @@ mod tests {
         for (text, said) in [
             ("listen = 3", "aegis.toml:1:10"),
             ("\nlistten = \"x\"", "aegis.toml:2:1"),
+            ("[[agents]]\nname = \"a\"", "hint: did you mean `agent`?"),
+            ("[limits]\nmax_stream = 3", "hint: did you mean `max_streams`?"),
             ("[limits]\nhead_timeout_s = -1.0", "expected seconds"),
             ("[hints]\nagent_header = \"a b\"", "not a header name"),
             ("format = 9", "format 9"),

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use super::{Exit, Failure, escape, settings};
+use super::{Exit, Failure, Finished, escape, settings};
 use crate::{
     recording::{self, Recording},
     replay::{CallChange, Changed, Comparison, Pair},
@@ -30,7 +30,7 @@ pub(super) struct DiffArgs {
     all: bool,
 }
 
-pub(super) fn run(arguments: &DiffArgs, as_json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &DiffArgs, as_json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
     let rules = settings::rules(arguments.rules.as_deref())?;
     let (a, b) = (recording::read(&arguments.a)?, recording::read(&arguments.b)?);
     let comparison = Comparison::of(&a.trajectory, &b.trajectory, &rules);
@@ -40,7 +40,13 @@ pub(super) fn run(arguments: &DiffArgs, as_json: bool, out: &mut dyn Write) -> R
         write_text(arguments, &comparison, &a, &b, out)
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    Ok(if comparison.is_same() { Exit::Ok } else { Exit::Finding })
+    let (exit, summary) = match comparison.pairs.iter().filter(|pair| !matches!(pair.change, CallChange::Same)).count()
+    {
+        _ if comparison.is_same() => (Exit::Ok, "no difference".to_owned()),
+        0 => (Exit::Finding, "the runs differ".to_owned()),
+        differing => (Exit::Finding, format!("{differing} of {} calls differ", comparison.pairs.len())),
+    };
+    Ok(Finished { exit, summary, data: serde_json::Value::Null })
 }
 
 fn write_text(

@@ -131,12 +131,19 @@ pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Re
     };
     let format = formats::format(to).map_err(failure)?;
     let options = options(arguments)?;
+    let mut earlier = target.clone().into_os_string();
+    earlier.push(".manifest.json");
+    let replaces = PathBuf::from(earlier).is_file();
     let manifest = if formats::is_recording(dataset) {
         formats::export_recording(dataset, format, target, &options)
     } else {
         formats::export(&Dataset::open(dataset)?, format, target, &options)
     };
     let manifest = manifest.map_err(failure)?;
+    if replaces && !json {
+        let said = writeln!(out, "replaced: the earlier export at {}", super::escape(&target.display().to_string()));
+        said.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
     let summary = summary(&manifest);
     if !json {
         say(&manifest, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;

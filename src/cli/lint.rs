@@ -85,6 +85,13 @@ fn rules(global: &Global) -> Result<Finished, Failure> {
 impl From<DatasetError> for Failure {
     fn from(error: DatasetError) -> Self {
         let exit = if error.exit_code() == Exit::Usage.code() { Exit::Usage } else { Exit::Recording };
-        Self::new(exit, error)
+        let hint = match &error {
+            DatasetError::NotADataset { .. } => Some(
+                "`aegis demo` and `aegis campaign FILE` leave one; `aegis import` makes one of labelled files"
+                    .to_owned(),
+            ),
+            _ => None,
+        };
+        Self { hint, ..Self::new(exit, error) }
     }
 }

@@ -8,11 +8,14 @@ mod agents;
 mod annotations;
 mod asking;
 mod attribute;
+mod browser;
 mod campaign;
 mod client_verdict;
 mod config;
 mod demo;
 mod diff;
+mod ending;
+mod examples;
 pub mod example;
 mod export;
 mod import;
@@ -41,13 +44,16 @@ mod trace;
 mod trial;
 mod view;
 
-use std::{error::Error, fmt, io::Write};
+use std::{error::Error, io::Write};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::screen::Screen;
-pub use self::{config::Config, terminal::escape};
-use crate::recording::RecordingError;
+pub use self::{
+    config::Config,
+    ending::{Exit, Failure, Finished},
+    terminal::escape,
+};
 
 /// Records multi-agent LLM runs at the wire and plants known errors in them, with ground-truth labels.
 #[derive(Debug, Parser)]
@@ -143,125 +149,21 @@ enum Verb {
     Example(example::Arguments),
 }
 
-/// How a command ended (design: this table is final).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// All is well.
-    Ok,
-    /// Something was found: a failed verdict, a difference, an injection that was never delivered.
-    Finding,
-    /// Wrong usage, plan or version.
-    Usage,
-    /// The upstream cannot be reached, or the child made no call.
-    Infrastructure,
-    /// The budget did not hold.
-    Budget,
-    /// The recording failed or is corrupt.
-    Recording,
-    /// Ended by this signal.
-    Signal(u8),
-}
-
-impl Exit {
-    /// The process's exit code.
-    pub fn code(self) -> u8 {
-        match self {
-            Exit::Ok => 0,
-            Exit::Finding => 1,
-            Exit::Usage => 2,
-            Exit::Infrastructure => 3,
-            Exit::Budget => 4,
-            Exit::Recording => 5,
-            Exit::Signal(signal) => 128 + signal,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Exit::Ok => "ok",
-            Exit::Finding => "finding",
-            Exit::Usage => "usage",
-            Exit::Infrastructure => "infrastructure",
-            Exit::Budget => "budget",
-            Exit::Recording => "recording",
-            Exit::Signal(_) => "stopped",
-        }
-    }
-}
-
-/// What a verb that does work has to say at its end.
-#[derive(Debug)]
-pub struct Finished {
-    /// How it ended.
-    pub exit: Exit,
-    /// One line: what came of it.
-    pub summary: String,
-    /// The same as data, for `--format json`; an object.
-    pub data: serde_json::Value,
-}
-
 /// Data as JSON to read, with a line's end.
 fn pretty(data: &impl serde::Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(data).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(text + "\n")
 }
 
-/// Why a verb could not do its work.
-#[derive(Debug)]
-pub struct Failure {
-    /// How the process ends.
-    pub exit: Exit,
-    /// What went wrong.
-    pub error: Box<dyn Error + Send + Sync>,
-    /// What to type next.
-    pub hint: Option<String>,
-}
-
-impl Failure {
-    /// A failure with a message.
-    pub fn new(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { exit, error: error.into(), hint: None }
-    }
-
-    /// Says what to type next.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-impl From<RecordingError> for Failure {
-    fn from(error: RecordingError) -> Self {
-        let exit = if error.exit_code() == Exit::Usage.code() { Exit::Usage } else { Exit::Recording };
-        Self::new(exit, error)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "error: {}", escape(&self.error.to_string()))?;
-        let mut source = self.error.source();
-        while let Some(error) = source {
-            write!(formatter, "\n  caused by: {}", escape(&error.to_string()))?;
-            source = error.source();
-        }
-        match &self.hint {
-            Some(hint) => write!(formatter, "\nhint: {}", escape(hint)),
-            None => Ok(()),
-        }
-    }
-}
-
 /// Runs the command line and returns the exit code.
 pub fn main() -> u8 {
-    let cli = Cli::command().color(said_colour()).get_matches();
+    let cli = examples::command().color(said_colour()).get_matches();
     let cli = Cli::from_arg_matches(&cli).unwrap_or_else(|error| error.exit());
     let exit = match cli.run() {
         Ok(exit) => exit,
         Err(failure) if is_broken_pipe(&*failure.error) => Exit::Ok,
         Err(failure) => {
-            eprintln!("{failure}");
+            failure.say(said_colour());
             failure.exit
         }
     };
@@ -308,6 +210,8 @@ impl Verb {
             Verb::Attribute(arguments) => attribute::run(arguments, global),
             Verb::Trace(arguments) => trace::run(arguments, global),
             Verb::Prove(arguments) => prove::run(arguments, global),
+            Verb::Diff(arguments) => diff::run(arguments, json, &mut out()),
+            Verb::Repair(arguments) => repair::run(arguments, json, &mut out()),
             Verb::Runs(arguments) => runs::run(arguments, global),
             Verb::View(arguments) => view::run(arguments, global),
             Verb::Annotations(arguments) => annotations::run(arguments, global),
@@ -318,14 +222,9 @@ impl Verb {
             Verb::Reward(arguments) => reward::run(arguments, global),
             Verb::Lint(arguments) => lint::run(arguments, global),
             Verb::Stats(arguments) => stats::run(arguments, global),
-            Verb::Serve(_)
-            | Verb::Show(_)
-            | Verb::Agents(_)
-            | Verb::Diff(_)
-            | Verb::Plan(_)
-            | Verb::Repair(_)
-            | Verb::Setup(_)
-            | Verb::Example(_) => Err(Failure::new(Exit::Usage, "this verb has no result: a defect of this program")),
+            Verb::Serve(_) | Verb::Show(_) | Verb::Agents(_) | Verb::Plan(_) | Verb::Setup(_) | Verb::Example(_) => {
+                Err(Failure::new(Exit::Usage, "this verb has no result: a defect of this program"))
+            }
         }
     }
 
@@ -337,9 +236,10 @@ impl Verb {
             Verb::Serve(arguments) => serve::run(arguments, global),
             Verb::Show(arguments) => show::run(arguments, json, Screen::of(global), &mut out()),
             Verb::Agents(arguments) => agents::run(arguments, json, &mut out()),
-            Verb::Diff(arguments) => diff::run(arguments, json, &mut out()),
-            Verb::Plan(arguments) => plan::run(arguments, json, &mut out()),
-            Verb::Repair(arguments) => repair::run(arguments, json, &mut out()),
+            Verb::Plan(arguments) => {
+                let exit = plan::run(arguments, json, &mut out())?;
+                Ok(arguments.concluded(exit).map_or(exit, |finished| finished.say(global)))
+            }
             Verb::Setup(verb) => setup::run(verb, global),
             Verb::Example(arguments) => {
                 example::run(arguments).map(|()| Exit::Ok).map_err(|error| Failure::new(Exit::Finding, error))
@@ -353,23 +253,6 @@ impl Verb {
 fn print(text: &str, out: &mut dyn Write) -> Result<Exit, Failure> {
     let written = out.write_all(text.as_bytes()).map(|()| Exit::Ok);
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))
-}
-
-impl Finished {
-    /// Says the result; the exit code comes from the same value.
-    fn say(self, global: &Global) -> Exit {
-        let result = format!("{} {}", self.exit.word(), self.summary);
-        if global.format == OutputFormat::Json {
-            let mut data = self.data;
-            if let Some(object) = data.as_object_mut() {
-                object.insert("result".to_owned(), result.clone().into());
-                object.insert("exit".to_owned(), self.exit.code().into());
-            }
-            let _ = writeln!(std::io::stdout(), "{data}");
-        }
-        eprintln!("RESULT  {}", escape(&result));
-        self.exit
-    }
 }
 
 /// Sends the program's own log to standard error.

@@ -1,15 +1,18 @@
 //! `aegis plan`: checks plans, says what they do, lists what they may use, prints their JSON schema.
 
+mod check;
+
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Exit, Failure};
+use self::check::Checked;
+use super::{Exit, Failure, Finished};
 use crate::plan::{self, CatalogueEntry, Operation, Plan, ShippedPlan};
 use crate::recording;
-use crate::trajectory::{Side, Trajectory};
+use crate::trajectory::Side;
 
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]
@@ -28,6 +31,9 @@ enum PlanAction {
         /// Say which steps of this recorded run each injection would meet.
         #[arg(long, value_name = "RUN_DIR")]
         against: Option<PathBuf>,
+        /// Configuration whose `[[agent]]` names the plans' are compared with; ./aegis.toml if there is one.
+        #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
+        config: Option<PathBuf>,
     },
     /// Say in plain words what a plan does.
     Explain {
@@ -55,17 +61,29 @@ enum PlanAction {
     Schema,
 }
 
+impl PlanArgs {
+    /// What `plan check` came to; the other actions only tell something.
+    pub(super) fn concluded(&self, exit: Exit) -> Option<Finished> {
+        let PlanAction::Check { files, .. } = &self.action else { return None };
+        let plans = if let [_] = files.as_slice() { "1 plan".to_owned() } else { format!("{} plans", files.len()) };
+        let came = if exit == Exit::Ok { "nothing found" } else { "something found, told above" };
+        Some(Finished { exit, summary: format!("{plans}, {came}"), data: serde_json::Value::Null })
+    }
+}
+
 pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
     let (exit, text) = match &arguments.action {
-        PlanAction::Check { files, against } => {
+        PlanAction::Check { files, against, config } => {
+            let roster = check::roster(config.as_deref())?;
             let recording = against.as_deref().map(recording::read).transpose()?;
             let run = recording.as_ref().map(|recording| &recording.trajectory);
-            let checked: Vec<Checked> = files.iter().map(|file| check(file, run)).collect::<Result<_, _>>()?;
+            let checked: Vec<Checked> =
+                files.iter().map(|file| check::check(file, run, &roster)).collect::<Result<_, _>>()?;
             let exit = if checked.iter().all(Checked::passed) { Exit::Ok } else { Exit::Finding };
             let text = if json {
                 super::pretty(&checked.iter().map(Checked::data).collect::<Vec<_>>())?
             } else {
-                texts(&checked)
+                check::texts(&checked)
             };
             (exit, text)
         }
@@ -193,81 +211,6 @@ fn folder(dir: &Path) -> Result<Vec<(String, String)>, Failure> {
     }
     plans.sort();
     Ok(plans)
-}
-
-/// What was found about one plan file.
-#[derive(Debug)]
-struct Checked {
-    file: String,
-    injections: usize,
-    /// Failed checks: the line of each, and what was not as expected.
-    failures: Vec<(usize, String)>,
-    checks: usize,
-    matched: Vec<plan::Matched>,
-}
-
-fn check(file: &Path, run: Option<&Trajectory>) -> Result<Checked, Failure> {
-    let plan = read(file)?;
-    let file = file.display().to_string();
-    let matched = if let Some(run) = run {
-        plan::against(&plan, run).map_err(|error| Failure::new(Exit::Usage, format!("{file}: {error}")))?
-    } else {
-        plan::require_resolved(&plan, &file).map_err(|errors| Failure::new(Exit::Usage, errors))?;
-        Vec::new()
-    };
-    let reports = plan.run_checks().into_iter();
-    let failures = reports.flat_map(|report| report.failures.into_iter().map(move |failure| (report.line, failure)));
-    Ok(Checked {
-        failures: failures.collect(),
-        injections: plan.injections.len(),
-        checks: plan.checks.len(),
-        file,
-        matched,
-    })
-}
-
-impl Checked {
-    fn passed(&self) -> bool {
-        self.failures.is_empty() && self.matched.iter().all(|matched| !matched.steps.is_empty())
-    }
-
-    fn data(&self) -> serde_json::Value {
-        let failures: Vec<_> =
-            self.failures.iter().map(|(line, failure)| json!({"line": line, "failure": failure})).collect();
-        let matched: Vec<_> = self
-            .matched
-            .iter()
-            .map(|m| json!({"injection": m.injection, "steps": m.steps, "nearest_miss": m.nearest_miss}))
-            .collect();
-        json!({"file": self.file, "passed": self.passed(), "injections": self.injections, "checks": self.checks,
-            "failures": failures, "matched": matched})
-    }
-}
-
-fn texts(checked: &[Checked]) -> String {
-    let mut text = String::new();
-    for Checked { file, injections, failures, checks, matched } in checked {
-        for (line, failure) in failures {
-            let _ = writeln!(text, "{file}:{line}: check failed: {failure}");
-        }
-        for plan::Matched { injection, steps, nearest_miss } in matched {
-            let steps = steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let _ = match nearest_miss {
-                Some(miss) => writeln!(text, "{file}: injection {injection} would meet no step: {miss}"),
-                None => writeln!(text, "{file}: injection {injection} would meet step {steps}"),
-            };
-        }
-        if failures.is_empty() {
-            let plural = |count: usize| if count == 1 { "" } else { "s" };
-            let (several, many) = (plural(*injections), plural(*checks));
-            let tested = match checks {
-                0 => "it reads well; it has no `[[check]]` of its own".to_owned(),
-                _ => format!("{checks} check{many} passed"),
-            };
-            let _ = writeln!(text, "{file}: {injections} injection{several}, {tested}");
-        }
-    }
-    super::escape(&text)
 }
 
 fn listed(entries: &[CatalogueEntry]) -> String {

@@ -50,7 +50,9 @@ impl Progress for ShownProgress {
             return;
         }
         let bar = ProgressBar::new(cells as u64).with_message(name.to_owned());
-        if let Ok(style) = ProgressStyle::with_template("{msg:9} {wide_bar} {pos}/{len}  {elapsed} left {eta}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg:9} {wide_bar} {pos} of {len}  {elapsed} so far, about {eta} to go")
+        {
             bar.set_style(style);
         }
         self.replace(Some(bar));

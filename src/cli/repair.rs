@@ -6,7 +6,7 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::{Exit, Failure};
+use super::{Exit, Failure, Finished};
 use crate::recording::{self, RecordingError};
 
 /// Options of `repair`.
@@ -26,7 +26,7 @@ pub(super) struct RepairArgs {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
     let target = arguments.salvage.then(|| {
         arguments.out.clone().unwrap_or_else(|| {
             let mut name = arguments.dir.file_name().unwrap_or_default().to_owned();
@@ -68,5 +68,7 @@ pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Re
         )
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    Ok(Exit::Ok)
+    let sealed = if arguments.seal { ", sealed" } else { "" };
+    let summary = format!("{dir}  {} records kept, {} lost{sealed}", repaired.records, repaired.lost);
+    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::Value::Null })
 }

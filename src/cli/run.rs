@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     attribution::unrunnable,
-    launch::{Echo, Ended, Ending, Launch, environment, judge},
+    launch::{Echo, Ended, Ending, Launch, LaunchError, environment, judge},
     plan,
-    proxy::{Proxy, serve},
+    proxy::{Proxy, ProxyError, serve},
     recording::{self, Launched, Recording},
     surface,
     trajectory::{Label, NoLabel, Outcome, RunId, Unserved, Verdict, unserved},
@@ -166,7 +166,7 @@ async fn conduct(
     let listener = bind("127.0.0.1:0").await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     // The run exists from here on, so that even a child that makes no call leaves a record.
-    let run = proxy.runs.get(&id).await.map_err(|error| Failure::new(recording_exit(&error), error))?;
+    let run = proxy.runs.get(&id).await.map_err(unopened)?;
     let recording = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
     run.recorder.set_launched(launched).map_err(recording)?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -180,7 +180,7 @@ async fn conduct(
         echo,
         ..Launch::of(arguments.command.clone())
     };
-    let ended = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
+    let ended = launch.run(interrupted()).await.map_err(unstarted)?;
     drop(stop);
     let _ = server.await;
     let judged = judge(&ended, arguments.check.as_deref(), run.dir(), interrupted()).await;
@@ -228,10 +228,22 @@ fn missed(recorded: &Recording) -> Vec<String> {
     matched.into_iter().filter_map(miss).collect()
 }
 
+/// Why the run cannot be opened, and what to type.
+fn unopened(error: ProxyError) -> Failure {
+    let sealed = matches!(error, ProxyError::Sealed(_));
+    let failure = Failure::new(recording_exit(&error), error);
+    if sealed { failure.hint("another `--run NAME` keeps it; `--overwrite` replaces it") } else { failure }
+}
+
+/// Why the command cannot be started.
+fn unstarted(error: LaunchError) -> Failure {
+    Failure::new(Exit::Usage, error).hint("is it installed, spelt so, and on PATH? try the command without `aegis run`")
+}
+
 /// How a verb ends that cannot open its run.
-pub(super) fn recording_exit(error: &crate::proxy::ProxyError) -> Exit {
+pub(super) fn recording_exit(error: &ProxyError) -> Exit {
     match error {
-        crate::proxy::ProxyError::Recording(error) if error.exit_code() == Exit::Recording.code() => Exit::Recording,
+        ProxyError::Recording(error) if error.exit_code() == Exit::Recording.code() => Exit::Recording,
         _ => Exit::Usage,
     }
 }
@@ -257,6 +269,7 @@ impl ConcludedRun {
         match self.ending {
             Ending::Exited(code) if code != 0 => Some(format!("ended with {code}")),
             Ending::Signalled(signal) => Some(format!("was ended by signal {signal}")),
+            Ending::TimedOut => Some("timed out (--timeout)".to_owned()),
             _ => None,
         }
     }
@@ -264,7 +277,11 @@ impl ConcludedRun {
     fn talk(&self) {
         if let (0, Some(ended)) = (self.steps, self.failed()) {
             eprintln!("error: the command {ended} before it made a model call through the proxy");
-            eprintln!("hint: its own error stands above; try the command without `aegis run`");
+            let hint = match self.ending {
+                Ending::TimedOut => "give it more time, or look at what it waits for: try it without `aegis run`",
+                _ => "its own error stands above; try the command without `aegis run`",
+            };
+            eprintln!("hint: {hint}");
         } else if self.steps == 0 {
             eprintln!("error: the command made no model call through the proxy");
             eprintln!("  set for it: OPENAI_BASE_URL, OPENAI_API_BASE, OPENAI_API_BASE_URL, ANTHROPIC_BASE_URL");
@@ -317,7 +334,7 @@ impl ConcludedRun {
     fn talk_of_check(&self) {
         if let Some(said) = unrunnable(&self.outcome) {
             eprintln!("{}", cannot_check(&said));
-        } else if self.checked && self.outcome.verdict != Verdict::Success {
+        } else if self.outcome.verdict != Verdict::Success && !self.outcome.evidence.is_empty() {
             eprintln!("outcome  {}", escape(&self.outcome.evidence));
         }
     }
@@ -333,6 +350,9 @@ impl ConcludedRun {
                 let named =
                     label.errors.iter().map(|entry| format!("{} at step {}", entry.error.agent, entry.error.step));
                 format!("  label delivered: {}", named.collect::<Vec<_>>().join(", "))
+            }
+            (Err(NoLabel::NotInjected), true) if self.client.as_ref().is_some_and(ClientVerdict::is_delivered) => {
+                "  no label: faults were delivered, and a fault is no agent's error".to_owned()
             }
             (Err(why), true) => format!("  no label: {why}"),
             (Err(_), false) => String::new(),
@@ -354,8 +374,12 @@ impl ConcludedRun {
             if self.uninspected > 0 { format!("  {} uninspected", self.uninspected) } else { String::new() };
         let unread: usize = self.unread.values().sum();
         let unread = if unread > 0 { format!("  {unread} unread") } else { String::new() };
-        let summary =
-            format!("{}  {} steps{uninspected}{unread}  outcome {verdict}{label}{client}", self.run, self.steps);
+        let ended = self.failed().filter(|_| !self.checked || self.ending == Ending::TimedOut);
+        let ended = ended.map(|ended| format!(": {ended}")).unwrap_or_default();
+        let summary = format!(
+            "{}  {} steps{uninspected}{unread}  outcome {verdict}{ended}{label}{client}",
+            self.run, self.steps
+        );
         Finished { exit: self.exit(), summary, data }
     }
 }

@@ -46,6 +46,17 @@ impl Screen {
         Self::new(said.or_else(measured).unwrap_or(WIDTH), colours)
     }
 
+    /// Standard error, by the same rules.
+    pub(super) fn of_talk(choice: clap::ColorChoice) -> Self {
+        let by_itself = || std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let colours = match choice {
+            clap::ColorChoice::Always => true,
+            clap::ColorChoice::Never => false,
+            clap::ColorChoice::Auto => by_itself(),
+        };
+        Self::new(WIDTH, colours)
+    }
+
     /// Of this width.
     pub(super) fn new(width: usize, colours: bool) -> Self {
         Self { width: width.max(NARROWEST), colours }

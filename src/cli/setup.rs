@@ -1,22 +1,30 @@
-//! Verbs about this machine: what is wrong with the set-up, completions for shells, manual pages.
+//! Verbs about this machine: what is wrong with the set-up, first files, completions for shells, manual pages.
 
 mod doctor;
+mod init;
+mod reference;
 
 use std::{io::Write, path::PathBuf};
 
-use clap::{Args, CommandFactory, Subcommand};
+use clap::{Args, Subcommand};
 
-use super::{Cli, Exit, Failure, Global, OutputFormat, escape};
+use super::screen::Screen;
+use super::{Exit, Failure, Finished, Global, OutputFormat, examples};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(super) enum SetupVerb {
     /// Say what of the set-up works and what does not, and what to do; no model is asked.
     Doctor(doctor::DoctorArgs),
+    /// Write a first aegis.toml, plan and campaign: from a recorded run, or with comments to begin with.
+    Init(init::InitArgs),
     /// Print what a shell needs to complete commands.
     Completions(CompletionsArgs),
     /// Write the manual pages.
     Man(ManArgs),
+    /// Write the reference pages of the documentation.
+    #[command(hide = true)]
+    Reference(ManArgs),
 }
 
 /// Options of `completions`.
@@ -42,14 +50,27 @@ pub(super) fn run(verb: &SetupVerb, global: &Global) -> Result<Exit, Failure> {
             let checks = doctor::examine(arguments)?;
             let text = match global.format {
                 OutputFormat::Json => super::pretty(&checks)?,
-                OutputFormat::Text => checks.iter().map(|check| escape(&check.text())).collect(),
+                OutputFormat::Text => {
+                    let screen = Screen::of(global);
+                    checks.iter().map(|check| check.painted(screen)).collect()
+                }
             };
             super::print(&text, &mut out)?;
-            Ok(if checks.iter().any(doctor::Examined::is_wrong) { Exit::Finding } else { Exit::Ok })
+            let wrong = checks.iter().filter(|check| check.is_wrong()).count();
+            let (exit, summary) = match wrong {
+                0 => (Exit::Ok, format!("{} things looked at, nothing wrong", checks.len())),
+                _ => (Exit::Finding, format!("{wrong} of {} things are wrong", checks.len())),
+            };
+            Ok(Finished { exit, summary, data: serde_json::Value::Null }.say(global))
+        }
+        SetupVerb::Init(arguments) => Ok(init::run(arguments, global.format, &mut out)?.say(global)),
+        SetupVerb::Reference(arguments) => {
+            write_pages(&arguments.dir, &reference::pages())?;
+            Ok(Exit::Ok)
         }
         SetupVerb::Completions(arguments) => {
             let mut script = Vec::new();
-            clap_complete::generate(arguments.shell, &mut Cli::command(), "aegis", &mut script);
+            clap_complete::generate(arguments.shell, &mut examples::command(), "aegis", &mut script);
             out.write_all(&script).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
             Ok(Exit::Ok)
         }
@@ -58,8 +79,21 @@ pub(super) fn run(verb: &SetupVerb, global: &Global) -> Result<Exit, Failure> {
                 Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", arguments.dir.display()))
             };
             std::fs::create_dir_all(&arguments.dir).map_err(cannot)?;
-            clap_mangen::generate_to(Cli::command(), &arguments.dir).map_err(cannot)?;
+            clap_mangen::generate_to(examples::command(), &arguments.dir).map_err(cannot)?;
             Ok(Exit::Ok)
         }
     }
+}
+
+/// Writes files into a directory.
+fn write_pages(dir: &std::path::Path, pages: &[(&'static str, String)]) -> Result<(), Failure> {
+    let cannot = |path: &std::path::Path, error: std::io::Error| {
+        Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display()))
+    };
+    std::fs::create_dir_all(dir).map_err(|error| cannot(dir, error))?;
+    for (name, text) in pages {
+        let path = dir.join(name);
+        std::fs::write(&path, text).map_err(|error| cannot(&path, error))?;
+    }
+    Ok(())
 }

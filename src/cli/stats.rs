@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 
-use super::{Exit, Failure, Finished, Global, OutputFormat, escape};
+use super::{Exit, Failure, Finished, Global, OutputFormat, browser, escape};
 use crate::{
     dataset::{
         Dataset,
@@ -26,6 +26,9 @@ pub(super) struct StatsArgs {
     /// Also write the page of `aegis view` for this dataset as one file: counts, findings, samples.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Open that page in the browser.
+    #[arg(long, requires = "html")]
+    open: bool,
 }
 
 pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Failure> {
@@ -41,6 +44,9 @@ pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Fa
             let hint = "choose a place that can be written to: --html FILE";
             Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())).hint(hint)
         })?;
+        if arguments.open {
+            browser::open(&path.to_string_lossy());
+        }
     }
     if global.format == OutputFormat::Text {
         write(&counted, &mut io::stdout().lock()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;

@@ -4,14 +4,13 @@ use std::{
     io::Write,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     sync::Arc,
 };
 
 use clap::Args;
 use serde_json::json;
 
-use super::{Exit, Failure, Finished, Global, OutputFormat, serve::bind, settings};
+use super::{Exit, Failure, Finished, Global, OutputFormat, browser, serve::bind, settings};
 use crate::viewer::{BundleExtent, Viewer, ViewerLibrary, bundle};
 
 /// Options of `view`.
@@ -84,8 +83,8 @@ async fn serve(library: ViewerLibrary, arguments: &ViewArgs, global: &Global) ->
     let token = settings::fresh_token();
     let url = format!("http://{address}/#t={token}");
     announce(&url, address, global).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    if arguments.open && !open(&url) {
-        eprintln!("no browser was found to open it with");
+    if arguments.open {
+        browser::open(&url);
     }
     let viewer = Viewer::new(Arc::new(library), address.port(), &token, settings::fresh_token());
     let mut ended = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
@@ -110,13 +109,4 @@ fn announce(url: &str, address: SocketAddr, global: &Global) -> std::io::Result<
         eprintln!("open it in a browser; Ctrl-C ends it");
     }
     Ok(())
-}
-
-/// Opens an address as the desktop does; whether there was something to open it with.
-fn open(url: &str) -> bool {
-    ["xdg-open", "open"].into_iter().any(|program| {
-        let mut command = Command::new(program);
-        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().is_ok()
-    })
 }

@@ -14,6 +14,16 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, DatasetError> {
     parse_tasks(&text, path)
 }
 
+/// What is wrong with a line, and for a number where a text belongs what to write.
+fn told(error: &serde_json::Error) -> String {
+    let error = error.to_string();
+    let number = error.split_once("integer `").or_else(|| error.split_once("floating point `"));
+    match number.and_then(|(_, rest)| rest.split('`').next()).filter(|_| error.contains("expected a string")) {
+        Some(number) => format!("{error}: `id`, `question` and `answer` are texts, so write \"{number}\""),
+        None => error,
+    }
+}
+
 /// Reads a task set from its text; `path` is for messages.
 ///
 /// # Errors
@@ -26,8 +36,8 @@ pub fn parse_tasks(text: &str, path: &Path) -> Result<Vec<Task>, DatasetError> {
             continue;
         }
         let wrong = |column, why: String| DatasetError::Line { path: path.to_owned(), line: number, column, why };
-        let task: Task =
-            serde_json::from_str(line).map_err(|error| wrong(error.column(), format!("not a task: {error}")))?;
+        let task: Task = serde_json::from_str(line)
+            .map_err(|error| wrong(error.column(), format!("not a task: {}", told(&error))))?;
         if task.id.trim().is_empty() || task.question.trim().is_empty() {
             return Err(wrong(1, "a task needs an `id` and a `question` that are not empty".to_owned()));
         }

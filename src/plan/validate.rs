@@ -84,7 +84,13 @@ fn failure_mode(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Op
         Ok(mode) => Some(mode),
         Err(unknown) => {
             let problem = Problem::new(code.span(), format!("unknown failure mode `{}`", unknown.code));
+            // Of a mode that its family does not have, a neighbour is no guess.
+            let family =
+                unknown.code.rsplit_once('.').filter(|(_, number)| number.len() == 1).map(|(family, _)| family);
             problems.push(match unknown.nearest {
+                Some(_) if family == Some("FM-1") => problem.hint("expected one of FM-1.1 to FM-1.5"),
+                Some(_) if family == Some("FM-2") => problem.hint("expected one of FM-2.1 to FM-2.6"),
+                Some(_) if family == Some("FM-3") => problem.hint("expected one of FM-3.1 to FM-3.3"),
                 Some(near) => problem.hint(format!("did you mean `{near}`?")),
                 None => problem.hint("expected one of FM-1.1 to FM-1.5, FM-2.1 to FM-2.6, FM-3.1 to FM-3.3"),
             });

@@ -318,13 +318,28 @@ impl OpenStep {
             first_byte_us,
             last_byte_us: Some(micros_since(self.awaited.received)),
         };
-        let length = tape.iter().map(|(chunk, _)| chunk.len()).sum();
+        let length: usize = tape.iter().map(|(chunk, _)| chunk.len()).sum();
+        self.log(cause, status, length);
         let queued = heavy::apart(length, || self.run.recorder.queue_close(close));
         self.tell_closed(cause, status, usage, &tape);
         // Only now is a further call of the agent no longer overlapping with this one.
         self.run.depart(&self.attribution, self.body_hash, self.numbers.step, failed);
         self.queued = Some(queued?);
         Ok(())
+    }
+
+    /// A line a call, for who wants to see them pass (`-v`).
+    fn log(&self, cause: CloseCause, status: Option<u16>, bytes: usize) {
+        tracing::info!(
+            run = self.run.id.as_str(),
+            step = self.numbers.step,
+            agent = self.attribution.agent.as_str(),
+            status,
+            bytes,
+            ms = micros_since(self.awaited.received) / 1000,
+            ?cause,
+            "call"
+        );
     }
 
     /// Token counts of a reply of which only a part was delivered, or that could not be read.

@@ -253,6 +253,11 @@ impl ClientVerdict {
         !self.faults.is_empty()
     }
 
+    /// Whether any of them was delivered.
+    pub fn is_delivered(&self) -> bool {
+        self.faults.iter().any(|fault| fault.delivered > 0)
+    }
+
     /// The verdict in one line.
     pub fn summary(&self) -> String {
         let missed = self.faults.iter().filter(|fault| fault.delivered == 0).count();

@@ -156,6 +156,12 @@ async fn nothing_is_lost_without_a_word() {
         assert_eq!(code, Some(0), "a file of its own, and again: {talk}");
         assert!(dir.path().join("set/sft-unsplit.jsonl").is_file());
     }
+    let (_, out, _) = run(dir.path(), &["export", "set", "--to", "sft", "--out", "set/sft.jsonl"]).await;
+    assert!(out.contains("replaced: the earlier export at set/sft.jsonl"), "{out}");
+    fs::write(dir.path().join("notes.jsonl"), "mine").expect("written");
+    let (code, _, talk) = run(dir.path(), &["export", "set", "--to", "whowhen", "--out", "notes.jsonl"]).await;
+    assert!(code == Some(2) && talk.contains("`notes.jsonl` exists and is not an earlier export"), "{talk}");
+    assert_eq!(fs::read_to_string(dir.path().join("notes.jsonl")).expect("there"), "mine");
     fs::write(dir.path().join("set/mine-unsplit.jsonl"), "{}").expect("written");
     let (code, _, talk) = run(dir.path(), &["export", "set", "--to", "sft", "--out", "set/mine.jsonl"]).await;
     assert!(code == Some(2) && talk.contains("set/mine-unsplit.jsonl"), "a part's file is spared, too: {talk}");

@@ -69,18 +69,121 @@ fn every_command_block_runs() {
     assert!(label.contains("\"solver\"") && label.contains("FM-2.6"), "{label}");
 }
 
-#[test]
-fn the_pages_on_ci_and_on_installing_run_too() {
+/// Pages whose commands other tests run, for they need servers or recordings of their own.
+const HELD_ELSEWHERE: [&str; 2] = ["attribute.md", "view.md"];
+
+/// What a page's reader did before: the page says so in words.
+const BEFORE: [(&str, &str); 1] = [("formats.md", "aegis demo -q")];
+
+/// What must lie there when a page's commands have run.
+const LEAVES: [(&str, &[&str]); 5] = [
+    ("ci.md", &["junit.xml", "report.html", "logs/first/first-broken-stream-2"]),
+    ("install.md", &["aegis.bash", "man1/aegis.1", "man1/aegis-test.1"]),
+    ("tutorials/researcher.md", &["first/dataset.jsonl", "demo-run/report.html", "sft-train.jsonl", "whowhen"]),
+    ("tutorials/ci-engineer.md", &["junit.xml", "logs/polite"]),
+    ("tutorials/debugger.md", &["runs.html", "logs/bad/trace.json", "logs/bad/label.json"]),
+];
+
+/// The pages of the documentation, by their paths below `docs`.
+fn pages() -> Vec<String> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    for (page, leaves) in [
-        ("ci.md", &["junit.xml", "report.html", "logs/first/first-broken-stream-2"][..]),
-        ("monitor.md", &[]),
-        ("install.md", &["aegis.bash", "man1/aegis.1", "man1/aegis-test.1"]),
-    ] {
+    let mut folders = vec![docs.clone()];
+    let mut pages = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path.strip_prefix(&docs).expect("below docs").to_string_lossy().into_owned());
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// Each block that is marked `sh` runs as it stands; what needs a key, a network or your own program is marked `console`.
+#[test]
+fn every_command_of_every_page_runs() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let mut ran = 0;
+    for page in pages().iter().filter(|page| !HELD_ELSEWHERE.contains(&page.as_str())) {
+        let text = fs::read_to_string(docs.join(page)).expect("the page");
+        if blocks(&text).is_empty() {
+            continue;
+        }
+        let before = BEFORE.iter().find(|(name, _)| name == page).map_or("", |(_, line)| line);
         let dir = tempfile::tempdir().expect("a directory");
-        run_blocks(&fs::read_to_string(docs.join(page)).expect("the page"), dir.path());
-        for name in leaves {
+        run_blocks(&format!("```sh\n{before}\n```\n{text}"), dir.path());
+        for name in LEAVES.iter().filter(|(of, _)| of == page).flat_map(|(_, names)| *names) {
             assert!(dir.path().join(name).exists(), "{page} leaves {name}");
+        }
+        ran += 1;
+    }
+    assert!(ran >= 9, "{ran} pages have commands");
+}
+
+/// What the pages quote of a program's output is what comes: blocks marked `text` behind the command that says it.
+#[test]
+fn the_tutorial_quotes_what_comes() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let page = fs::read_to_string(docs.join("tutorials/researcher.md")).expect("the page");
+    let quoted = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a quoted campaign");
+    let dir = tempfile::tempdir().expect("a directory");
+    let typed = |words: &[&str]| {
+        let ran =
+            Command::new(env!("CARGO_BIN_EXE_aegis")).args(words).current_dir(dir.path()).output().expect("it ran");
+        String::from_utf8_lossy(&ran.stderr).into_owned()
+    };
+    typed(&["init", "mine"]);
+    let said = typed(&["campaign", "mine/campaign.toml", "--out", "first"]);
+    for line in quoted.lines() {
+        assert!(said.lines().any(|come| come.trim_end() == line), "`{line}` is not in:\n{said}");
+    }
+}
+
+/// The reference is written from the code, and nobody has changed it by hand.
+#[test]
+fn the_reference_says_what_the_code_says() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference");
+    let dir = tempfile::tempdir().expect("a directory");
+    let ran = Command::new(env!("CARGO_BIN_EXE_aegis")).arg("reference").arg(dir.path()).output().expect("it ran");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let mut written = 0;
+    for entry in fs::read_dir(dir.path()).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name");
+        let [made, kept] = [path.clone(), docs.join(name)].map(|path| fs::read_to_string(path).unwrap_or_default());
+        assert!(made == kept, "{}: `cargo run -- reference docs/reference` writes it anew", name.display());
+        written += 1;
+    }
+    assert_eq!(written, 7);
+}
+
+/// Codes of errors and variables that the code knows stand in the reference.
+#[test]
+fn the_reference_leaves_no_code_and_no_variable_out() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect(path);
+    let (http, environment) = (read("docs/reference/http.md"), read("docs/reference/environment.md"));
+    let status = read("src/proxy/error.rs");
+    let codes: Vec<&str> = status.split("StatusCode::").skip(1).filter_map(|rest| rest.split('"').nth(1)).collect();
+    assert!(codes.len() >= 20, "{codes:?}");
+    for code in codes.iter().filter(|code| code.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '1')) {
+        assert!(http.contains(&format!("| `{code}` |")), "docs/reference/http.md lacks `{code}`");
+    }
+    let mut sources = Vec::new();
+    crate::architecture::walk(&root.join("src"), &mut sources);
+    for path in sources.iter().filter(|path| !path.to_string_lossy().contains("test")) {
+        let text = fs::read_to_string(path).expect("readable");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for name in code.split("\"AEGIS_").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(
+                environment.contains(&format!("`AEGIS_{name}`")),
+                "{}: AEGIS_{name} is in no reference",
+                path.display()
+            );
         }
     }
 }

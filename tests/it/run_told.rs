@@ -86,3 +86,79 @@ async fn a_key_that_the_upstream_refuses_is_said() {
     assert!(said.contains(&format!("warning: {url} answered every call with 401")), "{said}");
     assert!(said.contains("hint: it wants a key"), "{said}");
 }
+
+/// The last line, where a verb has one.
+fn result(said: &str) -> Option<&str> {
+    said.lines().rev().find_map(|line| line.strip_prefix("RESULT  "))
+}
+
+#[tokio::test]
+async fn what_ran_out_of_time_is_said_to_have() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (code, said) = run(dir.path(), &["--upstream", "simulator", "--timeout", "0.3"], "sleep 20").await;
+    assert!(code == Some(3) && said.contains("error: the command timed out (--timeout)"), "{said}");
+    let (code, said) =
+        run(dir.path(), &["--upstream", "simulator", "--timeout", "3", "--run", "slow"], "PIPELINE; sleep 60").await;
+    assert!(code == Some(1) && said.contains("outcome  the command ran out of time"), "{said}");
+    assert!(result(&said).is_some_and(|line| line.contains("outcome failure: timed out (--timeout)")), "{said}");
+    let (code, said) = run(dir.path(), &["--upstream", "simulator"], "PIPELINE; exit 7").await;
+    assert!(code == Some(1) && said.contains("outcome failure: ended with 7"), "{said}");
+}
+
+#[tokio::test]
+async fn a_fault_that_was_delivered_is_not_said_to_have_altered_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let plan = "[[injection]]\nagent = \"solver\"\nwhen.call = 0\nfault.spoil_answer = { how = \"empty\" }\n";
+    std::fs::write(dir.path().join("spoil.toml"), plan).expect("written");
+    let (_, said) = run(dir.path(), &["--upstream", "simulator", "--plan", "spoil.toml"], "PIPELINE").await;
+    assert!(said.contains("altered reply"), "{said}");
+    assert!(said.contains("no label: faults were delivered, and a fault is no agent's error"), "{said}");
+    assert!(!said.contains("no altered byte"), "{said}");
+}
+
+#[tokio::test]
+async fn calls_are_seen_as_they_pass() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_, said) = run(dir.path(), &["--upstream", "simulator", "-v", "--color", "never"], "PIPELINE").await;
+    for (step, agent) in [(0, "planner"), (1, "solver"), (2, "critic")] {
+        let line = said.lines().find(|line| line.contains(" call ") && line.contains(&format!("step={step}")));
+        let line = line.unwrap_or_else(|| panic!("no line for step {step}:\n{said}"));
+        for part in [&format!("agent=\"{agent}\"")[..], "status=200", "bytes=", "ms="] {
+            assert!(line.contains(part), "{line}");
+        }
+    }
+    let (_, said) = run(dir.path(), &["--upstream", "simulator"], "PIPELINE").await;
+    assert!(!said.contains("status=200"), "only who asks is told: {said}");
+}
+
+/// The README names the verbs that end without `RESULT`; all others have one, also where they refuse nothing.
+#[tokio::test]
+async fn the_last_line_is_result_where_the_readme_says_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for name in ["a", "b"] {
+        run(dir.path(), &["--upstream", "simulator", "--run", name], "PIPELINE").await;
+    }
+    let readme = include_str!("../../README.md");
+    let said = readme.split("from the same value as the exit code; ").nth(1).expect("the sentence");
+    let without = said.split(" have none").next().expect("the list");
+    for (line, ends) in [
+        ("diff logs/a logs/b", true),
+        ("repair logs/a", true),
+        ("plan check rate-limit", true),
+        ("doctor --upstream simulator", true),
+        ("runs", true),
+        ("init mine", true),
+        ("plan list hang", false),
+        ("show logs/a", false),
+        ("agents logs/a", false),
+        ("completions bash", false),
+        ("man man1", false),
+        ("example pipeline --task 1", false),
+    ] {
+        let output = aegis(dir.path()).args(line.split(' ')).output().await.expect("ran");
+        let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(result(&talk).is_some(), ends, "aegis {line}: {talk}");
+        let verb = line.split(' ').next().expect("a verb");
+        assert_eq!(without.contains(&format!("`{verb}`")), !ends || line == "plan check rate-limit", "README: {verb}");
+    }
+}

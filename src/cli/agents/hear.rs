@@ -11,15 +11,15 @@ use crate::{
 
 /// A run, with what the late pass says of each step.
 #[derive(Debug)]
-pub(super) struct LateRun<'a> {
+pub(in crate::cli) struct LateRun<'a> {
     pub(super) recording: &'a Recording,
-    pub(super) heard: HeardRun<'a>,
+    pub(in crate::cli) heard: HeardRun<'a>,
     /// Names that nobody declared and under which several agents spoke.
     contested: BTreeSet<AgentName>,
 }
 
 impl<'a> LateRun<'a> {
-    pub(super) fn of(recording: &'a Recording) -> Self {
+    pub(in crate::cli) fn of(recording: &'a Recording) -> Self {
         let mut heard = HeardRun::default();
         for step in &recording.trajectory.steps {
             heard.steps.push(hear(recording, step));

@@ -15,7 +15,8 @@ use serde::Serialize;
 
 use crate::{
     cli::{
-        Config, Failure,
+        Config, Failure, escape,
+        screen::{Colour, Screen},
         settings::{self, ProxyArgs},
     },
     launch::{Ending, Launch},
@@ -102,14 +103,16 @@ impl Examined {
         self.health == Health::Wrong
     }
 
-    pub(super) fn text(&self) -> String {
-        let word = match self.health {
-            Health::Well => "ok",
-            Health::Note => "note",
-            Health::Wrong => "WRONG",
+    /// In words, the first in its colour.
+    pub(super) fn painted(&self, screen: Screen) -> String {
+        let (word, colour) = match self.health {
+            Health::Well => ("ok", Colour::Good),
+            Health::Note => ("note", Colour::Strong),
+            Health::Wrong => ("WRONG", Colour::Bad),
         };
         let hint = self.hint.as_ref().map(|hint| format!("\n{:27}do: {hint}", "")).unwrap_or_default();
-        format!("{word:<5}  {:<18}  {}{hint}\n", self.what, self.says)
+        let word = screen.paint(colour, &format!("{word:<5}"));
+        format!("{word}  {:<18}  {}\n", self.what, escape(&format!("{}{hint}", self.says)))
     }
 }
 

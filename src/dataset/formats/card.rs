@@ -36,7 +36,10 @@ impl Card {
         *self.kinds.entry(kind).or_default() += 1;
         self.systems.insert(sample.system.clone());
         let models = sample.steps.iter().filter_map(|step| step.model.as_ref());
-        self.models.extend(models.map(|model| format!("{model} at {}", sample.backend)));
+        self.models.extend(models.map(|model| match sample.backend.as_str() {
+            "simulator" => format!("simulator/{model} (a scripted model, not a language model)"),
+            backend => format!("{model} at {backend}"),
+        }));
         let words = twox_hash::XxHash3_64::oneshot(split::words(&sample.task.question).as_bytes());
         self.tasks.entry(words).or_default().insert(sample.split);
         self.grounds.add(sample);

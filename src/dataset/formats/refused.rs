@@ -71,10 +71,10 @@ pub enum ExportError {
         #[source]
         source: Box<RowError>,
     },
-    /// A directory that is not of an earlier export lies where the files are to go.
+    /// What is not of an earlier export lies where the files are to go.
     #[error("`{}` exists and is not an earlier export: name another with `--out`", path.display())]
     Occupied {
-        /// The directory.
+        /// The file or directory.
         path: PathBuf,
     },
     /// The files are to go where the dataset lies that is read.

@@ -120,6 +120,10 @@ impl<'a> Sink<'a> {
         }
         let table = shape == DiskLayout::Table || out.extension().is_some_and(|extension| extension == "parquet");
         let columns = table.then(|| format.columns(options));
+        let exported = beside(out, "manifest.json").is_file();
+        if let Some(path) = targets(format, out, options).into_iter().find(|path| path.is_file() && !exported) {
+            return Err(ExportError::Occupied { path });
+        }
         let goes = match shape {
             DiskLayout::Lines if is_parted(format, options) => Goes::Parts(BTreeMap::new()),
             DiskLayout::Lines | DiskLayout::Table => {
@@ -134,7 +138,7 @@ impl<'a> Sink<'a> {
             }
             DiskLayout::Files | DiskLayout::Folder => {
                 let empty = || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
-                if out.exists() && !beside(out, "manifest.json").is_file() && !empty() {
+                if out.exists() && !exported && !empty() {
                     return Err(ExportError::Occupied { path: out.to_owned() });
                 }
                 if temporary.exists() {

@@ -32,6 +32,10 @@ fn what_a_simulator_said_is_never_told_as_a_models_words() {
             assert!(!text.replace("simulator/gpt-4o-mini", "").contains("gpt-4o-mini"), "{}", format.name());
         }
     }
+    let out = dir.path().join("hub");
+    exported(&dataset, "huggingface", &out);
+    let card = fs::read_to_string(out.join("README.md")).expect("the card");
+    assert!(card.contains("| models | simulator/gpt-4o-mini (a scripted model, not a language model);"), "{card}");
     // A table of ours has a column for it.
     let out = dir.path().join("runs");
     exported(&dataset, "runs", &out);

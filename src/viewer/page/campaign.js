@@ -64,7 +64,7 @@ function Figures({ label, titles, rows }) {
 
 function Cost({ cost }) {
   const tenth = (number) => count(Math.round(10 * number) / 10);
-  const line = (what, expense) => [what, tenth(expense.calls), tenth(expense.input_tokens), tenth(expense.output_tokens), expense.money.toFixed(6)];
+  const line = (what, expense) => [what, tenth(expense.calls), tenth(expense.input_tokens), tenth(expense.output_tokens), expense.money === null ? 'unknown' : expense.money.toFixed(6)];
   const rows = [line('spent', cost.spent), line('of it by finished cells', cost.by_cells)];
   if (cost.per_verified) rows.push(line('for each verified failure', cost.per_verified));
   rows.push(line('answered by records of clean runs', cost.saved_by_prefix));
@@ -84,7 +84,7 @@ function Unmade({ unmade, rewriting }) {
 }
 
 function Tasks({ tasks }) {
-  const rows = tasks.map((one) => [one.system, one.task, one.left_out ? plain(one.left_out) : '–', one.repeatable ? 'yes' : 'no', `${count(one.clean.passed)} of ${count(one.clean.of)}`]);
+  const rows = tasks.map((one) => [one.system, one.task, one.left_out ? plain(one.left_out) : '–', one.why ?? '', one.repeatable ? 'yes' : 'no', `${count(one.clean.passed)} of ${count(one.clean.of)}`]);
   return html`<section><h2>Tasks out of the ordinary</h2><p class="note">Left out, or asked something else after the same replies.</p>
-    <${Figures} label="Tasks out of the ordinary" titles=${['system', 'task', 'left out', 'repeatable', '#clean runs passed']} rows=${rows} /></section>`;
+    <${Figures} label="Tasks out of the ordinary" titles=${['system', 'task', 'left out', 'why', 'repeatable', '#clean runs passed']} rows=${rows} /></section>`;
 }

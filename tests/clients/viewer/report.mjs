@@ -69,7 +69,7 @@ export async function a_report_on_paper_tells_all_that_is_reported({ browser }) 
     tells([one.attempts, one.delivered, one.flipped, one.verified].join(' '));
   }
   for (const one of report.modes) tells(`${one.mode} ${one.name} ${one.verified} of ${one.attempts}`);
-  const money = (expense) => [expense.calls, expense.input_tokens, expense.output_tokens].map((number) => (Math.round(10 * number) / 10).toLocaleString('en')).join(' ') + ` ${expense.money.toFixed(6)}`;
+  const money = (expense) => [expense.calls, expense.input_tokens, expense.output_tokens].map((number) => (Math.round(10 * number) / 10).toLocaleString('en')).join(' ') + ` ${expense.money === null ? 'unknown' : expense.money.toFixed(6)}`;
   for (const expense of [report.cost.spent, report.cost.by_cells, report.cost.per_verified, report.cost.saved_by_prefix]) tells(money(expense));
   for (const cell of report.cells) tells(`${cell.run} ${cell.plan} · ${cell.system} · ${cell.task} ${cell.class} ${cell.why ?? cell.evidence}${cell.proof ? ` · ${cell.proof}` : ''}`);
   const paper = await page.pdf({ path: path.join(fresh('paper'), 'report.pdf'), format: 'A4' });

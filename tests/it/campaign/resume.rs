@@ -2,6 +2,11 @@
 
 use std::{process::Stdio, time::Duration};
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
 use super::{Bench, DEBATE, PIPELINE, backend::Backend, figure, plans, tasks};
 use crate::{
     lab::{until_within, within},
@@ -85,4 +90,30 @@ async fn what_is_there_is_not_overwritten_unasked() {
     let (code, _, said) = bench.run(&["--resume"]).await;
     assert_eq!(code, Some(0), "{said}");
     assert!(bench.cells().len() > before, "the other system is run, too");
+}
+
+#[tokio::test]
+async fn who_stops_one_is_told_what_was_made_and_how_to_go_on() {
+    let backend = Backend::refusing(|_| None, Duration::from_millis(20)).await;
+    let bench = Bench::new(&text());
+    let arguments = ["campaign", "c.toml", "--out", "out", "--jobs", "1", "--upstream", &backend.url];
+    let child = aegis(bench.dir.path()).args(arguments).stderr(Stdio::piped()).spawn().expect("started");
+    until_within(Duration::from_mins(1), "some calls were made", || backend.calls() >= 4).await;
+    let pid = i32::try_from(child.id().expect("it runs")).expect("a pid");
+    kill(Pid::from_raw(pid), Signal::SIGINT).expect("sent");
+    let output = within(child.wait_with_output()).await.expect("ended");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("next      aegis campaign c.toml --out out --resume"), "{said}");
+    assert!(
+        said.contains("RESULT  stopped 0 verified failures from 0 of ") || said.contains("from 0 injected runs"),
+        "{said}"
+    );
+    let report = bench.report();
+    assert!(report["cost"]["spent"]["money"].is_null(), "nobody gave a price: {}", report["cost"]["spent"]);
+    let page = std::fs::read_to_string(bench.out().join("report.md")).expect("a report");
+    assert!(
+        page.contains("| unknown |") && page.contains("Money is unknown: the campaign has no `[[price]]`."),
+        "{page}"
+    );
 }

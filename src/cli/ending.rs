@@ -1,0 +1,189 @@
+//! How a verb ends: the exit code, the last line, what went wrong.
+
+use std::{error::Error, fmt, io::Write, path::Path};
+
+use super::{
+    Global, OutputFormat, escape,
+    screen::{Colour, Screen},
+};
+use crate::recording::RecordingError;
+
+/// How a command ended (design: this table is final).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Ok,
+    /// Something was found: a failed verdict, a difference, an injection that was never delivered.
+    Finding,
+    /// Wrong usage, plan or version.
+    Usage,
+    /// The upstream cannot be reached, or the child made no call.
+    Infrastructure,
+    /// The budget did not hold.
+    Budget,
+    /// The recording failed or is corrupt.
+    Recording,
+    /// Ended by this signal.
+    Signal(u8),
+}
+
+impl Exit {
+    /// Every end, as reference pages list them; of signals the two that people send.
+    pub(super) const ALL: [Exit; 8] = [
+        Exit::Ok,
+        Exit::Finding,
+        Exit::Usage,
+        Exit::Infrastructure,
+        Exit::Budget,
+        Exit::Recording,
+        Exit::Signal(2),
+        Exit::Signal(15),
+    ];
+
+    /// When a verb ends so.
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Exit::Ok => "all is well",
+            Exit::Finding => {
+                "something was found: a check that failed or cannot tell, a failed client verdict, a difference, an \
+                 injection that was never delivered, a lint finding, a time-out"
+            }
+            Exit::Usage => "wrong usage, file or version, or a check that cannot be run",
+            Exit::Infrastructure => "the upstream cannot be reached, or the command made no model call",
+            Exit::Budget => "the budget did not hold",
+            Exit::Recording => "the recording failed or is corrupt",
+            Exit::Signal(2) => "ended by Ctrl-C",
+            Exit::Signal(_) => "ended by SIGTERM",
+        }
+    }
+
+    /// The process's exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Ok => 0,
+            Exit::Finding => 1,
+            Exit::Usage => 2,
+            Exit::Infrastructure => 3,
+            Exit::Budget => 4,
+            Exit::Recording => 5,
+            Exit::Signal(signal) => 128 + signal,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Exit::Ok => "ok",
+            Exit::Finding => "finding",
+            Exit::Usage => "usage",
+            Exit::Infrastructure => "infrastructure",
+            Exit::Budget => "budget",
+            Exit::Recording => "recording",
+            Exit::Signal(_) => "stopped",
+        }
+    }
+}
+
+/// What a verb that does work has to say at its end.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub exit: Exit,
+    /// One line: what came of it.
+    pub summary: String,
+    /// The same as data, for `--format json`: an object, or null where the verb has written its own.
+    pub data: serde_json::Value,
+}
+
+/// Why a verb could not do its work.
+#[derive(Debug)]
+pub struct Failure {
+    /// How the process ends.
+    pub exit: Exit,
+    /// What went wrong.
+    pub error: Box<dyn Error + Send + Sync>,
+    /// What to type next.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with a message.
+    pub fn new(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { exit, error: error.into(), hint: None }
+    }
+
+    /// Says what to type next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl Failure {
+    /// What is said of it.
+    pub(super) fn say(&self, colour: clap::ColorChoice) {
+        let screen = Screen::of_talk(colour);
+        for line in self.to_string().lines() {
+            let words = [("error:", Colour::Bad), ("hint:", Colour::Strong)];
+            let marked = words.into_iter().find_map(|(word, colour)| Some((word, colour, line.strip_prefix(word)?)));
+            match marked {
+                Some((word, colour, rest)) => eprintln!("{}{rest}", screen.paint(colour, word)),
+                None => eprintln!("{line}"),
+            }
+        }
+    }
+}
+
+impl From<RecordingError> for Failure {
+    fn from(error: RecordingError) -> Self {
+        let exit = if error.exit_code() == Exit::Usage.code() { Exit::Usage } else { Exit::Recording };
+        let hint = match &error {
+            RecordingError::NotARun { path } => Some(where_runs_are(path)),
+            _ => None,
+        };
+        Self { hint, ..Self::new(exit, error) }
+    }
+}
+
+/// What to type where a path holds no run: the run of that name, if there is one in `logs`.
+fn where_runs_are(path: &Path) -> String {
+    let near = Path::new("logs").join(path);
+    if near.join("run.json").is_file() {
+        return format!("did you mean `{0}`? for example: aegis show {0}", near.display());
+    }
+    "`aegis runs [DIR]` lists the runs of a directory".to_owned()
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "error: {}", escape(&self.error.to_string()))?;
+        let mut source = self.error.source();
+        while let Some(error) = source {
+            write!(formatter, "\n  caused by: {}", escape(&error.to_string()))?;
+            source = error.source();
+        }
+        match &self.hint {
+            Some(hint) => write!(formatter, "\nhint: {}", escape(hint)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Finished {
+    /// Says the result; the exit code comes from the same value.
+    pub(super) fn say(self, global: &Global) -> Exit {
+        let result = format!("{} {}", self.exit.word(), self.summary);
+        if global.format == OutputFormat::Json && !self.data.is_null() {
+            let mut data = self.data;
+            if let Some(object) = data.as_object_mut() {
+                object.insert("result".to_owned(), result.clone().into());
+                object.insert("exit".to_owned(), self.exit.code().into());
+            }
+            let _ = writeln!(std::io::stdout(), "{data}");
+        }
+        let colour = if self.exit == Exit::Ok { Colour::Good } else { Colour::Bad };
+        let word = Screen::of_talk(global.color).paint(colour, self.exit.word());
+        eprintln!("RESULT  {word} {}", escape(&self.summary));
+        self.exit
+    }
+}

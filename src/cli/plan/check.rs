@@ -1,0 +1,118 @@
+//! `aegis plan check`: what is found about plan files.
+
+use std::{fmt::Write as _, path::Path};
+
+use serde_json::json;
+
+use super::read;
+use crate::{
+    cli::{Config, Exit, Failure, escape},
+    plan::{self, Plan},
+    trajectory::{Trajectory, nearest},
+};
+
+/// What was found about one plan file.
+#[derive(Debug)]
+pub(super) struct Checked {
+    file: String,
+    injections: usize,
+    /// Failed checks: the line of each, and what was not as expected.
+    failures: Vec<(usize, String)>,
+    checks: usize,
+    matched: Vec<plan::Matched>,
+    /// Agents that the roster does not know, a line each.
+    strangers: Vec<String>,
+}
+
+/// The names of a roster, and where they stand. A file that is not named and cannot be used has none.
+pub(super) fn roster(config: Option<&Path>) -> Result<Vec<String>, Failure> {
+    let config = match (Config::load(config), config) {
+        (Err(failure), Some(_)) => return Err(failure),
+        (read, _) => read.unwrap_or_default(),
+    };
+    Ok(config.agent.into_iter().filter_map(|rule| rule.name).collect())
+}
+
+/// Agents of a plan that a roster does not name. They may be named elsewhere: on the wire, by path or header.
+fn strangers(plan: &Plan, roster: &[String]) -> Vec<String> {
+    if roster.is_empty() {
+        return Vec::new();
+    }
+    let names = || roster.iter().map(String::as_str);
+    let aimed = plan.injections.iter().flat_map(|injection| &injection.agents.0);
+    let unknown = aimed.filter(|pattern| !names().any(|name| pattern.matches(name)));
+    let told = unknown.map(|pattern| {
+        let pattern = pattern.to_string();
+        let near = nearest(&pattern, names()).map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
+        format!("no [[agent]] of the configuration is called `{pattern}`{near}")
+    });
+    told.collect()
+}
+
+pub(super) fn check(file: &Path, run: Option<&Trajectory>, roster: &[String]) -> Result<Checked, Failure> {
+    let plan = read(file)?;
+    let file = file.display().to_string();
+    let matched = if let Some(run) = run {
+        plan::against(&plan, run).map_err(|error| Failure::new(Exit::Usage, format!("{file}: {error}")))?
+    } else {
+        plan::require_resolved(&plan, &file).map_err(|errors| Failure::new(Exit::Usage, errors))?;
+        Vec::new()
+    };
+    let reports = plan.run_checks().into_iter();
+    let failures = reports.flat_map(|report| report.failures.into_iter().map(move |failure| (report.line, failure)));
+    Ok(Checked {
+        failures: failures.collect(),
+        strangers: if run.is_some() { Vec::new() } else { strangers(&plan, roster) },
+        injections: plan.injections.len(),
+        checks: plan.checks.len(),
+        file,
+        matched,
+    })
+}
+
+impl Checked {
+    pub(super) fn passed(&self) -> bool {
+        self.failures.is_empty() && self.matched.iter().all(|matched| !matched.steps.is_empty())
+    }
+
+    pub(super) fn data(&self) -> serde_json::Value {
+        let failures: Vec<_> =
+            self.failures.iter().map(|(line, failure)| json!({"line": line, "failure": failure})).collect();
+        let matched: Vec<_> = self
+            .matched
+            .iter()
+            .map(|m| json!({"injection": m.injection, "steps": m.steps, "nearest_miss": m.nearest_miss}))
+            .collect();
+        json!({"file": self.file, "passed": self.passed(), "injections": self.injections, "checks": self.checks,
+            "failures": failures, "matched": matched, "notes": self.strangers})
+    }
+}
+
+pub(super) fn texts(checked: &[Checked]) -> String {
+    let mut text = String::new();
+    for Checked { file, injections, failures, checks, matched, strangers } in checked {
+        for stranger in strangers {
+            let _ = writeln!(text, "{file}: note: {stranger}");
+        }
+        for (line, failure) in failures {
+            let _ = writeln!(text, "{file}:{line}: check failed: {failure}");
+        }
+        for plan::Matched { injection, steps, nearest_miss } in matched {
+            let steps = steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let _ = match nearest_miss {
+                Some(miss) => writeln!(text, "{file}: injection {injection} would meet no step: {miss}"),
+                None => writeln!(text, "{file}: injection {injection} would meet step {steps}"),
+            };
+        }
+        if failures.is_empty() {
+            let plural = |count: usize| if count == 1 { "" } else { "s" };
+            let (several, many) = (plural(*injections), plural(*checks));
+            let tested = match checks {
+                0 => "it reads well; it has no `[[check]]` of its own".to_owned(),
+                _ => format!("{checks} check{many} passed"),
+            };
+            let _ = writeln!(text, "{file}: {injections} injection{several}, {tested}");
+        }
+    }
+    escape(&text)
+}

@@ -1,0 +1,90 @@
+//! `aegis init`: a first configuration, plan and campaign; from a recorded run, or to begin with.
+
+mod proposed;
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use serde_json::json;
+
+use self::proposed::Proposed;
+use crate::{
+    cli::{Exit, Failure, Finished, OutputFormat, escape},
+    recording,
+};
+
+/// What a directory gets without a run to begin from: it works as it stands, on the simulator.
+const START: [(&str, &str); 4] = [
+    ("aegis.toml", include_str!("init/aegis.toml")),
+    ("plan.toml", include_str!("init/plan.toml")),
+    ("campaign.toml", include_str!("init/campaign.toml")),
+    ("tasks.jsonl", include_str!("init/tasks.jsonl")),
+];
+
+/// Options of `init`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct InitArgs {
+    /// Where the files go; made if it is not there. A file that is there is never replaced.
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// A recorded run: its agents, an error for one of them, its command as a campaign.
+    #[arg(long, value_name = "RUN_DIR")]
+    from: Option<PathBuf>,
+}
+
+/// Writes the files.
+///
+/// # Errors
+/// One of them is there already, the run cannot be read or says nothing to plan with, or the directory cannot be written.
+pub(super) fn run(arguments: &InitArgs, format: OutputFormat, out: &mut dyn Write) -> Result<Finished, Failure> {
+    let files: Vec<(&str, String)> = match &arguments.from {
+        None => START.iter().map(|(name, text)| (*name, (*text).to_owned())).collect(),
+        Some(run) => {
+            let recording = recording::read(run)?;
+            let proposed = Proposed::of(&recording).ok_or_else(|| {
+                let error = format!(
+                    "no model call of `{}` has an answer in words: there is nothing to plan with",
+                    run.display()
+                );
+                Failure::new(Exit::Usage, error).hint("`aegis init` without --from writes a start with comments")
+            })?;
+            proposed.files()
+        }
+    };
+    let dir = &arguments.dir;
+    let there: Vec<&str> = files.iter().map(|(name, _)| *name).filter(|name| dir.join(name).exists()).collect();
+    if !there.is_empty() {
+        let error = format!("`{}` has {} already, and nothing is replaced", dir.display(), there.join(", "));
+        return Err(Failure::new(Exit::Usage, error).hint("name another directory: aegis init DIR"));
+    }
+    let cannot = |path: &Path, error: std::io::Error| {
+        Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display()))
+    };
+    std::fs::create_dir_all(dir).map_err(|error| cannot(dir, error))?;
+    for (name, text) in &files {
+        let path = dir.join(name);
+        std::fs::write(&path, text).map_err(|error| cannot(&path, error))?;
+    }
+    let paths: Vec<String> = files.iter().map(|(name, _)| dir.join(name).display().to_string()).collect();
+    if format == OutputFormat::Text {
+        let next = next(dir, arguments.from.as_deref());
+        let lines = paths.iter().map(|path| format!("wrote  {path}")).chain(next);
+        for line in lines {
+            writeln!(out, "{}", escape(&line)).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        }
+    }
+    let summary = format!("{} files in {}", files.len(), dir.display());
+    Ok(Finished { exit: Exit::Ok, summary, data: json!({ "files": paths }) })
+}
+
+/// What to type next.
+fn next(dir: &Path, from: Option<&Path>) -> [String; 2] {
+    let against = from.map(|run| format!(" --against {}", run.display())).unwrap_or_default();
+    [
+        format!("next   aegis plan check {}{against}", dir.join("plan.toml").display()),
+        format!("       aegis campaign {} --dry-run", dir.join("campaign.toml").display()),
+    ]
+}

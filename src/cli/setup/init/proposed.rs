@@ -1,0 +1,222 @@
+//! What a recorded run says for a first configuration, plan and campaign.
+
+use std::{collections::BTreeSet, fmt::Write};
+
+use crate::{
+    cli::agents::{LateRun, roster_of},
+    identity::Heard,
+    recording::{Launched, Recording},
+    trajectory::{Source, Verdict},
+};
+
+/// Longest sentence of a system prompt that becomes a rule, in characters.
+const SENTENCE_MAX: usize = 160;
+/// Shortest argument that is taken for the task, in characters: a model's name is shorter.
+const TASK_MIN: usize = 8;
+/// What stands where nothing is known.
+const UNKNOWN: &str = "FILL IN: the right answer";
+
+/// An agent's call that answered in words.
+struct Answered {
+    agent: String,
+    call: u32,
+    text: String,
+}
+
+/// The files, as far as a run tells what belongs in them.
+pub(super) struct Proposed<'a> {
+    recording: &'a Recording,
+    roster: String,
+    /// Calls with words, in the order of the run.
+    answered: Vec<Answered>,
+    /// What the first call was asked.
+    asked: String,
+}
+
+impl<'a> Proposed<'a> {
+    /// Of a run; `None` where no call of a known agent has an answer in words.
+    pub(super) fn of(recording: &'a Recording) -> Option<Self> {
+        let late = LateRun::of(recording);
+        let roster = roster_of(recording) + &declared(recording, &late.heard.steps);
+        let words = |heard: &Heard<'_>| {
+            let reply = heard.reply.as_ref()?;
+            reply.answers.first().map(|answer| answer.message.text()).filter(|text| !text.trim().is_empty())
+        };
+        let answered = recording.trajectory.steps.iter().zip(&late.heard.steps).filter_map(|(step, heard)| {
+            let agent = step.attribution.agent.as_str().to_owned();
+            // Known by its looks is enough here: the roster that is written beside names it.
+            let known = !step.attribution.ambiguous && step.attribution.source != Source::Fallback;
+            known.then_some(Answered { agent, call: step.call, text: words(heard)? })
+        });
+        let answered: Vec<Answered> = answered.collect();
+        let asked = late.heard.steps.first().and_then(|heard| heard.outline.first_user()).unwrap_or_default();
+        (!answered.is_empty()).then(|| Self { recording, roster, answered, asked: asked.into_owned() })
+    }
+
+    /// Names and texts.
+    pub(super) fn files(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("aegis.toml", self.roster.clone()),
+            ("plan.toml", self.plan()),
+            ("campaign.toml", self.campaign()),
+            ("tasks.jsonl", self.tasks()),
+        ]
+    }
+
+    /// An error for one call: another number where there is one, else an answer cut short.
+    fn plan(&self) -> String {
+        let has_number = |answered: &&Answered| answered.text.contains(|c: char| c.is_ascii_digit());
+        let numbered = self.answered.iter().find(has_number);
+        let (mode, edit, said) = match numbered {
+            Some(_) => (
+                "FM-2.6",
+                "manipulator.corrupt_number = { which = \"last\", by = 10 }",
+                "its last number is off by ten",
+            ),
+            None => ("FM-2.4", "manipulator.truncate_output = { keep = 0.3 }", "it is cut short"),
+        };
+        let Some(Answered { agent, call, .. }) = numbered.or(self.answered.first()) else { return String::new() };
+        let others: BTreeSet<&str> = self.answered.iter().map(|answered| answered.agent.as_str()).collect();
+        let others: Vec<String> = others.into_iter().map(quoted).collect();
+        format!(
+            "# Proposed from the run {run}: the answer of {agent} to its call {call} is changed: {said}.\n\
+             # `aegis plan explain plan.toml` says it in words; `aegis plan list` names all edits and faults.\n\
+             # Agents of the run: {others}. \"*\" is any.\n\
+             format = 1\nseed = 7\n\n[[injection]]\nagent = {quoted}\nfailure_mode = \"{mode}\"\nwhen.call = {call}\n{edit}\n",
+            run = self.recording.manifest.run,
+            agent = plain(agent),
+            others = others.join(", "),
+            quoted = quoted(agent),
+        )
+    }
+
+    /// The command as a system under test.
+    fn campaign(&self) -> String {
+        let launched = self.recording.manifest.launched.as_ref();
+        let upstream = launched.and_then(|launched| launched.upstream.clone());
+        let upstream = upstream.unwrap_or_else(|| self.recording.manifest.upstream.clone());
+        let question = self.question();
+        let own = ["python", "my_agents.py", "{question}"].map(str::to_owned).to_vec();
+        let command = launched.map_or(own, |launched| command(launched, &question));
+        let mut text = format!(
+            "# Proposed from the run {}. First: aegis campaign campaign.toml --dry-run\nformat = 1\nseed = 7\nupstream = {}\n\
+             tasks.file = \"tasks.jsonl\"\nclean.repeats = 2   # a task goes on where all its clean runs succeed\n",
+            self.recording.manifest.run,
+            quoted(&upstream)
+        );
+        if upstream == "simulator" {
+            text.push_str("proof.repeatable = true   # the simulator answers alike each time; it is checked\n");
+        }
+        let answer = self.answer();
+        if answer.is_some() {
+            text.push_str("verify.answer = 'ANSWER: (.*)'\n");
+        }
+        let check = match &answer {
+            Some(answer) if answer.parse::<f64>().is_ok() => "numeric",
+            _ => "normalised",
+        };
+        let _ = writeln!(text, "verify.checks = [{{ {check} = {{}} }}]   # how an answer is compared with the task's");
+        if self.recording.trajectory.outcome.verdict == Verdict::Failure {
+            text.push_str("# The run failed: begin with a task that your program solves.\n");
+        }
+        text.push_str("\n[[system]]\nname = \"mine\"\n");
+        let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+        let _ = writeln!(text, "command = [{}]", words.join(", "));
+        if !command.iter().any(|word| word.contains("{question}")) {
+            text.push_str("# The task does not stand in the command: put {question} where your program takes it.\n");
+        }
+        if launched.is_none_or(|launched| launched.masked) {
+            text.push_str("# The record does not hold the whole command: write it as you type it. Keys belong in the environment.\n");
+        }
+        if let Some(directory) = launched.and_then(|launched| launched.directory.as_ref()) {
+            let _ = writeln!(text, "directory = {}", quoted(directory));
+        }
+        text.push_str("config = \"aegis.toml\"\ntimeout_s = 300\nexit_codes = [0]\n\n[[plan]]\nfile = \"plan.toml\"\n");
+        text
+    }
+
+    /// The run's task.
+    fn tasks(&self) -> String {
+        let answer = self.answer().unwrap_or_else(|| UNKNOWN.to_owned());
+        format!("{}\n", serde_json::json!({"id": "first", "question": self.question(), "answer": answer}))
+    }
+
+    /// What the program was asked: the argument that its first call repeats, else what that call was asked.
+    fn question(&self) -> String {
+        let launched = self.recording.manifest.launched.as_ref();
+        let arguments = launched.map(|launched| launched.command.as_slice()).unwrap_or_default();
+        let repeated =
+            |argument: &&String| argument.chars().count() >= TASK_MIN && self.asked.contains(argument.as_str());
+        match arguments.iter().skip(1).filter(repeated).max_by_key(|argument| argument.len()) {
+            Some(argument) => argument.clone(),
+            None => self.asked.clone(),
+        }
+    }
+
+    /// What the last call that states an answer says.
+    fn answer(&self) -> Option<String> {
+        let stated = |answered: &Answered| {
+            let line = answered.text.lines().rev().find_map(|line| line.split_once("ANSWER: "))?;
+            Some(line.1.trim().to_owned()).filter(|answer| !answer.is_empty())
+        };
+        self.answered.iter().rev().find_map(stated)
+    }
+}
+
+/// The command with the task's place in it.
+fn command(launched: &Launched, question: &str) -> Vec<String> {
+    let own = |word: &String| std::path::Path::new(word).file_name().is_some_and(|name| name == "aegis");
+    let word = |(number, word): (usize, &String)| match number {
+        0 if own(word) => "{aegis}".to_owned(),
+        0 => word.clone(),
+        _ if word.as_str() == question => "{question}".to_owned(),
+        _ => word.clone(),
+    };
+    launched.command.iter().enumerate().map(word).collect()
+}
+
+/// Rules for agents that another roster named: that file may not be at hand.
+fn declared(recording: &Recording, heard: &[Heard<'_>]) -> String {
+    let steps = || recording.trajectory.steps.iter().map(|step| &step.attribution).zip(heard);
+    let mut text = String::new();
+    let mut done = BTreeSet::new();
+    for (told, heard) in steps().filter(|(told, _)| told.source == Source::Roster) {
+        if !done.insert(told.agent.as_str()) {
+            continue;
+        }
+        let prompt = heard.outline.prompt();
+        let sentence = sentence(&prompt);
+        let others = || steps().filter(|(other, _)| other.agent != told.agent);
+        let shared = sentence.is_empty() || others().any(|(_, other)| other.outline.prompt().contains(sentence));
+        let name = quoted(told.agent.as_str());
+        if shared {
+            let _ = writeln!(
+                text,
+                "\n# {}: named by your roster; nothing in its prompt tells it from the others",
+                plain(&name)
+            );
+        } else {
+            let _ = write!(text, "\n[[agent]]\nname = {name}\nsystem_contains = {}\n", quoted(sentence));
+        }
+    }
+    text
+}
+
+/// The first sentence of a prompt.
+fn sentence(prompt: &str) -> &str {
+    let line = prompt.trim_start().lines().next().unwrap_or_default();
+    let end = line.find(". ").map_or(line.len(), |at| at + 1);
+    let end = line.char_indices().nth(SENTENCE_MAX).map_or(end, |(at, _)| end.min(at));
+    line.get(..end).unwrap_or_default().trim_end()
+}
+
+/// A text as TOML has it, on one line.
+fn quoted(text: &str) -> String {
+    // Escapes are those of JSON; this one character JSON leaves as it is.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+/// A name within a comment.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,137 @@
+//! The reference pages of the documentation, written from the code: keys from schemas, options from the command line.
+
+mod keys;
+mod verbs;
+
+use std::fmt::Write;
+
+use self::keys::KeyPage;
+use crate::{
+    campaign,
+    cli::{Config, Exit, examples},
+    plan::{self, CatalogueEntry, Operation},
+    proxy::Limits,
+    trajectory::Side,
+};
+
+/// What stands at the top of each page.
+const MADE: &str =
+    "<!-- Written by `aegis reference docs/reference`: change the code's own words, not this page. -->\n\n";
+
+/// Every page: its file's name and its text.
+pub(super) fn pages() -> Vec<(&'static str, String)> {
+    let schema = |schema: schemars::Schema| serde_json::Value::from(schema);
+    let config = KeyPage {
+        title: "aegis.toml",
+        about: "Read from `--config FILE` (`AEGIS_CONFIG`), else from `./aegis.toml`, else from `aegis/config.toml` in \
+                `XDG_CONFIG_HOME` or `~/.config`. Every key is optional. Options and `AEGIS_*` variables win over it. A \
+                file that was only found in the working directory may not say where calls and keys go, or who may ask: name \
+                it for that (`--config ./aegis.toml`).",
+        elsewhere: &[],
+        defaults: limits(),
+    };
+    let campaign = KeyPage {
+        title: "Campaign files",
+        about: "What `aegis campaign FILE` reads. Paths are relative to the file. `aegis campaign schema` prints the JSON \
+                schema, for editors. How it works: [campaigns](../campaign.md), [checkers](../verify.md).",
+        elsewhere: &[],
+        defaults: Vec::new(),
+    };
+    let plan = KeyPage {
+        title: "Plans",
+        about: "What `--plan` and `[[plan]]` read. `aegis plan schema` prints the JSON schema, for editors; \
+                `aegis plan explain PLAN` says a plan in words. An injection has one `manipulator` or one `fault`, and at \
+                least one condition under `when`. Steps, calls and instances count from 0.",
+        elsewhere: &[("manipulator", "catalogue.md#manipulators"), ("fault", "catalogue.md#faults")],
+        defaults: Vec::new(),
+    };
+    vec![
+        ("configuration.md", config.text(&schema(schemars::schema_for!(Config)))),
+        ("campaign.md", campaign.text(&schema(campaign::schema()))),
+        ("plan.md", plan.text(&schema(plan::schema()))),
+        ("catalogue.md", catalogue()),
+        ("cli.md", verbs::page(&mut examples::command())),
+        ("environment.md", verbs::environment(&examples::command())),
+        ("exit-codes.md", exit_codes()),
+    ]
+}
+
+/// What holds where aegis.toml says nothing, and the schema cannot say it.
+fn limits() -> Vec<(&'static str, String)> {
+    let limits = Limits::default();
+    let seconds = |time: std::time::Duration| time.as_secs_f64().to_string();
+    vec![
+        ("listen", "127.0.0.1:8484".to_owned()),
+        ("log_dir", "logs".to_owned()),
+        ("durability", "\"written\"".to_owned()),
+        ("limits.max_body_bytes", limits.max_body_bytes.to_string()),
+        ("limits.max_connections", limits.max_connections.to_string()),
+        ("limits.max_streams", limits.max_streams.to_string()),
+        ("limits.head_timeout_s", seconds(limits.head_timeout)),
+        ("limits.body_timeout_s", seconds(limits.body_timeout)),
+        ("limits.upstream_timeout_s", seconds(limits.silence_timeout)),
+        ("limits.write_timeout_s", seconds(limits.write_timeout)),
+        ("limits.max_tunnels", limits.max_tunnels.to_string()),
+        ("limits.tunnel_idle_s", seconds(limits.tunnel_idle)),
+        ("limits.drain_s", seconds(limits.drain)),
+    ]
+}
+
+/// All manipulators and faults, and the ready-made plans.
+fn catalogue() -> String {
+    let mut text = format!("{MADE}# Manipulators, faults, ready-made plans\n\n");
+    text.push_str("`aegis plan list NAME` says the same; `aegis plan ready NAME` prints a plan.\n");
+    let entries = plan::catalogue();
+    for (operation, heading) in [(Operation::Manipulator, "Manipulators"), (Operation::Fault, "Faults")] {
+        let _ = write!(text, "\n## {heading}\n");
+        entries.iter().filter(|entry| entry.operation == operation).for_each(|entry| described(&mut text, entry));
+    }
+    text.push_str("\n## Ready-made plans\n\n| plan | what |\n|---|---|\n");
+    for shipped in plan::shipped() {
+        let _ = writeln!(text, "| `{}` | {} |", shipped.name, cell(shipped.about()));
+    }
+    text
+}
+
+fn described(text: &mut String, entry: &CatalogueEntry) {
+    let side = |side: &Side| if *side == Side::Request { "request" } else { "response" };
+    let sides: Vec<&str> = entry.sides.iter().map(side).collect();
+    let sides = if sides.is_empty() { String::new() } else { format!(" Side: {}.", sides.join(", ")) };
+    let _ = write!(text, "\n### {}\n\n{}{sides}\n", entry.name, entry.summary);
+    if !entry.parameters.is_empty() {
+        text.push_str("\n| parameter | takes | default | what |\n|---|---|---|---|\n");
+    }
+    for parameter in &entry.parameters {
+        let default = match &parameter.default {
+            _ if parameter.required => "required".to_owned(),
+            Some(default) => format!("`{default}`"),
+            None => String::new(),
+        };
+        let [takes, what] = [&parameter.takes, &parameter.summary].map(|words| cell(words));
+        let _ = writeln!(text, "| `{}` | {takes} | {default} | {what} |", parameter.name);
+    }
+    if !entry.example.trim().is_empty() {
+        let _ = write!(text, "\n```toml\n{}\n```\n", entry.example.trim());
+    }
+}
+
+/// What exit codes mean.
+fn exit_codes() -> String {
+    let mut text = format!(
+        "{MADE}# Exit codes\n\nVerbs that execute or decide something end with a line `RESULT WORD …` on standard error, and \
+         with `result` and `exit` in JSON. Word and code are one value.\n\n| code | word | when |\n|--:|---|---|\n"
+    );
+    for exit in Exit::ALL {
+        let _ = writeln!(text, "| {} | `{}` | {} |", exit.code(), exit.word(), exit.meaning());
+    }
+    text.push_str(
+        "\nA line that cannot be used (an unknown option, a file that is not there) says `error: …` and ends with 2, without \
+         `RESULT`. What was under way when a campaign was stopped is kept: `--resume` goes on.\n",
+    );
+    text
+}
+
+/// A text as it may stand in a table.
+fn cell(text: &str) -> String {
+    text.replace(['\n', '\r'], " ").replace('|', "\\|").replace('<', "&lt;")
+}

@@ -1,0 +1,134 @@
+//! The command line and the environment, from what reads them.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use clap::{Arg, Command};
+
+use super::{MADE, cell};
+
+/// Variables that no option stands for: the name, whether Aegis reads or sets it, what for.
+const VARIABLES: &[(&str, &str, &str)] = &[
+    ("AEGIS_CONTROL_TOKEN", "read", "Token of `serve --control`; one is made and printed if it is not set"),
+    ("AEGIS_LOG", "read", "What the program logs to standard error, as a `tracing` filter: `aegis=debug`"),
+    ("AEGIS_WORKERS", "read", "Worker threads; one a core if not set"),
+    (
+        "OPENAI_BASE_URL",
+        "read and set",
+        "Where calls go, if nothing else says it; set for the program of `run`, `test`, `campaign`",
+    ),
+    ("COLUMNS", "read", "How wide `show` and `runs` write"),
+    ("NO_COLOR", "read", "No colours, unless `--color always`"),
+    ("XDG_CONFIG_HOME", "read", "Where `aegis/config.toml` is looked for; `~/.config` if not set"),
+    ("OPENAI_API_BASE", "set", "As `OPENAI_BASE_URL`, for programs that read this one"),
+    ("OPENAI_API_BASE_URL", "set", "As `OPENAI_BASE_URL`, for programs that read this one"),
+    ("ANTHROPIC_BASE_URL", "set", "The same address without `/v1`"),
+    ("OPENAI_API_KEY", "set", "A placeholder, where none is set: SDKs refuse to start without"),
+    ("ANTHROPIC_API_KEY", "set", "A placeholder, where none is set"),
+    ("OPENAI_CUSTOM_HEADERS", "set", "The header that names the run, added to yours"),
+    ("NO_PROXY", "set", "Yours, and this machine"),
+    ("PYTHONHASHSEED", "set", "`0`, where none is set: sets keep their order"),
+    ("AEGIS_RUN_DIR", "set", "For `--check` and `command` checkers: the run's directory"),
+    ("AEGIS_EXPECTED", "set", "For `command` checkers: the expected answer"),
+    ("AEGIS_QUESTION", "set", "For `command` checkers: the task's question"),
+];
+
+/// Every verb with its options.
+pub(super) fn page(command: &mut Command) -> String {
+    let mut text = format!("{MADE}# The command line\n\n`aegis VERB --help` says the same, at more length.\n");
+    text.push_str("\n## Everywhere\n");
+    // What every verb takes is said once.
+    let everywhere: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
+    options(&mut text, everywhere.iter());
+    command.build();
+    for verb in command.get_subcommands_mut() {
+        if verb.get_name() != "help" && !verb.is_hide_set() {
+            described(&mut text, verb, "##");
+        }
+    }
+    text
+}
+
+fn described(text: &mut String, verb: &mut Command, level: &str) {
+    let usage = verb.render_usage().to_string().replace("Usage: ", "");
+    let name = verb.get_bin_name().unwrap_or(verb.get_name()).to_owned();
+    let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+    let _ = write!(text, "\n{level} {name}\n\n{}.\n\n```text\n{}\n```\n", cell(&about), usage.trim());
+    let own =
+        |arg: &&Arg| !arg.is_global_set() && !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
+    if verb.get_arguments().any(|arg| own(&arg)) {
+        options(text, verb.get_arguments().filter(own));
+    }
+    let whole = verb.get_name() == "help";
+    for below in verb.get_subcommands_mut().filter(|below| below.get_name() != "help" && !whole) {
+        described(text, below, "###");
+    }
+    if let Some(after) = verb.get_after_help() {
+        let after = after.to_string();
+        let (before, examples) = after.split_once("Examples:").unwrap_or((&after, ""));
+        if !before.trim().is_empty() {
+            let _ = write!(text, "\n{}\n", cell(before.trim()));
+        }
+        let lines: Vec<&str> = examples.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        if !lines.is_empty() {
+            let _ = write!(text, "\n```console\n{}\n```\n", lines.join("\n"));
+        }
+    }
+}
+
+fn options<'a>(text: &mut String, all: impl Iterator<Item = &'a Arg>) {
+    text.push_str("\n| option | what | default |\n|---|---|---|\n");
+    for arg in all {
+        let values = arg.get_value_names().unwrap_or_default().iter().map(|name| name.as_str().to_owned());
+        let takes = arg.get_action().takes_values();
+        let values = if takes { values.collect::<Vec<_>>().join(" ") } else { String::new() };
+        let name = match arg.get_long() {
+            Some(long) => format!("--{long} {values}").trim_end().to_owned(),
+            None => values,
+        };
+        let short = arg.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
+        let mut what = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        let words: Vec<String> = if takes { words(arg) } else { Vec::new() };
+        if !words.is_empty() {
+            let _ = write!(what, ": {}", words.join(", "));
+        }
+        let default: Vec<String> =
+            arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+        let default = if takes { default.join(" ") } else { String::new() };
+        let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
+        let _ = writeln!(text, "| `{short}{name}` | {} | {default} |", cell(&what));
+    }
+}
+
+/// The words that an option takes, where these are few.
+fn words(arg: &Arg) -> Vec<String> {
+    arg.get_possible_values()
+        .iter()
+        .filter(|word| !word.is_hide_set())
+        .map(|word| format!("`{}`", word.get_name()))
+        .collect()
+}
+
+/// The variables: those that stand for options, and the others.
+pub(super) fn environment(command: &Command) -> String {
+    let mut named: BTreeMap<String, (String, String)> = BTreeMap::new();
+    collect(command, &mut named);
+    let mut text =
+        format!("{MADE}# Environment\n\nAn option wins over its variable.\n\n| variable | | what |\n|---|---|---|\n");
+    for (name, (option, help)) in &named {
+        let _ = writeln!(text, "| `{name}` | read | `{option}`: {} |", cell(help));
+    }
+    for (name, how, what) in VARIABLES {
+        let _ = writeln!(text, "| `{name}` | {how} | {} |", cell(what));
+    }
+    text
+}
+
+fn collect(command: &Command, named: &mut BTreeMap<String, (String, String)>) {
+    for arg in command.get_arguments() {
+        let Some(name) = arg.get_env().map(|name| name.to_string_lossy().into_owned()) else { continue };
+        let option = arg.get_long().map_or_else(|| arg.get_id().to_string(), |long| format!("--{long}"));
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        named.entry(name).or_insert((option, help));
+    }
+    command.get_subcommands().for_each(|below| collect(below, named));
+}

@@ -1,0 +1,78 @@
+//! `aegis init`: what it writes is run, and nothing that is there is replaced.
+
+use std::{fs, path::Path};
+
+use crate::program::aegis;
+
+async fn typed(dir: &Path, words: &[&str]) -> (Option<i32>, String) {
+    let output = aegis(dir).args(words).output().await.expect("ran");
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    (output.status.code(), said)
+}
+
+async fn fine(dir: &Path, words: &[&str]) -> String {
+    let (code, said) = typed(dir, words).await;
+    assert_eq!(code, Some(0), "aegis {}\n{said}", words.join(" "));
+    said
+}
+
+#[tokio::test]
+async fn a_start_runs_as_it_stands() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fine(dir.path(), &["init", "mine"]).await;
+    fine(dir.path(), &["plan", "check", "mine/plan.toml", "--config", "mine/aegis.toml"]).await;
+    let told = fine(dir.path(), &["campaign", "mine/campaign.toml", "--dry-run"]).await;
+    assert!(told.contains("clean runs     4") && told.contains("holds no clean run of it"), "{told}");
+    let told = fine(dir.path(), &["campaign", "mine/campaign.toml", "--out", "run"]).await;
+    assert!(told.contains("1 verified failures from 2 injected runs"), "{told}");
+    // What was measured is what is expected.
+    let told = fine(dir.path(), &["campaign", "mine/campaign.toml", "--out", "run", "--dry-run"]).await;
+    assert!(
+        told.contains("expected       about 18 calls") && told.contains("3.0 calls a clean run, in 4 of them"),
+        "{told}"
+    );
+    assert!(told.contains("about 18 calls expected before labels"), "{told}");
+}
+
+#[tokio::test]
+async fn what_is_there_is_never_replaced() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("plan.toml"), "mine").expect("written");
+    let (code, said) = typed(dir.path(), &["init"]).await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("has plan.toml already, and nothing is replaced")
+            && said.contains("hint: name another directory")
+    );
+    assert_eq!(fs::read_to_string(dir.path().join("plan.toml")).expect("there"), "mine");
+    assert!(!dir.path().join("aegis.toml").exists(), "nothing else is written either");
+}
+
+/// Of two programs, one with a roster and one without: the plan meets the run, the campaign runs and labels.
+#[tokio::test]
+async fn a_run_proposes_agents_a_plan_and_a_campaign() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let roster = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    let task = "A box holds 6 eggs. How many eggs do 7 boxes hold?";
+    for (example, config) in [("pipeline", &["--config", roster][..]), ("debate", &[])] {
+        let head = ["run", "--upstream", "simulator", "--run", example];
+        let program = ["--", crate::program::AEGIS, "example", example, "--task", task];
+        fine(dir.path(), &[&head[..], config, &program].concat()).await;
+        let run = format!("logs/{example}");
+        let said = fine(dir.path(), &["init", example, "--from", &run]).await;
+        assert!(said.contains(&format!("aegis plan check {example}/plan.toml --against {run}")), "{said}");
+        let [plan, campaign, roster] = ["plan", "campaign", "aegis"].map(|file| format!("{example}/{file}.toml"));
+        fine(dir.path(), &["agents", &run, "--check", &roster]).await;
+        fine(dir.path(), &["plan", "check", &plan, "--against", &run]).await;
+        fine(dir.path(), &["campaign", &campaign, "--dry-run"]).await;
+        let text = fs::read_to_string(dir.path().join(&campaign)).expect("the campaign");
+        assert!(
+            text.contains(r#"command = ["{aegis}", "example""#) && text.contains(r#""--task", "{question}"]"#),
+            "{text}"
+        );
+        let out = format!("{example}-run");
+        let (_, said) = typed(dir.path(), &["campaign", &campaign, "--out", &out]).await;
+        assert!(said.contains("clean     2 runs   2 passed   1 of 1 tasks go on"), "{said}");
+        assert!(said.contains("inject    1 runs   delivered 1"), "{said}");
+    }
+}

@@ -1,0 +1,174 @@
+//! Mistakes that newcomers make, typed as they type them: each is answered with what is wrong, where, why, and what to type.
+
+use std::{fs, path::Path, process::Stdio};
+
+use tokio::process::Command;
+
+use crate::program::AEGIS;
+
+/// A mistake: what is typed, the exit code, what is said.
+struct Mistake {
+    /// The line for a shell; `aegis` is the program.
+    line: &'static str,
+    code: i32,
+    says: &'static [&'static str],
+}
+
+const fn mistake(line: &'static str, code: i32, says: &'static [&'static str]) -> Mistake {
+    Mistake { line, code, says }
+}
+
+const PIPELINE: &str = "aegis example pipeline --task 'A box holds 6 eggs. How many eggs do 7 boxes hold?'";
+
+/// What lies beside who makes them.
+const FILES: &[(&str, &str)] = &[
+    ("agents.toml", "[[agents]]\nname = \"solver\"\nsystem_contains = \"You are the solver.\"\n"),
+    ("aegis.toml", "[[agent]]\nname = \"solver\"\nsystem_contains = \"You are the solver.\"\n"),
+    ("upstream.toml", "[upstream]\nurl = \"localhost:8000\"\n"),
+    (
+        "misspelt.toml",
+        "[[injection]]\nagent = \"solvr\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n",
+    ),
+    (
+        "edit.toml",
+        "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corupt_number = { which = \"last\", by = 10 }\n",
+    ),
+    (
+        "when.toml",
+        "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.calls = 0\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n",
+    ),
+    (
+        "mode.toml",
+        "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.7\"\nwhen.call = 0\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n",
+    ),
+    ("numbers.jsonl", "{\"id\": \"a\", \"question\": \"What is 6 times 7?\", \"answer\": 42}\n"),
+    (
+        "tasks.jsonl",
+        "{\"id\": \"a\", \"question\": \"A box holds 6 eggs. How many eggs do 7 boxes hold?\", \"answer\": \"42\"}\n",
+    ),
+    ("silent.py", "print('ANSWER: 42')\n"),
+];
+
+/// A campaign in which something is wrong.
+fn campaign(tasks: &str, answer: &str, question: &str) -> String {
+    format!(
+        "format = 1\nupstream = \"simulator\"\ntasks.file = \"{tasks}\"\nclean.repeats = 1\nproof.repeatable = true\n\
+         verify.answer = '{answer}: (.*)'\nverify.checks = [{{ numeric = {{}} }}]\n[[system]]\nname = \"pipeline\"\n\
+         command = [\"{{aegis}}\", \"example\", \"pipeline\", \"--task\", \"{question}\"]\nconfig = \"aegis.toml\"\n\
+         [[plan]]\nfile = \"misspelt.toml\"\n"
+    )
+}
+
+const MISTAKES: &[Mistake] = &[
+    mistake("aegis exprot demo-run --to sft", 2, &["unrecognized subcommand 'exprot'", "'export'"]),
+    mistake("aegis run python3 silent.py", 2, &["unexpected argument 'python3'", "aegis run [OPTIONS] -- <CMD>..."]),
+    mistake(
+        "aegis run --upstream simulator -- pyton silent.py",
+        2,
+        &["cannot start `pyton`", "No such file", "hint: ", "PATH"],
+    ),
+    mistake(
+        "aegis run --upstream simulator -- python3 slient.py",
+        3,
+        &["the command ended with 2 before it made a model call", "hint: "],
+    ),
+    mistake(
+        "aegis run --upstream simulator -- python3 silent.py",
+        3,
+        &["made no model call", "OPENAI_BASE_URL", "hint: "],
+    ),
+    mistake("aegis run --upstream simulator --timeout 0.2 -- sleep 9", 3, &["timed out (--timeout)", "hint: "]),
+    mistake(
+        "aegis run --upstream simulator --plan rate-limt -- true",
+        2,
+        &["cannot read `rate-limt`", "did you mean the ready-made plan `rate-limit`"],
+    ),
+    mistake("aegis run --upstream localhost:8000 -- true", 2, &["localhost:8000", "expected", "http://"]),
+    mistake(
+        "aegis run --upstream http://127.0.0.1:1/v1 -- PIPELINE",
+        3,
+        &["none of the run's calls reached http://127.0.0.1:1", "hint: "],
+    ),
+    mistake("aegis run --upstream simulator --run 'my run' -- true", 2, &["my run", "expected"]),
+    mistake("aegis run --upstream simulator --run first -- PIPELINE", 2, &["run `first`", "sealed", "--overwrite"]),
+    mistake(
+        "aegis run --upstream simulator --check 'grepp 42' -- PIPELINE",
+        2,
+        &["--check cannot be run", "127", "hint: "],
+    ),
+    mistake(
+        "aegis run --upstream simulator --config agents.toml -- true",
+        2,
+        &["agents.toml:1:3", "unknown field `agents`", "hint: did you mean `agent`?"],
+    ),
+    mistake(
+        "aegis plan check misspelt.toml",
+        0,
+        &["no [[agent]] of the configuration is called `solvr`: did you mean `solver`?"],
+    ),
+    mistake("aegis plan check edit.toml", 2, &["edit.toml:5", "corupt_number", "corrupt_number"]),
+    mistake("aegis plan check when.toml", 2, &["when.toml:4", "calls", "call"]),
+    mistake("aegis plan check mode.toml", 2, &["mode.toml:3", "FM-2.7", "FM-2.6"]),
+    mistake("aegis show first", 2, &["first", "hint: ", "aegis show logs/first"]),
+    mistake("aegis campaign numbers.toml", 2, &["numbers.jsonl:1", "write \"42\""]),
+    mistake(
+        "aegis campaign place.toml",
+        2,
+        &["place.toml:", "unknown placeholder `{qestion}`", "did you mean `{question}`"],
+    ),
+    mistake(
+        "aegis campaign silent.toml --out s",
+        1,
+        &[
+            "pipeline/a is left out, unsolved: no answer; expected `42`",
+            "nothing it said matches `RESULT: (.*)` (`verify.answer`)",
+        ],
+    ),
+    mistake("aegis campaign silent.toml --out s", 2, &["`s`", "--resume"]),
+    mistake("aegis serve --upstream simulator --listen 8484", 2, &["`8484`", "expected HOST:PORT"]),
+    mistake("aegis export logs/first --to sftt --out x.jsonl", 2, &["sftt", "did you mean `sft`"]),
+    mistake("aegis export demo-run --to sft --out x.jsonl", 2, &["demo-run", "hint: "]),
+];
+
+fn is_answered(dir: &Path, wrong: &Mistake, code: Option<i32>, said: &str, missing: &mut Vec<String>) {
+    if code != Some(wrong.code) {
+        missing.push(format!("$ {}\nended with {code:?}, not {}:\n{said}", wrong.line, wrong.code));
+    }
+    let lacks: Vec<_> = wrong.says.iter().filter(|words| !said.contains(**words)).collect();
+    if !lacks.is_empty() || said.contains("panicked") {
+        missing.push(format!("$ {}  (in {})\nlacks {lacks:?}:\n{said}", wrong.line, dir.display()));
+    }
+}
+
+#[tokio::test]
+async fn each_is_answered_with_what_where_why_and_what_to_type() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (name, text) in FILES {
+        fs::write(dir.path().join(name), text).expect("written");
+    }
+    for (name, text) in [
+        ("numbers.toml", campaign("numbers.jsonl", "ANSWER", "{question}")),
+        ("place.toml", campaign("tasks.jsonl", "ANSWER", "{qestion}")),
+        ("silent.toml", campaign("tasks.jsonl", "RESULT", "{question}")),
+    ] {
+        fs::write(dir.path().join(name), text).expect("written");
+    }
+    let line = |line: &str| line.replace("PIPELINE", PIPELINE).replace("aegis ", &format!("{} ", AEGIS));
+    let run = async |typed: &str| {
+        let mut command = Command::new("sh");
+        command.current_dir(dir.path()).env_clear().env("HOME", dir.path()).stdin(Stdio::null());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let output = command.args(["-c", &line(typed)]).output().await.expect("ran");
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        (output.status.code(), said)
+    };
+    let (code, said) = run("aegis run --upstream simulator --run first -- PIPELINE").await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(MISTAKES.len() >= 20, "twenty and more");
+    let mut missing = Vec::new();
+    for wrong in MISTAKES {
+        let (code, said) = run(wrong.line).await;
+        is_answered(dir.path(), wrong, code, &said, &mut missing);
+    }
+    assert!(missing.is_empty(), "{} of {}:\n\n{}", missing.len(), MISTAKES.len(), missing.join("\n\n"));
+}
