@@ -15,7 +15,9 @@ mod demo;
 mod diff;
 pub mod example;
 mod export;
+mod failure;
 mod import;
+mod learn;
 mod lint;
 mod fork;
 mod plan;
@@ -41,13 +43,12 @@ mod trace;
 mod trial;
 mod view;
 
-use std::{error::Error, fmt, io::Write};
+use std::io::Write;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use self::screen::Screen;
-pub use self::{config::Config, terminal::escape};
-use crate::recording::RecordingError;
+pub use self::{config::Config, failure::Failure, terminal::escape};
 
 /// Records multi-agent LLM runs at the wire and plants known errors in them, with ground-truth labels.
 #[derive(Debug, Parser)]
@@ -113,6 +114,8 @@ enum Verb {
     Fork(fork::ForkArgs),
     /// Tell from the log who failed and at which step, by published methods; nothing is executed.
     Attribute(Box<attribute::AttributeArgs>),
+    /// Learn from traced failures which step to look at first: a readable ranker, or nothing.
+    Learn(learn::LearnArgs),
     /// Find the step that made a run fail, by executing it again from there.
     Trace(Box<trace::TraceArgs>),
     /// Show that a run's injection made it fail, or add to what was executed for that; of a dataset, each row that needs it.
@@ -206,60 +209,13 @@ fn pretty(data: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-/// Why a verb could not do its work.
-#[derive(Debug)]
-pub struct Failure {
-    /// How the process ends.
-    pub exit: Exit,
-    /// What went wrong.
-    pub error: Box<dyn Error + Send + Sync>,
-    /// What to type next.
-    pub hint: Option<String>,
-}
-
-impl Failure {
-    /// A failure with a message.
-    pub fn new(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { exit, error: error.into(), hint: None }
-    }
-
-    /// Says what to type next.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-impl From<RecordingError> for Failure {
-    fn from(error: RecordingError) -> Self {
-        let exit = if error.exit_code() == Exit::Usage.code() { Exit::Usage } else { Exit::Recording };
-        Self::new(exit, error)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "error: {}", escape(&self.error.to_string()))?;
-        let mut source = self.error.source();
-        while let Some(error) = source {
-            write!(formatter, "\n  caused by: {}", escape(&error.to_string()))?;
-            source = error.source();
-        }
-        match &self.hint {
-            Some(hint) => write!(formatter, "\nhint: {}", escape(hint)),
-            None => Ok(()),
-        }
-    }
-}
-
 /// Runs the command line and returns the exit code.
 pub fn main() -> u8 {
     let cli = Cli::command().color(said_colour()).get_matches();
     let cli = Cli::from_arg_matches(&cli).unwrap_or_else(|error| error.exit());
     let exit = match cli.run() {
         Ok(exit) => exit,
-        Err(failure) if is_broken_pipe(&*failure.error) => Exit::Ok,
+        Err(failure) if failure.is_broken_pipe() => Exit::Ok,
         Err(failure) => {
             eprintln!("{failure}");
             failure.exit
@@ -306,6 +262,7 @@ impl Verb {
             Verb::Replay(arguments) => replay::run(arguments, global),
             Verb::Fork(arguments) => fork::run(arguments, global),
             Verb::Attribute(arguments) => attribute::run(arguments, global),
+            Verb::Learn(arguments) => learn::run(arguments, global),
             Verb::Trace(arguments) => trace::run(arguments, global),
             Verb::Prove(arguments) => prove::run(arguments, global),
             Verb::Runs(arguments) => runs::run(arguments, global),
@@ -391,10 +348,4 @@ fn start_log(global: &Global) {
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
     // A library user may have set a subscriber of their own; theirs stays.
     let _ = subscriber.with_writer(std::io::stderr).try_init();
-}
-
-/// A reader of our output that went away is no failure.
-fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

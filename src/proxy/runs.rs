@@ -17,6 +17,7 @@ use tokio::{
 
 use super::{
     asking::Asking,
+    fuller::LogprobQuestions,
     error::ProxyError,
     kept::awaited::{Background, NEVER_FETCHED},
     lock::locked,
@@ -49,6 +50,7 @@ pub struct EndedRun {
 pub struct Runs {
     template: RunTemplate,
     asking: Option<Arc<Asking>>,
+    logprobs: Option<LogprobQuestions>,
     /// Held to look and to put, never while anything waits for the disk.
     places: Mutex<HashMap<RunId, RunPlace>>,
     displaced: Mutex<Displaced>,
@@ -89,6 +91,7 @@ impl Runs {
         Self {
             template,
             asking: None,
+            logprobs: None,
             places: Mutex::default(),
             displaced: Mutex::default(),
             sealers: Arc::new(Semaphore::new(SEALED_AT_ONCE)),
@@ -102,6 +105,17 @@ impl Runs {
     #[must_use]
     pub fn asking(self, model: Arc<Asking>) -> Self {
         Self { asking: Some(model), ..self }
+    }
+
+    /// With the upstream asked for the log-probabilities of its tokens, which the records keep and no client sees.
+    #[must_use]
+    pub fn asking_logprobs(self) -> Self {
+        Self { logprobs: Some(LogprobQuestions::default()), ..self }
+    }
+
+    /// How the upstream is asked for log-probabilities, where it is.
+    pub(super) fn logprobs(&self) -> Option<&LogprobQuestions> {
+        self.logprobs.as_ref()
     }
 
     /// The model that the manipulators of all runs may ask, if there is one.
