@@ -59,6 +59,11 @@ impl CallMeter {
         Arc::new(CountedUpstream { live, meter: Arc::clone(self) })
     }
 
+    /// Counts calls that were made elsewhere for the same search.
+    pub fn paid(&self, calls: u64) {
+        self.calls.fetch_add(calls, Ordering::Relaxed);
+    }
+
     /// Calls made so far.
     pub(super) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)

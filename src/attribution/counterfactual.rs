@@ -54,6 +54,7 @@ impl Trace {
             format: FORMAT,
             run: self.subject.cassette.recording().manifest.run.clone(),
             order: order_name(settings.order),
+            prior: None,
             alpha: settings.terms.alpha,
             claims: searched.search.claims(),
             target: searched.search.target(),

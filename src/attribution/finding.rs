@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CorrectionOrigin, SearchSpent};
+use super::{CorrectionOrigin, Prior, SearchSpent};
 use crate::{
     proof::{SearchEnding, Stands},
     trajectory::{AgentName, Call, Executed, Executions, FailureMode, Interval, RunId, StepIndex, difference},
@@ -17,6 +17,9 @@ pub struct TraceFinding {
     pub run: RunId,
     /// The order of the search, by name.
     pub order: &'static str,
+    /// What made steps suspicious before anything was executed, where something did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prior: Option<Prior>,
     /// The highest probability with which the trace blames any step without effect.
     pub alpha: f64,
     /// Claims that could be made of the run: a step is blamed at this many times 1/alpha.

@@ -25,17 +25,17 @@ pub fn label_of(finding: &TraceFinding, rule: LabelRule) -> Option<Label> {
         LabelRule::Flip => None,
     };
     if let Some(decisive) = named {
-        return Some(label(rule.name(), &[decisive], finding.claims));
+        return Some(label(rule.name(), &[decisive], finding));
     }
     let flip = if rule == LabelRule::Commitment { finding.flips.last() } else { finding.flips.first() };
     if let Some(flip) = flip {
-        return Some(label(LabelRule::Flip.name(), &[flip], finding.claims));
+        return Some(label(LabelRule::Flip.name(), &[flip], finding));
     }
     let coupled: Vec<&Decisive> = finding.coupled.iter().collect();
-    (!coupled.is_empty()).then(|| label(COUPLED, &coupled, finding.claims))
+    (!coupled.is_empty()).then(|| label(COUPLED, &coupled, finding))
 }
 
-fn label(definition: &str, steps: &[&Decisive], claims: usize) -> Label {
+fn label(definition: &str, steps: &[&Decisive], finding: &TraceFinding) -> Label {
     let entries = steps.iter().zip(0..).map(|(decisive, injection)| {
         let Decisive { step, agent, call, recorded, corrected, instance, proposed_mode, .. } = (*decisive).clone();
         let error = InjectedError {
@@ -56,8 +56,9 @@ fn label(definition: &str, steps: &[&Decisive], claims: usize) -> Label {
     });
     let first = steps.first();
     let evidence = Evidence {
-        executed: first.map(|decisive| shared(&decisive.executed, claims)),
+        executed: first.map(|decisive| shared(&decisive.executed, finding.claims)),
         fork_step: first.map(|decisive| decisive.step),
+        cleared: finding.steps.iter().filter(|step| step.stands == Stands::Excluded).map(|step| step.step).collect(),
         source: first.and_then(|decisive| decisive.source).map(|source| source.name().to_owned()),
         ..Evidence::default()
     };

@@ -41,6 +41,7 @@ fn finding(stands: &[Stands]) -> TraceFinding {
     let before = stands.iter().take_while(|stands| **stands != Stands::Shown);
     let cleared = before.clone().all(|stands| stands.is_cleared());
     TraceFinding {
+        prior: None,
         format: 2,
         run: RunId::parse("r").expect("an id"),
         order: "scan",

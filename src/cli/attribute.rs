@@ -33,7 +33,7 @@ use super::{
 use crate::{
     attribution::{
         Attributed, Driving, JudgeSettings, KeptAnswers, LogJudge, TrialError, attribute, combine,
-        methods::{self, Method, View},
+        methods::{self, LearnedRanker, LoggedRun, Method, View},
     },
     cli::config::Config,
     proxy::{Price, QuestionLedger},
@@ -70,7 +70,9 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     let driving = Driving { votes: arguments.votes, priced: price != Price::default() };
     let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
     let calibrations = calibration::read(arguments, &names)?;
-    let mut done = settings::block_on(conduct(&logs, &methods, judge, driving, arguments, global))??;
+    let ranker = arguments.ranker(&methods)?;
+    let asked = (methods.as_slice(), ranker.as_ref());
+    let mut done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, global))??;
     calibration::apply(&calibrations, &logs, &mut done.rows);
     if let Some(out) = &arguments.out {
         write(out, &done.rows)?;
@@ -92,7 +94,9 @@ pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_
     let driving = Driving { votes: 1, priced: false };
     let still = Global { quiet: true, ..global.clone() };
     // `run` has ended its own work and its runtime with it.
-    let done = settings::block_on(conduct(&logs, &methods, judge, driving, arguments, &still))??;
+    let ranker = arguments.ranker(&methods)?;
+    let asked = (methods.as_slice(), ranker.as_ref());
+    let done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, &still))??;
     let next = report::next(&logs, &done.rows);
     if let ([log], [rows]) = (logs.failed.as_slice(), done.rows.as_slice())
         && !global.quiet
@@ -101,6 +105,24 @@ pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     Ok(json!({"rows": done.rows.iter().flatten().collect::<Vec<_>>(), "judge_run": done.recorded}))
+}
+
+/// What methods say of one recorded run, for a verb that goes on from there, and how many questions were asked live.
+pub(super) fn of_recording(
+    arguments: &AttributeArgs,
+    global: &Global,
+) -> Result<(LoggedRun, Vec<Attributed>, u64), Failure> {
+    let methods = arguments.methods()?;
+    let Some(path) = &arguments.path else { return Ok(Default::default()) };
+    let mut logs = logs::read(path, arguments)?;
+    let judge = judge(arguments, &methods, arguments.judge.price.unwrap_or_default())?;
+    let ranker = arguments.ranker(&methods)?;
+    let (driving, still) = (Driving { votes: 1, priced: false }, Global { quiet: true, ..global.clone() });
+    let asked = (methods.as_slice(), ranker.as_ref());
+    let done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, &still))??;
+    let run = logs.failed.pop().map(|log| log.run).unwrap_or_default();
+    let rows = done.rows.into_iter().flatten().filter(|row| row.method != methods::COMBINED);
+    Ok((run, rows.collect(), done.asked.0))
 }
 
 /// The judge, where a method asks one.
@@ -125,7 +147,7 @@ fn judge(arguments: &AttributeArgs, methods: &[&dyn Method], price: Price) -> Re
 
 async fn conduct(
     logs: &Logs,
-    methods: &[&'static dyn Method],
+    asked: (&[&'static dyn Method], Option<&LearnedRanker>),
     judge: Option<LogJudge>,
     driving: Driving,
     arguments: &AttributeArgs,
@@ -137,7 +159,7 @@ async fn conduct(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(log) = logs.failed.get(at) else { return Ok::<_, TrialError>(done) };
-            let rows = rows(log, methods, judge.as_ref(), driving, arguments).await?;
+            let rows = rows(log, asked, judge.as_ref(), driving, arguments).await?;
             if !global.quiet {
                 said(&rows, at + 1, logs.failed.len());
             }
@@ -178,12 +200,13 @@ async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
 /// A row a method, and one that combines them.
 async fn rows(
     log: &FailedLog,
-    methods: &[&'static dyn Method],
+    (methods, ranker): (&[&'static dyn Method], Option<&LearnedRanker>),
     judge: Option<&LogJudge>,
     driving: Driving,
     arguments: &AttributeArgs,
 ) -> Result<Vec<Attributed>, TrialError> {
-    let view = View { compat: arguments.compat.is_some(), longest_log: arguments.longest_log(), others: &log.others };
+    let (compat, longest_log) = (arguments.compat.is_some(), arguments.longest_log());
+    let view = View { compat, longest_log, others: &log.others, ranker };
     let mut rows = Vec::new();
     for method in methods {
         rows.push(attribute(*method, &log.run, view, judge, driving).await?);
@@ -276,6 +299,7 @@ fn list(global: &Global) -> Result<Finished, Failure> {
         Needs::Log => "the log",
         Needs::Model => "a model",
         Needs::OtherRuns => "other runs",
+        Needs::Ranker => "prior.toml",
     };
     let mut lines = String::new();
     for method in methods::ALL {

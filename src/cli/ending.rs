@@ -120,6 +120,12 @@ impl Failure {
 }
 
 impl Failure {
+    /// Whether a reader of our output went away, which is no failure.
+    pub(super) fn is_broken_pipe(&self) -> bool {
+        let io = self.error.downcast_ref::<std::io::Error>();
+        io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+
     /// What is said of it.
     pub(super) fn say(&self, colour: clap::ColorChoice) {
         let screen = Screen::of_talk(colour);

@@ -19,6 +19,7 @@ mod examples;
 pub mod example;
 mod export;
 mod import;
+mod learn;
 mod lint;
 mod fork;
 mod plan;
@@ -119,6 +120,8 @@ enum Verb {
     Fork(fork::ForkArgs),
     /// Tell from the log who failed and at which step, by published methods; nothing is executed.
     Attribute(Box<attribute::AttributeArgs>),
+    /// Learn from traced failures which step to look at first: a readable ranker, or nothing.
+    Learn(learn::LearnArgs),
     /// Find the step that made a run fail, by executing it again from there.
     Trace(Box<trace::TraceArgs>),
     /// Show that a run's injection made it fail, or add to what was executed for that; of a dataset, each row that needs it.
@@ -161,7 +164,7 @@ pub fn main() -> u8 {
     let cli = Cli::from_arg_matches(&cli).unwrap_or_else(|error| error.exit());
     let exit = match cli.run() {
         Ok(exit) => exit,
-        Err(failure) if is_broken_pipe(&*failure.error) => Exit::Ok,
+        Err(failure) if failure.is_broken_pipe() => Exit::Ok,
         Err(failure) => {
             failure.say(said_colour());
             failure.exit
@@ -208,6 +211,7 @@ impl Verb {
             Verb::Replay(arguments) => replay::run(arguments, global),
             Verb::Fork(arguments) => fork::run(arguments, global),
             Verb::Attribute(arguments) => attribute::run(arguments, global),
+            Verb::Learn(arguments) => learn::run(arguments, global),
             Verb::Trace(arguments) => trace::run(arguments, global),
             Verb::Prove(arguments) => prove::run(arguments, global),
             Verb::Diff(arguments) => diff::run(arguments, json, &mut out()),
@@ -274,10 +278,4 @@ fn start_log(global: &Global) {
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
     // A library user may have set a subscriber of their own; theirs stays.
     let _ = subscriber.with_writer(std::io::stderr).try_init();
-}
-
-/// A reader of our output that went away is no failure.
-fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

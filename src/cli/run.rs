@@ -56,6 +56,10 @@ pub(super) struct RunArgs {
     /// The judge's model, where it is not the one that the run asked first.
     #[arg(long, value_name = "NAME", requires = "attribute")]
     attribute_model: Option<String>,
+    /// Ask the upstream how likely its tokens are (`logprobs`), where a request does not. The recording keeps it, for
+    /// `attribute --method confidence`; the program sees what it would have seen without.
+    #[arg(long)]
+    ask_logprobs: bool,
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -96,7 +100,8 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     let limit = settings::time_limit(arguments.timeout)?;
     // A name that no method has is no reason to run anything.
     AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).methods()?;
-    let (proxy, config) = arguments.proxy.proxy(Some(id.clone()))?;
+    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.proxy.clone() };
+    let (proxy, config) = asked.proxy(Some(id.clone()))?;
     let there = arguments.proxy.log_dir(&config).join(id.as_str());
     if arguments.overwrite && there.exists() {
         recording::discard(&there)?;

@@ -59,6 +59,10 @@ pub(super) struct ServeArgs {
     /// Listen here for outcomes (POST /outcome) and tell Prometheus the counts (GET /metrics); the token is read from `AEGIS_CONTROL_TOKEN`, or made and printed.
     #[arg(long, value_name = "ADDR")]
     control: Option<String>,
+    /// Ask the upstream how likely its tokens are (`logprobs`), where a request does not. The recording keeps it, for
+    /// `attribute --method confidence`; the program sees what it would have seen without.
+    #[arg(long)]
+    ask_logprobs: bool,
     #[command(flatten)]
     token: TokenArgs,
 }
@@ -117,7 +121,8 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     let named =
         arguments.run.as_deref().map(RunId::parse).transpose().map_err(|error| Failure::new(Exit::Usage, error))?;
     let planned = arguments.proxy.plan.is_some();
-    let (mut proxy, config) = arguments.proxy.proxy(named.clone())?;
+    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.proxy.clone() };
+    let (mut proxy, config) = asked.proxy(named.clone())?;
     // Where requests name no run, lineage tells it; a plan wants to be told, so that it never hits a run by mistake.
     proxy.identity.lineage = (named.is_none() && !planned).then(Arc::default);
     let origins: Vec<String> =

@@ -49,6 +49,9 @@ pub(super) struct ProxyArgs {
     pub ca_file: Option<PathBuf>,
     #[command(flatten)]
     pub asking: AskingArgs,
+    /// Whether the upstream is asked for log-probabilities; `run` and `serve` have a flag for it.
+    #[arg(skip)]
+    pub logprobs: bool,
 }
 
 impl ProxyArgs {
@@ -77,7 +80,7 @@ impl ProxyArgs {
             plan,
             upstream: upstream.name().to_owned(),
         };
-        let runs = Runs::new(template);
+        let runs = if self.logprobs { Runs::new(template).asking_logprobs() } else { Runs::new(template) };
         let proxy = Proxy {
             identity: config.identity()?,
             upstream,

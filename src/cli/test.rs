@@ -140,6 +140,7 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
 impl TestArgs {
     fn proxy_args(&self) -> ProxyArgs {
         ProxyArgs {
+            logprobs: false,
             upstream: self.upstream.clone(),
             plan: None,
             log_dir: self.log_dir.clone(),

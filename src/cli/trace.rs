@@ -4,11 +4,13 @@ mod arguments;
 mod dataset;
 mod life;
 mod next;
+mod prior;
 mod table;
 
 use std::{io::Write, path::Path, sync::Arc};
 
 pub(super) use self::arguments::TraceArgs;
+use self::prior::AskedPrior;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     again::{HowStarted, Program},
@@ -38,8 +40,12 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     require_failure(&cassette, &arguments.dir)?;
     require_check(arguments)?;
     let entry = arguments.kept.entry()?;
-    let known = known(arguments, &cassette)?;
+    let mut known = known(arguments, &cassette)?;
     let settings = trace_settings(arguments, &cassette)?;
+    let prior = prior::ask(arguments, &cassette, global)?;
+    if let Some(asked) = &prior {
+        asked.prior.suspect(&mut known);
+    }
     if arguments.dry_run {
         return dry(&cassette, known, &settings, arguments, global);
     }
@@ -49,7 +55,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     let (proxy, _) =
         beneath(live(&arguments.execute.proxy, &cassette, &arguments.dir)?, arguments, &cassette).proxy(None)?;
     let traced =
-        conduct((Arc::new(proxy), program), Arc::clone(&cassette), (known, analyzer, settings), arguments, global);
+        conduct((Arc::new(proxy), program), Arc::clone(&cassette), (known, analyzer, settings, prior), arguments, global);
     let finding = settings::block_on(traced)??;
     write(&finding, &arguments.dir)?;
     if let (Some(SearchEnding::Void(Void::NoVerdict)), Some(said)) = (finding.ending, &finding.unrunnable_check) {
@@ -133,7 +139,7 @@ fn analyzer(arguments: &TraceArgs, cassette: &Cassette) -> Result<Option<Analyze
 fn trace_settings(arguments: &TraceArgs, cassette: &Cassette) -> Result<TraceSettings, Failure> {
     Ok(TraceSettings {
         terms: arguments.terms.terms()?,
-        order: arguments.order.into(),
+        order: arguments.order()?,
         earliest: arguments.label != LabelRule::Flip,
         last: arguments.label != LabelRule::Flip && !arguments.first,
         coupled: arguments.coupled,
@@ -204,14 +210,15 @@ fn dry(
 async fn conduct(
     (proxy, program): (Arc<Proxy>, Program),
     cassette: Arc<Cassette>,
-    (known, analyzer, settings): (Corrections, Option<Analyzer>, TraceSettings),
+    (known, analyzer, settings, prior): (Corrections, Option<Analyzer>, TraceSettings, Option<AskedPrior>),
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<TraceFinding, Failure> {
     let system = arguments.execute.trial.system(&program, &proxy, Echo::Silent, true)?;
     let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
     let (run, meter) = (&cassette.recording().trajectory, CallMeter::new(settings.budget));
-    let corrections = match analyzer {
+    meter.paid(prior.as_ref().map_or(0, |asked| asked.calls));
+    let mut corrections = match analyzer {
         None => known,
         Some(analyzer) => {
             let own = settings::fresh_run_id();
@@ -222,6 +229,10 @@ async fn conduct(
         }
     };
     require_corrections(&corrections)?;
+    let prior = prior.map(|asked| asked.prior);
+    if let Some(prior) = &prior {
+        prior.suspect(&mut corrections);
+    }
     if !global.quiet {
         eprintln!(
             "trace    {}  {} of {} steps have a correction; tools and all they do run again in each execution",
@@ -231,7 +242,8 @@ async fn conduct(
         );
     }
     let trace = Trace::new(bench, cassette, corrections, settings, meter);
-    trace.run(&Talk { quiet: global.quiet }).await.map_err(failed)
+    let finding = trace.run(&Talk { quiet: global.quiet }).await.map_err(failed)?;
+    Ok(TraceFinding { prior, ..finding })
 }
 
 /// Says what is executed as it ends.

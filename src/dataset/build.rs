@@ -9,7 +9,7 @@ use super::{
 use crate::{
     recording::Recording,
     surface::{self, Conversation, Reply, Surface},
-    trajectory::{AgentName, Attempt, Label, LabelEntry, Side, Step, StepIndex},
+    trajectory::{AgentName, Attempt, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt},
 };
 
 /// What a recording does not say of its run.
@@ -100,6 +100,7 @@ impl Builder {
             finish_reason: answer.and_then(|answer| answer.finish_reason),
             status: attempt.and_then(|attempt| attempt.status).filter(|status| *status != 200),
             attempts: u32::try_from(step.attempts.len()).ok().filter(|attempts| *attempts > 1),
+            doubt: attempt.and_then(|attempt| doubt(step, attempt)),
             extra: serde_json::Map::new(),
         }
     }
@@ -166,6 +167,8 @@ fn truth(
     changes.sort_by_key(|change| change.step);
     let evidence = label.evidence.clone().map(|mut evidence| {
         evidence.fork_step = evidence.fork_step.and_then(|step| numbers.get(&step).copied());
+        evidence.cleared = evidence.cleared.iter().filter_map(|step| numbers.get(step).copied()).collect();
+        evidence.cleared.sort_unstable();
         evidence
     });
     Ok(Truth {
@@ -204,6 +207,13 @@ fn labelled(entry: &LabelEntry, at: StepIndex, step: Option<&Step>) -> LabelledE
         reason: None,
         extra: serde_json::Map::new(),
     }
+}
+
+/// What the upstream said of the tokens of the reply; of one that was edited nothing is known.
+fn doubt(step: &Step, attempt: &Attempt) -> Option<TokenDoubt> {
+    let said = attempt.reply_fuller.as_ref().unwrap_or(&attempt.reply);
+    let own = attempt.reply_delivered.is_none();
+    own.then(|| TokenDoubt::of(&surface_of(step)?.logprobs(said, attempt.streamed)))?
 }
 
 /// The bodies of one side of a step before and after what was done to it; `None` where nothing was.

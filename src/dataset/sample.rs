@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::Truth;
 use crate::{
     surface::{self, Part, Role},
-    trajectory::{AgentName, Call, Source, StepIndex, Verdict},
+    trajectory::{AgentName, Call, Source, StepIndex, TokenDoubt, Verdict},
     verify::Check,
 };
 
@@ -176,6 +176,9 @@ pub struct SampleStep {
     /// Tries that the call took, where there were more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
+    /// How unsure the model was of its words, where the upstream was asked (`--ask-logprobs`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<TokenDoubt>,
     /// Fields of a foreign format that have no place here, by that format's names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,

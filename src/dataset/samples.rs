@@ -34,6 +34,7 @@ pub(super) fn step(number: u32, agent: &str, call: u32, asked: &str, answer: &st
         finish_reason: Some("stop".to_owned()),
         status: None,
         attempts: None,
+        doubt: None,
         extra: Map::new(),
     }
 }

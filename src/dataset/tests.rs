@@ -68,6 +68,7 @@ impl Call<'_> {
         let whole = Captured::Whole(std::slice::from_ref(&self.reply));
         let close = Close {
             delivered: self.delivered.as_ref(),
+            fuller: None,
             first_byte_us: took,
             last_byte_us: took,
             ..sample::closing(step, whole)

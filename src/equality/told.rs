@@ -179,6 +179,7 @@ mod tests {
             cause: Some(CloseCause::Complete),
             reply: Bytes::copy_from_slice(reply.as_bytes()),
             reply_delivered: None,
+            reply_fuller: None,
             streamed: reply.starts_with("data:"),
             first_byte_us: None,
             last_byte_us: None,

@@ -56,7 +56,7 @@ pub(super) struct Arrived {
 }
 
 /// A model call, its body complete.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ModelCall {
     pub(super) kind: Kind,
     pub(super) parts: Parts,
@@ -66,7 +66,7 @@ pub(super) struct ModelCall {
 }
 
 /// What the envelope said, owned.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Hinted {
     path_run: Option<String>,
     path_agent: Option<String>,

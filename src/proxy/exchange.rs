@@ -12,12 +12,13 @@ use super::{
     delivery::Delivery,
     due::Due,
     error::{Interrupted, ProxyError},
-    faults, headers, inject,
+    faults, fuller, headers, inject,
     kept::retell,
     limits::Limits,
     listen::{gate::Gate, socket::Link},
+    open_step::OpenStep,
     runs::Runs,
-    upstream::{ReceivedBody, Route, SentBody, Upload, Upstream},
+    upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
 };
 use crate::{identity::Identity, trajectory::RunId};
 
@@ -83,15 +84,49 @@ impl Proxy {
         let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
         step.written().await?;
         step.asks((own, &body), decision.alters_reply());
+        let mut received = match self.runs.logprobs().and_then(|asking| asking.ask(step.surface, &body)) {
+            // Boxed, so that a request of which nothing more is asked does not carry it.
+            Some(more) => Box::pin(self.send_fuller(step, call, body, more)).await?,
+            None => self.send(step, call, body).await?,
+        };
+        headers::strip_hop_by_hop(received.headers_mut());
+        step.answered(received.status(), received.headers());
+        Ok(received)
+    }
+
+    /// Sends a request to the step's upstream.
+    async fn send(&self, step: &OpenStep, call: ModelCall, body: Bytes) -> Result<Response<ReceivedBody>, UpstreamError> {
         let upstream = step.run.upstream.clone();
         let asker = upstream.is_some().then(|| step.asker(&call.body));
         let mut sent = self.to_upstream(call, body);
         if let Some(asker) = asker {
             sent.extensions_mut().insert(asker);
         }
-        let mut received = upstream.as_ref().unwrap_or(&self.upstream).send(sent).await?;
-        headers::strip_hop_by_hop(received.headers_mut());
-        step.answered(received.status(), received.headers());
+        upstream.as_ref().unwrap_or(&self.upstream).send(sent).await
+    }
+
+    /// Asks for more than the client does, and takes that out of the reply again. An upstream that refuses to be asked that is
+    /// asked once more without.
+    async fn send_fuller(
+        &self,
+        step: &mut OpenStep,
+        call: ModelCall,
+        body: Bytes,
+        more: Bytes,
+    ) -> Result<Response<ReceivedBody>, UpstreamError> {
+        let mut received = self.send(step, call.clone(), more).await?;
+        if !fuller::may_refuse(&mut received).await? {
+            return fuller::narrowed(step, received, &self.limits).await;
+        }
+        let (status, asked) = (received.status(), body.clone());
+        let received = self.send(step, call, body).await?;
+        if received.status().is_success()
+            && let (Some(surface), Some(asking)) = (step.surface, self.runs.logprobs())
+            && let Some(words) = asking.refused(surface, &asked, status)
+        {
+            tracing::warn!("{words}");
+            step.run.recorder.note(&words);
+        }
         Ok(received)
     }
 

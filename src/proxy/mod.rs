@@ -12,6 +12,7 @@ mod due;
 mod error;
 mod exchange;
 mod faults;
+mod fuller;
 mod gather;
 mod headers;
 mod heavy;

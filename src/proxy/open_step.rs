@@ -16,6 +16,7 @@ use hyper::{HeaderMap, Response, StatusCode};
 
 use super::{
     disturb::Breach,
+    fuller::FullerTape,
     headers, heavy,
     kept::StepKept,
     listen::socket::Link,
@@ -46,6 +47,8 @@ pub(super) struct OpenStep {
     /// What it has to do with what the upstream keeps.
     pub(super) kept: StepKept,
     pub(super) delivered: Option<Bytes>,
+    /// The reply as the upstream sends it, where it was asked for more than the client asked for.
+    pub(super) fuller: Option<FullerTape>,
     /// Counts what passes uninspected, where the connection has switched to another protocol.
     pub(super) tunnel: Option<Arc<PassedBytes>>,
     /// How lineage hears of it, where that told its run.
@@ -92,6 +95,7 @@ impl OpenStep {
             awaited: ReplyWait { received, since: received, patience },
             kept: StepKept::default(),
             delivered: None,
+            fuller: None,
             tunnel: None,
             track: None,
             head: None,
@@ -298,6 +302,7 @@ impl OpenStep {
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
         let whole: Vec<Bytes> =
             if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
+        let fuller = self.fuller.take().map(|tape| tape.whole()).filter(|fuller| !fuller.is_empty());
         let close = Close {
             step: self.numbers.step,
             attempt: self.numbers.attempt,
@@ -313,6 +318,7 @@ impl OpenStep {
             },
             truncated: self.tape.is_cut(),
             delivered: self.delivered.as_ref(),
+            fuller: fuller.as_ref(),
             usage,
             finish_reason: None,
             first_byte_us,

@@ -17,6 +17,7 @@ use tokio::{
 
 use super::{
     asking::Asking,
+    fuller::LogprobQuestions,
     error::ProxyError,
     kept::awaited::{Background, NEVER_FETCHED},
     lock::locked,
@@ -52,6 +53,7 @@ pub struct Runs {
     asking: Option<Arc<Asking>>,
     /// Who is told of calls and runs.
     monitor: OnceLock<Arc<Monitor>>,
+    logprobs: Option<LogprobQuestions>,
     /// Held to look and to put, never while anything waits for the disk.
     places: Mutex<HashMap<RunId, RunPlace>>,
     displaced: Mutex<Displaced>,
@@ -93,6 +95,7 @@ impl Runs {
             template,
             asking: None,
             monitor: OnceLock::new(),
+            logprobs: None,
             places: Mutex::default(),
             displaced: Mutex::default(),
             sealers: Arc::new(Semaphore::new(SEALED_AT_ONCE)),
@@ -121,6 +124,17 @@ impl Runs {
     /// How many runs are under way.
     pub fn open_runs(&self) -> usize {
         self.under_way().len()
+    }
+
+    /// With the upstream asked for the log-probabilities of its tokens, which the records keep and no client sees.
+    #[must_use]
+    pub fn asking_logprobs(self) -> Self {
+        Self { logprobs: Some(LogprobQuestions::default()), ..self }
+    }
+
+    /// How the upstream is asked for log-probabilities, where it is.
+    pub(super) fn logprobs(&self) -> Option<&LogprobQuestions> {
+        self.logprobs.as_ref()
     }
 
     /// The model that the manipulators of all runs may ask, if there is one.

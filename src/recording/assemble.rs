@@ -274,6 +274,7 @@ impl Assembly {
             cause: None,
             reply: Bytes::new(),
             reply_delivered: None,
+            reply_fuller: None,
             streamed: false,
             first_byte_us: None,
             last_byte_us: None,
@@ -348,7 +349,8 @@ impl Assembly {
         let request = close.request.as_ref().map(|body| self.library.body(body)).transpose()?;
         let reply = close.reply.as_ref().map(|body| self.library.body(body)).transpose()?;
         let delivered = close.delivered.as_ref().map(|body| self.library.body(body)).transpose()?;
-        let bodies = [&request, &reply, &delivered];
+        let fuller = close.fuller.as_ref().map(|body| self.library.body(body)).transpose()?;
+        let bodies = [&request, &reply, &delivered, &fuller];
         let exact = !close.truncated && bodies.into_iter().flatten().all(|body| body.exact);
         let request =
             request.filter(|_| self.steps.contains_key(&close.step)).map(|body| self.request(close.step, body));
@@ -364,6 +366,7 @@ impl Assembly {
         attempt.usage = close.usage;
         attempt.uninspected = close.uninspected;
         attempt.reply_delivered = delivered.map(|body| body.bytes);
+        attempt.reply_fuller = fuller.map(|body| body.bytes);
         if let Some(request) = request {
             step.request = request;
         }

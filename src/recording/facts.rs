@@ -156,6 +156,8 @@ pub struct Close<'a> {
     pub truncated: bool,
     /// The body that the client got, where it differs from the upstream's.
     pub delivered: Option<&'a Bytes>,
+    /// The reply as the upstream sent it, where it was asked for more than the client asked for; `reply` is then without that.
+    pub fuller: Option<&'a Bytes>,
     /// Token counts as the upstream said them.
     pub usage: Option<Usage>,
     /// Why the model stopped, in the API's word.

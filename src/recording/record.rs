@@ -151,6 +151,9 @@ pub(super) struct CloseRecord<'a> {
     pub(super) reply: Option<BodyRecord<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivered: Option<BodyRecord<'a>>,
+    /// The reply with what only the recorder asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) fuller: Option<BodyRecord<'a>>,
 }
 
 /// Words about the run: what happened to the recording itself.

@@ -183,6 +183,7 @@ impl Recorder {
             }
         };
         let delivered = close.delivered.map(|body| encoder.prepare(body, false, None, reply.as_ref()));
+        let fuller = close.fuller.map(|body| encoder.prepare(body, false, None, reply.as_ref()));
         let record = Record::Close(Box::new(CloseRecord {
             step: close.step,
             attempt: close.attempt,
@@ -202,8 +203,10 @@ impl Recorder {
             request: request.as_ref().map(Prepared::record),
             reply: reply.as_ref().map(Prepared::record),
             delivered: delivered.as_ref().map(Prepared::record),
+            fuller: fuller.as_ref().map(Prepared::record),
         }));
-        let bodies = [(request.as_ref(), true), (reply.as_ref(), false), (delivered.as_ref(), false)];
+        let bodies =
+            [(request.as_ref(), true), (reply.as_ref(), false), (delivered.as_ref(), false), (fuller.as_ref(), false)];
         let below = self.queue(&record, &bodies)?;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.closed += 1;

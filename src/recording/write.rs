@@ -76,6 +76,7 @@ fn write_close(close: &CloseRecord<'_>, line: &mut Json<'_>) {
     line.body(br#","request":"#, close.request.as_ref());
     line.body(br#","reply":"#, close.reply.as_ref());
     line.body(br#","delivered":"#, close.delivered.as_ref());
+    line.body(br#","fuller":"#, close.fuller.as_ref());
     line.raw(b"}");
 }
 
@@ -288,14 +289,14 @@ mod tests {
             (usage, uninspected) in any::<(Option<(u64, u64)>, Option<(u64, u64)>)>(),
             finish_reason in prop::option::of(text()),
             headers in headers(),
-            (request, reply, delivered) in (body(), body(), body()),
+            (request, reply, delivered, fuller) in (body(), body(), body(), body()),
         ) {
             let usage = usage.map(|(input, output)| Usage { input, output });
             let uninspected =
                 uninspected.map(|(from_client, from_upstream)| Uninspected { from_client, from_upstream });
             as_serde_writes(&Record::Close(Box::new(CloseRecord {
                 step, attempt, cause: CloseCause::Complete, status, headers, usage, finish_reason, first_byte_us,
-                last_byte_us, streamed, truncated, uninspected, request, reply, delivered,
+                last_byte_us, streamed, truncated, uninspected, request, reply, delivered, fuller,
             })))?;
         }
     }

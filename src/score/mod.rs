@@ -2,10 +2,11 @@
 //! without a model gets on the same data.
 //!
 //! [`score`] takes a prediction file and labels; [`evaluate`] is its strict measure. The public scorers are reproduced figure by figure in [`public`], with their
-//! quirks named; [`reward`] holds the rewards for training. [`shape`] asks how far the outline of a log gets. Text is read into predictions by [`read`].
+//! quirks named; [`reward`] holds the rewards for training. [`shape`] asks how far the outline of a log gets, [`ranker`] learns which step comes first. Text is read into predictions by [`read`].
 //! Nothing here knows files: a [`Gold`] comes from whoever holds the data.
 
 pub mod public;
+pub mod ranker;
 pub mod read;
 pub mod reward;
 pub mod shape;

@@ -10,6 +10,7 @@ mod counts;
 mod elements;
 mod escape;
 mod fields;
+mod logprobs;
 pub mod octets;
 mod openai_chat;
 mod openai_completions;
@@ -212,6 +213,23 @@ pub trait Surface: Sync + std::fmt::Debug {
     /// [`SurfaceError`] when it cannot be read, or the API keeps nothing.
     fn retell(&self, _body: &[u8], _told: &[String]) -> Result<Bytes, SurfaceError> {
         Err(SurfaceError::NoPlace("this API keeps no conversation".to_owned()))
+    }
+
+    /// The request with a question for the log-probabilities of the reply's tokens; `None` where it speaks of them itself, or the
+    /// API has none.
+    fn ask_logprobs(&self, _body: &[u8]) -> Option<Bytes> {
+        None
+    }
+
+    /// The JSON of a whole reply, or of one event of a stream, as it is where nobody asks for log-probabilities; `None` where
+    /// it holds none.
+    fn drop_logprobs(&self, _json: &[u8]) -> Option<Bytes> {
+        None
+    }
+
+    /// The log-probabilities of the tokens of a reply, in order, as far as it tells them.
+    fn logprobs(&self, _body: &[u8], _streamed: bool) -> Vec<f64> {
+        Vec::new()
     }
 
     /// Whether this chunk of a stream says that the model had finished, whatever is missing after it.

@@ -38,6 +38,7 @@ fn attempt(number: u32, cause: Option<CloseCause>, status: Option<u16>) -> Attem
         cause,
         reply: Bytes::from_static(b"said"),
         reply_delivered: None,
+        reply_fuller: None,
         streamed: false,
         first_byte_us: None,
         last_byte_us: None,

@@ -2,6 +2,7 @@
 //!
 //! Nothing here does IO or knows an API's field names. Everything is `0`-based unless it says otherwise.
 
+mod doubt;
 mod evidence;
 mod failure_mode;
 mod id;
@@ -12,6 +13,7 @@ mod pattern;
 mod step;
 mod unserved;
 
+pub use doubt::TokenDoubt;
 pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, Void};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, RunId, StepIndex};

@@ -65,10 +65,12 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// How the exchange ended; `None` when the recording ends before it.
     pub cause: Option<CloseCause>,
-    /// The reply body as the upstream sent it.
+    /// The reply body as the upstream sent it, without what only the recorder asked for.
     pub reply: Bytes,
     /// The reply body as the client got it, where it differs.
     pub reply_delivered: Option<Bytes>,
+    /// The reply body as the upstream sent it, where the recorder asked for more than the client did.
+    pub reply_fuller: Option<Bytes>,
     /// Whether the reply is an event stream.
     pub streamed: bool,
     /// Microseconds from arrival to the first byte of the reply.
@@ -327,6 +329,7 @@ mod tests {
             cause: None,
             reply: Bytes::from_static(b"said"),
             reply_delivered: None,
+            reply_fuller: None,
             streamed: false,
             first_byte_us: None,
             last_byte_us: None,

@@ -35,6 +35,7 @@ pub(crate) fn call(
     let whole = Captured::Whole(std::slice::from_ref(reply));
     let close = Close {
         delivered: edited,
+        fuller: None,
         usage: None,
         finish_reason: None,
         first_byte_us: Some(1500),

@@ -2,6 +2,7 @@
 //! it finds them, what each order pays, and that nothing is said where the upstream fails. How often the rules err is proven
 //! beside them, where an execution costs nothing (`src/proof/decisive/tests.rs`). `scripts/measure-trace` prints both.
 
+mod priors;
 mod sources;
 mod systems;
 mod upstreams;
@@ -91,10 +92,14 @@ async fn failed(case: &Case, seed: u64) -> Failed {
     let tried = bench.execute(&twin, RunSetup { upstream: quiet(), ..RunSetup::default() }).await.expect("executed");
     assert_eq!(tried.outcome.verdict, Verdict::Success, "{:?}: {}", case.topology, tried.outcome.evidence);
     let twin = aegis::recording::read(&tried.dir).expect("read").trajectory;
-    let agents = case.wrong.iter().map(|agent| format!("\"{agent}\"")).collect::<Vec<_>>().join(", ");
-    let text = format!(
-        "[[injection]]\nagent = [{agents}]\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\nmanipulator.corrupt_number = {{ which = \"last\", by = 10 }}\n"
-    );
+    // Who observes is wrong whenever it speaks.
+    let injection = |agent: &&str| {
+        let when = if *agent == "observer" { "" } else { "when.call = 0\n" };
+        format!(
+            "[[injection]]\nagent = [\"{agent}\"]\nfailure_mode = \"FM-2.6\"\n{when}manipulator.corrupt_number = {{ which = \"last\", by = 10 }}\n"
+        )
+    };
+    let text: String = case.wrong.iter().map(injection).collect();
     let plan = Arc::new(plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}")));
     let run = RunId::parse("failed").expect("an id");
     let setup = RunSetup { plan: Some(plan), upstream: quiet(), ..RunSetup::default() };

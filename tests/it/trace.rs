@@ -99,6 +99,7 @@ async fn a_trace_finds_the_step_and_writes_the_label() {
     assert_eq!((&claims["begun"], &claims["rows"]), (&1.into(), &1.into()));
     let rows: Vec<_> = rows.lines().map(read).collect();
     assert_eq!(rows.iter().map(|row| &row["kind"]).collect::<Vec<_>>(), ["clean", "failure"]);
+    assert_eq!(rows[1]["label"]["evidence"]["source"], "twin");
     assert_eq!((&rows[1]["label"]["definition"], &rows[1]["clean_twin"]), (&"earliest_flip".into(), &"clean".into()));
     assert!(rows[1]["label"]["errors"][0]["failure_mode"].is_null(), "{}", rows[1]["label"]);
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::{
     dataset::{Said, Sample, SampleStep},
     score::agent_key,
+    trajectory::TokenDoubt,
 };
 
 /// Shortest reply that is looked for in later requests, in characters: a `yes` stands everywhere.
@@ -46,6 +47,10 @@ pub struct LoggedTurn {
     pub finish: Option<String>,
     /// The HTTP status, where it was not 200, or 0 where no answer came.
     pub status: Option<u16>,
+    /// Tries that the call took.
+    pub attempts: u32,
+    /// How unsure the model was of its words, where the upstream said so.
+    pub doubt: Option<TokenDoubt>,
 }
 
 /// A call of a tool.
@@ -131,6 +136,8 @@ fn turn(sample: &Sample, step: &SampleStep, wired: bool) -> LoggedTurn {
         heard: if wired { heard(sample, step) } else { (0..step.step).collect() },
         finish: step.finish_reason.clone(),
         status: step.status.or_else(|| (wired && output.is_none()).then_some(0)),
+        attempts: step.attempts.unwrap_or(1),
+        doubt: step.doubt,
     }
 }
 

@@ -10,6 +10,8 @@ mod aligned;
 mod alignment;
 mod all_at_once;
 mod binary_search;
+mod clues;
+mod confidence;
 mod conformal;
 mod dialogue;
 mod formula;
@@ -17,6 +19,7 @@ mod fused;
 mod graph;
 mod hybrid;
 mod judge_critics;
+mod learned;
 mod logged;
 mod panel;
 mod predicted;
@@ -33,9 +36,11 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use clues::{CLUES, clues};
 pub use conformal::{Calibrated, CalibrationRow, StepInterval, StepScores};
 pub use dialogue::{Abstention, Dialogue, JudgeQuestion, JudgeSaid, Pause};
 pub use fused::{COMBINED, combined, voted};
+pub use learned::{LearnedError, LearnedFrom, LearnedRanker};
 pub use logged::{LoggedCall, LoggedRun, LoggedTurn};
 pub use predicted::{PredictedStep, QuotedEvidence};
 pub use told::Cuts;
@@ -49,6 +54,8 @@ pub struct View<'a> {
     pub longest_log: usize,
     /// Other runs of the same task.
     pub others: &'a [LoggedRun],
+    /// What was learned of executed effects, where a file of it was named.
+    pub ranker: Option<&'a LearnedRanker>,
 }
 
 /// What a method cannot do without.
@@ -60,6 +67,8 @@ pub enum Needs {
     Model,
     /// Other runs of the same task.
     OtherRuns,
+    /// A file that `aegis learn` wrote.
+    Ranker,
 }
 
 /// A way to tell from a log who failed and when.
@@ -104,7 +113,9 @@ pub const ALL: &[&dyn Method] = &[
     &graph::Graph,
     &alignment::Alignment,
     &spectrum::Spectrum,
+    &confidence::Confidence,
     &rules::LogRules,
+    &learned::Learned,
 ];
 
 /// The method of that name.

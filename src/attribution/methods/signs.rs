@@ -197,7 +197,7 @@ fn invented(run: &LoggedRun) -> Vec<Sign> {
     found
 }
 
-fn numbers(text: &str) -> BTreeSet<String> {
+pub(super) fn numbers(text: &str) -> BTreeSet<String> {
     let plain = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).replace(',', "");
     text.split(|c: char| c.is_whitespace() || matches!(c, '$' | '(' | ')' | '=' | '*' | '/' | '+'))
         .map(plain)

@@ -51,40 +51,10 @@ impl Method for Spectrum {
         view: View<'_>,
         _dialogue: &mut Dialogue<'_>,
     ) -> Result<Vec<PredictedStep>, Pause> {
-        let own = ActCoverage::of(run, false);
-        let others = view.others.iter().filter(|other| other.id != run.id);
-        let all: Vec<ActCoverage> =
-            others.filter_map(|other| other.passed.map(|passed| ActCoverage::of(other, passed))).collect();
-        if !all.iter().any(|coverage| coverage.passed) {
+        let Some(mut ranked) = scored(run, view.others) else {
             let why = "no other run of the same task passed, so everything is equally suspect".to_owned();
             return Err(Pause::Abstain(Abstention::Inapplicable(why)));
-        }
-        let all: Vec<&ActCoverage> = std::iter::once(&own).chain(&all).collect();
-        let mut ranked: Vec<(f64, f64, PredictedStep)> = Vec::new();
-        let mut seen: BTreeSet<Act> = BTreeSet::new();
-        for (_, turn) in seats(run) {
-            let act = (turn.agent.clone(), bare(&turn.whole()));
-            // An act that is repeated is blamed where it first stands.
-            if !seen.insert(act.clone()) {
-                continue;
-            }
-            let score = famas(&act, &own, &all);
-            let plain = spectra(&act, &all, |_| 1.0);
-            let figures = FORMULAS.iter().map(|(name, formula)| format!("{name} {:.2}", formula(plain)));
-            let why = format!(
-                "said in {} of {} failed and {} of {} passed runs of the task; famas {score:.2}, {}",
-                plain.failed,
-                plain.failed + plain.failed_without,
-                plain.passed,
-                plain.passed + plain.passed_without,
-                figures.collect::<Vec<_>>().join(", ")
-            );
-            ranked.push((
-                score,
-                ochiai(plain),
-                PredictedStep::at(run, turn.step, why).quoting(run, turn.step, &start(&turn.whole())),
-            ));
-        }
+        };
         // With one run of each kind the factors weigh up what passed runs say: Ochiai decides, then the earlier step.
         ranked.sort_by(|(a, plain_a, _), (b, plain_b, _)| b.total_cmp(a).then(plain_b.total_cmp(plain_a)));
         if ranked.is_empty() {
@@ -92,6 +62,45 @@ impl Method for Spectrum {
         }
         Ok(ranked.into_iter().take(NAMED).map(|(score, _, found)| found.scored(score)).collect())
     }
+}
+
+/// Every act of a run where it first stands, with its score, its Ochiai score and words about both; `None` where no other run of
+/// the task passed.
+pub(super) fn scored(run: &LoggedRun, others: &[LoggedRun]) -> Option<Vec<(f64, f64, PredictedStep)>> {
+    let own = ActCoverage::of(run, false);
+    let beside = others.iter().filter(|other| other.id != run.id);
+    let all: Vec<ActCoverage> =
+        beside.filter_map(|other| other.passed.map(|passed| ActCoverage::of(other, passed))).collect();
+    if !all.iter().any(|coverage| coverage.passed) {
+        return None;
+    }
+    let all: Vec<&ActCoverage> = std::iter::once(&own).chain(&all).collect();
+    let mut ranked: Vec<(f64, f64, PredictedStep)> = Vec::new();
+    let mut seen: BTreeSet<Act> = BTreeSet::new();
+    for (_, turn) in seats(run) {
+        let act = (turn.agent.clone(), bare(&turn.whole()));
+        // An act that is repeated is blamed where it first stands.
+        if !seen.insert(act.clone()) {
+            continue;
+        }
+        let score = famas(&act, &own, &all);
+        let plain = spectra(&act, &all, |_| 1.0);
+        let figures = FORMULAS.iter().map(|(name, formula)| format!("{name} {:.2}", formula(plain)));
+        let why = format!(
+            "said in {} of {} failed and {} of {} passed runs of the task; famas {score:.2}, {}",
+            plain.failed,
+            plain.failed + plain.failed_without,
+            plain.passed,
+            plain.passed + plain.passed_without,
+            figures.collect::<Vec<_>>().join(", ")
+        );
+        ranked.push((
+            score,
+            ochiai(plain),
+            PredictedStep::at(run, turn.step, why).quoting(run, turn.step, &start(&turn.whole())),
+        ));
+    }
+    Some(ranked)
 }
 
 impl ActCoverage {

@@ -22,7 +22,7 @@ pub(in crate::attribution) fn run(said: &[&str]) -> LoggedRun {
 }
 
 /// A view of nothing but the run.
-pub(super) const VIEW: View<'static> = View { compat: false, longest_log: 100_000, others: &[] };
+pub(super) const VIEW: View<'static> = View { compat: false, longest_log: 100_000, others: &[], ranker: None };
 
 /// Drives a method with these answers, in order: what it came to, and what it asked.
 pub(super) fn driven(

@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, ValueEnum};
 
 use crate::{
-    attribution::methods::{self, Method, Needs},
+    attribution::methods::{self, LearnedRanker, Method, Needs},
     cli::{Exit, Failure},
     proxy::{Budget, Price},
     trajectory::nearest,
@@ -67,6 +67,9 @@ pub(in crate::cli) struct AttributeArgs {
     /// Say what it would ask at most, and ask nothing.
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// What `aegis learn` wrote: the method `learned` ranks by it.
+    #[arg(long, value_name = "FILE")]
+    pub(super) prior: Option<PathBuf>,
 }
 
 /// The judge: a model that answers questions about logs.
@@ -157,7 +160,32 @@ impl AttributeArgs {
             calibrate_gold: None,
             alpha: ALPHA,
             dry_run: false,
+            prior: None,
         }
+    }
+
+    /// The same, of a run that is held against these runs too, and against what was learned.
+    pub(in crate::cli) fn beside(mut self, against: Vec<PathBuf>, prior: Option<PathBuf>) -> Self {
+        (self.run.against, self.prior) = (against, prior);
+        self
+    }
+
+    /// What was learned, where a file of it is named.
+    ///
+    /// # Errors
+    /// It cannot be read; `learned` is asked for, and none is named.
+    pub(super) fn ranker(&self, methods: &[&dyn Method]) -> Result<Option<LearnedRanker>, Failure> {
+        let Some(path) = &self.prior else {
+            if methods.iter().any(|method| method.needs() == Needs::Ranker) {
+                return Err(Failure::new(Exit::Usage, "`learned` ranks by what was learned, and no file of it is named")
+                    .hint("--prior prior.toml, which `aegis learn DATASET --out prior.toml` writes"));
+            }
+            return Ok(None);
+        };
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{name}`: {error}")))?;
+        LearnedRanker::parse(&text, &name.to_string()).map(Some).map_err(|error| Failure::new(Exit::Usage, error))
     }
 
     /// The methods that are asked for.
@@ -219,6 +247,18 @@ impl JudgeArgs {
             price: None,
             no_schema: false,
         }
+    }
+
+    /// The same with a cassette, and with no more to spend than this and so many calls.
+    pub(in crate::cli) fn within(mut self, cassette: Option<PathBuf>, budget: Vec<String>, calls: Option<u64>) -> Self {
+        self.log_dir = self.log_dir.filter(|_| cassette.is_none());
+        self.cassette = cassette;
+        self.budget = budget;
+        let own = self.budget.iter().filter_map(|limit| limit.trim().strip_prefix("calls=")?.parse::<u64>().ok()).min();
+        if let Some(calls) = calls.filter(|calls| own.is_none_or(|own| *calls < own)) {
+            self.budget.push(format!("calls={calls}"));
+        }
+        self
     }
 
     /// Where the judge is and what it is called; `None` where no method asks one.

@@ -7,7 +7,7 @@ use crate::{
     attribution::methods::LoggedRun,
     cli::{Exit, Failure},
     dataset::{
-        About, Dataset, Sample, SampleKind, Task,
+        Dataset, Sample, SampleKind, Task,
         formats::{self, ImportSource},
     },
     recording::{self, Recording},
@@ -119,46 +119,14 @@ fn recorded(path: &Path, facts: &RunFacts, gold: bool, mut others: Vec<LoggedRun
     Ok(Logs { failed, recorded: Some(path.to_owned()), notes })
 }
 
-/// A recorded run as methods see it, its steps by the numbers that `show` prints.
+/// A recorded run as methods see it.
 fn logged(recording: &Recording, facts: &RunFacts, gold: bool) -> Result<LoggedRun, Failure> {
     let task = Task {
         question: facts.question.clone().unwrap_or_default(),
         answer: facts.answer.clone().unwrap_or_default(),
         ..Task::default()
     };
-    let about = About {
-        kind: SampleKind::Failure,
-        system: String::new(),
-        task,
-        final_answer: String::new(),
-        split: None,
-        clean_twin: None,
-    };
-    // The label is of no concern here, and may be of a run that was never finished.
-    let bare = Recording { label: None, ..recording.clone() };
-    let mut sample = Sample::of(&bare, about)?;
-    if facts.question.is_none() {
-        sample.task.question = first_asked(&sample);
-    }
-    let mut run = LoggedRun::of(&sample, gold);
-    let places: Vec<u32> = sample
-        .steps
-        .iter()
-        .map(|step| {
-            let same = recording.trajectory.steps.iter().find(|recorded| {
-                let named = &recorded.attribution;
-                named.agent == step.agent && named.instance == step.instance && recorded.call == step.call
-            });
-            same.map_or(step.step, |recorded| recorded.step)
-        })
-        .collect();
-    let place = |step: u32| places.get(step as usize).copied().unwrap_or(step);
-    for turn in &mut run.turns {
-        turn.step = place(turn.step);
-        turn.heard = turn.heard.iter().map(|step| place(*step)).collect();
-    }
-    run.turns.sort_by_key(|turn| turn.step);
-    Ok(run)
+    Ok(LoggedRun::recorded(recording, task, gold)?)
 }
 
 /// The model that a recorded run asked first.
@@ -166,12 +134,6 @@ pub(in crate::cli) fn model_of(recording: &Recording) -> Option<String> {
     let step = recording.trajectory.steps.iter().find(|step| !step.request.is_empty())?;
     let surface = surface::ALL.iter().find(|surface| surface.name() == step.surface)?;
     Some(surface.read_request(&step.request).ok()?.model).filter(|model| !model.is_empty())
-}
-
-/// The first message that the first agent was given by somebody.
-fn first_asked(sample: &Sample) -> String {
-    let first = sample.steps.first().and_then(|step| sample.input(step.step)).unwrap_or_default();
-    first.into_iter().find(|said| said.role == "user").map(|said| said.text.clone()).unwrap_or_default()
 }
 
 /// Finished runs in the same directory that were given the same task.

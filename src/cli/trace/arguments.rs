@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::dataset::DatasetArgs;
+use super::{dataset::DatasetArgs, prior::PriorArgs};
 use crate::{
     attribution::{LabelRule, order_name},
     cli::{Exit, Failure, replay::MatchArgs, trial::ExecuteArgs},
@@ -23,9 +23,11 @@ pub(in crate::cli) struct TraceArgs {
     pub(super) analyzer: AnalyzerArgs,
     #[command(flatten)]
     pub(super) terms: TermsArgs,
-    /// Which step is tested next. It moves the price, never what is concluded.
-    #[arg(long, value_enum, default_value_t = OrderArg(Order::Scan))]
-    pub(super) order: OrderArg,
+    /// Which step is tested next: `scan` without it, `best-first` with --prior. It moves the price, never what is concluded.
+    #[arg(long, value_enum)]
+    pub(super) order: Option<OrderArg>,
+    #[command(flatten)]
+    pub(super) prior: PriorArgs,
     /// Do not look for the last decisive step: stop when the earliest is known.
     #[arg(long)]
     pub(super) first: bool,

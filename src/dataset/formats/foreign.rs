@@ -112,6 +112,7 @@ pub(super) fn spoken_step(agent: AgentName, raw_agent: Option<String>, role: &st
         finish_reason: None,
         status: None,
         attempts: None,
+        doubt: None,
         extra: Map::new(),
     }
 }

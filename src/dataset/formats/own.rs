@@ -66,6 +66,14 @@ const STEP: Type = Type::Record(&[
     May("finish_reason", Type::Text),
     May("status", Type::Whole),
     May("attempts", Type::Whole),
+    May(
+        "doubt",
+        Type::Record(&[
+            Needed("mean", Type::Number),
+            Needed("highest", Type::Number),
+            Needed("tokens", Type::Whole),
+        ]),
+    ),
     May("extra", Type::Map(&Type::Json)),
 ]);
 
@@ -106,6 +114,8 @@ const LABEL: Type = Type::Record(&[
 
 const EVIDENCE: Type = Type::Record(&[
     May("executed", EXECUTED),
+    May("source", Type::Text),
+    May("cleared", Type::List(&Type::Whole)),
     May(
         "necessity",
         Type::List(&Type::Record(&[

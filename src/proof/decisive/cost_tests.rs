@@ -1,10 +1,10 @@
 //! What a search pays and finds, on the systems on which the former rules were measured.
 
 use super::{
-    By, Offer, Order, RuleAnswer, SearchQuestion, play,
+    By, Offer, Order, RuleAnswer, Search, SearchQuestion, play,
     systems::{Case, Source, Topology, Weather, search},
 };
-use crate::proof::Terms;
+use crate::proof::{ProofSample, Terms};
 
 const ORDERS: [Order; 3] = [Order::Scan, Order::Bisect, Order::BestFirst];
 
@@ -70,6 +70,89 @@ fn noise_names_no_later_step() {
                 calls / of
             );
             assert!(wrong * 100 <= of, "{wrong} of {of}");
+        }
+    }
+}
+
+/// A run of as many steps with other words for each, or a fresh draw; `heals` says which arms pass. One step that is shown is
+/// enough, unless `clears`. Gives what is named and the executions.
+fn hunt(
+    (order, by, clears): (Order, By, bool),
+    suspicions: &[f64],
+    heals: impl Fn(usize, bool) -> bool,
+) -> ((Vec<usize>, RuleAnswer), u64) {
+    let steps = suspicions.len();
+    // A fresh draw of a step is the record up to the step before it: arm 1 is the run anew, arm n + 1 takes n steps.
+    let arm = |step: usize, treated: bool| match (by, treated) {
+        (By::Drawn, treated) => step + 1 + usize::from(!treated),
+        (_, treated) => 1 + 2 * step + usize::from(treated),
+    };
+    let (mut offers, mut passes) = (Vec::new(), vec![false; 2 * steps + 2]);
+    for (step, suspicion) in suspicions.iter().enumerate() {
+        let (null, treated) = (arm(step, false), arm(step, true));
+        (passes[null], passes[treated]) = (heals(step, false), heals(step, true));
+        offers.push(Offer::Other { null, treated, by, suspicion: *suspicion });
+    }
+    let question = SearchQuestion {
+        steps: offers,
+        couples: Vec::new(),
+        arms: passes.len(),
+        sanity: 0,
+        order,
+        earliest: clears,
+        last: clears,
+        terms: Terms::default(),
+    };
+    let (mut search, mut executions) = (Search::new(question), 0);
+    while let Some(arm) = search.next(1).first().copied() {
+        search.take(arm, if passes[arm] { ProofSample::Passed } else { ProofSample::Failed });
+        executions += 1;
+    }
+    let found = search.found();
+    ((found.flips, found.earliest_flip), executions)
+}
+
+/// The worst that may be suspected: the decisive step least of all, and the others from the end, or in any order.
+fn adversaries(steps: usize, decisive: usize) -> Vec<Vec<f64>> {
+    let from_the_end: Vec<f64> = (0..steps).map(|step| (step + 1) as f64).collect();
+    let scattered: Vec<f64> = (0..steps).map(|step| ((step * 17 + 5) % steps + 1) as f64).collect();
+    let least = |mut suspicions: Vec<f64>| {
+        suspicions[decisive] = 0.5;
+        suspicions
+    };
+    vec![least(from_the_end), least(scattered)]
+}
+
+#[test]
+fn whoever_is_suspected_in_vain_costs_one_execution_more_than_a_scan_at_most() {
+    let (steps, flat) = (30, vec![1.0; 30]);
+    for decisive in 0..steps {
+        // One step whose words heal; one error that is carried on; one of chance that a fresh draw heals.
+        let alone = |step: usize, treated: bool| treated && step == decisive;
+        let carried = |step: usize, treated: bool| treated && step >= decisive;
+        let drawn = |step: usize, treated: bool| step < decisive + usize::from(treated);
+        let none = |_: usize, _: bool| false;
+        let systems: [(By, &dyn Fn(usize, bool) -> bool, bool); 4] =
+            [(By::Given, &alone, true), (By::Given, &carried, false), (By::Drawn, &drawn, true), (By::Given, &none, true)];
+        for (by, heals, one) in systems {
+            for clears in [false, true] {
+                let scan = hunt((Order::Scan, by, clears), &flat, heals);
+                for suspicions in adversaries(steps, decisive) {
+                    let best = hunt((Order::BestFirst, by, clears), &suspicions, heals);
+                    assert!(best.1 <= scan.1 + 1, "{by:?} {decisive} {clears}: {} against {}", best.1, scan.1);
+                    // Where several steps heal, any of them is a flip; which is the earliest does not depend on the order.
+                    if one || clears {
+                        assert_eq!(best.0, scan.0, "{by:?} {decisive} {clears}");
+                    }
+                    assert_eq!(best.0.0.is_empty(), scan.0.0.is_empty());
+                }
+                if !clears {
+                    let mut right = flat.clone();
+                    right[decisive] = 2.0;
+                    let best = hunt((Order::BestFirst, by, false), &right, heals);
+                    assert!(best.1 <= scan.1, "{by:?} {decisive}: {} against {}", best.1, scan.1);
+                }
+            }
         }
     }
 }

@@ -2,16 +2,14 @@
 
 use super::{By, Order, Search, Stands, TriedClaim};
 
-/// How much less a step is suspected after each execution that did not heal.
-const FAILED: f64 = 0.4;
-/// How much more, once one healed.
-const HEALED: f64 = 3.0;
-
 impl Search {
     /// The claims that are worth a further execution, the next first; none: there is nothing left to learn.
     pub(super) fn queue(&self) -> Vec<usize> {
         let Some((first, last)) = self.outermost() else {
             let open: Vec<usize> = self.open(0..self.question.steps.len());
+            if self.is_guided() {
+                return if open.is_empty() { self.couples() } else { self.claims_of(&self.guided(&open)) };
+            }
             // A look at each comes before any is pursued to its end.
             let looks: Vec<usize> = open.iter().copied().filter(|step| !self.is_looked_at(*step)).collect();
             let steps = if looks.is_empty() { self.ordered(open) } else { self.ordered(looks) };
@@ -86,10 +84,9 @@ impl Search {
                     (Some(*step) != look, (2 * step + 1).abs_diff(2 * middle), !heals)
                 });
             }
-            Order::BestFirst => {
-                let weight = |step: &usize| self.tried(*step).map(weight).unwrap_or_default();
-                steps.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(a.cmp(b)));
-            }
+            Order::BestFirst if self.is_guided() => steps = self.guided(&steps),
+            // What has to be cleared is paid for in whatever order; from the front nothing is paid in vain.
+            Order::BestFirst => {}
         }
         steps
     }
@@ -110,11 +107,41 @@ impl Search {
         }
         (None, row.get(low).copied().unwrap_or(self.of_step.len()))
     }
-}
 
-/// How suspicious a step is, with what was seen of it.
-fn weight(tried: &TriedClaim) -> f64 {
-    let failed = i32::try_from(tried.failed).unwrap_or(i32::MAX);
-    let healed = if tried.begun { HEALED * tried.e.clamp(0.05, 20.0) } else { 1.0 };
-    tried.suspicion * FAILED.powi(failed) * healed
+    /// Whether suspicion has a say: where one step that is shown is enough, or where none can be cleared anyway.
+    fn is_guided(&self) -> bool {
+        let clears = self.question.earliest || self.question.last;
+        self.question.order == Order::BestFirst && !(clears && self.claims.iter().any(|tried| tried.by != By::Proposed))
+    }
+
+    /// What healed comes first, as long as its pairs speak for it. Then each step is looked at once: by turns the most
+    /// suspicious one, and the first one. A scan looks twice at each, so that whoever is suspected in vain costs one
+    /// execution more than a scan and no further one. What is left comes last, from the front.
+    fn guided(&self, open: &[usize]) -> Vec<usize> {
+        let (mut pursued, mut fresh, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        for (step, tried) in open.iter().filter_map(|step| Some((*step, self.tried(*step)?))) {
+            match () {
+                () if tried.passed + tried.failed == 0 => fresh.push((step, tried.suspicion)),
+                () if tried.begun && tried.e >= 1.0 => pursued.push((step, tried.e)),
+                () => left.push((tried.begun || tried.is_looked_at(), step)),
+            }
+        }
+        // Stable: of equals the earlier step stays first.
+        pursued.sort_by(|a, b| b.1.total_cmp(&a.1));
+        left.sort_unstable();
+        let looked = self.of_step.iter().flatten().filter_map(|claim| self.claims.get(*claim));
+        let mut suspects = looked.filter(|tried| tried.passed + tried.failed > 0).count() % 2 == 0;
+        let mut steps: Vec<usize> = pursued.into_iter().map(|(step, _)| step).collect();
+        while !fresh.is_empty() {
+            let most = |best: usize, at: usize| {
+                let suspicion = |at: usize| fresh.get(at).map_or(0.0, |(_, suspicion)| *suspicion);
+                if suspicion(at) > suspicion(best) { at } else { best }
+            };
+            let next = if suspects { (0..fresh.len()).fold(0, most) } else { 0 };
+            steps.push(fresh.remove(next).0);
+            suspects = !suspects;
+        }
+        steps.extend(left.into_iter().map(|(_, step)| step));
+        steps
+    }
 }

@@ -107,9 +107,10 @@ fn of_the_two_steps_round_the_place_where_the_row_parts_the_one_that_heals_is_fi
 }
 
 #[test]
-fn the_most_suspicious_is_first_and_what_was_seen_moves_suspicion() {
-    let with = |suspicions: &[f64]| {
-        let mut question = question(Order::BestFirst, &vec![By::Given; suspicions.len()], &[]);
+fn the_most_suspicious_and_the_first_are_looked_at_by_turns_where_one_that_is_shown_is_enough() {
+    let with = |suspicions: &[f64], clears: bool, by: By| {
+        let mut question = question(Order::BestFirst, &vec![by; suspicions.len()], &[]);
+        (question.earliest, question.last) = (clears, clears);
         for (step, given) in question.steps.iter_mut().zip(suspicions) {
             if let Offer::Other { suspicion, .. } = step {
                 *suspicion = *given;
@@ -118,18 +119,24 @@ fn the_most_suspicious_is_first_and_what_was_seen_moves_suspicion() {
         failing(question)
     };
     let order = |search: &Search| -> Vec<usize> { search.next(9).into_iter().map(|arm| (arm - 1) / 2).collect() };
-    let search = with(&[0.2, 0.5, 0.3, 0.5]);
-    assert_eq!(order(&search), [1, 3, 2, 0], "equals in the order of the run");
-    // One that did not heal is suspected two fifths as much.
-    let mut search = with(&[0.35, 0.9, 0.37]);
-    take(&mut search, treated(1), "f");
-    assert_eq!(order(&search), [2, 1, 0]);
-    take(&mut search, treated(2), "f");
-    assert_eq!(order(&search), [1, 0, 2]);
-    // One that healed three times as much, times its evidence; 1 before there is a pair.
-    let mut search = with(&[0.25, 0.74, 0.76]);
-    take(&mut search, treated(0), "p");
-    assert_eq!(order(&search), [2, 0, 1]);
+    let suspicions = [0.2, 0.5, 0.3, 0.5, 0.9];
+    let mut search = with(&suspicions, false, By::Given);
+    // Of equals the earlier; what one turn took is no choice of the next.
+    assert_eq!(order(&search), [4, 0, 1, 2, 3]);
+    // Each is looked at once; then a second time, from the front.
+    for (step, left) in [(4, vec![0, 1, 2, 3, 4]), (0, vec![1, 2, 3, 0, 4]), (1, vec![2, 3, 0, 1, 4])] {
+        take(&mut search, treated(step), "f");
+        assert_eq!(order(&search), left);
+    }
+    // What heals is pursued, as long as its pairs speak for it.
+    take(&mut search, treated(3), "p");
+    assert_eq!(search.next(1), [treated(3)]);
+    take(&mut search, treated(3), "p");
+    take(&mut search, null(3), "p");
+    assert_eq!(order(&search), [2, 0, 1, 4, 3], "it passes without the words too");
+    // Where every other step has to be cleared nothing is gained by looking elsewhere first; a proposal clears nothing.
+    assert_eq!(order(&with(&suspicions, true, By::Given)), [0, 1, 2, 3, 4]);
+    assert_eq!(order(&with(&suspicions, true, By::Proposed)), [4, 0, 1, 2, 3]);
 }
 
 #[test]

@@ -55,7 +55,8 @@ pub enum Order {
     Scan,
     /// By halves: for one error that is carried on.
     Bisect,
-    /// The most suspicious step first.
+    /// The most suspicious step and the first one by turns, where one step that is shown is enough; else as [`Scan`](Self::Scan),
+    /// which pays for nothing but what has to be known.
     BestFirst,
 }
 

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::{error::BodyError, paced::Paced, pool::Live};
+use super::{super::fuller::NarrowedStream, error::BodyError, paced::Paced, pool::Live};
 
 /// The body of a reply.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub enum ReceivedBody {
     Resumed(VecDeque<Bytes>, Box<ReceivedBody>),
     /// Another, passed on slowly.
     Paced(Box<Paced<ReceivedBody>>),
+    /// A stream without what only we asked for.
+    Narrowed(Box<NarrowedStream>),
     /// With somebody who hears it pass.
     Heard(Box<ReceivedBody>, Box<dyn Listener>),
 }
@@ -51,6 +53,7 @@ impl Body for ReceivedBody {
                 None => Pin::new(rest.as_mut()).poll_frame(context),
             },
             ReceivedBody::Paced(paced) => paced.poll_piece(context),
+            ReceivedBody::Narrowed(stream) => stream.poll_events(context),
             ReceivedBody::Heard(body, listener) => {
                 let polled = Pin::new(body.as_mut()).poll_frame(context);
                 if let Poll::Ready(Some(Ok(frame))) = &polled
@@ -74,6 +77,7 @@ impl Body for ReceivedBody {
             ReceivedBody::Made(frames) => frames.is_empty(),
             ReceivedBody::Resumed(frames, rest) => frames.is_empty() && rest.is_end_stream(),
             ReceivedBody::Paced(paced) => paced.is_over(),
+            ReceivedBody::Narrowed(stream) => stream.is_over(),
             ReceivedBody::Heard(body, _) => body.is_end_stream(),
         }
     }
@@ -93,6 +97,7 @@ impl Body for ReceivedBody {
                 size
             }
             ReceivedBody::Paced(paced) => paced.hint(),
+            ReceivedBody::Narrowed(_) => SizeHint::default(),
             ReceivedBody::Heard(body, _) => body.size_hint(),
         }
     }

@@ -91,6 +91,7 @@ pub(crate) fn closing(step: StepIndex, reply: Captured<'_>) -> Close<'_> {
         reply,
         truncated: false,
         delivered: None,
+        fuller: None,
         usage: Some(Usage { input: 10, output: 5 }),
         finish_reason: Some("stop"),
         first_byte_us: Some(100),

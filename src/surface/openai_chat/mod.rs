@@ -19,7 +19,7 @@ pub(super) use reply::{drop_fields, usage, usage_of};
 use bytes::Bytes;
 pub(super) use message::tool_calls;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields};
+use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields, logprobs};
 use crate::trajectory::Usage;
 
 /// The chat completions API.
@@ -113,5 +113,17 @@ impl Surface for OpenaiChat {
 
     fn is_finished(&self, chunk: &[u8]) -> bool {
         fields::says_string(chunk, b"finish_reason")
+    }
+
+    fn ask_logprobs(&self, body: &[u8]) -> Option<Bytes> {
+        logprobs::asked(body, &[("logprobs", "true")], &["logprobs", "top_logprobs"])
+    }
+
+    fn drop_logprobs(&self, json: &[u8]) -> Option<Bytes> {
+        logprobs::dropped(json, logprobs::drop_of_choices)
+    }
+
+    fn logprobs(&self, body: &[u8], streamed: bool) -> Vec<f64> {
+        logprobs::read(body, streamed, logprobs::of_choices)
     }
 }

@@ -10,7 +10,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Conversation, Reply, Surface, SurfaceError, fields};
+use super::{Conversation, Reply, Surface, SurfaceError, fields, logprobs};
 
 /// The completions API.
 #[derive(Debug)]
@@ -76,5 +76,17 @@ impl Surface for OpenaiCompletions {
 
     fn is_finished(&self, chunk: &[u8]) -> bool {
         fields::says_string(chunk, b"finish_reason")
+    }
+
+    fn ask_logprobs(&self, body: &[u8]) -> Option<Bytes> {
+        logprobs::asked(body, &[("logprobs", "0")], &["logprobs"])
+    }
+
+    fn drop_logprobs(&self, json: &[u8]) -> Option<Bytes> {
+        logprobs::dropped(json, logprobs::drop_of_choices)
+    }
+
+    fn logprobs(&self, body: &[u8], streamed: bool) -> Vec<f64> {
+        logprobs::read(body, streamed, logprobs::of_choices)
     }
 }

@@ -18,7 +18,9 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Kept, Outline, Reply, ReplyProgress, Surface, SurfaceError, fields, openai_chat};
+use super::{
+    Conversation, ErrorBody, Kept, Outline, Reply, ReplyProgress, Surface, SurfaceError, fields, logprobs, openai_chat,
+};
 use crate::trajectory::Usage;
 
 /// The responses API.
@@ -132,5 +134,18 @@ impl Surface for OpenaiResponses {
         ["response.completed", "response.incomplete", "response.failed"]
             .iter()
             .any(|kind| memchr::memmem::find(chunk, format!("\"{kind}\"").as_bytes()).is_some())
+    }
+
+    fn ask_logprobs(&self, body: &[u8]) -> Option<Bytes> {
+        // What is made in the background is fetched by a request of another kind.
+        if self.in_background(body) { None } else { request::ask_logprobs(body) }
+    }
+
+    fn drop_logprobs(&self, json: &[u8]) -> Option<Bytes> {
+        logprobs::dropped(json, logprobs::drop_of_parts)
+    }
+
+    fn logprobs(&self, body: &[u8], streamed: bool) -> Vec<f64> {
+        logprobs::read(body, streamed, logprobs::of_parts)
     }
 }

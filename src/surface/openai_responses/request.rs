@@ -2,12 +2,15 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use bytes::Bytes;
+
 use super::item::{self, Item, ItemKind};
 use crate::surface::{
     Conversation, Message, Outline, RequiredFormat, Role, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, number, owned, string, text, unreadable},
+    logprobs,
     parameters::Parameters,
-    splice::{Member, Node, member},
+    splice::{Member, Node, Splices, encode_string, member},
 };
 
 pub(super) const EXPECTED: &str = "a responses request";
@@ -22,6 +25,27 @@ const STANDS_IN: &[&str] = &["previous_response_id", "conversation", "prompt"];
 /// Reads what identity needs.
 pub(super) fn outline(body: &[u8]) -> Result<Outline<'static>, SurfaceError> {
     read(body).map(|conversation| Outline::from(&conversation))
+}
+
+/// What is to be included in the reply, for its tokens' log-probabilities.
+const LOGPROBS: &str = "message.output_text.logprobs";
+
+/// The request with a question for the log-probabilities of the reply's tokens.
+pub(super) fn ask_logprobs(body: &[u8]) -> Option<Bytes> {
+    let wanted = encode_string(LOGPROBS);
+    let root = Node::parse(body).ok()?;
+    let Some(included) = root.get("include").filter(|include| !include.is_null()) else {
+        return logprobs::asked(body, &[("include", &format!("[{wanted}]"))], &["include", "top_logprobs"]);
+    };
+    let names = included.elements();
+    let own = names.iter().any(|name| name.string().as_deref() == Some(LOGPROBS));
+    if own || !included.is_array() || root.get("top_logprobs").is_some() {
+        return None;
+    }
+    let mut splices = Splices::default();
+    let at = names.last().map_or(included.span().start + 1, |last| last.span().end);
+    splices.replace(at..at, if names.is_empty() { wanted } else { format!(",{wanted}") });
+    Some(splices.apply(body))
 }
 
 /// Reads the whole view.

@@ -32,6 +32,8 @@ use crate::{
 pub enum Topology {
     /// Stages one after the other; after each, a summariser speaks whom nobody heeds.
     Chain(usize),
+    /// Stages one after the other; after each, an observer calculates something that nobody heeds.
+    Watched(usize),
     /// Agents one after the other, each with the reply of the one before it.
     Row(usize),
     /// One who adds, and one who approves of anything; an approved result is the result.
@@ -61,6 +63,7 @@ impl Topology {
     fn answer(self) -> i64 {
         match self {
             Topology::Chain(stages) | Topology::Row(stages) => START + PARTS[..stages].iter().sum::<i64>(),
+            Topology::Watched(stages) => START + PARTS.iter().cycle().take(stages).sum::<i64>(),
             Topology::Sum => 2 * START + PARTS[0] + PARTS[1],
             Topology::Branches => 2 * START + PARTS[..4].iter().sum::<i64>(),
             Topology::Approval | Topology::Vote | Topology::ParallelVote => START + PARTS[0],
@@ -74,6 +77,14 @@ impl Topology {
                 for (stage, part) in PARTS[..stages].iter().enumerate() {
                     value = speaker.adds(&format!("stage{stage}"), value, *part).await?;
                     speaker.ask("summariser", SUMMARISER, &format!("Stage {stage} is done.")).await?;
+                }
+                Some(value)
+            }
+            Topology::Watched(stages) => {
+                let mut value = START;
+                for (stage, part) in PARTS.iter().cycle().take(stages).enumerate() {
+                    value = speaker.adds(&format!("stage{stage}"), value, *part).await?;
+                    speaker.adds("observer", 20 + i64::try_from(stage).ok()?, 1).await?;
                 }
                 Some(value)
             }
@@ -123,7 +134,8 @@ impl Topology {
 impl System for Topology {
     fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, _: &'a Path) -> Executing<'a> {
         Box::pin(async move {
-            let Ok(answer) = tokio::time::timeout(PATIENCE, self.solve(&Speaker { origin, run })).await else {
+            let patience = if matches!(self, Topology::Watched(_)) { 10 * PATIENCE } else { PATIENCE };
+            let Ok(answer) = tokio::time::timeout(patience, self.solve(&Speaker { origin, run })).await else {
                 let (verdict, reason) = (Verdict::Failure, Some(Reason::Timeout));
                 return Ok((Ending::TimedOut, Outcome { verdict, reason, evidence: String::new() }));
             };

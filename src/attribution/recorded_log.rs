@@ -1,0 +1,57 @@
+//! A recorded run as methods see it, its steps by the numbers that `show` prints.
+
+use super::methods::LoggedRun;
+use crate::{
+    dataset::{About, DatasetError, Sample, SampleKind, Task},
+    recording::Recording,
+    trajectory::StepIndex,
+};
+
+impl LoggedRun {
+    /// The log of a recording. Without a question in `task` it is the first message that its first agent was given. The right
+    /// answer is left out unless it is asked for.
+    ///
+    /// # Errors
+    /// [`DatasetError`] when the recording holds steps that contradict each other.
+    pub fn recorded(recording: &Recording, task: Task, gold: bool) -> Result<Self, DatasetError> {
+        let about = About {
+            kind: SampleKind::Failure,
+            system: String::new(),
+            task,
+            final_answer: String::new(),
+            split: None,
+            clean_twin: None,
+        };
+        // The label is of no concern here, and may be of a run that was never finished.
+        let bare = Recording { label: None, ..recording.clone() };
+        let mut sample = Sample::of(&bare, about)?;
+        if sample.task.question.is_empty() {
+            sample.task.question = first_asked(&sample);
+        }
+        let mut run = Self::of(&sample, gold);
+        let places: Vec<StepIndex> = sample
+            .steps
+            .iter()
+            .map(|step| {
+                let same = recording.trajectory.steps.iter().find(|recorded| {
+                    let named = &recorded.attribution;
+                    named.agent == step.agent && named.instance == step.instance && recorded.call == step.call
+                });
+                same.map_or(step.step, |recorded| recorded.step)
+            })
+            .collect();
+        let place = |step: StepIndex| places.get(step as usize).copied().unwrap_or(step);
+        for turn in &mut run.turns {
+            turn.step = place(turn.step);
+            turn.heard = turn.heard.iter().map(|step| place(*step)).collect();
+        }
+        run.turns.sort_by_key(|turn| turn.step);
+        Ok(run)
+    }
+}
+
+/// The first message that the first agent was given by somebody.
+fn first_asked(sample: &Sample) -> String {
+    let first = sample.steps.first().and_then(|step| sample.input(step.step)).unwrap_or_default();
+    first.into_iter().find(|said| said.role == "user").map(|said| said.text.clone()).unwrap_or_default()
+}

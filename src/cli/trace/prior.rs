@@ -1,0 +1,195 @@
+//! What makes steps suspicious before anything is executed: methods that read the log, predictions, what was learned.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::TraceArgs;
+use crate::{
+    attribution::{
+        Attributed, LabelRule, Prior, PriorSaid,
+        methods::{self, LoggedRun, Method, Needs},
+        order_name,
+    },
+    cli::{
+        Exit, Failure, Global,
+        attribute::{self, AttributeArgs, JudgeArgs},
+        escape, trial,
+    },
+    dataset::Task,
+    proof::Order,
+    replay::Cassette,
+    score::read,
+    trajectory::nearest,
+};
+
+/// Where a ranking comes from, and the judge of methods that ask one.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct PriorArgs {
+    /// Look at the most suspicious step first, by what is fused of these: methods (`aegis attribute --list`), predictions that
+    /// `attribute --out` wrote (.jsonl), what `aegis learn` wrote (.toml). The judge is the trace's own upstream.
+    #[arg(long, value_name = "METHOD|PRED.jsonl|PRIOR.toml", value_delimiter = ',')]
+    pub(super) prior: Vec<String>,
+    /// The judge's model, where it is not the one that the run asked first.
+    #[arg(long, value_name = "NAME", requires = "prior")]
+    prior_model: Option<String>,
+    /// Where the judge's questions and answers are recorded, and looked up before any is asked. Without it: beside the trials.
+    #[arg(long, value_name = "DIR", requires = "prior")]
+    prior_cassette: Option<PathBuf>,
+    /// Most that is spent on the judge: calls=N, tokens=N. Its calls count towards --budget-calls too.
+    #[arg(long, value_name = "LIMITS", value_delimiter = ',', requires = "prior")]
+    prior_budget: Vec<String>,
+}
+
+/// A prior, and the questions that it took.
+#[derive(Debug)]
+pub(super) struct AskedPrior {
+    pub(super) prior: Prior,
+    /// Asked live.
+    pub(super) calls: u64,
+}
+
+/// The parts of a prior, by what they are.
+#[derive(Debug, Default)]
+struct PriorSources {
+    methods: Vec<String>,
+    files: Vec<PathBuf>,
+    ranker: Option<PathBuf>,
+}
+
+impl TraceArgs {
+    /// The order of the search.
+    ///
+    /// # Errors
+    /// A prior, and an order that does not heed it.
+    pub(super) fn order(&self) -> Result<Order, Failure> {
+        match self.order.map(Order::from) {
+            None if self.prior.prior.is_empty() => Ok(Order::default()),
+            None | Some(Order::BestFirst) => Ok(Order::BestFirst),
+            Some(order) if self.prior.prior.is_empty() => Ok(order),
+            Some(order) => {
+                let error = format!("--order {} heeds no prior", order_name(order));
+                Err(Failure::new(Exit::Usage, error).hint("leave --order out: --prior searches best-first"))
+            }
+        }
+    }
+}
+
+/// Makes the prior that is asked for.
+///
+/// # Errors
+/// A name that nothing has, a file that cannot be read, a judge that cannot be asked.
+pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -> Result<Option<AskedPrior>, Failure> {
+    if arguments.prior.prior.is_empty() {
+        return Ok(None);
+    }
+    let sources = sources(&arguments.prior.prior)?;
+    let chosen: Vec<&'static dyn Method> = sources.methods.iter().filter_map(|name| methods::method(name)).collect();
+    let asking = chosen.iter().find(|method| method.needs() == Needs::Model);
+    if let Some(asking) = asking.filter(|_| arguments.dry_run) {
+        let error = format!("`{}` asks a model, and a dry run asks nobody", asking.name());
+        return Err(Failure::new(Exit::Usage, error).hint("aegis attribute RUN --method … --dry-run says what it would ask"));
+    }
+    let recording = cassette.recording();
+    let (run, rows, calls) = if chosen.is_empty() {
+        (LoggedRun::recorded(recording, Task::default(), false)?, Vec::new(), 0)
+    } else {
+        let judge = if asking.is_some() { judge(arguments, cassette)? } else { JudgeArgs::default() };
+        let against: Vec<PathBuf> = arguments.source.twin.iter().cloned().collect();
+        let asked = AttributeArgs::after(&arguments.dir, sources.methods.clone(), judge).beside(against, sources.ranker);
+        attribute::of_recording(&asked, global)?
+    };
+    let mut said: Vec<PriorSaid> = rows.iter().map(of_row).collect();
+    for file in &sources.files {
+        said.push(of_file(file, recording.manifest.run.as_str())?);
+    }
+    let prior = Prior::fused(&run, said);
+    if !global.quiet {
+        talk(&prior, arguments);
+    }
+    Ok(Some(AskedPrior { prior, calls }))
+}
+
+/// Tells methods from files.
+fn sources(named: &[String]) -> Result<PriorSources, Failure> {
+    let mut sources = PriorSources::default();
+    for name in named.iter().map(|name| name.trim()) {
+        let ends = |end: &str| Path::new(name).extension().is_some_and(|found| found.eq_ignore_ascii_case(end));
+        match () {
+            () if ends("toml") => {
+                if sources.ranker.replace(name.into()).is_some() {
+                    return Err(Failure::new(Exit::Usage, "--prior takes one file that `aegis learn` wrote, not several"));
+                }
+                sources.methods.push("learned".to_owned());
+            }
+            () if ends("jsonl") || ends("json") => sources.files.push(name.into()),
+            () if name == "learned" => {
+                return Err(Failure::new(Exit::Usage, "`learned` ranks by a file that `aegis learn` wrote")
+                    .hint("name the file: --prior prior.toml"));
+            }
+            () if methods::method(name).is_some() => sources.methods.push(name.to_owned()),
+            () => {
+                let near = nearest(name, methods::ALL.iter().map(|method| method.name()));
+                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                let error = format!("--prior `{name}` is no method, no .jsonl and no .toml{near}");
+                return Err(Failure::new(Exit::Usage, error).hint("aegis attribute --list says which methods there are"));
+            }
+        }
+    }
+    Ok(sources)
+}
+
+/// The trace's own upstream as the judge, within what is left to spend.
+fn judge(arguments: &TraceArgs, cassette: &Cassette) -> Result<JudgeArgs, Failure> {
+    let PriorArgs { prior_model, prior_cassette, prior_budget, .. } = &arguments.prior;
+    let proxy = trial::live(&arguments.execute.proxy, cassette, &arguments.dir)?;
+    let model = prior_model.clone().or_else(|| attribute::model_of(cassette.recording()));
+    let logs = super::beneath(proxy.clone(), arguments, cassette).log_dir.unwrap_or_default();
+    let config = crate::cli::config::Config::load(proxy.config.as_deref())?;
+    let judge =
+        JudgeArgs::of_upstream(proxy.upstream_url(&config), model, config.upstream.key_env, logs, proxy.config.clone());
+    Ok(judge.within(prior_cassette.clone(), prior_budget.clone(), arguments.budget_calls))
+}
+
+fn of_row(row: &Attributed) -> PriorSaid {
+    PriorSaid {
+        by: row.method.clone(),
+        steps: row.predictions.iter().filter_map(|found| found.step).collect(),
+        abstained: row.abstained.as_ref().map(|why| format!("{}: {}", why.name(), why.said())),
+    }
+}
+
+/// What a file of predictions says of this run, all its methods one after the other.
+fn of_file(path: &Path, run: &str) -> Result<PriorSaid, Failure> {
+    let by = path.display().to_string();
+    let unread = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, format!("cannot read `{by}`: {error}"));
+    let text = std::fs::read_to_string(path).map_err(|error| unread(&error))?;
+    let predictions = read::predictions(&text).map_err(|error| unread(&error))?;
+    let mut steps: Vec<u32> = Vec::new();
+    let own = predictions.iter().filter(|prediction| prediction.id == run);
+    for step in own.flat_map(|prediction| prediction.answer.guesses()).filter_map(|guess| guess.step) {
+        if let Some(step) = u32::try_from(step).ok().filter(|step| !steps.contains(step)) {
+            steps.push(step);
+        }
+    }
+    if steps.is_empty() {
+        let error = format!("`{by}` names no step of the run `{run}`");
+        return Err(Failure::new(Exit::Usage, error).hint("its rows name their run as `id`; aegis attribute RUN --out writes such"));
+    }
+    Ok(PriorSaid { by, steps, abstained: None })
+}
+
+/// Says what the prior is, and where it is of no use.
+fn talk(prior: &Prior, arguments: &TraceArgs) {
+    for said in &prior.said {
+        let steps = said.steps.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let what = said.abstained.clone().unwrap_or_else(|| format!("steps {steps}"));
+        eprintln!("{}", escape(&format!("prior    {}: {what}", said.by)));
+    }
+    if arguments.label != LabelRule::Flip {
+        eprintln!(
+            "note     --label {} has every other step cleared, in whatever order: a prior saves executions with --label flip",
+            arguments.label.name()
+        );
+    }
+}
