@@ -17,6 +17,7 @@ pub mod proof;
 // IO.
 pub mod recording;
 pub mod verdict;
+pub mod watch;
 pub mod proxy;
 pub mod replay;
 pub mod simulator;

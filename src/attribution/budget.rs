@@ -59,8 +59,13 @@ impl CallMeter {
         Arc::new(CountedUpstream { live, meter: Arc::clone(self) })
     }
 
+    /// Calls that others made are counted too.
+    pub fn add(&self, calls: u64) {
+        self.calls.fetch_add(calls, Ordering::Relaxed);
+    }
+
     /// Calls made so far.
-    pub(super) fn calls(&self) -> u64 {
+    pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 

@@ -16,6 +16,7 @@ use super::{
     signals::{interrupted, number},
     terminal::escape,
     trial::cannot_check,
+    watch::WatchArgs,
 };
 use crate::{
     attribution::unrunnable,
@@ -23,7 +24,7 @@ use crate::{
     plan,
     proxy::{Proxy, serve},
     recording::{self, Launched, Recording},
-    trajectory::{Label, NoLabel, Outcome, RunId, Unserved, Verdict, unserved},
+    trajectory::{Label, NoLabel, Outcome, RunId, Unserved, Verdict, WatchSign, unserved},
     verdict::{self, ClientVerdict, Judgement},
 };
 
@@ -55,6 +56,8 @@ pub(super) struct RunArgs {
     /// The judge's model, where it is not the one that the run asked first.
     #[arg(long, value_name = "NAME", requires = "attribute")]
     attribute_model: Option<String>,
+    #[command(flatten)]
+    watch: WatchArgs,
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -82,6 +85,8 @@ struct ConcludedRun {
     missed: Vec<String>,
     /// How the program met the plan's faults, if it has any.
     client: Option<ClientVerdict>,
+    /// What the rules that watched it saw.
+    watched: Vec<WatchSign>,
 }
 
 pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Failure> {
@@ -93,7 +98,8 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     let limit = settings::time_limit(arguments.timeout)?;
     // A name that no method has is no reason to run anything.
     AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).methods()?;
-    let (proxy, config) = arguments.proxy.proxy(Some(id.clone()))?;
+    let (mut proxy, config) = arguments.proxy.proxy(Some(id.clone()))?;
+    arguments.watch.apply(&mut proxy, &config)?;
     let there = arguments.proxy.log_dir(&config).join(id.as_str());
     if arguments.overwrite && there.exists() {
         recording::discard(&there)?;
@@ -179,6 +185,7 @@ async fn conduct(
     run.recorder.set_program_end(ended.ending.into());
     run.recorder.set_outcome(outcome.clone()).map_err(recording)?;
     proxy.runs.retire();
+    run.end_watch();
     run.recorder.seal().map_err(recording)?;
     let label = recording::label_run(run.dir()).map_err(recording)?;
     let (dir, steps, uninspected) = (run.dir().to_owned(), run.steps(), run.uninspected());
@@ -203,6 +210,7 @@ async fn conduct(
         unserved,
         missed,
         client,
+        watched: recorded.watched,
     })
 }
 
@@ -228,6 +236,7 @@ impl ConcludedRun {
             (Ending::Interrupted, _) => Exit::Signal(self.interrupted.map_or(2, number)),
             _ if self.steps == 0 || matches!(self.unserved, Some((Unserved::Unreachable, _))) => Exit::Infrastructure,
             _ if unrunnable(&self.outcome).is_some() => Exit::Usage,
+            _ if self.stopped().is_some() => Exit::Finding,
             (Ending::TimedOut, _) => Exit::Finding,
             (_, outcome) if outcome.verdict == Verdict::Failure => Exit::Finding,
             // A check that cannot tell is no success.
@@ -236,6 +245,11 @@ impl ConcludedRun {
             _ if self.planned && self.label == Err(NoLabel::NotInjected) && self.client.is_none() => Exit::Finding,
             _ => Exit::Ok,
         }
+    }
+
+    /// The sign that stopped it.
+    fn stopped(&self) -> Option<&WatchSign> {
+        self.watched.iter().find(|sign| sign.stops)
     }
 
     /// How the command failed by itself, in words.
@@ -328,12 +342,19 @@ impl ConcludedRun {
             "label": self.label.as_ref().ok(),
             "no_label": self.label.as_ref().err(),
             "client": self.client,
+            "watched": self.watched,
         });
         let client = self.client.as_ref().map(|client| format!("  client {}", client.result.name()));
         let client = client.unwrap_or_default();
         let uninspected =
             if self.uninspected > 0 { format!("  {} uninspected", self.uninspected) } else { String::new() };
-        let summary = format!("{}  {} steps{uninspected}  outcome {verdict}{label}{client}", self.run, self.steps);
+        let watched = match (self.stopped(), self.watched.len()) {
+            (Some(sign), _) => format!("  stopped by {} at step {}", sign.rule, sign.step),
+            (None, 0) => String::new(),
+            (None, signs) => format!("  {signs} signs of trouble"),
+        };
+        let summary =
+            format!("{}  {} steps{uninspected}  outcome {verdict}{label}{client}{watched}", self.run, self.steps);
         Finished { exit: self.exit(), summary, data }
     }
 }

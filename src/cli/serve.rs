@@ -23,6 +23,7 @@ use super::{
     run::recording_exit,
     settings,
     settings::ProxyArgs,
+    watch::WatchArgs,
     signals::{Signals, number},
 };
 use crate::{
@@ -58,6 +59,8 @@ pub(super) struct ServeArgs {
     control: Option<String>,
     #[command(flatten)]
     token: TokenArgs,
+    #[command(flatten)]
+    watch: WatchArgs,
 }
 
 /// What clients must show.
@@ -115,6 +118,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         arguments.run.as_deref().map(RunId::parse).transpose().map_err(|error| Failure::new(Exit::Usage, error))?;
     let planned = arguments.proxy.plan.is_some();
     let (mut proxy, config) = arguments.proxy.proxy(named.clone())?;
+    arguments.watch.apply(&mut proxy, &config)?;
     // Where requests name no run, lineage tells it; a plan wants to be told, so that it never hits a run by mistake.
     proxy.identity.lineage = (named.is_none() && !planned).then(Arc::default);
     let origins: Vec<String> =

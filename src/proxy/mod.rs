@@ -34,6 +34,7 @@ mod tunnel;
 mod unmade;
 pub mod upstream;
 mod waiting;
+mod watched;
 
 pub use asking::{AnswerFormat, Asking, AskingSettings};
 pub use error::ProxyError;
@@ -49,3 +50,4 @@ pub use recorded_answers::RecordedAnswers;
 pub use run::{Run, RunSetup, RunTemplate};
 pub use runs::{EndedRun, Runs};
 pub use upstream::{HttpUpstream, OriginError, UpstreamOrigin};
+pub use watched::{LiveWatch, Teller};

@@ -21,6 +21,7 @@ use super::{
     kept::awaited::{Background, NEVER_FETCHED},
     lock::locked,
     run::{Run, RunSetup, RunTemplate},
+    watched::LiveWatch,
 };
 use crate::{
     recording::{RecordingError, Seal},
@@ -49,6 +50,7 @@ pub struct EndedRun {
 pub struct Runs {
     template: RunTemplate,
     asking: Option<Arc<Asking>>,
+    watch: Option<Arc<LiveWatch>>,
     /// Held to look and to put, never while anything waits for the disk.
     places: Mutex<HashMap<RunId, RunPlace>>,
     displaced: Mutex<Displaced>,
@@ -89,6 +91,7 @@ impl Runs {
         Self {
             template,
             asking: None,
+            watch: None,
             places: Mutex::default(),
             displaced: Mutex::default(),
             sealers: Arc::new(Semaphore::new(SEALED_AT_ONCE)),
@@ -102,6 +105,16 @@ impl Runs {
     #[must_use]
     pub fn asking(self, model: Arc<Asking>) -> Self {
         Self { asking: Some(model), ..self }
+    }
+
+    /// Has rules look at every run that is opened from now on.
+    pub fn watch_all(&mut self, watch: Arc<LiveWatch>) {
+        self.watch = Some(watch);
+    }
+
+    /// What every run is watched for, if it is.
+    pub fn watch(&self) -> Option<&LiveWatch> {
+        self.watch.as_deref()
     }
 
     /// The model that the manipulators of all runs may ask, if there is one.
@@ -163,6 +176,7 @@ impl Runs {
 
     async fn create(self: &Arc<Self>, id: RunId, mut setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
         setup.asking = setup.asking.or_else(|| self.asking.clone());
+        setup.watch = setup.watch.or_else(|| self.watch.clone());
         let runs = Arc::clone(self);
         let created = spawn_blocking(move || {
             if runs.template.recording.redactor.holds_secret(id.as_str()) {
@@ -206,6 +220,11 @@ impl Runs {
     /// The first run under way of which this holds.
     pub(super) fn find_by(&self, holds: impl Fn(&Run) -> bool) -> Option<Arc<Run>> {
         self.under_way().into_iter().find(|run| holds(run))
+    }
+
+    /// How many runs are under way.
+    pub fn open_count(&self) -> usize {
+        locked(&self.places).values().filter(|place| place.run().is_some()).count()
     }
 
     fn under_way(&self) -> Vec<Arc<Run>> {
@@ -296,6 +315,7 @@ impl Runs {
     /// # Errors
     /// The recording cannot be ended.
     pub fn seal(&self, run: &Run) -> Result<Seal, RecordingError> {
+        run.end_watch();
         let seal = run.recorder.seal()?;
         let (dir, steps, planned) = (run.dir().to_owned(), run.steps(), run.plan.is_some());
         let ended = EndedRun { id: run.id.clone(), dir, steps, planned };

@@ -11,6 +11,7 @@ mod nearest;
 mod pattern;
 mod step;
 mod unserved;
+mod watched;
 
 pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, Void};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
@@ -25,3 +26,4 @@ pub use step::{
     Verdict,
 };
 pub use unserved::{Unserved, unserved};
+pub use watched::WatchSign;

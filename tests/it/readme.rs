@@ -70,11 +70,13 @@ fn every_command_block_runs() {
 }
 
 #[test]
-fn the_pages_on_ci_and_on_installing_run_too() {
+fn the_pages_that_a_reader_follows_run_too() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     for (page, leaves) in [
         ("ci.md", &["junit.xml", "report.html", "logs/first/first-broken-stream-2"][..]),
         ("install.md", &["aegis.bash", "man1/aegis.1", "man1/aegis-test.1"]),
+        ("retry.md", &["pairs.jsonl", "logs/bad/retry.json"]),
+        ("watch.md", &["logs/one", "logs/two"]),
     ] {
         let dir = tempfile::tempdir().expect("a directory");
         run_blocks(&fs::read_to_string(docs.join(page)).expect("the page"), dir.path());

@@ -221,6 +221,12 @@ impl JudgeArgs {
         }
     }
 
+    /// The same within a budget, as `--budget` and `--price` say it.
+    #[must_use]
+    pub(in crate::cli) fn within(self, budget: Vec<String>, price: Option<Price>) -> Self {
+        Self { budget, price, ..self }
+    }
+
     /// Where the judge is and what it is called; `None` where no method asks one.
     ///
     /// # Errors
@@ -287,7 +293,7 @@ fn alpha(text: &str) -> Result<f64, String> {
 }
 
 /// Two amounts.
-fn price(text: &str) -> Result<Price, String> {
+pub(in crate::cli) fn price(text: &str) -> Result<Price, String> {
     let amount = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
     let both =
         text.split_once(',').and_then(|(input, output)| Some(Price { input: amount(input)?, output: amount(output)? }));

@@ -1,8 +1,9 @@
 //! The control listener: its own port, its own token. A harness reports here what a run achieved.
 //!
-//! `POST /outcome` with `{"run": "…", "verdict": "success" | "failure" | "unknown", "evidence": "…"}`.
+//! `POST /outcome` with `{"run": "…", "verdict": "success" | "failure" | "unknown", "evidence": "…"}`. `GET /metrics`: runs under
+//! way, and how often each rule that watches them has seen something, as Prometheus reads it.
 
-use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt::Write, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -61,8 +62,8 @@ pub async fn serve_control(proxy: Arc<Proxy>, listener: TcpListener, token: &str
     }
 }
 
-/// What is answered: a status, and for what is wrong a sentence.
-type ControlResult = Result<(), (StatusCode, String)>;
+/// What is answered: figures, if they are asked for; of what is wrong a status and a sentence.
+type ControlResult = Result<Option<String>, (StatusCode, String)>;
 
 async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> ControlResult {
     let refuse = |status, why: &str| Err((status, why.to_owned()));
@@ -70,8 +71,10 @@ async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Con
     if !token.is(given) {
         return refuse(StatusCode::UNAUTHORIZED, "expected `Authorization: Bearer` with the control token");
     }
-    if (request.method(), request.uri().path()) != (&Method::POST, "/outcome") {
-        return refuse(StatusCode::NOT_FOUND, "expected POST /outcome");
+    match (request.method(), request.uri().path()) {
+        (&Method::POST, "/outcome") => {}
+        (&Method::GET, "/metrics") => return Ok(Some(metrics(proxy))),
+        _ => return refuse(StatusCode::NOT_FOUND, "expected POST /outcome or GET /metrics"),
     }
     let limits = Limits { max_body_bytes: BODY_MAX, body_timeout: TIMEOUT, ..Limits::default() };
     let body = arrival::collect(request.into_body(), &limits).await;
@@ -83,16 +86,31 @@ async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Con
     };
     let outcome = Outcome { verdict: report.verdict, reason: Some(Reason::Reported), evidence: report.evidence };
     let kept = run.recorder.set_outcome(outcome);
-    kept.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
+    kept.map(|()| None).map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
+}
+
+/// What is counted, in Prometheus' text format.
+fn metrics(proxy: &Proxy) -> String {
+    let mut text = String::from("# TYPE aegis_runs_open gauge\n");
+    let _ = writeln!(text, "aegis_runs_open {}", proxy.runs.open_count());
+    if let Some(watch) = proxy.runs.watch() {
+        text.push_str("# TYPE aegis_watch_signs_total counter\n");
+        for (rule, count) in watch.counts() {
+            let _ = writeln!(text, "aegis_watch_signs_total{{rule=\"{rule}\"}} {count}");
+        }
+    }
+    text
 }
 
 fn respond(answered: ControlResult) -> Response<Full<Bytes>> {
-    let (status, body) = match answered {
-        Ok(()) => (StatusCode::OK, serde_json::json!({"ok": true})),
-        Err((status, why)) => (status, serde_json::json!({"error": why})),
+    const JSON: &str = "application/json";
+    let (status, kind, body) = match answered {
+        Ok(None) => (StatusCode::OK, JSON, serde_json::json!({"ok": true}).to_string()),
+        Ok(Some(figures)) => (StatusCode::OK, "text/plain; version=0.0.4", figures),
+        Err((status, why)) => (status, JSON, serde_json::json!({"error": why}).to_string()),
     };
-    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+    let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response
 }
