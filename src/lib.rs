@@ -18,6 +18,7 @@ pub mod proof;
 pub mod recording;
 pub mod verdict;
 pub mod monitor;
+pub mod watch;
 pub mod proxy;
 pub mod replay;
 pub mod simulator;

@@ -65,7 +65,7 @@ impl CallMeter {
     }
 
     /// Calls made so far.
-    pub(super) fn calls(&self) -> u64 {
+    pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 

@@ -41,6 +41,12 @@ pub(super) fn check(before: &str, after: &str, gold: Option<&str>) -> Result<(),
     if old.len() >= SHORT && share < KEPT { Err(UnfitCorrection::NotLocal) } else { Ok(()) }
 }
 
+/// Whether a text tells the right answer to somebody who has read `known`.
+pub(super) fn gives_away(text: &str, known: &str, gold: &str) -> bool {
+    let gold = words(gold);
+    !gold.is_empty() && holds(&words(text), &gold) && !holds(&words(known), &gold)
+}
+
 /// Whether the gold answer stands where the reply had something of its kind.
 fn takes_a_place(ops: &[DiffOp], old: &[String], new: &[String], gold: &[String]) -> bool {
     ops.iter().any(|op| {

@@ -17,7 +17,7 @@ use crate::{
     launch::{Echo, Ending, Launch, LaunchError, environment, judge},
     plan::Plan,
     proxy::{OriginError, Proxy, ProxyError, RunSetup, upstream::Upstream},
-    recording::{self, Launched, RecordingError},
+    recording::{self, Launched, RecordingError, RunOrigin},
     replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, ReplayReport},
     trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
 };
@@ -218,11 +218,34 @@ impl Bench {
         prefixed: Prefixed,
         plan: Option<Arc<Plan>>,
     ) -> Result<ForkSample, TrialError> {
+        self.sample_as(run, prefixed, plan, None).await
+    }
+
+    /// The same for an execution whose plan is a note: it says of itself that it answers feedback, and earns no label.
+    ///
+    /// # Errors
+    /// As [`Bench::sample`].
+    pub async fn with_feedback(
+        &self,
+        run: &RunId,
+        prefixed: Prefixed,
+        note: Option<Arc<Plan>>,
+    ) -> Result<ForkSample, TrialError> {
+        self.sample_as(run, prefixed, note, Some(RunOrigin::Feedback)).await
+    }
+
+    async fn sample_as(
+        &self,
+        run: &RunId,
+        prefixed: Prefixed,
+        plan: Option<Arc<Plan>>,
+        origin: Option<RunOrigin>,
+    ) -> Result<ForkSample, TrialError> {
         let prefixed = Arc::new(prefixed);
         let upstream: Arc<dyn Upstream> = Arc::clone(&prefixed) as Arc<dyn Upstream>;
         let diverged = || prefixed.report().diverged.map(|departure| format!("diverged: {departure}"));
         let tried = self
-            .execute_unless(run, RunSetup { plan, upstream: Some(upstream), ..RunSetup::default() }, diverged)
+            .execute_unless(run, RunSetup { plan, upstream: Some(upstream), origin, ..RunSetup::default() }, diverged)
             .await?;
         Ok(ForkSample { tried, report: prefixed.report() })
     }

@@ -73,7 +73,7 @@ impl CellBench {
         let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
         let model = served.proxy.runs.model();
         let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));
-        let setup = RunSetup { plan, upstream: Some(arm.upstream()), asking };
+        let setup = RunSetup { plan, upstream: Some(arm.upstream()), asking, ..RunSetup::default() };
         let run = served.proxy.runs.open(&cell.run, setup).await?;
         let launch = self.launch(cell, served, system, task)?;
         let (errors, directory) = (launch.errors.clone(), launch.directory.clone().unwrap_or_default());

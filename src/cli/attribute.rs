@@ -22,7 +22,7 @@ use serde_json::json;
 
 use self::logs::{FailedLog, Logs};
 pub(super) use self::{
-    arguments::{AttributeArgs, JudgeArgs},
+    arguments::{AttributeArgs, JudgeArgs, price},
     logs::model_of,
 };
 use super::{
@@ -87,16 +87,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
 /// Attributes a run that has just failed, and tells it as talk: the run's own output has standard output. What comes of it is
 /// data for the run's own result.
 pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_json::Value, Failure> {
-    let Some(path) = &arguments.path else { return Ok(serde_json::Value::Null) };
-    let methods = arguments.methods()?;
-    let logs = logs::read(path, arguments)?;
-    let judge = judge(arguments, &methods, Price::default())?;
-    let driving = Driving { votes: 1, priced: false };
-    let still = Global { quiet: true, ..global.clone() };
-    // `run` has ended its own work and its runtime with it.
-    let ranker = arguments.ranker(&methods)?;
-    let asked = (methods.as_slice(), ranker.as_ref());
-    let done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, &still))??;
+    let (logs, done) = quietly(arguments, global)?;
     let next = report::next(&logs, &done.rows);
     if let ([log], [rows]) = (logs.failed.as_slice(), done.rows.as_slice())
         && !global.quiet
@@ -107,22 +98,29 @@ pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_
     Ok(json!({"rows": done.rows.iter().flatten().collect::<Vec<_>>(), "judge_run": done.recorded}))
 }
 
-/// What methods say of one recorded run, for a verb that goes on from there, and how many questions were asked live.
+/// What methods say of one recorded run, for a verb that goes on from there, and how many questions were asked live. To be
+/// called outside of any runtime.
 pub(super) fn of_recording(
     arguments: &AttributeArgs,
     global: &Global,
 ) -> Result<(LoggedRun, Vec<Attributed>, u64), Failure> {
+    let (mut logs, done) = quietly(arguments, global)?;
+    let run = logs.failed.pop().map(|log| log.run).unwrap_or_default();
+    let rows = done.rows.into_iter().flatten().filter(|row| row.method != methods::COMBINED);
+    Ok((run, rows.collect(), done.asked.0))
+}
+
+/// Attributes without a word. To be called outside of any runtime.
+fn quietly(arguments: &AttributeArgs, global: &Global) -> Result<(Logs, AttributedLogs), Failure> {
+    let path = arguments.path.as_deref().unwrap_or(Path::new(""));
     let methods = arguments.methods()?;
-    let Some(path) = &arguments.path else { return Ok(Default::default()) };
-    let mut logs = logs::read(path, arguments)?;
+    let logs = logs::read(path, arguments)?;
     let judge = judge(arguments, &methods, arguments.judge.price.unwrap_or_default())?;
     let ranker = arguments.ranker(&methods)?;
     let (driving, still) = (Driving { votes: 1, priced: false }, Global { quiet: true, ..global.clone() });
     let asked = (methods.as_slice(), ranker.as_ref());
     let done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, &still))??;
-    let run = logs.failed.pop().map(|log| log.run).unwrap_or_default();
-    let rows = done.rows.into_iter().flatten().filter(|row| row.method != methods::COMBINED);
-    Ok((run, rows.collect(), done.asked.0))
+    Ok((logs, done))
 }
 
 /// The judge, where a method asks one.

@@ -21,12 +21,14 @@ mod export;
 mod import;
 mod learn;
 mod lint;
+mod logging;
 mod fork;
 mod plan;
 mod prove;
 mod progress;
 mod repair;
 mod replay;
+mod retry;
 mod reward;
 mod run;
 mod runs;
@@ -44,8 +46,9 @@ mod test;
 mod trace;
 mod trial;
 mod view;
+mod watch;
 
-use std::{error::Error, io::Write};
+use std::io::Write;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
@@ -126,6 +129,8 @@ enum Verb {
     Trace(Box<trace::TraceArgs>),
     /// Show that a run's injection made it fail, or add to what was executed for that; of a dataset, each row that needs it.
     Prove(Box<prove::ProveArgs>),
+    /// Try to repair a failed run: a note to the blamed agent at its step, beside the same without it.
+    Retry(Box<retry::RetryArgs>),
     /// Compare two runs, aligned by agent and call.
     Diff(diff::DiffArgs),
     /// Write, check and explain injection plans.
@@ -188,7 +193,7 @@ fn said_colour() -> clap::ColorChoice {
 impl Cli {
     fn run(self) -> Result<Exit, Failure> {
         let global = &self.global;
-        start_log(global);
+        logging::start(global);
         if let Verb::Campaign(arguments) = &self.verb
             && let Some(text) = arguments.written()
         {
@@ -216,6 +221,7 @@ impl Verb {
             Verb::Prove(arguments) => prove::run(arguments, global),
             Verb::Diff(arguments) => diff::run(arguments, json, &mut out()),
             Verb::Repair(arguments) => repair::run(arguments, json, &mut out()),
+            Verb::Retry(arguments) => retry::run(arguments, global),
             Verb::Runs(arguments) => runs::run(arguments, global),
             Verb::View(arguments) => view::run(arguments, global),
             Verb::Annotations(arguments) => annotations::run(arguments, global),
@@ -257,25 +263,4 @@ impl Verb {
 fn print(text: &str, out: &mut dyn Write) -> Result<Exit, Failure> {
     let written = out.write_all(text.as_bytes()).map(|()| Exit::Ok);
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))
-}
-
-/// Sends the program's own log to standard error.
-fn start_log(global: &Global) {
-    let level = match (global.quiet, global.verbose) {
-        (true, _) => "error",
-        (false, 0) => "warn",
-        (false, 1) => "aegis=info,warn",
-        (false, _) => "aegis=debug,info",
-    };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("AEGIS_LOG").unwrap_or_else(|_| level.into());
-    let ansi = match global.color {
-        clap::ColorChoice::Always => true,
-        clap::ColorChoice::Never => false,
-        clap::ColorChoice::Auto => {
-            std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none()
-        }
-    };
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
-    // A library user may have set a subscriber of their own; theirs stays.
-    let _ = subscriber.with_writer(std::io::stderr).try_init();
 }

@@ -16,6 +16,7 @@ use super::{
     signals::{interrupted, number},
     terminal::escape,
     trial::cannot_check,
+    watch::WatchArgs,
 };
 use crate::{
     attribution::unrunnable,
@@ -24,7 +25,7 @@ use crate::{
     proxy::{Proxy, ProxyError, serve},
     recording::{self, Launched, Recording},
     surface,
-    trajectory::{Label, NoLabel, Outcome, RunId, Unserved, Verdict, unserved},
+    trajectory::{Label, NoLabel, Outcome, RunId, Unserved, Verdict, WatchSign, unserved},
     verdict::{self, ClientVerdict, Judgement},
 };
 
@@ -60,6 +61,8 @@ pub(super) struct RunArgs {
     /// `attribute --method confidence`; the program sees what it would have seen without.
     #[arg(long)]
     ask_logprobs: bool,
+    #[command(flatten)]
+    watch: WatchArgs,
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -89,6 +92,8 @@ struct ConcludedRun {
     missed: Vec<String>,
     /// How the program met the plan's faults, if it has any.
     client: Option<ClientVerdict>,
+    /// What the rules that watched it saw.
+    watched: Vec<WatchSign>,
 }
 
 pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Failure> {
@@ -101,7 +106,8 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     // A name that no method has is no reason to run anything.
     AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).methods()?;
     let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.proxy.clone() };
-    let (proxy, config) = asked.proxy(Some(id.clone()))?;
+    let (mut proxy, config) = asked.proxy(Some(id.clone()))?;
+    arguments.watch.apply(&mut proxy, &config)?;
     let there = arguments.proxy.log_dir(&config).join(id.as_str());
     if arguments.overwrite && there.exists() {
         recording::discard(&there)?;
@@ -193,6 +199,7 @@ async fn conduct(
     run.recorder.set_program_end(ended.ending.into());
     run.recorder.set_outcome(outcome.clone()).map_err(recording)?;
     proxy.runs.retire();
+    run.end_watch();
     proxy.runs.seal(&run).map_err(recording)?;
     let label = recording::label_run(run.dir()).map_err(recording)?;
     let (dir, steps, uninspected) = (run.dir().to_owned(), run.steps(), run.uninspected());
@@ -222,6 +229,7 @@ async fn conduct(
         unserved,
         missed,
         client,
+        watched: recorded.watched,
     })
 }
 
@@ -259,6 +267,7 @@ impl ConcludedRun {
             (Ending::Interrupted, _) => Exit::Signal(self.interrupted.map_or(2, number)),
             _ if self.steps == 0 || matches!(self.unserved, Some((Unserved::Unreachable, _))) => Exit::Infrastructure,
             _ if unrunnable(&self.outcome).is_some() => Exit::Usage,
+            _ if self.stopped().is_some() => Exit::Finding,
             (Ending::TimedOut, _) => Exit::Finding,
             (_, outcome) if outcome.verdict == Verdict::Failure => Exit::Finding,
             // A check that cannot tell is no success.
@@ -267,6 +276,11 @@ impl ConcludedRun {
             _ if self.planned && self.label == Err(NoLabel::NotInjected) && self.client.is_none() => Exit::Finding,
             _ => Exit::Ok,
         }
+    }
+
+    /// The sign that stopped it.
+    fn stopped(&self) -> Option<&WatchSign> {
+        self.watched.iter().find(|sign| sign.stops)
     }
 
     /// How the command failed by itself, in words.
@@ -372,6 +386,7 @@ impl ConcludedRun {
             "label": self.label.as_ref().ok(),
             "no_label": self.label.as_ref().err(),
             "client": self.client,
+            "watched": self.watched,
         });
         let client = self.client.as_ref().map(|client| format!("  client {}", client.result.name()));
         let client = client.unwrap_or_default();
@@ -381,8 +396,13 @@ impl ConcludedRun {
         let unread = if unread > 0 { format!("  {unread} unread") } else { String::new() };
         let ended = self.failed().filter(|_| !self.checked || self.ending == Ending::TimedOut);
         let ended = ended.map(|ended| format!(": {ended}")).unwrap_or_default();
+        let watched = match (self.stopped(), self.watched.len()) {
+            (Some(sign), _) => format!("  stopped by {} at step {}", sign.rule, sign.step),
+            (None, 0) => String::new(),
+            (None, signs) => format!("  {signs} signs of trouble"),
+        };
         let summary = format!(
-            "{}  {} steps{uninspected}{unread}  outcome {verdict}{ended}{label}{client}",
+            "{}  {} steps{uninspected}{unread}  outcome {verdict}{ended}{label}{client}{watched}",
             self.run, self.steps
         );
         Finished { exit: self.exit(), summary, data }

@@ -1,4 +1,6 @@
-//! `aegis runs [DIR]`: the recorded runs below a directory, a line each.
+//! `aegis runs [DIR]`: the recorded runs below a directory, a line each; with `--since`, what has changed in them.
+
+mod since;
 
 use std::{
     io::{self, Write},
@@ -31,6 +33,16 @@ pub(super) struct RunsArgs {
     /// List the runs of traces too.
     #[arg(long)]
     trials: bool,
+    /// Instead of the list: how often runs fail and each rule sees something, by agent, before this moment and from it on. A run (when it
+    /// began), a date, a time, or so long ago (`7d`).
+    #[arg(long, value_name = "WHEN|RUN")]
+    since: Option<String>,
+    /// The rules that look at the runs, or `all` (docs/watch.md). Without it: those that are on by themselves.
+    #[arg(long, value_name = "RULE", value_delimiter = ',', requires = "since")]
+    watch_rules: Vec<String>,
+    /// The roster that says who verifies, for the rule `no-verifier`; ./aegis.toml if there is one.
+    #[arg(long, value_name = "FILE", requires = "since")]
+    config: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Failure> {
@@ -40,6 +52,9 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
     }
     let mut runs = Listing::of(std::slice::from_ref(&arguments.dir)).runs;
     runs.retain(|row| arguments.trials || row.trial_of.is_none());
+    if let Some(since) = &arguments.since {
+        return since::run(&runs, since, &arguments.watch_rules, arguments.config.as_deref(), global);
+    }
     if global.format == OutputFormat::Text {
         let written = write(&runs, Screen::of(global), &mut io::stdout().lock());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;

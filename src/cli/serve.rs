@@ -27,6 +27,7 @@ use super::{
     settings,
     settings::ProxyArgs,
     signals::{Signals, number},
+    watch::WatchArgs,
 };
 use crate::{
     proxy::{EndedRun, Gate, Proxy, Token, serve, serve_control},
@@ -65,6 +66,8 @@ pub(super) struct ServeArgs {
     ask_logprobs: bool,
     #[command(flatten)]
     token: TokenArgs,
+    #[command(flatten)]
+    watch: WatchArgs,
 }
 
 /// What clients must show.
@@ -123,6 +126,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     let planned = arguments.proxy.plan.is_some();
     let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.proxy.clone() };
     let (mut proxy, config) = asked.proxy(named.clone())?;
+    arguments.watch.apply(&mut proxy, &config)?;
     // Where requests name no run, lineage tells it; a plan wants to be told, so that it never hits a run by mistake.
     proxy.identity.lineage = (named.is_none() && !planned).then(Arc::default);
     let origins: Vec<String> =

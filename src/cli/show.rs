@@ -17,6 +17,7 @@ use self::whole::ShownExtent;
 use super::{
     Exit, Failure, client_verdict, escape,
     screen::{Colour, Screen},
+    watch,
 };
 use crate::{
     recording::{self, Recording},
@@ -49,6 +50,12 @@ pub(super) struct ShowArgs {
     /// Show how the program met faults: what each try met, what the client did, and whether that was well.
     #[arg(long, conflicts_with_all = ["step", "before_after"])]
     verdict: bool,
+    /// Ask the rules that watch runs (docs/watch.md) of the record: those that are on by themselves, the ones named here, or `all`.
+    #[arg(long, value_name = "RULE", value_delimiter = ',', num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["step", "before_after", "verdict"])]
+    watch: Option<Vec<String>>,
+    /// The roster that says who verifies, for the rule `no-verifier`; ./aegis.toml if there is one.
+    #[arg(long, value_name = "FILE", requires = "watch")]
+    config: Option<PathBuf>,
     /// Write the same as a `JUnit` file: a case a call.
     #[arg(long, value_name = "FILE", requires = "verdict")]
     junit: Option<PathBuf>,
@@ -75,6 +82,9 @@ pub(super) fn run(arguments: &ShowArgs, json: bool, screen: Screen, out: &mut dy
     let recording = recording::read(&arguments.dir)?;
     if arguments.verdict {
         return judged(&recording, arguments.junit.as_deref(), json, out);
+    }
+    if let Some(rules) = &arguments.watch {
+        return watched(&recording, rules, arguments.config.as_deref(), json, out);
     }
     let steps = wanted(arguments, &recording)?;
     let written = if json {
@@ -106,6 +116,32 @@ fn judged(
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(if verdict.result == Judgement::Passed { Exit::Ok } else { Exit::Finding })
+}
+
+/// What the rules see in the record, whether or not they looked while the run was under way; a sign is a finding.
+fn watched(
+    recording: &Recording,
+    rules: &[String],
+    config: Option<&std::path::Path>,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let named: Vec<String> = rules.iter().filter(|rule| !rule.is_empty()).cloned().collect();
+    let settings = watch::settings(&named, &[])?;
+    let signs = crate::watch::read(recording, settings.clone(), &watch::roster(&super::Config::load(config)?));
+    let written = if json {
+        let asked: Vec<&str> = settings.names().collect();
+        let rules = crate::watch::RULES.iter().filter(|rule| asked.contains(&rule.name)).map(|rule| {
+            let mode = Some(rule.mode).filter(|mode| !mode.is_empty());
+            serde_json::json!({"name": rule.name, "mode": mode, "on": rule.is_on, "says": rule.says})
+        });
+        let rules = rules.collect::<Vec<_>>();
+        writeln!(out, "{}", serde_json::json!({"run": recording.manifest.run, "watched": signs, "rules": rules}))
+    } else {
+        signs.iter().try_for_each(|sign| writeln!(out, "{}", escape(&watch::line(sign))))
+    };
+    written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(if signs.is_empty() { Exit::Ok } else { Exit::Finding })
 }
 
 /// The steps that are asked for.
@@ -193,6 +229,9 @@ fn write_head(recording: &Recording, traced: Option<&Traced>, screen: Screen, ou
     if let Some(from) = &manifest.imported {
         line("imported", &format!("{} {}  {}: bodies are remade", from.format, from.file, from.key))?;
     }
+    if manifest.origin == Some(recording::RunOrigin::Feedback) {
+        line("origin", "feedback: an execution of `aegis retry`, no evidence of who erred")?;
+    }
     if let Some(task) = &manifest.task {
         line("task", &first_words(task, screen.width - 9))?;
     }
@@ -226,6 +265,9 @@ fn write_head(recording: &Recording, traced: Option<&Traced>, screen: Screen, ou
     for failure in &recording.manipulator_failures {
         let text = format!("`{}` failed at step {}: {}", failure.operator, failure.step, failure.why);
         line("failed", &text)?;
+    }
+    for sign in &recording.watched {
+        line("watch", &watch::line(sign))?;
     }
     for note in &recording.notes {
         line("note", note)?;

@@ -15,7 +15,6 @@ mod json_text;
 mod number;
 mod passage;
 mod question;
-mod schema;
 mod shape;
 #[cfg(test)]
 mod testing;
@@ -23,6 +22,7 @@ mod testing;
 use std::sync::Arc;
 
 pub use adaptive::Adaptive;
+pub use append_instruction::InstructionTarget;
 pub use number::{NumberChange, Which};
 pub use question::{ANSWER_SCHEMA, Question};
 pub use rewrite_with_model::{TaskKind, Template, TemplateError, Templates, scaffold};

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::json_text::{self, LeafKind};
-use super::{ManipulatorError, not_applicable, schema};
-use crate::surface::{Answer, RequiredFormat};
+use super::{ManipulatorError, not_applicable};
+use crate::surface::{Answer, RequiredFormat, schema};
 
 /// What a text is to an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,7 @@
-//! TrafficCounts of a server's traffic, as Prometheus reads them (`OpenMetrics` text). No label is a name that a client chose: the number
+//! Counts of a server's traffic, as Prometheus reads them (`OpenMetrics` text). No label is a name that a client chose: the number
 //! of series is bounded.
+
+use std::sync::atomic::Ordering;
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -37,7 +39,14 @@ struct TokenLabels {
     kind: &'static str,
 }
 
-/// TrafficCounts since the server started.
+/// What signs of trouble are told apart by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SignLabels {
+    /// The rule that saw it.
+    rule: &'static str,
+}
+
+/// Counts since the server started.
 #[derive(Debug)]
 pub struct TrafficCounts {
     registry: Registry,
@@ -51,6 +60,7 @@ pub struct TrafficCounts {
     runs_open: Gauge,
     spans_left_out: Counter,
     spans_sent: Counter,
+    watch_signs: Family<SignLabels, Counter>,
 }
 
 impl Default for TrafficCounts {
@@ -67,6 +77,7 @@ impl Default for TrafficCounts {
             runs_open: Gauge::default(),
             spans_left_out: Counter::default(),
             spans_sent: Counter::default(),
+            watch_signs: Family::default(),
         };
         let registry = &mut counts.registry;
         registry.register("calls", "Model calls that are over, tries apart", counts.calls.clone());
@@ -87,6 +98,7 @@ impl Default for TrafficCounts {
         );
         registry.register("runs_ended", "Runs that were sealed", counts.runs_ended.clone());
         registry.register("runs_open", "Runs under way", counts.runs_open.clone());
+        registry.register("watch_signs", "Signs of trouble, by the rule that saw them", counts.watch_signs.clone());
         registry.register("spans_sent", "Spans that the collector took", counts.spans_sent.clone());
         registry.register(
             "spans_left_out",
@@ -145,12 +157,16 @@ impl TrafficCounts {
         self.spans_left_out.inc_by(left_out);
     }
 
-    /// All of it as `OpenMetrics` text; `runs_open` is how many runs are under way now.
+    /// All of it as `OpenMetrics` text; `runs_open` is how many runs are under way now, `signs` how often each rule that watches them
+    /// has seen something.
     ///
     /// # Errors
     /// None that a text can meet.
-    pub fn text(&self, runs_open: usize) -> Result<String, std::fmt::Error> {
+    pub fn text(&self, runs_open: usize, signs: &[(&'static str, u64)]) -> Result<String, std::fmt::Error> {
         self.runs_open.set(i64::try_from(runs_open).unwrap_or(i64::MAX));
+        for (rule, count) in signs {
+            self.watch_signs.get_or_create(&SignLabels { rule }).inner().store(*count, Ordering::Relaxed);
+        }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
@@ -203,7 +219,7 @@ mod tests {
             });
         }
         counts.opened();
-        let text = counts.text(2).expect("a text");
+        let text = counts.text(2, &[("cut", 3)]).expect("a text");
         for line in [
             r#"aegis_calls_total{surface="openai_chat",cause="complete",status="4xx"} 1"#,
             r#"aegis_calls_total{surface="openai_chat",cause="complete",status="2xx"} 1"#,
@@ -214,6 +230,7 @@ mod tests {
             "aegis_first_byte_seconds_count 2",
             r#"aegis_call_duration_seconds_bucket{le="0.004"} 3"#,
             "aegis_runs_open 2",
+            r#"aegis_watch_signs_total{rule="cut"} 3"#,
             "# EOF",
         ] {
             assert!(text.contains(line), "{line}\n{text}");

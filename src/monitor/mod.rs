@@ -25,12 +25,12 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// TrafficCounts alone.
+    /// Counts alone.
     pub fn counting() -> Self {
         Self::default()
     }
 
-    /// TrafficCounts, and spans for a collector, which are taken from the source.
+    /// Counts, and spans for a collector, which are taken from the source.
     pub fn spanning(settings: SpanSettings) -> (Self, SpanSource) {
         let (queue, source) = queue::channel(settings);
         (Self { counts: TrafficCounts::default(), spans: Some(queue) }, source)

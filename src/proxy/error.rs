@@ -14,7 +14,7 @@ use super::{
 use crate::{
     recording::RecordingError,
     surface::{ErrorBody, OpenaiChat, Surface},
-    trajectory::{CloseCause, IdError, RunId},
+    trajectory::{CloseCause, IdError, RunId, StepIndex},
 };
 
 /// Why the proxy itself answers.
@@ -69,6 +69,16 @@ pub enum ProxyError {
     /// The run is finished.
     #[error("run `{0}` is sealed: start a new run under another name")]
     Sealed(RunId),
+    /// A rule that the user named has stopped the run.
+    #[error("run `{run}` was stopped by the rule `{rule}` at step {step}, as --watch says")]
+    Watched {
+        /// The run.
+        run: RunId,
+        /// The rule.
+        rule: String,
+        /// The step at which it saw something.
+        step: StepIndex,
+    },
     /// A plan is loaded, and the request names no run.
     #[error(
         "a plan is loaded, so each request must name its run: use /r/<run>/v1 as base URL, or start with --run NAME"
@@ -140,6 +150,7 @@ impl ProxyError {
             ProxyError::Token => (StatusCode::UNAUTHORIZED, "no_token"),
             ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),
             ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
+            ProxyError::Watched { .. } => (StatusCode::CONFLICT, "stopped_by_rule"),
             ProxyError::NoRun => (StatusCode::BAD_REQUEST, "no_run"),
             ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),
             ProxyError::Busy { .. } | ProxyError::BusyTunnels { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
@@ -191,6 +202,7 @@ impl ProxyError {
             ProxyError::Stopping
             | ProxyError::Recording(_)
             | ProxyError::Sealed(_)
+            | ProxyError::Watched { .. }
             | ProxyError::Upstream {
                 error: UpstreamError::NotRecorded(_) | UpstreamError::Diverged(_) | UpstreamError::OverBudget { .. },
             } => {

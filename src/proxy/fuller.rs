@@ -182,7 +182,8 @@ impl NarrowedStream {
                 Ok(chunk) => {
                     self.tape.push(&chunk);
                     self.pending.extend_from_slice(&chunk);
-                    let end = if self.pending.len() > sse::LINE_MAX { self.pending.len() } else { whole(&self.pending) };
+                    let end =
+                        if self.pending.len() > sse::LINE_MAX { self.pending.len() } else { whole(&self.pending) };
                     let events = self.pending.split_to(end).freeze();
                     if !events.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(narrow(self.surface, &events)))));
@@ -245,7 +246,10 @@ mod tests {
         let chunks = text.as_bytes().chunks(chunk).map(Bytes::copy_from_slice).collect();
         let (body, tape) = (ReceivedBody::Made(chunks), FullerTape::default());
         let kept = tape.clone();
-        (NarrowedStream { body, surface: &OpenaiChat, tape, pending: BytesMut::new(), trailers: None, over: false }, kept)
+        (
+            NarrowedStream { body, surface: &OpenaiChat, tape, pending: BytesMut::new(), trailers: None, over: false },
+            kept,
+        )
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod tunnel;
 mod unmade;
 pub mod upstream;
 mod waiting;
+mod watched;
 
 pub use asking::{AnswerFormat, Asking, AskingSettings};
 pub use error::ProxyError;
@@ -52,3 +53,4 @@ pub use run::{Run, RunSetup, RunTemplate};
 pub use runs::{EndedRun, Runs};
 pub use spans::send_spans;
 pub use upstream::{HttpUpstream, OriginError, UpstreamOrigin};
+pub use watched::{LiveWatch, Teller};

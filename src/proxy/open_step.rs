@@ -25,6 +25,7 @@ use super::{
     tape::Tape,
     tunnel::counts::PassedBytes,
     upstream::{Asker, ReceivedBody},
+    watched::StepWatch,
 };
 use crate::{
     identity::Track,
@@ -61,6 +62,8 @@ pub(super) struct OpenStep {
     queued: Option<Queued>,
     /// The request body, where somebody is told of it at the end.
     told: Option<Bytes>,
+    /// What is to be looked at once its record is written, where the run is watched.
+    watch: StepWatch,
 }
 
 /// How long somebody waits for a reply.
@@ -104,6 +107,7 @@ impl OpenStep {
             closed: false,
             queued: None,
             told: None,
+            watch: StepWatch::default(),
         })
     }
 
@@ -136,6 +140,7 @@ impl OpenStep {
     /// another.
     pub(super) fn asks(&mut self, (own, got): (&Bytes, &Bytes), alters: bool) {
         if let Some(surface) = self.surface {
+            self.watch.asks(self.run.watched.is_some(), surface, got);
             let retells = self.run.plan.as_ref().is_some_and(|plan| plan.retells());
             self.kept.asks(surface, (own, got), retells, alters);
         }
@@ -271,7 +276,11 @@ impl OpenStep {
 
     /// Writes the records of the step so far.
     fn write(&mut self) -> Result<(), RecordingError> {
-        self.queued.take().map_or(Ok(()), |queued| self.run.recorder.write_queued(queued))
+        self.queued.take().map_or(Ok(()), |queued| self.run.recorder.write_queued(queued))?;
+        if let Some((length, heard)) = self.watch.heard() {
+            heavy::apart(length, || self.run.watch(self.numbers.step, &self.attribution, &heard));
+        }
+        Ok(())
     }
 
     /// Writes the closing record; further calls do nothing.
@@ -298,6 +307,10 @@ impl OpenStep {
         let tape = self.tape.take();
         let first_byte_us = tape.first().map(|(_, at)| *at);
         let read = self.remember(&tape, failed);
+        if self.watch.is_on() && cause == CloseCause::Complete && status.is_some_and(|status| status >= 400) {
+            let said = self.whole(&tape).into_owned();
+            self.watch.refused(said.into());
+        }
         let usage = if failed { None } else { read.or_else(|| self.skim_usage(&tape)) };
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
         let whole: Vec<Bytes> =
@@ -366,7 +379,7 @@ impl OpenStep {
 
     /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts
     /// that the answer states.
-    fn remember(&self, tape: &[(Bytes, u64)], failed: bool) -> Option<Usage> {
+    fn remember(&mut self, tape: &[(Bytes, u64)], failed: bool) -> Option<Usage> {
         let reply = self.surface.filter(|_| !failed).and_then(|surface| {
             let whole = self.whole(tape);
             if self.streamed { surface.read_stream(&whole).ok() } else { surface.read_reply(&whole).ok() }
@@ -379,6 +392,7 @@ impl OpenStep {
             track.ended(reply.as_ref(), failed);
         }
         let reply = reply?;
+        self.watch.replied(&reply);
         if self.run.plan.is_some() {
             self.run.remember_calls(&reply);
             for answer in reply.answers {

@@ -61,6 +61,9 @@ impl Proxy {
             Box::pin(self.runs.displace(displaced)).await;
         }
         let run = self.runs.get(&run).await?;
+        if let Some(sign) = run.stopped() {
+            return Err(ProxyError::Watched { run: run.id.clone(), rule: sign.rule.clone(), step: sign.step }.into());
+        }
         let outline = if declared.is_none() { outline.read() } else { None };
         let attribution = run.attribute(&self.identity, outline, declared, body_hash, call.hinted.tries);
         let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));

@@ -17,15 +17,16 @@ use super::{
     lock::locked,
     remembered::{Numbers, Remembered},
     upstream::Upstream,
+    watched::{HeardExchange, LiveWatch, WatchedRun},
 };
 use crate::{
     fault::{Level, Window},
     identity::{Identity, SaidTries, Speakers},
     monitor::Monitor,
     plan::{Decision, Plan},
-    recording::{self, Manifest, Recorder, RecordingError, Settings},
+    recording::{self, Manifest, Recorder, RecordingError, RunOrigin, Settings},
     surface::{self, Conversation, Outline, Reply, Served, Surface},
-    trajectory::{AgentName, Attribution, Call, InjectedError, RunId, Step, StepIndex},
+    trajectory::{AgentName, Attribution, Call, InjectedError, RunId, Step, StepIndex, WatchSign},
 };
 
 /// Answers that a run remembers at least for manipulators that need an earlier one; at most a quarter more.
@@ -55,6 +56,10 @@ pub struct RunSetup {
     pub upstream: Option<Arc<dyn Upstream>>,
     /// The model that its manipulators may ask; without one they ask the server's.
     pub asking: Option<Arc<Asking>>,
+    /// What it is watched for; without that what all runs of the server are.
+    pub watch: Option<Arc<LiveWatch>>,
+    /// What it was made for, where it is nobody's run.
+    pub origin: Option<RunOrigin>,
 }
 
 /// A run under way.
@@ -70,6 +75,7 @@ pub struct Run {
     pub upstream: Option<Arc<dyn Upstream>>,
     /// The model that its manipulators may ask.
     pub asking: Option<Arc<Asking>>,
+    pub(super) watched: Option<WatchedRun>,
     task: OnceLock<String>,
     last_seen_us: AtomicU64,
     state: Mutex<RunState>,
@@ -105,10 +111,10 @@ struct AgentState {
 
 impl Run {
     pub(super) fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
-        let RunSetup { plan, upstream, asking } = setup;
+        let RunSetup { plan, upstream, asking, watch, origin } = setup;
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
-        let mut manifest = Manifest::new(id.clone(), name, started);
+        let mut manifest = Manifest { origin, ..Manifest::new(id.clone(), name, started) };
         if let Some(plan) = &plan {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
@@ -121,6 +127,7 @@ impl Run {
             plan,
             upstream,
             asking,
+            watched: watch.map(WatchedRun::new),
             task: OnceLock::new(),
             last_seen_us: AtomicU64::new(template.recording.clock.micros()),
             state: Mutex::new(state),
@@ -135,6 +142,25 @@ impl Run {
     /// With somebody who is told of its calls.
     pub(super) fn monitored(self, monitor: Option<Arc<Monitor>>) -> Self {
         Self { monitor, ..self }
+    }
+
+    /// The sign that stopped the run, where it is watched and one did.
+    pub fn stopped(&self) -> Option<&WatchSign> {
+        self.watched.as_ref()?.stopped()
+    }
+
+    /// The rules that watch the run look once more, at its end; to be called before it is sealed.
+    pub fn end_watch(&self) {
+        if let Some(watched) = &self.watched {
+            watched.end((&self.id, &self.recorder));
+        }
+    }
+
+    /// The record of an exchange is written: the rules that watch the run look at it.
+    pub(super) fn watch(&self, step: StepIndex, who: &Attribution, heard: &HeardExchange) {
+        if let Some(watched) = &self.watched {
+            watched.hear((&self.id, &self.recorder), step, who, heard);
+        }
     }
 
     /// The run's directory.

@@ -17,11 +17,12 @@ use tokio::{
 
 use super::{
     asking::Asking,
-    fuller::LogprobQuestions,
     error::ProxyError,
+    fuller::LogprobQuestions,
     kept::awaited::{Background, NEVER_FETCHED},
     lock::locked,
     run::{Run, RunSetup, RunTemplate},
+    watched::LiveWatch,
 };
 use crate::{
     monitor::Monitor,
@@ -54,6 +55,7 @@ pub struct Runs {
     /// Who is told of calls and runs.
     monitor: OnceLock<Arc<Monitor>>,
     logprobs: Option<LogprobQuestions>,
+    watch: Option<Arc<LiveWatch>>,
     /// Held to look and to put, never while anything waits for the disk.
     places: Mutex<HashMap<RunId, RunPlace>>,
     displaced: Mutex<Displaced>,
@@ -96,6 +98,7 @@ impl Runs {
             asking: None,
             monitor: OnceLock::new(),
             logprobs: None,
+            watch: None,
             places: Mutex::default(),
             displaced: Mutex::default(),
             sealers: Arc::new(Semaphore::new(SEALED_AT_ONCE)),
@@ -123,7 +126,7 @@ impl Runs {
 
     /// How many runs are under way.
     pub fn open_runs(&self) -> usize {
-        self.under_way().len()
+        locked(&self.places).values().filter(|place| place.run().is_some()).count()
     }
 
     /// With the upstream asked for the log-probabilities of its tokens, which the records keep and no client sees.
@@ -135,6 +138,16 @@ impl Runs {
     /// How the upstream is asked for log-probabilities, where it is.
     pub(super) fn logprobs(&self) -> Option<&LogprobQuestions> {
         self.logprobs.as_ref()
+    }
+
+    /// Has rules look at every run that is opened from now on.
+    pub fn watch_all(&mut self, watch: Arc<LiveWatch>) {
+        self.watch = Some(watch);
+    }
+
+    /// What every run is watched for, if it is.
+    pub fn watch(&self) -> Option<&LiveWatch> {
+        self.watch.as_deref()
     }
 
     /// The model that the manipulators of all runs may ask, if there is one.
@@ -196,6 +209,7 @@ impl Runs {
 
     async fn create(self: &Arc<Self>, id: RunId, mut setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
         setup.asking = setup.asking.or_else(|| self.asking.clone());
+        setup.watch = setup.watch.or_else(|| self.watch.clone());
         let runs = Arc::clone(self);
         let created = spawn_blocking(move || {
             if runs.template.recording.redactor.holds_secret(id.as_str()) {
@@ -330,6 +344,7 @@ impl Runs {
     /// # Errors
     /// The recording cannot be ended.
     pub fn seal(&self, run: &Run) -> Result<Seal, RecordingError> {
+        run.end_watch();
         let seal = run.recorder.seal()?;
         let (dir, steps, planned) = (run.dir().to_owned(), run.steps(), run.plan.is_some());
         let ended = EndedRun { id: run.id.clone(), dir, steps, planned };

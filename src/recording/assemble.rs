@@ -7,12 +7,15 @@ use bytes::Bytes;
 use super::{
     Manifest,
     content_hash::ContentHash,
-    decode::{Bodies, Body, Library},
+    decode::{Body, Library},
     record::{CloseRecord, InjectRecord, ManipulatorRecord, OpenRecord, Record},
+    requests::Requests,
     turns,
 };
 use crate::identity::LateStep;
-use crate::trajectory::{Attempt, CloseCause, InjectedError, Label, Side, Step, StepIndex, Trajectory, Usage};
+use crate::trajectory::{
+    Attempt, CloseCause, InjectedError, Label, Side, Step, StepIndex, Trajectory, Usage, WatchSign,
+};
 
 /// A run as it was recorded.
 #[derive(Debug, Clone)]
@@ -25,6 +28,8 @@ pub struct Recording {
     pub exchanges: Vec<ExchangeDetail>,
     /// Words about the recording itself.
     pub notes: Vec<String>,
+    /// Signs of trouble that were seen while the run was under way.
+    pub watched: Vec<WatchSign>,
     /// Edits that could not be made.
     pub manipulator_failures: Vec<ManipulatorFailure>,
     /// What manipulators asked their model, in order.
@@ -117,24 +122,6 @@ pub struct ManipulatorQuestion {
     pub took_us: u64,
 }
 
-/// The requests of a run, as they stand in its log: what one shares with an earlier one is held once. Each is put
-/// together when it is asked for.
-#[derive(Debug, Default)]
-pub struct Requests {
-    bodies: Bodies,
-    /// By the steps' positions.
-    hashes: Vec<Option<ContentHash>>,
-}
-
-impl Requests {
-    /// The request of the step at a position; empty where it has none.
-    pub fn get(&self, position: usize) -> Bytes {
-        let hash = self.hashes.get(position).copied().flatten();
-        // Each was put together once when the log was read, and fitted its hash.
-        hash.and_then(|hash| self.bodies.bytes(hash).ok()).unwrap_or_default()
-    }
-}
-
 /// Gathers records, in the order of the log.
 #[derive(Debug)]
 pub(super) struct Assembly {
@@ -146,6 +133,7 @@ pub(super) struct Assembly {
     /// Per step and injection: the attempt that it was last applied to.
     injected: BTreeMap<(StepIndex, u32), (u32, InjectedError)>,
     notes: Vec<String>,
+    watched: Vec<WatchSign>,
     failures: Vec<ManipulatorFailure>,
     questions: Vec<ManipulatorQuestion>,
     /// Records taken in so far.
@@ -162,6 +150,7 @@ impl Assembly {
             exchanges: Vec::new(),
             injected: BTreeMap::new(),
             notes: Vec::new(),
+            watched: Vec::new(),
             failures: Vec::new(),
             questions: Vec::new(),
             position: 0,
@@ -177,6 +166,7 @@ impl Assembly {
             Record::Inject(inject) => self.inject(&inject)?,
             Record::Close(close) => self.close(*close)?,
             Record::Manipulator(record) => self.manipulator(record)?,
+            Record::Watch(watch) => self.watched.push(watch.sign.into_owned()),
             Record::Note(note) => self.notes.push(note.text.into_owned()),
             Record::Gap(gap) => self.notes.push(format!("gap: {}", gap.text)),
             Record::Stop(_) | Record::Unknown => {}
@@ -208,7 +198,7 @@ impl Assembly {
         let mut steps: Vec<Step> = self.steps.into_values().collect();
         let apart = self.requests.is_some();
         let hashes = self.requests.unwrap_or_default().into_values().collect();
-        let requests = Requests { bodies: self.library.into_bodies(), hashes };
+        let requests = Requests::new(self.library.into_bodies(), hashes);
         turns::number(&mut steps, |at, step| if apart { requests.get(at) } else { step.request.clone() });
         let trajectory =
             Trajectory { run: manifest.run.clone(), seed: manifest.seed, outcome: manifest.outcome.clone(), steps };
@@ -217,6 +207,7 @@ impl Assembly {
             trajectory,
             exchanges: self.exchanges,
             notes: self.notes,
+            watched: self.watched,
             manipulator_failures: self.failures,
             manipulator_questions: self.questions,
             label: None,

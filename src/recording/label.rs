@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Recording, RecordingError, read, write_label};
+use super::{Recording, RecordingError, RunOrigin, read, write_label};
 use crate::{
     identity::Speakers,
     surface,
@@ -26,6 +26,9 @@ impl Recording {
 /// no evidence of anything.
 pub fn label_run(run_dir: &Path) -> Result<Result<Label, NoLabel>, RecordingError> {
     let recording = read(run_dir)?;
+    if recording.manifest.origin == Some(RunOrigin::Feedback) {
+        return Ok(Err(NoLabel::NotInjected));
+    }
     let mut derived = trajectory::derive(&recording.trajectory, recording.edits_failed());
     // Where the late pass sees an injected step otherwise, nobody knows whom the injection hit.
     let disputed = |label: &Label| label.errors.iter().any(|entry| is_disputed(&recording, entry.error.step));

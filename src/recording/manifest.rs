@@ -57,12 +57,26 @@ pub struct Manifest {
     /// Whose trace the run was, where it was imported and not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedFrom>,
+    /// What the run was made for, where it is nobody's own run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<RunOrigin>,
     /// Steps per agent; filled when the run is sealed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, u64>,
     /// Keys of a later version, kept.
     #[serde(flatten)]
     pub other: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What a run was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOrigin {
+    /// To see whether an agent that is told what it did wrong does better: no evidence of who erred, so it earns no label.
+    Feedback,
+    /// For something that a later version knows.
+    #[serde(other)]
+    Other,
 }
 
 /// Versions of what wrote a recording.
@@ -92,6 +106,7 @@ impl Manifest {
             program: None,
             launched: None,
             imported: None,
+            origin: None,
             agents: BTreeMap::new(),
             other: serde_json::Map::new(),
         }

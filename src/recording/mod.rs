@@ -31,6 +31,7 @@ mod recent;
 mod record;
 mod recorder;
 mod recover;
+mod requests;
 mod redact;
 mod repair;
 mod roll;
@@ -48,7 +49,7 @@ mod write;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording, Requests};
+pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording};
 pub use disk::{create_private, make_private_dir};
 pub use error::RecordingError;
 pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open};
@@ -57,9 +58,10 @@ pub use imported::ImportedFrom;
 pub use label::{label_run, may_name};
 pub use launched::Launched;
 pub use log::Queued;
-pub use manifest::{Manifest, Seal, Versions, read_label, write_label};
+pub use manifest::{Manifest, RunOrigin, Seal, Versions, read_label, write_label};
 pub use read::{read, read_apart, read_manifest};
 pub use recorder::Recorder;
 pub use redact::{Redactor, Secrets, first_key};
 pub use repair::{Repaired, discard, repair, seal_left};
+pub use requests::Requests;
 pub use settings::{Clock, Durability, Settings};

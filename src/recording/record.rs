@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::content_hash::ContentHash;
-use crate::trajectory::{Attribution, Call, CloseCause, FailureMode, Side, StepIndex, Uninspected, Usage};
+use crate::trajectory::{Attribution, Call, CloseCause, FailureMode, Side, StepIndex, Uninspected, Usage, WatchSign};
 
 /// Text that is borrowed when written and owned when read.
 pub(super) type Text<'a> = Cow<'a, str>;
@@ -24,6 +24,7 @@ pub(super) enum Record<'a> {
     Manipulator(ManipulatorRecord<'a>),
     Close(Box<CloseRecord<'a>>),
     Note(NoteRecord<'a>),
+    Watch(Box<WatchRecord<'a>>),
     Gap(NoteRecord<'a>),
     Stop(StopRecord),
     /// A kind of a later version.
@@ -161,6 +162,14 @@ pub(super) struct CloseRecord<'a> {
 pub(super) struct NoteRecord<'a> {
     pub(super) at: Text<'a>,
     pub(super) text: Text<'a>,
+}
+
+/// A rule saw a sign of trouble while the run was under way.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct WatchRecord<'a> {
+    pub(super) at: Text<'a>,
+    #[serde(flatten)]
+    pub(super) sign: Cow<'a, WatchSign>,
 }
 
 /// The run was ended in order.

@@ -18,11 +18,11 @@ use super::{
     lock,
     log::{Log, Queued, error_text},
     manifest::{read_json, write_json},
-    record::{CloseRecord, NoteRecord, OpenRecord, Record, StopRecord},
+    record::{CloseRecord, NoteRecord, OpenRecord, Record, StopRecord, WatchRecord},
     recover::{Recovered, recover},
     roll, seal, write,
 };
-use crate::trajectory::{Outcome, ProgramEnd};
+use crate::trajectory::{Outcome, ProgramEnd, WatchSign};
 
 /// How records write the wall clock: to the microsecond.
 const STAMP: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
@@ -156,6 +156,20 @@ impl Recorder {
         if let Err(error) = self.try_note(text) {
             tracing::error!(error = %error_text(&error), "a note was not recorded");
         }
+    }
+
+    /// Records a sign of trouble; gives it as it was recorded, with what looks like a secret masked. A failure shows in
+    /// [`Recorder::is_stopped`].
+    pub fn watch(&self, sign: &WatchSign) -> WatchSign {
+        let redactor = &self.encoder.redactor;
+        let masked = |text: &str| redactor.text(text).into_owned();
+        let sign = WatchSign { seen: masked(&sign.seen), quote: masked(&sign.quote), ..sign.clone() };
+        let at = STAMP.timestamp_to_string(&self.settings.clock.wall());
+        let record = WatchRecord { at: at.into(), sign: std::borrow::Cow::Borrowed(&sign) };
+        if let Err(error) = self.write(&Record::Watch(Box::new(record)), &[]) {
+            tracing::error!(error = %error_text(&error), "a sign was not recorded");
+        }
+        sign
     }
 
     /// Records that an exchange ended. To be called before the end of the reply is released.

@@ -21,6 +21,7 @@ mod pieces;
 mod pointed;
 mod said;
 pub mod scan;
+pub mod schema;
 mod served;
 mod shape;
 pub mod splice;

@@ -12,6 +12,7 @@ mod nearest;
 mod pattern;
 mod step;
 mod unserved;
+mod watched;
 
 pub use doubt::TokenDoubt;
 pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, Void};
@@ -27,3 +28,4 @@ pub use step::{
     Verdict,
 };
 pub use unserved::{Unserved, unserved};
+pub use watched::WatchSign;

@@ -10,6 +10,7 @@ use crate::{recording::Recording, trajectory::Step};
 pub(super) fn recording(recording: &mut Recording) {
     recording.label = None;
     recording.notes.clear();
+    recording.watched.clear();
     recording.manipulator_failures.clear();
     recording.manipulator_questions.clear();
     let manifest = &mut recording.manifest;

@@ -38,6 +38,7 @@ pub fn head(recording: &Recording) -> Value {
         "ended": manifest.ended,
         "upstream": manifest.upstream,
         "imported": manifest.imported,
+        "origin": manifest.origin,
         "seed": manifest.seed,
         "plan_digest": manifest.plan_digest,
         "sealed": recording.sealed,
@@ -45,6 +46,7 @@ pub fn head(recording: &Recording) -> Value {
         "outcome": manifest.outcome,
         "label": recording.label,
         "notes": recording.notes,
+        "watched": recording.watched,
         "manipulator_failures": failures.collect::<Vec<_>>(),
         "manipulator_questions": questions.collect::<Vec<_>>(),
     })

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "watch",
             "viewer",
             "foreign",
             "demo",
@@ -65,6 +66,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "attribution",
         &[
+            "watch",
             "dataset",
             "score",
             "proof",
@@ -85,8 +87,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("replay", &["proxy", "recording", "plan", "fault", "equality", "surface", "trajectory"]),
     ("simulator", &["proxy", "surface", "trajectory"]),
     ("launch", &["trajectory"]),
-    ("proxy", &["monitor", "recording", "plan", "identity", "manipulator", "fault", "surface", "trajectory"]),
+    ("proxy", &["monitor", "watch", "recording", "plan", "identity", "manipulator", "fault", "surface", "trajectory"]),
     ("monitor", &["recording", "surface", "trajectory"]),
+    ("watch", &["recording", "surface", "trajectory"]),
     ("verdict", &["recording", "plan", "fault", "surface", "trajectory"]),
     ("recording", &["identity", "surface", "trajectory"]),
     ("plan", &["manipulator", "fault", "surface", "trajectory"]),
@@ -101,8 +104,19 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// The pure rooms.
-const PURE: &[&str] =
-    &["trajectory", "surface", "equality", "identity", "manipulator", "fault", "plan", "score", "proof", "verdict"];
+const PURE: &[&str] = &[
+    "trajectory",
+    "surface",
+    "equality",
+    "identity",
+    "manipulator",
+    "fault",
+    "plan",
+    "score",
+    "proof",
+    "verdict",
+    "watch",
+];
 
 /// Other crates that pure rooms may name: what computes. A crate that is not here is no part of them.
 const COMPUTES: &[&str] = &[

@@ -73,9 +73,14 @@ fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String)
         || body["logprobs"].is_u64()
         || body["include"].as_array().is_some_and(|names| names.contains(&json!("message.output_text.logprobs")));
     if asks && style == Style::Refuses {
-        return (400, "application/json", json!({"error": {"message": "Unsupported parameter: 'logprobs'"}}).to_string());
+        return (
+            400,
+            "application/json",
+            json!({"error": {"message": "Unsupported parameter: 'logprobs'"}}).to_string(),
+        );
     }
-    let token = |(text, logprob): &(&str, f64)| json!({"token": text, "logprob": logprob, "bytes": null, "top_logprobs": []});
+    let token =
+        |(text, logprob): &(&str, f64)| json!({"token": text, "logprob": logprob, "bytes": null, "top_logprobs": []});
     let of = |tokens: &[(&str, f64)]| {
         let content: Vec<Value> = tokens.iter().map(token).collect();
         if asks { json!({"content": content, "refusal": null}).to_string() } else { "null".to_owned() }
@@ -86,7 +91,9 @@ fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String)
         _ => format!(r#"{{"index":0,{inner},"logprobs":{logprobs},"finish_reason":{finish}}}"#),
     };
     let around = |object: &str, choice: String| {
-        format!(r#"{{"id": "x", "object":"{object}","model":"m","choices":[{choice}],"usage":{{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8}}}}"#)
+        format!(
+            r#"{{"id": "x", "object":"{object}","model":"m","choices":[{choice}],"usage":{{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8}}}}"#
+        )
     };
     let streamed = body["stream"] == true;
     if path.ends_with("/responses") {
@@ -110,7 +117,11 @@ fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String)
         return (200, "text/event-stream", out);
     }
     if !path.ends_with("/chat/completions") {
-        let old = if asks { json!({"tokens": ["It is 84."], "token_logprobs": [-0.5]}).to_string() } else { "null".to_owned() };
+        let old = if asks {
+            json!({"tokens": ["It is 84."], "token_logprobs": [-0.5]}).to_string()
+        } else {
+            "null".to_owned()
+        };
         let choice = format!(r#"{{"text":"It is 84.","index":0,"logprobs":{old},"finish_reason":"stop"}}"#);
         return (200, "application/json", around("text_completion", choice));
     }
@@ -226,8 +237,11 @@ async fn an_upstream_that_refuses_is_asked_again_without_once() {
     )])
     .await;
     let other = tempfile::tempdir().expect("a directory");
-    let served =
-        Served::start(other.path(), &["--upstream", &format!("http://{}", dead.address), "--run", "r", "--ask-logprobs"]).await;
+    let served = Served::start(
+        other.path(),
+        &["--upstream", &format!("http://{}", dead.address), "--run", "r", "--ask-logprobs"],
+    )
+    .await;
     for tries in 1..3 {
         let mut client = Client::connect(served.address).await;
         client.send(&request("POST", CHAT, questions()[0].1.to_string().as_bytes(), "Connection: close\r\n")).await;

@@ -93,7 +93,10 @@ fn traced(told: bool) -> String {
             let said = if told && step == blamed {
                 format!("so {} * 8 = 97", number + 12)
             } else {
-                format!("part {step} of {number} is done: 3 + 4 = 7, {}", "and so on ".repeat(((step * 7 + number) % 5) as usize))
+                format!(
+                    "part {step} of {number} is done: 3 + 4 = 7, {}",
+                    "and so on ".repeat(((step * 7 + number) % 5) as usize)
+                )
             };
             json!({"step": step, "call": step / 2, "agent": if step % 2 == 0 { "a" } else { "b" }, "input": null,
                 "output": {"role": "assistant", "text": said}})
@@ -138,7 +141,8 @@ async fn what_executions_teach_is_written_and_what_they_do_not_is_not() {
     let (code, _, talk) = verb(dir.path(), &learned).await;
     assert!(code == Some(2) && talk.contains("--prior prior.toml, which `aegis learn"), "{talk}");
     recorded(dir.path()).await;
-    let trace = ["trace", "logs/bad", "--twin", "logs/clean", "--check", CHECK, "--label", "flip", "--prior", "prior.toml"];
+    let trace =
+        ["trace", "logs/bad", "--twin", "logs/clean", "--check", CHECK, "--label", "flip", "--prior", "prior.toml"];
     let (code, _, talk) = verb(dir.path(), &pipeline(&trace)).await;
     assert!(code == Some(0) && talk.contains("prior    learned: steps "), "{talk}");
 

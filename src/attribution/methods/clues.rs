@@ -1,14 +1,15 @@
 //! A step of a run in numbers: where it stands, what it says, who uses it, and how it differs from runs that passed. From the log
 //! and the recording alone: no name, no label, no outcome of the run itself.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{
     LoggedRun, LoggedTurn,
     aligned::{Seat, bare, seats},
-    signs::{self, signs},
+    rules::weighed_signs,
     spectrum,
 };
+use crate::watch::numbers_in_text;
 
 /// What each number of a step is, in order: its name in files, and what it says.
 pub const CLUES: &[(&str, &str)] = &[
@@ -61,7 +62,7 @@ struct RunClues<'a> {
     passed: Vec<BTreeMap<Seat<'a>, &'a LoggedTurn>>,
     hops: BTreeMap<u32, usize>,
     spectrum: BTreeMap<u32, f64>,
-    rules: BTreeMap<(u32, &'static str), f64>,
+    rules: BTreeMap<(u32, String), f64>,
     words: f64,
     doubt: (f64, f64),
 }
@@ -69,15 +70,15 @@ struct RunClues<'a> {
 /// Each step of a run in numbers, in the order of [`CLUES`]. `others`: other runs of its task.
 pub fn clues(run: &LoggedRun, others: &[LoggedRun]) -> Vec<Vec<f64>> {
     let of = RunClues::of(run, others);
-    let mut known = signs::numbers(&run.problem);
+    let mut known = numbers(&run.problem);
     let seats = seats(run);
     seats
         .iter()
         .enumerate()
         .map(|(place, (seat, turn))| {
-            known.extend(signs::numbers(&turn.given));
-            let new = signs::numbers(&turn.said).difference(&known).count();
-            known.extend(signs::numbers(&turn.said));
+            known.extend(numbers(&turn.given));
+            let new = numbers(&turn.said).difference(&known).count();
+            known.extend(numbers(&turn.said));
             let mut clues = of.place(place, *seat, turn, new);
             clues.extend(of.use_of(place, turn));
             clues.extend(of.beside_passed(*seat, turn));
@@ -92,9 +93,9 @@ impl<'a> RunClues<'a> {
     fn of(run: &'a LoggedRun, others: &'a [LoggedRun]) -> Self {
         let passed = others.iter().filter(|other| other.passed == Some(true) && other.id != run.id);
         let mut rules = BTreeMap::new();
-        for sign in signs(run) {
+        for (sign, weighs) in weighed_signs(run) {
             let weight: &mut f64 = rules.entry((sign.step, sign.rule)).or_default();
-            *weight = weight.max(sign.weight);
+            *weight = weight.max(weighs);
         }
         let scored = spectrum::scored(run, others).unwrap_or_default();
         let highest = scored.iter().map(|(score, ..)| *score).fold(f64::MIN_POSITIVE, f64::max);
@@ -184,7 +185,8 @@ impl<'a> RunClues<'a> {
             self.spectrum.get(&turn.step).copied().unwrap_or_default(),
         ];
         for (name, _) in CLUES.get(RULES_FROM..).unwrap_or_default() {
-            let fires = |(step, rule): &(u32, &str)| *step == turn.step && name.get(5..) == Some(&rule.replace('-', "_"));
+            let fires =
+                |(step, rule): &(u32, String)| *step == turn.step && name.get(5..) == Some(&rule.replace('-', "_"));
             scores.push(self.rules.iter().find(|(key, _)| fires(key)).map_or(0.0, |(_, weight)| *weight));
         }
         scores
@@ -219,6 +221,10 @@ fn entropy(turns: &[&LoggedTurn]) -> f64 {
     entropy / all.ln()
 }
 
+fn numbers(text: &str) -> BTreeSet<String> {
+    numbers_in_text(text).collect()
+}
+
 fn words(text: &str) -> f64 {
     real(text.split_whitespace().count())
 }
@@ -234,8 +240,6 @@ fn real(count: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::{attribution::methods::testing::run, trajectory::TokenDoubt};
 
@@ -260,7 +264,8 @@ mod tests {
     #[test]
     fn a_run_beside_one_that_passed() {
         let mut failed = run(&["start with 12", "so 12 * 8 = 97", "ANSWER: 97"]);
-        let passed = LoggedRun { id: "p".into(), passed: Some(true), ..run(&["start with 12", "so 12 * 8 = 96", "ANSWER: 96"]) };
+        let passed =
+            LoggedRun { id: "p".into(), passed: Some(true), ..run(&["start with 12", "so 12 * 8 = 96", "ANSWER: 96"]) };
         failed.turns[1].doubt = TokenDoubt::of(&[-2.0]);
         failed.turns[2].attempts = 3;
         let found = clues(&failed, &[passed]);

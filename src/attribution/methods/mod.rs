@@ -25,7 +25,6 @@ mod panel;
 mod predicted;
 mod prompt;
 mod rules;
-mod signs;
 mod spectrum;
 mod step_by_step;
 mod told;

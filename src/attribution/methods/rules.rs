@@ -1,8 +1,14 @@
 //! Rules over the log, without a model: what they see is quoted, and the weightiest sign is blamed. Nobody has measured how
 //! often they are right on a system of yours; a method that does not beat them has found nothing.
 
-use super::{Abstention, Dialogue, LoggedRun, Method, Needs, Pause, PredictedStep, View, signs::signs};
-use crate::score::{agent_key, is_agent};
+use std::sync::Arc;
+
+use super::{Abstention, Dialogue, LoggedCall, LoggedRun, LoggedTurn, Method, Needs, Pause, PredictedStep, View};
+use crate::{
+    score::{agent_key, is_agent},
+    trajectory::WatchSign,
+    watch::{self, WatchSettings, WatchedCall, WatchedStep, Watching},
+};
 
 /// Most predictions.
 const NAMED: usize = 5;
@@ -30,18 +36,18 @@ impl Method for LogRules {
         _view: View<'_>,
         _dialogue: &mut Dialogue<'_>,
     ) -> Result<Vec<PredictedStep>, Pause> {
-        let mut found = signs(run);
+        let mut found = weighed_signs(run);
         // Stable: of equal weights the earlier step first.
-        found.sort_by_key(|sign| sign.step);
-        found.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        found.sort_by_key(|(sign, _)| sign.step);
+        found.sort_by(|a, b| b.1.total_cmp(&a.1));
         if found.is_empty() {
             return Err(Pause::Abstain(Abstention::NothingFound("no rule sees anything".to_owned())));
         }
-        let predicted = |sign: super::signs::Sign| {
+        let predicted = |(sign, weight): (WatchSign, f64)| {
             let at = blamed(run, sign.step)?;
-            let at = PredictedStep::at(run, at, format!("{}: {}", sign.rule, sign.why)).scored(sign.weight);
+            let at = PredictedStep::at(run, at, format!("{}: {}", sign.rule, sign.seen)).scored(weight);
             Some(PredictedStep {
-                failure_mode: sign.mode.map(str::to_owned),
+                failure_mode: sign.failure_mode.map(|mode| mode.code().to_owned()),
                 ..at.quoting(run, sign.step, &sign.quote)
             })
         };
@@ -57,6 +63,42 @@ impl Method for LogRules {
         }
         Ok(predictions)
     }
+}
+
+/// What the rules of [`watch`] see in a log, as far as a log says what they need to know.
+fn signs(run: &LoggedRun) -> Vec<WatchSign> {
+    let mut watching = Watching::new(Arc::new(WatchSettings::every()));
+    watching.knows(&run.problem);
+    run.turns.iter().flat_map(|turn| watching.see(watched(turn))).collect()
+}
+
+/// The same, each with the weight of its rule.
+pub(super) fn weighed_signs(run: &LoggedRun) -> Vec<(WatchSign, f64)> {
+    signs(run).into_iter().map(weighed).collect()
+}
+
+fn watched(turn: &LoggedTurn) -> WatchedStep {
+    let call = |call: &LoggedCall| WatchedCall {
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+        ..WatchedCall::default()
+    };
+    WatchedStep {
+        step: turn.step,
+        agent: turn.agent.clone(),
+        given: turn.given.clone(),
+        said: turn.said.clone(),
+        calls: turn.calls.iter().map(call).collect(),
+        finish: turn.finish.clone(),
+        status: turn.status,
+        ..WatchedStep::default()
+    }
+}
+
+/// A sign with the weight of its rule.
+fn weighed(sign: WatchSign) -> (WatchSign, f64) {
+    let weight = watch::rule(&sign.rule).map_or(0.0, |rule| rule.weight);
+    (sign, weight)
 }
 
 /// Where a sign points: people and executors of code are nobody to blame, so what shows at their turn was made at the last turn

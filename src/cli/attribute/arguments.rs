@@ -177,8 +177,11 @@ impl AttributeArgs {
     pub(super) fn ranker(&self, methods: &[&dyn Method]) -> Result<Option<LearnedRanker>, Failure> {
         let Some(path) = &self.prior else {
             if methods.iter().any(|method| method.needs() == Needs::Ranker) {
-                return Err(Failure::new(Exit::Usage, "`learned` ranks by what was learned, and no file of it is named")
-                    .hint("--prior prior.toml, which `aegis learn DATASET --out prior.toml` writes"));
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "`learned` ranks by what was learned, and no file of it is named",
+                )
+                .hint("--prior prior.toml, which `aegis learn DATASET --out prior.toml` writes"));
             }
             return Ok(None);
         };
@@ -261,6 +264,12 @@ impl JudgeArgs {
         self
     }
 
+    /// The same within a budget, as `--budget` and `--price` say it.
+    #[must_use]
+    pub(in crate::cli) fn spending(self, budget: Vec<String>, price: Option<Price>) -> Self {
+        Self { budget, price, ..self }
+    }
+
     /// Where the judge is and what it is called; `None` where no method asks one.
     ///
     /// # Errors
@@ -327,7 +336,7 @@ fn alpha(text: &str) -> Result<f64, String> {
 }
 
 /// Two amounts.
-fn price(text: &str) -> Result<Price, String> {
+pub(in crate::cli) fn price(text: &str) -> Result<Price, String> {
     let amount = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
     let both =
         text.split_once(',').and_then(|(input, output)| Some(Price { input: amount(input)?, output: amount(output)? }));

@@ -48,6 +48,8 @@ fn of(logs: &std::path::Path) -> ShowArgs {
         before_after: false,
         verdict: false,
         junit: None,
+        watch: None,
+        config: None,
     }
 }
 

@@ -1,18 +1,23 @@
 //! Preference pairs of the agents' own replies: at the first step at which a failure and its clean twin differ, the
 //! clean reply is chosen and the failed one rejected, under the prompt that both had.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::{MESSAGE, TOOL, message, tools},
     format::split_field,
+    recorded,
     schema::{
         Field::{May, Needed},
         SPLIT, Type,
     },
 };
-use crate::dataset::{LabelledError, Sample, SampleStep};
+use crate::{
+    dataset::{DatasetError, LabelledError, Said, Sample, SampleStep},
+    recording::Recording,
+    trajectory::{AgentName, Call},
+};
 
 /// What a row holds.
 const ROW: Type = Type::Record(&[
@@ -59,21 +64,63 @@ impl Format for Dpo {
         let (Some(rejected), Some(chosen)) = (&failed.output, &clean.output) else {
             return Err(Unfit("no reply at the divergence"));
         };
-        let prompt = twin.input(clean.step).ok_or(Unfit("no known prompt at the divergence"))?;
-        let mut row = json!({
-            "prompt": prompt.into_iter().map(message).collect::<Vec<_>>(),
-            "chosen": [message(chosen)],
-            "rejected": [message(rejected)],
-            "id": sample.id,
-            "agent": failed.agent,
-            "step": failed.step,
-        });
+        let mut row =
+            row((twin, clean), (sample, failed), chosen, rejected).ok_or(Unfit("no known prompt at the divergence"))?;
         if let Some(fields) = row.as_object_mut() {
-            fields.extend(tools(twin, clean).map(|tools| ("tools".to_owned(), tools)));
             fields.extend(split_field(sample));
         }
         Ok(vec![WrittenPiece::row(row)])
     }
+}
+
+/// A row: the prompt is that of a step of the first sample, the ids are those of the second.
+fn row(
+    (asked, at): (&Sample, &SampleStep),
+    (sample, failed): (&Sample, &SampleStep),
+    chosen: &Said,
+    rejected: &Said,
+) -> Option<Value> {
+    let prompt = asked.input(at.step)?;
+    let mut row = json!({
+        "prompt": prompt.into_iter().map(message).collect::<Vec<_>>(),
+        "chosen": [message(chosen)],
+        "rejected": [message(rejected)],
+        "id": sample.id,
+        "agent": failed.agent,
+        "step": failed.step,
+    });
+    if let Some(fields) = row.as_object_mut() {
+        fields.extend(tools(asked, at).map(|tools| ("tools".to_owned(), tools)));
+    }
+    Some(row)
+}
+
+/// The pair of one call in two recordings that asked the same there: what the second run said is chosen. `None` where both said
+/// the same, or one says nothing.
+///
+/// # Errors
+/// [`DatasetError`] when a recording holds what no row can.
+pub fn preference(
+    failed: &Recording,
+    accepted: &Recording,
+    (agent, instance, call): (&AgentName, u32, Call),
+) -> Result<Option<Value>, DatasetError> {
+    let (failed, accepted) = (recorded::sample(&bare(failed))?, recorded::sample(&bare(accepted))?);
+    let of = |sample: &'_ Sample| {
+        let is_it = |step: &&SampleStep| step.agent == *agent && step.instance == instance && step.call == call;
+        sample.steps.iter().find(is_it).cloned()
+    };
+    let (Some(one), Some(other)) = (of(&failed), of(&accepted)) else { return Ok(None) };
+    let (Some(rejected), Some(chosen)) = (&one.output, &other.output) else { return Ok(None) };
+    if rejected == chosen {
+        return Ok(None);
+    }
+    Ok(row((&failed, &one), (&failed, &one), chosen, rejected))
+}
+
+/// The recording without a label: a pair is no claim.
+fn bare(recording: &Recording) -> Recording {
+    Recording { label: None, ..recording.clone() }
 }
 
 /// The first step of a failure whose reply is not that of the same call in the twin, with the twin's.

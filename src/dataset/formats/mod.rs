@@ -54,6 +54,7 @@ mod tracer_tests;
 
 pub use annotated::{SpokenError, UnspokenError, read_annotated, write_annotated};
 pub use balance::{Balance, CleanRows};
+pub use dpo::preference;
 pub use export::{config, export, format, json_schema};
 pub use fit::{BudgetUnit, Cut, PromptBudget};
 pub use foreign::{Defect, RULES};

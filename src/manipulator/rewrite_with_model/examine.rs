@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::scaffold;
 use super::subject::Subject;
-use crate::manipulator::{Context, json_text, question::Question, schema};
-use crate::surface::{RequiredFormat, Message, ToolCall};
+use crate::manipulator::{Context, json_text, question::Question};
+use crate::surface::{Message, RequiredFormat, ToolCall, schema};
 use crate::trajectory::{FailureMode, patterns};
 
 /// So many words in a row of the instruction are no chance any more.

@@ -82,7 +82,8 @@ async fn answer(proxy: &Proxy, token: &Token, request: Request<Incoming>) -> Con
 }
 
 fn metrics(proxy: &Proxy) -> ControlResult {
-    let counted = proxy.runs.monitor().and_then(|monitor| monitor.counts().text(proxy.runs.open_runs()).ok());
+    let signs: Vec<_> = proxy.runs.watch().map(|watch| watch.counts().collect()).unwrap_or_default();
+    let counted = proxy.runs.monitor().and_then(|monitor| monitor.counts().text(proxy.runs.open_runs(), &signs).ok());
     let text = counted.ok_or_else(|| (StatusCode::NOT_FOUND, "this server counts nothing".to_owned()))?;
     Ok(made(StatusCode::OK, METRICS, text))
 }

@@ -132,7 +132,10 @@ mod tests {
         for by in [|run: &RankerRun| run.system.clone(), |run: &RankerRun| run.task.clone()] {
             let learned = held_out(&runs(true), by).expect("groups");
             assert_eq!((learned.runs, learned.ranker.first, learned.ranker.mean), (24, 24, 1.0), "{learned:?}");
-            assert!(learned.beats_scan() && learned.saved > 2.0 && learned.interval.low <= learned.saved, "{learned:?}");
+            assert!(
+                learned.beats_scan() && learned.saved > 2.0 && learned.interval.low <= learned.saved,
+                "{learned:?}"
+            );
             assert_eq!(held_out(&runs(true), by), Some(learned), "the same each time");
             let noise = held_out(&runs(false), by).expect("groups");
             assert!(!noise.beats_scan(), "{noise:?}");

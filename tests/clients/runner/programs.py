@@ -129,6 +129,8 @@ def under_plan(case, command, planned):
         case.true("there is no label", label is None, label)
     elif case.true("there is a label", label is not None, case.talk()):
         labelled(case, steps, label, planned["errors"])
+        if planned.get("retried"):
+            reruns.retried(case, command, label["errors"][0])
     if "attempts" in planned:
         tries = [len(step["attempts"]) for step in case.aegis.show(done.directory)["steps"]]
         case.equal("retried attempts are one step", [count for count in tries if count > 1], planned["attempts"])

@@ -1,6 +1,7 @@
-"""A recorded program once more: replayed offline, forked, and compared with its record."""
+"""A recorded program once more: replayed offline, forked, tried again with a note, and compared with its record."""
 
 import json
+import shlex
 
 OTHER = "Tom has 3 apples. He buys 4 more apples. How many apples does Tom have?"
 
@@ -50,3 +51,33 @@ def fork(case, record, command, options):
         case.true("the fork says what came of it", False, done.stderr[-2000:])
         return None
     return json.loads(lines[-1])["samples"][0]
+
+
+def retried(case, command, error):
+    """A note reaches the blamed agent at its call, the program as it is; four arms are executed, and no label is written."""
+    logs = case.aegis.logs("retry")
+    logs.mkdir(parents=True, exist_ok=True)
+    note, record = logs / "note.txt", case.done.directory
+    note.write_text("A number was copied wrongly. Copy each number as it was given.\n")
+    check = f"grep -qx {shlex.quote('FINAL: ' + case.answer)}"
+    arguments = ["--upstream", "simulator", "--log-dir", logs, "--critique", note, "--at", error["step"], "--samples", 1]
+    arguments += ["--check", check, "--pairs", logs / "pairs.jsonl", "--timeout", 120, "--format", "json"]
+    before = case.done.file("label.json")
+    done = case.aegis.call("retry", record, *arguments, "--", *command, folder=case.folder, seconds=900)
+    lines = done.stdout.strip().splitlines()
+    if not case.true("a retry ends with its figures", lines, done.stderr[-2500:]):
+        return
+    said = json.loads(lines[-1])
+    arms = {arm["arm"]: arm for arm in said["rounds"][0]["arms"]}
+    case.equal("every arm is executed once", sorted(arms), ["check_work", "critique", "elsewhere", "resample"])
+    case.equal("no execution is void", [arm["void"] for arm in arms.values() if arm.get("void")], [])
+    case.true("with the note the answer is right", arms["critique"]["passed"] == 1 and done.code == 0, done.stderr[-2500:])
+    case.equal("the label is as it was", case.done.file("label.json"), before)
+    run = next(one["run"] for one in said["rounds"][0]["executions"] if one["arm"] == "critique")
+    steps = case.aegis.show(logs / record.name / "retry" / run)["steps"]
+    told = [(step["agent"], step["call"]) for step in steps if "Review note" in json.dumps(step["request_sent"])]
+    case.equal("the note reached the blamed agent at its call alone", told, [(error["agent"], error["call"])])
+    own = [step["step"] for step in steps if "Review note" in json.dumps(step["request"])]
+    case.equal("the program did not write it", own, [])
+    pairs = [json.loads(line) for line in (logs / "pairs.jsonl").read_text().splitlines()]
+    case.true("a preference pair comes of it", pairs and all(pair["chosen"] != pair["rejected"] for pair in pairs), pairs)

@@ -44,7 +44,7 @@ const SILENT: &[&str] = &[
 
 /// What a schema says of a value; the rule that decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SchemaFit<'s> {
+pub enum SchemaFit<'s> {
     /// It fits.
     Yes,
     /// It breaks this rule.
@@ -86,7 +86,7 @@ impl<'s> SchemaFit<'s> {
 }
 
 /// Why an edit cannot stand, for whoever reads that it was refused; `None`: `after` fits.
-pub(super) fn misfit(schema: &Value, before: Option<&Value>, after: &Value) -> Option<String> {
+pub fn misfit(schema: &Value, before: Option<&Value>, after: &Value) -> Option<String> {
     match fits(schema, before, after) {
         SchemaFit::Yes => None,
         SchemaFit::No(rule) => Some(format!("it breaks the rule `{rule}`")),
@@ -95,7 +95,7 @@ pub(super) fn misfit(schema: &Value, before: Option<&Value>, after: &Value) -> O
 }
 
 /// Whether `after`, edited from `before`, fits `schema`.
-pub(super) fn fits<'s>(schema: &'s Value, before: Option<&Value>, after: &Value) -> SchemaFit<'s> {
+pub fn fits<'s>(schema: &'s Value, before: Option<&Value>, after: &Value) -> SchemaFit<'s> {
     Schema { root: schema, pairs: &Cell::new(0), depth: 0 }.fits(schema, before, after)
 }
 

@@ -1,0 +1,246 @@
+//! A failed run tried again from the blamed step with a note to the blamed agent, beside what else could have helped.
+//!
+//! A second try succeeds now and then whatever is said, and any note makes an agent look twice. So a round always executes four
+//! arms, one after the other: the step drawn anew, the same note at another step, a note that says nothing in particular at the
+//! step, and the critique at the step. What the critique adds is what it does more than the best of the others. Nothing here
+//! is a label: who erred is not shown by what repairs it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Serialize;
+
+use super::{
+    Bench, CallMeter, EndedExecution, TrialError, Watch,
+    critique::{Critique, generic},
+    retried::{RetryArm, RetryExecution, RetryRound},
+    sampled,
+    search::join_all,
+    trial::unrunnable,
+};
+use crate::{
+    launch::Ending,
+    plan::{self, Plan},
+    proof::ProofSample,
+    proxy::Price,
+    recording,
+    replay::{AtFork, Cassette, ForkPoint, Prefixed},
+    trajectory::{RunId, Step, StepIndex, Usage, Void},
+};
+
+/// The most that a retry may spend. Without a bound it spends what it asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RetryBudget {
+    /// Executions of the program.
+    pub runs: Option<u64>,
+    /// Tokens of live calls; looked at before each execution.
+    pub tokens: Option<u64>,
+    /// Money; looked at before each execution.
+    pub money: Option<f64>,
+}
+
+/// What a retry has spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct RetrySpent {
+    /// Executions of the program.
+    pub runs: u64,
+    /// Live model calls, a judge's included.
+    pub calls: u64,
+    /// Tokens of live calls, as the upstream counted them.
+    pub tokens: u64,
+    /// Money at the prices given.
+    pub money: f64,
+    /// Tokens that came from the record instead.
+    pub recorded_tokens: u64,
+}
+
+/// How a retry is made.
+#[derive(Debug, Clone)]
+pub struct RetrySettings {
+    /// Executions of each arm in a round.
+    pub samples: u32,
+    /// Executions at once.
+    pub jobs: u32,
+    /// Whether results of tools may differ from the record.
+    pub any_tool_results: bool,
+    /// What other steps are drawn from, and the ids of runs are made of.
+    pub seed: u64,
+    /// What it may spend, calls aside: the meter holds those.
+    pub budget: RetryBudget,
+    /// What tokens cost.
+    pub price: Price,
+}
+
+/// A failed run that is tried again.
+pub struct RetrySubject {
+    /// Where its program is executed again.
+    pub bench: Arc<Bench>,
+    /// The run.
+    pub cassette: Arc<Cassette>,
+    /// How.
+    pub settings: RetrySettings,
+    /// Counts live calls.
+    pub meter: Arc<CallMeter>,
+}
+
+/// One execution to be made.
+struct PlannedRetry {
+    arm: RetryArm,
+    step: StepIndex,
+    plan: Option<Arc<Plan>>,
+    run: RunId,
+}
+
+impl RetrySubject {
+    /// Executes a round.
+    ///
+    /// # Errors
+    /// [`TrialError`] when the program cannot be executed; what it comes to is no error.
+    pub async fn round(
+        &self,
+        number: u32,
+        critique: Critique,
+        spent: &mut RetrySpent,
+        watch: &dyn Watch,
+    ) -> Result<RetryRound, TrialError> {
+        let planned = self.planned(number, &critique);
+        let mut round = RetryRound {
+            round: number,
+            run: self.cassette.run().clone(),
+            critique,
+            arms: Vec::new(),
+            gain: None,
+            executions: Vec::new(),
+            out_of_budget: false,
+            unrunnable_check: None,
+        };
+        for batch in planned.chunks(self.settings.jobs.max(1) as usize) {
+            if self.is_spent(batch.len() as u64, spent) {
+                round.out_of_budget = true;
+                break;
+            }
+            let executed = join_all(batch.iter().map(|one| self.execute(one)).collect()).await;
+            for (one, executed) in batch.iter().zip(executed) {
+                let (execution, usage, recorded, unrunnable) = executed?;
+                spent.runs += 1;
+                spent.tokens += usage.input + usage.output;
+                spent.money += self.settings.price.of(usage);
+                spent.recorded_tokens += recorded;
+                round.out_of_budget |= execution.sample == ProofSample::Void(Void::Budget);
+                round.unrunnable_check = unrunnable.or(round.unrunnable_check.take());
+                let (step, run, sample) = (execution.step, &execution.run, execution.sample);
+                watch.executed(&EndedExecution { number: spent.runs, step, arm: one.arm.name(), run, sample });
+                round.executions.push(execution);
+            }
+            if round.out_of_budget || round.unrunnable_check.is_some() {
+                break;
+            }
+        }
+        spent.calls = self.meter.calls();
+        round.conclude();
+        Ok(round)
+    }
+
+    /// Whether so many more executions may not be made.
+    fn is_spent(&self, more: u64, spent: &RetrySpent) -> bool {
+        let RetryBudget { runs, tokens, money } = self.settings.budget;
+        runs.is_some_and(|runs| spent.runs + more > runs)
+            || tokens.is_some_and(|tokens| spent.tokens >= tokens)
+            || money.is_some_and(|money| spent.money >= money)
+            || self.meter.is_spent()
+    }
+
+    /// All executions of a round: each sample executes every arm once, so that a bad hour of the upstream falls on none.
+    fn planned(&self, round: u32, critique: &Critique) -> Vec<PlannedRetry> {
+        let steps = &self.cassette.recording().trajectory.steps;
+        let Some(blamed) = steps.iter().find(|step| step.step == critique.step) else { return Vec::new() };
+        let elsewhere = elsewhere(steps, critique);
+        let plan = |step: &Step, text: &str| plan::note(step, text).ok().map(Arc::new);
+        let mut planned = Vec::new();
+        for sample in 0..self.settings.samples {
+            for arm in RetryArm::ALL {
+                let (step, plan) = match arm {
+                    RetryArm::Resample => (Some(blamed), None),
+                    RetryArm::CheckWork => (Some(blamed), plan(blamed, &generic())),
+                    RetryArm::Critique => (Some(blamed), plan(blamed, &critique.note)),
+                    RetryArm::Elsewhere => {
+                        let step = self.drawn(&elsewhere, round, sample);
+                        (step, step.and_then(|step| plan(step, &critique.note)))
+                    }
+                };
+                // A note that cannot be given makes no arm.
+                if let Some(step) = step.filter(|_| plan.is_some() || arm == RetryArm::Resample) {
+                    let of = format!("{} {} {round} {} {sample}", self.settings.seed, self.cassette.run(), arm.name());
+                    planned.push(PlannedRetry { arm, step: step.step, plan, run: RunId::hashed("f", of.as_bytes()) });
+                }
+            }
+        }
+        planned
+    }
+
+    /// One of several steps, by seed: another for each sample, as long as there are others.
+    fn drawn<'a>(&self, steps: &[&'a Step], round: u32, sample: u32) -> Option<&'a Step> {
+        let of = format!("{} {} {round}", self.settings.seed, self.cassette.run());
+        let hash = blake3::hash(of.as_bytes());
+        let first = hash.as_bytes().iter().take(7).fold(0_usize, |number, byte| (number << 8) | usize::from(*byte));
+        steps.get((first + sample as usize) % steps.len().max(1)).copied()
+    }
+
+    async fn execute(
+        &self,
+        planned: &PlannedRetry,
+    ) -> Result<(RetryExecution, Usage, u64, Option<String>), TrialError> {
+        let fork = ForkPoint { step: planned.step, at: AtFork::Live };
+        let live = self.meter.count(self.bench.live());
+        let mut prefixed = Prefixed::new(Arc::clone(&self.cassette), fork, live)?;
+        if self.settings.any_tool_results {
+            prefixed = prefixed.with_any_tool_results();
+        }
+        let executed = self.bench.with_feedback(&planned.run, prefixed, planned.plan.clone()).await?;
+        if executed.tried.ending == Ending::Interrupted {
+            return Err(TrialError::Interrupted);
+        }
+        let recording = recording::read(&executed.tried.dir)?;
+        let steps = &recording.trajectory.steps;
+        let live = steps.iter().filter(|step| executed.report.live.contains(&step.step));
+        let usage = live.flat_map(|step| &step.attempts).filter_map(|attempt| attempt.usage);
+        let usage = usage
+            .fold(Usage::default(), |sum, one| Usage { input: sum.input + one.input, output: sum.output + one.output });
+        let crashed = self.cassette.recording().manifest.program;
+        let crashed = matches!(crashed, Some(crate::trajectory::ProgramEnd::Signalled(_)));
+        let mut sample = sampled::sample(&executed, steps, crashed, self.meter.has_refused());
+        // A note that never came says nothing of what it does.
+        let came = |step: &Step| step.injected.iter().any(|note| note.delivered);
+        if planned.plan.is_some() && sample.verdict().is_some() && !steps.iter().any(came) {
+            sample = ProofSample::Void(Void::Diverged);
+        }
+        let recorded = executed.report.saved.input + executed.report.saved.output;
+        let (run, dir) = (executed.tried.run, executed.tried.dir);
+        let execution = RetryExecution { arm: planned.arm, step: planned.step, run, dir, sample };
+        Ok((execution, usage, recorded, unrunnable(&executed.tried.outcome)))
+    }
+}
+
+/// The other steps that could be given the note.
+fn elsewhere<'a>(steps: &'a [Step], critique: &Critique) -> Vec<&'a Step> {
+    steps.iter().filter(|step| step.step != critique.step && plan::note(step, &critique.note).is_ok()).collect()
+}
+
+/// What a round costs at most: executions, and live calls where each execution makes as many as the record.
+pub fn foretell_round(cassette: &Cassette, critique: &Critique, samples: u32) -> BTreeMap<RetryArm, (u64, u64)> {
+    let steps = &cassette.recording().trajectory.steps;
+    let live = |at: &Step| {
+        let recorded = super::arms::prefix(cassette, at).len();
+        (steps.len().saturating_sub(recorded) + 1) as u64
+    };
+    let samples = u64::from(samples);
+    let mut foretold = BTreeMap::new();
+    if let Some(blamed) = steps.iter().find(|step| step.step == critique.step) {
+        for arm in [RetryArm::Resample, RetryArm::CheckWork, RetryArm::Critique] {
+            foretold.insert(arm, (samples, samples * live(blamed)));
+        }
+    }
+    if let Some(most) = elsewhere(steps, critique).into_iter().map(live).max() {
+        foretold.insert(RetryArm::Elsewhere, (samples, samples * most));
+    }
+    foretold
+}

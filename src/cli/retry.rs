@@ -1,0 +1,342 @@
+//! `aegis retry RUN --check CMD -- CMD…`: does it help the blamed agent to be told what it did wrong? Four arms say so; no label
+//! is written.
+
+mod arguments;
+mod pairs;
+mod table;
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+
+pub(super) use self::arguments::RetryArgs;
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat,
+    again::{HowStarted, Program},
+    attribute::{self, AttributeArgs, JudgeArgs},
+    settings,
+    settings::ProxyArgs,
+    trial::{cannot_check, failed, live},
+};
+use crate::{
+    attribution::{
+        Bench, CallMeter, Critique, EndedExecution, RetryRound, RetrySpent, RetrySubject, SearchBudget, Watch,
+        foretell_round,
+        methods::{self, Needs},
+    },
+    launch::Echo,
+    plan,
+    proof::ProofSample,
+    replay::Cassette,
+    trajectory::{Verdict, Void},
+};
+
+/// What came of it, beside the run.
+const KEPT: &str = "retry.json";
+
+/// A retry under way.
+struct Retrying<'a> {
+    arguments: &'a RetryArgs,
+    global: &'a Global,
+    program: Program,
+    /// Where live calls go.
+    proxy: ProxyArgs,
+    meter: Arc<CallMeter>,
+    spent: RetrySpent,
+    rounds: Vec<RetryRound>,
+    pairs: Vec<Value>,
+    /// Why there is no further round.
+    ended: Option<String>,
+}
+
+pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Failure> {
+    settings::raise_file_limit();
+    let cassette = arguments.matching.open(&arguments.dir)?;
+    require(arguments, &cassette)?;
+    let mut proxy = live(&arguments.execute.proxy, &cassette, &arguments.dir)?;
+    let run = cassette.recording().manifest.run.as_str();
+    let dir = proxy.log_dir.as_ref().map_or_else(|| arguments.dir.clone(), |logs| logs.join(run));
+    proxy.log_dir = Some(dir.join("retry"));
+    let meter = CallMeter::new(SearchBudget { runs: None, calls: arguments.budget.budget_calls });
+    let spent = RetrySpent::default();
+    if arguments.dry_run {
+        return dry(arguments, global, &cassette);
+    }
+    let program =
+        HowStarted::of(&arguments.dir)?.required(&arguments.execute.command, arguments.execute.again, "retry")?;
+    let (rounds, pairs, ended) = (Vec::new(), Vec::new(), None);
+    let mut retrying = Retrying { arguments, global, program, proxy, meter, spent, rounds, pairs, ended };
+    retrying.conduct(cassette)?;
+    retrying.finish()
+}
+
+/// What cannot be retried is said before anything is executed.
+fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
+    if cassette.recording().trajectory.outcome.verdict == Verdict::Success {
+        let error = format!("`{}` succeeded: there is nothing to repair", arguments.dir.display());
+        return Err(Failure::new(Exit::Usage, error));
+    }
+    if arguments.execute.trial.check.is_none() && !arguments.dry_run {
+        let error =
+            "a retry needs --check CMD: without it nobody can tell whether an execution succeeded, and each costs";
+        return Err(Failure::new(Exit::Usage, error).hint(
+            "for example --check 'grep -q \"ANSWER: 84$\"': it reads the program's output, exit code 0 is success",
+        ));
+    }
+    if arguments.critique.is_none() {
+        let named = AttributeArgs::after(&arguments.dir, vec![arguments.method.clone()], JudgeArgs::default());
+        let needs = named.methods()?.first().map(|method| method.needs());
+        if needs == Some(Needs::OtherRuns) {
+            let error =
+                format!("`{}` speaks with the words of runs that passed: they give the answer away", arguments.method);
+            let known =
+                methods::ALL.iter().filter(|method| method.needs() != Needs::OtherRuns).map(|method| method.name());
+            return Err(
+                Failure::new(Exit::Usage, error).hint(format!("--method {}", known.collect::<Vec<_>>().join("|")))
+            );
+        }
+    }
+    arguments.settings().map(|_| ())
+}
+
+/// The critique of a file.
+fn of_file(file: &Path, arguments: &RetryArgs, cassette: &Cassette) -> Result<Critique, Failure> {
+    let usage = |error: String| Failure::new(Exit::Usage, format!("{}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| usage(error.to_string()))?;
+    let steps = &cassette.recording().trajectory.steps;
+    Critique::from_file(&text, arguments.at, steps, arguments.gold.as_deref()).map_err(|error| usage(error.to_string()))
+}
+
+/// A note that the blamed step cannot take is said now: three arms without it would say nothing.
+fn require_place(critique: &Critique, cassette: &Cassette) -> Result<(), Failure> {
+    let step = cassette.recording().trajectory.steps.iter().find(|step| step.step == critique.step);
+    let why = step.map_or(Ok(()), |step| plan::note(step, &critique.note).map(|_| ()));
+    why.map_err(|why| {
+        Failure::new(Exit::Usage, format!("step {} of {} can take no note: {why}", critique.step, critique.agent))
+    })
+}
+
+/// What it would cost at most. A method's judge is not asked for it: the dearest step stands for the one that it would name.
+fn dry(arguments: &RetryArgs, global: &Global, cassette: &Cassette) -> Result<Finished, Failure> {
+    let supposed = match &arguments.critique {
+        Some(file) => vec![of_file(file, arguments, cassette)?],
+        None => cassette
+            .recording()
+            .trajectory
+            .steps
+            .iter()
+            .map(|step| Critique {
+                agent: step.attribution.agent.clone(),
+                step: step.step,
+                note: "a note".to_owned(),
+                source: arguments.method.clone(),
+            })
+            .collect(),
+    };
+    let priced = supposed.iter().map(|critique| (critique, foretell_round(cassette, critique, arguments.samples)));
+    let dearest = priced.max_by_key(|(_, arms)| arms.values().map(|(_, calls)| calls).sum::<u64>());
+    let Some((critique, arms)) = dearest else {
+        return Err(Failure::new(Exit::Usage, "no step of the run can take a note"));
+    };
+    let rounds = if arguments.critique.is_some() { 1 } else { u64::from(arguments.rounds) };
+    let (executions, calls) = arms.values().fold((0, 0), |(runs, calls), (more, cost)| (runs + more, calls + cost));
+    if global.format == OutputFormat::Text {
+        let mut out = std::io::stdout().lock();
+        let lines = arms
+            .iter()
+            .map(|(arm, (runs, calls))| format!("  {:<20} {runs} executions, {calls} live calls\n", arm.name()));
+        let text = lines.collect::<String>();
+        write!(
+            out,
+            "a round that blames step {}, where each execution makes as many calls as were recorded\n{text}",
+            critique.step
+        )
+        .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let (executions, calls) = (rounds * executions, rounds * calls);
+    let judged = if arguments.critique.is_some() { "" } else { ", and what the method's judge is asked" };
+    let summary =
+        format!("at most {executions} executions, {calls} live calls in {rounds} rounds{judged}; nothing was executed");
+    let data = json!({"rounds": rounds, "executions": executions, "calls": calls, "step": critique.step,
+        "arms": arms.iter().map(|(arm, (runs, calls))| json!({"arm": arm, "executions": runs, "calls": calls})).collect::<Vec<_>>()});
+    Ok(Finished { exit: Exit::Ok, summary, data })
+}
+
+impl Retrying<'_> {
+    /// Round after round, each from the newest failure.
+    fn conduct(&mut self, mut cassette: Arc<Cassette>) -> Result<(), Failure> {
+        let mut dir = self.arguments.dir.clone();
+        let most = if self.arguments.critique.is_some() { 1 } else { self.arguments.rounds };
+        for number in 1..=most {
+            let Some(critique) = self.critique(&dir, &cassette)? else { break };
+            require_place(&critique, &cassette)?;
+            self.say_begin(number, &critique);
+            let round = self.round(number, critique, &cassette)?;
+            if let Some(said) = round.unrunnable_check.as_ref().filter(|_| round.gain.is_none()) {
+                return Err(cannot_check(said));
+            }
+            self.pairs.extend(pairs::of(&round, cassette.recording())?);
+            let next = round.newest_failure().map(|one| one.dir.clone());
+            let over = round.is_repaired() || round.out_of_budget;
+            self.rounds.push(round);
+            match next {
+                _ if over => break,
+                Some(newest) if number < most => {
+                    (dir, cassette) = (newest.clone(), self.arguments.matching.open(&newest)?)
+                }
+                Some(_) => {}
+                None => {
+                    self.ended = Some("no execution of the critique says anything to go on from".to_owned());
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is said to whom; `None` where there is nothing to say any more.
+    fn critique(&mut self, dir: &Path, cassette: &Cassette) -> Result<Option<Critique>, Failure> {
+        let arguments = self.arguments;
+        if let Some(file) = &arguments.critique {
+            return of_file(file, arguments, cassette).map(Some);
+        }
+        let asked = AttributeArgs::after(dir, vec![arguments.method.clone()], self.judge(cassette));
+        let (_, rows, calls) = attribute::of_recording(&asked, self.global)?;
+        self.meter.paid(calls);
+        self.spent.calls += calls;
+        for row in &rows {
+            self.spent.tokens += row.tokens_in + row.tokens_out;
+            self.spent.money += row.cost.unwrap_or_default();
+        }
+        let steps = &cassette.recording().trajectory.steps;
+        let why = match rows.first() {
+            None => "it says nothing".to_owned(),
+            Some(row) => match (row.predictions.first(), &row.abstained) {
+                (Some(found), _) => match Critique::of(found, &row.method, steps, arguments.gold.as_deref()) {
+                    Ok(critique) => return Ok(Some(critique)),
+                    Err(error) => error.to_string(),
+                },
+                (None, why) => serde_json::to_string(why).unwrap_or_default(),
+            },
+        };
+        self.ended = Some(format!("`{}` gives no note for {}: {why}", arguments.method, dir.display()));
+        Ok(None)
+    }
+
+    /// The judge of a method that asks one: the run's own upstream, or another that is named, within what is left.
+    fn judge(&self, cassette: &Cassette) -> JudgeArgs {
+        let arguments = self.arguments;
+        let named = &arguments.judge;
+        let url = named.judge.clone().or_else(|| self.proxy.upstream.clone()).unwrap_or_default();
+        let model = named.judge_model.clone().or_else(|| attribute::model_of(cassette.recording()));
+        let logs = self.proxy.log_dir.clone().unwrap_or_else(|| PathBuf::from("logs"));
+        let budget = &arguments.budget;
+        let left = [
+            budget.budget_calls.map(|calls| format!("calls={}", calls.saturating_sub(self.meter.calls()))),
+            budget.budget_tokens.map(|tokens| format!("tokens={}", tokens.saturating_sub(self.spent.tokens))),
+            budget.budget_money.map(|money| format!("money={}", (money - self.spent.money).max(0.0))),
+        ];
+        let config = arguments.execute.proxy.config.clone();
+        JudgeArgs::of_upstream(url, model, named.judge_key_env.clone(), logs, config)
+            .spending(left.into_iter().flatten().collect(), budget.price)
+    }
+
+    fn round(&mut self, number: u32, critique: Critique, cassette: &Arc<Cassette>) -> Result<RetryRound, Failure> {
+        let settings = self.arguments.settings()?;
+        let (proxy, _) = self.proxy.proxy(None)?;
+        let (meter, mut spent) = (Arc::clone(&self.meter), self.spent);
+        let round = settings::block_on(async {
+            let proxy = Arc::new(proxy);
+            let system = self.arguments.execute.trial.system(&self.program, &proxy, Echo::Silent, true)?;
+            let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
+            let subject = RetrySubject { bench, cassette: Arc::clone(cassette), settings, meter };
+            let talk = RetryTalk { quiet: self.global.quiet };
+            subject.round(number, critique, &mut spent, &talk).await.map_err(failed)
+        })??;
+        self.spent = spent;
+        Ok(round)
+    }
+
+    fn say_begin(&self, number: u32, critique: &Critique) {
+        if !self.global.quiet {
+            let from = if number == 1 { "; tools and all they do run again in each execution" } else { "" };
+            let line = format!(
+                "round {number}  {} at step {} is told: {}{from}",
+                critique.agent, critique.step, critique.note
+            );
+            eprintln!("{}", super::escape(&line));
+            if number == 1 && self.arguments.gold.is_none() {
+                eprintln!("         without --gold nobody can tell whether the note gives the right answer away");
+            }
+        }
+    }
+
+    fn finish(self) -> Result<Finished, Failure> {
+        let repaired = self.rounds.iter().find(|round| round.is_repaired());
+        let out_of_budget = self.rounds.iter().any(|round| round.out_of_budget);
+        if self.global.format == OutputFormat::Text {
+            let mut out = std::io::stdout().lock();
+            let written = self.rounds.iter().try_for_each(|round| table::write(round, &mut out));
+            written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        }
+        if let Some(why) = &self.ended {
+            eprintln!("ended    {}", super::escape(why));
+        }
+        let data = json!({
+            "format": 1, "run": self.arguments.dir.file_name().map(|name| name.to_string_lossy()), "origin": "feedback",
+            "repaired_in_round": repaired.map(|round| round.round), "rounds": self.rounds, "spent": self.spent,
+            "out_of_budget": out_of_budget, "ended": self.ended, "pairs": self.pairs.len(),
+        });
+        let text = serde_json::to_vec_pretty(&data).map_err(|error| Failure::new(Exit::Recording, error))?;
+        let path = self.arguments.dir.join(KEPT);
+        let unkept = |error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display()));
+        std::fs::write(&path, text).map_err(unkept)?;
+        let mut parts = vec![match repaired.or(self.rounds.last()) {
+            Some(round) if round.is_repaired() => format!("repaired in round {}", round.round),
+            Some(round) => format!("not repaired in {} rounds", round.round),
+            None => "not retried: there is no note".to_owned(),
+        }];
+        parts.extend(repaired.or(self.rounds.last()).map(|round| format!("gain {}", table::gain(round))));
+        parts.push(format!("{} executions, {} live calls", self.spent.runs, self.spent.calls));
+        if let Some(path) = &self.arguments.pairs {
+            pairs::write(path, &self.pairs)?;
+            parts.push(format!("{} pairs", self.pairs.len()));
+        }
+        Ok(Finished { exit: self.exit(out_of_budget), summary: parts.join("  "), data })
+    }
+
+    /// Repaired is well; nothing known because nobody answered, or because the budget ended it, is neither.
+    fn exit(&self, out_of_budget: bool) -> Exit {
+        let samples: Vec<ProofSample> =
+            self.rounds.iter().flat_map(|round| &round.executions).map(|one| one.sample).collect();
+        let unserved = |sample: &ProofSample| matches!(sample, ProofSample::Void(Void::Unanswered | Void::TimedOut));
+        match () {
+            () if self.rounds.iter().any(RetryRound::is_repaired) => Exit::Ok,
+            () if out_of_budget => Exit::Budget,
+            () if !samples.is_empty() && samples.iter().all(unserved) => Exit::Infrastructure,
+            () => Exit::Finding,
+        }
+    }
+}
+
+/// Says what is executed as it ends.
+struct RetryTalk {
+    quiet: bool,
+}
+
+impl Watch for RetryTalk {
+    fn executed(&self, told: &EndedExecution<'_>) {
+        if !self.quiet {
+            let said = match told.sample {
+                ProofSample::Passed => "passed",
+                ProofSample::Failed => "failed",
+                ProofSample::Void(why) => why.words(),
+            };
+            eprintln!("executed {:>3}  step {} {}: {said}", told.number, told.step, told.arm);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What `retry` can be told.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::{
+    attribution::{RetryBudget, RetrySettings},
+    cli::{Exit, Failure, attribute::price, replay::MatchArgs, trial::ExecuteArgs},
+    proxy::Price,
+    trajectory::StepIndex,
+};
+
+/// Options of `retry`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RetryArgs {
+    /// The failed run's directory.
+    #[arg(value_name = "RUN_DIR")]
+    pub(super) dir: PathBuf,
+    /// Who says who failed, and what was wrong: a method of `aegis attribute --list`. Each round asks it of the newest failure.
+    #[arg(long, value_name = "METHOD", default_value = "rules")]
+    pub(super) method: String,
+    /// A file that says it: rows of `aegis attribute --out`, {"step": N, "note": "…"}, or plain words with --at. One round.
+    #[arg(long, value_name = "FILE", conflicts_with = "method")]
+    pub(super) critique: Option<PathBuf>,
+    /// The step that the file speaks of.
+    #[arg(long, value_name = "STEP", requires = "critique")]
+    pub(super) at: Option<StepIndex>,
+    /// Most rounds; the first in which the critique repairs the run is the last.
+    #[arg(long, default_value_t = 3, value_name = "R", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) rounds: u32,
+    /// Executions of each of the four arms in a round.
+    #[arg(long, default_value_t = 3, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) samples: u32,
+    /// The right answer: nobody is told; a note that holds it is cut, or refused.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) gold: Option<String>,
+    /// Write preference pairs: what the failed run said at the step, and what runs that passed said there.
+    #[arg(long, value_name = "OUT.jsonl")]
+    pub(super) pairs: Option<PathBuf>,
+    /// Draws the other steps that get the note.
+    #[arg(long, default_value_t = 7, value_name = "N")]
+    pub(super) seed: u64,
+    #[command(flatten)]
+    pub(super) judge: RetryJudgeArgs,
+    #[command(flatten)]
+    pub(super) budget: RetryBudgetArgs,
+    /// Say what it would cost at most, and execute nothing.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) matching: MatchArgs,
+    #[command(flatten)]
+    pub(super) execute: ExecuteArgs,
+}
+
+/// The model that a method asks.
+#[derive(Debug, Clone, Args)]
+pub(super) struct RetryJudgeArgs {
+    /// Where the method's judge is. Without it: where the run's own calls go.
+    #[arg(long, value_name = "URL")]
+    pub(super) judge: Option<String>,
+    /// Its name. Without it: the model that the run asked first.
+    #[arg(long, value_name = "NAME")]
+    pub(super) judge_model: Option<String>,
+    /// Environment variable that holds its key.
+    #[arg(long, value_name = "VAR", requires = "judge")]
+    pub(super) judge_key_env: Option<String>,
+}
+
+/// What it may spend.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct RetryBudgetArgs {
+    /// Most executions of the command.
+    #[arg(long, value_name = "N")]
+    pub(super) budget_runs: Option<u64>,
+    /// Most live model calls, a judge's included; the call beyond it is refused, never paid for.
+    #[arg(long, value_name = "N")]
+    pub(super) budget_calls: Option<u64>,
+    /// Most tokens of live calls. Looked at before each execution: the last one may go beyond it.
+    #[arg(long, value_name = "N")]
+    pub(super) budget_tokens: Option<u64>,
+    /// Most money, at --price; looked at as tokens are.
+    #[arg(long, value_name = "X", requires = "price")]
+    pub(super) budget_money: Option<f64>,
+    /// What a million tokens cost, of questions and of answers.
+    #[arg(long, value_name = "IN,OUT", value_parser = price)]
+    pub(super) price: Option<Price>,
+}
+
+impl RetryArgs {
+    /// How it is made.
+    ///
+    /// # Errors
+    /// Money that is none.
+    pub(super) fn settings(&self) -> Result<RetrySettings, Failure> {
+        let RetryBudgetArgs { budget_runs: runs, budget_tokens: tokens, budget_money: money, price, .. } = self.budget;
+        if money.is_some_and(|money| !money.is_finite() || money < 0.0) {
+            return Err(Failure::new(Exit::Usage, "--budget-money: expected an amount from 0"));
+        }
+        Ok(RetrySettings {
+            samples: self.samples,
+            jobs: self.execute.trial.jobs,
+            any_tool_results: self.matching.any_tool_results(),
+            seed: self.seed,
+            budget: RetryBudget { runs, tokens, money },
+            price: price.unwrap_or_default(),
+        })
+    }
+}

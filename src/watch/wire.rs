@@ -1,0 +1,212 @@
+//! A step as rules see it, from what passed on the wire.
+
+use foldhash::HashMap;
+use serde_json::Value;
+
+use super::past::{Past, bare, first, hash};
+use crate::{
+    surface::{Outline, Reply, RequiredFormat, Role, SaidMessage, Surface, Tool, ToolCall},
+    trajectory::StepIndex,
+};
+
+/// Longest refusal that is looked at, in bytes.
+const REFUSAL_MAX: usize = 4096;
+
+/// A step as rules see it. What is not known is left out, and rules that need it are silent.
+#[derive(Debug, Clone, Default)]
+pub struct WatchedStep {
+    /// Its number.
+    pub step: StepIndex,
+    /// The agent.
+    pub agent: String,
+    /// Its instance, 0-based.
+    pub instance: u32,
+    /// What is new in its request.
+    pub given: String,
+    /// Hashes of the messages of its request, prompts and what belongs to tools aside.
+    pub history: Option<Vec<u64>>,
+    /// Each message of its request as it was written, with a hash of its words.
+    pub heard: Option<Vec<(u64, u64)>>,
+    /// Results of tools that are new in its request.
+    pub results: Vec<WatchedResult>,
+    /// What form its reply must have.
+    pub format: RequiredFormat,
+    /// The tools on offer.
+    pub tools: Option<Vec<Tool>>,
+    /// What it said.
+    pub said: String,
+    /// The tools that it called.
+    pub calls: Vec<WatchedCall>,
+    /// Whether the reply holds something that is no text.
+    pub says_more: bool,
+    /// Why the model stopped, in the API's word.
+    pub finish: Option<String>,
+    /// The status, where a log says that it was not good; 0 where no answer came.
+    pub status: Option<u16>,
+    /// What the upstream said instead of an answer, where it refused the request.
+    pub refused: Option<String>,
+    /// Tokens of the request.
+    pub input_tokens: Option<u64>,
+    /// How many the model takes; whoever watches sets it.
+    pub window: Option<u64>,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WatchedCall {
+    /// Its id; empty where none is known.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, as the model wrote them.
+    pub arguments: String,
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WatchedResult {
+    /// The id of the call that it answers.
+    pub id: String,
+    /// The call, where the request holds it too.
+    pub call: Option<WatchedCall>,
+    /// What it says.
+    pub text: String,
+}
+
+/// An exchange as it passed.
+#[derive(Debug, Clone, Copy)]
+pub struct WireExchange<'a> {
+    /// Its step.
+    pub step: StepIndex,
+    /// The agent.
+    pub agent: &'a str,
+    /// Its instance, 0-based.
+    pub instance: u32,
+    /// How its bodies are read.
+    pub surface: &'static dyn Surface,
+    /// The request, as the upstream got it.
+    pub asked: &'a [u8],
+    /// What came of it.
+    pub answered: WireAnswer<'a>,
+}
+
+/// What the upstream made of a request.
+#[derive(Debug, Clone, Copy)]
+pub enum WireAnswer<'a> {
+    /// A reply, as the client got it.
+    Reply(&'a Reply),
+    /// A refusal of what was asked, and its body.
+    Refused(&'a [u8]),
+}
+
+impl WatchedCall {
+    /// Equal for calls of one tool with the same arguments, however they are written.
+    pub(super) fn key(&self) -> u64 {
+        let arguments = serde_json::from_str::<Value>(&self.arguments).map(|value| sorted(&value).to_string());
+        hash(&format!("{} {}", self.tool, arguments.unwrap_or_else(|_| bare(&self.arguments))))
+    }
+
+    /// The call, to be quoted.
+    pub(super) fn quote(&self) -> String {
+        format!("{}({})", self.tool, first(&self.arguments))
+    }
+}
+
+impl From<&ToolCall> for WatchedCall {
+    fn from(call: &ToolCall) -> Self {
+        Self { id: call.id.clone(), tool: call.name.clone(), arguments: call.arguments.clone() }
+    }
+}
+
+/// A value with its keys in order.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
+            fields.sort_by(|one, other| one.0.cmp(&other.0));
+            Value::Object(fields.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
+}
+
+/// The step of an exchange; `None` where its request cannot be read, or asks for no words.
+pub(super) fn step(past: &Past, exchange: &WireExchange<'_>) -> Option<WatchedStep> {
+    let outline = exchange.surface.outline(exchange.asked).ok().filter(|outline| !outline.vectors)?;
+    let named = WatchedStep {
+        step: exchange.step,
+        agent: exchange.agent.to_owned(),
+        instance: exchange.instance,
+        ..WatchedStep::default()
+    };
+    match exchange.answered {
+        WireAnswer::Refused(body) => {
+            let body = body.get(..REFUSAL_MAX).unwrap_or(body);
+            Some(WatchedStep { refused: Some(String::from_utf8_lossy(body).into_owned()), ..named })
+        }
+        WireAnswer::Reply(reply) => {
+            let step = replied(asked(named, past, &outline), reply);
+            // Schemas are read only where something may break them.
+            if step.calls.is_empty() && outline.format.is_empty() {
+                return Some(step);
+            }
+            let whole = exchange.surface.read_request(exchange.asked).unwrap_or_default();
+            Some(WatchedStep { tools: Some(whole.tools), format: whole.format, ..step })
+        }
+    }
+}
+
+/// What the request says, as far as it is new.
+fn asked(step: WatchedStep, past: &Past, outline: &Outline<'_>) -> WatchedStep {
+    let known: Option<&HashMap<u64, u64>> = past.agent_named(&step.agent, step.instance).map(|own| &own.heard);
+    let (mut given, mut results) = (String::new(), Vec::new());
+    let (mut heard, mut history) = (Vec::with_capacity(outline.said.len()), Vec::new());
+    for (at, message) in outline.said.iter().enumerate() {
+        let mark = message.mark();
+        let words = known.and_then(|known| known.get(&mark)).copied();
+        let words = words.unwrap_or_else(|| {
+            let text = message.text();
+            if !given.is_empty() {
+                given.push('\n');
+            }
+            given.push_str(&text);
+            if message.role == Role::Tool {
+                results.push(result(outline, at, message, &text));
+            }
+            hash(&bare(&text))
+        });
+        heard.push((mark, words));
+        let is_talk = !matches!(message.role, Role::System | Role::Developer | Role::Tool) && !message.has_calls();
+        if is_talk && message.size() > 0 {
+            history.push(words);
+        }
+    }
+    // What the upstream keeps does not stand in the request.
+    let is_whole = outline.continues.is_none() && outline.thread.is_none();
+    WatchedStep { given, results, heard: Some(heard), history: is_whole.then_some(history), ..step }
+}
+
+/// A tool's result with the call that it answers, where that stands before it.
+fn result(outline: &Outline<'_>, at: usize, message: &SaidMessage<'_>, text: &str) -> WatchedResult {
+    let id = message.answers_call.as_deref().unwrap_or_default();
+    let before = outline.said.get(..at).unwrap_or_default().iter().rev().filter(|earlier| earlier.has_calls());
+    let call = before
+        .take(64)
+        .find_map(|earlier| earlier.calls().iter().find(|call| call.id == id && !id.is_empty()).map(WatchedCall::from));
+    WatchedResult { id: id.to_owned(), call, text: text.to_owned() }
+}
+
+/// What the reply says.
+fn replied(step: WatchedStep, reply: &Reply) -> WatchedStep {
+    let answer = reply.answers.first();
+    let message = answer.map(|answer| &answer.message);
+    WatchedStep {
+        said: message.map(crate::surface::Message::text).unwrap_or_default(),
+        calls: message.map(|message| message.tool_calls.iter().map(WatchedCall::from).collect()).unwrap_or_default(),
+        says_more: message.is_some_and(|message| message.parts.iter().any(|part| part.as_text().is_none())),
+        finish: answer.and_then(|answer| answer.finish_reason.clone()),
+        input_tokens: reply.usage.map(|usage| usage.input),
+        ..step
+    }
+}
