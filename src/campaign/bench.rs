@@ -1,9 +1,9 @@
-//! The bench: one proxy a system, and cells run side by side.
+//! The bench: one proxy a system, and cells run side by side, as many as the gate lets in.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, PoisonError},
 };
 
 use tokio::{
@@ -13,7 +13,6 @@ use tokio::{
 };
 
 use super::{
-    Progress,
     cell::Cell,
     ended::EndedCell,
     error::CampaignError,
@@ -32,10 +31,15 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct CellBench {
     pub(super) house: Arc<House>,
+    /// The systems behind their proxies; none where only what was run before is looked at: then there is no upstream and
+    /// no socket, and no cell is begun.
     pub(super) systems: Vec<ServedSystem>,
+    /// Chains at once.
+    pub(super) jobs: usize,
+    /// Systems that were seen not to repeat themselves, by index.
+    pub(super) revoked: std::sync::Mutex<BTreeSet<usize>>,
     pub(super) state: CampaignState,
     pub(super) references: References,
-    pub(super) slots: Slots,
     /// The model that judges, where one does.
     pub(super) judge: Option<Judge>,
     /// This program, for `{aegis}`.
@@ -46,7 +50,7 @@ pub(super) struct CellBench {
     pub(super) stop: watch::Receiver<bool>,
 }
 
-/// Cells that several claims may ask for: each is made once, whoever asks first.
+/// Cells that several claims of a chain may ask for: each is made once, whoever asks first.
 pub(super) type Slots = Mutex<HashMap<RunId, Arc<Mutex<Option<EndedCell>>>>>;
 
 /// The model that judges outcomes. It is asked once a question, however often that is put.
@@ -100,21 +104,16 @@ impl ServedSystem {
 impl CellBench {
     /// Runs cells side by side and returns what came of them in their own order, whatever order they ended in. Cells
     /// that could not be finished are `None`.
-    pub(super) async fn stage(
-        self: &Arc<Self>,
-        name: &str,
-        cells: &[Cell],
-        progress: &dyn Progress,
-    ) -> Result<Vec<Option<EndedCell>>, CampaignError> {
-        progress.stage(name, cells.len());
+    pub(super) async fn stage(self: &Arc<Self>, cells: &[Cell]) -> Result<Vec<Option<EndedCell>>, CampaignError> {
         let mut running = JoinSet::new();
         let mut ended = BTreeMap::new();
         for (number, cell) in cells.iter().enumerate() {
+            if let Some(known) = self.finished(&cell.run)? {
+                ended.insert(number, Some(known));
+                continue;
+            }
             let place = self.house.gate.enter().await;
             if self.is_over() {
-                // What was finished before counts all the same.
-                ended.insert(number, self.finished(&cell.run)?);
-                progress.advance();
                 continue;
             }
             let (bench, cell) = (Arc::clone(self), cell.clone());
@@ -123,12 +122,10 @@ impl CellBench {
                 drop(place);
                 (number, conducted)
             });
-            while let Some(done) = running.try_join_next() {
-                keep(done, &mut ended, progress)?;
-            }
         }
         while let Some(done) = running.join_next().await {
-            keep(done, &mut ended, progress)?;
+            let (number, conducted) = done.map_err(|_| CampaignError::Lost)?;
+            ended.insert(number, conducted?);
         }
         Ok((0..cells.len()).map(|number| ended.remove(&number).flatten()).collect())
     }
@@ -140,7 +137,17 @@ impl CellBench {
 
     /// Whether no further cell is to be begun.
     pub(super) fn is_over(&self) -> bool {
-        *self.stop.borrow() || self.house.ledger.is_exhausted()
+        self.systems.is_empty() || *self.stop.borrow() || self.house.ledger.is_exhausted()
+    }
+
+    /// A system was seen not to repeat itself: none of its claims is shown by equal repeats any more.
+    pub(super) fn revoke(&self, system: usize) {
+        self.revoked.lock().unwrap_or_else(PoisonError::into_inner).insert(system);
+    }
+
+    /// The systems that were seen not to repeat themselves.
+    pub(super) fn revoked(&self) -> BTreeSet<usize> {
+        self.revoked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The names of a cell's system and task.
@@ -151,19 +158,6 @@ impl CellBench {
             _ => Err(CampaignError::Lost),
         }
     }
-}
-
-type CellDone = Result<(usize, Result<Option<EndedCell>, CampaignError>), tokio::task::JoinError>;
-
-fn keep(
-    done: CellDone,
-    ended: &mut BTreeMap<usize, Option<EndedCell>>,
-    progress: &dyn Progress,
-) -> Result<(), CampaignError> {
-    let (number, conducted) = done.map_err(|_| CampaignError::Lost)?;
-    ended.insert(number, conducted?);
-    progress.advance();
-    Ok(())
 }
 
 impl House {

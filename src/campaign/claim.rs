@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    bench::CellBench,
+    bench::{CellBench, Slots},
     cell::{Cell, CellKind, Fork},
     ended::EndedCell,
     error::CampaignError,
@@ -99,11 +99,17 @@ struct ArmsUnderWay<'a> {
     first: usize,
     nulls: Vec<ProofSample>,
     treated: Vec<ProofSample>,
+    slots: &'a Slots,
 }
 
 impl CellBench {
     /// Executes a claim to its end. Nothing of it runs side by side: what comes next depends on what came.
-    pub(super) async fn chain(&self, claimed: &Claimed, made: &mut MadeCells) -> Result<ConcludedClaim, CampaignError> {
+    pub(super) async fn pursue(
+        &self,
+        claimed: &Claimed,
+        slots: &Slots,
+        made: &mut MadeCells,
+    ) -> Result<ConcludedClaim, CampaignError> {
         let terms = &self.house.campaign.proof;
         let claim = Claim::injection(terms, &[], &claimed.first);
         if !claimed.flipped {
@@ -116,12 +122,12 @@ impl CellBench {
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
         let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index));
         let (nulls, treated) = (Vec::new(), claimed.first.clone());
-        let mut arms = ArmsUnderWay { null: &null, again: &again, first: claimed.first.len(), nulls, treated };
+        let mut arms = ArmsUnderWay { null: &null, again: &again, first: claimed.first.len(), nulls, treated, slots };
         let standing = self.execute(&mut arms, made).await?;
         let executed = Claim::injection(terms, &arms.nulls, &arms.treated).executed();
         let mut concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
         if standing == Standing::Verified && claimed.planted.len() > 1 {
-            self.narrow(claimed, &mut arms.treated, &mut concluded, made).await?;
+            self.narrow(claimed, &mut arms.treated, &mut concluded, (slots, made)).await?;
         }
         Ok(concluded)
     }
@@ -132,14 +138,14 @@ impl CellBench {
         claimed: &Claimed,
         treated: &mut Vec<ProofSample>,
         concluded: &mut ConcludedClaim,
-        made: &mut MadeCells,
+        (slots, made): (&Slots, &mut MadeCells),
     ) -> Result<(), CampaignError> {
         let (campaign, terms) = (&self.house.campaign, &self.house.campaign.proof);
         let Some(treatment) = &claimed.treatment else { return Ok(()) };
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
         for planted in &claimed.planted {
             let Some(without) = Cell::without(campaign, &claimed.cell, &claimed.planned, planted) else { continue };
-            let Some(first) = self.make(&without, made).await? else {
+            let Some(first) = self.make(&without, slots, made).await? else {
                 concluded.standing = Standing::Unproven;
                 return Ok(());
             };
@@ -149,7 +155,8 @@ impl CellBench {
                 Some(repeat) => Cell::again(campaign, &without, repeated.as_ref()?, repeat),
             };
             let (nulls, all) = (vec![first.says()], treated.clone());
-            let mut arms = ArmsUnderWay { null: &null, again: &again, first: claimed.first.len(), nulls, treated: all };
+            let first = claimed.first.len();
+            let mut arms = ArmsUnderWay { null: &null, again: &again, first, nulls, treated: all, slots };
             let standing = self.execute(&mut arms, made).await?;
             if !made.unfinished.is_empty() {
                 concluded.standing = Standing::Unproven;
@@ -176,17 +183,24 @@ impl CellBench {
                 }
             };
             let Some(cell) = cell else { return Ok(Standing::Unproven) };
-            let Some(ended) = self.make(&cell, made).await? else { return Ok(Standing::Unproven) };
+            let Some(ended) = self.make(&cell, arms.slots, made).await? else { return Ok(Standing::Unproven) };
             samples.push(ended.says());
         }
     }
 
     /// Makes a cell once, whoever asks for it: null executions of a fork point serve all that fork there.
-    async fn make(&self, cell: &Cell, made: &mut MadeCells) -> Result<Option<EndedCell>, CampaignError> {
-        let slot = Arc::clone(self.slots.lock().await.entry(cell.run.clone()).or_default());
+    async fn make(&self, cell: &Cell, slots: &Slots, made: &mut MadeCells) -> Result<Option<EndedCell>, CampaignError> {
+        let slot = Arc::clone(slots.lock().await.entry(cell.run.clone()).or_default());
         let mut slot = slot.lock().await;
         if slot.is_none() {
-            *slot = if self.is_over() { self.finished(&cell.run)? } else { self.conduct(cell).await? };
+            *slot = self.finished(&cell.run)?;
+        }
+        if slot.is_none() {
+            let place = self.house.gate.enter().await;
+            if !self.is_over() {
+                *slot = self.conduct(cell).await?;
+            }
+            drop(place);
         }
         if let Some(ended) = &*slot {
             made.ended.insert(cell.run.clone(), ended.clone());

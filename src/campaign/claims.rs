@@ -8,9 +8,9 @@ use std::{
 use tokio::task::JoinSet;
 
 use super::{
-    Progress,
-    bench::CellBench,
+    bench::{CellBench, Slots},
     cell::{Cell, Fork},
+    chain::Chain,
     claim::{Claimed, ConcludedClaim, MadeCells},
     ended::{Class, EndedCell, Ran},
     error::CampaignError,
@@ -32,25 +32,28 @@ use crate::{
 pub(super) type Edits = Vec<(StepIndex, String, String)>;
 
 impl CellBench {
-    /// Executes what shows the claims of a campaign, and says of each attempt where it stands.
+    /// Executes what shows the claims of a chain, and says of each attempt where it stands. Returns whether any stands
+    /// because its system repeats itself: that holds only as long as nothing of the system was seen to differ.
     pub(super) async fn prove(
         self: &Arc<Self>,
+        chain: Chain,
         cells: &[Option<Cell>],
         concluded: &mut funnel::Concluded,
-        progress: &dyn Progress,
-    ) -> Result<(), CampaignError> {
+    ) -> Result<bool, CampaignError> {
         self.leave_out_diverged(cells, concluded)?;
         let claims = self.claims(cells, concluded)?;
         let mut made = MadeCells::default();
-        let mut revoked = self.not_repeatable(concluded);
-        let mut proven = loop {
-            let repeated = self.repeat(&claims, &revoked, &mut made, progress).await?;
-            if repeated.revoked.is_empty() {
-                break repeated.concluded;
-            }
-            revoked.extend(repeated.revoked);
-        };
-        proven.extend(self.chains(&claims, &proven, &mut made, progress).await?);
+        if concluded.tasks.iter().any(|task| !task.repeatable) {
+            self.revoke(chain.system);
+        }
+        let declared = self.house.campaign.repeats_itself && !self.revoked().contains(&chain.system);
+        let repeated = if declared { self.repeat(&claims, &mut made).await? } else { Some(BTreeMap::new()) };
+        if repeated.is_none() {
+            self.revoke(chain.system);
+        }
+        let mut proven = repeated.unwrap_or_default();
+        let repeats = !proven.is_empty();
+        proven.extend(self.pursue_all(&claims, &proven, &mut made).await?);
         for ended in made.ended.values() {
             count(concluded, ended);
             concluded.without += usize::from(matches!(ended.kind, Ran::Without { .. }));
@@ -58,17 +61,12 @@ impl CellBench {
         concluded.unfinished += made.unfinished.len();
         concluded.nulls = nulls(&made);
         concluded.claims = claims.len();
-        concluded.revoked = self.revoked_names(&revoked);
         for (number, claimed) in claims.iter().enumerate() {
             if let Some(proven) = proven.remove(&number) {
                 conclude(concluded, number, claimed, &proven);
             }
         }
-        progress.done(&concluded.verify_line());
-        if concluded.without > 0 {
-            progress.done(&concluded.narrow_line());
-        }
-        Ok(())
+        Ok(repeats)
     }
 
     /// Looks at where each run left its reference: one that had asked or been answered something else before is evidence of
@@ -148,14 +146,8 @@ impl CellBench {
         }))
     }
 
-    /// The systems of which it is known already that they do not repeat themselves, where that was declared.
-    fn not_repeatable(&self, concluded: &funnel::Concluded) -> BTreeSet<usize> {
-        let systems = self.house.campaign.systems.iter().enumerate();
-        let odd = |name: &str| concluded.tasks.iter().any(|task| task.system == name && !task.repeatable);
-        systems.filter(|(_, system)| odd(&system.name)).map(|(number, _)| number).collect()
-    }
-
-    fn revoked_names(&self, revoked: &BTreeSet<usize>) -> Vec<String> {
+    /// The names of systems that were declared to repeat themselves and do not.
+    pub(super) fn revoked_names(&self, revoked: &BTreeSet<usize>) -> Vec<String> {
         if !self.house.campaign.repeats_itself {
             return Vec::new();
         }
@@ -164,57 +156,30 @@ impl CellBench {
     }
 
     /// Executes what is not settled yet, claims side by side, each by itself one after another.
-    async fn chains(
+    async fn pursue_all(
         self: &Arc<Self>,
         claims: &[Arc<Claimed>],
         settled: &BTreeMap<usize, ConcludedClaim>,
         made: &mut MadeCells,
-        progress: &dyn Progress,
     ) -> Result<BTreeMap<usize, ConcludedClaim>, CampaignError> {
-        let left: Vec<_> = claims.iter().enumerate().filter(|(number, _)| !settled.contains_key(number)).collect();
-        let (flipped, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, claimed)| claimed.flipped);
-        let mut concluded = BTreeMap::new();
-        for (number, claimed) in rest {
-            concluded.insert(number, self.chain(claimed, made).await?);
-        }
-        if flipped.is_empty() {
-            return Ok(concluded);
-        }
-        progress.stage("prove", flipped.len());
+        let slots = Arc::<Slots>::default();
         let mut running = JoinSet::new();
-        for (number, claimed) in flipped {
-            let place = self.house.gate.enter().await;
-            let (bench, claimed) = (Arc::clone(self), Arc::clone(claimed));
+        for (number, claimed) in claims.iter().enumerate().filter(|(number, _)| !settled.contains_key(number)) {
+            let (bench, claimed, slots) = (Arc::clone(self), Arc::clone(claimed), Arc::clone(&slots));
             running.spawn(async move {
                 let mut own = MadeCells::default();
-                let chained = bench.chain(&claimed, &mut own).await;
-                drop(place);
-                (number, own, chained)
+                let pursued = bench.pursue(&claimed, &slots, &mut own).await;
+                (number, own, pursued)
             });
-            while let Some(done) = running.try_join_next() {
-                keep(done, &mut concluded, made, progress)?;
-            }
         }
+        let mut concluded = BTreeMap::new();
         while let Some(done) = running.join_next().await {
-            keep(done, &mut concluded, made, progress)?;
+            let (number, own, pursued) = done.map_err(|_| CampaignError::Lost)?;
+            made.add(own);
+            concluded.insert(number, pursued?);
         }
         Ok(concluded)
     }
-}
-
-type ClaimDone = Result<(usize, MadeCells, Result<ConcludedClaim, CampaignError>), tokio::task::JoinError>;
-
-fn keep(
-    done: ClaimDone,
-    concluded: &mut BTreeMap<usize, ConcludedClaim>,
-    made: &mut MadeCells,
-    progress: &dyn Progress,
-) -> Result<(), CampaignError> {
-    let (number, own, chained) = done.map_err(|_| CampaignError::Lost)?;
-    made.add(own);
-    concluded.insert(number, chained?);
-    progress.advance();
-    Ok(())
 }
 
 /// Says of each run of a claim where it stands. Runs that did not flip stay what they are, with what was executed.

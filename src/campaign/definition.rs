@@ -1,6 +1,11 @@
 //! A campaign as it was read and checked: everything that its runs depend on, in memory.
 
-use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    path::PathBuf,
+    time::Duration,
+};
 
 use super::{
     command::CommandTemplate,
@@ -194,6 +199,13 @@ impl Campaign {
         let sample = self.sample.iter().filter(|sample| sample.systems.contains(&system));
         let drawn = sample.flat_map(|sample| &sample.templates).filter(|template| template.questions > 0);
         fixed.map(|fixed| fixed.name.as_str()).chain(drawn.map(|template| template.name.as_str())).next()
+    }
+
+    /// Lets go of what tasks ask and answer, but for these: a worker holds no more of the others than their names.
+    pub(super) fn forget_tasks_but(&mut self, kept: &BTreeSet<usize>) {
+        for (_, task) in self.tasks.iter_mut().enumerate().filter(|(number, _)| !kept.contains(number)) {
+            *task = Task { id: std::mem::take(&mut task.id), ..Task::default() };
+        }
     }
 
     /// The price of a model, if one is given.

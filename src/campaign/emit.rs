@@ -1,6 +1,6 @@
 //! What a campaign leaves for others: verified labels beside their runs, and the dataset.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{
     bench::CellBench,
@@ -11,21 +11,23 @@ use super::{
     report::CampaignReport,
 };
 use crate::{
-    dataset::{About, Claims, Sample, SampleKind, Writer},
+    dataset::{About, Claims, Sample, SampleKind, Task, Writer},
     recording,
     trajectory::{Evidence, Label, LabelEntry, LabelStatus, Tally},
     viewer,
 };
 
 impl CellBench {
-    /// Writes each label with where it stands and what was executed for it.
-    pub(super) fn write_labels(&self, concluded: &Concluded) -> Result<(), CampaignError> {
-        for attempt in &concluded.attempts {
-            let task = concluded.tasks.iter().find(|task| task.system == attempt.system && task.task == attempt.task);
-            if let (Some(ended), Some(task)) = (&attempt.ended, task)
+    /// Writes each label of a chain with where it stands and what was executed for it.
+    pub(super) fn write_labels(&self, chain: &Concluded) -> Result<(), CampaignError> {
+        for attempt in &chain.attempts {
+            if let (Some(ended), Some(task)) = (&attempt.ended, chain.tasks.first())
                 && let Some(label) = label(attempt, ended, task)
             {
-                recording::write_label(&self.state.run_dir(&ended.run), &label)?;
+                let dir = self.state.run_dir(&ended.run);
+                if recording::read_label(&dir).ok().flatten().as_ref() != Some(&label) {
+                    recording::write_label(&dir, &label)?;
+                }
             }
         }
         Ok(())
@@ -37,21 +39,27 @@ impl CellBench {
         let mut writer = Writer::create(self.state.root())?;
         let mut e_values = Vec::new();
         let mut repeatable = 0;
+        let tasks: HashMap<&str, &Task> =
+            self.house.campaign.tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+        // Attempts are in the order of the tasks.
+        let mut left = concluded.attempts.as_slice();
         for task in &concluded.tasks {
-            let Some(reference) = &task.reference else { continue };
             let of_task = |attempt: &&InjectedRun| attempt.system == task.system && attempt.task == task.task;
-            let kept: Vec<_> = concluded.attempts.iter().filter(of_task).filter_map(kept).collect();
+            let (attempts, rest) = left.split_at(left.iter().take_while(of_task).count());
+            left = rest;
+            let Some(reference) = &task.reference else { continue };
+            let kept: Vec<_> = attempts.iter().filter_map(kept).collect();
             if kept.is_empty() {
                 continue;
             }
             if let Some(twin) = self.state.ended(reference)? {
-                writer.push(&self.sample(&twin, SampleKind::Clean, None)?)?;
+                writer.push(&self.sample(&tasks, &twin, SampleKind::Clean, None)?)?;
             }
             // Runs of one claim that came to the same outcome are one sample.
             let mut known = BTreeSet::new();
             for (attempt, ended, kind) in kept.iter().filter(|(one, _, kind)| known.insert((one.claim, *kind))) {
                 let kind = *kind;
-                let mut sample = self.sample(ended, kind, Some(reference.to_string()))?;
+                let mut sample = self.sample(&tasks, ended, kind, Some(reference.to_string()))?;
                 let same = kept.iter().filter(|(other, _, of)| (other.claim, *of) == (attempt.claim, kind));
                 let labels = same.filter_map(|(_, other, _)| other.label.as_ref());
                 sample.label.iter_mut().for_each(|truth| labels.clone().for_each(|label| truth.declare(label)));
@@ -67,6 +75,7 @@ impl CellBench {
         let claims = Claims::of(self.house.campaign.proof.alpha, begun, &e_values, repeatable);
         let said = claims.in_words();
         writer.state(claims);
+        writer.miss(concluded.missing_chains);
         let manifest = writer.finish()?;
         let count = |kind| manifest.kinds.get(&kind).copied().unwrap_or_default();
         let (failures, twins) = (count(SampleKind::Failure), count(SampleKind::Clean));
@@ -99,9 +108,15 @@ impl CellBench {
         self.state.replace("report.html", page.html.as_bytes())
     }
 
-    fn sample(&self, ended: &EndedCell, kind: SampleKind, clean_twin: Option<String>) -> Result<Sample, CampaignError> {
+    fn sample(
+        &self,
+        tasks: &HashMap<&str, &Task>,
+        ended: &EndedCell,
+        kind: SampleKind,
+        clean_twin: Option<String>,
+    ) -> Result<Sample, CampaignError> {
         let campaign = &self.house.campaign;
-        let task = campaign.tasks.iter().find(|task| task.id == ended.task).cloned();
+        let task = tasks.get(ended.task.as_str()).map(|task| Task::clone(task));
         let task = task.ok_or_else(|| CampaignError::Unwritten {
             path: self.state.root().join(crate::dataset::FILE),
             why: format!("cell {} is of task `{}`, which the campaign does not have", ended.run, ended.task),

@@ -68,6 +68,35 @@ pub enum CampaignError {
         /// What it last said on its standard error.
         said: String,
     },
+    /// A directory is no shard and holds none.
+    #[error("`{}` is no shard, and holds none: there is no `shard.json`", .0.display())]
+    NoShard(PathBuf),
+    /// What a worker left of its campaign cannot be read.
+    #[error("`{}` cannot be read: {why}", path.display())]
+    Unshared {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The campaign that lies in a shard is not read as it was when it was kept there.
+    #[error("the campaign that lies in the shard")]
+    Kept(#[source] crate::plan::PlanError),
+    /// Shards are of different campaigns.
+    #[error(
+        "`{}` and `{}` are of different campaigns: `{parts}` differs (made by version {} and {})",
+        one.display(), other.display(), versions.0, versions.1
+    )]
+    OtherCampaign {
+        /// One.
+        one: PathBuf,
+        /// The other.
+        other: PathBuf,
+        /// What of them differs.
+        parts: String,
+        /// The versions that made them.
+        versions: (String, String),
+    },
     /// A cell's task ended by a defect of this program.
     #[error("a cell ended without a result")]
     Lost,

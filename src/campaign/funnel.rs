@@ -36,6 +36,8 @@ pub struct Concluded {
     pub salvaged: u64,
     /// Cells that were not finished.
     pub unfinished: usize,
+    /// Chains that are missing or not made to their end, where a data set was made of shards all the same.
+    pub missing_chains: usize,
     /// Whether the budget ended it.
     pub exhausted: bool,
     /// Whether somebody ended it.
@@ -149,6 +151,27 @@ pub struct Aim {
 }
 
 impl Concluded {
+    /// Adds what came of a further chain. What holds of the whole campaign (what was spent, how it ended) is left as it is.
+    pub(super) fn add(&mut self, chain: Concluded) {
+        self.tasks.extend(chain.tasks);
+        let before = self.claims;
+        self.attempts.extend(
+            chain
+                .attempts
+                .into_iter()
+                .map(|attempt| InjectedRun { claim: attempt.claim.map(|claim| before + claim), ..attempt }),
+        );
+        self.claims += chain.claims;
+        self.nulls.passed += chain.nulls.passed;
+        self.nulls.failed += chain.nulls.failed;
+        self.nulls.void += chain.nulls.void;
+        self.without += chain.without;
+        self.spent_by_cells.add(&chain.spent_by_cells);
+        self.prefix.add(&chain.prefix);
+        self.salvaged += chain.salvaged;
+        self.unfinished += chain.unfinished;
+    }
+
     /// How many attempts are of a class.
     pub fn count(&self, class: Class) -> usize {
         self.attempts.iter().filter(|attempt| attempt.class == Some(class)).count()

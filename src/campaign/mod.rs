@@ -1,13 +1,14 @@
 //! Campaigns: tasks × plans × repeats as cells, each a child process under a run of its own behind one proxy.
 //!
-//! A campaign makes clean runs first (n of n must pass; the first is the reference), then injected ones that begin
-//! like the reference, then, for each that flipped, the same bytes again and the same beginning without them. What is shown
-//! becomes a dataset; all else is counted, each in one class. State is files: a campaign that was killed anywhere goes
+//! A campaign makes of each task clean runs first (n of n must pass; the first is the reference), then injected ones that begin
+//! like the reference, then, for each that flipped, the same bytes again and the same beginning without them: a chain, of
+//! which nothing depends on another. What is shown becomes a dataset; all else is counted, each in one class. State is files: a campaign that was killed anywhere goes
 //! on and pays for nothing twice. Cells are named by what they are, so that no process need see all of them.
 
 mod bench;
 mod budget;
 mod cell;
+mod chain;
 mod command;
 mod conduct;
 mod cost;
@@ -35,7 +36,9 @@ mod report;
 mod read_sample;
 mod salvage;
 mod sample;
+mod shard;
 mod stages;
+mod start;
 mod state;
 mod talk;
 mod treatment;
@@ -54,15 +57,19 @@ pub use funnel::{Concluded, InjectedRun, TaskState};
 pub use junit::junit;
 pub use read::parse;
 pub use report::CampaignReport;
-pub use stages::{CampaignOptions, run};
+pub use shard::{
+    Engine, EngineScript, KeptCampaign, MergeOptions, Merged, Noted, Part, PartError, ShardEnd, ShardOptions, merge,
+    run_shard,
+};
+pub use start::{CampaignOptions, run};
 pub use state::Earlier;
 
 /// Hears how far a campaign is.
 pub trait Progress: Sync {
-    /// A stage begins, with this many cells.
-    fn stage(&self, name: &str, cells: usize);
-    /// A cell is done.
-    fn advance(&self);
+    /// A stage begins, with this many parts.
+    fn stage(&self, name: &str, parts: usize);
+    /// One of its parts is done; so many failures were shown in it.
+    fn advance(&self, shown: usize);
     /// The stage is over; the line says what came of it.
     fn done(&self, line: &str);
 }

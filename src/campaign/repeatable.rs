@@ -1,5 +1,5 @@
-//! Systems that are declared to repeat themselves: each arm of a claim runs twice, in stages of their own, and everything
-//! that two executions of an arm asked, were answered and came to must be equal. One difference anywhere takes the
+//! Systems that are declared to repeat themselves: each arm of a claim runs twice, and everything that two executions of an
+//! arm asked, were answered and came to must be equal. One difference anywhere takes the
 //! declaration back for all of that system.
 
 use std::{
@@ -8,7 +8,6 @@ use std::{
 };
 
 use super::{
-    Progress,
     bench::CellBench,
     cell::Cell,
     claim::{Claimed, ConcludedClaim, MadeCells, necessity},
@@ -45,28 +44,19 @@ struct Declared<'a> {
     nulls: [Cell; 2],
 }
 
-/// What became of the claims, by their index, and the systems that do not repeat themselves.
-#[derive(Debug, Default)]
-pub(super) struct Repeated {
-    pub(super) concluded: BTreeMap<usize, ConcludedClaim>,
-    pub(super) revoked: BTreeSet<usize>,
-}
+/// Where claims stand, by their index.
+type Repeated = BTreeMap<usize, ConcludedClaim>;
 
 impl CellBench {
-    /// Executes the claims of systems that are said to repeat themselves, less those of which that was taken back.
+    /// Executes the claims of a chain whose system is said to repeat itself; `None` where it does not.
     pub(super) async fn repeat(
         self: &Arc<Self>,
         claims: &[Arc<Claimed>],
-        revoked: &BTreeSet<usize>,
         made: &mut MadeCells,
-        progress: &dyn Progress,
-    ) -> Result<Repeated, CampaignError> {
+    ) -> Result<Option<Repeated>, CampaignError> {
         let campaign = &self.house.campaign;
         let mut of: Vec<Declared<'_>> = Vec::new();
-        for (number, claimed) in claims.iter().enumerate() {
-            if !campaign.repeats_itself || !claimed.flipped || revoked.contains(&claimed.cell.system) {
-                continue;
-            }
+        for (number, claimed) in claims.iter().enumerate().filter(|(_, claimed)| claimed.flipped) {
             let Some(treatment) = &claimed.treatment else { continue };
             let Some(again) = Cell::again(campaign, &claimed.cell, treatment, 0) else { continue };
             let nulls = [0, 1].map(|index| Cell::null(campaign, &claimed.cell, &claimed.fork, index));
@@ -74,46 +64,38 @@ impl CellBench {
         }
         let mut repeated = Repeated::default();
         let cells: Vec<Cell> = of.iter().flat_map(|one| [&one.again].into_iter().chain(&one.nulls)).cloned().collect();
-        self.twice("verify", cells, made, progress).await?;
+        self.twice(cells, made).await?;
         for one in &of {
             let treated = self.arm(one.first_runs().chain([&one.again.run]), made)?;
             let null = self.arm(one.nulls.iter().map(|cell| &cell.run), made)?;
             let arms = Repetition { null: &null, treated: &treated };
             if arms.is_revoked() {
-                repeated.revoked.insert(one.claimed.cell.system);
+                return Ok(None);
             }
             let (standing, executed) = (arms.standing().unwrap_or(Standing::Unproven), arms.executed());
-            repeated
-                .concluded
-                .insert(one.number, ConcludedClaim { standing, executed, necessity: Vec::new(), why: None });
+            repeated.insert(one.number, ConcludedClaim { standing, executed, necessity: Vec::new(), why: None });
         }
-        if repeated.revoked.is_empty() {
-            self.narrow_repeated(&of, &mut repeated, made, progress).await?;
-        }
-        Ok(repeated)
+        let repeats = self.narrow_repeated(&of, &mut repeated, made).await?;
+        Ok(repeats.then_some(repeated))
     }
 
-    /// Which of several injections the failures need.
+    /// Which of several injections the failures need; false where the system does not repeat itself.
     async fn narrow_repeated(
         self: &Arc<Self>,
         of: &[Declared<'_>],
         repeated: &mut Repeated,
         made: &mut MadeCells,
-        progress: &dyn Progress,
-    ) -> Result<(), CampaignError> {
+    ) -> Result<bool, CampaignError> {
         let campaign = &self.house.campaign;
         let mut less: Vec<(usize, &Planted, Cell, &Claimed)> = Vec::new();
         for one in of.iter().filter(|one| one.claimed.planted.len() > 1) {
-            let stands = repeated.concluded.get(&one.number).map(|concluded| concluded.standing);
+            let stands = repeated.get(&one.number).map(|concluded| concluded.standing);
             for planted in one.claimed.planted.iter().filter(|_| stands == Some(Standing::Verified)) {
                 let without = Cell::without(campaign, &one.claimed.cell, &one.claimed.planned, planted);
                 less.extend(without.map(|cell| (one.number, planted, cell, one.claimed)));
             }
         }
-        if less.is_empty() {
-            return Ok(());
-        }
-        self.twice("narrow", less.iter().map(|(_, _, cell, _)| cell.clone()).collect(), made, progress).await?;
+        self.twice(less.iter().map(|(_, _, cell, _)| cell.clone()).collect(), made).await?;
         let mut agains: BTreeMap<RunId, Cell> = BTreeMap::new();
         for (_, _, cell, claimed) in &less {
             if made.ended.contains_key(&cell.run)
@@ -123,17 +105,17 @@ impl CellBench {
                 agains.insert(cell.run.clone(), again);
             }
         }
-        self.twice("narrow", agains.values().cloned().collect(), made, progress).await?;
-        for (number, planted, cell, claimed) in less {
+        self.twice(agains.values().cloned().collect(), made).await?;
+        for (number, planted, cell, _) in less {
             let runs = [Some(&cell.run), agains.get(&cell.run).map(|again| &again.run)];
             let null = self.arm(runs.into_iter().flatten(), made)?;
             let all = of.iter().find(|one| one.number == number);
             let treated = self.arm(all.into_iter().flat_map(|one| one.first_runs().chain([&one.again.run])), made)?;
             let arms = Repetition { null: &null, treated: &treated };
             if arms.is_revoked() {
-                repeated.revoked.insert(claimed.cell.system);
+                return Ok(false);
             }
-            let Some(concluded) = repeated.concluded.get_mut(&number) else { continue };
+            let Some(concluded) = repeated.get_mut(&number) else { continue };
             match arms.standing() {
                 None => concluded.standing = Standing::Unproven,
                 Some(standing) => {
@@ -142,23 +124,14 @@ impl CellBench {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Makes cells side by side, each once.
-    async fn twice(
-        self: &Arc<Self>,
-        stage: &str,
-        cells: Vec<Cell>,
-        made: &mut MadeCells,
-        progress: &dyn Progress,
-    ) -> Result<(), CampaignError> {
+    async fn twice(self: &Arc<Self>, cells: Vec<Cell>, made: &mut MadeCells) -> Result<(), CampaignError> {
         let mut once = BTreeSet::new();
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| once.insert(cell.run.clone())).collect();
-        if cells.is_empty() {
-            return Ok(());
-        }
-        let ended = self.stage(stage, &cells, progress).await?;
+        let ended = self.stage(&cells).await?;
         for (cell, ended) in cells.iter().zip(ended) {
             match ended {
                 Some(ended) => drop(made.ended.insert(cell.run.clone(), ended)),

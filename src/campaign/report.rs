@@ -244,7 +244,7 @@ impl CampaignReport {
             unmade: unmade::rows(concluded),
             rewriting: unmade::rewriting(concluded),
             cost: costs(concluded, !campaign.prices.is_empty()),
-            cells: concluded.attempts.iter().map(|attempt| cell(attempt, campaign)).collect(),
+            cells: rows(concluded, campaign),
             tasks: concluded.tasks.iter().filter(odd).map(task).collect(),
             seconds,
         }
@@ -338,8 +338,14 @@ fn costs(concluded: &Concluded, priced: bool) -> Costs {
     }
 }
 
-fn cell(attempt: &InjectedRun, campaign: &Campaign) -> CellRow {
-    let expected = campaign.tasks.iter().find(|task| task.id == attempt.task).map(|task| task.answer.clone());
+fn rows(concluded: &Concluded, campaign: &Campaign) -> Vec<CellRow> {
+    let answers: BTreeMap<&str, &str> =
+        campaign.tasks.iter().map(|task| (task.id.as_str(), task.answer.as_str())).collect();
+    let row = |attempt: &InjectedRun| cell(attempt, answers.get(attempt.task.as_str()).copied());
+    concluded.attempts.iter().map(row).collect()
+}
+
+fn cell(attempt: &InjectedRun, expected: Option<&str>) -> CellRow {
     let ended: Option<&EndedCell> = attempt.ended.as_ref();
     let proven = attempt.executed.as_ref().filter(|_| attempt.flipped);
     CellRow {
@@ -350,7 +356,7 @@ fn cell(attempt: &InjectedRun, campaign: &Campaign) -> CellRow {
         position: attempt.position,
         run: attempt.run.clone(),
         class: class_name(attempt),
-        expected: expected.unwrap_or_default(),
+        expected: expected.unwrap_or_default().to_owned(),
         answer: ended.map(|ended| ended.answer.clone()).unwrap_or_default(),
         evidence: ended.map(|ended| ended.outcome.evidence.clone()).unwrap_or_default(),
         claim: attempt.claim,

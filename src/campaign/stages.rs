@@ -1,31 +1,21 @@
-//! The campaign's way: clean runs, injected runs, what shows their claims, labels.
+//! The first stages of a chain: clean runs, and the injected runs that begin like the first of them.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
-
-use tokio::sync::watch;
+use std::sync::Arc;
 
 use super::{
-    Progress,
-    bench::{CellBench, Judge, ServedSystem, Slots},
-    budget::Ledger,
+    bench::CellBench,
     cell::Cell,
-    definition::Campaign,
+    chain::{Chain, Silence},
     ended::{Class, EndedCell, HowEnded},
     error::CampaignError,
     file::Repeatable,
     funnel::{Aim, Concluded, InjectedRun, LeftOut, TaskState},
-    gate::CellGate,
-    metered::House,
-    prefix::References,
-    report::CampaignReport,
     sample,
-    state::{CampaignState, Earlier},
     treatment::Aimed,
 };
 use crate::{
     equality::{Parting, Rules, Told, parting},
     plan::{self, Operator, Plan},
-    proxy::{Proxy, upstream::Upstream},
     recording,
     replay::{ForkPoint, told},
     trajectory::{Side, Step, Verdict},
@@ -33,69 +23,6 @@ use crate::{
 
 /// Why a plan that no call of the reference meets is not run: the run would be the reference.
 const NO_CALL: &str = "it meets no call of the reference run";
-
-/// How a campaign is run.
-#[derive(Debug)]
-pub struct CampaignOptions {
-    /// Where everything goes.
-    pub out: PathBuf,
-    /// What becomes of what lies there.
-    pub earlier: Earlier,
-    /// Cells at once.
-    pub jobs: usize,
-    /// Only these tasks: `TASK`, or `SYSTEM/TASK`, with `*` for any text; all if none.
-    pub only: Vec<regex::Regex>,
-    /// Where a model judge is asked; the first system's upstream if none.
-    pub judge: Option<Arc<dyn Upstream>>,
-    /// This program, for `{aegis}`.
-    pub program: PathBuf,
-    /// What paths of the campaign file are relative to.
-    pub directory: PathBuf,
-    /// Set when the campaign is to stop.
-    pub stop: watch::Receiver<bool>,
-}
-
-/// Runs a campaign. `proxies` are one a system, in order, and record under `out/logs`.
-///
-/// # Errors
-/// [`CampaignError`]; what a cell comes to is no error.
-pub async fn run(
-    campaign: Arc<Campaign>,
-    proxies: Vec<Proxy>,
-    options: CampaignOptions,
-    progress: &dyn Progress,
-) -> Result<(Concluded, CampaignReport), CampaignError> {
-    let began = Instant::now();
-    let state = CampaignState::open(&options.out, options.earlier)?;
-    let ledger = Arc::new(Ledger::new(&campaign.budget, Some(state.journal()?)));
-    let gate = Arc::new(CellGate::new(options.jobs));
-    let house = Arc::new(House { campaign: Arc::clone(&campaign), ledger, gate });
-    let mut systems = Vec::new();
-    let backend = proxies.first().map(|proxy| proxy.upstream.name().to_owned()).unwrap_or_default();
-    for proxy in proxies {
-        systems.push(ServedSystem::start(proxy).await?);
-    }
-    let judge = match systems.first().filter(|_| campaign.asks_a_judge()) {
-        Some(first) => {
-            let upstream = options.judge.unwrap_or_else(|| Arc::clone(&first.proxy.upstream));
-            Some(Judge::at(upstream, &house, &state)?)
-        }
-        None => None,
-    };
-    let CampaignOptions { only, program, directory, stop, .. } = options;
-    let (references, slots) = (References::default(), Slots::default());
-    let bench = Arc::new(CellBench { house, systems, state, references, slots, judge, program, directory, stop });
-    let mut concluded = Concluded::default();
-    let references = bench.clean(&only, &mut concluded, progress).await?;
-    let cells = bench.inject(&references, &mut concluded, progress).await?;
-    bench.prove(&cells, &mut concluded, progress).await?;
-    bench.sum_up(&mut concluded);
-    bench.write_labels(&concluded)?;
-    progress.done(&bench.write_dataset(&concluded)?);
-    let report = CampaignReport::of(&campaign, &concluded, &backend, began.elapsed().as_secs_f64());
-    bench.write_report(&report)?;
-    Ok((concluded, report))
-}
 
 /// A plan for a task, or why it cannot be one, and how often it is run.
 type PlannedTask = (Result<Aimed, (Aimed, String)>, u32);
@@ -109,38 +36,25 @@ pub(super) struct Reference {
 }
 
 impl CellBench {
-    /// Makes the clean runs, and says which tasks are to be gone on with.
-    async fn clean(
+    /// Makes the clean runs of a task, and says whether it is to be gone on with.
+    pub(super) async fn clean(
         self: &Arc<Self>,
-        only: &[regex::Regex],
+        chain: Chain,
         concluded: &mut Concluded,
-        progress: &dyn Progress,
-    ) -> Result<Vec<Reference>, CampaignError> {
+    ) -> Result<(Option<Reference>, Option<Silence>), CampaignError> {
         let campaign = &self.house.campaign;
-        let mut cells = Vec::new();
-        for (system, named) in campaign.systems.iter().enumerate() {
-            for (task, _) in campaign.chosen(&named.name, only) {
-                cells.extend((0..campaign.clean).map(|repeat| Cell::clean(campaign, system, task, repeat)));
-            }
+        let repeats = 0..campaign.clean;
+        let cells: Vec<Cell> = repeats.map(|repeat| Cell::clean(campaign, chain.system, chain.task, repeat)).collect();
+        let ended = self.stage(&cells).await?;
+        let Some(first) = cells.first() else { return Ok((None, None)) };
+        for ended in ended.iter().flatten() {
+            count(concluded, ended);
         }
-        let ended = self.stage("clean", &cells, progress).await?;
-        let mut references = Vec::new();
-        let repeats = usize::try_from(campaign.clean).unwrap_or(usize::MAX);
-        for (cells, ended) in cells.chunks(repeats).zip(ended.chunks(repeats)) {
-            let Some(first) = cells.first() else { continue };
-            for ended in ended.iter().flatten() {
-                count(concluded, ended);
-            }
-            let state = self.task_state(first, ended)?;
-            if state.reference.is_some() {
-                references.push(Reference { cell: first.clone(), nth: first.task });
-            }
-            concluded.tasks.push(state);
-        }
+        let state = self.task_state(first, &ended)?;
+        let reference = state.reference.is_some().then(|| Reference { cell: first.clone(), nth: first.task });
+        concluded.tasks.push(state);
         concluded.unfinished += ended.iter().filter(|ended| ended.is_none()).count();
-        self.refuse_silence(&cells, &ended)?;
-        progress.done(&concluded.clean_line());
-        Ok(references)
+        Ok((reference, self.silence(first, &ended)))
     }
 
     /// What the clean runs of a task say of it.
@@ -197,73 +111,28 @@ impl CellBench {
         Ok(true)
     }
 
-    /// A system whose programs never reach the proxy is set up wrongly: going on would prove nothing.
-    fn refuse_silence(&self, cells: &[Cell], ended: &[Option<EndedCell>]) -> Result<(), CampaignError> {
-        for (number, system) in self.house.campaign.systems.iter().enumerate() {
-            let mine = || cells.iter().zip(ended).filter(|(cell, _)| cell.system == number);
-            let finished: Vec<&EndedCell> = mine().filter_map(|(_, ended)| ended.as_ref()).collect();
-            if let (Some((cell, _)), true) = (mine().next(), finished.iter().all(|ended| ended.steps == 0))
-                && !finished.is_empty()
-            {
-                let late = finished.iter().all(|ended| ended.ending == HowEnded::TimedOut);
-                let limit = system.timeout.as_secs_f64();
-                let late = if late {
-                    format!("all runs were ended after `timeout_s` = {limit} first; ")
-                } else {
-                    String::new()
-                };
-                let said = format!("{late}{}", self.said(cell));
-                return Err(CampaignError::NoCall { system: system.name.clone(), said });
-            }
+    /// What is told of clean runs none of which made a call.
+    fn silence(&self, first: &Cell, ended: &[Option<EndedCell>]) -> Option<Silence> {
+        let finished: Vec<&EndedCell> = ended.iter().flatten().collect();
+        if finished.is_empty() {
+            return None;
         }
-        Ok(())
+        if finished.iter().any(|ended| ended.steps > 0) {
+            return Some(Silence::Broken);
+        }
+        let late = finished.iter().all(|ended| ended.ending == HowEnded::TimedOut);
+        Some(Silence::Kept { late, said: self.said(first) })
     }
 
-    /// Makes the injected runs of every reference.
-    async fn inject(
+    /// Makes the injected runs of a task.
+    pub(super) async fn inject(
         self: &Arc<Self>,
-        references: &[Reference],
+        reference: &Reference,
         concluded: &mut Concluded,
-        progress: &dyn Progress,
     ) -> Result<Vec<Option<Cell>>, CampaignError> {
-        let mut cells: Vec<Option<Cell>> = Vec::new();
-        for reference in references {
-            let (system, task) = self.names(&reference.cell)?;
-            let cassette = self.references.open(&self.state, &reference.cell.run)?;
-            for (planned, repeats) in self.plans(reference, &cassette.recording().trajectory.steps) {
-                let (aimed, why) = match planned {
-                    Ok(aimed) => (aimed, None),
-                    Err((aimed, why)) => (aimed, Some(why)),
-                };
-                let aimed = Arc::new(aimed);
-                for repeat in 0..repeats {
-                    let cell = Cell::injected(&self.house.campaign, &reference.cell, &aimed, repeat);
-                    let fork = ForkPoint::of_plan(&cassette, &aimed.plan, &cell.run);
-                    let why = why.clone().or_else(|| fork.is_none().then(|| NO_CALL.to_owned()));
-                    concluded.attempts.push(InjectedRun {
-                        system: system.clone(),
-                        task: task.clone(),
-                        plan: aimed.name.clone(),
-                        position: aimed.position,
-                        aims: aims(&aimed.plan),
-                        class: why.is_some().then_some(Class::NotInjected),
-                        delivered: false,
-                        flipped: false,
-                        run: why.is_none().then(|| cell.run.clone()),
-                        ended: None,
-                        claim: None,
-                        fork_step: None,
-                        standing: None,
-                        executed: None,
-                        necessity: Vec::new(),
-                        why: why.clone(),
-                    });
-                    cells.push(why.is_none().then_some(cell));
-                }
-            }
-        }
+        let cells = self.planned_runs(reference, concluded)?;
         let runs: Vec<Cell> = cells.iter().flatten().cloned().collect();
-        let mut ended = self.stage("inject", &runs, progress).await?.into_iter();
+        let mut ended = self.stage(&runs).await?.into_iter();
         for (attempt, cell) in concluded.attempts.iter_mut().zip(&cells) {
             let Some(ended) = cell.as_ref().and_then(|_| ended.next()) else { continue };
             match ended {
@@ -275,7 +144,49 @@ impl CellBench {
         for ended in &finished {
             count(concluded, ended);
         }
-        progress.done(&concluded.injected_line());
+        Ok(cells)
+    }
+
+    /// The injected runs that are to be made, each with its attempt; `None` where nothing is run.
+    fn planned_runs(
+        &self,
+        reference: &Reference,
+        concluded: &mut Concluded,
+    ) -> Result<Vec<Option<Cell>>, CampaignError> {
+        let mut cells: Vec<Option<Cell>> = Vec::new();
+        let (system, task) = self.names(&reference.cell)?;
+        let cassette = self.references.open(&self.state, &reference.cell.run)?;
+        for (planned, repeats) in self.plans(reference, &cassette.recording().trajectory.steps) {
+            let (aimed, why) = match planned {
+                Ok(aimed) => (aimed, None),
+                Err((aimed, why)) => (aimed, Some(why)),
+            };
+            let aimed = Arc::new(aimed);
+            for repeat in 0..repeats {
+                let cell = Cell::injected(&self.house.campaign, &reference.cell, &aimed, repeat);
+                let fork = ForkPoint::of_plan(&cassette, &aimed.plan, &cell.run);
+                let why = why.clone().or_else(|| fork.is_none().then(|| NO_CALL.to_owned()));
+                concluded.attempts.push(InjectedRun {
+                    system: system.clone(),
+                    task: task.clone(),
+                    plan: aimed.name.clone(),
+                    position: aimed.position,
+                    aims: aims(&aimed.plan),
+                    class: why.is_some().then_some(Class::NotInjected),
+                    delivered: false,
+                    flipped: false,
+                    run: why.is_none().then(|| cell.run.clone()),
+                    ended: None,
+                    claim: None,
+                    fork_step: None,
+                    standing: None,
+                    executed: None,
+                    necessity: Vec::new(),
+                    why: why.clone(),
+                });
+                cells.push(why.is_none().then_some(cell));
+            }
+        }
         Ok(cells)
     }
 
@@ -299,13 +210,6 @@ impl CellBench {
             }
         }
         plans
-    }
-
-    fn sum_up(&self, concluded: &mut Concluded) {
-        concluded.spent = self.house.ledger.spent();
-        concluded.exhausted = self.house.ledger.is_exhausted();
-        concluded.stopped = *self.stop.borrow();
-        concluded.lowest_jobs = self.house.gate.lowest();
     }
 }
 

@@ -11,7 +11,13 @@ use super::{
 const TOLD: usize = 3;
 
 impl Concluded {
-    pub(super) fn clean_line(&self) -> String {
+    /// A line each: clean runs, injected runs, proofs, and what was narrowed down where anything was.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let narrowed = (self.without > 0).then(|| self.narrow_line());
+        [self.clean_line(), self.injected_line(), self.verify_line()].into_iter().chain(narrowed).collect()
+    }
+
+    fn clean_line(&self) -> String {
         let (runs, passed) = self.tasks.iter().fold((0, 0), |sum, task| (sum.0 + task.runs, sum.1 + task.passed));
         let kept = self.tasks.iter().filter(|task| task.reference.is_some()).count();
         let mut line = format!("clean     {runs} runs   {passed} passed   {kept} of {} tasks go on", self.tasks.len());
@@ -39,7 +45,7 @@ impl Concluded {
         if made == wanted { made.to_string() } else { format!("{made} of {wanted}") }
     }
 
-    pub(super) fn injected_line(&self) -> String {
+    fn injected_line(&self) -> String {
         let (delivered, flipped) = (self.delivered(), self.flipped());
         let mut line = format!("inject    {} runs   delivered {delivered}   outcome flipped {flipped}", self.made());
         for class in Class::ALL {
@@ -51,7 +57,7 @@ impl Concluded {
         line
     }
 
-    pub(super) fn verify_line(&self) -> String {
+    fn verify_line(&self) -> String {
         let (repeated, shown) = (self.repeated_and_shown(), self.count(Class::Verified));
         let Nulls { passed, failed, void } = self.nulls;
         let mut line = format!("verify    {shown} of {} flips verified", self.flipped());
@@ -87,7 +93,7 @@ impl Concluded {
         self.attempts.iter().filter(repeated).count()
     }
 
-    pub(super) fn narrow_line(&self) -> String {
+    fn narrow_line(&self) -> String {
         let mut claims = BTreeMap::new();
         for attempt in self.attempts.iter().filter(|attempt| !attempt.necessity.is_empty()) {
             claims.insert(attempt.claim, &attempt.necessity);

@@ -68,6 +68,12 @@ pub enum AnswersConfig {
 }
 
 impl AskingArgs {
+    /// The model that flags name, in words; empty if they name none.
+    pub(super) fn named(&self) -> String {
+        let part = |part: &Option<String>| part.clone().unwrap_or_default();
+        format!("{} {}", part(&self.manipulator_upstream), part(&self.manipulator_model)).trim().to_owned()
+    }
+
     /// The model, if one is named. `seed` is the simulator's.
     ///
     /// # Errors

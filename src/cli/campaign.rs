@@ -21,10 +21,13 @@ use super::{
 use crate::{
     campaign::{
         self, Beside, Campaign, CampaignBudget, CampaignError, CampaignOptions, CampaignReport, Concluded, Earlier,
+        KeptCampaign, Noted,
     },
     proxy::{Proxy, upstream::Upstream},
     verify,
 };
+
+mod shard;
 
 /// Options of `campaign`.
 #[derive(Debug, Args)]
@@ -47,6 +50,10 @@ pub(super) struct CampaignArgs {
     /// Only these tasks: TASK or SYSTEM/TASK, `*` for any text; may be repeated.
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
+    /// Make one part of the campaign, into a directory of its own below `--out`, and go on with what lies there: I of N, I
+    /// from 0 to N-1, or what the engine says that started this process (`auto`). `aegis shard merge` puts the parts together.
+    #[arg(long, value_name = "I/N|auto", conflicts_with_all = ["only", "junit", "dry_run"])]
+    shard: Option<String>,
     /// Where requests go, instead of what the file says.
     #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
     upstream: Option<String>,
@@ -90,7 +97,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let Some(file) = &arguments.file else {
         return Err(Failure::new(Exit::Usage, "no campaign file is named"));
     };
-    let campaign = read(file, arguments)?;
+    let (campaign, kept) = read(file, arguments)?;
     let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<Vec<_>, _>>()?;
     for (pattern, said) in only.iter().zip(&arguments.only) {
         if campaign.extent(std::slice::from_ref(pattern)).clean == 0 {
@@ -123,6 +130,9 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let directory = beside(file);
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
     let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
+    if let Some(part) = &arguments.shard {
+        return shard::work(part, campaign, kept, begun, global);
+    }
     let out = begun.out.clone();
     let done = conduct(campaign, begun, global)?;
     let finished = done.finish();
@@ -213,35 +223,49 @@ pub(super) struct CampaignStart {
 
 /// Runs a campaign to its end, or until a signal.
 pub(super) fn conduct(campaign: Campaign, begun: CampaignStart, global: &Global) -> Result<CampaignDone, Failure> {
+    let (proxies, shown, out) = (proxies(&campaign, &begun)?, ShownProgress::new(global), begun.out.clone());
+    let (options, stopping) = options(&campaign, begun)?;
+    let running = campaign::run(Arc::new(campaign), proxies, options, &shown);
+    let (done, signal) = settings::block_on(until_signalled(running, stopping))?;
+    let (concluded, report) = done.map_err(|error| failure(error, &out))?;
+    Ok(CampaignDone { concluded, report, signal })
+}
+
+/// What a campaign is run with, and what tells it to stop.
+fn options(campaign: &Campaign, begun: CampaignStart) -> Result<(CampaignOptions, watch::Sender<bool>), Failure> {
     settings::raise_file_limit();
     let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    let cores = || std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let proxies = proxies(&campaign, &begun)?;
-    let shown = ShownProgress::new(global);
     let (stopping, stop) = watch::channel(false);
     let options = CampaignOptions {
-        out: begun.out.clone(),
+        judge: judge(campaign, begun.ca_file.as_ref())?,
+        out: begun.out,
         earlier: begun.earlier,
         jobs: begun.jobs.map_or_else(cores, std::num::NonZero::get),
         only: begun.only,
-        judge: judge(&campaign, begun.ca_file.as_ref())?,
         program,
         directory: begun.directory,
         stop,
     };
-    let (done, signal) = settings::block_on(async move {
-        let running = campaign::run(Arc::new(campaign), proxies, options, &shown);
-        let mut running = std::pin::pin!(running);
-        tokio::select! {
-            done = &mut running => (done, None),
-            signal = interrupted() => {
-                let _ = stopping.send(true);
-                (running.await, Some(number(signal)))
-            }
+    Ok((options, stopping))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get)
+}
+
+/// Waits for work to end; at a signal it is told to stop, and the signal's number is returned with what came of it.
+async fn until_signalled<T>(
+    running: impl Future<Output = Result<T, CampaignError>>,
+    stopping: watch::Sender<bool>,
+) -> (Result<T, CampaignError>, Option<u8>) {
+    let mut running = std::pin::pin!(running);
+    tokio::select! {
+        done = &mut running => (done, None),
+        signal = interrupted() => {
+            let _ = stopping.send(true);
+            (running.await, Some(number(signal)))
         }
-    })?;
-    let (concluded, report) = done.map_err(|error| failure(error, &begun.out))?;
-    Ok(CampaignDone { concluded, report, signal })
+    }
 }
 
 /// What a campaign came to, and the signal that ended it.
@@ -257,11 +281,13 @@ fn beside(file: &Path) -> PathBuf {
     std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned())
 }
 
-fn read(file: &Path, arguments: &CampaignArgs) -> Result<Campaign, Failure> {
+fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, KeptCampaign), Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))?;
-    let campaign = campaign::parse(&text, &file.display().to_string(), &Beside(beside(file)));
+    let (name, files) = (file.display().to_string(), Noted::new(Beside(beside(file))));
+    let campaign = campaign::parse(&text, &name, &files);
     let mut campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;
+    let kept = files.kept(name, text, arguments.upstream.clone());
     if let Some(text) = &arguments.budget {
         bounds(text, &mut campaign.budget)?;
         if campaign.budget.money.is_some() && campaign.prices.is_empty() {
@@ -270,7 +296,7 @@ fn read(file: &Path, arguments: &CampaignArgs) -> Result<Campaign, Failure> {
         }
     }
     campaign.upstream = arguments.upstream.clone().or(campaign.upstream);
-    Ok(campaign)
+    Ok((campaign, kept))
 }
 
 /// A proxy a system, each with the system's own configuration.
@@ -306,7 +332,7 @@ fn judge(campaign: &Campaign, ca_file: Option<&PathBuf>) -> Result<Option<Arc<dy
     Ok(Some(arguments.proxy_of(Config::default(), None)?.0.upstream))
 }
 
-fn failure(error: CampaignError, out: &Path) -> Failure {
+pub(super) fn failure(error: CampaignError, out: &Path) -> Failure {
     let out = out.display();
     match error {
         CampaignError::Recording(error) => error.into(),
@@ -315,7 +341,15 @@ fn failure(error: CampaignError, out: &Path) -> Failure {
         }
         CampaignError::Exists(_) => Failure::new(Exit::Usage, error)
             .hint(format!("go on with `--resume`, or choose another `--out` than `{out}`")),
-        CampaignError::Directory { .. }
+        CampaignError::NoShard(_) => Failure::new(Exit::Usage, error)
+            .hint("`aegis campaign FILE --shard I/N --out DIR` makes DIR/shard-I-of-N"),
+        CampaignError::OtherCampaign { .. } => Failure::new(Exit::Usage, error).hint(
+            "make those shards again with the file and the version of the others: runs that are equal are kept, nothing is \
+             paid for twice",
+        ),
+        CampaignError::Unshared { .. }
+        | CampaignError::Kept(_)
+        | CampaignError::Directory { .. }
         | CampaignError::Locked(_)
         | CampaignError::NotOurs(_)
         | CampaignError::Launch { .. } => Failure::new(Exit::Usage, error),

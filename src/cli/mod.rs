@@ -37,6 +37,7 @@ mod screen;
 mod serve;
 mod settings;
 mod setup;
+mod shard;
 mod show;
 mod signals;
 mod stats;
@@ -107,6 +108,8 @@ enum Verb {
     Test(test::TestArgs),
     /// Run a campaign: tasks × plans, with clean runs and proof; failures that are shown become a dataset.
     Campaign(campaign::CampaignArgs),
+    /// Campaigns on many machines: put the parts together that were made there, or write the file that an engine runs.
+    Shard(shard::ShardArgs),
     /// List recorded runs, a line each.
     Runs(runs::RunsArgs),
     /// Show a recorded run.
@@ -213,6 +216,7 @@ impl Verb {
             Verb::Run(arguments) => run::run(arguments, global),
             Verb::Test(arguments) => test::run(arguments, global),
             Verb::Campaign(arguments) => campaign::run(arguments, global),
+            Verb::Shard(arguments) => shard::run(arguments, global),
             Verb::Replay(arguments) => replay::run(arguments, global),
             Verb::Fork(arguments) => fork::run(arguments, global),
             Verb::Attribute(arguments) => attribute::run(arguments, global),

@@ -1,23 +1,56 @@
 //! How far a campaign is: a bar on a terminal, plain lines elsewhere.
 
-use std::{io::IsTerminal, sync::Mutex};
+use std::{
+    io::IsTerminal,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Global;
 use crate::campaign::Progress;
 
+/// The time between two lines that say how far a stage is, where there is no bar.
+const SAY_EVERY: Duration = Duration::from_secs(30);
+
 /// Shows progress on standard error.
 pub(super) struct ShownProgress {
     bar: Mutex<Option<ProgressBar>>,
+    far: Mutex<Far>,
     terminal: bool,
     quiet: bool,
+}
+
+/// How far a stage is.
+struct Far {
+    name: String,
+    parts: usize,
+    done: usize,
+    shown: usize,
+    said: Instant,
+}
+
+impl Far {
+    /// A part is done: a line, if the last one is long ago.
+    fn advance(&mut self, shown: usize) -> Option<String> {
+        self.done += 1;
+        self.shown += shown;
+        if self.said.elapsed() < SAY_EVERY {
+            return None;
+        }
+        self.said = Instant::now();
+        let Self { name, parts, done, shown, .. } = self;
+        let shown = if *shown > 0 { format!("   {shown} failures shown so far") } else { String::new() };
+        Some(format!("{name:<10}{done} of {parts}{shown}"))
+    }
 }
 
 impl ShownProgress {
     pub(super) fn new(global: &Global) -> Self {
         let terminal = std::io::stderr().is_terminal() && !global.quiet;
-        Self { bar: Mutex::new(None), terminal, quiet: global.quiet }
+        let far = Far { name: String::new(), parts: 0, done: 0, shown: 0, said: Instant::now() };
+        Self { bar: Mutex::new(None), far: Mutex::new(far), terminal, quiet: global.quiet }
     }
 
     /// Says a line while work goes on.
@@ -45,11 +78,14 @@ impl ShownProgress {
 }
 
 impl Progress for ShownProgress {
-    fn stage(&self, name: &str, cells: usize) {
+    fn stage(&self, name: &str, parts: usize) {
+        if let Ok(mut far) = self.far.lock() {
+            *far = Far { name: name.to_owned(), parts, done: 0, shown: 0, said: Instant::now() };
+        }
         if !self.terminal {
             return;
         }
-        let bar = ProgressBar::new(cells as u64).with_message(name.to_owned());
+        let bar = ProgressBar::new(parts as u64).with_message(name.to_owned());
         if let Ok(style) =
             ProgressStyle::with_template("{msg:9} {wide_bar} {pos} of {len}  {elapsed} so far, about {eta} to go")
         {
@@ -58,7 +94,14 @@ impl Progress for ShownProgress {
         self.replace(Some(bar));
     }
 
-    fn advance(&self) {
+    fn advance(&self, shown: usize) {
+        if let Ok(mut far) = self.far.lock()
+            && let Some(line) = far.advance(shown)
+            && !self.terminal
+            && !self.quiet
+        {
+            eprintln!("{line}");
+        }
         if let Ok(bar) = self.bar.lock()
             && let Some(bar) = bar.as_ref()
         {

@@ -54,6 +54,9 @@ pub(super) struct ServeArgs {
     /// The run of requests that name none.
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
+    /// How many proxies stand behind one address, this one included. With more than one, requests must name their run.
+    #[arg(long, env = "AEGIS_INSTANCES", default_value_t = 1, value_name = "N")]
+    instances: u32,
     /// Seconds without traffic after which a run is sealed.
     #[arg(long, default_value_t = 300, value_name = "S")]
     idle: u64,
@@ -124,11 +127,19 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     let named =
         arguments.run.as_deref().map(RunId::parse).transpose().map_err(|error| Failure::new(Exit::Usage, error))?;
     let planned = arguments.proxy.plan.is_some();
+    if let (Some(named), 2..) = (&named, arguments.instances) {
+        let error = format!(
+            "`--run {named}` names one run, and {} proxies would each record a part of it",
+            arguments.instances
+        );
+        return Err(Failure::new(Exit::Usage, error).hint("let requests name their run: /r/<run>/v1 as base URL"));
+    }
     let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.proxy.clone() };
     let (mut proxy, config) = asked.proxy(named.clone())?;
     arguments.watch.apply(&mut proxy, &config)?;
     // Where requests name no run, lineage tells it; a plan wants to be told, so that it never hits a run by mistake.
-    proxy.identity.lineage = (named.is_none() && !planned).then(Arc::default);
+    proxy.identity.lineage = (named.is_none() && !planned && arguments.instances < 2).then(Arc::default);
+    proxy.gate.instances = arguments.instances;
     let origins: Vec<String> =
         config.route.iter().map(|route| route.url.clone()).chain([proxy.upstream.name().to_owned()]).collect();
     let listen =
@@ -258,7 +269,12 @@ pub(super) fn announce(
             eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}{token}/v1");
         } else {
             eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}{token}/r/<run>/v1");
-            eprintln!("note: with a plan, each request must name its run like that; or start with --run NAME");
+            match proxy.gate.instances {
+                0 | 1 => {
+                    eprintln!("note: with a plan, each request must name its run like that; or start with --run NAME")
+                }
+                several => eprintln!("note: one of {several} proxies, so each request must name its run like that"),
+            }
         }
     }
     Ok(())

@@ -179,7 +179,7 @@ async fn conduct(
     for (number, planned_run) in (1_u32..).zip(planned) {
         let run = test_run(&bench, planned_run).await?;
         let left = begun.elapsed() / number * (u32::try_from(planned.len()).unwrap_or(u32::MAX).saturating_sub(number));
-        progress.advance();
+        progress.advance(0);
         progress.say(&report::line(&run, number, planned.len(), left));
         let vain = stop.borrow().is_some() || run.is_in_vain();
         runs.push(run);

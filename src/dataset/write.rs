@@ -48,6 +48,10 @@ pub struct DatasetManifest {
     /// Why it says nothing of claims, where the set that lay there before did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleared: Option<String>,
+    /// Chains (a task of a system each) of the campaign that were not made to their end, where it was made of shards all the
+    /// same; 0, and not written, where all were.
+    #[serde(default, skip_serializing_if = "is_none_missing")]
+    pub missing_chains: usize,
     /// The files by name.
     pub files: BTreeMap<String, FileFacts>,
 }
@@ -77,6 +81,7 @@ impl Writer {
             splits: BTreeMap::new(),
             claims: None,
             cleared: None,
+            missing_chains: 0,
             files: BTreeMap::new(),
         };
         let before = fs::read(dir.join(MANIFEST_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -106,6 +111,11 @@ impl Writer {
     /// States how sure the labels are, all together.
     pub fn state(&mut self, claims: Claims) {
         self.manifest.claims = Some(claims);
+    }
+
+    /// Says that so many chains of the campaign are missing.
+    pub fn miss(&mut self, chains: usize) {
+        self.manifest.missing_chains = chains;
     }
 
     /// Says that so many claims were begun for rows that are pushed beside those of the set that lay there. Then what that
@@ -213,6 +223,11 @@ impl Drop for PartFile {
             let _ = fs::remove_file(&self.temporary);
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]
+fn is_none_missing(missing: &usize) -> bool {
+    *missing == 0
 }
 
 fn temporary(dir: &Path, name: &str) -> PathBuf {

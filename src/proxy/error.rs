@@ -84,6 +84,15 @@ pub enum ProxyError {
         "a plan is loaded, so each request must name its run: use /r/<run>/v1 as base URL, or start with --run NAME"
     )]
     NoRun,
+    /// Several proxies stand behind one address, and the request names no run.
+    #[error(
+        "{instances} proxies stand behind one address (`AEGIS_INSTANCES`), so each request must name its run, by which it is \
+         sent to one of them: use /r/<run>/v1 as base URL, or send the header `x-aegis-run`"
+    )]
+    NoRunOfSeveral {
+        /// How many.
+        instances: u32,
+    },
     /// The plan edits a body that cannot be read.
     #[error("the plan edits this request, but its body cannot be read: {0}")]
     Unreadable(String),
@@ -151,7 +160,7 @@ impl ProxyError {
             ProxyError::Target(_) => (StatusCode::BAD_REQUEST, "refused_target"),
             ProxyError::Sealed(_) => (StatusCode::CONFLICT, "run_sealed"),
             ProxyError::Watched { .. } => (StatusCode::CONFLICT, "stopped_by_rule"),
-            ProxyError::NoRun => (StatusCode::BAD_REQUEST, "no_run"),
+            ProxyError::NoRun | ProxyError::NoRunOfSeveral { .. } => (StatusCode::BAD_REQUEST, "no_run"),
             ProxyError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable_body"),
             ProxyError::Busy { .. } | ProxyError::BusyTunnels { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             ProxyError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),

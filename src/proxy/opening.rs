@@ -82,6 +82,9 @@ impl Proxy {
         Ok(match (named, &self.default_run) {
             (Some((run, source)), _) => Belongs { run, source, track: None, displaced: None },
             (None, Some(run)) => Belongs { run: run.clone(), source: RunSource::Server, track: None, displaced: None },
+            (None, None) if self.gate.instances > 1 => {
+                return Err(ProxyError::NoRunOfSeveral { instances: self.gate.instances });
+            }
             (None, None) => {
                 let placed = self.identity.place(outline.read(), body_hash, || self.runs.fresh_id(body_hash));
                 let (Placed { run, source, forgotten, .. }, track) = placed.ok_or(ProxyError::NoRun)?;

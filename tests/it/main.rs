@@ -68,6 +68,7 @@ mod score;
 mod scripted;
 mod secrets;
 mod shutdown;
+mod shard;
 mod side_by_side;
 mod stored_state;
 mod surfaces;

@@ -32,6 +32,9 @@ pub struct Gate {
     pub token: Option<Token>,
     /// Whether the listener serves a page of its own, which may ask it.
     pub own_page: bool,
+    /// How many proxies stand behind one address, if more than this one: then a request must name its run, for others of the
+    /// run may arrive anywhere.
+    pub instances: u32,
 }
 
 /// A secret that clients must show. It is compared by its hash, so that the time tells nothing of it.
@@ -190,6 +193,7 @@ mod tests {
             origins: vec!["http://localhost:3000".to_owned()],
             token: Some(Token::new("open-sesame")),
             own_page: false,
+            instances: 1,
         }
     }
 

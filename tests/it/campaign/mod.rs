@@ -1,6 +1,6 @@
 //! Campaigns by the real program, before a backend that counts.
 
-mod backend;
+pub mod backend;
 mod budget;
 mod claims;
 mod classes;

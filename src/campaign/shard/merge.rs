@@ -1,0 +1,235 @@
+//! Shards put together: the data set, the report and the bill that one machine would have made. No model is asked and no
+//! socket is opened: there is no upstream to ask.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{self, BufRead, BufWriter, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    gather::{ASIDE, Gathered, GivenShard, gather},
+    kept::KeptCampaign,
+    manifest::{ShardManifest, shard_dirs},
+};
+use crate::campaign::{
+    CampaignReport, Concluded, Progress,
+    bench::CellBench,
+    chain::ChainEnd,
+    error::CampaignError,
+    journal,
+    state::{CampaignState, Earlier},
+};
+
+/// Says that a directory was made by a merge, and of what.
+const FILE: &str = "merged.json";
+
+/// How shards are put together.
+#[derive(Debug, Clone)]
+pub struct MergeOptions {
+    /// The shards, or directories that hold them.
+    pub from: Vec<PathBuf>,
+    /// Where it goes.
+    pub out: PathBuf,
+    /// Whether a data set is made although chains are missing.
+    pub allow_missing: bool,
+    /// Whether what an earlier merge put there is replaced.
+    pub overwrite: bool,
+    /// Chains that are looked at side by side.
+    pub jobs: usize,
+}
+
+/// What was put together.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Merged {
+    /// Shards.
+    pub shards: usize,
+    /// Chains of the campaign.
+    pub chains: usize,
+    /// What was brought together.
+    #[serde(flatten)]
+    pub gathered: Gathered,
+    /// Chains of which nothing was made, as SYSTEM/TASK.
+    pub missing: Vec<String>,
+    /// Chains that were not made to their end.
+    pub unfinished: Vec<String>,
+    /// Systems that are declared to repeat themselves, and do not.
+    pub revoked: Vec<String>,
+}
+
+impl Merged {
+    /// Whether every chain was made to its end.
+    pub fn is_whole(&self) -> bool {
+        self.missing.is_empty() && self.unfinished.is_empty()
+    }
+
+    /// A line: what was put together.
+    pub fn line(&self) -> String {
+        let Self { shards, chains, missing, unfinished, .. } = self;
+        let Gathered { cells, duplicated, differing } = self.gathered;
+        let left = chains - missing.len() - unfinished.len();
+        let mut line = format!("merge     {shards} shards   {cells} runs   {left} of {chains} chains whole");
+        if duplicated > 0 {
+            line.extend([format!("   {duplicated} runs were made more than once, {differing} of them differ")]);
+        }
+        line
+    }
+}
+
+/// Puts shards together. `None` instead of what came of it where chains are missing and that is not allowed: then nothing but
+/// runs was written.
+///
+/// # Errors
+/// A shard cannot be read, is at work, or is of another campaign.
+pub async fn merge(
+    options: &MergeOptions,
+    progress: &dyn Progress,
+) -> Result<(Merged, Option<(Concluded, CampaignReport)>), CampaignError> {
+    let began = Instant::now();
+    let (shards, locks) = equal(shard_dirs(&options.from)?)?;
+    let Some(first) = shards.first() else { return Err(CampaignError::NoShard(PathBuf::new())) };
+    let kept = KeptCampaign::read(&first.dir)?;
+    let campaign = Arc::new(kept.campaign().map_err(CampaignError::Kept)?);
+    if options.overwrite {
+        clear(&options.out)?;
+    }
+    let state = CampaignState::open(&options.out, Earlier::Refuse)?;
+    let mut merged = Merged { shards: shards.len(), ..Merged::default() };
+    write(&state, &merged)?;
+    merged.gathered = gather(&campaign, &shards, state.root())?;
+    unite(&shards, state.root())?;
+    drop(locks);
+    let chains = campaign.chains(&[]);
+    merged.chains = chains.len();
+    let bench = CellBench::closed(&campaign, state, options.jobs)?;
+    let mut ends: BTreeMap<usize, ChainEnd> = BTreeMap::new();
+    bench
+        .make_and_revoke(&chains, progress, |number, end| {
+            ends.insert(number, end);
+            Ok(())
+        })
+        .await?;
+    for (chain, end) in chains.iter().zip(ends.values()).filter(|(_, end)| !end.is_whole()) {
+        let begun = end.concluded.tasks.iter().any(|task| task.runs > 0);
+        let list = if begun { &mut merged.unfinished } else { &mut merged.missing };
+        list.push(campaign.named(*chain));
+    }
+    merged.revoked = bench.revoked_names(&bench.revoked());
+    write(&bench.state, &merged)?;
+    progress.done(&merged.line());
+    if !merged.is_whole() && !options.allow_missing {
+        return Ok((merged, None));
+    }
+    let mut concluded = bench.conclude(&chains, ends)?;
+    concluded.missing_chains = merged.missing.len() + merged.unfinished.len();
+    let report = CampaignReport::of(&campaign, &concluded, &first.manifest.backend, began.elapsed().as_secs_f64());
+    bench.write_all(&concluded, &report, progress)?;
+    Ok((merged, Some((concluded, report))))
+}
+
+/// Checks that shards are of one campaign and that nobody is at work in them; returns them, and what keeps others out as long
+/// as it is held.
+fn equal(dirs: Vec<PathBuf>) -> Result<(Vec<GivenShard>, Vec<fs::File>), CampaignError> {
+    let mut shards: Vec<GivenShard> = Vec::new();
+    let mut locks = Vec::new();
+    for shard in dirs {
+        let manifest = ShardManifest::read(&shard)?;
+        // A copy of a shard may be without it, and on a disk that cannot be written to.
+        if let Ok(lock) = fs::File::open(shard.join("lock")) {
+            match lock.try_lock_shared() {
+                Ok(()) => locks.push(lock),
+                Err(fs::TryLockError::WouldBlock) => return Err(CampaignError::Locked(shard.clone())),
+                Err(fs::TryLockError::Error(source)) => {
+                    return Err(CampaignError::Directory { path: shard.clone(), source });
+                }
+            }
+        }
+        if let Some(first) = shards.first() {
+            let parts = first.manifest.digest.differs(&manifest.digest);
+            if !parts.is_empty() {
+                return Err(CampaignError::OtherCampaign {
+                    parts: parts.join("`, `"),
+                    versions: (first.manifest.version.clone(), manifest.version.clone()),
+                    one: first.dir.clone(),
+                    other: shard,
+                });
+            }
+        }
+        shards.push(GivenShard { dir: shard, manifest });
+    }
+    Ok((shards, locks))
+}
+
+/// Takes away what an earlier merge left; where none was, nothing.
+fn clear(out: &Path) -> Result<(), CampaignError> {
+    if !out.join(FILE).is_file() {
+        return Ok(());
+    }
+    // Locked as by anyone who works there.
+    let state = CampaignState::open(out, Earlier::Replace)?;
+    let aside = state.root().join(ASIDE);
+    let cannot = |source| CampaignError::Directory { path: aside.clone(), source };
+    if aside.exists() {
+        fs::remove_dir_all(&aside).map_err(cannot)?;
+    }
+    for dir in ["cells", "logs"] {
+        fs::remove_dir_all(state.root().join(dir)).map_err(cannot)?;
+    }
+    // What is concluded of less must not look like what was concluded of more.
+    for file in ["dataset.jsonl", "benign.jsonl", "dataset.json", "report.json", "report.md", "report.html"] {
+        let _ = fs::remove_file(state.root().join(file));
+    }
+    Ok(())
+}
+
+/// The bills and the judges' answers of all shards.
+fn unite(shards: &[GivenShard], into: &Path) -> Result<(), CampaignError> {
+    let path = into.join("spent.jsonl");
+    let journals: Vec<PathBuf> = shards.iter().map(|shard| shard.dir.join("spent.jsonl")).collect();
+    journal::unite(journals.iter().map(PathBuf::as_path), &path)
+        .map_err(|source| CampaignError::Directory { path, source })?;
+    let path = into.join("judge.jsonl");
+    judged(shards, &path).map_err(|source| CampaignError::Directory { path, source })
+}
+
+fn judged(shards: &[GivenShard], path: &Path) -> io::Result<()> {
+    #[derive(Deserialize)]
+    struct Judged {
+        key: String,
+    }
+    let mut known = BTreeSet::new();
+    let mut out = None;
+    for shard in shards {
+        let file = match fs::File::open(shard.dir.join("judge.jsonl")) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        for line in io::BufReader::new(file).lines() {
+            let line = line?;
+            // What a kill cut off was never answered to anybody.
+            let Ok(Judged { key }) = serde_json::from_str(&line) else { continue };
+            if known.insert(key) {
+                let out = match &mut out {
+                    Some(out) => out,
+                    none => none.insert(BufWriter::new(crate::recording::create_private(path)?)),
+                };
+                writeln!(out, "{line}")?;
+            }
+        }
+    }
+    out.map_or(Ok(()), |mut out| out.flush())
+}
+
+fn write(state: &CampaignState, merged: &Merged) -> Result<(), CampaignError> {
+    let unwritten =
+        |error: serde_json::Error| CampaignError::Unwritten { path: state.root().join(FILE), why: error.to_string() };
+    let mut text = serde_json::to_vec_pretty(merged).map_err(unwritten)?;
+    text.push(b'\n');
+    state.replace(FILE, &text)
+}

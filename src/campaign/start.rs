@@ -1,0 +1,162 @@
+//! A campaign from its start to its data: chains are made, and what holds of all of them together is concluded.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Instant};
+
+use tokio::sync::watch;
+
+use super::{
+    Progress,
+    bench::{CellBench, Judge, ServedSystem},
+    budget::Ledger,
+    chain::{Chain, ChainEnd, Heard},
+    definition::Campaign,
+    error::CampaignError,
+    funnel::Concluded,
+    gate::CellGate,
+    metered::House,
+    prefix::References,
+    report::CampaignReport,
+    shard::Part,
+    state::{CampaignState, Earlier},
+};
+use crate::proxy::{Proxy, upstream::Upstream};
+
+/// How a campaign is run.
+#[derive(Debug)]
+pub struct CampaignOptions {
+    /// Where everything goes.
+    pub out: PathBuf,
+    /// What becomes of what lies there.
+    pub earlier: Earlier,
+    /// Chains at once, and cells at once in all of them together.
+    pub jobs: usize,
+    /// Only these tasks: `TASK`, or `SYSTEM/TASK`, with `*` for any text; all if none.
+    pub only: Vec<regex::Regex>,
+    /// Where a model judge is asked; the first system's upstream if none.
+    pub judge: Option<Arc<dyn Upstream>>,
+    /// This program, for `{aegis}`.
+    pub program: PathBuf,
+    /// What paths of the campaign file are relative to.
+    pub directory: PathBuf,
+    /// Set when the campaign is to stop.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// Runs a campaign. `proxies` are one a system, in order, and record under `out/logs`.
+///
+/// # Errors
+/// [`CampaignError`]; what a cell comes to is no error.
+pub async fn run(
+    campaign: Arc<Campaign>,
+    proxies: Vec<Proxy>,
+    options: CampaignOptions,
+    progress: &dyn Progress,
+) -> Result<(Concluded, CampaignReport), CampaignError> {
+    let began = Instant::now();
+    let backend = backend(&proxies);
+    let state = CampaignState::open(&options.out, options.earlier)?;
+    let chains = campaign.chains(&options.only);
+    let bench = CellBench::served(&campaign, proxies, options, state, Part::WHOLE).await?;
+    let mut ends = BTreeMap::new();
+    bench
+        .make_and_revoke(&chains, progress, |number, end| {
+            ends.insert(number, end);
+            Ok(())
+        })
+        .await?;
+    let concluded = bench.conclude(&chains, ends)?;
+    let report = CampaignReport::of(&campaign, &concluded, &backend, began.elapsed().as_secs_f64());
+    bench.write_all(&concluded, &report, progress)?;
+    Ok((concluded, report))
+}
+
+/// What answers the model calls, by name.
+pub(super) fn backend(proxies: &[Proxy]) -> String {
+    proxies.first().map(|proxy| proxy.upstream.name().to_owned()).unwrap_or_default()
+}
+
+impl CellBench {
+    /// A bench whose systems are served. A part of a campaign has its part of the budget.
+    pub(super) async fn served(
+        campaign: &Arc<Campaign>,
+        proxies: Vec<Proxy>,
+        options: CampaignOptions,
+        state: CampaignState,
+        part: Part,
+    ) -> Result<Arc<Self>, CampaignError> {
+        let ledger = Arc::new(Ledger::new(&campaign.budget, part, Some(state.journal()?)));
+        let gate = Arc::new(CellGate::new(options.jobs));
+        let house = Arc::new(House { campaign: Arc::clone(campaign), ledger, gate });
+        let mut systems = Vec::new();
+        for proxy in proxies {
+            systems.push(ServedSystem::start(proxy).await?);
+        }
+        let judge = match systems.first().filter(|_| campaign.asks_a_judge()) {
+            Some(first) => {
+                let upstream = options.judge.unwrap_or_else(|| Arc::clone(&first.proxy.upstream));
+                Some(Judge::at(upstream, &house, &state)?)
+            }
+            None => None,
+        };
+        let CampaignOptions { jobs, program, directory, stop, .. } = options;
+        let (references, revoked) = (References::default(), std::sync::Mutex::default());
+        let jobs = jobs.max(1);
+        Ok(Arc::new(Self { house, systems, jobs, revoked, state, references, judge, program, directory, stop }))
+    }
+
+    /// A bench that looks at what was made before, and makes nothing: it has no upstream and no socket.
+    pub(super) fn closed(
+        campaign: &Arc<Campaign>,
+        state: CampaignState,
+        jobs: usize,
+    ) -> Result<Arc<Self>, CampaignError> {
+        let ledger = Arc::new(Ledger::new(&campaign.budget, Part::WHOLE, Some(state.journal()?)));
+        let house = Arc::new(House { campaign: Arc::clone(campaign), ledger, gate: Arc::new(CellGate::new(jobs)) });
+        Ok(Arc::new(Self {
+            house,
+            systems: Vec::new(),
+            jobs: jobs.max(1),
+            revoked: std::sync::Mutex::default(),
+            state,
+            references: References::default(),
+            judge: None,
+            program: PathBuf::new(),
+            directory: PathBuf::new(),
+            stop: watch::channel(false).1,
+        }))
+    }
+
+    /// What holds of all chains together, in the order of the data.
+    pub(super) fn conclude(
+        &self,
+        chains: &[Chain],
+        ends: BTreeMap<usize, ChainEnd>,
+    ) -> Result<Concluded, CampaignError> {
+        let mut concluded = Concluded::default();
+        let mut heard = Heard::default();
+        for (number, end) in ends {
+            let Some(chain) = chains.get(number) else { return Err(CampaignError::Lost) };
+            heard.add(*chain, end.silence.as_ref());
+            concluded.add(end.concluded);
+        }
+        heard.refuse_silence(&self.house.campaign)?;
+        concluded.revoked = self.revoked_names(&self.revoked());
+        concluded.spent = self.house.ledger.spent();
+        concluded.exhausted = self.house.ledger.is_exhausted();
+        concluded.stopped = *self.stop.borrow();
+        concluded.lowest_jobs = self.house.gate.lowest();
+        Ok(concluded)
+    }
+
+    /// Says what came of it, and writes data set and report.
+    pub(super) fn write_all(
+        &self,
+        concluded: &Concluded,
+        report: &CampaignReport,
+        progress: &dyn Progress,
+    ) -> Result<(), CampaignError> {
+        concluded.lines().iter().for_each(|line| progress.done(line));
+        progress.done(&self.write_dataset(concluded)?);
+        self.write_report(report)
+    }
+}

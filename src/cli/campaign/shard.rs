@@ -1,0 +1,56 @@
+//! `aegis campaign FILE --shard I/N`: one part of a campaign.
+
+use super::{Campaign, CampaignStart, KeptCampaign, failure, options, proxies, until_signalled};
+use crate::{
+    campaign::{self, Earlier, Part, PartError, ShardEnd, ShardOptions},
+    cli::{Exit, Failure, Finished, Global, progress::ShownProgress, settings},
+};
+
+/// Makes a part; its directory is below `out`, and what lies there is gone on with.
+pub(super) fn work(
+    part: &str,
+    campaign: Campaign,
+    kept: KeptCampaign,
+    mut begun: CampaignStart,
+    global: &Global,
+) -> Result<Finished, Failure> {
+    let part = part_of(part)?;
+    let merge = format!("aegis shard merge {} --out MERGED", begun.out.display());
+    begun.out = begun.out.join(part.directory());
+    begun.earlier = Earlier::Resume;
+    if !global.quiet {
+        eprintln!("shard     {part}   {}", begun.out.display());
+    }
+    let (proxies, shown, out) = (proxies(&campaign, &begun)?, ShownProgress::new(global), begun.out.clone());
+    let shard = ShardOptions { part, kept, rewriting: begun.asking.named() };
+    let (options, stopping) = options(&campaign, begun)?;
+    let running = campaign::run_shard(campaign, proxies, options, shard, &shown);
+    let (done, signal) = settings::block_on(until_signalled(running, stopping))?;
+    let ended: ShardEnd = done.map_err(|error| failure(error, &out))?;
+    let exit = match signal {
+        Some(signal) => Exit::Signal(signal),
+        None if ended.exhausted => Exit::Budget,
+        None if ended.chains > 0 && ended.unreachable == ended.chains => Exit::Infrastructure,
+        None => Exit::Ok,
+    };
+    if exit == Exit::Ok && !global.quiet {
+        eprintln!("next      {merge}            when all parts are made");
+    }
+    let data = serde_json::to_value(&ended).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    Ok(Finished { exit, summary: ended.line(part), data })
+}
+
+/// The part that is asked for, or that the engine says.
+fn part_of(text: &str) -> Result<Part, Failure> {
+    let part = if text == "auto" { Part::of_variables(|name| std::env::var(name).ok()) } else { text.parse() };
+    part.map_err(|error| {
+        let hint = match &error {
+            PartError::HowMany { .. } => {
+                "set AEGIS_SHARDS to the number of all: `aegis shard emit` writes files that do"
+            }
+            PartError::Nothing => "say it: `--shard 0/8`, or AEGIS_SHARD=0/8; `auto` never means everything",
+            PartError::Malformed(_) | PartError::Variable { .. } => "for example `--shard 0/8` to `--shard 7/8`",
+        };
+        Failure::new(Exit::Usage, error).hint(hint)
+    })
+}

@@ -1,0 +1,178 @@
+//! `aegis shard`: parts of campaigns, put together, and the files that have engines make them.
+
+use std::{
+    io::Write,
+    num::{NonZeroU64, NonZeroUsize},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, Subcommand, builder::PossibleValuesParser};
+
+use super::{Exit, Failure, Finished, Global, campaign::failure, progress::ShownProgress, settings};
+use crate::campaign::{self, Beside, Engine, EngineScript, MergeOptions, Merged};
+
+/// Options of `shard`.
+#[derive(Debug, Args)]
+pub(super) struct ShardArgs {
+    #[command(subcommand)]
+    what: ShardWhat,
+}
+
+#[derive(Debug, Subcommand)]
+enum ShardWhat {
+    /// Put parts together into the data set, report and bill that one machine would have made. No model is asked.
+    Merge(MergeArgs),
+    /// Print the file that has an engine make the parts; nothing is started.
+    Emit(EmitArgs),
+}
+
+#[derive(Debug, Args)]
+struct MergeArgs {
+    /// Directories of shards, or directories that hold some; of any division, also overlapping ones.
+    #[arg(value_name = "DIR", required = true)]
+    from: Vec<PathBuf>,
+    /// Where logs, data set and report go.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Make a data set although chains (a task of a system each) are missing or unfinished; `dataset.json` says how many.
+    #[arg(long)]
+    allow_missing: bool,
+    /// Replace what an earlier merge put there, with all that was added to it since.
+    #[arg(long)]
+    overwrite: bool,
+}
+
+#[derive(Debug, Args)]
+struct EmitArgs {
+    /// The engine.
+    #[arg(value_name = "ENGINE", value_parser = PossibleValuesParser::new(Engine::ALL.iter().map(|engine| engine.name)))]
+    engine: String,
+    /// The campaign.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// How many parts.
+    #[arg(long, value_name = "N")]
+    shards: NonZeroU64,
+    /// Where the parts go, on a disk that all machines see; the campaign's name with `-run` if not said.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Cells at once in a part, and cores that it is given.
+    #[arg(long, value_name = "N", default_value = "4")]
+    jobs: NonZeroUsize,
+    /// `k8s`: the container image that holds aegis, the programs under test and the campaign.
+    #[arg(long, value_name = "IMAGE", default_value = "registry.example/aegis:latest")]
+    image: String,
+    /// Further options of `aegis campaign`, for example `-- --upstream URL --budget calls=10000`.
+    #[arg(last = true, value_name = "OPTION")]
+    further: Vec<String>,
+}
+
+pub(super) fn run(arguments: &ShardArgs, global: &Global) -> Result<Finished, Failure> {
+    match &arguments.what {
+        ShardWhat::Merge(arguments) => merge(arguments, global),
+        ShardWhat::Emit(arguments) => emit(arguments, global),
+    }
+}
+
+fn merge(arguments: &MergeArgs, global: &Global) -> Result<Finished, Failure> {
+    let options = MergeOptions {
+        from: arguments.from.clone(),
+        out: arguments.out.clone(),
+        allow_missing: arguments.allow_missing,
+        overwrite: arguments.overwrite,
+        jobs: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+    };
+    let shown = ShownProgress::new(global);
+    let done = settings::block_on(async { campaign::merge(&options, &shown).await })?;
+    let (merged, concluded) = done.map_err(|error| failure(error, &arguments.out))?;
+    tell(&merged, &arguments.out, global);
+    let mut data = serde_json::to_value(&merged).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    let (missing, unfinished) = (merged.missing.len(), merged.unfinished.len());
+    let Some((concluded, _)) = concluded else {
+        let summary = format!("{missing} of {} chains are missing, {unfinished} unfinished", merged.chains);
+        return Ok(Finished { exit: Exit::Finding, summary, data });
+    };
+    if let (Some(data), serde_json::Value::Object(sums)) = (data.as_object_mut(), concluded.data()) {
+        data.extend(sums);
+    }
+    if !global.quiet {
+        eprintln!("report    {}   report.md, report.json beside it", arguments.out.join("report.html").display());
+    }
+    let summary = format!("{} shards: {}", merged.shards, concluded.line());
+    Ok(Finished { exit: Exit::Ok, summary, data })
+}
+
+/// Names what is missing, and says what to do about it.
+fn tell(merged: &Merged, out: &Path, global: &Global) {
+    for (chains, what) in [(&merged.missing, "missing"), (&merged.unfinished, "unfinished")] {
+        for chain in chains.iter().take(if global.quiet { 0 } else { NAMED }) {
+            eprintln!("{what:<10}{}", super::escape(chain));
+        }
+        if chains.len() > NAMED && !global.quiet {
+            eprintln!("          and {} more: merged.json names all", chains.len() - NAMED);
+        }
+    }
+    if merged.is_whole() || global.quiet {
+        return;
+    }
+    for system in &merged.revoked {
+        eprintln!(
+            "hint: `{system}` was declared to repeat itself and does not, and parts that had not seen that stopped early: set \
+             `proof.repeatable = false` and make them again; what they have made is kept"
+        );
+    }
+    let out = out.display();
+    eprintln!(
+        "hint: make the parts again that hold them, with the command that made the others; or go on here: \
+         `aegis campaign FILE --out {out} --resume`; or leave them out: --allow-missing"
+    );
+}
+
+/// Most chains that are named on the screen.
+const NAMED: usize = 20;
+
+fn emit(arguments: &EmitArgs, global: &Global) -> Result<Finished, Failure> {
+    let engine = Engine::ALL.into_iter().find(|engine| engine.name == arguments.engine);
+    let engine = engine.ok_or_else(|| Failure::new(Exit::Usage, format!("unknown engine `{}`", arguments.engine)))?;
+    let unread = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", arguments.file.display()))
+    };
+    let text = std::fs::read_to_string(&arguments.file).map_err(|error| unread(&error))?;
+    let file = std::path::absolute(&arguments.file).map_err(|error| unread(&error))?;
+    let beside = file.parent().unwrap_or(Path::new(".")).to_owned();
+    let campaign = campaign::parse(&text, &arguments.file.display().to_string(), &Beside(beside));
+    let campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
+    // In a container paths are the image's: they stay as they were written.
+    let contained = engine.name == "k8s";
+    let place = |path: &Path| {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if contained { path.display().to_string() } else { absolute.display().to_string() }
+    };
+    let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    let aegis = if contained { "aegis".to_owned() } else { program.display().to_string() };
+    let (out, merged) = (place(&out), place(&out.join("merged")));
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    let jobs = arguments.jobs.to_string();
+    let mut command = words(&[&aegis, "campaign", &place(&arguments.file), "--out", &out, "--jobs", &jobs]);
+    command.extend(arguments.further.iter().cloned());
+    let script = EngineScript {
+        name: campaign.name.clone(),
+        shards: arguments.shards.get(),
+        jobs: arguments.jobs.get(),
+        command,
+        merge: words(&[&aegis, "shard", "merge", &out, "--out", &merged, "--overwrite"]),
+        image: arguments.image.clone(),
+    };
+    let (text, name) = (engine.script(&script), engine.file(&script));
+    let next = engine.submit(&script, &name);
+    if global.format != super::OutputFormat::Json {
+        let written = std::io::stdout().lock().write_all(text.as_bytes());
+        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    if !global.quiet {
+        eprintln!("next      read it, keep it as {name}, and: {next}");
+    }
+    let summary = format!("{} shards for {}; nothing was started", script.shards, engine.name);
+    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "file": name, "script": text, "submit": next }) })
+}
