@@ -171,7 +171,8 @@ fn departed(run: &LoggedRun) -> Vec<Sign> {
         if let Some(number) = last.filter(|number| number.len() > 1 && turn.said.contains('=') && !own.contains(number))
         {
             let why = format!("it calculates, and ends with `{number}`, which is none of its results");
-            found.push(Sign { quote: number, ..sign(turn, "other-result", Some("FM-2.6"), 0.75, &why) });
+            let quote = as_written(&turn.said, &number);
+            found.push(Sign { quote, ..sign(turn, "other-result", Some("FM-2.6"), 0.75, &why) });
         }
         known.extend(numbers(&turn.said));
     }
@@ -190,11 +191,18 @@ fn invented(run: &LoggedRun) -> Vec<Sign> {
         let new: Vec<&String> = own.iter().filter(|number| number.len() > 1 && !known.contains(*number)).collect();
         if let (Some(number), false) = (new.first(), computed) {
             let why = format!("`{number}` stands in nothing that was said before, and no calculation leads to it");
-            found.push(Sign { quote: (*number).clone(), ..sign(turn, "new-number", Some("FM-2.6"), 0.4, &why) });
+            let quote = as_written(&turn.said, number);
+            found.push(Sign { quote, ..sign(turn, "new-number", Some("FM-2.6"), 0.4, &why) });
         }
         known.extend(own);
     }
     found
+}
+
+/// A number of a text as it stands there last: with its commas.
+fn as_written(text: &str, number: &str) -> String {
+    let written = NUMBER.captures_iter(text).filter_map(|found| Some(found.get(2)?.as_str().trim_end_matches(',')));
+    written.filter(|written| written.replace(',', "") == number).last().unwrap_or(number).to_owned()
 }
 
 fn numbers(text: &str) -> BTreeSet<String> {
