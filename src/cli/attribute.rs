@@ -2,6 +2,7 @@
 //! is written.
 
 mod arguments;
+mod beside;
 mod calibration;
 mod dry;
 mod logs;
@@ -72,6 +73,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     let calibrations = calibration::read(arguments, &names)?;
     let mut done = settings::block_on(conduct(&logs, &methods, judge, driving, arguments, global))??;
     calibration::apply(&calibrations, &logs, &mut done.rows);
+    beside::keep(&logs, &done.rows, global);
     if let Some(out) = &arguments.out {
         write(out, &done.rows)?;
     }
@@ -93,6 +95,7 @@ pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_
     let still = Global { quiet: true, ..global.clone() };
     // `run` has ended its own work and its runtime with it.
     let done = settings::block_on(conduct(&logs, &methods, judge, driving, arguments, &still))??;
+    beside::keep(&logs, &done.rows, global);
     let next = report::next(&logs, &done.rows);
     if let ([log], [rows]) = (logs.failed.as_slice(), done.rows.as_slice())
         && !global.quiet
