@@ -2,6 +2,7 @@
 //! is written.
 
 mod arguments;
+mod beside;
 mod calibration;
 mod dry;
 mod logs;
@@ -74,6 +75,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     let asked = (methods.as_slice(), ranker.as_ref());
     let mut done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, global))??;
     calibration::apply(&calibrations, &logs, &mut done.rows);
+    beside::keep(&logs, &done.rows, global);
     if let Some(out) = &arguments.out {
         write(out, &done.rows)?;
     }
@@ -88,6 +90,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
 /// data for the run's own result.
 pub(super) fn after(arguments: &AttributeArgs, global: &Global) -> Result<serde_json::Value, Failure> {
     let (logs, done) = quietly(arguments, global)?;
+    beside::keep(&logs, &done.rows, global);
     let next = report::next(&logs, &done.rows);
     if let ([log], [rows]) = (logs.failed.as_slice(), done.rows.as_slice())
         && !global.quiet

@@ -81,12 +81,11 @@ fn write(runs: &[RunRow], screen: Screen, out: &mut dyn Write) -> io::Result<()>
             cells.max().unwrap_or(0).clamp(title.len(), (*most).max(title.len()))
         })
         .collect();
-    shrink(&mut widths, screen.width.saturating_sub(LAST));
-    let taken: usize = widths.iter().map(|width| width + 2).sum();
-    let rest = screen.width.saturating_sub(taken).max(8);
+    shrink(&mut widths, screen.width.saturating_sub(LAST.min(screen.width / 4)));
+    let rest = screen.width.saturating_sub(taken(&widths));
     let line = |cells: &[String; 7]| {
         let mut text = String::new();
-        for (cell, width) in cells.iter().zip(&widths) {
+        for (cell, width) in cells.iter().zip(&widths).filter(|(_, width)| **width > 0) {
             let fitted = fitted(cell, *width);
             text.push_str(&fitted);
             text.extend(std::iter::repeat_n(' ', width + 2 - fitted.chars().count()));
@@ -107,27 +106,45 @@ fn write(runs: &[RunRow], screen: Screen, out: &mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
-/// Makes the columns fit: of programs and agents the wider gives way.
+/// The room that columns take, with what parts them.
+fn taken(widths: &[usize]) -> usize {
+    widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum()
+}
+
+/// Makes the columns fit: of programs and agents the wider gives way; where that is not enough, they go, then the time, then
+/// the calls, and at last the names of runs are cut.
 fn shrink(widths: &mut [usize], room: usize) {
-    while widths.iter().map(|width| width + 2).sum::<usize>() > room {
+    while taken(widths) > room {
         let wider = [2, 3].into_iter().filter_map(|column| Some((*widths.get(column)?, column))).max();
-        let Some((width, column)) = wider.filter(|(width, _)| *width > SHRUNK) else { return };
+        let Some((width, column)) = wider.filter(|(width, _)| *width > SHRUNK) else { break };
         if let Some(shrunk) = widths.get_mut(column) {
             *shrunk = width - 1;
         }
+    }
+    for column in [3, 2, 1, 4] {
+        if taken(widths) > room
+            && let Some(gone) = widths.get_mut(column)
+        {
+            *gone = 0;
+        }
+    }
+    let over = taken(widths).saturating_sub(room);
+    if let Some(name) = widths.first_mut() {
+        *name = name.saturating_sub(over).max(SHRUNK);
     }
 }
 
 fn cells(row: &RunRow) -> [String; 7] {
     let label = row.label.as_ref().map(label).unwrap_or_default();
     let imported = row.imported.as_ref().map(|format| format!("imported from {format}"));
-    let beside = [imported, Some(label), row.trace.clone(), row.unreadable.clone(), row.class.clone()];
+    let suspected = row.suspected.as_ref().map(|line| format!("suspected: {line}"));
+    let beside = [imported, Some(label), row.trace.clone(), suspected, row.unreadable.clone(), row.class.clone()];
     let beside: Vec<String> = beside.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     let state = if row.sealed { "" } else { " *" };
     let cells = [
         row.key.clone(),
         row.started.get(..16).unwrap_or(&row.started).replace('T', " "),
-        row.program.clone().or_else(|| row.task.clone()).unwrap_or_default(),
+        row.program.as_deref().map(unplaced).or_else(|| row.task.clone()).unwrap_or_default(),
         row.agents.join(","),
         row.calls.map_or_else(|| "?".to_owned(), |calls| calls.to_string()) + state,
         crate::viewer::word(&row.outcome),
@@ -136,10 +153,45 @@ fn cells(row: &RunRow) -> [String; 7] {
     cells.map(|cell| escape(&cell).replace(['\n', '\t'], " "))
 }
 
+/// A command without the place of its program: there is room for little, and that is the same in all lines.
+fn unplaced(command: &str) -> String {
+    let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
+    let name = program.rsplit('/').next().unwrap_or(program);
+    format!("{name} {rest}").trim_end().to_owned()
+}
+
 fn label(label: &LabelRow) -> String {
     let errors = label.errors.iter().map(|error| {
         let mode = error.mode.map(|mode| format!("{mode} ")).unwrap_or_default();
         format!("{mode}{} at {}", error.agent, error.step)
     });
     format!("{} {}", label.status, errors.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_whatever_the_width() {
+        let run = |name: &str| RunRow {
+            key: name.to_owned(),
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            program: Some("/usr/bin/python graph.py --task long".to_owned()),
+            agents: ["planner", "solver", "critic", "writer"].map(str::to_owned).to_vec(),
+            calls: Some(12_345),
+            suspected: Some("solver at step 1 (alignment, rules)".to_owned()),
+            ..RunRow::default()
+        };
+        for width in [40, 50, 60, 70, 80, 110, 200] {
+            let mut out = Vec::new();
+            write(&[run("r"), run("r-0123456789abcdef0123456789")], Screen::new(width, false), &mut out)
+                .expect("written");
+            let text = String::from_utf8(out).expect("text");
+            for line in text.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+            assert!(text.contains("unknown") && (width < 110 || text.contains("python graph.py")), "{width}: {text}");
+        }
+    }
 }

@@ -15,6 +15,8 @@ pub(super) struct Screen {
     /// How wide a line may be, in columns.
     pub(super) width: usize,
     colours: bool,
+    /// Whether long lines are broken between words: on a terminal, which would break them anywhere.
+    wraps: bool,
 }
 
 /// What is coloured.
@@ -43,7 +45,7 @@ impl Screen {
         };
         let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).filter(|_| terminal);
-        Self::new(said.or_else(measured).unwrap_or(WIDTH), colours)
+        Self { wraps: terminal, ..Self::new(said.or_else(measured).unwrap_or(WIDTH), colours) }
     }
 
     /// Standard error, by the same rules.
@@ -59,7 +61,17 @@ impl Screen {
 
     /// Of this width.
     pub(super) fn new(width: usize, colours: bool) -> Self {
-        Self { width: width.max(NARROWEST), colours }
+        Self { width: width.max(NARROWEST), colours, wraps: false }
+    }
+
+    /// A text whose lines fit: those that are longer are broken between words, and begin again where they began. A word that
+    /// fits no line is left to the terminal.
+    pub(super) fn wrapped(self, text: &str) -> String {
+        if !self.wraps {
+            return text.to_owned();
+        }
+        let lines: Vec<String> = text.split('\n').map(|line| broken(line, self.width)).collect();
+        lines.join("\n")
     }
 
     /// A text in a colour. It must be escaped already.
@@ -76,6 +88,27 @@ impl Screen {
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
+}
+
+/// A line, broken between words; each part begins under the first word of the whole.
+fn broken(line: &str, columns: usize) -> String {
+    if line.chars().count() <= columns {
+        return line.to_owned();
+    }
+    let bare = line.trim_start_matches(' ');
+    let indent = " ".repeat((line.len() - bare.len()).min(columns / 2));
+    let (mut parts, mut part) = (Vec::new(), indent.clone());
+    for word in bare.split(' ') {
+        let joined = part.chars().count() + 1 + word.chars().count();
+        if part.len() > indent.len() && joined > columns {
+            parts.push(std::mem::replace(&mut part, indent.clone()));
+        } else if part.len() > indent.len() {
+            part.push(' ');
+        }
+        part.push_str(word);
+    }
+    parts.push(part);
+    parts.join("\n")
 }
 
 /// A text in at most so many columns; what is cut off is marked.
@@ -95,6 +128,19 @@ mod tests {
         let text = |colours| Screen::new(80, colours).paint(Colour::Bad, "failure");
         assert_eq!((text(false), text(true)), ("failure".to_owned(), "\u{1b}[31mfailure\u{1b}[0m".to_owned()));
         assert_eq!(Screen::new(3, false).width, NARROWEST);
+    }
+
+    #[test]
+    fn a_terminal_gets_lines_that_fit() {
+        let screen = |wraps| Screen { wraps, ..Screen::new(40, false) };
+        let long = "  You are the solver. Carry out the plan step by step and say so.\nshort";
+        assert_eq!(screen(false).wrapped(long), long, "what is no terminal gets the text as it is");
+        assert_eq!(
+            screen(true).wrapped(long),
+            "  You are the solver. Carry out the plan\n  step by step and say so.\nshort"
+        );
+        let word = "x".repeat(90);
+        assert_eq!(screen(true).wrapped(&format!("see {word} there")), format!("see\n{word}\nthere"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::{
     recording::{self, Recording},
     trajectory::{Attempt, CloseCause, Label, NoLabel, Outcome, Step, StepIndex, Verdict},
     verdict::{self, Judgement},
-    viewer::{Traced, first_words, shown, word},
+    viewer::{Suspected, Traced, first_words, shown, word},
 };
 
 /// Options of `show`.
@@ -182,8 +182,11 @@ fn write_text(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let traced = Traced::of(&arguments.dir);
+    let suspected = Suspected::of(&arguments.dir, recording.manifest.run.as_str(), &[]);
     if arguments.step.is_none() {
-        write_head(recording, traced.as_ref(), screen, out)?;
+        let found =
+            [("trace", traced.as_ref().map(Traced::line)), ("suspect", suspected.as_ref().map(Suspected::line))];
+        write_head(recording, &found, screen, out)?;
         if !recording.sealed {
             let dir = escape(&arguments.dir.display().to_string());
             writeln!(out, "next     aegis repair {dir} --seal  if its writer was killed")?;
@@ -194,7 +197,7 @@ fn write_text(
         return if changed == 0 { writeln!(out, "no injection changed a byte") } else { Ok(()) };
     }
     if arguments.step.is_none() && !arguments.new && !arguments.all {
-        return table::write(steps, traced.as_ref(), screen, out);
+        return table::write(steps, traced.as_ref(), suspected.as_ref(), screen, out);
     }
     let extent = if arguments.all { ShownExtent::All } else { ShownExtent::New };
     for (number, step) in steps.iter().enumerate() {
@@ -206,8 +209,11 @@ fn write_text(
     Ok(())
 }
 
+/// What was found of a run, by the names of its lines.
+type FoundLines = [(&'static str, Option<String>); 2];
+
 /// The run: what it is, what became of it.
-fn write_head(recording: &Recording, traced: Option<&Traced>, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+fn write_head(recording: &Recording, found: &FoundLines, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
     let manifest = &recording.manifest;
     let state = match (recording.sealed, recording.open_exchanges) {
         (true, 0) => "sealed".to_owned(),
@@ -243,9 +249,10 @@ fn write_head(recording: &Recording, traced: Option<&Traced>, screen: Screen, ou
         }
         None => line("label", &format!("none: {}", why_no_label(recording)))?,
     }
-    if let Some(traced) = traced {
-        line("trace", &traced.line())?;
-    }
+    found
+        .iter()
+        .filter_map(|(name, text)| Some((name, text.as_ref()?)))
+        .try_for_each(|(name, text)| line(name, text))?;
     match (&manifest.plan_digest, manifest.seed) {
         (Some(digest), Some(seed)) => {
             line("plan", &format!("{}  seed {seed}", digest.get(..16).unwrap_or(digest)))?;

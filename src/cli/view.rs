@@ -20,7 +20,7 @@ use crate::viewer::{BundleExtent, Viewer, ViewerLibrary, bundle};
         --annotate writes: annotations/NAME.jsonl beside the runs."
 )]
 pub(super) struct ViewArgs {
-    /// Runs, campaigns, datasets, or directories that hold some.
+    /// Runs, campaigns, datasets, or directories that hold some; files of rows that `aegis attribute --out` wrote.
     #[arg(value_name = "DIR", env = "AEGIS_LOG_DIR", default_value = "logs")]
     dirs: Vec<PathBuf>,
     /// Where to listen, on this machine. Port 0 takes a free one.
@@ -36,6 +36,9 @@ pub(super) struct ViewArgs {
     /// Write the page and all that it shows as one file, and end.
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["listen", "open", "annotate"])]
     bundle: Option<PathBuf>,
+    /// Put into that file what annotators said, with their names: not for people who are yet to say, blind, what they think.
+    #[arg(long, requires = "bundle")]
+    with_annotations: bool,
 }
 
 pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Failure> {
@@ -45,6 +48,7 @@ pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Fai
     }
     let library = ViewerLibrary::of(arguments.dirs.clone());
     let library = match &arguments.annotate {
+        None if arguments.with_annotations => library.with_annotations(),
         None => library,
         Some(name) => library
             .for_annotator(name)

@@ -13,7 +13,11 @@ use super::{
     record::Record,
     recover::check_packed,
     scan::{Scan, corrupt, scan},
+    threads::each_in_threads,
 };
+
+/// Records that are held before they are put together.
+const AT_ONCE: usize = 8192;
 
 /// Reads a recorded run. One that is being recorded is read as far as it is written; a torn end is left out and
 /// counted, never repaired here.
@@ -66,10 +70,12 @@ fn read_as(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), Recordi
         check_seal(seal, &bytes, lines.len() as u64, torn, &path)?;
     }
     let mut assembly = Assembly::new(Library::new(run_dir), apart);
-    for line in &lines {
-        let record: Record<'_> =
-            serde_json::from_slice(line.record).map_err(|error| corrupt(&path, line.seq + 1, error.to_string()))?;
-        assembly.add(record).map_err(|why| corrupt(&path, line.seq + 1, why))?;
+    for lines in lines.chunks(AT_ONCE) {
+        let records = each_in_threads(lines, |line| Record::read(line.record));
+        for (line, record) in lines.iter().zip(records) {
+            let added = record.map_err(|error| error.to_string()).and_then(|record| assembly.add(record));
+            added.map_err(|why| corrupt(&path, line.seq + 1, why))?;
+        }
     }
     let (mut recording, requests) = assembly.finish(manifest);
     recording.label = manifest::read_label(run_dir)?;

@@ -32,6 +32,20 @@ pub(super) enum Record<'a> {
     Unknown,
 }
 
+impl Record<'_> {
+    /// Reads the record of a line. The kind comes first as it is written: what it is of is then read at once, where a tag that
+    /// may stand anywhere has all else held back until it is found.
+    pub(super) fn read(record: &[u8]) -> serde_json::Result<Self> {
+        let kind = record.strip_prefix(br#"{"kind":""#).and_then(|rest| rest.split(|byte| *byte == b'"').next());
+        match kind {
+            Some(b"open") => serde_json::from_slice(record).map(Self::Open),
+            Some(b"text") => serde_json::from_slice(record).map(Self::Text),
+            Some(b"close") => serde_json::from_slice(record).map(Self::Close),
+            _ => serde_json::from_slice(record),
+        }
+    }
+}
+
 /// A request has arrived; written before the upstream is dialled.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OpenRecord<'a> {

@@ -86,8 +86,7 @@ pub(super) fn recover(disk: &Disk, run_dir: &Path, file: &File) -> Result<Recove
     let own = (found.good as u64).checked_sub(plain).ok_or_else(|| corrupt(&path, records + 1, "it is cut off"))?;
     recovered.length = own + overlap;
     for line in &found.lines {
-        let record: Record<'_> =
-            serde_json::from_slice(line.record).map_err(|error| corrupt(&path, line.seq + 1, error.to_string()))?;
+        let record = Record::read(line.record).map_err(|error| corrupt(&path, line.seq + 1, error.to_string()))?;
         match record {
             Record::Text(text) => recovered.texts.insert(text.hash, ()),
             Record::Open(open) => {

@@ -109,7 +109,7 @@ fn rescue(
     };
     for line in salvage(&bytes) {
         // What follows from a lost record cannot be kept either: a reader would refuse the whole.
-        let kept = serde_json::from_slice::<Record<'_>>(line.record).is_ok_and(|record| assembly.add(record).is_ok());
+        let kept = Record::read(line.record).is_ok_and(|record| assembly.add(record).is_ok());
         if kept {
             put(line.record, &mut repaired.records);
         }

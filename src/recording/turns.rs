@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
+use super::threads::each_in_threads;
 use crate::{
     identity,
     surface::{self, Message, Role, Surface, ToolCall},
@@ -30,9 +31,10 @@ struct Activation {
 pub(super) fn number(steps: &mut [Step], request: impl Fn(usize, &Step) -> Bytes) {
     let mut running: HashMap<(AgentName, u32), Activation> = HashMap::new();
     let mut turns = 0;
-    for (at, step) in steps.iter_mut().enumerate() {
-        let path = step.path.split('?').next().unwrap_or_default();
-        let surface = surface::for_path(&step.method, path);
+    // Each reply is read, and none of them needs to know another.
+    let calls = each_in_threads(&*steps, |step| surface_of(step).map(|surface| tool_calls(surface, step)));
+    for ((at, step), calls) in steps.iter_mut().enumerate().zip(calls) {
+        let surface = surface_of(step);
         let key = (step.attribution.agent.clone(), step.attribution.instance);
         let stays = |before: &&Activation| !before.handed_over || before.step + 1 == at;
         let before = running.get(&key).filter(|before| !before.awaited.is_empty()).filter(stays);
@@ -44,11 +46,16 @@ pub(super) fn number(steps: &mut [Step], request: impl Fn(usize, &Step) -> Bytes
             turns += 1;
             turns - 1
         };
-        let calls = surface.map(|surface| tool_calls(surface, step)).unwrap_or_default();
+        let calls = calls.unwrap_or_default();
         let handed_over = !calls.is_empty() && calls.iter().all(|call| identity::hands_over(&call.name));
         let awaited = calls.into_iter().map(|call| call.id).collect();
         running.insert(key, Activation { turn: step.turn, awaited, handed_over, step: at });
     }
+}
+
+/// What reads a step's bodies.
+fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
+    surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default())
 }
 
 /// Whether the request ends with answers to these tool calls.

@@ -44,7 +44,14 @@ pub(super) fn step(mut step: Step) -> Step {
 /// Takes from a list what is known about its runs, and what is no run to look at: campaigns, datasets, runs of traces.
 pub(super) fn listing(listing: &Listing) -> Listing {
     let runs = listing.runs.iter().filter(|row| row.trial_of.is_none());
-    let blind =
-        |row: &RunRow| RunRow { label: None, trace: None, campaign: None, plan: None, class: None, ..row.clone() };
+    let blind = |row: &RunRow| RunRow {
+        label: None,
+        trace: None,
+        suspected: None,
+        campaign: None,
+        plan: None,
+        class: None,
+        ..row.clone()
+    };
     Listing { runs: runs.map(blind).collect(), ..Listing::default() }
 }

@@ -197,7 +197,8 @@ fn gather(library: &ViewerLibrary, extent: BundleExtent) -> Blocks {
                 break;
             }
             let steps = sample.get("rows").and_then(Value::as_array).map_or(0, Vec::len);
-            let mut block = answers(library, (0..steps).map(|step| format!("{path}/told/{step}")));
+            let told = (0..steps).map(|step| format!("{path}/told/{step}"));
+            let mut block = answers(library, told.chain([format!("{path}/attribution")]));
             block.insert(path, sample);
             blocks.add(block);
         }
@@ -210,7 +211,8 @@ fn gather(library: &ViewerLibrary, extent: BundleExtent) -> Blocks {
 pub(super) fn run(library: &ViewerLibrary, key: &str, raw: bool, blocks: &mut Blocks) {
     let Ok(opened) = library.open(key) else { return };
     blocks.runs.insert(key.to_owned());
-    let mut first = answers(library, [format!("run/{key}"), format!("run/{key}/trace")]);
+    let mut first =
+        answers(library, [format!("run/{key}"), format!("run/{key}/trace"), format!("run/{key}/attribution")]);
     let twin = first.get(&format!("run/{key}")).and_then(|run| {
         let beside = |name| run.get(name)?.as_str().map(str::to_owned);
         beside("twin").or_else(|| beside("like"))
@@ -219,8 +221,11 @@ pub(super) fn run(library: &ViewerLibrary, key: &str, raw: bool, blocks: &mut Bl
         // Where the run lies and how it was started is nobody's business but this machine's.
         run.insert("dir".to_owned(), Value::Null);
         run.insert("program".to_owned(), Value::Null);
-        // Nor who said what of it: the file may be passed to people who are yet to say, blind, what they think.
-        run.remove("annotations");
+        // Nor who said what of it, unless that is wanted: the file may be passed to people who are yet to say, blind, what
+        // they think.
+        if !library.passes_annotations {
+            run.remove("annotations");
+        }
         run.remove("annotations_unreadable");
     }
     first.extend(answers(library, twin.map(|twin| format!("diff/{twin}/{key}"))));

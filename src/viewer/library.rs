@@ -20,6 +20,7 @@ use super::{
     search::{self, decoded},
     skeleton,
     step::{self, StepBody},
+    suspected::Suspected,
     traced::TRACE_FILE,
 };
 use crate::{
@@ -37,6 +38,8 @@ pub struct ViewerLibrary {
     shelf: Shelf,
     /// Who annotates: what is known about the runs is left out then.
     annotator: Option<String>,
+    /// Whether a page as one file holds what annotators said.
+    pub(super) passes_annotations: bool,
 }
 
 /// An answer.
@@ -90,6 +93,12 @@ fn unknown(what: &str) -> NoAnswer {
     NoAnswer::Unknown(format!("there is no {what}"))
 }
 
+/// Rows of methods of attribution.
+fn suspicions(said: Option<&Suspected>) -> LibraryAnswered {
+    let said = said.ok_or_else(|| unknown("attribution of it"))?;
+    Ok(LibraryAnswer::Json(json!({"rows": said.rows()})))
+}
+
 fn unreadable(error: impl std::fmt::Display) -> NoAnswer {
     NoAnswer::Unreadable(error.to_string())
 }
@@ -99,7 +108,14 @@ impl ViewerLibrary {
     pub fn of(dirs: Vec<PathBuf>) -> Self {
         let mut known = KnownEntry::default();
         let listing = Mutex::new(Arc::new(Listing::again(&dirs, &mut known)));
-        Self { dirs, listing, known: Mutex::new(known), shelf: Shelf::default(), annotator: None }
+        Self {
+            dirs,
+            listing,
+            known: Mutex::new(known),
+            shelf: Shelf::default(),
+            annotator: None,
+            passes_annotations: false,
+        }
     }
 
     /// The same for somebody who annotates the runs, blind: only what happened is shown.
@@ -110,6 +126,12 @@ impl ViewerLibrary {
         self.annotator = Some(annotator_named(name)?);
         self.look();
         Ok(self)
+    }
+
+    /// The same for a page as one file that holds what annotators said, by their names.
+    #[must_use]
+    pub fn with_annotations(self) -> Self {
+        Self { passes_annotations: true, ..self }
     }
 
     /// Who annotates.
@@ -175,6 +197,10 @@ impl ViewerLibrary {
                 Ok(LibraryAnswer::Json(search::search(&*self.open(run)?, &words)))
             }
             ["run", run, "trace"] if self.annotator.is_none() => self.trace(run),
+            ["run", run, "attribution"] if self.annotator.is_none() => {
+                let said = self.open(run)?.suspected(&self.listing().predictions);
+                suspicions(said.as_ref())
+            }
             ["run", run, what @ ("raw" | "file"), number, rest @ ..] => self.body(run, what, number, rest),
             ["diff", a, b] => self.diff(a, b),
             ["campaign", campaign] => {
@@ -273,8 +299,14 @@ impl ViewerLibrary {
             let at = position(number)? as usize;
             sample::at(place, at).map_err(unreadable)?.ok_or_else(|| unknown("such sample"))
         };
+        let suspected = |id: &str| Suspected::by_run(&listing.predictions).remove(id);
         match *rest {
-            [number] => Ok(LibraryAnswer::Json(sample::run(&found(number)?))),
+            [number] => {
+                let sample = found(number)?;
+                let said = suspected(&sample.id);
+                Ok(LibraryAnswer::Json(sample::run(&sample, said.as_ref())))
+            }
+            [number, "attribution"] => suspicions(suspected(&found(number)?.id).as_ref()),
             [number, "told", step] => {
                 let told = sample::step(&found(number)?, position(step)?);
                 told.map(LibraryAnswer::Json).ok_or_else(|| unknown("such step"))

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{
     opened::{Stamp, stamp},
+    suspected::{Suspected, is_rows},
     traced::Traced,
 };
 use crate::{
@@ -57,6 +58,8 @@ pub struct RunRow {
     pub imported: Option<String>,
     /// What a trace found.
     pub trace: Option<String>,
+    /// Whom methods of attribution name, from the log alone.
+    pub suspected: Option<String>,
     /// The campaign that it belongs to.
     pub campaign: Option<String>,
     /// Its plan's name there.
@@ -107,6 +110,9 @@ pub struct Listing {
     pub campaigns: Vec<ListingPlace>,
     /// The datasets.
     pub datasets: Vec<ListingPlace>,
+    /// Files of rows of `aegis attribute` that were named: they tell of runs and samples by their ids.
+    #[serde(skip)]
+    pub predictions: Vec<PathBuf>,
 }
 
 impl Listing {
@@ -139,10 +145,11 @@ impl Listing {
         self.runs.iter().filter(|row| row.run == id).max_by_key(shared)
     }
 
-    /// A run of the same program with the same words that nothing was planted in and that did not fail: what a labelled
-    /// run without a proven twin is best seen beside. The newest of several.
+    /// A run of the same program with the same words that nothing was planted in and that did not fail: what a run that
+    /// failed, or a labelled one without a proven twin, is best seen beside. The newest of several.
     pub fn like(&self, dir: &Path) -> Option<&RunRow> {
-        let own = self.runs.iter().find(|row| row.dir == dir && row.label.is_some() && row.program.is_some())?;
+        let went_wrong = |row: &RunRow| row.label.is_some() || row.outcome == Verdict::Failure;
+        let own = self.runs.iter().find(|row| row.dir == dir && went_wrong(row) && row.program.is_some())?;
         self.runs.iter().find(|row| {
             let planted = row.label.is_some() || row.plan.is_some() || row.trial_of.is_some();
             row.key != own.key && row.program == own.program && !planted && row.outcome != Verdict::Failure
@@ -194,6 +201,10 @@ impl FoundEntry {
     fn look(&mut self, dir: &Path, depth: usize, trial_of: Option<&str>) {
         // A link that leads back up would be followed for ever.
         if depth > DEEPEST || !self.seen.insert(fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned())) {
+            return;
+        }
+        if dir.is_file() && is_rows(dir) {
+            self.listing.predictions.push(dir.to_owned());
             return;
         }
         if dir.is_file() {
@@ -331,6 +342,7 @@ fn row_of(dir: &Path) -> RunRow {
         label: label.ok().flatten().as_ref().map(label_of),
         imported: manifest.imported.map(|imported| imported.format),
         trace: Traced::of(dir).as_ref().map(Traced::line),
+        suspected: Suspected::of(dir, manifest.run.as_str(), &[]).as_ref().map(Suspected::line),
         unreadable,
         ..RunRow::default()
     }

@@ -22,6 +22,7 @@ mod search;
 mod server;
 mod skeleton;
 mod step;
+mod suspected;
 mod told;
 mod traced;
 
@@ -41,5 +42,6 @@ pub use listing::{KnownEntry, LabelRow, LabelledStep, Listing, ListingPlace, Run
 pub use opened::OpenedRun;
 pub use report::campaign_bundle;
 pub use server::Viewer;
+pub use suspected::{ATTRIBUTION_FILE, Suspected, same_question};
 pub use told::{ToldBlock, ToldMessage, first_words};
 pub use traced::Traced;

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::value::RawValue;
 
-use super::{blind, traced::Traced};
+use super::{blind, suspected::Suspected, traced::Traced};
 use crate::{
     recording::{self, Recording, RecordingError, Requests},
     trajectory::{Step, StepIndex},
@@ -52,6 +52,12 @@ impl OpenedRun {
     /// What a trace found, as far as it may be seen.
     pub(super) fn traced(&self) -> Option<Traced> {
         Traced::of(&self.dir).filter(|_| !self.is_blind)
+    }
+
+    /// What methods of attribution say of it, beside it and in files, as far as it may be seen.
+    pub(super) fn suspected(&self, files: &[PathBuf]) -> Option<Suspected> {
+        let said = || Suspected::of(&self.dir, self.recording.manifest.run.as_str(), files);
+        if self.is_blind { None } else { said() }
     }
 
     /// The steps, without their requests.

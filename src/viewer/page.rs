@@ -39,6 +39,7 @@ modules! {
     "runs.js"
     "compare.js"
     "trace.js"
+    "attribution.js"
     "matrix.js"
     "cells.js"
     "campaign.js"

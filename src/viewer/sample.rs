@@ -9,6 +9,7 @@ use super::{
     change::{self, ChangePair},
     listing::{Listing, ListingPlace},
     skeleton::COLUMNS,
+    suspected::Suspected,
     told::{ToldBlock, first_words},
 };
 use crate::dataset::{Called, Dataset, DatasetError, PlacedSample, Said, Sample, lint, statistics};
@@ -22,7 +23,8 @@ pub(super) fn dataset(place: &ListingPlace, listing: &Listing) -> Result<Value, 
     let linted = lint::lint(&dataset)?;
     // A line that is no sample is a finding; what can be counted is counted without it.
     let statistics = statistics::statistics(&dataset).ok();
-    let samples = dataset.samples().filter_map(Result::ok).map(|placed| row(&placed, place, listing));
+    let suspected = Suspected::by_run(&listing.predictions);
+    let samples = dataset.samples().filter_map(Result::ok).map(|placed| row(&placed, place, listing, &suspected));
     let findings = linted.findings.iter().map(|finding| {
         json!({"rule": finding.rule, "line": finding.line, "sample": finding.sample, "what": finding.what,
             "step": step_named(&finding.what)})
@@ -45,7 +47,12 @@ fn step_named(what: &str) -> Option<u32> {
     STEP.as_ref()?.captures(what)?.get(1)?.as_str().parse().ok()
 }
 
-fn row(placed: &PlacedSample, place: &ListingPlace, listing: &Listing) -> Value {
+fn row(
+    placed: &PlacedSample,
+    place: &ListingPlace,
+    listing: &Listing,
+    suspected: &HashMap<String, Suspected>,
+) -> Value {
     let sample = &placed.sample;
     let errors = sample.label.iter().flat_map(|label| &label.errors).map(|error| {
         json!({"agent": error.agent, "step": error.step,
@@ -64,6 +71,7 @@ fn row(placed: &PlacedSample, place: &ListingPlace, listing: &Listing) -> Value 
         "line": placed.line,
         "status": sample.label.as_ref().map(|label| label.status),
         "errors": errors.collect::<Vec<_>>(),
+        "suspected": suspected.get(&sample.id).map(Suspected::line),
         "twin": sample.clean_twin,
         "run": listing.run_named(&sample.id, &place.dir).map(|row| &row.key),
     })
@@ -78,7 +86,7 @@ pub(super) fn at(place: &ListingPlace, position: usize) -> Result<Option<Sample>
 }
 
 /// A sample in the shape of a run's page.
-pub(super) fn run(sample: &Sample) -> Value {
+pub(super) fn run(sample: &Sample, suspected: Option<&Suspected>) -> Value {
     let agents: Vec<String> = sample.agents().iter().map(ToString::to_string).collect();
     let labelled =
         |step: u32| sample.label.iter().flat_map(|label| &label.errors).any(|error| error.step == Some(step));
@@ -111,6 +119,8 @@ pub(super) fn run(sample: &Sample) -> Value {
             "sealed": true, "open_exchanges": 0, "label": sample.label, "notes": [],
             "outcome": {"verdict": sample.outcome, "evidence": sample.outcome_evidence}},
         "sample": true,
+        "suspected": suspected.map(Suspected::line),
+        "suspects": suspected.map(Suspected::steps),
         "agents": agents,
         "columns": COLUMNS,
         "rows": rows.collect::<Vec<_>>(),

@@ -12,13 +12,19 @@ use super::{
     data,
     listing::Listing,
     opened::OpenedRun,
+    suspected::Suspected,
     told::{ToldMessage, first_words},
     traced::Traced,
 };
-use crate::trajectory::{CloseCause, Step, StepIndex};
+use crate::{
+    recording::each_in_threads,
+    trajectory::{CloseCause, Step, StepIndex},
+};
 
 /// How much of a reply stands in its row, in characters.
 const WORDS: usize = 110;
+/// How much of a system prompt stands for an agent that nothing named, in characters.
+const INTRODUCED: usize = 90;
 
 /// What a row's columns are, in order. Times are milliseconds.
 pub(super) const COLUMNS: [&str; 13] =
@@ -73,6 +79,27 @@ fn lane(step: &Step) -> String {
     }
 }
 
+/// Whether a name is one that stands for looks: `agent-` and eight digits.
+fn is_unnamed(agent: &str) -> bool {
+    let digits = agent.strip_prefix("agent-");
+    digits.is_some_and(|digits| digits.len() == 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
+/// How agents are introduced that nothing named: the beginning of the first system prompt of each; of others nothing.
+fn introduced(opened: &OpenedRun, agents: &SkeletonAgents) -> Vec<Option<String>> {
+    let mut words = vec![None; agents.names.len()];
+    for (number, name) in agents.names.iter().enumerate() {
+        let first = opened.steps().iter().position(|step| lane(step) == *name);
+        let step = first.and_then(|at| opened.at(at)).filter(|step| is_unnamed(step.attribution.agent.as_str()));
+        let told = step.as_ref().map(|step| ToldMessage::of(step).request(&step.request)).unwrap_or_default();
+        let rule = told.iter().find(|block| block.who.starts_with("system") || block.who.starts_with("developer"));
+        if let (Some(words), Some(rule)) = (words.get_mut(number), rule) {
+            *words = Some(first_words(&rule.text, INTRODUCED));
+        }
+    }
+    words
+}
+
 /// The page of a run, its rows as they were written when they were asked for first: ten thousand of them are not put
 /// together again for each reader.
 #[derive(Debug, Serialize)]
@@ -94,8 +121,10 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
     let evidence = label.and_then(|label| label.evidence.as_ref());
     let twin = evidence.and_then(|evidence| evidence.twin.as_ref()).map(ToString::to_string);
     let twin = twin.and_then(|twin| listing.run_named(&twin, &opened.dir)).map(|row| row.key.clone());
-    let like = listing.like(&opened.dir).map(|row| row.key.clone()).filter(|_| twin.is_none());
+    let like = listing.like(&opened.dir).map(|row| row.key.clone());
+    let like = like.filter(|_| twin.is_none() && !opened.is_blind);
     let traced = opened.traced();
+    let suspected = opened.suspected(&listing.predictions);
     let agents = SkeletonAgents::of(opened.steps());
     let beside = json!({
         "head": data::head(recording),
@@ -106,8 +135,11 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
         "like": like,
         "fork": first_live(opened),
         "trace": traced.as_ref().map(Traced::line),
+        "suspected": suspected.as_ref().map(Suspected::line),
+        "suspects": suspected.as_ref().map(Suspected::steps),
         "position": position(opened),
         "agents": agents.names(),
+        "introduced": introduced(opened, &agents),
         "columns": COLUMNS,
     });
     let rows = if let Some(rows) = opened.rows.get() {
@@ -148,8 +180,8 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
     let live = first_live(opened);
     let traced = opened.traced();
     let blamed = |step: StepIndex| label.is_some_and(|label| label.errors.iter().any(|entry| entry.error.step == step));
-    let steps = opened.steps().iter().filter(|step| wanted(step.step));
-    let row = |step: &Step| {
+    let steps: Vec<&Step> = opened.steps().iter().filter(|step| wanted(step.step)).collect();
+    let row = |step: &&Step| {
         let last = step.last_attempt();
         let usage = last.and_then(|attempt| attempt.usage);
         let (first, latest) = began.get(&step.step).copied().unwrap_or_default();
@@ -182,7 +214,7 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
             first_words(&ToldMessage::of(step).reply_text(), WORDS),
         ])
     };
-    steps.map(row).collect()
+    each_in_threads(&steps, row)
 }
 
 /// The first step that the upstream answered, where a record answered those before it: of a run that proves a label, where

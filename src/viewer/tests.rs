@@ -63,6 +63,9 @@ fn a_file_that_is_passed_on_holds_the_words_of_no_annotator() {
     assert!(data(&library, "run/r").to_string().contains("oranges"), "who looks is told");
     let all = unpacked(&bundle(&library).expect("a page").html);
     assert!(all.contains("I read: two") && !all.contains("oranges") && !all.contains("ada-annotator"));
+    let telling = ViewerLibrary::of(vec![logs.path().to_owned()]).with_annotations();
+    let all = unpacked(&bundle(&telling).expect("a page").html);
+    assert!(all.contains("oranges") && all.contains("ada-annotator"), "where it is wanted, they are in it");
     // A file of words that cannot be read is named with its place: that is told here alone, too.
     std::fs::write(logs.path().join("annotations/bo.jsonl"), "{").expect("written");
     let all = unpacked(&bundle(&library).expect("a page").html);

@@ -57,7 +57,7 @@ impl Traced {
             }
         }
         let nothing = || self.not_found.clone().unwrap_or_else(|| "nothing found".to_owned());
-        if parts.is_empty() { nothing() } else { parts.join("  ") }
+        if parts.is_empty() { nothing() } else { parts.join("; ") }
     }
 
     /// The step that an execution was made for: up to it, a record answered.

@@ -50,7 +50,8 @@ pub(super) fn other_result(past: &Past, step: &WatchedStep) -> Option<Sighting> 
         }
     }
     let number = last.filter(|number| number.len() > 1 && !own.contains(number) && !is_known(past, number))?;
-    Sighting::of(format!("it calculates, and ends with `{number}`, which is none of its results"), number)
+    let seen = format!("it calculates, and ends with `{number}`, which is none of its results");
+    Sighting::of(seen, as_written(&step.said, &number))
 }
 
 /// A number that stands neither in the task nor in what the agent was given, and was not computed.
@@ -63,7 +64,13 @@ pub(super) fn new_number(past: &Past, step: &WatchedStep) -> Option<Sighting> {
     let is_new = |number: &String| number.len() > 1 && !given.contains(number) && !is_known(past, number);
     let number = in_text(&step.said).filter(is_new).min()?;
     let seen = format!("`{number}` stands in nothing that was said before, and no calculation leads to it");
-    Sighting::of(seen, number)
+    Sighting::of(seen, as_written(&step.said, &number))
+}
+
+/// A number of a text as it stands there last: with its commas.
+fn as_written(text: &str, number: &str) -> String {
+    let written = NUMBER.captures_iter(text).filter_map(|found| Some(found.get(2)?.as_str().trim_end_matches(',')));
+    written.filter(|written| written.replace(',', "") == number).last().unwrap_or(number).to_owned()
 }
 
 fn is_known(past: &Past, number: &str) -> bool {

@@ -35,12 +35,24 @@ async fn annotators_see_what_happened_and_nothing_else() {
     recorded(dir.path()).await;
     let trace = json!({"earliest_flip": {"step": 1, "agent": "solver"}});
     std::fs::write(dir.path().join("logs/second/trace.json"), trace.to_string()).expect("written");
+    let rows = json!({"id": "second", "method": "rules", "predictions": [{"agent": "solver", "step": 1}]});
+    std::fs::write(dir.path().join("logs/second/attribution.jsonl"), rows.to_string()).expect("written");
     let open = View::of(dir.path(), &["logs"]).await;
     let blind = View::of(dir.path(), &["logs", "--annotate", "ada"]).await;
     let paths = ["tree", "run/second", "run/second/told/1", "run/second/step/1", "run/second/told/2"];
     for path in paths {
         let told = blind.get(&format!("/api/{path}")).await.to_string();
-        for known in ["corrupt", "FM-2.6", "earliest", "labelled\"", "\"injected\":[{", "verified", "\"label\":{"] {
+        for known in [
+            "corrupt",
+            "FM-2.6",
+            "earliest",
+            "labelled\"",
+            "\"injected\":[{",
+            "verified",
+            "\"label\":{",
+            "(rules)",
+            "like\":\"",
+        ] {
             assert!(!told.contains(known), "{path} tells {known}: {told}");
         }
     }
@@ -48,7 +60,7 @@ async fn annotators_see_what_happened_and_nothing_else() {
     let all =
         [open.get("/api/tree").await, open.get("/api/run/second").await, open.get("/api/run/second/told/1").await];
     let all: String = all.iter().map(Value::to_string).collect();
-    for known in ["corrupt", "FM-2.6", "earliest", "labelled\"", "\"injected\":[{"] {
+    for known in ["corrupt", "FM-2.6", "earliest", "labelled\"", "\"injected\":[{", "(rules)", "like\":\""] {
         assert!(all.contains(known), "{known}");
     }
     let told = blind.get("/api/run/second/told/1").await;
@@ -57,8 +69,8 @@ async fn annotators_see_what_happened_and_nothing_else() {
     let raw = blind.get("/api/run/second/raw/1/reply/0").await;
     assert!(raw["text"].as_str().is_some_and(|text| text.contains("94") && !text.contains("ANSWER: 84")), "{raw}");
     let token = format!("x-aegis-token: {}\r\n", blind.token);
-    for path in ["run/second/raw/1/delivered/0", "run/second/trace", "diff/first/second", "campaign/logs", "sample/x/0"]
-    {
+    let known = ["run/second/trace", "run/second/attribution", "diff/first/second", "campaign/logs", "sample/x/0"];
+    for path in known.into_iter().chain(["run/second/raw/1/delivered/0"]) {
         assert_eq!(blind.ask("GET", &format!("/api/{path}"), "", &token).await.status, 404, "{path}");
     }
     let mut live = Client::connect(blind.address).await;

@@ -350,6 +350,11 @@ async fn a_recorded_run_is_held_against_those_beside_it() {
         "{out}"
     );
     assert!(label() == before, "nothing of a label is touched");
+    let kept = rows(&dir.path().join("logs/failed/attribution.jsonl"));
+    let methods: Vec<&str> = kept.iter().filter_map(|row| row["method"].as_str()).collect();
+    assert_eq!(methods, ["alignment", "spectrum", "rules"], "each once, and what combines them is counted anew");
+    let (_, shown, _) = say(dir.path(), &["show", "logs/failed"]).await;
+    assert!(shown.contains("suspect  solver at step 1 (alignment, spectrum, rules)"), "{shown}");
     let (code, _, said) = say(dir.path(), &["attribute", "logs/clean", "--method", "rules"]).await;
     assert!(code == Some(2) && said.contains("succeeded"), "{said}");
     let (code, _, said) = say(dir.path(), &["attribute", "logs/failed", "--method", "alinment"]).await;

@@ -8,8 +8,8 @@ use crate::{
         escape,
         screen::{Colour, Screen, fitted},
     },
-    trajectory::Step,
-    viewer::{ToldMessage, Traced, first_words},
+    trajectory::{Step, StepIndex},
+    viewer::{Suspected, ToldMessage, Traced, first_words},
 };
 
 /// The least that a reply is shown in, in columns.
@@ -29,7 +29,13 @@ const COLUMNS: [(&str, bool, u8); 7] = [
 ];
 
 /// Writes the steps, a line each.
-pub(super) fn write(steps: &[&Step], traced: Option<&Traced>, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(
+    steps: &[&Step],
+    traced: Option<&Traced>,
+    suspected: Option<&Suspected>,
+    screen: Screen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let rows: Vec<[String; 7]> = steps.iter().map(|step| cells(step)).collect();
     let widths: Vec<usize> = COLUMNS
         .iter()
@@ -39,8 +45,7 @@ pub(super) fn write(steps: &[&Step], traced: Option<&Traced>, screen: Screen, ou
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(title.len())
         })
         .collect();
-    let marks: Vec<Option<String>> =
-        steps.iter().map(|step| traced.and_then(|traced| traced.mark(step.step))).collect();
+    let marks: Vec<Option<String>> = steps.iter().map(|step| mark(step.step, traced, suspected)).collect();
     let mark = marks.iter().flatten().map(|mark| mark.chars().count() + 2).max().unwrap_or(0);
     let kept = kept(&widths, screen.width.saturating_sub(mark));
     let taken: usize = kept.iter().filter_map(|column| widths.get(*column)).map(|width| width + 2).sum();
@@ -62,6 +67,12 @@ pub(super) fn write(steps: &[&Step], traced: Option<&Traced>, screen: Screen, ou
         writeln!(out, "{painted}{mark}")?;
     }
     Ok(())
+}
+
+/// What a trace found of a step; else that methods suspect it: who they are stands in the head.
+fn mark(step: StepIndex, traced: Option<&Traced>, suspected: Option<&Suspected>) -> Option<String> {
+    let found = traced.and_then(|traced| traced.mark(step));
+    found.or_else(|| suspected?.is_suspect(step).then(|| "◇ suspected".to_owned()))
 }
 
 /// The columns that there is room for beside the replies.

@@ -124,7 +124,7 @@ fn write_blocks(blocks: &[ToldBlock], screen: Screen, out: &mut dyn Write) -> io
     for block in blocks {
         writeln!(out, "{}", screen.paint(Colour::Faint, &format!("-- {}", escape(&block.who))))?;
         if !block.text.is_empty() {
-            writeln!(out, "{}", escape(&block.text))?;
+            writeln!(out, "{}", screen.wrapped(&escape(&block.text)))?;
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ import { Run } from './run.js';
 import { Runs } from './runs.js';
 import { Choose, Compare } from './compare.js';
 import { Trace } from './trace.js';
+import { AttributionScreen } from './attribution.js';
 import { CampaignScreen } from './campaign.js';
 import { DatasetScreen } from './dataset.js';
 
@@ -19,6 +20,7 @@ const SCREENS = {
   diff: Compare,
   compare: Choose,
   trace: Trace,
+  attribution: AttributionScreen,
   campaign: CampaignScreen,
   dataset: DatasetScreen,
 };

@@ -54,7 +54,7 @@ function Samples({ dataset, name, set }) {
     ${rows.length > 0 && html`<${List} rows=${rows} height=${44} label="Samples" id="sample" chosen=${Math.min(cursor, rows.length - 1)} choose=${setCursor} open=${open} draw=${(row) => html`
       <span class="id"><${Line} text=${row.id} /></span><${Tag}>${row.kind}<//><${Outcome} verdict=${row.outcome} />
       <span class="what"><${Line} text=${[row.system, row.task, row.split].filter(Boolean).join(' · ')} /></span>
-      <span class="label"><${Line} text=${row.errors.map((error) => `${error.mode ?? ''} ${error.agent} at step ${error.step ?? '?'}`).join('; ')} /></span>`} />`}`;
+      <span class="label"><${Line} text=${[row.errors.map((error) => `${error.mode ?? ''} ${error.agent} at step ${error.step ?? '?'}`).join('; '), row.suspected && `suspected: ${row.suspected}`].filter(Boolean).join(' · ')} /></span>`} />`}`;
 }
 
 function Findings({ dataset, name }) {

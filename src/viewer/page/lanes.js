@@ -27,7 +27,7 @@ function spanOf(row, byTime) {
 }
 
 /** `rows` in the order of steps; `chosen` a step, `choose(step)` changes it; `quoted` what the chosen step's words went into. */
-export function Lanes({ rows, agents, byTime, chosen, choose, quoted = [], zoom, setZoom }) {
+export function Lanes({ rows, agents, introduced, byTime, chosen, choose, quoted = [], zoom, setZoom }) {
   const canvas = useRef(null);
   const [wide, setWide] = useState(800);
   const [scheme, setScheme] = useState(0);
@@ -76,7 +76,7 @@ export function Lanes({ rows, agents, byTime, chosen, choose, quoted = [], zoom,
   };
   const unit = byTime ? duration(end) : `${count(rows.length)} steps`;
   return html`<figure class="lanes">
-    <div class="names" aria-hidden="true" style=${{ paddingTop: `${RULER}px` }}>${names.map((name) => html`<div><${Line} text=${name} /></div>`)}</div>
+    <div class="names" aria-hidden="true" style=${{ paddingTop: `${RULER}px` }}>${names.map((name, at) => html`<div title=${introduced?.[at] ?? ''}><${Line} text=${name} /></div>`)}</div>
     <div class="field"><canvas ref=${canvas} role="img" onClick=${clicked} onWheel=${turned}
       style=${{ height: `${tall}px` }} aria-label="Calls of ${names.length} agents over ${unit}; the list of steps says the same"></canvas></div>
     ${zoom && html`<div class="whole" onClick=${move} aria-hidden="true"><i style=${{ left: `${(100 * view[0]) / end}%`, width: `${(100 * (view[1] - view[0])) / end}%` }}></i></div>`}

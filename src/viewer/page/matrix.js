@@ -43,10 +43,11 @@ export function matrixOf(report, by) {
 
 /** The matrix; `link(set)` is the address of the runs of a cell. */
 export function Matrix({ report, by, link }) {
+  const names = new Map(report.modes.map((one) => [one.mode, one.name]));
   const matrix = useMemo(() => matrixOf(report, by), [report, by]);
   return html`<div class="scrolls" tabindex="0" role="region" aria-label="Matrix"><table class="matrix">
     <thead><tr><td></td>${matrix.columns.map((column) => html`<th scope="col"><span><${Line} text=${column} /></span></th>`)}</tr></thead>
-    <tbody>${matrix.rows.map((row) => html`<tr><th scope="row"><${Line} text=${row} /></th>${matrix.columns.map((column) => {
+    <tbody>${matrix.rows.map((row) => html`<tr><th scope="row"><${Line} text=${row} />${by === 'mode' && names.has(row) && html` <small><${Line} text=${names.get(row)} /></small>`}</th>${matrix.columns.map((column) => {
       const cell = matrix.cell(row, column);
       if (!cell) return html`<td class="none"><span class="unseen">none</span></td>`;
       const share = cell.attempts ? cell.verified / cell.attempts : 0;

@@ -20,10 +20,20 @@ export function named(columns, cells) {
   return Object.fromEntries(columns.map((name, at) => [name, cells[at]]));
 }
 
+/** The row with the mark of those that methods suspect. */
+function suspect(row, suspects) {
+  return suspects?.[row.step] ? { ...row, marks: [...row.marks, 'suspected'] } : row;
+}
+
 /** What a label says, in a line. */
 export function labelWords(label) {
   if (!label) return null;
-  const errors = label.errors.map((error) => `${error.failure_mode?.code ?? error.mode ?? ''} ${error.agent} at step ${error.step}`.trim());
+  const modes = new Map();
+  for (const error of label.errors) {
+    const mode = [error.failure_mode?.code ?? error.mode, error.failure_mode?.name].filter(Boolean).join(' ');
+    modes.set(mode, [...(modes.get(mode) ?? []), error.step === undefined || error.step === null ? error.agent : `${error.agent} at step ${error.step}`]);
+  }
+  const errors = [...modes].map(([mode, places]) => [mode, places.join(', ')].filter(Boolean).join(': '));
   return html`<${Tag} kind=${label.status === 'verified' ? 'bad' : ''}>${plain(label.status)}<//> <${Line} text=${errors.join('; ')} />`;
 }
 
@@ -41,7 +51,7 @@ function useRun(base, live) {
     const data = news ? { ...answer.data, head: news.head, agents: news.agents } : answer.data;
     const rows = new Map(answer.data.rows.map((cells) => [cells[0], cells]));
     for (const [step, cells] of news?.rows ?? []) rows.set(step, cells);
-    const cut = [...rows.values()].map((cells) => named(answer.data.columns, cells)).sort((a, b) => a.step - b.step);
+    const cut = [...rows.values()].map((cells) => suspect(named(answer.data.columns, cells), data.suspects)).sort((a, b) => a.step - b.step);
     return { data: { ...data, rows: cut } };
   }, [answer, news]);
 }
@@ -76,6 +86,7 @@ function Foretold({ row }) {
         ['outcome', row.evidence && html`<${Line} text=${row.evidence} />`],
         ['label', labelWords(row.label)],
         ['trace', row.trace],
+        ['suspected', row.suspected && html`<${Line} text=${row.suspected} />`],
         ['agents', row.agents.length > 0 && html`<${Line} text=${row.agents.join(', ')} />`],
         ['began', when(row.started)],
       ].filter(([, value]) => value)} /><//>
@@ -141,7 +152,7 @@ function Shown({ run, kind, name, base, step, set }) {
   return html`<main class="run">
     <${RunHead} run=${run} kind=${kind} name=${name} chosen="steps" />
     <div class="picture">
-      <${Lanes} rows=${rows} agents=${run.agents} byTime=${byTime} chosen=${chosen} choose=${choose} quoted=${told.data?.quoted.steps ?? []} zoom=${zoom} setZoom=${setZoom} />
+      <${Lanes} rows=${rows} agents=${run.agents} introduced=${run.introduced} byTime=${byTime} chosen=${chosen} choose=${choose} quoted=${told.data?.quoted.steps ?? []} zoom=${zoom} setZoom=${setZoom} />
       <div class="under"><${Legend} rows=${rows} />
         <span class="controls">
           <input type="search" ref=${filter} value=${set.q ?? ''} placeholder="Search the texts" aria-label="Search the texts of the run" onInput=${(event) => go(to(chosen, { q: event.currentTarget.value }), { replace: true })} />
@@ -156,15 +167,21 @@ function Shown({ run, kind, name, base, step, set }) {
     <${Annotations} said=${run.annotations} href=${(number) => to(number)} />
     <div class="columns">
       <${List} rows=${shown} height=${46} label="Steps" id="step" chosen=${at} choose=${(index) => choose(shown[index].step)}
-        draw=${(row) => html`<${StepRow} row=${row} agent=${run.agents[row.agent]} found=${sought?.get(row.step)} />`} follow=${!head.sealed && step === null} />
+        draw=${(row) => html`<${StepRow} row=${row} agent=${run.agents[row.agent]} introduced=${introduced(run, row.agent)} found=${sought?.get(row.step)} />`} follow=${!head.sealed && step === null} />
       ${chosen === null ? html`<p class="note">The run has no steps yet.</p>` : html`<${Step} base=${base} step=${chosen} tab=${set.tab}
-        href=${(number, tab = '') => to(number, { tab })} twin=${kind === 'run' && (run.twin || run.like) ? address(['diff', run.twin ?? run.like, name]) : null} />`}
+        href=${(number, tab = '') => to(number, { tab })} twin=${kind === 'run' && (run.twin || run.like) ? address(['diff', run.twin ?? run.like, name]) : null}
+        introduced=${introduced(run, rows.find((row) => row.step === chosen)?.agent)} />`}
     </div></main>`;
 }
 
-function StepRow({ row, agent, found }) {
+/** How an agent that nothing named is told from others: by how its prompt begins. */
+function introduced(run, agent) {
+  return run.introduced?.[agent]?.replace(/^You are (?:an? |the )?/i, '') ?? '';
+}
+
+function StepRow({ row, agent, introduced, found }) {
   const facts = [row.ms === null ? null : duration(row.ms), row.in === null ? null : `${count(row.in)} → ${count(row.out)}`, row.attempts > 1 ? many(row.attempts, 'try').replace('trys', 'tries') : null];
-  return html`<span class="number">${row.step}</span><${Marks} row=${row} /><span class="who"><${Line} text=${agent} /></span>
+  return html`<span class="number">${row.step}</span><${Marks} row=${row} /><span class="who"><${Line} text=${agent} />${introduced && html` <small><${Line} text=${introduced} /></small>`}</span>
     <span class="some">${facts.filter(Boolean).join(' · ')}</span><span class="words"><${Line} text=${found || row.words || plain(row.state)} /></span><span class="unseen">${describe(row)}</span>`;
 }
 
@@ -173,11 +190,16 @@ export function RunHead({ run, kind, name, chosen, beside }) {
   const { head } = run;
   const fork = !run.fork ? null : `a record answered ${run.fork === 1 ? 'step 0' : `steps 0 to ${run.fork - 1}`}`;
   const tabs = [['steps', 'Steps', address([kind, ...name.split('/')])]];
+  const attributed = [];
+  if (run.suspected) attributed.push(['attribution', 'Attribution', address(['attribution', ...name.split('/')])]);
   if (kind === 'run') {
     if (run.like) tabs.push(['twin', 'Beside a run like it', address(['diff', run.like, name])]);
     if (run.twin) tabs.push(['twin', 'Beside its twin', address(['diff', run.twin, name])]);
     if (run.trace) tabs.push(['trace', 'Trace', address(['trace', name])]);
+    tabs.push(...attributed);
     if (!isFile && !run.annotator) tabs.push(['compare', 'Compare…', address(['compare', name])]);
+  } else {
+    tabs.push(...attributed);
   }
   const notes = [...(run.annotations_unreadable ? [`annotations cannot be read: ${run.annotations_unreadable}`] : []), ...(head.notes ?? []), ...(head.manipulator_failures ?? []).map((one) => `step ${one.step}: ${one.operator} could not edit: ${one.why}`)];
   return html`<${Head} title=${html`<${Line} text=${head.run} />`} trail=${beside} aside=${html`<${Outcome} verdict=${head.outcome.verdict} />${!head.sealed && html` <${Tag} kind="live">${isFile ? 'not sealed' : 'being written'}<//>`}`}>
@@ -186,6 +208,7 @@ export function RunHead({ run, kind, name, chosen, beside }) {
       ['outcome', head.outcome.evidence && html`<${Line} text=${head.outcome.evidence} />`],
       ['label', labelWords(head.label)],
       ['trace', run.trace],
+      ['suspected', run.suspected && html`<${Line} text=${run.suspected} />`],
       ['steps', run.rows && many(run.rows.length, 'call') + ` of ${many(run.agents.length, 'agent')}`],
       ['began', when(head.started)],
       ['upstream', html`<${Line} text=${head.upstream} />`],

@@ -28,7 +28,7 @@ function labelText(row) {
 
 /** Whether a row has what is sought, anywhere in its words. */
 function has(row, words) {
-  const all = [row.run, row.program, row.task, row.agents.join(' '), row.outcome, labelText(row), row.trace, row.plan, row.class, row.campaign, row.imported && `imported from ${row.imported}`];
+  const all = [row.run, row.program, row.task, row.agents.join(' '), row.outcome, labelText(row), row.trace, row.suspected && `suspected ${row.suspected}`, row.plan, row.class, row.campaign, row.imported && `imported from ${row.imported}`];
   const text = all.filter(Boolean).join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
 }
@@ -93,5 +93,5 @@ export function RunRow({ row, annotated = false }) {
     <span class="some">${when(row.started)} · ${row.calls === null ? 'being written' : many(row.calls, 'call')}${row.seconds === null ? '' : ` · ${duration(1000 * row.seconds)}`}</span>
     <span class="who"><${Line} text=${row.agents.join(', ')} /></span>
     <span class="label">${row.unreadable ? html`<${Tag} kind="bad">unreadable<//> <${Line} text=${row.unreadable} />` : html`<${Line} text=${labelText(row)} />`}
-      ${row.imported && html`<span class="soft">imported from ${row.imported}</span>`}${row.trace && html`<${Line} class="soft" text=${row.trace} />`}${!row.label && row.class && html`<span class="soft">${plain(row.class)}</span>`}</span>`;
+      ${row.imported && html`<span class="soft">imported from ${row.imported}</span>`}${row.trace && html`<${Line} class="soft" text=${row.trace} />`}${row.suspected && html`<${Line} class="soft" text=${`suspected: ${row.suspected}`} />`}${!row.label && row.class && html`<span class="soft">${plain(row.class)}</span>`}</span>`;
 }

@@ -10,14 +10,14 @@ import { Awaited, Facts, Tabs, Tag } from './part.js';
 import { Changes, Planted, Spread } from './change.js';
 
 /** `base` is the path of the run's data, `href(step, tab)` an address. */
-export function Step({ base, step, tab, href, twin }) {
+export function Step({ base, step, tab, href, twin, introduced }) {
   const answer = useAnswer(`${base}/told/${step}`);
   return html`<section class="step" aria-label="Step ${step}">
-    <${Awaited} answer=${answer}>${(told) => html`<${Told} told=${told} base=${base} tab=${tab} href=${href} twin=${twin} />`}<//>
+    <${Awaited} answer=${answer}>${(told) => html`<${Told} told=${told} base=${base} tab=${tab} href=${href} twin=${twin} introduced=${introduced} />`}<//>
   </section>`;
 }
 
-function Told({ told, base, tab, href, twin }) {
+function Told({ told, base, tab, href, twin, introduced }) {
   const tabs = [['messages', 'Messages']];
   if (told.changes.length) tabs.push(['changed', 'Before and after']);
   if (told.tools.length) tabs.push(['tools', `Tools ${told.tools.length}`]);
@@ -28,6 +28,7 @@ function Told({ told, base, tab, href, twin }) {
   return html`
     <h2>Step ${told.step} <span class="soft">·</span> <${Line} text=${told.agent} />${told.instance > 0 && `#${told.instance}`}
       <small>call ${told.call}${told.ambiguous && html` <${Tag} kind="odd">ambiguous<//>`}${told.overlapping && html` <${Tag}>overlapping<//>`}</small></h2>
+    ${introduced && html`<p class="introduced"><${Line} text=${introduced} /></p>`}
     ${told.injected.length > 0 && chosen !== 'changed' && html`<p class="planted">${told.injected.map((error) => html`<${Planted} error=${error} />`)}</p>`}
     <${Tabs} tabs=${tabs.map(link)} chosen=${chosen} label="Parts of the step" />
     ${chosen === 'messages' && html`<${Messages} told=${told} base=${base} href=${href} />`}
@@ -35,7 +36,7 @@ function Told({ told, base, tab, href, twin }) {
     ${chosen === 'tools' && html`<${Tools} tools=${told.tools} />`}
     ${chosen === 'raw' && html`<${Raw} base=${base} told=${told} />`}
     ${chosen === 'times' && html`<${Times} told=${told} />`}
-    ${twin && html`<p class="note"><a href=${twin}>Beside the run without it</a></p>`}`;
+    ${twin && html`<p class="note"><a href=${twin}>${told.changes.length ? 'Beside the run without it' : 'The two runs side by side'}</a></p>`}`;
 }
 
 function Messages({ told, base, href }) {

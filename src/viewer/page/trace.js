@@ -35,6 +35,7 @@ function Found({ trace, run }) {
   const place = (decisive) => decisive && html`<a href=${address(['run', run, decisive.step])}>step ${decisive.step}</a> by <${Line} text=${decisive.agent} />`;
   return html`
     <section class="verdict"><h2>What was found</h2>
+      <${Lead} trace=${trace} place=${place} />
       <${Facts} facts=${[
         ['earliest flip', place(trace.earliest_flip)],
         ['commitment', place(trace.commitment)],
@@ -55,6 +56,16 @@ function Found({ trace, run }) {
       <p class="axis" aria-hidden="true"><span>−100 %</span><span>0</span><span>+100 %</span></p>
       <ol class="findings">${trace.steps.map((finding) => html`<${Finding} finding=${finding} run=${run} />`)}</ol></section>
     ${trace.couples?.length > 0 && html`<section><h2>Tried together</h2><ol class="findings">${trace.couples.map((couple) => html`<li><p>steps ${couple.steps.join(' and ')}: with neither ${arm(couple.executed.null)}, with both ${arm(couple.executed.treated)}</p></li>`)}</ol></section>`}`;
+}
+
+/** What was found, in a sentence. */
+function Lead({ trace, place }) {
+  const first = trace.earliest_flip;
+  if (!first) return null;
+  const executed = trace.steps.find((one) => one.step === first.step)?.executed;
+  const last = trace.commitment;
+  return html`<p class="lead">With another reply at <b>${place(first)}</b> the run does not fail${executed ? html`: ${arm(executed.treated)}, and as it was recorded ${arm(executed.null)}` : ''}.${
+    last && last.step !== first.step && html` The last step of which this holds is ${place(last)}: after it the failure stands.`}</p>`;
 }
 
 function Finding({ finding, run }) {

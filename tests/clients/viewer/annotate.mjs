@@ -24,7 +24,7 @@ export async function somebody_annotates_blind({ browser }) {
   await page.goto(`${served.origin}/#/run/second`);
   await shown(page, '.step h2');
   const text = await page.locator('body').innerText();
-  for (const known of ['FM-2.6', 'corrupt', 'labelled', 'injected', 'earliest', 'Trace', 'Beside', 'Compare']) {
+  for (const known of ['FM-2.6', 'corrupt', 'labelled', 'injected', 'earliest', 'Trace', 'Attribution', 'suspected', 'Beside', 'Compare']) {
     check(!text.includes(known), `the page says ${known}`);
   }
   await page.keyboard.press('j');

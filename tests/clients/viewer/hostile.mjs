@@ -1,6 +1,7 @@
 // Texts that mean harm, as a model says them: they are shown, and do nothing, in the page, in the file, in the terminal.
 
 import path from 'node:path';
+import { writeFileSync } from 'node:fs';
 import { aegis, check, fresh, model, picture, shown, view } from './lab.mjs';
 import { spawn } from 'node:child_process';
 import { MARKUP, TEXTS } from './texts.mjs';
@@ -24,6 +25,12 @@ async function recorded() {
     child.on('exit', (code) => (code === 0 ? ended() : lost(new Error(`the run ended with ${code}`))));
   });
   upstream.end();
+  // Judges say such things too, and methods quote them.
+  const rows = TEXTS.map((text, step) => ({
+    id: 'hostile', method: text, model: text, served_model: text, about: text, abstained: { why: text, said: text },
+    predictions: step % 5 ? [{ agent: text, step, reason: text, fix: text, conflict: text, failure_mode: text, evidence: [{ step, quote: text, stands: false }] }] : [],
+  }));
+  writeFileSync(path.join(dir, 'logs/hostile/attribution.jsonl'), rows.map((row) => JSON.stringify(row)).join('\n'));
   return path.join(dir, 'logs');
 }
 
@@ -41,6 +48,15 @@ async function walk(page, address, wrong, asked, own) {
     const bare = await page.evaluate(() => /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(document.querySelector('#app').textContent));
     check(!bare, `step ${step} steers: ${JSON.stringify(TEXTS[step].slice(0, 40))}`);
   }
+  await page.goto(`${address}#/attribution/hostile`);
+  await shown(page, '.side');
+  const seen = await page.evaluate(() => ({
+    cards: document.querySelectorAll('.method').length, harm: window.harmed ?? ({}).harmed ?? null,
+    markup: document.querySelectorAll('#app script, #app img, #app iframe, #app object, #app style, #app form, #app video, #app base').length,
+    bare: /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(document.querySelector('#app').textContent),
+    over: document.documentElement.scrollWidth - innerWidth,
+  }));
+  check(seen.cards === TEXTS.length && seen.harm === null && seen.markup === 0 && !seen.bare && seen.over <= 0, `what methods say: ${JSON.stringify(seen)}`);
   check(wrong.length === 0, wrong.join('\n'));
   check(asked.every((url) => url.startsWith(own) || url.startsWith('data:')), 'something was asked elsewhere');
 }

@@ -121,6 +121,11 @@ export function recorded() {
     aegis(['run', ...common, '--run', 'second', '--plan', path.join(root, 'plans/corrupt-number.toml'), ...judged, ...program], { env, allow: [0, 1] });
     const [first, second] = ['first', 'second'].map((run) => path.join(dir, 'logs', run));
     aegis(['trace', second, '--twin', first, ...common, ...judged, ...program], { env });
+    // What the judge is asked is no run to look at here. The scripted model knows no answer that can be read.
+    const asked = { env: { ...process.env, AEGIS_LOG_DIR: path.join(fresh('recorded-asked'), 'logs') } };
+    aegis(['attribute', second, '--method', 'alignment,spectrum,rules'], asked);
+    aegis(['attribute', second, '--method', 'a2p,judge-critics', '--upstream', 'simulator'], asked);
+    aegis(['attribute', path.join(dir, 'demo'), '--method', 'alignment,rules', '--out', path.join(dir, 'predictions.jsonl')], asked);
   });
 }
 

@@ -18,6 +18,8 @@ async function addresses(origin, page) {
     twin: '#/diff/first/second',
     choose: '#/compare/second',
     trace: '#/trace/second',
+    attribution: '#/attribution/second',
+    suspected: '#/attribution/demo/1',
     campaign: '#/campaign/demo',
     plans: '#/campaign/demo?by=plan',
     dataset: '#/dataset/demo',
@@ -28,7 +30,7 @@ async function addresses(origin, page) {
 }
 
 export async function every_screen_in_light_dark_and_narrow({ browser }) {
-  const served = await view([recorded()]);
+  const served = await view([recorded(), path.join(recorded(), 'predictions.jsonl')]);
   let screens = 0;
   for (const [name, options] of [['light', { colorScheme: 'light' }], ['dark', { colorScheme: 'dark' }], ['narrow', { viewport: { width: 375, height: 760 } }]]) {
     const { page, wrong, asked, context } = await browser.open(options);
@@ -76,6 +78,39 @@ export async function before_and_after_and_where_it_went({ browser }) {
   served.end();
 }
 
+export async function methods_side_by_side_and_on_what_evidence({ browser }) {
+  const served = await view([recorded(), path.join(recorded(), 'predictions.jsonl')]);
+  const { page, wrong } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  await page.goto(`${served.origin}/#/run/second`);
+  await shown(page, '.legend');
+  check((await page.locator('.legend').innerText()).includes('suspected'), 'the step is marked');
+  await page.click('.tabs >> text=Attribution');
+  await shown(page, '.side');
+  const lead = await page.locator('.attribution .lead').innerText();
+  check(lead.includes('of 5 methods name solver at step 1') && lead.includes('The trace, which rests on executions, names the same step'), lead);
+  const table = await page.locator('.side').innerText();
+  for (const word of ['alignment', 'spectrum', 'rules', 'a2p', 'judge-critics', 'trace, executed', 'no prediction: unreadable']) check(table.includes(word), `${word} is not in ${table}`);
+  check((await page.locator('.side tr', { hasText: 'alignment' }).locator('.first').innerText()).trim() === '1.00', 'the first choice and its number');
+  const card = page.locator('.method', { hasText: 'alignment' }).first();
+  check((await card.innerText()).includes('where a passed run said') && (await card.locator('blockquote').first().innerText()).includes('94'), 'why, and the words');
+  check((await page.locator('.method', { hasText: 'judge-critics' }).innerText()).includes('simulator (a scripted model'), 'the simulator is named as one');
+  await card.locator('a', { hasText: 'step 1' }).first().click();
+  await page.waitForFunction(() => location.hash.startsWith('#/run/second/1'));
+  // Of a dataset, what a file of rows says that was named beside it.
+  await page.goto(`${served.origin}/#/dataset/demo`);
+  await shown(page, '.row');
+  check((await page.locator('.list').innerText()).includes('suspected: solver at step 1 (alignment, rules)'), 'the list of samples says so');
+  await page.goto(`${served.origin}/#/attribution/demo/1`);
+  await shown(page, '.side');
+  check((await page.locator('.attribution .lead').innerText()).includes('The label, which rests on executions, names the same step'), 'beside the label');
+  check(wrong.length === 0, wrong.join('\n'));
+  served.end();
+  const shownHere = aegis(['show', path.join(recorded(), 'logs/second')]).stdout;
+  check(/^suspect {2}solver at step 1 \(alignment, spectrum, rules/m.test(shownHere), shownHere);
+}
+
 export async function a_walk_by_keys_alone({ browser }) {
   const served = await view([recorded()]);
   const { page, wrong } = await browser.open();
@@ -116,6 +151,9 @@ export async function a_walk_by_keys_alone({ browser }) {
   };
   await follow('Trace');
   await at('/trace/second');
+  await follow('Attribution');
+  await at('/attribution/second');
+  await shown(page, '.side');
   await page.keyboard.press('u');
   await shown(page, '.places');
   await follow('campaign');
@@ -181,6 +219,8 @@ export async function a_file_opens_from_disk_and_links_lead_to_steps({ browser }
   await page.goto(`file://${file}#/trace/second`);
   await shown(page, '.finding.bad');
   await picture(page, 'file');
+  await page.goto(`file://${file}#/attribution/second`);
+  await shown(page, '.side');
   check(wrong.length === 0, wrong.join('\n'));
   check(asked.every((url) => url.startsWith('file:') || url.startsWith('data:')), `asked ${asked}`);
   const whole = path.join(work, 'bundled', 'campaign.html');
@@ -242,5 +282,12 @@ export async function it_prints({ browser }) {
   const place = await page.locator('.said').first().evaluate((said) => [getComputedStyle(said).display, said.getBoundingClientRect().left]);
   check(place[0] === 'block' && place[1] < 40, `messages stand apart on paper: ${place}`);
   await picture(page, 'printed-run', { fullPage: true });
+  await page.emulateMedia({ media: 'screen' });
+  await page.goto(`${served.origin}/#/attribution/second`);
+  await shown(page, '.side');
+  await page.emulateMedia({ media: 'print' });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  check(wide <= 0, `${wide} pixels too wide on paper`);
+  await picture(page, 'printed-attribution', { fullPage: true });
   served.end();
 }

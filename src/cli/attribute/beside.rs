@@ -1,0 +1,63 @@
+//! What methods said of a recorded run, beside it, where `show`, `runs` and `view` find it.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use serde_json::Value;
+
+use super::logs::Logs;
+use crate::{
+    attribution::{
+        Attributed,
+        methods::{self, COMBINED},
+    },
+    cli::{Global, escape},
+    recording,
+    viewer::{ATTRIBUTION_FILE, same_question},
+};
+
+/// Keeps the rows of a recorded run beside it. A directory that takes nothing is somebody else's: the report is given all
+/// the same.
+pub(super) fn keep(logs: &Logs, rows: &[Vec<Attributed>], global: &Global) {
+    let (Some(dir), [rows]) = (&logs.recorded, rows) else { return };
+    let said = match put(dir, rows) {
+        Ok(()) => format!("kept beside the run: aegis view {} shows the methods side by side", dir.display()),
+        Err(error) => format!("nothing was kept beside the run: `{}`: {error}", dir.join(ATTRIBUTION_FILE).display()),
+    };
+    if !global.quiet {
+        eprintln!("{}", escape(&said));
+    }
+}
+
+/// A row, and what its method does: who opens the page need not know the methods by name.
+fn told(row: &Attributed) -> serde_json::Result<Value> {
+    let mut told = serde_json::to_value(row)?;
+    if let (Some(fields), Some(method)) = (told.as_object_mut(), methods::method(&row.method)) {
+        fields.insert("about".to_owned(), method.about().into());
+    }
+    Ok(told)
+}
+
+/// Rows of other methods and judges stay; what combines several is left out, since the next call can add to them.
+fn put(dir: &Path, rows: &[Attributed]) -> io::Result<()> {
+    let path = dir.join(ATTRIBUTION_FILE);
+    let former = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error),
+    };
+    let new: Vec<Value> = rows.iter().filter(|row| row.method != COMBINED).map(told).collect::<Result<_, _>>()?;
+    let stays = |row: &Value| !new.iter().any(|new| same_question(new, row));
+    let former = former.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).filter(stays);
+    let mut text = Vec::new();
+    for row in former.chain(new.iter().cloned()) {
+        serde_json::to_writer(&mut text, &row)?;
+        text.push(b'\n');
+    }
+    let new = dir.join(format!("{ATTRIBUTION_FILE}.new"));
+    recording::create_private(&new)?.write_all(&text)?;
+    fs::rename(new, path)
+}
