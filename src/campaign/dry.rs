@@ -152,6 +152,12 @@ impl Campaign {
         })
     }
 
+    /// Whether a pattern names a task of any system.
+    pub fn has_task(&self, pattern: &regex::Regex) -> bool {
+        let only = std::slice::from_ref(pattern);
+        self.systems.iter().any(|system| self.chosen(&system.name, only).next().is_some())
+    }
+
     /// The greatest extent on the tasks that are chosen; what the budget cuts is cut.
     pub fn extent(&self, only: &[regex::Regex]) -> Extent {
         let mut extent = Extent { label: LabelCost::of(&self.proof), ..Extent::default() };

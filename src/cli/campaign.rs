@@ -100,7 +100,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let (campaign, kept) = read(file, arguments)?;
     let only = arguments.only.iter().map(|pattern| settings::pattern(pattern)).collect::<Result<Vec<_>, _>>()?;
     for (pattern, said) in only.iter().zip(&arguments.only) {
-        if campaign.extent(std::slice::from_ref(pattern)).clean == 0 {
+        if !campaign.has_task(pattern) {
             let error = format!("`--only {said}` names no task of `{}`", file.display());
             return Err(Failure::new(Exit::Usage, error)
                 .hint("TASK or SYSTEM/TASK, `*` for any words; `--dry-run` counts what is left"));

@@ -44,7 +44,8 @@ pub(super) fn files(path: &Path, kinds: &[&str]) -> io::Result<Vec<PathBuf>> {
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(&dir)? {
             let entry = entry?.path();
-            let known = entry.extension().is_some_and(|extension| kinds.iter().any(|kind| extension == *kind));
+            let name = entry.file_name().unwrap_or_default().to_string_lossy();
+            let known = kinds.iter().any(|kind| name.strip_suffix(kind).is_some_and(|rest| rest.ends_with('.')));
             if entry.is_dir() {
                 dirs.push(entry);
             } else if known {

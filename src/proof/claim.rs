@@ -134,7 +134,7 @@ impl<'a> Claim<'a> {
         }
         let left = self.pairs.saturating_sub(evidence.pairs());
         let futile = (evidence.pairs() >= LOOK && evidence.e < FUTILE) || evidence.is_barren(BARREN);
-        if !futile && evidence.at_best(left) >= self.target {
+        if !futile && evidence.could_reach(self.target, left) {
             return None;
         }
         let treated = counted(self.treated);

@@ -71,10 +71,12 @@ impl PairEvidence {
         }
     }
 
-    /// The most that so many more pairs could make of it.
-    pub(super) fn at_best(self, more: u32) -> f64 {
+    /// Whether so many more pairs could bring it to the target. The best pair never takes from it, so the look ahead ends
+    /// where the target is reached: forecasts ask this millions of times.
+    pub(super) fn could_reach(self, target: f64, more: u32) -> bool {
         let (null, treated) = self.expected.best();
-        (0..more).fold(self, |evidence, _| evidence.and(null, treated)).e
+        let ahead = std::iter::successors(Some(self), |evidence| Some(evidence.and(null, treated)));
+        ahead.take(more as usize + 1).any(|evidence| evidence.e >= target)
     }
 
     /// Whether the arm that is claimed to pass more often has not passed once in so many pairs.
@@ -144,9 +146,24 @@ mod tests {
     #[test]
     fn the_best_that_can_come_is_the_best_that_comes() {
         let evidence = PairEvidence::none(Expected::Breaks).and(true, true).and(true, false);
-        let best = evidence.at_best(2);
+        let best = evidence.and(true, false).and(true, false).e;
         for pair in [(true, true), (false, true), (false, false), (true, false)] {
             assert!(evidence.and(true, false).and(pair.0, pair.1).e <= best + 1e-9);
+        }
+        assert!(evidence.could_reach(best, 2) && !evidence.could_reach(best, 1));
+        assert!(!evidence.could_reach(best + 1e-6, 2) && evidence.could_reach(evidence.e, 0));
+    }
+
+    #[test]
+    fn the_best_pair_never_takes_from_the_evidence() {
+        for expected in [Expected::Breaks, Expected::Heals] {
+            let (null, treated) = expected.best();
+            for (null_passed, treated_passed, pairs) in
+                (0..12).flat_map(|n: u32| (0..=n).flat_map(move |x| (0..=n).map(move |y| (x, y, n))))
+            {
+                let so_far = PairEvidence { expected, pairs, null_passed, treated_passed, e: 1.0 };
+                assert!(so_far.and(null, treated).e >= 1.0, "{so_far:?}");
+            }
         }
     }
 }

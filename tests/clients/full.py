@@ -1,6 +1,6 @@
 """The campaigns on a real small model in full, resumable, and their figures. Started by `scripts/slow/real-model`.
 
-    full.py --binary PATH --cache DIR [--out DIR] [--table] [SYSTEM …]
+    full.py --binary PATH --cache DIR [--out DIR] [--tasks N] [--port N] [--table] [SYSTEM …]
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main():
         seed = -1 if name == "placebo" else 1
         # The larger ones hand everything on, and a small model that is not stopped talks on.
         answer = ["--answer", 32] if name in real_model.LARGER else []
-        with model.served(options.cache, "--port", PORT, "--seed", seed, *answer) as url:
+        with model.served(options.cache, "--port", options.port, "--seed", seed, *answer) as url:
             run(real_model.Suite(aegis, options.cache, report, url, name, "handover" if name == "placebo" else None), options)
     table(options.out)
     return report.finish() if not options.table else 0
@@ -51,13 +51,14 @@ def run(suite, options):
     out = options.out / suite.name
     started = ["--resume"] if out.is_dir() else []
     chosen = [json.loads(line)["id"] for line in (real_model.ROOT / "tasks.jsonl").read_text().splitlines()]
-    only = PLACEBO if suite.name == "placebo" else LARGER if suite.name in real_model.LARGER else spread(chosen)
+    only = PLACEBO if suite.name == "placebo" else LARGER if suite.name in real_model.LARGER else spread(chosen, TASKS)
+    only = spread(only, min(options.tasks, len(only)))
     suite.campaign(*started, out=out, only=only, seconds=6 * 3600)
 
 
-def spread(tasks):
+def spread(tasks, many):
     """So many of the tasks, of every kind: the file has each kind in a row."""
-    return [tasks[number * len(tasks) // TASKS] for number in range(TASKS)]
+    return [tasks[number * len(tasks) // many] for number in range(many)]
 
 
 def table(out):
@@ -85,6 +86,8 @@ def arguments():
     parser.add_argument("--binary", required=True, type=lambda text: Path(text).resolve())
     parser.add_argument("--cache", required=True, type=lambda text: Path(text).resolve())
     parser.add_argument("--out", type=lambda text: Path(text).resolve(), default=Path("target/real-model").resolve())
+    parser.add_argument("--tasks", type=int, default=TASKS, help="of each system at most; started with more, it goes on")
+    parser.add_argument("--port", type=int, default=PORT, help="another for a second one beside the first")
     parser.add_argument("--table", action="store_true", help="only print the figures of what was run")
     parser.add_argument("systems", nargs="*")
     return parser.parse_args()

@@ -2,8 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    io::{self, Write},
+    fs::{self, File},
+    io::{self, Read as _, Write},
     path::{Path, PathBuf},
 };
 
@@ -23,7 +23,9 @@ use crate::{
 /// The format of the manifest.
 const MANIFEST: u32 = 1;
 /// Kinds of files that sets are published in.
-const KINDS: [&str; 4] = ["json", "jsonl", "parquet", "csv"];
+const KINDS: [&str; 5] = ["json", "jsonl", "jsonl.gz", "parquet", "csv"];
+/// What a packed file may unpack to, in bytes: the largest of the sets has a tenth of it.
+const UNPACKED_MAX: u64 = 1 << 30;
 
 /// The choices of the user.
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,10 +128,12 @@ pub fn import(set: &dyn TaskSet, path: &Path, out: &Path, options: Options) -> R
         let bytes = fs::read(file).map_err(|source| unread(file, source))?;
         reader.said.files.insert(name.to_string(), blake3::hash(&bytes).to_hex().to_string());
         let mut each = |place: ValuePlace<'_>| reader.row(&place);
-        let csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-        let read = if csv {
+        let is = |kind| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(kind));
+        let read = if is("csv") {
             values::read_csv(&bytes, &name, set.columns(), &mut each);
             Ok(())
+        } else if is("gz") {
+            unpacked(file, &bytes).and_then(|(_dir, file)| values::read(&file, &name, &mut each))
         } else {
             values::read(file, &name, &mut each)
         };
@@ -146,6 +150,17 @@ pub fn import(set: &dyn TaskSet, path: &Path, out: &Path, options: Options) -> R
     let name = format!("{}.manifest.json", out.file_name().unwrap_or_default().to_string_lossy());
     write(&out.with_file_name(name), &manifest)?;
     Ok(reader.said)
+}
+
+/// What a packed file holds, in a directory that goes away with the first of the two.
+fn unpacked(file: &Path, packed: &[u8]) -> io::Result<(tempfile::TempDir, PathBuf)> {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join(file.file_stem().unwrap_or_default());
+    let mut bytes = flate2::read::MultiGzDecoder::new(packed).take(UNPACKED_MAX + 1);
+    if io::copy(&mut bytes, &mut File::create(&path)?)? > UNPACKED_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it unpacks to more than 1 GiB"));
+    }
+    Ok((dir, path))
 }
 
 /// Puts a file in place whole, for its owner alone where there was none.

@@ -286,6 +286,33 @@ fn what_cannot_be_imported_says_why_and_writes_nothing() {
 }
 
 #[test]
+fn a_packed_file_is_read_as_its_authors_publish_it() {
+    use std::io::Write as _;
+
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("set/HumanEval.jsonl.gz");
+    fs::create_dir(dir.path().join("set")).expect("made");
+    let row = json!({"task_id": "HumanEval/7", "prompt": "def one():\n", "entry_point": "one",
+        "canonical_solution": "    return 1\n", "test": "def check(candidate):\n    assert candidate() == 1\n"});
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(lines(&[row]).as_bytes()).expect("packed");
+    let bytes = packer.finish().expect("packed");
+    fs::write(&file, &bytes).expect("written");
+    // Named itself, and found in its directory.
+    for path in [file.as_path(), file.parent().expect("a directory")] {
+        let out = dir.path().join("out.jsonl");
+        let options = Options { overwrite: true, ..Options::default() };
+        let imported = import(set("humaneval"), path, &out, options).expect("imported");
+        assert_eq!((imported.tasks, imported.files.len()), (1, 1));
+        assert_eq!(imported.files["HumanEval.jsonl.gz"], blake3::hash(&bytes).to_hex().to_string());
+    }
+    fs::write(&file, &bytes[..bytes.len() - 9]).expect("cut");
+    let error = import(set("humaneval"), &file, &dir.path().join("other.jsonl"), Options::default());
+    let error = error.expect_err("it is cut");
+    assert!(matches!(&error, TasksError::Io { .. }), "{error:?}");
+}
+
+#[test]
 fn any_bytes_are_read_to_their_end() {
     let dir = tempfile::tempdir().expect("a directory");
     for (name, bytes) in [
@@ -294,6 +321,7 @@ fn any_bytes_are_read_to_their_end() {
         ("c.jsonl", b"\xff\n{\"question\": 1}\nnull\n[[[[\n"),
         ("d.json", b"[{\"question\": \"x\"}, "),
         ("e.parquet", b""),
+        ("f.jsonl.gz", b"\x1f\x8b\x08 and no more"),
     ] {
         let file = dir.path().join(name);
         fs::write(&file, bytes).expect("written");

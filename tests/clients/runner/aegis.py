@@ -1,11 +1,12 @@
 """The built binary as the tests use it: `run`, `serve`, `agents`, `show`; and a run's files."""
 
 import json
+import os
 import select
 import signal
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,15 @@ class Done:
         return json.loads(path.read_text()) if path and path.is_file() else None
 
 
+def end(process):
+    """End what a command started too: without `below` above it the binary would go on alone."""
+    for how, patience in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, how)
+            process.communicate(timeout=patience)
+            return
+
+
 class Aegis:
     """A binary, and the folder that its recordings go to."""
 
@@ -35,16 +45,22 @@ class Aegis:
         scratch.mkdir(parents=True, exist_ok=True)
 
     def call(self, *arguments, folder=None, seconds=60, below=()):
-        done = subprocess.run(
+        process = subprocess.Popen(
             [*map(str, below), self.binary, *map(str, arguments)],
             cwd=folder or self.scratch,
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=seconds,
+            start_new_session=True,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        try:
+            stdout, stderr = process.communicate(timeout=seconds)
+        except BaseException:
+            end(process)
+            raise
+        return Done(process.returncode, stdout, stderr)
 
     def run(self, command, folder, *, plan=None, check=None, name="run", seconds=120):
         """`aegis run` in the program's own folder, so that its `aegis.toml` is found there."""
