@@ -106,8 +106,7 @@ fn read(datasets: &[PathBuf]) -> Result<LearningSet, Failure> {
             let same = |other: &&Sample| {
                 other.id != sample.id && other.system == sample.system && other.task.id == sample.task.id
             };
-            let others: Vec<LoggedRun> =
-                samples.iter().filter(same).map(|other| LoggedRun::of(other, false)).collect();
+            let others: Vec<LoggedRun> = samples.iter().filter(same).map(|other| LoggedRun::of(other, false)).collect();
             let run = LoggedRun::of(sample, false);
             let places = |steps: &[u32]| -> Vec<usize> {
                 steps.iter().filter_map(|step| run.turns.iter().position(|turn| turn.step == *step)).collect()
@@ -167,10 +166,16 @@ fn tell(
     out: &mut dyn std::io::Write,
 ) -> std::io::Result<()> {
     let LearnedFrom { runs, systems, tasks, blamed, cleared, .. } = from;
-    writeln!(out, "learns from  {runs} runs of {tasks} tasks and {systems} systems: {blamed} steps blamed, {cleared} cleared")?;
+    writeln!(
+        out,
+        "learns from  {runs} runs of {tasks} tasks and {systems} systems: {blamed} steps blamed, {cleared} cleared"
+    )?;
     for (count, why) in [
         (set.others, "failures have another label: planted, of people, or not shown"),
-        (set.uncleared, "traced ones have no step that was cleared by execution (`trace` without `--label flip` clears)"),
+        (
+            set.uncleared,
+            "traced ones have no step that was cleared by execution (`trace` without `--label flip` clears)",
+        ),
     ] {
         if count > 0 {
             writeln!(out, "left out     {count} {why}")?;

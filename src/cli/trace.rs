@@ -54,8 +54,13 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     let analyzer = analyzer(arguments, &cassette)?;
     let (proxy, _) =
         beneath(live(&arguments.execute.proxy, &cassette, &arguments.dir)?, arguments, &cassette).proxy(None)?;
-    let traced =
-        conduct((Arc::new(proxy), program), Arc::clone(&cassette), (known, analyzer, settings, prior), arguments, global);
+    let traced = conduct(
+        (Arc::new(proxy), program),
+        Arc::clone(&cassette),
+        (known, analyzer, settings, prior),
+        arguments,
+        global,
+    );
     let finding = settings::block_on(traced)??;
     write(&finding, &arguments.dir)?;
     if let (Some(SearchEnding::Void(Void::NoVerdict)), Some(said)) = (finding.ending, &finding.unrunnable_check) {

@@ -95,7 +95,12 @@ impl Proxy {
     }
 
     /// Sends a request to the step's upstream.
-    async fn send(&self, step: &OpenStep, call: ModelCall, body: Bytes) -> Result<Response<ReceivedBody>, UpstreamError> {
+    async fn send(
+        &self,
+        step: &OpenStep,
+        call: ModelCall,
+        body: Bytes,
+    ) -> Result<Response<ReceivedBody>, UpstreamError> {
         let upstream = step.run.upstream.clone();
         let asker = upstream.is_some().then(|| step.asker(&call.body));
         let mut sent = self.to_upstream(call, body);

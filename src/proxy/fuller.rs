@@ -13,12 +13,12 @@ use http_body_util::BodyExt;
 use hyper::{
     Response, StatusCode,
     body::{Body, Frame},
-    header,
+    header::{self, HeaderValue},
 };
 
 use super::{
     gather::{gather, joined},
-    headers,
+    headers, inject,
     limits::Limits,
     lock::locked,
     open_step::OpenStep,
@@ -108,7 +108,9 @@ pub(super) async fn narrowed(
     let tape = FullerTape::default();
     step.fuller = Some(tape.clone());
     let (mut head, body) = received.into_parts();
-    if headers::is_event_stream(&head.headers) {
+    let streamed = headers::is_event_stream(&head.headers);
+    // A stream that says how long it is has been made already.
+    if streamed && !head.headers.contains_key(header::CONTENT_LENGTH) {
         let narrowed = NarrowedStream { body, surface, tape, pending: BytesMut::new(), trailers: None, over: false };
         return Ok(Response::from_parts(head, ReceivedBody::Narrowed(Box::new(narrowed))));
     }
@@ -119,14 +121,15 @@ pub(super) async fn narrowed(
     };
     let whole = joined(chunks);
     tape.push(&whole);
-    let body = match surface.drop_logprobs(&whole) {
-        Some(narrowed) => {
-            headers::body_changed(&mut head.headers);
-            narrowed
-        }
-        None => whole,
-    };
-    head.headers.remove(header::CONTENT_LENGTH);
+    let body = if streamed { Some(narrow(surface, &whole)) } else { surface.drop_logprobs(&whole) };
+    let body = body.filter(|narrowed| *narrowed != whole).map_or(whole, |narrowed| {
+        headers::body_changed(&mut head.headers);
+        narrowed
+    });
+    head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    if streamed {
+        return Ok(Response::from_parts(head, inject::made(body, true)));
+    }
     Ok(Response::from_parts(head, ReceivedBody::Made([body].into())))
 }
 
@@ -182,7 +185,8 @@ impl NarrowedStream {
                 Ok(chunk) => {
                     self.tape.push(&chunk);
                     self.pending.extend_from_slice(&chunk);
-                    let end = if self.pending.len() > sse::LINE_MAX { self.pending.len() } else { whole(&self.pending) };
+                    let end =
+                        if self.pending.len() > sse::LINE_MAX { self.pending.len() } else { whole(&self.pending) };
                     let events = self.pending.split_to(end).freeze();
                     if !events.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(narrow(self.surface, &events)))));
@@ -245,7 +249,10 @@ mod tests {
         let chunks = text.as_bytes().chunks(chunk).map(Bytes::copy_from_slice).collect();
         let (body, tape) = (ReceivedBody::Made(chunks), FullerTape::default());
         let kept = tape.clone();
-        (NarrowedStream { body, surface: &OpenaiChat, tape, pending: BytesMut::new(), trailers: None, over: false }, kept)
+        (
+            NarrowedStream { body, surface: &OpenaiChat, tape, pending: BytesMut::new(), trailers: None, over: false },
+            kept,
+        )
     }
 
     #[test]

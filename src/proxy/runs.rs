@@ -17,8 +17,8 @@ use tokio::{
 
 use super::{
     asking::Asking,
-    fuller::LogprobQuestions,
     error::ProxyError,
+    fuller::LogprobQuestions,
     kept::awaited::{Background, NEVER_FETCHED},
     lock::locked,
     run::{Run, RunSetup, RunTemplate},

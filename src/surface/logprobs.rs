@@ -137,12 +137,8 @@ mod tests {
             (&OpenaiChat, r#"{"logprobs":false,"messages":[]}"#, None),
             (&OpenaiChat, r#"{"top_logprobs":2,"messages":[]}"#, None),
             (&OpenaiChat, "[]", None),
-            (&OpenaiCompletions, r#"{"prompt":"p"}"#, Some(r#"{"logprobs":0,"prompt":"p"}"#)),
-            (
-                &OpenaiResponses,
-                r#"{"input":"p"}"#,
-                Some(r#"{"include":["message.output_text.logprobs"],"input":"p"}"#),
-            ),
+            (&OpenaiCompletions, r#"{"prompt":"p"}"#, Some(r#"{"logprobs":1,"prompt":"p"}"#)),
+            (&OpenaiResponses, r#"{"input":"p"}"#, Some(r#"{"include":["message.output_text.logprobs"],"input":"p"}"#)),
             (
                 &OpenaiResponses,
                 r#"{"include": ["reasoning.encrypted_content" ],"input":"p"}"#,
@@ -160,7 +156,9 @@ mod tests {
     #[test]
     fn what_was_asked_for_is_taken_out_and_nothing_else_moves() {
         let list = r#"{"content":[{"token":"a","logprob":-0.1,"bytes":[97],"top_logprobs":[]}],"refusal":null}"#;
-        let chat = |before: &str, after: &str| format!(r#"{{"choices":[ {{"index":0,{before}"finish_reason":"stop"{after}}} ]}}"#);
+        let chat = |before: &str, after: &str| {
+            format!(r#"{{"choices":[ {{"index":0,{before}"finish_reason":"stop"{after}}} ]}}"#)
+        };
         // As the original API writes it.
         let null = chat(r#""logprobs": null , "#, "");
         assert_eq!(without(&OpenaiChat, &chat(&format!(r#""logprobs": {list} , "#), "")), null);
@@ -194,7 +192,8 @@ mod tests {
     fn they_are_read_whole_and_streamed() {
         let chat = r#"{"choices":[{"index":1,"logprobs":{"content":[{"logprob":-9}]}},{"index":0,"logprobs":{"content":[{"logprob":-1.5},{"logprob":-0.5}]}}]}"#;
         assert_eq!(OpenaiChat.logprobs(chat.as_bytes(), false), [-1.5, -0.5]);
-        let stream = format!("data: {chat}\n\n: comment\n\ndata: {{\"choices\":[]}}\n\ndata: {chat}\n\ndata: [DONE]\n\n");
+        let stream =
+            format!("data: {chat}\n\n: comment\n\ndata: {{\"choices\":[]}}\n\ndata: {chat}\n\ndata: [DONE]\n\n");
         assert_eq!(OpenaiChat.logprobs(stream.as_bytes(), true), [-1.5, -0.5, -1.5, -0.5]);
         let old = r#"{"choices":[{"logprobs":{"token_logprobs":[null,-2]}}]}"#;
         assert_eq!(OpenaiCompletions.logprobs(old.as_bytes(), false), [-2.0]);

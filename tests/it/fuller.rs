@@ -67,15 +67,44 @@ impl Backend {
 
 const TOKENS: [(&str, f64); 3] = [("It", -0.25), (" is", -1.5), (" 84.", -0.125)];
 
+fn token((text, logprob): &(&str, f64)) -> Value {
+    json!({"token": text, "logprob": logprob, "bytes": null, "top_logprobs": []})
+}
+
+/// What it says by the Responses API.
+fn response(asks: bool, streamed: bool) -> (u16, &'static str, String) {
+    let tokens: Vec<Value> = if asks { TOKENS.iter().map(token).collect() } else { Vec::new() };
+    let whole = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+         "content": [{"type": "output_text", "annotations": [], "logprobs": tokens, "text": "It is 84."}]}],
+        "usage": {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}});
+    if !streamed {
+        return (200, "application/json", whole.to_string());
+    }
+    let mut out = String::new();
+    for one in &TOKENS {
+        let tokens = if asks { vec![token(one)] } else { Vec::new() };
+        let delta = json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0,
+            "delta": one.0, "logprobs": tokens});
+        out.push_str(&format!("event: response.output_text.delta\ndata: {delta}\n\n"));
+    }
+    let end = json!({"type": "response.completed", "response": whole});
+    out.push_str(&format!("event: response.completed\ndata: {end}\n\n"));
+    (200, "text/event-stream", out)
+}
+
 /// What the backend says to a request.
 fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String) {
     let asks = body["logprobs"] == true
         || body["logprobs"].is_u64()
         || body["include"].as_array().is_some_and(|names| names.contains(&json!("message.output_text.logprobs")));
     if asks && style == Style::Refuses {
-        return (400, "application/json", json!({"error": {"message": "Unsupported parameter: 'logprobs'"}}).to_string());
+        return (
+            400,
+            "application/json",
+            json!({"error": {"message": "Unsupported parameter: 'logprobs'"}}).to_string(),
+        );
     }
-    let token = |(text, logprob): &(&str, f64)| json!({"token": text, "logprob": logprob, "bytes": null, "top_logprobs": []});
     let of = |tokens: &[(&str, f64)]| {
         let content: Vec<Value> = tokens.iter().map(token).collect();
         if asks { json!({"content": content, "refusal": null}).to_string() } else { "null".to_owned() }
@@ -86,31 +115,20 @@ fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String)
         _ => format!(r#"{{"index":0,{inner},"logprobs":{logprobs},"finish_reason":{finish}}}"#),
     };
     let around = |object: &str, choice: String| {
-        format!(r#"{{"id": "x", "object":"{object}","model":"m","choices":[{choice}],"usage":{{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8}}}}"#)
+        format!(
+            r#"{{"id": "x", "object":"{object}","model":"m","choices":[{choice}],"usage":{{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8}}}}"#
+        )
     };
     let streamed = body["stream"] == true;
     if path.ends_with("/responses") {
-        let tokens: Vec<Value> = if asks { TOKENS.iter().map(token).collect() } else { Vec::new() };
-        let whole = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [
-            {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-             "content": [{"type": "output_text", "annotations": [], "logprobs": tokens, "text": "It is 84."}]}],
-            "usage": {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}});
-        if !streamed {
-            return (200, "application/json", whole.to_string());
-        }
-        let mut out = String::new();
-        for one in &TOKENS {
-            let tokens = if asks { vec![token(one)] } else { Vec::new() };
-            let delta = json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0,
-                "delta": one.0, "logprobs": tokens});
-            out.push_str(&format!("event: response.output_text.delta\ndata: {delta}\n\n"));
-        }
-        let end = json!({"type": "response.completed", "response": whole});
-        out.push_str(&format!("event: response.completed\ndata: {end}\n\n"));
-        return (200, "text/event-stream", out);
+        return response(asks, streamed);
     }
     if !path.ends_with("/chat/completions") {
-        let old = if asks { json!({"tokens": ["It is 84."], "token_logprobs": [-0.5]}).to_string() } else { "null".to_owned() };
+        let old = if asks {
+            json!({"tokens": ["It is 84."], "token_logprobs": [-0.5]}).to_string()
+        } else {
+            "null".to_owned()
+        };
         let choice = format!(r#"{{"text":"It is 84.","index":0,"logprobs":{old},"finish_reason":"stop"}}"#);
         return (200, "application/json", around("text_completion", choice));
     }
@@ -190,7 +208,7 @@ async fn the_client_sees_what_it_would_have_seen_and_the_record_keeps_what_came(
         }
         let asked = backend.asked().split_off(before);
         assert_eq!(asked[0]["logprobs"], true);
-        assert_eq!(asked[2]["logprobs"], 0);
+        assert_eq!(asked[2]["logprobs"], 1);
         assert_eq!(asked[3]["include"], json!(["message.output_text.logprobs"]));
         for (number, (name, attempt)) in last_attempts(asking.path()).into_iter().enumerate() {
             let surface = surface::ALL.iter().find(|surface| surface.name() == name).expect("known");
@@ -226,8 +244,11 @@ async fn an_upstream_that_refuses_is_asked_again_without_once() {
     )])
     .await;
     let other = tempfile::tempdir().expect("a directory");
-    let served =
-        Served::start(other.path(), &["--upstream", &format!("http://{}", dead.address), "--run", "r", "--ask-logprobs"]).await;
+    let served = Served::start(
+        other.path(),
+        &["--upstream", &format!("http://{}", dead.address), "--run", "r", "--ask-logprobs"],
+    )
+    .await;
     for tries in 1..3 {
         let mut client = Client::connect(served.address).await;
         client.send(&request("POST", CHAT, questions()[0].1.to_string().as_bytes(), "Connection: close\r\n")).await;

@@ -184,7 +184,8 @@ impl<'a> RunClues<'a> {
             self.spectrum.get(&turn.step).copied().unwrap_or_default(),
         ];
         for (name, _) in CLUES.get(RULES_FROM..).unwrap_or_default() {
-            let fires = |(step, rule): &(u32, &str)| *step == turn.step && name.get(5..) == Some(&rule.replace('-', "_"));
+            let fires =
+                |(step, rule): &(u32, &str)| *step == turn.step && name.get(5..) == Some(&rule.replace('-', "_"));
             scores.push(self.rules.iter().find(|(key, _)| fires(key)).map_or(0.0, |(_, weight)| *weight));
         }
         scores
@@ -260,7 +261,8 @@ mod tests {
     #[test]
     fn a_run_beside_one_that_passed() {
         let mut failed = run(&["start with 12", "so 12 * 8 = 97", "ANSWER: 97"]);
-        let passed = LoggedRun { id: "p".into(), passed: Some(true), ..run(&["start with 12", "so 12 * 8 = 96", "ANSWER: 96"]) };
+        let passed =
+            LoggedRun { id: "p".into(), passed: Some(true), ..run(&["start with 12", "so 12 * 8 = 96", "ANSWER: 96"]) };
         failed.turns[1].doubt = TokenDoubt::of(&[-2.0]);
         failed.turns[2].attempts = 3;
         let found = clues(&failed, &[passed]);

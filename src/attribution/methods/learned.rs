@@ -87,8 +87,11 @@ impl LearnedRanker {
         if read.format != FORMAT {
             return Err(LearnedError::Version(file.to_owned(), read.format));
         }
-        let mut ranker =
-            LinearRanker { weights: vec![0.0; CLUES.len()], mean: vec![0.0; CLUES.len()], scale: vec![1.0; CLUES.len()] };
+        let mut ranker = LinearRanker {
+            weights: vec![0.0; CLUES.len()],
+            mean: vec![0.0; CLUES.len()],
+            scale: vec![1.0; CLUES.len()],
+        };
         for RankerFeature { name, weight, mean, scale } in read.feature {
             let Some(place) = CLUES.iter().position(|(known, _)| *known == name) else {
                 let near = nearest(&name, CLUES.iter().map(|(known, _)| *known));
@@ -98,7 +101,9 @@ impl LearnedRanker {
             if !(weight.is_finite() && mean.is_finite() && scale.is_finite() && scale > 0.0) {
                 return Err(form(format!("`{name}`: weight and mean are numbers, scale is above 0")));
             }
-            for (numbers, value) in [(&mut ranker.weights, weight), (&mut ranker.mean, mean), (&mut ranker.scale, scale)] {
+            for (numbers, value) in
+                [(&mut ranker.weights, weight), (&mut ranker.mean, mean), (&mut ranker.scale, scale)]
+            {
                 numbers.iter_mut().skip(place).take(1).for_each(|number| *number = value);
             }
         }
@@ -156,12 +161,16 @@ impl LearnedRanker {
 
     fn reasons(&self, row: &[f64]) -> String {
         let LinearRanker { weights, mean, scale } = &self.0;
-        let parts = row.iter().zip(mean).zip(scale).zip(weights).map(|(((value, mean), scale), weight)| {
-            (weight * (value - mean) / scale, *value)
-        });
+        let parts = row
+            .iter()
+            .zip(mean)
+            .zip(scale)
+            .zip(weights)
+            .map(|(((value, mean), scale), weight)| (weight * (value - mean) / scale, *value));
         let mut parts: Vec<_> = CLUES.iter().zip(parts).filter(|(_, (part, _))| *part > 0.0).collect();
         parts.sort_by(|(_, (a, _)), (_, (b, _))| b.total_cmp(a));
-        let told = parts.into_iter().take(TOLD).map(|((name, _), (part, value))| format!("{name} {value:.2} (+{part:.2})"));
+        let told =
+            parts.into_iter().take(TOLD).map(|((name, _), (part, value))| format!("{name} {value:.2} (+{part:.2})"));
         told.collect::<Vec<_>>().join(", ")
     }
 }
@@ -187,7 +196,9 @@ impl Method for Learned {
     ) -> Result<Vec<PredictedStep>, Pause> {
         let inapplicable = |why: &str| Err(Pause::Abstain(Abstention::Inapplicable(why.to_owned())));
         let Some(ranker) = view.ranker else {
-            return inapplicable("nothing was learned: `aegis learn DATASET --out prior.toml`, then --prior prior.toml");
+            return inapplicable(
+                "nothing was learned: `aegis learn DATASET --out prior.toml`, then --prior prior.toml",
+            );
         };
         let ranked = ranker.ranked(run, view.others);
         if ranked.is_empty() {

@@ -28,8 +28,12 @@ pub(super) fn run(
     for method in methods {
         let mut sum = Foreseen::default();
         for log in &logs.failed {
-            let view =
-                View { compat: arguments.compat.is_some(), longest_log: arguments.longest_log(), others: &log.others, ranker: None };
+            let view = View {
+                compat: arguments.compat.is_some(),
+                longest_log: arguments.longest_log(),
+                others: &log.others,
+                ranker: None,
+            };
             sum = sum.and(foresee(*method, &log.run, view, arguments.votes));
         }
         let _ = writeln!(lines, "{:<15} {:>8} {:>14} {:>14}", method.name(), sum.calls, sum.bytes, sum.answers);

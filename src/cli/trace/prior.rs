@@ -88,15 +88,18 @@ pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -
     let asking = chosen.iter().find(|method| method.needs() == Needs::Model);
     if let Some(asking) = asking.filter(|_| arguments.dry_run) {
         let error = format!("`{}` asks a model, and a dry run asks nobody", asking.name());
-        return Err(Failure::new(Exit::Usage, error).hint("aegis attribute RUN --method … --dry-run says what it would ask"));
+        return Err(
+            Failure::new(Exit::Usage, error).hint("aegis attribute RUN --method … --dry-run says what it would ask")
+        );
     }
     let recording = cassette.recording();
     let (run, rows, calls) = if chosen.is_empty() {
         (LoggedRun::recorded(recording, Task::default(), false)?, Vec::new(), 0)
     } else {
-        let judge = if asking.is_some() { judge(arguments, cassette)? } else { JudgeArgs::default() };
+        let judge = if asking.is_some() { judge(arguments, cassette)? } else { JudgeArgs::none() };
         let against: Vec<PathBuf> = arguments.source.twin.iter().cloned().collect();
-        let asked = AttributeArgs::after(&arguments.dir, sources.methods.clone(), judge).beside(against, sources.ranker);
+        let asked =
+            AttributeArgs::after(&arguments.dir, sources.methods.clone(), judge).beside(against, sources.ranker);
         attribute::of_recording(&asked, global)?
     };
     let mut said: Vec<PriorSaid> = rows.iter().map(of_row).collect();
@@ -118,7 +121,10 @@ fn sources(named: &[String]) -> Result<PriorSources, Failure> {
         match () {
             () if ends("toml") => {
                 if sources.ranker.replace(name.into()).is_some() {
-                    return Err(Failure::new(Exit::Usage, "--prior takes one file that `aegis learn` wrote, not several"));
+                    return Err(Failure::new(
+                        Exit::Usage,
+                        "--prior takes one file that `aegis learn` wrote, not several",
+                    ));
                 }
                 sources.methods.push("learned".to_owned());
             }
@@ -132,7 +138,9 @@ fn sources(named: &[String]) -> Result<PriorSources, Failure> {
                 let near = nearest(name, methods::ALL.iter().map(|method| method.name()));
                 let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                 let error = format!("--prior `{name}` is no method, no .jsonl and no .toml{near}");
-                return Err(Failure::new(Exit::Usage, error).hint("aegis attribute --list says which methods there are"));
+                return Err(
+                    Failure::new(Exit::Usage, error).hint("aegis attribute --list says which methods there are")
+                );
             }
         }
     }
@@ -174,7 +182,8 @@ fn of_file(path: &Path, run: &str) -> Result<PriorSaid, Failure> {
     }
     if steps.is_empty() {
         let error = format!("`{by}` names no step of the run `{run}`");
-        return Err(Failure::new(Exit::Usage, error).hint("its rows name their run as `id`; aegis attribute RUN --out writes such"));
+        return Err(Failure::new(Exit::Usage, error)
+            .hint("its rows name their run as `id`; aegis attribute RUN --out writes such"));
     }
     Ok(PriorSaid { by, steps, abstained: None })
 }

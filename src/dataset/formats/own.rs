@@ -68,11 +68,7 @@ const STEP: Type = Type::Record(&[
     May("attempts", Type::Whole),
     May(
         "doubt",
-        Type::Record(&[
-            Needed("mean", Type::Number),
-            Needed("highest", Type::Number),
-            Needed("tokens", Type::Whole),
-        ]),
+        Type::Record(&[Needed("mean", Type::Number), Needed("highest", Type::Number), Needed("tokens", Type::Whole)]),
     ),
     May("extra", Type::Map(&Type::Json)),
 ]);

@@ -132,8 +132,12 @@ fn whoever_is_suspected_in_vain_costs_one_execution_more_than_a_scan_at_most() {
         let carried = |step: usize, treated: bool| treated && step >= decisive;
         let drawn = |step: usize, treated: bool| step < decisive + usize::from(treated);
         let none = |_: usize, _: bool| false;
-        let systems: [(By, &dyn Fn(usize, bool) -> bool, bool); 4] =
-            [(By::Given, &alone, true), (By::Given, &carried, false), (By::Drawn, &drawn, true), (By::Given, &none, true)];
+        let systems: [(By, &dyn Fn(usize, bool) -> bool, bool); 4] = [
+            (By::Given, &alone, true),
+            (By::Given, &carried, false),
+            (By::Drawn, &drawn, true),
+            (By::Given, &none, true),
+        ];
         for (by, heals, one) in systems {
             for clears in [false, true] {
                 let scan = hunt((Order::Scan, by, clears), &flat, heals);

@@ -90,8 +90,9 @@ impl LinearRanker {
         let (blamed, cleared): (Vec<_>, Vec<_>) =
             (run.blamed.iter().filter_map(at).collect(), run.cleared.iter().filter_map(at).collect());
         let both = blamed.iter().flat_map(|first| cleared.iter().map(move |second| (first, second)));
-        let difference =
-            |(first, second): (&Vec<f64>, &Vec<f64>)| first.iter().zip(second).map(|(a, b)| a - b).collect::<Vec<f64>>();
+        let difference = |(first, second): (&Vec<f64>, &Vec<f64>)| {
+            first.iter().zip(second).map(|(a, b)| a - b).collect::<Vec<f64>>()
+        };
         let pairs: Vec<Vec<f64>> = both.take(PAIRS_MAX).map(difference).collect();
         let weight = 1.0 / real(pairs.len().max(1));
         pairs.into_iter().map(|pair| (weight, pair)).collect()
