@@ -6,6 +6,7 @@ mod beside;
 mod calibration;
 mod dry;
 mod logs;
+mod page;
 mod report;
 mod table;
 
@@ -225,11 +226,9 @@ fn said(rows: &[Attributed], number: usize, of: usize) {
     eprintln!("{}", super::escape(&format!("attributed {number:>4} of {of}  {}  {what}", last.id)));
 }
 
-/// The rows as lines of JSON, put in place whole.
+/// The rows as lines of JSON.
 fn write(path: &Path, rows: &[Vec<Attributed>]) -> Result<(), Failure> {
-    let unwritten = |error: std::io::Error| {
-        Failure::new(Exit::Infrastructure, format!("cannot write `{}`: {error}", path.display()))
-    };
+    let unwritten = |error: std::io::Error| Failure::new(Exit::Infrastructure, error);
     let mut text = Vec::new();
     for row in rows.iter().flatten() {
         serde_json::to_writer(&mut text, row).map_err(|error| unwritten(error.into()))?;
@@ -238,10 +237,17 @@ fn write(path: &Path, rows: &[Vec<Attributed>]) -> Result<(), Failure> {
     if path == Path::new("-") {
         return std::io::stdout().write_all(&text).map_err(unwritten);
     }
+    put(path, &text)
+}
+
+/// Puts a file in place whole.
+fn put(path: &Path, text: &[u8]) -> Result<(), Failure> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = Path::new(&name);
-    std::fs::write(new, text).and_then(|()| std::fs::rename(new, path)).map_err(unwritten)
+    std::fs::write(new, text)
+        .and_then(|()| std::fs::rename(new, path))
+        .map_err(|error| Failure::new(Exit::Infrastructure, format!("cannot write `{}`: {error}", path.display())))
 }
 
 /// Tables and reports, and the last word.
@@ -249,6 +255,9 @@ fn told(logs: &Logs, done: &AttributedLogs, arguments: &AttributeArgs, global: &
     let failed = |error: std::io::Error| Failure::new(Exit::Infrastructure, error);
     let measured = table::measured(logs, &done.rows)?;
     let next = report::next(logs, &done.rows);
+    if let Some(html) = &arguments.html {
+        put(html, page::page(&measured, logs, &done.rows, next.as_deref()).as_bytes())?;
+    }
     if global.format == OutputFormat::Text && arguments.out.as_deref() != Some(Path::new("-")) {
         let mut out = std::io::stdout().lock();
         match (logs.failed.as_slice(), done.rows.as_slice()) {

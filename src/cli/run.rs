@@ -104,7 +104,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     };
     let limit = settings::time_limit(arguments.timeout)?;
     // A name that no method has is no reason to run anything.
-    AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).methods()?;
+    AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).check()?;
     let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.proxy.clone() };
     let (mut proxy, config) = asked.proxy(Some(id.clone()))?;
     arguments.watch.apply(&mut proxy, &config)?;

@@ -13,12 +13,12 @@ use http_body_util::BodyExt;
 use hyper::{
     Response, StatusCode,
     body::{Body, Frame},
-    header,
+    header::{self, HeaderValue},
 };
 
 use super::{
     gather::{gather, joined},
-    headers,
+    headers, inject,
     limits::Limits,
     lock::locked,
     open_step::OpenStep,
@@ -108,7 +108,9 @@ pub(super) async fn narrowed(
     let tape = FullerTape::default();
     step.fuller = Some(tape.clone());
     let (mut head, body) = received.into_parts();
-    if headers::is_event_stream(&head.headers) {
+    let streamed = headers::is_event_stream(&head.headers);
+    // A stream that says how long it is has been made already.
+    if streamed && !head.headers.contains_key(header::CONTENT_LENGTH) {
         let narrowed = NarrowedStream { body, surface, tape, pending: BytesMut::new(), trailers: None, over: false };
         return Ok(Response::from_parts(head, ReceivedBody::Narrowed(Box::new(narrowed))));
     }
@@ -119,14 +121,15 @@ pub(super) async fn narrowed(
     };
     let whole = joined(chunks);
     tape.push(&whole);
-    let body = match surface.drop_logprobs(&whole) {
-        Some(narrowed) => {
-            headers::body_changed(&mut head.headers);
-            narrowed
-        }
-        None => whole,
-    };
-    head.headers.remove(header::CONTENT_LENGTH);
+    let body = if streamed { Some(narrow(surface, &whole)) } else { surface.drop_logprobs(&whole) };
+    let body = body.filter(|narrowed| *narrowed != whole).map_or(whole, |narrowed| {
+        headers::body_changed(&mut head.headers);
+        narrowed
+    });
+    head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    if streamed {
+        return Ok(Response::from_parts(head, inject::made(body, true)));
+    }
     Ok(Response::from_parts(head, ReceivedBody::Made([body].into())))
 }
 

@@ -137,7 +137,7 @@ mod tests {
             (&OpenaiChat, r#"{"logprobs":false,"messages":[]}"#, None),
             (&OpenaiChat, r#"{"top_logprobs":2,"messages":[]}"#, None),
             (&OpenaiChat, "[]", None),
-            (&OpenaiCompletions, r#"{"prompt":"p"}"#, Some(r#"{"logprobs":0,"prompt":"p"}"#)),
+            (&OpenaiCompletions, r#"{"prompt":"p"}"#, Some(r#"{"logprobs":1,"prompt":"p"}"#)),
             (&OpenaiResponses, r#"{"input":"p"}"#, Some(r#"{"include":["message.output_text.logprobs"],"input":"p"}"#)),
             (
                 &OpenaiResponses,

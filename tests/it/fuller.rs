@@ -67,6 +67,32 @@ impl Backend {
 
 const TOKENS: [(&str, f64); 3] = [("It", -0.25), (" is", -1.5), (" 84.", -0.125)];
 
+fn token((text, logprob): &(&str, f64)) -> Value {
+    json!({"token": text, "logprob": logprob, "bytes": null, "top_logprobs": []})
+}
+
+/// What it says by the Responses API.
+fn response(asks: bool, streamed: bool) -> (u16, &'static str, String) {
+    let tokens: Vec<Value> = if asks { TOKENS.iter().map(token).collect() } else { Vec::new() };
+    let whole = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+         "content": [{"type": "output_text", "annotations": [], "logprobs": tokens, "text": "It is 84."}]}],
+        "usage": {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}});
+    if !streamed {
+        return (200, "application/json", whole.to_string());
+    }
+    let mut out = String::new();
+    for one in &TOKENS {
+        let tokens = if asks { vec![token(one)] } else { Vec::new() };
+        let delta = json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0,
+            "delta": one.0, "logprobs": tokens});
+        out.push_str(&format!("event: response.output_text.delta\ndata: {delta}\n\n"));
+    }
+    let end = json!({"type": "response.completed", "response": whole});
+    out.push_str(&format!("event: response.completed\ndata: {end}\n\n"));
+    (200, "text/event-stream", out)
+}
+
 /// What the backend says to a request.
 fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String) {
     let asks = body["logprobs"] == true
@@ -79,8 +105,6 @@ fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String)
             json!({"error": {"message": "Unsupported parameter: 'logprobs'"}}).to_string(),
         );
     }
-    let token =
-        |(text, logprob): &(&str, f64)| json!({"token": text, "logprob": logprob, "bytes": null, "top_logprobs": []});
     let of = |tokens: &[(&str, f64)]| {
         let content: Vec<Value> = tokens.iter().map(token).collect();
         if asks { json!({"content": content, "refusal": null}).to_string() } else { "null".to_owned() }
@@ -97,24 +121,7 @@ fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String)
     };
     let streamed = body["stream"] == true;
     if path.ends_with("/responses") {
-        let tokens: Vec<Value> = if asks { TOKENS.iter().map(token).collect() } else { Vec::new() };
-        let whole = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [
-            {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-             "content": [{"type": "output_text", "annotations": [], "logprobs": tokens, "text": "It is 84."}]}],
-            "usage": {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8}});
-        if !streamed {
-            return (200, "application/json", whole.to_string());
-        }
-        let mut out = String::new();
-        for one in &TOKENS {
-            let tokens = if asks { vec![token(one)] } else { Vec::new() };
-            let delta = json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0,
-                "delta": one.0, "logprobs": tokens});
-            out.push_str(&format!("event: response.output_text.delta\ndata: {delta}\n\n"));
-        }
-        let end = json!({"type": "response.completed", "response": whole});
-        out.push_str(&format!("event: response.completed\ndata: {end}\n\n"));
-        return (200, "text/event-stream", out);
+        return response(asks, streamed);
     }
     if !path.ends_with("/chat/completions") {
         let old = if asks {
@@ -201,7 +208,7 @@ async fn the_client_sees_what_it_would_have_seen_and_the_record_keeps_what_came(
         }
         let asked = backend.asked().split_off(before);
         assert_eq!(asked[0]["logprobs"], true);
-        assert_eq!(asked[2]["logprobs"], 0);
+        assert_eq!(asked[2]["logprobs"], 1);
         assert_eq!(asked[3]["include"], json!(["message.output_text.logprobs"]));
         for (number, (name, attempt)) in last_attempts(asking.path()).into_iter().enumerate() {
             let surface = surface::ALL.iter().find(|surface| surface.name() == name).expect("known");

@@ -94,9 +94,9 @@ async fn failed(case: &Case, seed: u64) -> Failed {
     let twin = aegis::recording::read(&tried.dir).expect("read").trajectory;
     // Who observes is wrong whenever it speaks.
     let injection = |agent: &&str| {
-        let when = if *agent == "observer" { "" } else { "when.call = 0\n" };
+        let when = if *agent == "observer" { "always = true" } else { "call = 0" };
         format!(
-            "[[injection]]\nagent = [\"{agent}\"]\nfailure_mode = \"FM-2.6\"\n{when}manipulator.corrupt_number = {{ which = \"last\", by = 10 }}\n"
+            "[[injection]]\nagent = [\"{agent}\"]\nfailure_mode = \"FM-2.6\"\nwhen.{when}\nmanipulator.corrupt_number = {{ which = \"last\", by = 10 }}\n"
         )
     };
     let text: String = case.wrong.iter().map(injection).collect();

@@ -49,6 +49,9 @@ pub(in crate::cli) struct AttributeArgs {
     /// Write the predictions, a JSON row a run and method; `aegis score` reads them.
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+    /// Write the same figures, and what each method says of each run, as one HTML page.
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
     /// Longest context of the judge, in tokens: longer logs are cut in layers, and what was cut is counted.
     #[arg(long, default_value_t = CONTEXT, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(2_048..))]
     pub(super) context: u64,
@@ -154,6 +157,7 @@ impl AttributeArgs {
             votes: 1,
             compat: None,
             out: None,
+            html: None,
             context: CONTEXT,
             jobs: 1,
             calibrate: None,
@@ -168,6 +172,15 @@ impl AttributeArgs {
     pub(in crate::cli) fn beside(mut self, against: Vec<PathBuf>, prior: Option<PathBuf>) -> Self {
         (self.run.against, self.prior) = (against, prior);
         self
+    }
+
+    /// Says before anything is paid for whether the methods can be had.
+    ///
+    /// # Errors
+    /// As [`methods`](Self::methods) and [`ranker`](Self::ranker).
+    pub(in crate::cli) fn check(&self) -> Result<(), Failure> {
+        let methods = self.methods()?;
+        self.ranker(&methods).map(|_| ())
     }
 
     /// What was learned, where a file of it is named.
@@ -195,7 +208,7 @@ impl AttributeArgs {
     ///
     /// # Errors
     /// A name that no method has; one that `--compat` says nothing about; votes that the script does not cast.
-    pub(in crate::cli) fn methods(&self) -> Result<Vec<&'static dyn Method>, Failure> {
+    pub(super) fn methods(&self) -> Result<Vec<&'static dyn Method>, Failure> {
         let mut chosen: Vec<&'static dyn Method> = Vec::new();
         for name in &self.method {
             let name = name.trim();
@@ -229,6 +242,11 @@ impl AttributeArgs {
 }
 
 impl JudgeArgs {
+    /// None, for methods that ask nobody.
+    pub(in crate::cli) fn none() -> Self {
+        Self { timeout: PATIENCE, ..Self::default() }
+    }
+
     /// The upstream of a run as its judge, recorded beside it.
     pub(in crate::cli) fn of_upstream(
         upstream: String,

@@ -33,6 +33,8 @@ pub(super) struct Logs {
     pub(super) failed: Vec<FailedLog>,
     /// The recorded run's directory, where it is one.
     pub(super) recorded: Option<PathBuf>,
+    /// A run of its task that passed, beside it.
+    pub(super) twin: Option<PathBuf>,
     /// Words about what was read.
     pub(super) notes: Vec<String>,
 }
@@ -69,7 +71,7 @@ pub(super) fn read(path: &Path, arguments: &AttributeArgs) -> Result<Logs, Failu
             format!("`{}` holds no failure: there is nothing to attribute", path.display()),
         ));
     }
-    Ok(Logs { failed, recorded: None, notes })
+    Ok(Logs { failed, recorded: None, twin: None, notes })
 }
 
 /// A dataset of ours: a directory with one, or a file of rows.
@@ -115,8 +117,11 @@ fn recorded(path: &Path, facts: &RunFacts, gold: bool, mut others: Vec<LoggedRun
             notes.push(format!("runs beside it that were given the same task: {}", others.len()));
         }
     }
+    let passed = others.iter().filter(|other| other.passed == Some(true));
+    let mut twins = passed.filter_map(|other| Some(path.parent()?.join(&other.id)));
+    let twin = twins.find(|dir| formats::is_recording(dir));
     let failed = vec![FailedLog { run, others, gold: None }];
-    Ok(Logs { failed, recorded: Some(path.to_owned()), notes })
+    Ok(Logs { failed, recorded: Some(path.to_owned()), twin, notes })
 }
 
 /// A recorded run as methods see it.

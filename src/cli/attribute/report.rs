@@ -24,8 +24,9 @@ pub(super) fn named(row: &Attributed) -> String {
 pub(super) fn next(logs: &Logs, rows: &[Vec<Attributed>]) -> Option<String> {
     let run = logs.recorded.as_ref()?;
     let step = rows.first()?.last()?.predictions.first()?.step?;
+    let twin = logs.twin.as_ref().map(|twin| format!("--twin {} ", twin.display())).unwrap_or_default();
     Some(format!(
-        "aegis show {run} --step {step}    then, to prove it by execution: aegis trace {run} --redraw --check CMD --again",
+        "aegis show {run} --step {step}    then, to prove it by execution: aegis trace {run} {twin}--redraw --check CMD --again",
         run = run.display()
     ))
 }

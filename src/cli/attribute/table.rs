@@ -13,13 +13,13 @@ use crate::{
 
 /// One method over all runs.
 pub(super) struct MethodFigures {
-    name: String,
-    report: Option<Report>,
-    runs: usize,
-    abstained: usize,
-    calls: u64,
-    tokens: u64,
-    cost: Option<f64>,
+    pub(super) name: String,
+    pub(super) report: Option<Report>,
+    pub(super) runs: usize,
+    pub(super) abstained: usize,
+    pub(super) calls: u64,
+    pub(super) tokens: u64,
+    pub(super) cost: Option<f64>,
     cut: u64,
 }
 

@@ -96,7 +96,7 @@ pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -
     let (run, rows, calls) = if chosen.is_empty() {
         (LoggedRun::recorded(recording, Task::default(), false)?, Vec::new(), 0)
     } else {
-        let judge = if asking.is_some() { judge(arguments, cassette)? } else { JudgeArgs::default() };
+        let judge = if asking.is_some() { judge(arguments, cassette)? } else { JudgeArgs::none() };
         let against: Vec<PathBuf> = arguments.source.twin.iter().cloned().collect();
         let asked =
             AttributeArgs::after(&arguments.dir, sources.methods.clone(), judge).beside(against, sources.ranker);

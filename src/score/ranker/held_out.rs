@@ -108,30 +108,33 @@ fn resampled(looks: &[(&str, usize, usize)]) -> Interval {
 mod tests {
     use super::*;
 
-    /// Runs of ten steps whose blamed step is marked by the second number, or by nothing.
+    /// Runs of ten steps whose blamed step is marked by the second number, or by nothing; all else is drawn.
     fn runs(marked: bool) -> Vec<RankerRun> {
         let run = |number: usize| {
-            let blamed = (number * 7 + 3) % 10;
-            let step = |place: usize| {
-                let mark = if marked && place == blamed { 1.0 } else { 0.0 };
-                vec![real(place), mark, real((place * 13 + number * 5) % 7)]
+            let mut draws = blake3::Hasher::new().update(&number.to_le_bytes()).finalize_xof();
+            let mut drawn = || {
+                let mut bytes = [0; 4];
+                draws.fill(&mut bytes);
+                f64::from(u32::from_le_bytes(bytes)) / 4_294_967_296.0
             };
+            let blamed = (drawn() * 10.0) as usize;
+            let mark = |place: usize| if marked && place == blamed { 1.0 } else { 0.0 };
             RankerRun {
                 system: format!("s{}", number % 3),
                 task: format!("t{number}"),
-                steps: (0..10).map(step).collect(),
+                steps: (0..10).map(|place| vec![real(place), mark(place), drawn(), drawn()]).collect(),
                 blamed: vec![blamed],
                 cleared: (0..10).filter(|place| *place != blamed).collect(),
             }
         };
-        (0..24).map(run).collect()
+        (0..40).map(run).collect()
     }
 
     #[test]
     fn what_is_learned_saves_looks_and_noise_does_not() {
         for by in [|run: &RankerRun| run.system.clone(), |run: &RankerRun| run.task.clone()] {
             let learned = held_out(&runs(true), by).expect("groups");
-            assert_eq!((learned.runs, learned.ranker.first, learned.ranker.mean), (24, 24, 1.0), "{learned:?}");
+            assert_eq!((learned.runs, learned.ranker.first, learned.ranker.mean), (40, 40, 1.0), "{learned:?}");
             assert!(
                 learned.beats_scan() && learned.saved > 2.0 && learned.interval.low <= learned.saved,
                 "{learned:?}"

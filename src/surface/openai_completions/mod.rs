@@ -79,7 +79,7 @@ impl Surface for OpenaiCompletions {
     }
 
     fn ask_logprobs(&self, body: &[u8]) -> Option<Bytes> {
-        logprobs::asked(body, &[("logprobs", "0")], &["logprobs"])
+        logprobs::asked(body, &[("logprobs", "1")], &["logprobs"])
     }
 
     fn drop_logprobs(&self, json: &[u8]) -> Option<Bytes> {
