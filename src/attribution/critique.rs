@@ -188,6 +188,7 @@ mod tests {
             status: Some(200),
             cause: None,
             reply: reply.into(),
+            reply_fuller: None,
             reply_delivered: None,
             streamed: false,
             first_byte_us: None,

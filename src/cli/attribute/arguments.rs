@@ -208,7 +208,7 @@ impl AttributeArgs {
     ///
     /// # Errors
     /// A name that no method has; one that `--compat` says nothing about; votes that the script does not cast.
-    pub(super) fn methods(&self) -> Result<Vec<&'static dyn Method>, Failure> {
+    pub(in crate::cli) fn methods(&self) -> Result<Vec<&'static dyn Method>, Failure> {
         let mut chosen: Vec<&'static dyn Method> = Vec::new();
         for name in &self.method {
             let name = name.trim();

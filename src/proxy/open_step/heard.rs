@@ -1,0 +1,60 @@
+//! What the reply of a step says: for identity, for manipulators, for the record.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use super::OpenStep;
+use crate::trajectory::Usage;
+
+impl OpenStep {
+    /// Token counts of a reply of which only a part was delivered, or that could not be read.
+    pub(super) fn skim_usage(&self, tape: &[(Bytes, u64)]) -> Option<Usage> {
+        let surface = self.surface?;
+        match tape {
+            [(first, _), ..] if self.streamed => {
+                // The frame that counts comes last, or shortly before the end marker.
+                let counted = tape.iter().rev().take(3).find_map(|(chunk, _)| surface.usage(chunk, true))?;
+                // Some APIs count the input where the stream starts, the output where it ends.
+                let input = || surface.usage(first, true).map_or(0, |counted| counted.input);
+                Some(Usage { input: if counted.input == 0 { input() } else { counted.input }, ..counted })
+            }
+            [(whole, _)] => surface.usage(whole, false),
+            _ => None,
+        }
+    }
+
+    /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts
+    /// that the answer states.
+    pub(super) fn remember(&mut self, tape: &[(Bytes, u64)], failed: bool) -> Option<Usage> {
+        let reply = self.surface.filter(|_| !failed).and_then(|surface| {
+            let whole = self.whole(tape);
+            if self.streamed { surface.read_stream(&whole).ok() } else { surface.read_reply(&whole).ok() }
+        });
+        if let (Some(reply), Some(surface)) = (&reply, self.surface) {
+            self.kept.remember(&self.run.told, surface, reply, || self.whole(tape), self.streamed);
+        }
+        self.run.heard(&self.attribution, self.body_hash, reply.as_ref(), failed);
+        if let Some(track) = &self.track {
+            track.ended(reply.as_ref(), failed);
+        }
+        let reply = reply?;
+        self.watch.replied(&reply);
+        if self.run.plan.is_some() {
+            self.run.remember_calls(&reply);
+            for answer in reply.answers {
+                self.run.remember_answer(&self.attribution.agent, answer.message.text());
+            }
+        }
+        reply.usage
+    }
+
+    /// The reply as the client got it, in one piece.
+    pub(super) fn whole<'a>(&'a self, tape: &'a [(Bytes, u64)]) -> Cow<'a, [u8]> {
+        match (&self.delivered, tape) {
+            (Some(delivered), _) => Cow::Borrowed(delivered),
+            (None, [(only, _)]) => Cow::Borrowed(only),
+            (None, tape) => tape.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
+        }
+    }
+}
