@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import campaigns, ci, environments, foreign, formats, learned, programs, real_model, sdks, training, verdicts, warm
+from runner import campaigns, ci, environments, foreign, formats, learned, monitor, programs, real_model, sdks, training, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -23,6 +23,7 @@ def main():
     suites |= {name: (sdks.surfaces, name, ROOT) for name in sdks.SURFACES}
     suites[verdicts.NAME] = (verdicts.test, ROOT)
     suites[ci.NAME] = (ci.test, ROOT)
+    suites[monitor.NAME] = (monitor.test,)
     suites[warm.NAME] = (warm.test, ROOT)
     suites |= {folder.name: (programs.test, folder) for folder in programs.folders(ROOT)}
     suites |= {
