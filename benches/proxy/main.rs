@@ -67,6 +67,9 @@ struct Arguments {
     /// The program to measure.
     #[arg(long, default_value = env!("CARGO_BIN_EXE_aegis"))]
     aegis: PathBuf,
+    /// An earlier program, measured in turn with this one.
+    #[arg(long)]
+    last: Option<PathBuf>,
     /// Where the results go.
     #[arg(long, default_value = concat!(env!("CARGO_TARGET_TMPDIR"), "/../bench"))]
     out: PathBuf,
@@ -94,7 +97,8 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     remove_leftovers(&arguments.out);
     let scratch = arguments.out.join(format!("scratch-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
-    let site = Site { aegis: arguments.aegis.clone(), upstream, scratch: fs::canonicalize(scratch)? };
+    let last = arguments.last.as_ref().map(std::path::absolute).transpose()?;
+    let site = Site { aegis: arguments.aegis.clone(), last, upstream, scratch: fs::canonicalize(scratch)? };
     let measured = measure(arguments, &site);
     fs::remove_dir_all(&site.scratch)?;
     let results = measured?;
@@ -158,8 +162,11 @@ fn ways(arguments: &Arguments) -> io::Result<Vec<Way>> {
         let found = Command::new("nginx").arg("-v").stderr(Stdio::null()).status();
         found.map_err(|_| missing("`nginx` is not installed: `scripts/bench` installs it".to_owned()))?;
     }
-    if arguments.targets.contains(&Way::Aegis) && !arguments.aegis.is_file() {
-        return Err(missing(format!("`{}` is not a file: expected the program to measure", arguments.aegis.display())));
+    let programs = [&arguments.aegis].into_iter().chain(&arguments.last);
+    if arguments.targets.contains(&Way::Aegis)
+        && let Some(absent) = programs.into_iter().find(|program| !program.is_file())
+    {
+        return Err(missing(format!("`{}` is not a file: expected the program to measure", absent.display())));
     }
     Ok(arguments.targets.clone())
 }

@@ -31,6 +31,7 @@ pub(crate) fn markdown(results: &Results, scenarios: &[Scenario]) -> String {
             table(&mut out, results, scenario);
         }
     }
+    last(&mut out, results, scenarios);
     storage(&mut out, results);
     kills(&mut out, results);
     figures(&mut out, &results.figures());
@@ -153,6 +154,24 @@ fn storage(out: &mut String, results: &Results) {
                 "| {runs} × {name} | {said} | {sent} | {live} | {live_ratio:.2} | {sealed} | {sealed_ratio:.2} | {time} |"
             ),
         );
+    }
+}
+
+/// Each way of this program beside the same way through the last one.
+fn last(out: &mut String, results: &Results, scenarios: &[Scenario]) {
+    let pairs = scenarios.iter().flat_map(|scenario| scenario.ways.iter().map(move |way| (scenario.name, *way)));
+    let pairs = pairs.filter_map(|(name, way)| Some((name, way, way.last()?)));
+    let measured = pairs.filter(|(name, _, last)| rounds(results, name, *last).next().is_some());
+    let rows: Vec<String> = measured
+        .map(|(name, way, last)| {
+            let ratio = |field: fn(&Sample) -> f64| number(results.ratio(name, way, last, |s| Some(field(s))), 2);
+            let (cpu, peak) = (ratio(|sample| sample.cpu_per_request), ratio(|sample| sample.peak_megabytes));
+            format!("| {name} | {} | {cpu} | {peak} |", way.name())
+        })
+        .collect();
+    if !rows.is_empty() {
+        line(out, "\n### ÷ the last program\n\n| scenario | way | CPU a request | peak memory |\n|---|---|--:|--:|");
+        rows.iter().for_each(|row| line(out, row));
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Spread {
     pub(crate) max: f64,
 }
 
-const SIDE_BY_SIDE: &[Way] = &[Way::Direct, Way::Nginx, Way::Aegis];
+const SIDE_BY_SIDE: &[Way] = &[Way::Direct, Way::Nginx, Way::Aegis, Way::Last];
 
 /// Every scenario, in the order of the report.
 pub(crate) fn all() -> Vec<Scenario> {
@@ -95,16 +95,16 @@ fn beside_itself() -> Vec<Scenario> {
     let unnamed = "4 agents, 30 steps over a growing history, 80 runs that no request names";
     vec![
         Scenario {
-            ways: &[Way::Aegis, Way::AegisEditing],
+            ways: &[Way::Aegis, Way::AegisEditing, Way::Last, Way::LastEditing],
             ..closed("edit32k", "requests of 32 kB, each edited by a plan, closed loop, 16 connections", to_edit, 16)
         },
         Scenario {
-            ways: &[Way::Aegis, Way::AegisInferring],
+            ways: &[Way::Aegis, Way::AegisInferring, Way::Last, Way::LastInferring],
             conversations: Some(20),
             ..closed("lineage", unnamed, Shape::TEAM, 4)
         },
         Scenario {
-            ways: &[Way::Aegis, Way::AegisInferring],
+            ways: &[Way::Aegis, Way::AegisInferring, Way::Last, Way::LastInferring],
             ..closed("strangers", "requests of 2 kB that name no run and have nothing in common", Shape::SMALL, 16)
         },
     ]
@@ -114,14 +114,14 @@ fn about_memory() -> Vec<Scenario> {
     let streams = Shape { steps: 1, ..streaming(40, 100) };
     vec![
         Scenario {
-            ways: &[Way::Nginx, Way::Aegis],
+            ways: &[Way::Nginx, Way::Aegis, Way::Last],
             explicit: true,
             conversations: Some(100),
             rounds: Some(1),
             ..closed(RUNS, "1,000 runs of 2 steps of 2 kB, all left open, 10 at a time", Shape::SMALL, 10)
         },
         Scenario {
-            ways: &[Way::Nginx, Way::Aegis],
+            ways: &[Way::Nginx, Way::Aegis, Way::Last],
             conversations: Some(1),
             rounds: Some(1),
             ..closed(STREAMS, "1,000 streams at once, 40 tokens, 100 ms apart", streams, 1_000)
@@ -161,7 +161,8 @@ pub(crate) fn measure(
     rounds: usize,
     time: Duration,
 ) -> io::Result<BTreeMap<Way, Vec<Sample>>> {
-    let asked = |way: Way| chosen.contains(&way) || (way.is_aegis() && chosen.contains(&Way::Aegis));
+    let of_aegis = |way: Way| way.is_aegis() || (way.is_last() && site.last.is_some());
+    let asked = |way: Way| chosen.contains(&way) || (of_aegis(way) && chosen.contains(&Way::Aegis));
     let ways: Vec<Way> = scenario.ways.iter().copied().filter(|way| asked(*way)).collect();
     let mut samples: BTreeMap<Way, Vec<Sample>> = BTreeMap::new();
     for round in 0..scenario.rounds.unwrap_or(rounds) {
@@ -184,7 +185,7 @@ impl Scenario {
             until: Until::Elapsed(time / 5),
             stagger: Duration::ZERO,
             explicit: self.explicit,
-            edited: way == Way::AegisEditing,
+            edited: way.edits(),
             seed: fresh_seed(),
         };
         match self.conversations {

@@ -34,6 +34,15 @@ pub(crate) enum Way {
     /// Aegis, told of no run: lineage finds the run of each request.
     #[value(skip)]
     AegisInferring,
+    /// An earlier Aegis, the three ways.
+    #[value(skip)]
+    Last,
+    /// Editing.
+    #[value(skip)]
+    LastEditing,
+    /// Told of no run.
+    #[value(skip)]
+    LastInferring,
 }
 
 impl Way {
@@ -44,11 +53,36 @@ impl Way {
             Self::Aegis => "Aegis",
             Self::AegisEditing => "Aegis, editing",
             Self::AegisInferring => "Aegis, by lineage",
+            Self::Last => "the last Aegis",
+            Self::LastEditing => "the last, editing",
+            Self::LastInferring => "the last, by lineage",
         }
     }
 
     pub(crate) fn is_aegis(self) -> bool {
-        matches!(self, Self::Aegis | Self::AegisEditing | Self::AegisInferring)
+        self.last().is_some()
+    }
+
+    /// The same way through the program that is measured beside it.
+    pub(crate) fn last(self) -> Option<Self> {
+        match self {
+            Self::Aegis => Some(Self::Last),
+            Self::AegisEditing => Some(Self::LastEditing),
+            Self::AegisInferring => Some(Self::LastInferring),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_last(self) -> bool {
+        matches!(self, Self::Last | Self::LastEditing | Self::LastInferring)
+    }
+
+    pub(crate) fn edits(self) -> bool {
+        matches!(self, Self::AegisEditing | Self::LastEditing)
+    }
+
+    fn infers(self) -> bool {
+        matches!(self, Self::AegisInferring | Self::LastInferring)
     }
 }
 
@@ -57,6 +91,8 @@ impl Way {
 pub(crate) struct Site {
     /// The measured program.
     pub(crate) aegis: PathBuf,
+    /// An earlier one, measured in turn with it.
+    pub(crate) last: Option<PathBuf>,
     pub(crate) upstream: u16,
     /// Directories of targets are made, and removed, below it.
     pub(crate) scratch: PathBuf,
@@ -89,7 +125,11 @@ impl Target {
         let tree = match way {
             Way::Direct => None,
             Way::Nginx => Some(nginx(site, port, &directory)?),
-            Way::Aegis | Way::AegisEditing | Way::AegisInferring => Some(aegis(site, port, &directory, way)?),
+            _ if way.is_last() => {
+                let last = site.last.as_ref().ok_or_else(|| Error::other("no earlier program was named"))?;
+                Some(aegis(last, site, port, &directory, way)?)
+            }
+            _ => Some(aegis(&site.aegis, site, port, &directory, way)?),
         };
         let mut target = Self { port, tree, directory, keep: true, started_in: Duration::ZERO };
         target.wait(start)?;
@@ -188,22 +228,22 @@ http {{
     start(Command::new("nginx").arg("-c").arg(&config).arg("-p").arg(directory), directory)
 }
 
-fn aegis(site: &Site, port: u16, directory: &Path, way: Way) -> io::Result<Tree> {
+fn aegis(program: &Path, site: &Site, port: u16, directory: &Path, way: Way) -> io::Result<Tree> {
     let config = directory.join("aegis.toml");
     let roster = AGENTS
         .map(|agent| format!("[[agent]]\nname = \"{agent}\"\nsystem_contains = \"{}\"\n\n", introduction(agent)))
         .concat();
     fs::write(&config, roster)?;
-    let mut command = Command::new(&site.aegis);
+    let mut command = Command::new(program);
     command.env("AEGIS_WORKERS", "1").current_dir(directory).arg("serve");
     command.arg("--upstream").arg(format!("http://127.0.0.1:{}", site.upstream));
     command.arg("--listen").arg(format!("127.0.0.1:{port}"));
     command.arg("--log-dir").arg(directory.join("logs")).arg("--config").arg(&config);
-    if way != Way::AegisInferring {
+    if !way.infers() {
         // Requests that name no run are this one's: what a hop costs, not what telling runs apart costs.
         command.arg("--run").arg("bench");
     }
-    if way == Way::AegisEditing {
+    if way.edits() {
         let plan = directory.join("plan.toml");
         fs::write(&plan, editing_plan())?;
         command.arg("--plan").arg(plan);

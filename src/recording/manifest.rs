@@ -122,6 +122,15 @@ impl Manifest {
         self
     }
 
+    /// With what the seal says of the run's end, where `run.json` was written before it.
+    pub(super) fn with_seal(mut self, seal: Option<&Seal>) -> Self {
+        if let (None, Some(seal)) = (&self.ended, seal) {
+            self.ended.clone_from(&seal.ended);
+            self.agents.clone_from(&seal.agents);
+        }
+        self
+    }
+
     /// The same with secrets masked, as it may be stored.
     pub(super) fn redacted(mut self, redactor: &Redactor) -> Self {
         self.upstream = redactor.path(&self.upstream).into_owned();
@@ -148,6 +157,9 @@ pub struct Seal {
     pub open: u64,
     /// Steps per agent.
     pub agents: BTreeMap<String, u64>,
+    /// When the run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
     /// Bytes of the uncompressed log.
     pub log_bytes: u64,
     /// blake3 of the uncompressed log.

@@ -38,11 +38,18 @@ pub fn read_apart(run_dir: &Path) -> Result<(Recording, Requests), RecordingErro
     read_as(run_dir, true)
 }
 
-/// Reads `run.json` alone.
+/// Reads `run.json`, and of a sealed run when it ended and who took part; not the log.
 ///
 /// # Errors
 /// [`RecordingError::NotARun`] when it is not there; [`RecordingError`] when it cannot be read.
 pub fn read_manifest(run_dir: &Path) -> Result<Manifest, RecordingError> {
+    let manifest = read_run_file(run_dir)?;
+    // A seal that cannot be read is a matter of the log.
+    let seal = read_json(&run_dir.join("seal.json")).unwrap_or_default();
+    Ok(manifest.with_seal(seal.as_ref()))
+}
+
+fn read_run_file(run_dir: &Path) -> Result<Manifest, RecordingError> {
     read_json(&run_dir.join("run.json"))
         .map_err(|error| match error {
             RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory => {
@@ -54,7 +61,7 @@ pub fn read_manifest(run_dir: &Path) -> Result<Manifest, RecordingError> {
 }
 
 fn read_as(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), RecordingError> {
-    let manifest = read_manifest(run_dir)?;
+    let manifest = read_run_file(run_dir)?;
     let mut seal: Option<Seal> = read_json(&run_dir.join("seal.json"))?;
     let found = match log_bytes(run_dir, seal.as_ref()) {
         Err(error) if seal.is_none() => {
@@ -77,7 +84,7 @@ fn read_as(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), Recordi
             added.map_err(|why| corrupt(&path, line.seq + 1, why))?;
         }
     }
-    let (mut recording, requests) = assembly.finish(manifest);
+    let (mut recording, requests) = assembly.finish(manifest.with_seal(seal.as_ref()));
     recording.label = manifest::read_label(run_dir)?;
     recording.late = identity::read_identity(run_dir)?;
     recording.sealed = seal.is_some();

@@ -43,6 +43,7 @@ pub fn repair(run_dir: &Path, salvage_to: Option<&Path>) -> Result<Repaired, Rec
     let log = lock::open_left(&disk, run_dir, manifest.run.as_str())?;
     // A seal that cannot be read is no reason to give the log up.
     let seal: Option<Seal> = read_json(&run_dir.join("seal.json")).ok().flatten();
+    let manifest = manifest.with_seal(seal.as_ref());
     if let Some(target) = salvage_to {
         return rescue(&disk, run_dir, target, &manifest, seal.as_ref());
     }

@@ -1,12 +1,14 @@
 //! What a reader makes of records: attempts, edits and whether they arrived, turns, clocks that leap.
 
+use std::os::unix::fs::MetadataExt;
+
 use bytes::Bytes;
 use jiff::{Timestamp, ToSpan};
 
 use super::sample;
 use crate::{
-    recording::{Captured, Clock, Inject, Open, Recorder, RecordingError, Settings, read, repair},
-    trajectory::{CloseCause, FailureMode, Side},
+    recording::{Captured, Clock, Inject, Open, Recorder, RecordingError, Settings, read, read_manifest, repair},
+    trajectory::{CloseCause, FailureMode, ProgramEnd, Side},
 };
 
 fn recorder(logs: &tempfile::TempDir) -> Recorder {
@@ -53,6 +55,32 @@ fn an_edit_counts_as_delivered_only_where_it_arrived() {
         assert_eq!(error.before, blake3::hash(&before).to_hex().as_str());
         assert_eq!(error.after, blake3::hash(&after).to_hex().as_str());
         assert_eq!(step.request_sent.as_ref(), (side == Side::Request).then_some(&after));
+    }
+}
+
+#[test]
+fn the_end_of_a_run_is_known_without_a_second_run_json() {
+    for program in [None, Some(ProgramEnd::Exited(0))] {
+        let logs = tempfile::tempdir().expect("a directory");
+        let path = logs.path().join("r");
+        let recorder = recorder(&logs);
+        sample::open(&recorder, 0, "a", &Bytes::from_static(b"{}")).expect("records");
+        let open = read_manifest(&path).expect("reads");
+        assert_eq!((open.ended, open.agents.len()), (None, 0));
+        let written = || std::fs::metadata(path.join("run.json")).expect("there").ino();
+        let before = written();
+        if let Some(end) = program {
+            recorder.set_program_end(end);
+        }
+        let seal = recorder.seal().expect("seals");
+        assert_eq!(before == written(), program.is_none(), "what its program came to stands nowhere else");
+        for manifest in [read_manifest(&path).expect("reads"), read(&path).expect("reads").manifest] {
+            assert!(manifest.ended.is_some());
+            assert_eq!(
+                (manifest.ended, manifest.agents, manifest.program),
+                (seal.ended.clone(), seal.agents.clone(), program)
+            );
+        }
     }
 }
 
