@@ -8,7 +8,8 @@ use crate::trajectory::{AgentName, Step, StepIndex};
 /// How each note begins.
 const OPENING: &str = "Review note on your previous attempt: ";
 /// What anybody could say of any attempt.
-const GENERIC: &str = "check your work. Go through what was asked and what you were given, step by step, before you answer.";
+const GENERIC: &str =
+    "check your work. Go through what was asked and what you were given, step by step, before you answer.";
 /// Longest note, in characters: it is a hint, no second prompt.
 const LONGEST: usize = 2000;
 
@@ -38,7 +39,9 @@ pub enum NoCritique {
     #[error("it gives the right answer away, which the agent was not told: a repair by it would show nothing")]
     GivesAway,
     /// The file has another form.
-    #[error("{0}: expected the rows of `aegis attribute --out`, {{\"step\": N, \"note\": \"…\"}}, or words together with --at STEP")]
+    #[error(
+        "{0}: expected the rows of `aegis attribute --out`, {{\"step\": N, \"note\": \"…\"}}, or words together with --at STEP"
+    )]
     Form(String),
 }
 
@@ -49,7 +52,11 @@ impl Critique {
     /// [`NoCritique`].
     pub fn of(found: &PredictedStep, source: &str, steps: &[Step], gold: Option<&str>) -> Result<Self, NoCritique> {
         let quotes = found.evidence.iter().filter(|evidence| evidence.stands && Some(evidence.step) == found.step);
-        let said = Said { reason: &found.reason, fix: &found.fix, quote: quotes.map(|evidence| evidence.quote.as_str()).next() };
+        let said = Said {
+            reason: &found.reason,
+            fix: &found.fix,
+            quote: quotes.map(|evidence| evidence.quote.as_str()).next(),
+        };
         said.critique(found.step, source, steps, gold)
     }
 
@@ -57,7 +64,12 @@ impl Critique {
     ///
     /// # Errors
     /// [`NoCritique`].
-    pub fn from_file(text: &str, at: Option<StepIndex>, steps: &[Step], gold: Option<&str>) -> Result<Self, NoCritique> {
+    pub fn from_file(
+        text: &str,
+        at: Option<StepIndex>,
+        steps: &[Step],
+        gold: Option<&str>,
+    ) -> Result<Self, NoCritique> {
         let first = text.trim();
         if !first.starts_with('{') {
             let step = at.ok_or_else(|| NoCritique::Form("it holds words, and no step".to_owned()))?;
@@ -229,7 +241,11 @@ mod tests {
         for (text, at, expected) in [
             (row, None, Ok((1, "wrong. You wrote: \"94\".", "rules"))),
             (row, Some(0), Ok((0, "wrong. You wrote: \"94\".", "rules"))),
-            ("{\"step\": 0, \"note\": \"Look again\"}\n{\"step\": 1, \"note\": \"no\"}", None, Ok((0, "Look again.", "file"))),
+            (
+                "{\"step\": 0, \"note\": \"Look again\"}\n{\"step\": 1, \"note\": \"no\"}",
+                None,
+                Ok((0, "Look again.", "file")),
+            ),
             ("Look again.\n", Some(1), Ok((1, "Look again.", "file"))),
             ("Look again.", None, Err(())),
             ("{\"predictions\": []}", None, Err(())),

@@ -117,8 +117,7 @@ impl RetryRound {
 
     /// The newest run in which the critique did not help.
     pub fn newest_failure(&self) -> Option<&RetryExecution> {
-        let failed =
-            |one: &&RetryExecution| one.arm == RetryArm::Critique && one.sample == ProofSample::Failed;
+        let failed = |one: &&RetryExecution| one.arm == RetryArm::Critique && one.sample == ProofSample::Failed;
         self.executions.iter().rev().find(failed)
     }
 

@@ -203,7 +203,8 @@ impl RetrySubject {
         let steps = &recording.trajectory.steps;
         let live = steps.iter().filter(|step| executed.report.live.contains(&step.step));
         let usage = live.flat_map(|step| &step.attempts).filter_map(|attempt| attempt.usage);
-        let usage = usage.fold(Usage::default(), |sum, one| Usage { input: sum.input + one.input, output: sum.output + one.output });
+        let usage = usage
+            .fold(Usage::default(), |sum, one| Usage { input: sum.input + one.input, output: sum.output + one.output });
         let crashed = self.cassette.recording().manifest.program;
         let crashed = matches!(crashed, Some(crate::trajectory::ProgramEnd::Signalled(_)));
         let mut sample = sampled::sample(&executed, steps, crashed, self.meter.has_refused());

@@ -24,7 +24,8 @@ use super::{
 };
 use crate::{
     attribution::{
-        Bench, CallMeter, Critique, EndedExecution, RetryRound, RetrySpent, RetrySubject, SearchBudget, Watch, foretell_round,
+        Bench, CallMeter, Critique, EndedExecution, RetryRound, RetrySpent, RetrySubject, SearchBudget, Watch,
+        foretell_round,
         methods::{self, Needs},
     },
     launch::Echo,
@@ -80,7 +81,8 @@ fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Usage, error));
     }
     if arguments.execute.trial.check.is_none() && !arguments.dry_run {
-        let error = "a retry needs --check CMD: without it nobody can tell whether an execution succeeded, and each costs";
+        let error =
+            "a retry needs --check CMD: without it nobody can tell whether an execution succeeded, and each costs";
         return Err(Failure::new(Exit::Usage, error).hint(
             "for example --check 'grep -q \"ANSWER: 84$\"': it reads the program's output, exit code 0 is success",
         ));
@@ -89,9 +91,13 @@ fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
         let named = AttributeArgs::after(&arguments.dir, vec![arguments.method.clone()], JudgeArgs::default());
         let needs = named.methods()?.first().map(|method| method.needs());
         if needs == Some(Needs::OtherRuns) {
-            let error = format!("`{}` speaks with the words of runs that passed: they give the answer away", arguments.method);
-            let known = methods::ALL.iter().filter(|method| method.needs() != Needs::OtherRuns).map(|method| method.name());
-            return Err(Failure::new(Exit::Usage, error).hint(format!("--method {}", known.collect::<Vec<_>>().join("|"))));
+            let error =
+                format!("`{}` speaks with the words of runs that passed: they give the answer away", arguments.method);
+            let known =
+                methods::ALL.iter().filter(|method| method.needs() != Needs::OtherRuns).map(|method| method.name());
+            return Err(
+                Failure::new(Exit::Usage, error).hint(format!("--method {}", known.collect::<Vec<_>>().join("|")))
+            );
         }
     }
     arguments.settings().map(|_| ())
@@ -109,7 +115,9 @@ fn of_file(file: &Path, arguments: &RetryArgs, cassette: &Cassette) -> Result<Cr
 fn require_place(critique: &Critique, cassette: &Cassette) -> Result<(), Failure> {
     let step = cassette.recording().trajectory.steps.iter().find(|step| step.step == critique.step);
     let why = step.map_or(Ok(()), |step| plan::note(step, &critique.note).map(|_| ()));
-    why.map_err(|why| Failure::new(Exit::Usage, format!("step {} of {} can take no note: {why}", critique.step, critique.agent)))
+    why.map_err(|why| {
+        Failure::new(Exit::Usage, format!("step {} of {} can take no note: {why}", critique.step, critique.agent))
+    })
 }
 
 /// What it would cost at most. A method's judge is not asked for it: the dearest step stands for the one that it would name.
@@ -138,14 +146,21 @@ fn dry(arguments: &RetryArgs, global: &Global, cassette: &Cassette) -> Result<Fi
     let (executions, calls) = arms.values().fold((0, 0), |(runs, calls), (more, cost)| (runs + more, calls + cost));
     if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
-        let lines = arms.iter().map(|(arm, (runs, calls))| format!("  {:<20} {runs} executions, {calls} live calls\n", arm.name()));
+        let lines = arms
+            .iter()
+            .map(|(arm, (runs, calls))| format!("  {:<20} {runs} executions, {calls} live calls\n", arm.name()));
         let text = lines.collect::<String>();
-        write!(out, "a round that blames step {}, where each execution makes as many calls as were recorded\n{text}", critique.step)
-            .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        write!(
+            out,
+            "a round that blames step {}, where each execution makes as many calls as were recorded\n{text}",
+            critique.step
+        )
+        .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let (executions, calls) = (rounds * executions, rounds * calls);
     let judged = if arguments.critique.is_some() { "" } else { ", and what the method's judge is asked" };
-    let summary = format!("at most {executions} executions, {calls} live calls in {rounds} rounds{judged}; nothing was executed");
+    let summary =
+        format!("at most {executions} executions, {calls} live calls in {rounds} rounds{judged}; nothing was executed");
     let data = json!({"rounds": rounds, "executions": executions, "calls": calls, "step": critique.step,
         "arms": arms.iter().map(|(arm, (runs, calls))| json!({"arm": arm, "executions": runs, "calls": calls})).collect::<Vec<_>>()});
     Ok(Finished { exit: Exit::Ok, summary, data })
@@ -170,7 +185,10 @@ impl Retrying<'_> {
             self.rounds.push(round);
             match next {
                 _ if over => break,
-                Some(newest) if number < most => (dir, cassette) = (newest.clone(), self.arguments.matching.open(&newest)?),
+                Some(newest) if number < most => {
+                    cassette = self.arguments.matching.open(&newest)?;
+                    dir = newest;
+                }
                 Some(_) => {}
                 None => {
                     self.ended = Some("no execution of the critique says anything to go on from".to_owned());
@@ -247,7 +265,10 @@ impl Retrying<'_> {
     fn say_begin(&self, number: u32, critique: &Critique) {
         if !self.global.quiet {
             let from = if number == 1 { "; tools and all they do run again in each execution" } else { "" };
-            let line = format!("round {number}  {} at step {} is told: {}{from}", critique.agent, critique.step, critique.note);
+            let line = format!(
+                "round {number}  {} at step {} is told: {}{from}",
+                critique.agent, critique.step, critique.note
+            );
             eprintln!("{}", super::escape(&line));
             if number == 1 && self.arguments.gold.is_none() {
                 eprintln!("         without --gold nobody can tell whether the note gives the right answer away");

@@ -23,8 +23,8 @@ use super::{
     run::recording_exit,
     settings,
     settings::ProxyArgs,
-    watch::WatchArgs,
     signals::{Signals, number},
+    watch::WatchArgs,
 };
 use crate::{
     proxy::{EndedRun, Gate, Proxy, Token, serve, serve_control},

@@ -59,12 +59,16 @@ impl WatchArgs {
     /// A name that no rule has, or a pattern that is none.
     pub(super) fn apply(&self, proxy: &mut Proxy, config: &Config) -> Result<(), Failure> {
         let Some(settings) = self.settings()? else { return Ok(()) };
-        let live = LiveWatch::new(settings, roster(config), Box::new(|run, sign| {
-            eprintln!("watch    {run}  {}", escape(&line(sign)));
-            if sign.stops {
-                eprintln!("stopped  {run}  its further calls are refused");
-            }
-        }));
+        let live = LiveWatch::new(
+            settings,
+            roster(config),
+            Box::new(|run, sign| {
+                eprintln!("watch    {run}  {}", escape(&line(sign)));
+                if sign.stops {
+                    eprintln!("stopped  {run}  its further calls are refused");
+                }
+            }),
+        );
         if let Some(runs) = Arc::get_mut(&mut proxy.runs) {
             runs.watch_all(live);
         }

@@ -19,7 +19,9 @@ pub enum NoNotePlace {
     #[error("it asks for vectors: a note says nothing there")]
     Vectors,
     /// Nobody knows for sure who makes the call.
-    #[error("that `{0}` makes the call is only believed: declare it by an [[agent]] rule, a path /a/<agent>/ or a header")]
+    #[error(
+        "that `{0}` makes the call is only believed: declare it by an [[agent]] rule, a path /a/<agent>/ or a header"
+    )]
     Believed(String),
     /// The API has no place for it.
     #[error("its API takes none: {0}")]
@@ -56,8 +58,13 @@ pub fn note(step: &Step, text: &str) -> Result<Plan, NoNotePlace> {
         operator: Operator::Manipulator { side: Side::Request, manipulator: Arc::new(edit) },
         place: 0..0,
     };
-    let context =
-        Context { agent: attribution.agent.as_str(), conversation: &asked, earlier: &[], draw: 0, adaptive: Adaptive::default() };
+    let context = Context {
+        agent: attribution.agent.as_str(),
+        conversation: &asked,
+        earlier: &[],
+        draw: 0,
+        adaptive: Adaptive::default(),
+    };
     let told = injection.edit_request(&asked, &context).map_err(|error| refused(&error))?;
     surface.write_request(&step.request, &asked, &told).map_err(|error| refused(&error))?;
     let text = format!("# A note of `aegis retry`, no injection: {} at its call {}.\n", attribution.agent, step.call);

@@ -45,7 +45,11 @@ impl LiveWatch {
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let watched: Vec<&str> = self.settings.names().collect();
-        RULES.iter().zip(&self.counts).filter(move |(rule, _)| watched.contains(&rule.name)).map(move |(rule, seen)| (rule.name, count(seen)))
+        RULES
+            .iter()
+            .zip(&self.counts)
+            .filter(move |(rule, _)| watched.contains(&rule.name))
+            .map(move |(rule, seen)| (rule.name, count(seen)))
     }
 
     fn told(&self, run: &RunId, sign: &WatchSign) {
@@ -129,7 +133,13 @@ impl WatchedRun {
     }
 
     /// Looks at an exchange; to be called when its record is written.
-    pub(super) fn hear(&self, (run, recorder): (&RunId, &Recorder), step: StepIndex, who: &Attribution, heard: &HeardExchange) {
+    pub(super) fn hear(
+        &self,
+        (run, recorder): (&RunId, &Recorder),
+        step: StepIndex,
+        who: &Attribution,
+        heard: &HeardExchange,
+    ) {
         let exchange = WireExchange {
             step,
             agent: who.agent.as_str(),

@@ -61,7 +61,7 @@ pub use log::Queued;
 pub use manifest::{Manifest, RunOrigin, Seal, Versions, read_label, write_label};
 pub use read::{read, read_apart, read_manifest};
 pub use recorder::Recorder;
-pub use requests::Requests;
 pub use redact::{Redactor, Secrets, first_key};
 pub use repair::{Repaired, discard, repair, seal_left};
+pub use requests::Requests;
 pub use settings::{Clock, Durability, Settings};

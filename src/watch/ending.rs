@@ -6,7 +6,13 @@ use super::{Past, Sighting, WatchedStep, past::first};
 const VERIFIERS: &[&str] =
     &["verif", "critic", "review", "check", "valid", "tester", "judge", "audit", "evaluat", "inspect", "examin", "qa"];
 /// Words of a refusal that says that a request is too long.
-const TOO_LONG: &[&str] = &["context_length_exceeded", "maximum context length", "context window", "prompt is too long", "exceeds the context"];
+const TOO_LONG: &[&str] = &[
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "prompt is too long",
+    "exceeds the context",
+];
 /// The part of a window from which on it is nearly full, in percent.
 const FULL: u64 = 80;
 
@@ -32,7 +38,11 @@ pub(super) fn context_full(_: &Past, step: &WatchedStep) -> Option<Sighting> {
     let (window, input) = (step.window?, step.input_tokens?);
     let share = input.saturating_mul(100) / window.max(1);
     let full = share > FULL;
-    if full { Sighting::of(format!("{input} tokens were asked, {share} % of the {window} that there are"), "") } else { None }
+    if full {
+        Sighting::of(format!("{input} tokens were asked, {share} % of the {window} that there are"), "")
+    } else {
+        None
+    }
 }
 
 /// Nobody verified anything, though there is somebody for it.

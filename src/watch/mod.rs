@@ -63,6 +63,7 @@ struct Sighting {
 
 impl Sighting {
     /// Something seen in a text.
+    #[expect(clippy::unnecessary_wraps, reason = "a rule says what it saw, or nothing")]
     fn of(seen: impl Into<String>, quote: impl Into<String>) -> Option<Self> {
         Some(Self { seen: seen.into(), quote: quote.into() })
     }
@@ -93,12 +94,7 @@ pub const RULES: &[WatchRule] = &[
         "JSON was asked for, and the reply is none, or does not fit its schema",
         form::broken_json,
     ),
-    at_step(
-        "unknown-tool",
-        ("FM-1.1", 0.7, true),
-        "a call of a tool that was not offered",
-        tools::unknown_tool,
-    ),
+    at_step("unknown-tool", ("FM-1.1", 0.7, true), "a call of a tool that was not offered", tools::unknown_tool),
     at_step(
         "bad-arguments",
         ("FM-1.1", 0.7, true),
@@ -144,7 +140,7 @@ pub const RULES: &[WatchRule] = &[
     at_step(
         "lost-history",
         ("FM-1.4", 0.5, true),
-        "a request lacks earlier messages that the agent's request before held, and no message sums them up",
+        "a request lacks earlier messages of the agent's request before, but not all, and no message sums them up",
         history::lost_history,
     ),
     at_step(
@@ -167,12 +163,7 @@ pub const RULES: &[WatchRule] = &[
         says: "the roster has an agent that verifies (critic, reviewer, tester, …), and the run ends without a call of it",
         look: Look::End(ending::no_verifier),
     },
-    at_step(
-        "error-shown",
-        ("", 0.3, true),
-        "a reply holds a traceback, or says that it was wrong",
-        form::error_shown,
-    ),
+    at_step("error-shown", ("", 0.3, true), "a reply holds a traceback, or says that it was wrong", form::error_shown),
     at_step(
         "calculation",
         ("FM-2.6", 0.85, true),

@@ -1,9 +1,6 @@
 //! Rules on numbers: those that are calculated, and those that come from nowhere.
 
-use super::{
-    Past, Sighting, WatchedStep,
-    past::hash,
-};
+use super::{Past, Sighting, WatchedStep, past::hash};
 use crate::trajectory::patterns;
 
 patterns! {

@@ -124,5 +124,10 @@ pub fn rates(runs: &[RatedRun]) -> Rates {
     let rise = |row: &RateRow| row.interval.map_or(row.after.interval.low, |interval| interval.low);
     found.sort_by(|one, other| rise(other).total_cmp(&rise(one)));
     rows.extend(found);
-    Rates { before: count(false, &|_| true), after: count(true, &|_| true), unjudged: count(false, &|run| !judged(run)) + count(true, &|run| !judged(run)), rows }
+    Rates {
+        before: count(false, &|_| true),
+        after: count(true, &|_| true),
+        unjudged: count(false, &|run| !judged(run)) + count(true, &|run| !judged(run)),
+        rows,
+    }
 }

@@ -42,7 +42,10 @@ pub(super) fn cycle(past: &Past, step: &WatchedStep) -> Option<Sighting> {
         let several = last.iter().take(*length).any(|turn| Some(turn) != last.first());
         several && last.iter().zip(last.iter().skip(*length)).all(|(one, other)| one == other)
     })?;
-    Sighting::of(format!("the last {length} turns have come {ROUNDS} times in a row, with the same words"), first(&step.said))
+    Sighting::of(
+        format!("the last {length} turns have come {ROUNDS} times in a row, with the same words"),
+        first(&step.said),
+    )
 }
 
 /// The same tool, called the same way.
@@ -63,7 +66,8 @@ pub(super) fn retried_call(past: &Past, step: &WatchedStep) -> Option<Sighting> 
     let own = past.agent(step)?;
     let errors = super::tools::outcomes(own, step);
     let failed = |key: u64| {
-        let now = errors.iter().rev().find(|(call, _)| *call == Some(key)).map(|(_, failed)| failed.unwrap_or_default());
+        let now =
+            errors.iter().rev().find(|(call, _)| *call == Some(key)).map(|(_, failed)| failed.unwrap_or_default());
         now.unwrap_or_else(|| own.called.get(key).is_some_and(|(_, failed)| failed))
     };
     let call = step.calls.iter().find(|call| failed(call.key()))?;

@@ -9,12 +9,37 @@ use super::{
 use crate::surface::schema;
 
 /// Words of an error that a second try may well not meet.
-const PASSING: &[&str] = &["timed out", "timeout", "rate limit", "temporar", "try again", "unavailable", "429", "502", "503", "504"];
+const PASSING: &[&str] =
+    &["timed out", "timeout", "rate limit", "temporar", "try again", "unavailable", "429", "502", "503", "504"];
 /// Words by which an agent says that something went wrong.
 const MINDED: &[&str] = &[
-    "error", "fail", "unable", "could not", "couldn't", "cannot", "can't", "not found", "unavailable", "invalid",
-    "unknown", "missing", "retry", "try again", "sorry", "problem", "issue", "not able", "did not", "didn't", "no result",
-    "unfortunately", "instead", "not possible", "without", "wrong", "exception",
+    "error",
+    "fail",
+    "unable",
+    "could not",
+    "couldn't",
+    "cannot",
+    "can't",
+    "not found",
+    "unavailable",
+    "invalid",
+    "unknown",
+    "missing",
+    "retry",
+    "try again",
+    "sorry",
+    "problem",
+    "issue",
+    "not able",
+    "did not",
+    "didn't",
+    "no result",
+    "unfortunately",
+    "instead",
+    "not possible",
+    "without",
+    "wrong",
+    "exception",
 ];
 
 /// What the results of a request say of the calls that they answer: the call, and, where it failed, whether the error lasts.
@@ -68,15 +93,22 @@ pub(super) fn ignored_error(_: &Past, step: &WatchedStep) -> Option<Sighting> {
 /// Tools that mostly fail.
 pub(super) fn tool_errors(past: &Past, step: &WatchedStep) -> Option<Sighting> {
     let own = past.agent(step)?;
-    let now = outcomes(own, step);
-    if now.is_empty() {
+    let here = outcomes(own, step);
+    if here.is_empty() {
         return None;
     }
-    let all: Vec<bool> = own.results.iter().copied().chain(now.iter().map(|(_, failed)| failed.is_some())).collect();
+    let all: Vec<bool> = own.results.iter().copied().chain(here.iter().map(|(_, failed)| failed.is_some())).collect();
     let last = all.get(all.len().checked_sub(RESULTS)?..)?;
     let errors = last.iter().filter(|failed| **failed).count();
     let quote = step.results.iter().rev().find(|result| is_error(&result.text)).map(|result| first(&result.text));
-    if 2 * errors < RESULTS { None } else { Sighting::of(format!("{errors} of the agent's last {RESULTS} tool results are errors"), quote.unwrap_or_default()) }
+    if 2 * errors < RESULTS {
+        None
+    } else {
+        Sighting::of(
+            format!("{errors} of the agent's last {RESULTS} tool results are errors"),
+            quote.unwrap_or_default(),
+        )
+    }
 }
 
 /// A tool that nobody offered.

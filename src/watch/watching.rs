@@ -47,8 +47,8 @@ impl Watching {
             }
         }
         if step.refused.is_none() {
-            let ends = ending::is_end(&step.said)
-                || settings.end.as_ref().is_some_and(|end| end.regex().is_match(&step.said));
+            let ends =
+                ending::is_end(&step.said) || settings.end.as_ref().is_some_and(|end| end.regex().is_match(&step.said));
             self.past.learn(&step, ends);
         }
         signs
@@ -79,7 +79,9 @@ impl Watching {
     ) -> Option<WatchSign> {
         // A log of others may call its agents as no name of ours may be.
         let name = AgentName::parse(agent).unwrap_or_else(|_| AgentName::unnamed(0));
-        if !self.settings.repeats && (self.told.len() >= TOLD || !self.told.insert((rule.name, agent.to_owned(), instance))) {
+        if !self.settings.repeats
+            && (self.told.len() >= TOLD || !self.told.insert((rule.name, agent.to_owned(), instance)))
+        {
             return None;
         }
         Some(WatchSign {

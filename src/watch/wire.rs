@@ -191,9 +191,9 @@ fn asked(step: WatchedStep, past: &Past, outline: &Outline<'_>) -> WatchedStep {
 fn result(outline: &Outline<'_>, at: usize, message: &SaidMessage<'_>, text: &str) -> WatchedResult {
     let id = message.answers_call.as_deref().unwrap_or_default();
     let before = outline.said.get(..at).unwrap_or_default().iter().rev().filter(|earlier| earlier.has_calls());
-    let call = before.take(64).find_map(|earlier| {
-        earlier.calls().iter().find(|call| call.id == id && !id.is_empty()).map(WatchedCall::from)
-    });
+    let call = before
+        .take(64)
+        .find_map(|earlier| earlier.calls().iter().find(|call| call.id == id && !id.is_empty()).map(WatchedCall::from));
     WatchedResult { id: id.to_owned(), call, text: text.to_owned() }
 }
 

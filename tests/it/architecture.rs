@@ -102,8 +102,19 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// The pure rooms.
-const PURE: &[&str] =
-    &["trajectory", "surface", "equality", "identity", "manipulator", "fault", "plan", "score", "proof", "verdict", "watch"];
+const PURE: &[&str] = &[
+    "trajectory",
+    "surface",
+    "equality",
+    "identity",
+    "manipulator",
+    "fault",
+    "plan",
+    "score",
+    "proof",
+    "verdict",
+    "watch",
+];
 
 /// Other crates that pure rooms may name: what computes. A crate that is not here is no part of them.
 const COMPUTES: &[&str] = &[

@@ -34,7 +34,10 @@ async fn teachable() -> SocketAddr {
                         let text = String::from_utf8_lossy(&seen[..whole]).into_owned();
                         seen.drain(..whole);
                         let body = chat_reply(&answer(&text));
-                        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+                        let head = format!(
+                            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                            body.len()
+                        );
                         if stream.write_all((head + &body).as_bytes()).await.is_err() {
                             return;
                         }
@@ -67,7 +70,8 @@ fn answer(asked: &str) -> String {
 /// A failed run of the pipeline before that model.
 async fn failed(dir: &Path, upstream: &str, agents: bool) {
     if agents {
-        std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml"), dir.join("aegis.toml")).expect("copied");
+        std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml"), dir.join("aegis.toml"))
+            .expect("copied");
     }
     let run = ["run", "--upstream", upstream, "--run", "bad", "--check", CHECK];
     let (code, _, talk) = verb(dir, &program(&run)).await;
@@ -109,7 +113,10 @@ async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
     assert!(talk.contains("RESULT  ok repaired in round 1  gain +1.00"), "{talk}");
     assert!(talk.contains("without --gold nobody can tell"), "{talk}");
     let kept = file(&dir.path().join("logs/bad/retry.json"));
-    assert_eq!((&kept["origin"], &kept["repaired_in_round"], &kept["spent"]["runs"]), (&"feedback".into(), &1.into(), &8.into()));
+    assert_eq!(
+        (&kept["origin"], &kept["repaired_in_round"], &kept["spent"]["runs"]),
+        (&"feedback".into(), &1.into(), &8.into())
+    );
 
     // The note stands below the last user message of the one call, in its own record; prompts and the program's bytes do not move.
     let (mut noted, mut plain) = (0, 0);
@@ -124,11 +131,17 @@ async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
             let sent: Value = serde_json::from_slice(step.request_sent.as_ref().expect("sent")).expect("JSON");
             let own: Value = serde_json::from_slice(&step.request).expect("JSON");
             assert_eq!(sent["messages"][0], own["messages"][0], "the system prompt");
-            let of = |body: &Value| body["messages"].as_array().and_then(|all| all.last()).expect("a message")["content"].clone();
+            let of = |body: &Value| {
+                body["messages"].as_array().and_then(|all| all.last()).expect("a message")["content"].clone()
+            };
             let told = of(&sent).as_str().expect("text").to_owned();
             let rest = told.strip_prefix(of(&own).as_str().expect("text")).expect("what was there stays");
             assert!(rest.starts_with(&format!("\n\n{OPENING}")), "{rest}");
-            assert!(step.injected.iter().all(|note| note.delivered && note.failure_mode.is_none()), "{:?}", step.injected);
+            assert!(
+                step.injected.iter().all(|note| note.delivered && note.failure_mode.is_none()),
+                "{:?}",
+                step.injected
+            );
         }
         // Only the blamed agent, told what it was told, does better.
         let told = |step: &aegis::trajectory::Step| {
@@ -146,8 +159,13 @@ async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
     let pairs: Vec<Value> = pairs.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(pairs.len(), 1, "{pairs:?}");
     let (chosen, rejected) = (pairs[0]["chosen"][0]["content"].as_str(), pairs[0]["rejected"][0]["content"].as_str());
-    assert!(chosen.expect("text").ends_with("ANSWER: 84") && rejected.expect("text").ends_with("ANSWER: 94"), "{pairs:?}");
-    assert!(!pairs[0]["prompt"].to_string().contains("Review note") && pairs[0]["note"].to_string().contains("Review note"));
+    assert!(
+        chosen.expect("text").ends_with("ANSWER: 84") && rejected.expect("text").ends_with("ANSWER: 94"),
+        "{pairs:?}"
+    );
+    assert!(
+        !pairs[0]["prompt"].to_string().contains("Review note") && pairs[0]["note"].to_string().contains("Review note")
+    );
     assert_eq!((&pairs[0]["origin"], &pairs[0]["arm"]), (&"feedback".into(), &"critique".into()));
     let (_, out, _) = verb(dir.path(), &["runs", "logs"]).await;
     assert!(out.contains("bad") && out.lines().count() == 2, "its executions are nobody's runs: {out}");
@@ -184,15 +202,37 @@ async fn rounds_budgets_and_notes_have_their_ends() {
     }
     // An upstream that nobody reaches, a check that cannot be run, a run that did not fail.
     for (arguments, code, expected) in [
-        (&["retry", "logs/bad", "--upstream", "http://127.0.0.1:9", "--check", CHECK, "--samples", "1", "--rounds", "1"][..], 3, "unanswered"),
-        (&["retry", "logs/bad", "--upstream", &upstream, "--check", "no-such-checker", "--samples", "1"], 2, "--check cannot be run"),
+        (
+            &[
+                "retry",
+                "logs/bad",
+                "--upstream",
+                "http://127.0.0.1:9",
+                "--check",
+                CHECK,
+                "--samples",
+                "1",
+                "--rounds",
+                "1",
+            ][..],
+            3,
+            "unanswered",
+        ),
+        (
+            &["retry", "logs/bad", "--upstream", &upstream, "--check", "no-such-checker", "--samples", "1"],
+            2,
+            "--check cannot be run",
+        ),
         (&["retry", "logs/bad", "--upstream", &upstream], 2, "a retry needs --check CMD"),
     ] {
         let (got, out, talk) = verb(dir.path(), &program(arguments)).await;
         assert!(got == Some(code) && talk.contains(expected), "{arguments:?}: {got:?} {talk}{out}");
     }
     let (code, _, talk) = verb(dir.path(), &retry).await;
-    assert!(code == Some(2) && talk.contains("no command was given") && talk.contains("aegis retry logs/bad -- "), "{talk}");
+    assert!(
+        code == Some(2) && talk.contains("no command was given") && talk.contains("aegis retry logs/bad -- "),
+        "{talk}"
+    );
     let (code, _, talk) = verb(dir.path(), &[&retry[..], &["--again"]].concat()).await;
     assert!(code == Some(0) && talk.contains("repaired in round 1"), "{talk}");
 }

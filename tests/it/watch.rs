@@ -47,7 +47,10 @@ async fn a_rule_that_the_user_named_stops_its_run_and_no_other() {
     assert_eq!(asked(&served, "/r/two/a/critic/v1/chat/completions", "goes on").await.status, 200);
     assert_eq!(upstream.count(), 4, "a refused call costs nothing");
     let said = served.said();
-    assert!(said.contains("watch    one  solver at step 1: repetition (FM-1.3 step repetition): the agent says again"), "{said}");
+    assert!(
+        said.contains("watch    one  solver at step 1: repetition (FM-1.3 step repetition): the agent says again"),
+        "{said}"
+    );
     assert!(said.contains("stopped  one") && !said.contains("stopped  two"), "{said}");
     // What it counts, for whoever scrapes it.
     let (control, token) = said
@@ -55,7 +58,9 @@ async fn a_rule_that_the_user_named_stops_its_run_and_no_other() {
         .find_map(|line| line.strip_prefix("control http://")?.split_once("/outcome  token "))
         .expect("a control listener");
     let mut client = Client::connect(control.parse().expect("an address")).await;
-    let get = format!("GET /metrics HTTP/1.1\r\nhost: {control}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n");
+    let get = format!(
+        "GET /metrics HTTP/1.1\r\nhost: {control}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    );
     client.send(get.as_bytes()).await;
     let figures = client.reply().await.text();
     assert!(figures.contains("aegis_watch_signs_total{rule=\"repetition\"} 1"), "{figures}");

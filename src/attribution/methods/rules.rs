@@ -73,8 +73,11 @@ fn signs(run: &LoggedRun) -> Vec<WatchSign> {
 }
 
 fn watched(turn: &LoggedTurn) -> WatchedStep {
-    let call =
-        |call: &LoggedCall| WatchedCall { tool: call.tool.clone(), arguments: call.arguments.clone(), ..WatchedCall::default() };
+    let call = |call: &LoggedCall| WatchedCall {
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+        ..WatchedCall::default()
+    };
     WatchedStep {
         step: turn.step,
         agent: turn.agent.clone(),

@@ -10,12 +10,20 @@ use crate::{
 /// A round: what was said, what each arm came to, what the critique adds.
 pub(super) fn write(round: &RetryRound, out: &mut dyn Write) -> io::Result<()> {
     let critique = &round.critique;
-    writeln!(out, "round {}  {} at step {}  by {}", round.round, escape(critique.agent.as_str()), critique.step, critique.source)?;
+    writeln!(
+        out,
+        "round {}  {} at step {}  by {}",
+        round.round,
+        escape(critique.agent.as_str()),
+        critique.step,
+        critique.source
+    )?;
     writeln!(out, "  note     {}", escape(&critique.note))?;
     for arm in &round.arms {
         let executed = &arm.executed;
         let told = executed.passed + executed.failed;
-        let voids: Vec<String> = executed.void.iter().map(|(why, count)| format!("  {count} {}", why.words())).collect();
+        let voids: Vec<String> =
+            executed.void.iter().map(|(why, count)| format!("  {count} {}", why.words())).collect();
         let places = if arm.arm == RetryArm::Elsewhere { elsewhere(round) } else { String::new() };
         writeln!(
             out,

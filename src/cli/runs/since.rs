@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Write as _,
     io::{self, Write},
     path::Path,
 };
@@ -46,12 +47,17 @@ pub(super) fn run(
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let changed = rates.rows.iter().filter(|row| row.has_changed()).count();
-    let mut summary = format!("{} runs before, {} since {cut}: {changed} of {} rates changed", rates.before, rates.after, rates.rows.len());
+    let mut summary = format!(
+        "{} runs before, {} since {cut}: {changed} of {} rates changed",
+        rates.before,
+        rates.after,
+        rates.rows.len()
+    );
     if planned > 0 {
-        summary += &format!("  {planned} of the runs had a plan");
+        let _ = write!(summary, "  {planned} of the runs had a plan");
     }
     if !unread.is_empty() {
-        summary += &format!("  {} cannot be read", unread.len());
+        let _ = write!(summary, "  {} cannot be read", unread.len());
     }
     let data = json!({"since": cut.to_string(), "rates": rates, "planned": planned, "unread": unread});
     Ok(Finished { exit: Exit::Ok, summary, data })

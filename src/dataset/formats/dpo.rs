@@ -64,7 +64,8 @@ impl Format for Dpo {
         let (Some(rejected), Some(chosen)) = (&failed.output, &clean.output) else {
             return Err(Unfit("no reply at the divergence"));
         };
-        let mut row = row((twin, clean), (sample, failed), chosen, rejected).ok_or(Unfit("no known prompt at the divergence"))?;
+        let mut row =
+            row((twin, clean), (sample, failed), chosen, rejected).ok_or(Unfit("no known prompt at the divergence"))?;
         if let Some(fields) = row.as_object_mut() {
             fields.extend(split_field(sample));
         }
