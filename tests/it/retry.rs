@@ -61,8 +61,8 @@ fn answer(asked: &str) -> String {
     let told = asked.contains("is wrong: it is 84");
     match () {
         () if asked.contains("You are the planner") => "1. Multiply. 2. Subtract.".to_owned(),
-        () if asked.contains("You are the solver") && told => "12 * 8 = 96. 96 - 12 = 84\nANSWER: 84".to_owned(),
-        () if asked.contains("You are the solver") => "12 * 8 = 96. 96 - 12 = 94\nANSWER: 94".to_owned(),
+        () if asked.contains("You are the solver") && told => "12 * 8 = 96, so 96 - 12 = 84\nANSWER: 84".to_owned(),
+        () if asked.contains("You are the solver") => "12 * 8 = 96, so 96 - 12 = 94\nANSWER: 94".to_owned(),
         () => "APPROVE".to_owned(),
     }
 }
