@@ -194,7 +194,7 @@ async fn rounds_budgets_and_notes_have_their_ends() {
         (&["--critique", "vague.txt", "--at", "9"], 2, "it names no step of the run: step 9"),
         (&["--critique", "vague.txt"], 2, "together with --at STEP"),
         (&["--method", "alignment"], 2, "speaks with the words of runs that passed"),
-        (&["--method", "ruels"], 2, "did you mean `rules`?"),
+        (&["--method", "rule"], 2, "did you mean `rules`?"),
         (&["--budget-money", "1"], 2, "--price"),
     ] {
         let (got, out, talk) = verb(dir.path(), &program(&[&retry[..], more].concat())).await;
