@@ -52,7 +52,7 @@ impl Critique {
     /// [`NoCritique`].
     pub fn of(found: &PredictedStep, source: &str, steps: &[Step], gold: Option<&str>) -> Result<Self, NoCritique> {
         let quotes = found.evidence.iter().filter(|evidence| evidence.stands && Some(evidence.step) == found.step);
-        let said = Said {
+        let said = CritiqueWords {
             reason: &found.reason,
             fix: &found.fix,
             quote: quotes.map(|evidence| evidence.quote.as_str()).next(),
@@ -73,7 +73,7 @@ impl Critique {
         let first = text.trim();
         if !first.starts_with('{') {
             let step = at.ok_or_else(|| NoCritique::Form("it holds words, and no step".to_owned()))?;
-            return Said { reason: first, fix: "", quote: None }.critique(Some(step), "file", steps, gold);
+            return CritiqueWords { reason: first, fix: "", quote: None }.critique(Some(step), "file", steps, gold);
         }
         let line: CritiqueLine = serde_json::Deserializer::from_str(first)
             .into_iter()
@@ -81,11 +81,12 @@ impl Critique {
             .unwrap_or_else(|| Ok(CritiqueLine::default()))
             .map_err(|error| NoCritique::Form(error.to_string()))?;
         if let (Some(step), Some(note)) = (line.step.or(at), &line.note) {
-            return Said { reason: note, fix: "", quote: None }.critique(Some(step), "file", steps, gold);
+            return CritiqueWords { reason: note, fix: "", quote: None }.critique(Some(step), "file", steps, gold);
         }
         let found = line.predictions.first().ok_or_else(|| NoCritique::Form("it predicts nothing".to_owned()))?;
         let quote = found.evidence.iter().find(|evidence| evidence.stands && Some(evidence.step) == found.step);
-        let said = Said { reason: &found.reason, fix: &found.fix, quote: quote.map(|quote| quote.quote.as_str()) };
+        let said =
+            CritiqueWords { reason: &found.reason, fix: &found.fix, quote: quote.map(|quote| quote.quote.as_str()) };
         said.critique(at.or(found.step), line.method.as_deref().unwrap_or("file"), steps, gold)
     }
 }
@@ -125,13 +126,13 @@ struct CritiqueQuote {
 }
 
 /// What there is to say.
-struct Said<'a> {
+struct CritiqueWords<'a> {
     reason: &'a str,
     fix: &'a str,
     quote: Option<&'a str>,
 }
 
-impl Said<'_> {
+impl CritiqueWords<'_> {
     fn critique(
         &self,
         step: Option<StepIndex>,

@@ -62,8 +62,10 @@ pub struct RetrySettings {
     pub jobs: u32,
     /// Whether results of tools may differ from the record.
     pub any_tool_results: bool,
-    /// What other steps are drawn from, and the ids of runs are made of.
+    /// What other steps are drawn from.
     pub seed: u64,
+    /// What the ids of its runs are made from: another for each retry of the same run.
+    pub salt: String,
     /// What it may spend, calls aside: the meter holds those.
     pub budget: RetryBudget,
     /// What tokens cost.
@@ -169,7 +171,7 @@ impl RetrySubject {
                 };
                 // A note that cannot be given makes no arm.
                 if let Some(step) = step.filter(|_| plan.is_some() || arm == RetryArm::Resample) {
-                    let of = format!("{} {} {round} {} {sample}", self.settings.seed, self.cassette.run(), arm.name());
+                    let of = format!("{} {} {round} {} {sample}", self.settings.salt, self.cassette.run(), arm.name());
                     planned.push(PlannedRetry { arm, step: step.step, plan, run: RunId::hashed("f", of.as_bytes()) });
                 }
             }

@@ -186,7 +186,8 @@ impl Retrying<'_> {
             match next {
                 _ if over => break,
                 Some(newest) if number < most => {
-                    (dir, cassette) = (newest.clone(), self.arguments.matching.open(&newest)?)
+                    cassette = self.arguments.matching.open(&newest)?;
+                    dir = newest;
                 }
                 Some(_) => {}
                 None => {

@@ -259,27 +259,28 @@ fn write_head(recording: &Recording, found: &FoundLines, screen: Screen, out: &m
         }
         _ => line("plan", "none")?,
     }
-    for asked in &recording.manipulator_questions {
+    beside(recording).iter().try_for_each(|(name, text)| line(name, text))?;
+    writeln!(out)
+}
+
+/// What stands in the record beside the steps, a line each: questions of manipulators, edits that failed, signs, notes.
+fn beside(recording: &Recording) -> Vec<(&'static str, String)> {
+    let asked = recording.manipulator_questions.iter().map(|asked| {
         let tokens = asked.usage.map(|usage| format!("  tokens {}>{}", usage.input, usage.output)).unwrap_or_default();
         let cost = asked.cost.map(|cost| format!("  cost {cost:.6}")).unwrap_or_default();
         let error = asked.error.as_ref().map(|error| format!("  {error}")).unwrap_or_default();
         let took = millis(asked.took_us);
-        line(
-            "asked",
-            &format!("{} at step {}: {}  {took} ms{tokens}{cost}{error}", asked.model, asked.step, asked.template),
-        )?;
-    }
-    for failure in &recording.manipulator_failures {
-        let text = format!("`{}` failed at step {}: {}", failure.operator, failure.step, failure.why);
-        line("failed", &text)?;
-    }
-    for sign in &recording.watched {
-        line("watch", &watch::line(sign))?;
-    }
-    for note in &recording.notes {
-        line("note", note)?;
-    }
-    writeln!(out)
+        let text =
+            format!("{} at step {}: {}  {took} ms{tokens}{cost}{error}", asked.model, asked.step, asked.template);
+        ("asked", text)
+    });
+    let failed = recording
+        .manipulator_failures
+        .iter()
+        .map(|failure| ("failed", format!("`{}` failed at step {}: {}", failure.operator, failure.step, failure.why)));
+    let watched = recording.watched.iter().map(|sign| ("watch", watch::line(sign)));
+    let notes = recording.notes.iter().map(|note| ("note", note.clone()));
+    asked.chain(failed).chain(watched).chain(notes).collect()
 }
 
 /// Microseconds as milliseconds.

@@ -155,8 +155,11 @@ impl WatchedRun {
         self.tell((run, recorder), signs);
     }
 
-    /// The run is over; to be called before it is sealed.
+    /// The run is over; to be called before it is sealed. Of a run that a rule stopped, its end says nothing.
     pub(super) fn end(&self, run: (&RunId, &Recorder)) {
+        if self.stopped.get().is_some() {
+            return;
+        }
         let signs = locked(&self.watching).end(&self.live.roster);
         self.tell(run, signs);
     }

@@ -64,6 +64,7 @@ struct Sighting {
 
 impl Sighting {
     /// Something seen in a text.
+    #[expect(clippy::unnecessary_wraps, reason = "a rule says what it saw, or nothing")]
     fn of(seen: impl Into<String>, quote: impl Into<String>) -> Option<Self> {
         Some(Self { seen: seen.into(), quote: quote.into() })
     }
@@ -140,7 +141,7 @@ pub const RULES: &[WatchRule] = &[
     at_step(
         "lost-history",
         ("FM-1.4", 0.5, true),
-        "a request lacks earlier messages that the agent's request before held, and no message sums them up",
+        "a request lacks earlier messages of the agent's request before, but not all, and no message sums them up",
         history::lost_history,
     ),
     at_step(

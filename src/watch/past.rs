@@ -55,8 +55,6 @@ pub(super) struct AgentPast {
     pub(super) called: Memory<(u32, bool)>,
     /// The messages of its last request, prompts and tools aside.
     pub(super) history: Vec<u64>,
-    /// How often in a row a request held all of the one before, and more.
-    pub(super) grown: u32,
     /// The calls of its last reply, by id: what each is called in `called`, and its tool.
     pub(super) open_calls: Vec<(String, u64, String)>,
     /// Whether its last tool results were errors, oldest first.
@@ -149,8 +147,6 @@ impl AgentPast {
             self.open_calls.push((call.id.clone(), name, call.tool.clone()));
         }
         if let Some(history) = &step.history {
-            let grows = history.len() > self.history.len() && history.starts_with(&self.history);
-            self.grown = if grows && !self.history.is_empty() { self.grown + 1 } else { 0 };
             let kept = history.len().saturating_sub(MESSAGES);
             self.history = history.get(kept..).unwrap_or_default().to_vec();
         }

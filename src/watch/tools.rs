@@ -93,11 +93,11 @@ pub(super) fn ignored_error(_: &Past, step: &WatchedStep) -> Option<Sighting> {
 /// Tools that mostly fail.
 pub(super) fn tool_errors(past: &Past, step: &WatchedStep) -> Option<Sighting> {
     let own = past.agent(step)?;
-    let now = outcomes(own, step);
-    if now.is_empty() {
+    let here = outcomes(own, step);
+    if here.is_empty() {
         return None;
     }
-    let all: Vec<bool> = own.results.iter().copied().chain(now.iter().map(|(_, failed)| failed.is_some())).collect();
+    let all: Vec<bool> = own.results.iter().copied().chain(here.iter().map(|(_, failed)| failed.is_some())).collect();
     let last = all.get(all.len().checked_sub(RESULTS)?..)?;
     let errors = last.iter().filter(|failed| **failed).count();
     let quote = step.results.iter().rev().find(|result| is_error(&result.text)).map(|result| first(&result.text));

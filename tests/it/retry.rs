@@ -61,8 +61,8 @@ fn answer(asked: &str) -> String {
     let told = asked.contains("is wrong: it is 84");
     match () {
         () if asked.contains("You are the planner") => "1. Multiply. 2. Subtract.".to_owned(),
-        () if asked.contains("You are the solver") && told => "12 * 8 = 96. 96 - 12 = 84\nANSWER: 84".to_owned(),
-        () if asked.contains("You are the solver") => "12 * 8 = 96. 96 - 12 = 94\nANSWER: 94".to_owned(),
+        () if asked.contains("You are the solver") && told => "12 * 8 = 96, so 96 - 12 = 84\nANSWER: 84".to_owned(),
+        () if asked.contains("You are the solver") => "12 * 8 = 96, so 96 - 12 = 94\nANSWER: 94".to_owned(),
         () => "APPROVE".to_owned(),
     }
 }
@@ -194,7 +194,7 @@ async fn rounds_budgets_and_notes_have_their_ends() {
         (&["--critique", "vague.txt", "--at", "9"], 2, "it names no step of the run: step 9"),
         (&["--critique", "vague.txt"], 2, "together with --at STEP"),
         (&["--method", "alignment"], 2, "speaks with the words of runs that passed"),
-        (&["--method", "ruels"], 2, "did you mean `rules`?"),
+        (&["--method", "rule"], 2, "did you mean `rules`?"),
         (&["--budget-money", "1"], 2, "--price"),
     ] {
         let (got, out, talk) = verb(dir.path(), &program(&[&retry[..], more].concat())).await;

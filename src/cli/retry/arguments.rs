@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     attribution::{RetryBudget, RetrySettings},
-    cli::{Exit, Failure, attribute::price, replay::MatchArgs, trial::ExecuteArgs},
+    cli::{Exit, Failure, attribute::price, replay::MatchArgs, settings, trial::ExecuteArgs},
     proxy::Price,
     trajectory::StepIndex,
 };
@@ -103,6 +103,7 @@ impl RetryArgs {
             jobs: self.execute.trial.jobs,
             any_tool_results: self.matching.any_tool_results(),
             seed: self.seed,
+            salt: settings::fresh_token(),
             budget: RetryBudget { runs, tokens, money },
             price: price.unwrap_or_default(),
         })

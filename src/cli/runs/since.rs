@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Write as _,
     io::{self, Write},
     path::Path,
 };
@@ -53,10 +54,10 @@ pub(super) fn run(
         rates.rows.len()
     );
     if planned > 0 {
-        summary += &format!("  {planned} of the runs had a plan");
+        let _ = write!(summary, "  {planned} of the runs had a plan");
     }
     if !unread.is_empty() {
-        summary += &format!("  {} cannot be read", unread.len());
+        let _ = write!(summary, "  {} cannot be read", unread.len());
     }
     let data = json!({"since": cut.to_string(), "rates": rates, "planned": planned, "unread": unread});
     Ok(Finished { exit: Exit::Ok, summary, data })
