@@ -284,8 +284,9 @@ fn verify(entry: Option<&Spanned<Verify>>, tasks: Option<&[Task]>, problems: &mu
         }
         return own.then(Verify::default);
     };
-    // A checker that could not be read was told already; that the list is short of it is no news.
-    let unread = problems.iter().any(|problem| entry.span().contains(&problem.span.start));
+    // A checker that could not be read was told already; that the list is short of it is no news. A dotted key's span is the
+    // key alone, so all that is wrong behind it counts.
+    let unread = problems.iter().any(|problem| problem.span.start >= entry.span().start);
     let checked = entry.get_ref().validate(own || unread);
     checked.map_err(|error| problems.push(Problem::new(entry.span(), error.to_string()))).ok()?;
     Some(entry.get_ref().clone())

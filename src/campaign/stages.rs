@@ -18,7 +18,7 @@ use crate::{
     plan::{self, Operator, Plan},
     recording,
     replay::{ForkPoint, told},
-    trajectory::{Side, Step, Verdict},
+    trajectory::{Side, Step, Unserved, Verdict, unserved},
 };
 
 /// Why a plan that no call of the reference meets is not run: the run would be the reference.
@@ -80,7 +80,7 @@ impl CellBench {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let reference = left_out.is_none().then(|| first.run.clone());
         let unlike = finished.iter().find(|ended| !ended.passed()).filter(|_| left_out.is_some());
-        let why = unlike.map(|ended| ended.in_words(self.house.campaign.verify.answer.as_ref()));
+        let why = unlike.map(|ended| self.why(ended));
         Ok(TaskState {
             system,
             task,
@@ -91,6 +91,17 @@ impl CellBench {
             why,
             repeatable,
         })
+    }
+
+    /// What a run that did not pass came to: an upstream that answered nothing says more than what the program made of it.
+    fn why(&self, ended: &EndedCell) -> String {
+        let told = ended.in_words(self.house.campaign.verify.answer.as_ref());
+        let recorded = recording::read(&self.state.run_dir(&ended.run)).ok();
+        match recorded.and_then(|recorded| unserved(&recorded.trajectory.steps)) {
+            Some(Unserved::Refused(status)) => format!("the upstream answered every call with {status}; {told}"),
+            Some(Unserved::Unreachable) => format!("no call reached the upstream; {told}"),
+            None => told,
+        }
     }
 
     /// Whether clean runs asked the same questions where they had got the same replies: the first difference may be the

@@ -153,7 +153,7 @@ async fn each_is_answered_with_what_where_why_and_what_to_type() {
     ] {
         fs::write(dir.path().join(name), text).expect("written");
     }
-    let line = |line: &str| line.replace("PIPELINE", PIPELINE).replace("aegis ", &format!("{} ", AEGIS));
+    let line = |line: &str| line.replace("PIPELINE", PIPELINE).replace("aegis ", &format!("{AEGIS} "));
     let run = async |typed: &str| {
         let mut command = Command::new("sh");
         command.current_dir(dir.path()).env_clear().env("HOME", dir.path()).stdin(Stdio::null());

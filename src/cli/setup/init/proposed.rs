@@ -17,7 +17,7 @@ const TASK_MIN: usize = 8;
 const UNKNOWN: &str = "FILL IN: the right answer";
 
 /// An agent's call that answered in words.
-struct Answered {
+struct AnsweredCall {
     agent: String,
     call: u32,
     text: String,
@@ -28,7 +28,7 @@ pub(super) struct Proposed<'a> {
     recording: &'a Recording,
     roster: String,
     /// Calls with words, in the order of the run.
-    answered: Vec<Answered>,
+    answered: Vec<AnsweredCall>,
     /// What the first call was asked.
     asked: String,
 }
@@ -46,9 +46,9 @@ impl<'a> Proposed<'a> {
             let agent = step.attribution.agent.as_str().to_owned();
             // Known by its looks is enough here: the roster that is written beside names it.
             let known = !step.attribution.ambiguous && step.attribution.source != Source::Fallback;
-            known.then_some(Answered { agent, call: step.call, text: words(heard)? })
+            known.then_some(AnsweredCall { agent, call: step.call, text: words(heard)? })
         });
-        let answered: Vec<Answered> = answered.collect();
+        let answered: Vec<AnsweredCall> = answered.collect();
         let asked = late.heard.steps.first().and_then(|heard| heard.outline.first_user()).unwrap_or_default();
         (!answered.is_empty()).then(|| Self { recording, roster, answered, asked: asked.into_owned() })
     }
@@ -65,7 +65,7 @@ impl<'a> Proposed<'a> {
 
     /// An error for one call: another number where there is one, else an answer cut short.
     fn plan(&self) -> String {
-        let has_number = |answered: &&Answered| answered.text.contains(|c: char| c.is_ascii_digit());
+        let has_number = |answered: &&AnsweredCall| answered.text.contains(|c: char| c.is_ascii_digit());
         let numbered = self.answered.iter().find(has_number);
         let (mode, edit, said) = match numbered {
             Some(_) => (
@@ -75,7 +75,7 @@ impl<'a> Proposed<'a> {
             ),
             None => ("FM-2.4", "manipulator.truncate_output = { keep = 0.3 }", "it is cut short"),
         };
-        let Some(Answered { agent, call, .. }) = numbered.or(self.answered.first()) else { return String::new() };
+        let Some(AnsweredCall { agent, call, .. }) = numbered.or(self.answered.first()) else { return String::new() };
         let others: BTreeSet<&str> = self.answered.iter().map(|answered| answered.agent.as_str()).collect();
         let others: Vec<String> = others.into_iter().map(quoted).collect();
         format!(
@@ -155,7 +155,7 @@ impl<'a> Proposed<'a> {
 
     /// What the last call that states an answer says.
     fn answer(&self) -> Option<String> {
-        let stated = |answered: &Answered| {
+        let stated = |answered: &AnsweredCall| {
             let line = answered.text.lines().rev().find_map(|line| line.split_once("ANSWER: "))?;
             Some(line.1.trim().to_owned()).filter(|answer| !answer.is_empty())
         };
