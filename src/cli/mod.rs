@@ -262,7 +262,7 @@ pub fn main() -> u8 {
     let cli = Cli::from_arg_matches(&cli).unwrap_or_else(|error| error.exit());
     let exit = match cli.run() {
         Ok(exit) => exit,
-        Err(failure) if is_broken_pipe(&*failure.error) => Exit::Ok,
+        Err(failure) if terminal::is_broken_pipe(&*failure.error) => Exit::Ok,
         Err(failure) => {
             eprintln!("{failure}");
             failure.exit
@@ -395,10 +395,4 @@ fn start_log(global: &Global) {
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
     // A library user may have set a subscriber of their own; theirs stays.
     let _ = subscriber.with_writer(std::io::stderr).try_init();
-}
-
-/// A reader of our output that went away is no failure.
-fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

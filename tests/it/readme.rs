@@ -70,10 +70,11 @@ fn every_command_block_runs() {
 }
 
 #[test]
-fn the_pages_on_ci_and_on_installing_run_too() {
+fn the_pages_on_ci_on_installing_and_on_many_machines_run_too() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     for (page, leaves) in [
         ("ci.md", &["junit.xml", "report.html", "logs/first/first-broken-stream-2"][..]),
+        ("scale.md", &["big/merged/dataset.jsonl", "big.sbatch", "big.py", "big.yaml", "big.hq.py"]),
         ("install.md", &["aegis.bash", "man1/aegis.1", "man1/aegis-test.1"]),
     ] {
         let dir = tempfile::tempdir().expect("a directory");
