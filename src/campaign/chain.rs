@@ -151,9 +151,9 @@ impl CellBench {
 
 /// A system whose programs never reach the proxy is set up wrongly: what it came to proves nothing.
 #[derive(Debug, Default)]
-pub(super) struct Heard(BTreeMap<usize, Silence>);
+pub(super) struct HeardSystems(BTreeMap<usize, Silence>);
 
-impl Heard {
+impl HeardSystems {
     /// Hears of a chain. The first that was silent is told of, where none made a call.
     pub(super) fn add(&mut self, chain: Chain, silence: Option<&Silence>) {
         match silence {

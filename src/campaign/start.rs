@@ -8,7 +8,7 @@ use super::{
     Progress,
     bench::{CellBench, Judge, ServedSystem},
     budget::Ledger,
-    chain::{Chain, ChainEnd, Heard},
+    chain::{Chain, ChainEnd, HeardSystems},
     definition::Campaign,
     error::CampaignError,
     funnel::Concluded,
@@ -133,7 +133,7 @@ impl CellBench {
         ends: BTreeMap<usize, ChainEnd>,
     ) -> Result<Concluded, CampaignError> {
         let mut concluded = Concluded::default();
-        let mut heard = Heard::default();
+        let mut heard = HeardSystems::default();
         for (number, end) in ends {
             let Some(chain) = chains.get(number) else { return Err(CampaignError::Lost) };
             heard.add(*chain, end.silence.as_ref());

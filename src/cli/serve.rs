@@ -271,7 +271,7 @@ pub(super) fn announce(
             eprintln!("point your agents at it: OPENAI_BASE_URL=http://{address}{token}/r/<run>/v1");
             match proxy.gate.instances {
                 0 | 1 => {
-                    eprintln!("note: with a plan, each request must name its run like that; or start with --run NAME")
+                    eprintln!("note: with a plan, each request must name its run like that; or start with --run NAME");
                 }
                 several => eprintln!("note: one of {several} proxies, so each request must name its run like that"),
             }

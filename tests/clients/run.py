@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import campaigns, ci, environments, foreign, formats, learned, monitor, programs, real_model, sdks, training, verdicts, warm
+from runner import campaigns, ci, environments, foreign, formats, learned, monitor, programs, real_model, scale, sdks, training, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -36,6 +36,7 @@ def main():
     suites[formats.NAME] = (formats.test, ROOT)
     suites[real_model.NAME] = (real_model.test,)
     suites[training.NAME] = (training.test, ROOT)
+    suites[scale.NAME] = (scale.test, ROOT)
     if options.list:
         print("\n".join(suites))
         return 0

@@ -24,7 +24,7 @@ pub(super) const ASIDE: &str = "aside";
 
 /// What was brought together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Gathered {
+pub struct GatheredCells {
     /// Cells that were taken.
     pub cells: usize,
     /// Cells that more than one shard had made; each further one counts.
@@ -50,10 +50,10 @@ pub(super) struct GivenShard {
 type ByShard = BTreeMap<usize, BTreeSet<RunId>>;
 
 /// Brings what these shards have made of a campaign into `into`, which has directories `cells` and `logs`.
-pub(super) fn gather(campaign: &Campaign, shards: &[GivenShard], into: &Path) -> Result<Gathered, CampaignError> {
+pub(super) fn gather(campaign: &Campaign, shards: &[GivenShard], into: &Path) -> Result<GatheredCells, CampaignError> {
     let made = by_chain(campaign, shards)?;
     let whole = whole(campaign, shards);
-    let mut gathered = Gathered::default();
+    let mut gathered = GatheredCells::default();
     let mut taken: Vec<(&Path, RunId)> = Vec::new();
     for (chain, made) in made {
         let is_whole = |shard: usize| whole.get(&chain).is_some_and(|shards| shards.contains(&shard));

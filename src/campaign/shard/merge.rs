@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    gather::{ASIDE, Gathered, GivenShard, gather},
+    gather::{ASIDE, GatheredCells, GivenShard, gather},
     kept::KeptCampaign,
     manifest::{ShardManifest, shard_dirs},
 };
@@ -53,7 +53,7 @@ pub struct Merged {
     pub chains: usize,
     /// What was brought together.
     #[serde(flatten)]
-    pub gathered: Gathered,
+    pub gathered: GatheredCells,
     /// Chains of which nothing was made, as SYSTEM/TASK.
     pub missing: Vec<String>,
     /// Chains that were not made to their end.
@@ -71,7 +71,7 @@ impl Merged {
     /// A line: what was put together.
     pub fn line(&self) -> String {
         let Self { shards, chains, missing, unfinished, .. } = self;
-        let Gathered { cells, duplicated, differing } = self.gathered;
+        let GatheredCells { cells, duplicated, differing } = self.gathered;
         let left = chains - missing.len() - unfinished.len();
         let mut line = format!("merge     {shards} shards   {cells} runs   {left} of {chains} chains whole");
         if duplicated > 0 {
@@ -199,7 +199,7 @@ fn unite(shards: &[GivenShard], into: &Path) -> Result<(), CampaignError> {
 
 fn judged(shards: &[GivenShard], path: &Path) -> io::Result<()> {
     #[derive(Deserialize)]
-    struct Judged {
+    struct JudgedLine {
         key: String,
     }
     let mut known = BTreeSet::new();
@@ -213,7 +213,7 @@ fn judged(shards: &[GivenShard], path: &Path) -> io::Result<()> {
         for line in io::BufReader::new(file).lines() {
             let line = line?;
             // What a kill cut off was never answered to anybody.
-            let Ok(Judged { key }) = serde_json::from_str(&line) else { continue };
+            let Ok(JudgedLine { key }) = serde_json::from_str(&line) else { continue };
             if known.insert(key) {
                 let out = match &mut out {
                     Some(out) => out,

@@ -13,7 +13,7 @@ use crate::{
     campaign::{
         Progress,
         bench::CellBench,
-        chain::{ChainEnd, Heard},
+        chain::{ChainEnd, HeardSystems},
         cost::Cost,
         definition::Campaign,
         error::CampaignError,
@@ -122,7 +122,7 @@ pub async fn run_shard(
     let campaign = Arc::new(campaign);
     let bench = CellBench::served(&campaign, proxies, options, state, part).await?;
     let mut ended = ShardEnd { chains: chains.len(), ..ShardEnd::default() };
-    let mut heard = Heard::default();
+    let mut heard = HeardSystems::default();
     bench
         .make_and_revoke(&chains, progress, |number, end| {
             if let Some(chain) = chains.get(number) {

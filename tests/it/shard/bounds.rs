@@ -58,11 +58,7 @@ async fn files_for_engines_are_printed_and_nothing_is_started() {
         command.args(["shard", "emit", engine, "c.toml", "--shards", "5", "--", "--upstream", "http://h/v1"]);
         let done = ended(command).await;
         assert_eq!(done.code, Some(0), "{engine}: {}", done.err);
-        assert!(
-            done.out.contains("http://h/v1")
-                && done.out.contains("c.toml")
-                && !done.out.contains('@'.to_string().repeat(2).as_str())
-        );
+        assert!(done.out.contains("http://h/v1") && done.out.contains("c.toml"), "{}", done.out);
         assert!(done.err.contains("next      read it") && done.err.contains("nothing was started"), "{}", done.err);
     }
     assert!(!bench.path("c-run").exists());

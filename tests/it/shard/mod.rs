@@ -140,9 +140,9 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a directory").flatten() {
         let place = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy(&entry.path(), &place)
+            copy(&entry.path(), &place);
         } else {
-            fs::copy(entry.path(), place).map(drop).expect("copied")
+            fs::copy(entry.path(), place).expect("copied");
         }
     }
 }

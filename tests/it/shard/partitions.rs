@@ -20,6 +20,21 @@ impl Draw {
     }
 }
 
+impl ShardBench {
+    /// The report's bill is what the journals of the parts say together, and so is its own journal; the calls in it.
+    fn assert_bill(&self, parts: &[&str], merged: &str) -> usize {
+        let journals: Vec<PathBuf> = parts.iter().map(|dir| self.path(dir).join("spent.jsonl")).collect();
+        let (calls, tokens) = paid(&journals);
+        assert_eq!(paid(&[self.path(merged).join("spent.jsonl")]), (calls, tokens), "the bill holds each call once");
+        let bill = self.json(&format!("{merged}/report.json"))["cost"]["spent"].clone();
+        let figure = |name: &str| bill[name].as_f64().expect("a figure");
+        let told = (figure("calls"), figure("input_tokens") + figure("output_tokens"));
+        let count = |count: u64| f64::from(u32::try_from(count).expect("few"));
+        assert!((told.0 - count(calls)).abs() < 0.5 && (told.1 - count(tokens)).abs() < 0.5, "{bill} {calls} {tokens}");
+        usize::try_from(calls).expect("few")
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn any_partition_with_copies_and_kills_is_the_single_machines_data_set_and_bill() {
     let bench = ShardBench::new(2).await;
@@ -67,17 +82,9 @@ async fn any_partition_with_copies_and_kills_is_the_single_machines_data_set_and
         assert_eq!(bench.backend.calls(), calls, "a merge asks nobody");
         bench.assert_equal("whole", &merged);
 
-        let journals: Vec<PathBuf> = from.iter().map(|dir| bench.path(dir).join("spent.jsonl")).collect();
-        let (spent, bill) = (paid(&journals), bench.json(&format!("{merged}/report.json"))["cost"]["spent"].clone());
-        let figure = |name: &str| bill[name].as_f64().expect("a figure");
-        let whole_calls = u32::try_from(spent.0).expect("few");
-        assert!((figure("calls") - f64::from(whole_calls)).abs() < 0.5, "{bill} {spent:?}");
-        let tokens = f64::from(u32::try_from(spent.1).expect("few"));
-        assert!((figure("input_tokens") + figure("output_tokens") - tokens).abs() < 0.5, "{bill} {spent:?}");
-        assert_eq!(paid(&[bench.path(&merged).join("spent.jsonl")]), spent, "the bill holds each call once");
+        let spent = bench.assert_bill(&from, &merged);
         // What the backend was asked is in the bill, and no more but for calls that a kill cut off before they arrived.
         let asked = bench.backend.calls() - before;
-        let spent = usize::try_from(spent.0).expect("few");
         assert!((asked..=asked + kills * JOBS).contains(&spent), "{spent} in the bill, {asked} asked, {kills} kills");
         if twice == 0 {
             assert!(asked <= all + kills * JOBS, "what was on disk was paid again: {asked} of {all}, {kills} kills");
