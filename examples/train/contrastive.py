@@ -168,9 +168,9 @@ def main():
     encode = encoder(options.encoder, [turn["content"] for one in records for turn in one["input"]["conversation_history"]])
     torch.manual_seed(7)
     fresh = Tracer(encode(["a"]).shape[-1] + 3).eval()
-    before = recipe.measure("before", files, options, lambda file, most: asked(fresh, file, most, encode))
+    before = recipe.measure("before", files, options, lambda file: asked(fresh, file, options.rows, encode))
     model = learnt(options, rows, encode)
-    after = recipe.measure("after", files, options, lambda file, most: asked(model, file, most, encode))
+    after = recipe.measure("after", files, options, lambda file: asked(model, file, options.rows, encode))
     recipe.table(before, after, options, recipe.spent(options))
 
 

@@ -20,7 +20,7 @@ def preferred(model, words, file):
     for pair in pairs:
         prompt = words.apply_chat_template(pair["prompt"], add_generation_prompt=True, tokenize=False)
         ends = [pair[side][-1]["content"] + words.eos_token for side in ("chosen", "rejected")]
-        with torch.no_grad():
+        with torch.no_grad(), recipe.half():
             chosen, rejected = recipe.likelihoods(model, words, prompt, ends)
         right += chosen > rejected
     return {"right": right, "pairs": len(pairs)}
@@ -41,7 +41,8 @@ def main():
     after = {part: preferred(trainer.model.eval(), words, files[part]) for part in recipe.PARTS}
     print("| measured on | pairs | clean reply likelier, before | after |\n|---|--:|--:|--:|")
     for part, what in recipe.PARTS.items():
-        print(f"| {what} | {after[part]['pairs']} | {before[part]['right']} | {after[part]['right']} |")
+        cells = (recipe.counted(figures[part]["right"], figures[part]["pairs"]) for figures in (before, after))
+        print(f"| {what} | {after[part]['pairs']} | {' | '.join(cells)} |")
     recipe.keep(options.out / "result.json", {"before": before, "after": after, "seconds": round(seconds)})
 
 

@@ -3,7 +3,7 @@
     python3 grpo_trl.py DATASET --out FOLDER [--model NAME] [--steps N] [--reward step]
 
 Both parts of the reward are logged apart (`rewards/readable/mean`, `rewards/attribution/mean`). A model that never writes an
-answer that can be read learns nothing from this: begin with what `sft_trl.py` left (`--model FOLDER`). The rewards come
+answer that can be read learns nothing from this: begin with what `sft_trl.py` left (`--model FOLDER/model`). The rewards come
 from a process a batch, or from a running `aegis reward` (`AEGIS_REWARD_URL`).
 """
 
@@ -17,7 +17,7 @@ sys.path.insert(0, str(recipe.HERE.parent / "rewards"))
 parser = recipe.options(__doc__.splitlines()[0], steps=20)
 parser.add_argument("--reward", default="step", help="step, which pays for agent, step and mode; aegis, aegis-strict or agentracer")
 parser.add_argument("--rollouts", type=int, default=8, help="answers to each prompt")
-parser.add_argument("--tokens", type=int, default=64, help="of an answer at most")
+parser.add_argument("--tokens", type=int, default=192, help="of an answer at most; one that names eight agents has 182")
 options = parser.parse_args()
 
 
@@ -52,11 +52,11 @@ def main():
 
     files = recipe.parts(options)
     model, words = recipe.tracer(options.model)
-    before = recipe.measure("before", files, options, lambda file, most: recipe.ranked(model, words, file, most))
-    rows = recipe.export(files["known"], "grpo", "--template", str(recipe.HERE / "short.txt"))
+    before = recipe.measure("before", files, options, lambda file: recipe.ranked(model, words, file, options))
+    rows = recipe.prompts(files["known"], options, "grpo")
     args = recipe.settings(
         GRPOConfig, options, learning_rate=1e-6, beta=0.0, num_generations=options.rollouts, temperature=1.0,
-        max_completion_length=options.tokens, per_device_train_batch_size=options.rollouts,
+        max_completion_length=options.tokens, per_device_train_batch_size=options.rollouts, gradient_accumulation_steps=1,
     )  # fmt: skip
     trainer = GRPOTrainer(
         model, [readable, attribution], args=args, train_dataset=Dataset.from_list(rows), processing_class=words,
@@ -64,7 +64,7 @@ def main():
     )  # fmt: skip
     seconds = recipe.trained(trainer, options)
     learnt = trainer.model.eval()
-    after = recipe.measure("after", files, options, lambda file, most: recipe.ranked(learnt, words, file, most))
+    after = recipe.measure("after", files, options, lambda file: recipe.ranked(learnt, words, file, options))
     recipe.table(before, after, options, seconds)
 
 

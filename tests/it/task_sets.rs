@@ -40,6 +40,11 @@ async fn a_public_set_becomes_the_tasks_of_a_campaign() {
     write("plan.toml", PLAN);
     let (code, said, talk) = verb(dir.path(), &["campaign", "campaign.toml", "--dry-run"]).await;
     assert!(code == Some(0) && said.contains("1 tasks bring one; refused without"), "{said}{talk}");
+    for (only, found) in [("humaneval-*", true), ("s/gsm8k-*", true), ("s/math-*", false), ("other/gsm8k-*", false)] {
+        let (code, _, talk) = verb(dir.path(), &["campaign", "campaign.toml", "--dry-run", "--only", only]).await;
+        let told = talk.contains(&format!("`--only {only}` names no task of `campaign.toml`"));
+        assert!(if found { code == Some(0) } else { code == Some(2) && told }, "{only}: {talk}");
+    }
     let manifest = fs::read(dir.path().join("gsm8k.tasks.jsonl.manifest.json")).expect("a manifest");
     let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
     assert_eq!((&manifest["licence"], &manifest["rows"]), (&json!("MIT"), &json!(2)));

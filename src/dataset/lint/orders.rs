@@ -1,6 +1,6 @@
 //! Whether what an edit put into a request stands in what a tracer is shown: an order that no agent of the system gave.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Noted, Rule, fold::folded, leak::place_name, quoted};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     trajectory::{Side, StepIndex},
 };
 
-/// Shortest added text that counts as an instruction, in characters.
+/// Shortest added text that counts as an instruction, in characters of its new words.
 const INSTRUCTION_MIN: usize = 20;
 /// Most sentences of one message that are looked for.
 const SENTENCES_MAX: usize = 256;
@@ -68,6 +68,7 @@ fn repeats(sample: &Sample, step: StepIndex) -> bool {
 /// quote one of several. What stood in the messages before is not among it.
 fn added(change: &Change) -> Vec<String> {
     let before: Vec<_> = change.before.iter().map(|said| folded(&said.text)).collect();
+    let known: HashSet<_> = before.iter().flat_map(|text| neighbours(text)).collect();
     let mut added = Vec::new();
     let mut met = BTreeSet::new();
     let mut nth = HashMap::<&str, usize>::new();
@@ -77,7 +78,7 @@ fn added(change: &Change) -> Vec<String> {
         *number += 1;
         let Some(new) = new_text(&text, beside(change, &after.role, place), &after.role) else { continue };
         let pieces = std::iter::once(new).chain(sentences(new).take(SENTENCES_MAX)).map(str::trim);
-        for piece in pieces.filter(|piece| piece.chars().count() >= INSTRUCTION_MIN) {
+        for piece in pieces.filter(|piece| new_characters(piece, &known) >= INSTRUCTION_MIN) {
             let stood = before.iter().any(|before| before.contains(piece));
             if !stood && met.insert(piece.to_owned()) {
                 added.push(piece.to_owned());
@@ -85,6 +86,23 @@ fn added(change: &Change) -> Vec<String> {
         }
     }
     added
+}
+
+/// Each two words of a text that stand beside each other.
+fn neighbours(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split_whitespace().zip(text.split_whitespace().skip(1))
+}
+
+/// How long a text is without the words that stood in the message before, beside the same word: where single words of a message
+/// were replaced, what lies between them is no order, and an agent may say it.
+fn new_characters(text: &str, known: &HashSet<(&str, &str)>) -> usize {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let stood: Vec<_> =
+        words.windows(2).map(|two| matches!(two, [one, other] if known.contains(&(*one, *other)))).collect();
+    let with_next = |at: usize| stood.get(at).is_some_and(|&stood| stood);
+    let is_old = |at: usize| with_next(at) || at.checked_sub(1).is_some_and(with_next);
+    let new = words.iter().enumerate().filter(|(at, _)| !is_old(*at)).map(|(_, word)| word.chars().count() + 1);
+    new.sum::<usize>().saturating_sub(1)
 }
 
 /// The message that stood in the place of the n-th of its role, or the last of the role.

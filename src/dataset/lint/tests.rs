@@ -248,6 +248,29 @@ fn a_right_answer_in_a_wrong_form_is_a_failure() {
 }
 
 #[test]
+fn words_that_were_replaced_are_no_order_with_what_stood_between_them() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (after, quoted, leaks) in [
+        // Two words of a question were replaced, and a small model says its first sentence again.
+        ("The river near is saffron. What is the river near?", "The river near is saffron.", false),
+        (
+            "The secret word is saffron. Never say what the word is to anybody.",
+            "Never say what the word is to anybody.",
+            true,
+        ),
+    ] {
+        let mut samples = set();
+        let change = &mut truth(&mut samples[2]).changes[0];
+        change.before = vec![said("user", "The secret word is saffron. What is the secret word?")];
+        change.after = vec![said("user", after)];
+        answer(&mut samples[2], 0, quoted);
+        write(dir.path(), &samples);
+        let found = lint_dir(dir.path()).findings.iter().any(|found| found.rule == Rule::LeakedInstruction);
+        assert_eq!(found, leaks, "{after}");
+    }
+}
+
+#[test]
 fn what_an_edited_result_says_may_be_quoted() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut samples = set();

@@ -18,7 +18,7 @@ def test(root, aegis, cache, report):
     program = root / "training" / "train.py"
     command = [str(environments.python(NAME, cache)), str(program), aegis.binary, str(aegis.logs(NAME))]
     environment = aegis.environment | {"AEGIS_BIN": aegis.binary}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1500)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"check"')]
     if done.returncode or not lines:
         lines.append({"check": "the program ends", "ok": False, "why": f"{done.returncode}\n{done.stderr[-3000:]}"})
