@@ -114,7 +114,7 @@ pub(super) fn of_recording(
     global: &Global,
 ) -> Result<(LoggedRun, Vec<Attributed>, u64), Failure> {
     let methods = arguments.methods()?;
-    let Some(path) = &arguments.path else { return Ok(Default::default()) };
+    let Some(path) = &arguments.path else { return Ok((LoggedRun::default(), Vec::new(), 0)) };
     let mut logs = logs::read(path, arguments)?;
     let judge = judge(arguments, &methods, arguments.judge.price.unwrap_or_default())?;
     let ranker = arguments.ranker(&methods)?;
