@@ -139,13 +139,13 @@ fn from(runs: &[RankerRun]) -> LearnedFrom {
         }
         for places in [&run.blamed, &run.cleared] {
             hash.update(&(places.len() as u64).to_le_bytes());
-            places.iter().for_each(|place| {
+            for place in places {
                 hash.update(&(*place as u64).to_le_bytes());
-            });
+            }
         }
-        run.steps.iter().flatten().for_each(|number| {
+        for number in run.steps.iter().flatten() {
             hash.update(&number.to_bits().to_le_bytes());
-        });
+        }
     }
     let systems: BTreeSet<&str> = runs.iter().map(|run| run.system.as_str()).collect();
     let tasks: BTreeSet<(&str, &str)> = runs.iter().map(|run| (run.system.as_str(), run.task.as_str())).collect();

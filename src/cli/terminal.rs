@@ -15,12 +15,6 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// A reader of our output that went away is no failure.
-pub(super) fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

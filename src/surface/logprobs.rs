@@ -21,12 +21,14 @@ pub(super) fn asked(body: &[u8], add: &[(&str, &str)], own: &[&str]) -> Option<B
         return None;
     }
     let mut splices = Splices::default();
-    add.iter().for_each(|(key, value)| splices.insert_member(&root, key, value));
+    for (key, value) in add {
+        splices.insert_member(&root, key, value);
+    }
     Some(splices.apply(body))
 }
 
 /// The JSON of a whole reply, or of one event of a streamed one, without them; `None` where it has none.
-pub(super) fn dropped(json: &[u8], place: fn(&Node<'_>, &str, &mut Splices)) -> Option<Bytes> {
+pub(super) fn dropped(json: &[u8], place: impl Fn(&Node<'_>, &str, &mut Splices)) -> Option<Bytes> {
     // Most events of a stream have none, and are not parsed for that.
     memchr::memmem::find(json, b"logprobs")?;
     let source = simdutf8::compat::from_utf8(json).ok()?;
@@ -54,18 +56,20 @@ pub(super) fn drop_of_choices(root: &Node<'_>, source: &str, splices: &mut Splic
 }
 
 /// Empties them in each part of text, whether it stands alone, in an item, or in a whole response.
-pub(super) fn drop_of_parts(root: &Node<'_>, source: &str, splices: &mut Splices) {
+pub(super) fn drop_of_parts(root: &Node<'_>, splices: &mut Splices) {
     let members = root.members();
     let filled = |member: &&Member<'_>| member.key == "logprobs" && !member.value.elements().is_empty();
     replace(members.iter().find(filled), "[]", splices);
     for key in ["response", "item", "part"] {
         if let Some(inner) = member(&members, key) {
-            drop_of_parts(&inner, source, splices);
+            drop_of_parts(&inner, splices);
         }
     }
     for key in ["output", "content"] {
         let inner = member(&members, key).map(|list| list.elements()).unwrap_or_default();
-        inner.iter().for_each(|inner| drop_of_parts(inner, source, splices));
+        for inner in &inner {
+            drop_of_parts(inner, splices);
+        }
     }
 }
 
@@ -117,7 +121,9 @@ pub(super) fn of_parts(root: &Node<'_>, found: &mut Vec<f64>) {
     }
     for item in root.get("output").map(|output| output.elements()).unwrap_or_default() {
         let parts = item.get("content").map(|parts| parts.elements()).unwrap_or_default();
-        parts.iter().for_each(|part| tokens(part, found));
+        for part in &parts {
+            tokens(part, found);
+        }
     }
 }
 

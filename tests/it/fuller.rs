@@ -1,7 +1,10 @@
 //! `--ask-logprobs`: the upstream is asked how likely its tokens are; the recording keeps that, and the client sees what it would
 //! have seen without, byte for byte.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    fmt::Write,
+    sync::{Arc, Mutex},
+};
 
 use aegis::{surface, trajectory::Attempt};
 use serde_json::{Value, json};
@@ -86,10 +89,10 @@ fn response(asks: bool, streamed: bool) -> (u16, &'static str, String) {
         let tokens = if asks { vec![token(one)] } else { Vec::new() };
         let delta = json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0,
             "delta": one.0, "logprobs": tokens});
-        out.push_str(&format!("event: response.output_text.delta\ndata: {delta}\n\n"));
+        let _ = write!(out, "event: response.output_text.delta\ndata: {delta}\n\n");
     }
     let end = json!({"type": "response.completed", "response": whole});
-    out.push_str(&format!("event: response.completed\ndata: {end}\n\n"));
+    let _ = write!(out, "event: response.completed\ndata: {end}\n\n");
     (200, "text/event-stream", out)
 }
 
@@ -139,13 +142,13 @@ fn answer(style: Style, path: &str, body: &Value) -> (u16, &'static str, String)
     let mut out = String::new();
     for one in &TOKENS {
         let delta = format!(r#""delta":{{"content":{}}}"#, json!(one.0));
-        out.push_str(&format!("data: {}\n\n", around("chat.completion.chunk", choice(&delta, of(&[*one]), "null"))));
+        let _ = write!(out, "data: {}\n\n", around("chat.completion.chunk", choice(&delta, of(&[*one]), "null")));
     }
     let last = match style {
         Style::Absent => r#"{"finish_reason":"stop","index":0,"delta":{}}"#.to_owned(),
         _ => r#"{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}"#.to_owned(),
     };
-    out.push_str(&format!("data: {}\n\ndata: [DONE]\n\n", around("chat.completion.chunk", last)));
+    let _ = write!(out, "data: {}\n\ndata: [DONE]\n\n", around("chat.completion.chunk", last));
     (200, "text/event-stream", out)
 }
 

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::{Abstention, Dialogue, LoggedRun, Method, Needs, Pause, PredictedStep, View, clues, clues::CLUES};
+use super::{
+    Abstention, Dialogue, LoggedRun, LoggedTurn, Method, Needs, Pause, PredictedStep, View, clues, clues::CLUES,
+};
 use crate::{
     score::ranker::{HeldOut, LinearRanker},
     trajectory::nearest,
@@ -205,7 +207,7 @@ impl Method for Learned {
             return inapplicable("the run has no step");
         }
         let said = ranked.into_iter().take(NAMED).map(|(step, score, reasons)| {
-            let start = run.turn(step).map(|turn| turn.whole()).unwrap_or_default();
+            let start = run.turn(step).map(LoggedTurn::whole).unwrap_or_default();
             let start = start.split_whitespace().take(16).collect::<Vec<_>>().join(" ");
             PredictedStep::at(run, step, format!("speaks for it: {reasons}")).scored(score).quoting(run, step, &start)
         });

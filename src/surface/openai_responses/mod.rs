@@ -142,7 +142,7 @@ impl Surface for OpenaiResponses {
     }
 
     fn drop_logprobs(&self, json: &[u8]) -> Option<Bytes> {
-        logprobs::dropped(json, logprobs::drop_of_parts)
+        logprobs::dropped(json, |root, _, splices| logprobs::drop_of_parts(root, splices))
     }
 
     fn logprobs(&self, body: &[u8], streamed: bool) -> Vec<f64> {
