@@ -123,6 +123,9 @@ fn adversaries(steps: usize, decisive: usize) -> Vec<Vec<f64>> {
     vec![least(from_the_end), least(scattered)]
 }
 
+/// Which arm of a step passes: as recorded, or treated.
+type Heals<'a> = &'a dyn Fn(usize, bool) -> bool;
+
 #[test]
 fn whoever_is_suspected_in_vain_costs_one_execution_more_than_a_scan_at_most() {
     let (steps, flat) = (30, vec![1.0; 30]);
@@ -132,7 +135,7 @@ fn whoever_is_suspected_in_vain_costs_one_execution_more_than_a_scan_at_most() {
         let carried = |step: usize, treated: bool| treated && step >= decisive;
         let drawn = |step: usize, treated: bool| step < decisive + usize::from(treated);
         let none = |_: usize, _: bool| false;
-        let systems: [(By, &dyn Fn(usize, bool) -> bool, bool); 4] = [
+        let systems: [(By, Heals<'_>, bool); 4] = [
             (By::Given, &alone, true),
             (By::Given, &carried, false),
             (By::Drawn, &drawn, true),
