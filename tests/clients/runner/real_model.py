@@ -23,9 +23,9 @@ SYSTEMS = {"handover": "openai-new", "pipeline": "langgraph", "debate": "openai-
 LARGER = {"macnet": "none", "agentverse": "none"}
 # So few that all of it takes minutes; which a system can do was measured.
 TASKS = {
-    "handover": ("capital-france", "word-copper", "sum-4-4"),
-    "pipeline": ("capital-egypt", "word-copper", "number-42"),
-    "debate": ("capital-egypt", "word-copper", "number-42"),
+    "handover": ("capital-france", "sum-4-4"),
+    "pipeline": ("capital-egypt", "number-42"),
+    "debate": ("capital-egypt", "number-42"),
     "rewriting": ("capital-france", "capital-egypt"),
     "placebo": ("capital-france", "word-copper"),
 }
@@ -215,7 +215,7 @@ def trace(suite, out, row, how):
     arguments = ["trace", out / "logs" / row["id"], *how, "--check", f"grep ^FINAL | {check}", "--upstream", suite.url]
     arguments += ["--log-dir", logs, "--format", "json", "--timeout", 120, "--config", suite.program / "aegis.toml"]
     command = suite.command(row["task"]["question"])
-    done = suite.aegis.call(*arguments, "--", *command, folder=suite.program, seconds=600)
+    done = suite.aegis.call(*arguments, "--", *command, folder=suite.program, seconds=1500)
     try:
         return json.loads(done.stdout)
     except ValueError:
