@@ -171,7 +171,9 @@ fn last(out: &mut String, results: &Results, scenarios: &[Scenario]) {
         .collect();
     if !rows.is_empty() {
         line(out, "\n### ÷ the last program\n\n| scenario | way | CPU a request | peak memory |\n|---|---|--:|--:|");
-        rows.iter().for_each(|row| line(out, row));
+        for row in &rows {
+            line(out, row);
+        }
     }
 }
 

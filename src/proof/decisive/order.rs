@@ -76,7 +76,6 @@ impl Search {
 
     fn ordered(&self, mut steps: Vec<usize>) -> Vec<usize> {
         match self.question.order {
-            Order::Scan => {}
             Order::Bisect => {
                 let (look, middle) = self.halved();
                 steps.sort_by_key(|step| {
@@ -86,7 +85,7 @@ impl Search {
             }
             Order::BestFirst if self.is_guided() => steps = self.guided(&steps),
             // What has to be cleared is paid for in whatever order; from the front nothing is paid in vain.
-            Order::BestFirst => {}
+            Order::Scan | Order::BestFirst => {}
         }
         steps
     }
