@@ -48,7 +48,7 @@ enum JournalLine {
 /// What lines of journals say, each call once. It holds the calls that are not settled, and of the others only which they
 /// are, in ranges: it does not grow with their number.
 #[derive(Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct JournalledCalls {
     sources: BTreeMap<String, SpentBySource>,
 }
 
@@ -60,7 +60,7 @@ struct SpentBySource {
     known: BTreeMap<u64, u64>,
 }
 
-impl Spent {
+impl JournalledCalls {
     /// Hears a line; whether it says anything that was not said before.
     fn hear(&mut self, line: &JournalLine) -> bool {
         match line {
@@ -134,7 +134,7 @@ impl Journal {
     /// Reads what was spent and goes on, as a source of its own.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::options().create(true).read(true).append(true).mode(0o600).open(path)?;
-        let mut spent = Spent::default();
+        let mut spent = JournalledCalls::default();
         spent.read(BufReader::new(&file), |_| Ok(()))?;
         if file.seek(SeekFrom::End(0))? > 0 {
             let mut last = [0];
@@ -174,7 +174,7 @@ impl Journal {
 
 /// Puts journals together, each call once, into a file that is not there yet. Those that are not there add nothing.
 pub(super) fn unite<'a>(journals: impl Iterator<Item = &'a Path>, into: &Path) -> io::Result<Cost> {
-    let mut spent = Spent::default();
+    let mut spent = JournalledCalls::default();
     let mut written = BufWriter::new(File::options().create_new(true).write(true).mode(0o600).open(into)?);
     for journal in journals {
         match File::open(journal) {

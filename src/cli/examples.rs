@@ -38,6 +38,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "aegis campaign campaign.toml --resume",
         ],
     ),
+    ("shard", &["aegis shard merge big --out big/merged", "aegis shard emit ray campaign.toml --shards 8"]),
+    ("shard merge", &["aegis shard merge big --out big/merged"]),
+    ("shard emit", &["aegis shard emit slurm campaign.toml --shards 8"]),
     ("campaign schema", &["aegis campaign schema"]),
     ("runs", &["aegis runs", "aegis runs demo-run/logs --format json"]),
     (
@@ -55,6 +58,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "attribute",
         &["aegis attribute --list", "aegis attribute demo-run --method alignment,rules --out predictions.jsonl"],
+    ),
+    ("learn", &["aegis learn traced --out prior.toml"]),
+    (
+        "retry",
+        &[
+            "aegis retry logs/failed --check ./check.sh -- python my_agents.py",
+            "aegis retry logs/failed --critique note.txt --at 1 --check ./check.sh -- python my_agents.py",
+        ],
     ),
     ("trace", &["aegis trace logs/failed --twin logs/passed --check ./check.sh -- python my_agents.py"]),
     ("prove", &["aegis prove logs/second --check ./check.sh -- python my_agents.py"]),

@@ -23,7 +23,7 @@ pub const CLUES: &[(&str, &str)] = &[
     ("words_beside_mean", "the same beside the run's mean"),
     ("given", "characters that are new in its request, ln(1 + n)"),
     ("new_numbers", "numbers that stand in nothing before it, ln(1 + n)"),
-    ("tool_calls", "tools that it calls, ln(1 + n)"),
+    ("tools_called", "tools that it calls, ln(1 + n)"),
     ("heard_by", "share of later steps in whose requests its words stand"),
     ("hops", "requests between its words and the last step, ln(1 + n)"),
     ("reaches", "its words reach the last step"),

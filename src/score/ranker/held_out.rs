@@ -12,7 +12,7 @@ const FOLDS_MAX: usize = 40;
 
 /// How soon the blamed step comes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Looks {
+pub struct LooksTaken {
     /// Steps that are looked at until then, it included, in the mean.
     pub mean: f64,
     /// Runs in which it is the first.
@@ -29,9 +29,9 @@ pub struct HeldOut {
     /// Runs in them.
     pub runs: usize,
     /// In the order of the ranker.
-    pub ranker: Looks,
+    pub ranker: LooksTaken,
     /// In the order of the run.
-    pub scan: Looks,
+    pub scan: LooksTaken,
     /// Looks that the ranker saves a run, in the mean.
     pub saved: f64,
     /// The same at 95 %.
@@ -67,7 +67,7 @@ pub fn held_out(runs: &[RankerRun], group: impl Fn(&RankerRun) -> String) -> Opt
             Some((run.task.as_str(), ranked, scanned))
         }));
     }
-    let of = |which: fn(&(&str, usize, usize)) -> usize| Looks {
+    let of = |which: fn(&(&str, usize, usize)) -> usize| LooksTaken {
         mean: looks.iter().map(|looks| real(which(looks))).sum::<f64>() / real(looks.len().max(1)),
         first: looks.iter().filter(|looks| which(looks) == 1).count(),
         top_3: looks.iter().filter(|looks| which(looks) <= 3).count(),

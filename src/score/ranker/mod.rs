@@ -6,7 +6,7 @@
 
 mod held_out;
 
-pub use held_out::{HeldOut, Looks, held_out};
+pub use held_out::{HeldOut, LooksTaken, held_out};
 
 use super::real;
 
