@@ -86,6 +86,60 @@ fn file(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).expect("a file")).expect("JSON")
 }
 
+/// How many steps were told something, and how many runs nothing; what each note must hold to.
+fn notes(runs: &Path) -> (usize, usize) {
+    // The note stands below the last user message of the one call, in its own record; prompts and the program's bytes do not move.
+    let (mut noted, mut plain) = (0, 0);
+    for run in std::fs::read_dir(runs).expect("runs").flatten() {
+        let recording = recording::read(&run.path()).expect("a run");
+        assert_eq!(recording.manifest.origin, Some(recording::RunOrigin::Feedback));
+        assert!(recording.label.is_none() && !run.path().join("label.json").exists());
+        let edited: Vec<_> = recording.trajectory.steps.iter().filter(|step| step.request_sent.is_some()).collect();
+        plain += usize::from(edited.is_empty());
+        for step in edited {
+            noted += 1;
+            let sent: Value = serde_json::from_slice(step.request_sent.as_ref().expect("sent")).expect("JSON");
+            let own: Value = serde_json::from_slice(&step.request).expect("JSON");
+            assert_eq!(sent["messages"][0], own["messages"][0], "the system prompt");
+            let of = |body: &Value| {
+                body["messages"].as_array().and_then(|all| all.last()).expect("a message")["content"].clone()
+            };
+            let told = of(&sent).as_str().expect("text").to_owned();
+            let rest = told.strip_prefix(of(&own).as_str().expect("text")).expect("what was there stays");
+            assert!(rest.starts_with(&format!("\n\n{OPENING}")), "{rest}");
+            assert!(
+                step.injected.iter().all(|note| note.delivered && note.failure_mode.is_none()),
+                "{:?}",
+                step.injected
+            );
+        }
+        // Only the blamed agent, told what it was told, does better.
+        let told = |step: &aegis::trajectory::Step| {
+            let sent = step.request_sent.as_deref().unwrap_or_default();
+            find(sent, b"it is 84").is_some() && find(sent, b"You are the solver").is_some()
+        };
+        let solved = recording.trajectory.outcome.verdict == Verdict::Success;
+        assert_eq!(solved, recording.trajectory.steps.iter().any(told));
+    }
+    (noted, plain)
+}
+
+fn one_pair(path: &Path) {
+    // One pair: all accepted replies are the same words.
+    let pairs = std::fs::read_to_string(path).expect("pairs");
+    let pairs: Vec<Value> = pairs.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(pairs.len(), 1, "{pairs:?}");
+    let (chosen, rejected) = (pairs[0]["chosen"][0]["content"].as_str(), pairs[0]["rejected"][0]["content"].as_str());
+    assert!(
+        chosen.expect("text").ends_with("ANSWER: 84") && rejected.expect("text").ends_with("ANSWER: 94"),
+        "{pairs:?}"
+    );
+    assert!(
+        !pairs[0]["prompt"].to_string().contains("Review note") && pairs[0]["note"].to_string().contains("Review note")
+    );
+    assert_eq!((&pairs[0]["origin"], &pairs[0]["arm"]), (&"feedback".into(), &"critique".into()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -118,55 +172,11 @@ async fn a_critique_repairs_what_nothing_else_does_and_labels_nothing() {
         (&"feedback".into(), &1.into(), &8.into())
     );
 
-    // The note stands below the last user message of the one call, in its own record; prompts and the program's bytes do not move.
-    let (mut noted, mut plain) = (0, 0);
-    for run in std::fs::read_dir(dir.path().join("logs/bad/retry")).expect("runs").flatten() {
-        let recording = recording::read(&run.path()).expect("a run");
-        assert_eq!(recording.manifest.origin, Some(recording::RunOrigin::Feedback));
-        assert!(recording.label.is_none() && !run.path().join("label.json").exists());
-        let edited: Vec<_> = recording.trajectory.steps.iter().filter(|step| step.request_sent.is_some()).collect();
-        plain += usize::from(edited.is_empty());
-        for step in edited {
-            noted += 1;
-            let sent: Value = serde_json::from_slice(step.request_sent.as_ref().expect("sent")).expect("JSON");
-            let own: Value = serde_json::from_slice(&step.request).expect("JSON");
-            assert_eq!(sent["messages"][0], own["messages"][0], "the system prompt");
-            let of = |body: &Value| {
-                body["messages"].as_array().and_then(|all| all.last()).expect("a message")["content"].clone()
-            };
-            let told = of(&sent).as_str().expect("text").to_owned();
-            let rest = told.strip_prefix(of(&own).as_str().expect("text")).expect("what was there stays");
-            assert!(rest.starts_with(&format!("\n\n{OPENING}")), "{rest}");
-            assert!(
-                step.injected.iter().all(|note| note.delivered && note.failure_mode.is_none()),
-                "{:?}",
-                step.injected
-            );
-        }
-        // Only the blamed agent, told what it was told, does better.
-        let told = |step: &aegis::trajectory::Step| {
-            let sent = step.request_sent.as_deref().unwrap_or_default();
-            find(sent, b"it is 84").is_some() && find(sent, b"You are the solver").is_some()
-        };
-        let solved = recording.trajectory.outcome.verdict == Verdict::Success;
-        assert_eq!(solved, recording.trajectory.steps.iter().any(told));
-    }
+    let (noted, plain) = notes(&dir.path().join("logs/bad/retry"));
     assert_eq!((noted, plain), (6, 2), "three arms of two are told something");
     assert!(!dir.path().join("logs/bad/label.json").exists());
 
-    // One pair: all accepted replies are the same words.
-    let pairs = std::fs::read_to_string(dir.path().join("pairs.jsonl")).expect("pairs");
-    let pairs: Vec<Value> = pairs.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(pairs.len(), 1, "{pairs:?}");
-    let (chosen, rejected) = (pairs[0]["chosen"][0]["content"].as_str(), pairs[0]["rejected"][0]["content"].as_str());
-    assert!(
-        chosen.expect("text").ends_with("ANSWER: 84") && rejected.expect("text").ends_with("ANSWER: 94"),
-        "{pairs:?}"
-    );
-    assert!(
-        !pairs[0]["prompt"].to_string().contains("Review note") && pairs[0]["note"].to_string().contains("Review note")
-    );
-    assert_eq!((&pairs[0]["origin"], &pairs[0]["arm"]), (&"feedback".into(), &"critique".into()));
+    one_pair(&dir.path().join("pairs.jsonl"));
     let (_, out, _) = verb(dir.path(), &["runs", "logs"]).await;
     assert!(out.contains("bad") && out.lines().count() == 2, "its executions are nobody's runs: {out}");
 }
