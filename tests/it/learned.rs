@@ -99,7 +99,7 @@ fn traced(told: bool) -> String {
                     "and so on ".repeat((drawn(step) % 5) as usize)
                 )
             };
-            json!({"step": step, "call": step / 2, "agent": if step % 2 == 0 { "a" } else { "b" }, "input": null,
+            json!({"step": step, "call": step / 2, "agent": if step.is_multiple_of(2) { "a" } else { "b" }, "input": null,
                 "output": {"role": "assistant", "text": said}})
         };
         let arms = |passed: u32, failed: u32| json!({"passed": passed, "failed": failed});
@@ -165,7 +165,7 @@ async fn what_executions_teach_is_written_and_what_they_do_not_is_not() {
 
     // Nothing that tells the steps apart, one task, labels that nobody executed: nothing is written.
     fs::write(dir.path().join("noise.jsonl"), traced(false)).expect("written");
-    let one = traced(true).lines().take(1).map(|line| format!("{line}\n")).collect::<String>();
+    let one = traced(true).split_inclusive('\n').take(1).collect::<String>();
     fs::write(dir.path().join("one.jsonl"), one).expect("written");
     fs::write(dir.path().join("planted.jsonl"), traced(true).replace("earliest_flip", "injected")).expect("written");
     for (data, expected) in [
