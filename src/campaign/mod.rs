@@ -58,8 +58,8 @@ pub use junit::junit;
 pub use read::parse;
 pub use report::CampaignReport;
 pub use shard::{
-    Engine, EngineScript, KeptCampaign, MergeOptions, Merged, Noted, Part, PartError, ShardEnd, ShardOptions, merge,
-    run_shard,
+    Engine, EngineScript, KeptCampaign, MergeOptions, Merged, NotedFiles, PartError, ShardEnd, ShardOptions, ShardPart,
+    merge, run_shard,
 };
 pub use start::{CampaignOptions, run};
 pub use state::Earlier;

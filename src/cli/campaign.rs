@@ -20,7 +20,7 @@ use super::{
 use crate::{
     campaign::{
         self, Beside, Campaign, CampaignBudget, CampaignError, CampaignOptions, CampaignReport, Concluded, Earlier,
-        KeptCampaign, Noted,
+        KeptCampaign, NotedFiles,
     },
     proxy::{Proxy, upstream::Upstream},
     verify,
@@ -257,7 +257,7 @@ fn beside(file: &Path) -> PathBuf {
 fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, KeptCampaign), Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))?;
-    let (name, files) = (file.display().to_string(), Noted::new(Beside(beside(file))));
+    let (name, files) = (file.display().to_string(), NotedFiles::new(Beside(beside(file))));
     let campaign = campaign::parse(&text, &name, &files);
     let mut campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;
     let kept = files.kept(name, text, arguments.upstream.clone());

@@ -74,12 +74,12 @@ impl Files for KeptCampaign {
 
 /// Files that notes what is read of them, so that it can be kept.
 #[derive(Debug)]
-pub struct Noted<F> {
+pub struct NotedFiles<F> {
     from: F,
     kept: RefCell<KeptCampaign>,
 }
 
-impl<F: Files> Noted<F> {
+impl<F: Files> NotedFiles<F> {
     /// Reads from there.
     pub fn new(from: F) -> Self {
         Self { from, kept: RefCell::default() }
@@ -91,7 +91,7 @@ impl<F: Files> Noted<F> {
     }
 }
 
-impl<F: Files> Files for Noted<F> {
+impl<F: Files> Files for NotedFiles<F> {
     fn read(&self, path: &str) -> io::Result<String> {
         let text = self.from.read(path)?;
         self.kept.borrow_mut().files.insert(path.to_owned(), text.clone());

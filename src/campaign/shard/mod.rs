@@ -16,7 +16,7 @@ mod part;
 mod work;
 
 pub use engine::{Engine, EngineScript};
-pub use kept::{KeptCampaign, Noted};
+pub use kept::{KeptCampaign, NotedFiles};
 pub use merge::{MergeOptions, Merged, merge};
-pub use part::{Part, PartError};
+pub use part::{PartError, ShardPart};
 pub use work::{ShardEnd, ShardOptions, run_shard};

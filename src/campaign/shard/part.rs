@@ -6,7 +6,7 @@ use crate::campaign::{chain::Chain, definition::Campaign};
 
 /// One of several parts of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct ShardPart {
     index: u64,
     of: u64,
 }
@@ -34,11 +34,11 @@ pub enum PartError {
         name: &'static str,
     },
     /// No variable of an engine is there.
-    #[error("nothing says which shard this is: none of {} is set", Part::VARIABLES.join(", "))]
+    #[error("nothing says which shard this is: none of {} is set", ShardPart::VARIABLES.join(", "))]
     Nothing,
 }
 
-impl Part {
+impl ShardPart {
     /// All of it.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
@@ -133,7 +133,7 @@ fn key(campaign: &Campaign, chain: Chain) -> [u8; 32] {
     *hash.finalize().as_bytes()
 }
 
-impl FromStr for Part {
+impl FromStr for ShardPart {
     type Err = PartError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -145,7 +145,7 @@ impl FromStr for Part {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for ShardPart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.index, self.of)
     }
@@ -180,7 +180,7 @@ mod tests {
             ("AEGIS_SHARD=all", "`all` is no shard"),
         ] {
             let set: BTreeMap<_, _> = variables.split(' ').filter_map(|pair| pair.split_once('=')).collect();
-            let part = Part::of_variables(|name| set.get(name).map(|&value| value.to_owned()));
+            let part = ShardPart::of_variables(|name| set.get(name).map(|&value| value.to_owned()));
             let said = part.map_or_else(|error| error.to_string(), |part| part.to_string());
             assert!(said.starts_with(expected) || said.ends_with(expected), "{variables}: {said}");
         }
@@ -190,7 +190,7 @@ mod tests {
     fn the_parts_of_an_amount_are_the_amount() {
         for whole in [0, 1, 6, 7, 8, 1000, u64::MAX] {
             for of in 1..9 {
-                let parts = (0..of).filter_map(|index| Part::new(index, of)).map(|part| part.share(whole));
+                let parts = (0..of).filter_map(|index| ShardPart::new(index, of)).map(|part| part.share(whole));
                 assert_eq!(parts.map(u128::from).sum::<u128>(), u128::from(whole), "{whole} in {of}");
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{Campaign, CampaignStart, KeptCampaign, failure, options, proxies, until_signalled};
 use crate::{
-    campaign::{self, Earlier, Part, PartError, ShardEnd, ShardOptions},
+    campaign::{self, Earlier, PartError, ShardEnd, ShardOptions, ShardPart},
     cli::{Exit, Failure, Finished, Global, progress::ShownProgress, settings},
 };
 
@@ -41,8 +41,8 @@ pub(super) fn work(
 }
 
 /// The part that is asked for, or that the engine says.
-fn part_of(text: &str) -> Result<Part, Failure> {
-    let part = if text == "auto" { Part::of_variables(|name| std::env::var(name).ok()) } else { text.parse() };
+fn part_of(text: &str) -> Result<ShardPart, Failure> {
+    let part = if text == "auto" { ShardPart::of_variables(|name| std::env::var(name).ok()) } else { text.parse() };
     part.map_err(|error| {
         let hint = match &error {
             PartError::HowMany { .. } => {
