@@ -9,7 +9,7 @@ use super::{
     cost::{Cost, pico_of},
     definition::CampaignBudget,
     journal::Journal,
-    shard::Shard,
+    shard::ShardPart,
 };
 
 /// The account of a campaign.
@@ -52,7 +52,7 @@ impl Ledger {
     /// An account with what was spent before, kept in a journal if there is one.
     /// A part of a campaign has its part of the budget: all parts together have the whole, to the last call, token and
     /// millionth of a millionth.
-    pub(super) fn new(budget: &CampaignBudget, part: Shard, journal: Option<Journal>) -> Self {
+    pub(super) fn new(budget: &CampaignBudget, part: ShardPart, journal: Option<Journal>) -> Self {
         let spent = journal.as_ref().map(Journal::spent_before).unwrap_or_default();
         let share = |whole: Option<u64>| whole.map(|whole| part.share(whole));
         let bounds =
@@ -172,7 +172,7 @@ mod tests {
     async fn never_more_than_the_bound_whatever_runs_side_by_side() {
         for round in 0..50_u64 {
             let budget = CampaignBudget { tokens: Some(1000 + round), money: Some(0.001), ..CampaignBudget::default() };
-            let ledger = Arc::new(Ledger::new(&budget, Shard::WHOLE, None));
+            let ledger = Arc::new(Ledger::new(&budget, ShardPart::WHOLE, None));
             ledger.account().spent = cost(3, 100, 7);
             let mut clients = tokio::task::JoinSet::new();
             for client in 0..64_u64 {

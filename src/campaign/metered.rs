@@ -290,7 +290,7 @@ impl Drop for Tab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::{definition::CampaignBudget, shard::Shard};
+    use crate::campaign::{definition::CampaignBudget, shard::ShardPart};
 
     /// A program may leave with the last frame, before the upstream ends the reply: what that frame counted is known.
     #[tokio::test]
@@ -303,7 +303,7 @@ mod tests {
             (vec![], 4096),
         ] {
             let budget = CampaignBudget { max_output_tokens: 4096, ..CampaignBudget::default() };
-            let ledger = Arc::new(Ledger::new(&budget, Shard::WHOLE, None));
+            let ledger = Arc::new(Ledger::new(&budget, ShardPart::WHOLE, None));
             let most = Cost { calls: 1, input: 100, output: 4096, ..Cost::default() };
             let reservation = ledger.reserve(most).await.expect("no bound");
             let meter = Arc::new(CellMeter::default());

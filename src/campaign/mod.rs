@@ -58,7 +58,7 @@ pub use junit::junit;
 pub use read::parse;
 pub use report::CampaignReport;
 pub use shard::{
-    Engine, EngineScript, KeptCampaign, MergeOptions, Merged, NotedFiles, Shard, ShardEnd, ShardError, ShardOptions,
+    Engine, EngineScript, KeptCampaign, MergeOptions, Merged, NotedFiles, PartError, ShardEnd, ShardOptions, ShardPart,
     merge, run_shard,
 };
 pub use start::{CampaignOptions, run};

@@ -16,7 +16,7 @@ use super::{
     metered::House,
     prefix::References,
     report::CampaignReport,
-    shard::Shard,
+    shard::ShardPart,
     state::{CampaignState, Earlier},
 };
 use crate::proxy::{Proxy, upstream::Upstream};
@@ -56,7 +56,7 @@ pub async fn run(
     let backend = backend(&proxies);
     let state = CampaignState::open(&options.out, options.earlier)?;
     let chains = campaign.chains(&options.only);
-    let bench = CellBench::served(&campaign, proxies, options, state, Shard::WHOLE).await?;
+    let bench = CellBench::served(&campaign, proxies, options, state, ShardPart::WHOLE).await?;
     let mut ends = BTreeMap::new();
     bench
         .make_and_revoke(&chains, progress, |number, end| {
@@ -82,7 +82,7 @@ impl CellBench {
         proxies: Vec<Proxy>,
         options: CampaignOptions,
         state: CampaignState,
-        part: Shard,
+        part: ShardPart,
     ) -> Result<Arc<Self>, CampaignError> {
         let ledger = Arc::new(Ledger::new(&campaign.budget, part, Some(state.journal()?)));
         let gate = Arc::new(CellGate::new(options.jobs));
@@ -110,7 +110,7 @@ impl CellBench {
         state: CampaignState,
         jobs: usize,
     ) -> Result<Arc<Self>, CampaignError> {
-        let ledger = Arc::new(Ledger::new(&campaign.budget, Shard::WHOLE, Some(state.journal()?)));
+        let ledger = Arc::new(Ledger::new(&campaign.budget, ShardPart::WHOLE, Some(state.journal()?)));
         let house = Arc::new(House { campaign: Arc::clone(campaign), ledger, gate: Arc::new(CellGate::new(jobs)) });
         Ok(Arc::new(Self {
             house,

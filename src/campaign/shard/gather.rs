@@ -10,7 +10,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{manifest::ShardManifest, part::Shard};
+use super::{manifest::ShardManifest, part::ShardPart};
 use crate::{
     campaign::{Campaign, EndedCell, Ran, cell::Cell, chain::Chain, error::CampaignError},
     equality::{Rules, parting},
@@ -117,7 +117,7 @@ fn root<'a>(run: &'a RunId, listed: &'a HashMap<RunId, Ran>) -> Option<&'a RunId
 fn whole(campaign: &Campaign, shards: &[GivenShard]) -> BTreeMap<Chain, Vec<usize>> {
     let mut whole: BTreeMap<Chain, Vec<usize>> = BTreeMap::new();
     for (number, shard) in shards.iter().enumerate().filter(|(_, shard)| shard.manifest.whole) {
-        let part = Shard::new(shard.manifest.index, shard.manifest.of);
+        let part = ShardPart::new(shard.manifest.index, shard.manifest.of);
         for chain in part.into_iter().flat_map(|part| part.chains(campaign)) {
             whole.entry(chain).or_default().push(number);
         }

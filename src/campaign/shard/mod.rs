@@ -18,5 +18,5 @@ mod work;
 pub use engine::{Engine, EngineScript};
 pub use kept::{KeptCampaign, NotedFiles};
 pub use merge::{MergeOptions, Merged, merge};
-pub use part::{Shard, ShardError};
+pub use part::{PartError, ShardPart};
 pub use work::{ShardEnd, ShardOptions, run_shard};

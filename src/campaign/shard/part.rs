@@ -6,14 +6,14 @@ use crate::campaign::{chain::Chain, definition::Campaign};
 
 /// One of several parts of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shard {
+pub struct ShardPart {
     index: u64,
     of: u64,
 }
 
 /// Why something names no part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ShardError {
+pub enum PartError {
     /// It is none.
     #[error("`{0}` is no shard: expected I/N with I from 0 to N-1, or `auto`")]
     Malformed(String),
@@ -34,11 +34,11 @@ pub enum ShardError {
         name: &'static str,
     },
     /// No variable of an engine is there.
-    #[error("nothing says which shard this is: none of {} is set", Shard::VARIABLES.join(", "))]
+    #[error("nothing says which shard this is: none of {} is set", ShardPart::VARIABLES.join(", "))]
     Nothing,
 }
 
-impl Shard {
+impl ShardPart {
     /// All of it.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
@@ -64,16 +64,16 @@ impl Shard {
     /// The part that an engine's variables name. Nothing found is an error, never everything.
     ///
     /// # Errors
-    /// [`ShardError`].
-    pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ShardError> {
+    /// [`PartError`].
+    pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, PartError> {
         let said = |name: &'static str| variable(name).filter(|text| !text.trim().is_empty()).map(|text| (name, text));
-        let Some((name, text)) = Self::VARIABLES.into_iter().find_map(said) else { return Err(ShardError::Nothing) };
+        let Some((name, text)) = Self::VARIABLES.into_iter().find_map(said) else { return Err(PartError::Nothing) };
         if name == "AEGIS_SHARD" {
             return text.parse();
         }
         let number = |(name, value): (&'static str, String)| match value.trim().parse::<u64>() {
             Ok(number) => Ok(number),
-            Err(_) => Err(ShardError::Variable { name, value, why: String::new() }),
+            Err(_) => Err(PartError::Variable { name, value, why: String::new() }),
         };
         let index = number((name, text.clone()))?;
         let (first, count) = if name == "SLURM_ARRAY_TASK_ID" {
@@ -83,7 +83,7 @@ impl Shard {
             let place = index.checked_sub(first).filter(|place| place % step == 0).map(|place| place / step);
             let Some(place) = place else {
                 let why = format!(": the array begins at {first}, in steps of {step}");
-                return Err(ShardError::Variable { name, value: text, why });
+                return Err(PartError::Variable { name, value: text, why });
             };
             // `scontrol requeue` and an array that is submitted again in part say less than all: `AEGIS_SHARDS` says more.
             let count = said("AEGIS_SHARDS").or_else(|| said("SLURM_ARRAY_TASK_COUNT"));
@@ -91,9 +91,9 @@ impl Shard {
         } else {
             (index, said("AEGIS_SHARDS"))
         };
-        let of = number(count.ok_or(ShardError::HowMany { name })?)?;
+        let of = number(count.ok_or(PartError::HowMany { name })?)?;
         let why = || format!(": there are {of}, counted from 0");
-        Self::new(first, of).ok_or_else(|| ShardError::Variable { name, value: text.clone(), why: why() })
+        Self::new(first, of).ok_or_else(|| PartError::Variable { name, value: text.clone(), why: why() })
     }
 
     /// This part of an amount: the parts of all numbers together are the amount.
@@ -133,19 +133,19 @@ fn key(campaign: &Campaign, chain: Chain) -> [u8; 32] {
     *hash.finalize().as_bytes()
 }
 
-impl FromStr for Shard {
-    type Err = ShardError;
+impl FromStr for ShardPart {
+    type Err = PartError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let read = || {
             let (index, of) = text.trim().split_once('/')?;
             Self::new(index.parse().ok()?, of.parse().ok()?)
         };
-        read().ok_or_else(|| ShardError::Malformed(text.to_owned()))
+        read().ok_or_else(|| PartError::Malformed(text.to_owned()))
     }
 }
 
-impl fmt::Display for Shard {
+impl fmt::Display for ShardPart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.index, self.of)
     }
@@ -180,7 +180,7 @@ mod tests {
             ("AEGIS_SHARD=all", "`all` is no shard"),
         ] {
             let set: BTreeMap<_, _> = variables.split(' ').filter_map(|pair| pair.split_once('=')).collect();
-            let part = Shard::of_variables(|name| set.get(name).map(|&value| value.to_owned()));
+            let part = ShardPart::of_variables(|name| set.get(name).map(|&value| value.to_owned()));
             let said = part.map_or_else(|error| error.to_string(), |part| part.to_string());
             assert!(said.starts_with(expected) || said.ends_with(expected), "{variables}: {said}");
         }
@@ -190,7 +190,7 @@ mod tests {
     fn the_parts_of_an_amount_are_the_amount() {
         for whole in [0, 1, 6, 7, 8, 1000, u64::MAX] {
             for of in 1..9 {
-                let parts = (0..of).filter_map(|index| Shard::new(index, of)).map(|part| part.share(whole));
+                let parts = (0..of).filter_map(|index| ShardPart::new(index, of)).map(|part| part.share(whole));
                 assert_eq!(parts.map(u128::from).sum::<u128>(), u128::from(whole), "{whole} in {of}");
             }
         }

@@ -7,7 +7,7 @@ use super::{
     digest::CampaignDigest,
     kept::KeptCampaign,
     manifest::{FILE, ShardManifest},
-    part::Shard,
+    part::ShardPart,
 };
 use crate::{
     campaign::{
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug)]
 pub struct ShardOptions {
     /// Its part.
-    pub part: Shard,
+    pub part: ShardPart,
     /// The campaign as text, to be kept beside what is made of it.
     pub kept: KeptCampaign,
     /// The model that manipulators ask, if flags name one.
@@ -73,7 +73,7 @@ impl ShardEnd {
     }
 
     /// A line: what came of it.
-    pub fn line(&self, part: Shard) -> String {
+    pub fn line(&self, part: ShardPart) -> String {
         let Self { chains, verified, attempts, spent, answered, .. } = self;
         let ended = match (self.exhausted, self.stopped, self.unfinished) {
             (true, ..) => ", ended by its part of the budget".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::{Campaign, CampaignStart, KeptCampaign, failure, options, proxies, until_signalled};
 use crate::{
-    campaign::{self, Earlier, Shard, ShardEnd, ShardError, ShardOptions},
+    campaign::{self, Earlier, PartError, ShardEnd, ShardOptions, ShardPart},
     cli::{Exit, Failure, Finished, Global, progress::ShownProgress, settings},
 };
 
@@ -41,15 +41,15 @@ pub(super) fn work(
 }
 
 /// The part that is asked for, or that the engine says.
-fn part_of(text: &str) -> Result<Shard, Failure> {
-    let part = if text == "auto" { Shard::of_variables(|name| std::env::var(name).ok()) } else { text.parse() };
+fn part_of(text: &str) -> Result<ShardPart, Failure> {
+    let part = if text == "auto" { ShardPart::of_variables(|name| std::env::var(name).ok()) } else { text.parse() };
     part.map_err(|error| {
         let hint = match &error {
-            ShardError::HowMany { .. } => {
+            PartError::HowMany { .. } => {
                 "set AEGIS_SHARDS to the number of all: `aegis shard emit` writes files that do"
             }
-            ShardError::Nothing => "say it: `--shard 0/8`, or AEGIS_SHARD=0/8; `auto` never means everything",
-            ShardError::Malformed(_) | ShardError::Variable { .. } => "for example `--shard 0/8` to `--shard 7/8`",
+            PartError::Nothing => "say it: `--shard 0/8`, or AEGIS_SHARD=0/8; `auto` never means everything",
+            PartError::Malformed(_) | PartError::Variable { .. } => "for example `--shard 0/8` to `--shard 7/8`",
         };
         Failure::new(Exit::Usage, error).hint(hint)
     })
