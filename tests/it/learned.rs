@@ -99,12 +99,12 @@ fn traced(told: bool) -> String {
                     "and so on ".repeat((drawn(step) % 5) as usize)
                 )
             };
-            json!({"step": step, "call": step / 2, "agent": if step % 2 == 0 { "a" } else { "b" }, "input": null,
+            json!({"step": step, "call": step / 2, "agent": if step.is_multiple_of(2) { "a" } else { "b" }, "input": null,
                 "output": {"role": "assistant", "text": said}})
         };
         let arms = |passed: u32, failed: u32| json!({"passed": passed, "failed": failed});
         let label = json!({"status": "verified", "definition": "earliest_flip", "outcome": "failure",
-            "errors": [{"agent": if blamed % 2 == 0 { "a" } else { "b" }, "step": blamed}],
+            "errors": [{"agent": if blamed.is_multiple_of(2) { "a" } else { "b" }, "step": blamed}],
             "evidence": {"executed": {"null": arms(0, 6), "treated": arms(6, 0), "pairs": 6, "e": 900.0, "target": 800.0},
                 "source": "redraw", "cleared": (0..8).filter(|step| *step != blamed).collect::<Vec<_>>()}});
         let row = json!({"format": 1, "id": format!("r-{number:04}"), "kind": "failure", "system": format!("s{}", number % 3),
@@ -165,7 +165,7 @@ async fn what_executions_teach_is_written_and_what_they_do_not_is_not() {
 
     // Nothing that tells the steps apart, one task, labels that nobody executed: nothing is written.
     fs::write(dir.path().join("noise.jsonl"), traced(false)).expect("written");
-    let one = traced(true).lines().take(1).map(|line| format!("{line}\n")).collect::<String>();
+    let one = traced(true).lines().next().expect("a row").to_owned() + "\n";
     fs::write(dir.path().join("one.jsonl"), one).expect("written");
     fs::write(dir.path().join("planted.jsonl"), traced(true).replace("earliest_flip", "injected")).expect("written");
     for (data, expected) in [

@@ -76,7 +76,9 @@ impl Search {
 
     fn ordered(&self, mut steps: Vec<usize>) -> Vec<usize> {
         match self.question.order {
-            Order::Scan => {}
+            Order::BestFirst if self.is_guided() => steps = self.guided(&steps),
+            // What has to be cleared is paid for in whatever order; from the front nothing is paid in vain.
+            Order::Scan | Order::BestFirst => {}
             Order::Bisect => {
                 let (look, middle) = self.halved();
                 steps.sort_by_key(|step| {
@@ -84,9 +86,6 @@ impl Search {
                     (Some(*step) != look, (2 * step + 1).abs_diff(2 * middle), !heals)
                 });
             }
-            Order::BestFirst if self.is_guided() => steps = self.guided(&steps),
-            // What has to be cleared is paid for in whatever order; from the front nothing is paid in vain.
-            Order::BestFirst => {}
         }
         steps
     }
