@@ -53,7 +53,7 @@ pub struct NoSuchStep {
 /// What becomes of a request.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 enum Course {
-    Recorded(Taken, Given),
+    Recorded(Box<Taken>, Given),
     Live,
     /// Live, with this request instead.
     Asked(Bytes),
@@ -132,7 +132,7 @@ impl Prefixed {
         match taken {
             // An edited request is another request, whatever the client asked: the record has no answer to it.
             Some(_) if edited => {}
-            Some(taken) if !at_fork => return Course::Recorded(taken, Given::Delivered),
+            Some(taken) if !at_fork => return Course::Recorded(Box::new(taken), Given::Delivered),
             Some(mut taken) => {
                 // Attempts before the last one were the upstream's failures of that day.
                 let recorded = self.play.cassette.bare_steps().get(taken.position);
@@ -189,7 +189,7 @@ fn given(taken: Taken, at: &AtFork) -> Option<Course> {
         AtFork::Instead(body) => Given::Instead(body.clone()),
         AtFork::Live | AtFork::Asked(_) => return None,
     };
-    Some(Course::Recorded(taken, given))
+    Some(Course::Recorded(Box::new(taken), given))
 }
 
 impl Upstream for Prefixed {
@@ -206,7 +206,7 @@ impl Upstream for Prefixed {
             let Some(question) = CassetteQuestion::of(&request) else { return self.live.send(request).await };
             let edited = is_edited(&request, &question.asker).await;
             match self.course(&question, edited) {
-                Course::Recorded(taken, given) => self.play.give(&question, taken, given).await,
+                Course::Recorded(taken, given) => self.play.give(&question, *taken, given).await,
                 Course::Live => self.live.send(request).await,
                 Course::Asked(body) => self.live.send(asking(request, body)).await,
                 Course::Refused(error) => Err(error),

@@ -104,7 +104,7 @@ fn traced(told: bool) -> String {
         };
         let arms = |passed: u32, failed: u32| json!({"passed": passed, "failed": failed});
         let label = json!({"status": "verified", "definition": "earliest_flip", "outcome": "failure",
-            "errors": [{"agent": if blamed % 2 == 0 { "a" } else { "b" }, "step": blamed}],
+            "errors": [{"agent": if blamed.is_multiple_of(2) { "a" } else { "b" }, "step": blamed}],
             "evidence": {"executed": {"null": arms(0, 6), "treated": arms(6, 0), "pairs": 6, "e": 900.0, "target": 800.0},
                 "source": "redraw", "cleared": (0..8).filter(|step| *step != blamed).collect::<Vec<_>>()}});
         let row = json!({"format": 1, "id": format!("r-{number:04}"), "kind": "failure", "system": format!("s{}", number % 3),
