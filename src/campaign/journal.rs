@@ -48,19 +48,19 @@ enum JournalLine {
 /// What lines of journals say, each call once. It holds the calls that are not settled, and of the others only which they
 /// are, in ranges: it does not grow with their number.
 #[derive(Debug, Default)]
-pub(super) struct Spent {
-    sources: BTreeMap<String, SpentBySource>,
+pub(super) struct JournalledCalls {
+    sources: BTreeMap<String, JournalledBySource>,
 }
 
 #[derive(Debug, Default)]
-struct SpentBySource {
+struct JournalledBySource {
     settled: Cost,
     open: BTreeMap<u64, Cost>,
     /// Settled calls: first and last of each range.
     known: BTreeMap<u64, u64>,
 }
 
-impl Spent {
+impl JournalledCalls {
     /// Hears a line; whether it says anything that was not said before.
     fn hear(&mut self, line: &JournalLine) -> bool {
         match line {
@@ -108,7 +108,7 @@ impl Spent {
     }
 }
 
-impl SpentBySource {
+impl JournalledBySource {
     fn is_settled(&self, n: u64) -> bool {
         self.known.range(..=n).next_back().is_some_and(|(_, last)| n <= *last)
     }
@@ -134,7 +134,7 @@ impl Journal {
     /// Reads what was spent and goes on, as a source of its own.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::options().create(true).read(true).append(true).mode(0o600).open(path)?;
-        let mut spent = Spent::default();
+        let mut spent = JournalledCalls::default();
         spent.read(BufReader::new(&file), |_| Ok(()))?;
         if file.seek(SeekFrom::End(0))? > 0 {
             let mut last = [0];
@@ -174,7 +174,7 @@ impl Journal {
 
 /// Puts journals together, each call once, into a file that is not there yet. Those that are not there add nothing.
 pub(super) fn unite<'a>(journals: impl Iterator<Item = &'a Path>, into: &Path) -> io::Result<Cost> {
-    let mut spent = Spent::default();
+    let mut spent = JournalledCalls::default();
     let mut written = BufWriter::new(File::options().create_new(true).write(true).mode(0o600).open(into)?);
     for journal in journals {
         match File::open(journal) {
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn settled_calls_are_kept_as_ranges() {
-        let mut of = SpentBySource::default();
+        let mut of = JournalledBySource::default();
         for n in [5, 3, 4, 0, u64::MAX, 1, 7] {
             assert!(of.settle(n) && !of.settle(n), "{n}");
         }
