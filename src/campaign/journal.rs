@@ -49,11 +49,11 @@ enum JournalLine {
 /// are, in ranges: it does not grow with their number.
 #[derive(Debug, Default)]
 pub(super) struct JournalledCalls {
-    sources: BTreeMap<String, SpentBySource>,
+    sources: BTreeMap<String, JournalledBySource>,
 }
 
 #[derive(Debug, Default)]
-struct SpentBySource {
+struct JournalledBySource {
     settled: Cost,
     open: BTreeMap<u64, Cost>,
     /// Settled calls: first and last of each range.
@@ -108,7 +108,7 @@ impl JournalledCalls {
     }
 }
 
-impl SpentBySource {
+impl JournalledBySource {
     fn is_settled(&self, n: u64) -> bool {
         self.known.range(..=n).next_back().is_some_and(|(_, last)| n <= *last)
     }
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn settled_calls_are_kept_as_ranges() {
-        let mut of = SpentBySource::default();
+        let mut of = JournalledBySource::default();
         for n in [5, 3, 4, 0, u64::MAX, 1, 7] {
             assert!(of.settle(n) && !of.settle(n), "{n}");
         }
