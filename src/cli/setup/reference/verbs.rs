@@ -10,6 +10,12 @@ use super::{MADE, cell};
 const VARIABLES: &[(&str, &str, &str)] = &[
     ("AEGIS_CONTROL_TOKEN", "read", "Token of `serve --control`; one is made and printed if it is not set"),
     ("AEGIS_LOG", "read", "What the program logs to standard error, as a `tracing` filter: `aegis=debug`"),
+    ("AEGIS_SHARD", "read", "`campaign --shard auto`: which part, `I/N` with I from 0"),
+    (
+        "AEGIS_SHARDS",
+        "read",
+        "The same: of how many, where an engine says only which (`JOB_COMPLETION_INDEX`, `PBS_ARRAY_INDEX`, `HQ_TASK_ID`)",
+    ),
     ("AEGIS_WORKERS", "read", "Worker threads; one a core if not set"),
     (
         "OPENAI_BASE_URL",
