@@ -51,7 +51,6 @@ pub struct NoSuchStep {
 }
 
 /// What becomes of a request.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 enum Course {
     Recorded(Box<Taken>, Given),
     Live,
