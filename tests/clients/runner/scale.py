@@ -165,7 +165,7 @@ with LocalCluster(server_dir={str(folder / 'hq')!r}) as cluster:
 
 def on_kubernetes(aegis, cache, folder, report):
     python = environments.python("scale", cache)
-    file, _ = emitted(aegis, folder, "k8s", "/work/out", "--image", "registry/aegis:1")
+    file, _ = emitted(aegis, folder, "k8s", "out", "--image", "registry/aegis:1")
     check = """
 import sys, yaml, kubernetes_validate
 job = yaml.safe_load(open(sys.argv[1]))
