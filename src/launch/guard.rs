@@ -43,6 +43,12 @@ fn tell(sign: char, group: Pid) {
     }
 }
 
+/// Starts the shell, so that a child that has started is only one short write away from being guarded. (What is killed
+/// between the two leaves its child behind: a child's number is not known before it runs.)
+pub(super) fn ready() {
+    LazyLock::force(&SHELL);
+}
+
 /// Ends a group once we are gone, until it is dropped: the group has ended then, and its number may soon be another's.
 pub(super) struct Guard(Pid);
 

@@ -160,10 +160,11 @@ impl Launch {
     /// # Errors
     /// [`LaunchError`] when it cannot be started or followed.
     pub async fn run(self, stop: impl Future<Output = Signal>) -> Result<Ended, LaunchError> {
+        guard::ready();
         let mut child = self.start()?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let terminal = group.filter(|_| self.input.is_none()).and_then(Terminal::lend);
         let guard = group.map(Guard::over);
+        let terminal = group.filter(|_| self.input.is_none()).and_then(Terminal::lend);
         let kept = Arc::new(Mutex::new(Vec::new()));
         let mut output = tokio::spawn(follow(child.stdout.take(), self.echo, Arc::clone(&kept)));
         let input = tokio::spawn(feed(child.stdin.take(), self.input));

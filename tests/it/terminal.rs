@@ -105,7 +105,8 @@ async fn a_program_can_be_stopped_and_resumed() {
     screen.ended().await;
 }
 
-/// A program whose process number is in `child`.
+/// A program whose process number is in `child`, some time after its start: it is guarded a moment after it runs, and a
+/// busy machine makes that moment long.
 async fn long_run(dir: &Path) -> (Child, Pid) {
     // Who runs the tests may ignore HUP (`nohup`), and that is inherited.
     let mut command = Command::new("env");
@@ -122,7 +123,7 @@ async fn long_run(dir: &Path) -> (Child, Pid) {
         "r",
         "--",
     ]);
-    command.args(["sh", "-c", "sleep 60 & echo $! > made; mv made child; wait"]);
+    command.args(["sh", "-c", "sleep 60 & echo $! > made; sleep 0.3; mv made child; wait"]);
     let aegis = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     until("the program runs", || dir.join("child").exists()).await;
     let child = std::fs::read_to_string(dir.join("child")).expect("a number").trim().parse().expect("a number");
