@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Exit, Failure, Finished};
 use crate::{
-    dataset::{Dataset, Grounds, formats},
+    dataset::{self, Dataset, Grounds},
     score::{self, Gold, Profile, RewardKind, Scored, ScoringError, Share},
 };
 
@@ -122,7 +122,7 @@ fn golds(path: &Path) -> Result<(Vec<Gold>, String), Failure> {
     for placed in dataset.samples() {
         let sample = placed?.sample;
         grounds.add(&sample);
-        golds.extend(formats::gold(&sample));
+        golds.extend(dataset::gold(&sample));
     }
     let stated = dataset.manifest().and_then(|manifest| manifest.claims);
     Ok((golds, grounds.in_words(stated.as_ref())))

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     recording::Recording,
     surface::{self, Conversation, Reply, Surface},
-    trajectory::{AgentName, Attempt, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt},
+    trajectory::{AgentName, Attempt, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt, Verdict},
 };
 
 /// What a recording does not say of its run.
@@ -30,6 +30,34 @@ pub struct About {
 }
 
 impl Sample {
+    /// A run that no campaign knows as a sample. What it was to do is what its first user said.
+    ///
+    /// # Errors
+    /// As [`Sample::of`].
+    pub fn alone(recording: &Recording) -> Result<Self, DatasetError> {
+        let kind = match (&recording.label, recording.manifest.outcome.verdict) {
+            (Some(_), Verdict::Success) => SampleKind::Benign,
+            (None, Verdict::Success) => SampleKind::Clean,
+            _ => SampleKind::Failure,
+        };
+        let about = About {
+            kind,
+            system: String::new(),
+            task: Task { id: recording.manifest.run.to_string(), ..Task::default() },
+            final_answer: String::new(),
+            split: None,
+            clean_twin: None,
+        };
+        let mut sample = Self::of(recording, about)?;
+        let asked = sample
+            .input(0)
+            .and_then(|said| said.into_iter().find(|said| said.role == "user").map(|said| said.text.clone()));
+        sample.task.question = asked.unwrap_or_default();
+        let answer = sample.steps.iter().rev().find_map(|step| step.output.as_ref());
+        sample.final_answer = answer.map(|said| said.text.clone()).unwrap_or_default();
+        Ok(sample)
+    }
+
     /// The sample of a run. Its label is the recording's; a clean run's is left out.
     ///
     /// # Errors

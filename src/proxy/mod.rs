@@ -23,6 +23,7 @@ mod limits;
 mod listen;
 mod lock;
 pub mod model;
+mod narrowed;
 mod open_step;
 mod opening;
 mod recorded_answers;

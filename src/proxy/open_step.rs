@@ -16,10 +16,10 @@ use hyper::{HeaderMap, Response, StatusCode};
 
 use super::{
     disturb::Breach,
-    fuller::FullerTape,
     headers, heavy,
     kept::StepKept,
     listen::socket::Link,
+    narrowed::FullerTape,
     remembered::Numbers,
     run::Run,
     tape::Tape,

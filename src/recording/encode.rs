@@ -2,9 +2,8 @@
 //!
 //! All of it runs outside the run's lock. A reference is a hash, so it does not matter what is written in between.
 
-use std::{borrow::Cow, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
-use base64::Engine;
 use bytes::Bytes;
 
 use super::{
@@ -223,20 +222,12 @@ impl Prepared {
             Some(PieceText { hash, style: Style::Minimal, .. }) => Segment::Minimal((*hash,)),
             Some(PieceText { hash, style, .. }) => Segment::Styled((*hash, style.number())),
             None if is_blob(piece) => Segment::Blob { blob: ContentHash::of(self.bytes(&piece.range)) },
-            None => segment_of(self.bytes(&piece.range)),
+            None => Segment::of(self.bytes(&piece.range)),
         }
     }
 
     fn bytes(&self, range: &Range<usize>) -> &[u8] {
         self.stored.get(range.clone()).unwrap_or_default()
-    }
-}
-
-/// Bytes as they stand in a record.
-pub(super) fn segment_of(bytes: &[u8]) -> Segment<'_> {
-    match simdutf8::basic::from_utf8(bytes) {
-        Ok(text) => Segment::Literal(Cow::Borrowed(text)),
-        Err(_) => Segment::Opaque { b64: base64::engine::general_purpose::STANDARD.encode(bytes).into() },
     }
 }
 

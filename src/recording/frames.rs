@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{encode::segment_of, record::Segment, redact::Redactor, share};
+use super::{record::Segment, redact::Redactor, share};
 
 /// One event of a stream (or what is left of one at the stream's end).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Frame {
     /// Its record.
     pub(super) fn record<'a>(&self, stream: &'a [u8]) -> (u64, u64, u64, Segment<'a>) {
         let middle = stream.get(self.middle.clone()).unwrap_or_default();
-        (self.at, self.prefix as u64, self.suffix as u64, segment_of(middle))
+        (self.at, self.prefix as u64, self.suffix as u64, Segment::of(middle))
     }
 }
 

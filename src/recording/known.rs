@@ -4,6 +4,10 @@ use foldhash::HashMap;
 
 use super::content_hash::ContentHash;
 
+/// Texts that are known to stand in the log, at least: a run may go on for days, and each text of each exchange is
+/// looked up among them.
+pub(super) const TEXTS: usize = 8192;
+
 /// Names, each with what it stands for. Two generations, so that forgetting the older costs nothing, and what a long
 /// run looks through stays small enough for the caches. What is forgotten and comes back is recorded once more.
 #[derive(Debug)]

@@ -32,10 +32,6 @@ const QUEUE_MAX: usize = 256 << 10;
 /// Bytes of the queue's memory that are kept for the next lines.
 const KEPT: usize = 64 << 10;
 
-/// Texts that are known to stand in the log, at least: a run may go on for days, and each text of each exchange is
-/// looked up among them.
-pub(super) const TEXTS: usize = 8192;
-
 /// A record that waits to be written.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "the record is not written yet"]

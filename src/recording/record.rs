@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use base64::Engine;
 use serde::{Deserialize, Serialize};
 
 use super::content_hash::ContentHash;
@@ -239,6 +240,16 @@ pub(super) enum Segment<'a> {
         /// The name of the file.
         blob: ContentHash,
     },
+}
+
+impl<'a> Segment<'a> {
+    /// These bytes themselves.
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        match simdutf8::basic::from_utf8(bytes) {
+            Ok(text) => Self::Literal(Cow::Borrowed(text)),
+            Err(_) => Self::Opaque { b64: base64::engine::general_purpose::STANDARD.encode(bytes).into() },
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

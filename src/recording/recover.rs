@@ -6,8 +6,7 @@ use super::{
     RecordingError,
     disk::{self, Disk},
     head::{Head, Unsealed, read_unsealed},
-    known::Known,
-    log::TEXTS,
+    known::{Known, TEXTS},
     record::Record,
     scan::{corrupt, scan},
 };

@@ -7,20 +7,11 @@ use serde::Serialize;
 use super::{
     accuracy::{Judged, accuracy, plain_share},
     gold::{Gold, Speaker},
-    names::{agent_key, mode_key},
+    names::{agent_key, is_agent, mode_key},
     prediction::{Guess, PredictedAnswer},
     ratio, real,
     shape::{ShapeProbed, Unseen, probe},
 };
-
-/// Names of speakers that are no agents: people, and executors of code.
-const NOT_AGENTS: &[&str] =
-    &["human", "user", "user_proxy", "userproxy", "computer_terminal", "computerterminal", "terminal", "code_executor"];
-
-/// Whether a speaker, by key, is one that can be blamed.
-pub fn is_agent(key: &str) -> bool {
-    !NOT_AGENTS.contains(&key)
-}
 
 /// One rule's figures, each 0 to 1; `None` where the data at hand cannot feed the rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -26,10 +26,10 @@ mod table;
 
 pub use accuracy::{Accuracy, TopK};
 pub use agreement::{Agreement, agreement};
-pub use baseline::{Baseline, is_agent, told_by_shape};
+pub use baseline::{Baseline, told_by_shape};
 pub use gold::{Culprit, Gold, RawLabel};
 pub use interval::{Interval, Share, bootstrap, wilson};
-pub use names::{agent_key, mode_key};
+pub use names::{agent_key, is_agent, mode_key};
 pub use prediction::{Guess, PredictedAnswer, Prediction};
 pub use profile::{Profile, UnknownProfile};
 pub use report::{Coverage, Report, ScoreError, evaluate};

@@ -2,6 +2,10 @@
 
 use crate::trajectory::FailureMode;
 
+/// Names of speakers that are no agents: people, and executors of code.
+const NOT_AGENTS: &[&str] =
+    &["human", "user", "user_proxy", "userproxy", "computer_terminal", "computerterminal", "terminal", "code_executor"];
+
 /// The key under which an agent's name is compared: without markup, without a trailing remark in brackets (Who&When
 /// logs one agent as `Orchestrator (thought)` and `Orchestrator (-> WebSurfer)`), blanks joined, case folded.
 pub fn agent_key(name: &str) -> String {
@@ -11,6 +15,11 @@ pub fn agent_key(name: &str) -> String {
         _ => bare,
     };
     cut.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// Whether a speaker, by key, is one that can be blamed.
+pub fn is_agent(key: &str) -> bool {
+    !NOT_AGENTS.contains(&key)
 }
 
 /// The key under which a failure mode is compared: `FM-1.3` for `FM-1.3`, `fm_1.3`, `1.3` and MAST's name of it; any

@@ -15,7 +15,7 @@ use crate::{
         methods::{Calibrated, CalibrationRow, StepScores},
     },
     cli::{Exit, Failure},
-    dataset::{Dataset, formats},
+    dataset::{self, Dataset},
     score::{Gold, PredictedAnswer, Prediction, read},
 };
 
@@ -52,7 +52,7 @@ pub(super) fn read(arguments: &AttributeArgs, methods: &[&str]) -> Result<Calibr
 fn golds(path: &Path) -> Result<BTreeMap<String, Gold>, Failure> {
     let mut golds = BTreeMap::new();
     for placed in Dataset::open(path)?.samples() {
-        golds.extend(formats::gold(&placed?.sample).map(|gold| (gold.id.clone(), gold)));
+        golds.extend(dataset::gold(&placed?.sample).map(|gold| (gold.id.clone(), gold)));
     }
     Ok(golds)
 }

@@ -7,7 +7,7 @@ use crate::{
     attribution::methods::LoggedRun,
     cli::{Exit, Failure},
     dataset::{
-        Dataset, Sample, SampleKind, Task,
+        self, Dataset, Sample, SampleKind, Task,
         formats::{self, ImportSource},
     },
     recording::{self, Recording},
@@ -63,7 +63,7 @@ pub(super) fn read(path: &Path, arguments: &AttributeArgs) -> Result<Logs, Failu
         let others = others
             .chain(against.iter().filter(|other| other.problem.is_empty() || run.problem == other.problem).cloned())
             .collect();
-        failed.push(FailedLog { run, others, gold: formats::gold(sample) });
+        failed.push(FailedLog { run, others, gold: dataset::gold(sample) });
     }
     if failed.is_empty() {
         return Err(Failure::new(

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::{
     history::{SpokenName, spoken},
-    pretty, recorded, whowhen,
+    pretty, whowhen,
 };
 use crate::{
-    dataset::{DatasetError, SampleKind, order},
+    dataset::{DatasetError, Sample, SampleKind, order},
     recording::Recording,
     trajectory::{AgentName, StepIndex},
 };
@@ -41,7 +41,7 @@ pub enum UnspokenError {
 /// # Errors
 /// The recording cannot be told as a sample, or has no such step.
 pub fn write_annotated(recording: &Recording, said: &SpokenError) -> Result<Vec<u8>, DatasetError> {
-    let mut sample = recorded::sample(&Recording { label: None, ..recording.clone() })?;
+    let mut sample = Sample::alone(&Recording { label: None, ..recording.clone() })?;
     sample.kind = SampleKind::Failure;
     let steps = order::canonical(recording);
     let place = (0..).zip(&steps).find(|(_, step)| step.step == said.step);

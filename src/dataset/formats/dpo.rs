@@ -7,7 +7,6 @@ use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::{MESSAGE, TOOL, message, tools},
     format::split_field,
-    recorded,
     schema::{
         Field::{May, Needed},
         SPLIT, Type,
@@ -105,7 +104,7 @@ pub fn preference(
     accepted: &Recording,
     (agent, instance, call): (&AgentName, u32, Call),
 ) -> Result<Option<Value>, DatasetError> {
-    let (failed, accepted) = (recorded::sample(&bare(failed))?, recorded::sample(&bare(accepted))?);
+    let (failed, accepted) = (Sample::alone(&bare(failed))?, Sample::alone(&bare(accepted))?);
     let of = |sample: &'_ Sample| {
         let is_it = |step: &&SampleStep| step.agent == *agent && step.instance == instance && step.call == call;
         sample.steps.iter().find(is_it).cloned()

@@ -9,7 +9,7 @@ use super::{
     testing::{clean, failure},
     *,
 };
-use crate::dataset::{Dataset, Sample, Writer};
+use crate::dataset::{Dataset, Sample, Writer, gold};
 
 pub(super) fn dataset(dir: &Path, samples: &[Sample]) -> Dataset {
     let mut writer = Writer::create(dir).expect("a writer");

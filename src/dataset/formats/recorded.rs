@@ -4,9 +4,8 @@ use std::path::Path;
 
 use super::{ALL, ExportError, ExportManifest, ExportOptions, Format, Lint, export};
 use crate::{
-    dataset::{About, Dataset, DatasetError, Sample, SampleKind, Task, Writer},
-    recording::{self, Recording},
-    trajectory::Verdict,
+    dataset::{Dataset, DatasetError, Sample, Writer},
+    recording,
 };
 
 /// Whether a directory is a recorded run.
@@ -40,33 +39,8 @@ pub fn export_recording(
     let unwritten = |source| ExportError::Write { path: out.to_owned(), source };
     let dir = tempfile::tempdir().map_err(unwritten)?;
     let mut writer = Writer::create(dir.path())?;
-    writer.push(&sample(&recording)?)?;
+    writer.push(&Sample::alone(&recording)?)?;
     writer.finish()?;
     let options = ExportOptions { lint: Lint::Ignore, recording: true, ..options.clone() };
     export(&Dataset::open(dir.path())?, format, out, &options)
-}
-
-/// The run as a sample. What it was to do is what its first user said.
-pub(super) fn sample(recording: &Recording) -> Result<Sample, DatasetError> {
-    let kind = match (&recording.label, recording.manifest.outcome.verdict) {
-        (Some(_), Verdict::Success) => SampleKind::Benign,
-        (None, Verdict::Success) => SampleKind::Clean,
-        _ => SampleKind::Failure,
-    };
-    let about = About {
-        kind,
-        system: String::new(),
-        task: Task { id: recording.manifest.run.to_string(), ..Task::default() },
-        final_answer: String::new(),
-        split: None,
-        clean_twin: None,
-    };
-    let mut sample = Sample::of(recording, about)?;
-    let asked = sample
-        .input(0)
-        .and_then(|said| said.into_iter().find(|said| said.role == "user").map(|said| said.text.clone()));
-    sample.task.question = asked.unwrap_or_default();
-    let answer = sample.steps.iter().rev().find_map(|step| step.output.as_ref());
-    sample.final_answer = answer.map(|said| said.text.clone()).unwrap_or_default();
-    Ok(sample)
 }

@@ -9,12 +9,11 @@ use super::{
     fit::conversation,
     format,
     formats_tests::{dataset, exported, rows, unchecked},
-    gold,
     prompt::PromptAsking,
     testing::{clean, failure, planted_twice},
 };
 use crate::{
-    dataset::{Mode, Sample, Split},
+    dataset::{Mode, Sample, Split, gold},
     score::{self, RewardKind},
     trajectory::{AgentName, FailureMode},
 };

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::{super::fuller::NarrowedStream, error::BodyError, paced::Paced, pool::Live};
+use super::{super::narrowed::NarrowedStream, error::BodyError, paced::Paced, pool::Live};
 
 /// The body of a reply.
 #[derive(Debug)]

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{
-    super::{baseline::is_agent, names::agent_key, real},
+    super::{
+        names::{agent_key, is_agent},
+        real,
+    },
     cosine::CosineTerms,
 };
 

@@ -16,7 +16,7 @@ use twox_hash::XxHash3_64;
 use super::{Finding, LintReport, Rule};
 use crate::{
     dataset::{
-        Dataset, DatasetError, Index, PlacedSample, SampleKind, formats,
+        Dataset, DatasetError, Index, PlacedSample, SampleKind, gold,
         statistics::{FEWEST, Replies, TwinPair, pairs},
     },
     score::Gold,
@@ -58,7 +58,7 @@ impl Shortcuts {
     pub(super) fn add(&mut self, placed: &PlacedSample) {
         self.index.add(placed);
         let sample = &placed.sample;
-        if let Some(gold) = formats::gold(sample).filter(|_| sample.kind == SampleKind::Failure) {
+        if let Some(gold) = gold(sample).filter(|_| sample.kind == SampleKind::Failure) {
             self.failures.insert((XxHash3_64::oneshot(sample.id.as_bytes()), sample.id.clone()), gold);
             if self.failures.len() > FAILURES {
                 self.failures.pop_last();
