@@ -5,6 +5,7 @@
 //! finds less than guidance by coverage, and needs neither another toolchain nor instrumented builds.
 
 mod examples;
+mod files;
 mod foreign;
 mod kept;
 mod mutation;

@@ -15,7 +15,7 @@ use aegis::{
 
 use super::{
     examples::{bodies, heads, logs, plans, recorded, said, streams},
-    foreign, kept, task_set,
+    files, foreign, kept, task_set,
 };
 
 /// A reader of bytes.
@@ -70,6 +70,9 @@ const JSON: &[&str] = &[
     "\"tools\"",
     "\"stream\"",
 ];
+
+const RANKER: &[&str] =
+    &["format = ", "[[feature]]\n", "name = ", "weight = ", "mean = ", "scale = ", "nan", "1e308", "\n"];
 
 const KEPT: &[&str] = &[
     "{",
@@ -174,6 +177,14 @@ pub const TARGETS: &[Target] = &[
         ],
         check: plan,
     },
+    Target { name: "row", examples: files::rows, words: JSON, check: |input| sum(&files::row(input)) },
+    Target {
+        name: "predictions",
+        examples: files::predicted,
+        words: JSON,
+        check: |input| sum(&files::predictions(input)),
+    },
+    Target { name: "ranker", examples: files::rankers, words: RANKER, check: |input| sum(&files::ranker(input)) },
 ];
 
 /// One number for what was seen.
@@ -184,7 +195,7 @@ fn sum(seen: &impl Hash) -> u64 {
 }
 
 /// An error without what differs between inputs of one kind: numbers, and what it quotes of the input.
-fn kind(error: &str) -> String {
+pub fn kind(error: &str) -> String {
     let unquoted: String = error.split('`').step_by(2).collect();
     unquoted.chars().filter(|c| !c.is_ascii_digit()).take(60).collect()
 }
