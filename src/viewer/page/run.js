@@ -20,9 +20,10 @@ export function named(columns, cells) {
   return Object.fromEntries(columns.map((name, at) => [name, cells[at]]));
 }
 
-/** The row with the mark of those that methods suspect. */
-function suspect(row, suspects) {
-  return suspects?.[row.step] ? { ...row, marks: [...row.marks, 'suspected'] } : row;
+/** The row with the marks of what methods suspect and of what rules saw. */
+function noticed(row, suspects, signs) {
+  const marks = [suspects?.[row.step] && 'suspected', signs.has(row.step) && 'watched'].filter(Boolean);
+  return marks.length ? { ...row, marks: [...row.marks, ...marks] } : row;
 }
 
 /** What a label says, in a line. */
@@ -51,7 +52,8 @@ function useRun(base, live) {
     const data = news ? { ...answer.data, head: news.head, agents: news.agents } : answer.data;
     const rows = new Map(answer.data.rows.map((cells) => [cells[0], cells]));
     for (const [step, cells] of news?.rows ?? []) rows.set(step, cells);
-    const cut = [...rows.values()].map((cells) => suspect(named(answer.data.columns, cells), data.suspects)).sort((a, b) => a.step - b.step);
+    const signs = new Set((data.head.watched ?? []).map((sign) => sign.step));
+    const cut = [...rows.values()].map((cells) => noticed(named(answer.data.columns, cells), data.suspects, signs)).sort((a, b) => a.step - b.step);
     return { data: { ...data, rows: cut } };
   }, [answer, news]);
 }
@@ -168,7 +170,7 @@ function Shown({ run, kind, name, base, step, set }) {
     <div class="columns">
       <${List} rows=${shown} height=${46} label="Steps" id="step" chosen=${at} choose=${(index) => choose(shown[index].step)}
         draw=${(row) => html`<${StepRow} row=${row} agent=${run.agents[row.agent]} introduced=${introduced(run, row.agent)} found=${sought?.get(row.step)} />`} follow=${!head.sealed && step === null} />
-      ${chosen === null ? html`<p class="note">The run has no steps yet.</p>` : html`<${Step} base=${base} step=${chosen} tab=${set.tab}
+      ${chosen === null ? html`<p class="note">The run has no steps yet.</p>` : html`<${Step} base=${base} step=${chosen} tab=${set.tab} signs=${(head.watched ?? []).filter((sign) => sign.step === chosen)}
         href=${(number, tab = '') => to(number, { tab })} twin=${kind === 'run' && (run.twin || run.like) ? address(['diff', run.twin ?? run.like, name]) : null}
         introduced=${introduced(run, rows.find((row) => row.step === chosen)?.agent)} />`}
     </div></main>`;

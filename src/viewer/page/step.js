@@ -10,14 +10,14 @@ import { Awaited, Facts, Tabs, Tag } from './part.js';
 import { Changes, Planted, Spread } from './change.js';
 
 /** `base` is the path of the run's data, `href(step, tab)` an address. */
-export function Step({ base, step, tab, href, twin, introduced }) {
+export function Step({ base, step, tab, signs, href, twin, introduced }) {
   const answer = useAnswer(`${base}/told/${step}`);
   return html`<section class="step" aria-label="Step ${step}">
-    <${Awaited} answer=${answer}>${(told) => html`<${Told} told=${told} base=${base} tab=${tab} href=${href} twin=${twin} introduced=${introduced} />`}<//>
+    <${Awaited} answer=${answer}>${(told) => html`<${Told} told=${told} base=${base} tab=${tab} signs=${signs} href=${href} twin=${twin} introduced=${introduced} />`}<//>
   </section>`;
 }
 
-function Told({ told, base, tab, href, twin, introduced }) {
+function Told({ told, base, tab, signs, href, twin, introduced }) {
   const tabs = [['messages', 'Messages']];
   if (told.changes.length) tabs.push(['changed', 'Before and after']);
   if (told.tools.length) tabs.push(['tools', `Tools ${told.tools.length}`]);
@@ -30,6 +30,7 @@ function Told({ told, base, tab, href, twin, introduced }) {
       <small>call ${told.call}${told.ambiguous && html` <${Tag} kind="odd">ambiguous<//>`}${told.overlapping && html` <${Tag}>overlapping<//>`}</small></h2>
     ${introduced && html`<p class="introduced"><${Line} text=${introduced} /></p>`}
     ${told.injected.length > 0 && chosen !== 'changed' && html`<p class="planted">${told.injected.map((error) => html`<${Planted} error=${error} />`)}</p>`}
+    ${signs.map((sign) => html`<${Sign} sign=${sign} />`)}
     <${Tabs} tabs=${tabs.map(link)} chosen=${chosen} label="Parts of the step" />
     ${chosen === 'messages' && html`<${Messages} told=${told} base=${base} href=${href} />`}
     ${chosen === 'changed' && html`<${Changes} told=${told} href=${(step) => href(step)} />`}
@@ -37,6 +38,11 @@ function Told({ told, base, tab, href, twin, introduced }) {
     ${chosen === 'raw' && html`<${Raw} base=${base} told=${told} />`}
     ${chosen === 'times' && html`<${Times} told=${told} />`}
     ${twin && html`<p class="note"><a href=${twin}>${told.changes.length ? 'Beside the run without it' : 'The two runs side by side'}</a></p>`}`;
+}
+
+/** What a rule saw at the step: a sign, which proves nothing. */
+function Sign({ sign }) {
+  return html`<p class="sign"><${Tag} kind="odd">${sign.rule}<//> <${Line} text=${sign.seen} />${sign.quote && html`: <q><${Line} text=${sign.quote} /></q>`}${sign.stops && ' (the run was stopped for it)'}</p>`;
 }
 
 function Messages({ told, base, href }) {

@@ -2,7 +2,7 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { aegis, check, findings, fresh, picture, recorded, shown, stranger, view, work } from './lab.mjs';
+import { aegis, check, findings, fresh, picture, recorded, root, shown, stranger, view, work } from './lab.mjs';
 
 /** A verified run of the campaign and the dataset's first sample. */
 async function addresses(origin, page) {
@@ -109,6 +109,29 @@ export async function methods_side_by_side_and_on_what_evidence({ browser }) {
   served.end();
   const shownHere = aegis(['show', path.join(recorded(), 'logs/second')]).stdout;
   check(/^suspect {2}solver at step 1 \(alignment, spectrum, rules/m.test(shownHere), shownHere);
+}
+
+export async function what_a_rule_saw_stands_at_its_step({ browser }) {
+  const logs = fresh('watched');
+  const task = 'Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?';
+  aegis(['run', '--upstream', 'simulator', '--config', path.join(root, 'examples/pipeline/aegis.toml'), '--log-dir', logs, '--run', 'two', '--plan', 'corrupt-number',
+    '--watch', 'stop:other-result', '--', process.env.AEGIS_BIN, 'example', 'pipeline', '--task', task], { allow: [0, 1] });
+  const served = await view([logs]);
+  const { page, wrong } = await browser.open();
+  await page.goto(served.url);
+  await shown(page, '.row');
+  await page.goto(`${served.origin}/#/run/two/1`);
+  await shown(page, '.sign');
+  check((await page.locator('.legend').innerText()).includes('watched'), 'the step is marked');
+  const sign = await page.locator('.sign').innerText();
+  check(sign.includes('other-result') && sign.includes('94') && sign.includes('(the run was stopped for it)'), sign);
+  const found = await findings(page);
+  check(found.length === 0, `axe: ${found.join('\n')}`);
+  await page.goto(`${served.origin}/#/run/two/0`);
+  await page.waitForFunction(() => document.querySelector('.step h2')?.innerText.includes('Step 0'));
+  check((await page.locator('.sign').count()) === 0, 'another step has no sign');
+  check(wrong.length === 0, wrong.join('\n'));
+  served.end();
 }
 
 export async function a_walk_by_keys_alone({ browser }) {
