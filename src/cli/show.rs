@@ -20,6 +20,7 @@ use super::{
     watch,
 };
 use crate::{
+    plan,
     recording::{self, Recording},
     trajectory::{Attempt, CloseCause, Label, NoLabel, Outcome, Step, StepIndex, Verdict},
     verdict::{self, Judgement},
@@ -194,7 +195,11 @@ fn write_text(
     }
     if arguments.before_after {
         let changed = change::write_all(steps, out)?;
-        return if changed == 0 { writeln!(out, "no injection changed a byte") } else { Ok(()) };
+        return match (changed, repeats(recording)) {
+            (0, Some(of)) => writeln!(out, "nothing was altered anew: what run {of} got altered was given again"),
+            (0, None) => writeln!(out, "no injection changed a byte"),
+            _ => Ok(()),
+        };
     }
     if arguments.step.is_none() && !arguments.new && !arguments.all {
         return table::write(steps, traced.as_ref(), suspected.as_ref(), screen, out);
@@ -336,9 +341,17 @@ fn label_text(label: &Label) -> String {
 fn why_no_label(recording: &Recording) -> String {
     match crate::trajectory::derive(&recording.trajectory, recording.edits_failed()) {
         Err(NoLabel::NotInjected) if recording.manifest.plan_digest.is_none() => "no plan".to_owned(),
+        Err(NoLabel::NotInjected) if let Some(of) = repeats(recording) => {
+            format!("a repeat of run {of}, whose label says what was altered: those bytes were given again")
+        }
         Err(why) => why.to_string(),
         Ok(_) => "not written yet".to_owned(),
     }
+}
+
+/// The run whose altered bytes this one got again, as its notes say.
+fn repeats(recording: &Recording) -> Option<&str> {
+    recording.notes.iter().find_map(|note| note.strip_prefix(plan::REPEATS)?.split(':').next())
 }
 
 #[cfg(test)]
