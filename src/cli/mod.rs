@@ -22,6 +22,7 @@ mod import;
 mod learn;
 mod lint;
 mod logging;
+mod output;
 mod fork;
 mod plan;
 mod prove;

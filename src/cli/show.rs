@@ -57,7 +57,7 @@ pub(super) struct ShowArgs {
     /// The roster that says who verifies, for the rule `no-verifier`; ./aegis.toml if there is one.
     #[arg(long, value_name = "FILE", requires = "watch")]
     config: Option<PathBuf>,
-    /// Write the same as a `JUnit` file: a case a call.
+    /// Write the same as a `JUnit` file: a case a call. An earlier one is replaced.
     #[arg(long, value_name = "FILE", requires = "verdict")]
     junit: Option<PathBuf>,
 }
@@ -105,8 +105,11 @@ fn judged(
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let verdict = verdict::read(recording);
-    if let Some(path) = junit {
-        client_verdict::write_junit(path, recording.manifest.run.as_str(), &verdict)?;
+    let exit = if verdict.result == Judgement::Passed { Exit::Ok } else { Exit::Finding };
+    if let Some(file) = client_verdict::junit_file(junit)? {
+        let failed = (exit != Exit::Ok).then(|| format!("client {}", verdict.summary()));
+        let text = verdict::junit(recording.manifest.run.as_str(), &verdict, failed.as_deref());
+        file.write_aloud(text.as_bytes())?;
     }
     let written = if json {
         let survival = verdict::survival(recording);
@@ -116,7 +119,7 @@ fn judged(
         client_verdict::write(&verdict, out)
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    Ok(if verdict.result == Judgement::Passed { Exit::Ok } else { Exit::Finding })
+    Ok(exit)
 }
 
 /// What the rules see in the record, whether or not they looked while the run was under way; a sign is a finding.

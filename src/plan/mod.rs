@@ -207,7 +207,8 @@ impl Plan {
         let Settled { agent, instance, call, injections } = settled;
         let who = if *instance == 0 { agent.clone() } else { format!("{agent}#{instance}") };
         let altered = !injections.is_empty();
-        altered.then(|| format!("{REPEATS}{of}: {who} call {call} got the altered bytes that it got there, given again"))
+        altered
+            .then(|| format!("{REPEATS}{of}: {who} call {call} got the altered bytes that it got there, given again"))
     }
 }
 

@@ -47,6 +47,7 @@ mod lineage;
 mod memory;
 mod monitor;
 mod mistakes;
+mod outputs;
 mod passing;
 mod plans;
 mod program;

@@ -114,7 +114,8 @@ async fn a_repeat_says_that_it_is_one(bench: &Bench) {
             (&[], format!("note     repeats {of}: judge call 0 got the altered bytes that it got there")),
             (&["--before-after"], format!("nothing was altered anew: what run {of} got altered was given again")),
         ] {
-            let shown = crate::program::aegis(&bench.out()).args(["show", &run]).args(more).output().await.expect("ran");
+            let shown =
+                crate::program::aegis(&bench.out()).args(["show", &run]).args(more).output().await.expect("ran");
             let shown = String::from_utf8_lossy(&shown.stdout);
             assert!(shown.contains(&says) && !shown.contains("no altered byte"), "{says}: {shown}");
         }
