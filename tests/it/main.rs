@@ -20,6 +20,7 @@ mod bodies;
 mod campaign;
 mod client_verdict;
 mod clients;
+mod container;
 mod context;
 mod dataset;
 mod durability;
