@@ -250,9 +250,9 @@ impl Verb {
         match self {
             Verb::Serve(arguments) => serve::run(arguments, global),
             Verb::Show(arguments) => show::run(arguments, json, Screen::of(global), &mut out()),
-            Verb::Agents(arguments) => agents::run(arguments, json, &mut out()),
+            Verb::Agents(arguments) => agents::run(arguments, json, Screen::of(global), &mut out()),
             Verb::Plan(arguments) => {
-                let exit = plan::run(arguments, json, &mut out())?;
+                let exit = plan::run(arguments, json, Screen::of(global), &mut out())?;
                 Ok(arguments.concluded(exit).map_or(exit, |finished| finished.say(global)))
             }
             Verb::Setup(verb) => setup::run(verb, global),

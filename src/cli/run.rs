@@ -127,7 +127,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         concluded
     })??;
     if !global.quiet {
-        concluded.talk();
+        concluded.talk(global.color);
     }
     let attribution = attributed(&concluded, arguments, &config, global);
     let (run, recorded) = (concluded.run.clone(), concluded.dir.clone());

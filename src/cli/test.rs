@@ -21,6 +21,7 @@ use super::{
     config::Config,
     output::{OutputFile, Replaces, ReportKind},
     progress::ShownProgress,
+    screen,
     settings::{self, ProxyArgs},
     signals::{interrupted, number},
     trial,
@@ -262,8 +263,7 @@ impl ConcludedTest {
     ) -> Result<(), Failure> {
         let json = global.format == OutputFormat::Json;
         if !json {
-            let written = report::write(self, global.verbose > 0, &mut std::io::stdout().lock());
-            written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+            screen::tell(global, |out| report::write(self, global.verbose > 0, out))?;
         }
         if let Some(file) = &files.junit {
             file.write_aloud(report::junit(self, finished).as_bytes())?;
