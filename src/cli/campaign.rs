@@ -283,7 +283,10 @@ fn beside(file: &Path) -> PathBuf {
 
 fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, KeptCampaign), Failure> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))?;
+        .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))
+        .map_err(|failure| {
+            failure.hint("`aegis init` writes a first campaign, `init --from RUN` one of a recorded run")
+        })?;
     let (name, files) = (file.display().to_string(), NotedFiles::new(Beside(beside(file))));
     let campaign = campaign::parse(&text, &name, &files);
     let mut campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;

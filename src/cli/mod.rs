@@ -169,7 +169,7 @@ fn pretty(data: &impl serde::Serialize) -> Result<String, Failure> {
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> u8 {
-    let cli = examples::command().color(said_colour()).get_matches();
+    let cli = examples::command().color(said_colour()).try_get_matches().unwrap_or_else(|error| misread(&error));
     let cli = Cli::from_arg_matches(&cli).unwrap_or_else(|error| error.exit());
     let exit = match cli.run() {
         Ok(exit) => exit,
@@ -180,6 +180,17 @@ pub fn main() -> u8 {
         }
     };
     exit.code()
+}
+
+/// Says what of a command line cannot be read, and a line of that verb that can.
+fn misread(error: &clap::Error) -> ! {
+    let arguments = std::env::args().skip(1).take_while(|argument| argument != "--").collect::<Vec<_>>();
+    if let (true, Some(line)) = (error.use_stderr(), examples::instead(&arguments)) {
+        let _ = error.print();
+        screen::say(said_colour(), &format!("hint: for example: {line}"));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 /// What `--color` says, for help and usage errors, which are written before options are read.

@@ -156,12 +156,21 @@ pub(super) fn read(file: &Path) -> Result<Plan, Failure> {
     match named.as_deref() {
         Ok([plan]) => read_shipped(plan),
         // What looks like a path was meant as one.
-        Ok(_) | Err(_) if file.components().count() > 1 || file.extension().is_some() => read_file(file),
+        Ok(_) | Err(_) if file.components().count() > 1 || file.extension().is_some() => {
+            read_file(file).map_err(|failure| {
+                failure.hint("`aegis init` writes a first plan, `aegis plan ready` lists ready-made ones")
+            })
+        }
         Ok(plans) => {
             let names: Vec<&str> = plans.iter().map(|plan| plan.name).collect();
             let error = format!("`{}` is a folder of ready-made plans: expected one", file.display());
             Err(Failure::new(Exit::Usage, error).hint(format!("name one of them: {}", names.join(", "))))
         }
+        Err(_) if file.to_string_lossy().contains(',') => Err(Failure::new(
+            Exit::Usage,
+            format!("cannot read `{}`: there is no such file, and a run has one plan", file.display()),
+        )
+        .hint("put the injections of both into one file, or try them one by one: aegis test PLAN PLAN -- CMD")),
         Err(hint) => read_file(file).map_err(|failure| failure.hint(hint.clone())),
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
     /// Seconds after which the command is ended.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = super::settings::seconds)]
     timeout: Option<f64>,
     /// Write a `JUnit` file: how the program met the plan's faults, a case a call; red exactly where the exit code is not 0.
     /// An earlier one is replaced.

@@ -52,7 +52,7 @@ pub(super) struct TestArgs {
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
     /// Seconds after which a run of the command is ended, and failed.
-    #[arg(long, default_value_t = 300.0, value_name = "S")]
+    #[arg(long, default_value_t = 300.0, value_name = "S", value_parser = super::settings::seconds)]
     timeout: f64,
     /// Replace recordings of a test of this name.
     #[arg(long)]
