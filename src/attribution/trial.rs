@@ -187,9 +187,8 @@ impl Bench {
         setup: RunSetup,
         void: impl Fn() -> Option<String>,
     ) -> Result<Tried, TrialError> {
-        let repeats = setup.plan.as_ref().and_then(|plan| plan.repeats());
         let open = self.listening.proxy.runs.open(run, setup).await?;
-        if let Some(words) = repeats {
+        if let Some(words) = open.plan.as_ref().and_then(|plan| plan.repeats()) {
             open.recorder.note(&words);
         }
         if let Some(launched) = self.system.launched() {

@@ -71,12 +71,11 @@ impl CellBench {
         let live = metered(&served.proxy.upstream, Some(system.max_calls));
         let arm = ArmUpstream::of(&self.references, &self.state, cell, live, &meter)?;
         let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
-        let repeats = plan.as_ref().and_then(|plan| plan.repeats());
         let model = served.proxy.runs.model();
         let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));
         let setup = RunSetup { plan, upstream: Some(arm.upstream()), asking, ..RunSetup::default() };
         let run = served.proxy.runs.open(&cell.run, setup).await?;
-        if let Some(words) = repeats {
+        if let Some(words) = run.plan.as_ref().and_then(|plan| plan.repeats()) {
             run.recorder.note(&words);
         }
         let launch = self.launch(cell, served, system, task)?;

@@ -46,12 +46,11 @@ fn the_container_file_builds_what_this_repository_is() {
         let mut words: Vec<&str> = copied.split(' ').collect();
         let from = words.iter().position(|word| word.starts_with("--from=")).map(|at| words.remove(at));
         let sources = words.get(..words.len() - 1).expect("sources");
-        match from {
-            Some(stage) => assert_eq!((stage, sources), (&*format!("--from={name}"), &[&*built][..])),
-            None => {
-                let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-                assert!(sources.iter().all(|source| root.join(source).exists()), "{copied}");
-            }
+        if let Some(stage) = from {
+            assert_eq!((stage, sources), (&*format!("--from={name}"), &[&*built][..]));
+        } else {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+            assert!(sources.iter().all(|source| root.join(source).exists()), "{copied}");
         }
     }
     assert_eq!(of("ENTRYPOINT"), [format!("[\"{bin}\"]")]);

@@ -77,6 +77,7 @@ mod surfaces;
 mod survival;
 mod task_sets;
 mod terminal;
+mod told_true;
 mod tidy;
 mod trace;
 mod unsure;

@@ -138,6 +138,17 @@ const MISTAKES: &[Mistake] = &[
         2,
         &["'5m'", "expected seconds, without a unit: 300"],
     ),
+    mistake(
+        "aegis run --upstream simulator --config aegis.toml --plan misspelt.toml -- PIPELINE",
+        1,
+        &["missed   injection 0 met no step: no agent is called `solvr`", "did you mean `solver`?"],
+    ),
+    // Why a task is left out stands in each file that people look at.
+    mistake(
+        "aegis campaign silent.toml --out s3 --junit j.xml 2> s3.txt; grep -l 'nothing it said matches' s3.txt j.xml s3/report.md s3/report.json",
+        0,
+        &["s3.txt\nj.xml\ns3/report.md\ns3/report.json\n"],
+    ),
     mistake("aegis campaign mine.toml", 2, &["cannot read `mine.toml`", "hint: ", "aegis init"]),
     mistake(
         "aegis run --upstream simulator --plan mine.toml -- true",

@@ -55,13 +55,11 @@ impl Screen {
 
 /// A campaign whose cells take a while.
 fn long_campaign(dir: &Path) {
-    let tasks: String = (2..6)
-        .map(|count| {
-            let question = format!("A box holds 6 eggs. How many eggs do {count} boxes hold?");
-            format!("{{\"id\": \"t{count}\", \"question\": \"{question}\", \"answer\": \"{}\"}}\n", 6 * count)
-        })
-        .collect();
-    std::fs::write(dir.join("t.jsonl"), tasks).expect("written");
+    let tasks = [2, 3, 4, 5].map(|count| {
+        let question = format!("A box holds 6 eggs. How many eggs do {count} boxes hold?");
+        format!("{{\"id\": \"t{count}\", \"question\": \"{question}\", \"answer\": \"{}\"}}\n", 6 * count)
+    });
+    std::fs::write(dir.join("t.jsonl"), tasks.concat()).expect("written");
     let text = "format = 1\nname = \"c\"\nupstream = \"simulator\"\ntasks.file = \"t.jsonl\"\nclean.repeats = 2\n\
                 verify.answer = 'ANSWER: (.*)'\nverify.checks = [{ numeric = {} }]\n[[system]]\nname = \"s\"\n\
                 command = [\"sh\", \"-c\", 'sleep 0.4; exec \"$1\" example pipeline --task \"$2\"', \"sh\", \"{aegis}\", \"{question}\"]\n\
