@@ -188,6 +188,9 @@ impl Bench {
         void: impl Fn() -> Option<String>,
     ) -> Result<Tried, TrialError> {
         let open = self.listening.proxy.runs.open(run, setup).await?;
+        if let Some(words) = open.plan.as_ref().and_then(|plan| plan.repeats()) {
+            open.recorder.note(&words);
+        }
         if let Some(launched) = self.system.launched() {
             open.recorder.set_launched(launched)?;
         }

@@ -75,6 +75,9 @@ impl CellBench {
         let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));
         let setup = RunSetup { plan, upstream: Some(arm.upstream()), asking, ..RunSetup::default() };
         let run = served.proxy.runs.open(&cell.run, setup).await?;
+        if let Some(words) = run.plan.as_ref().and_then(|plan| plan.repeats()) {
+            run.recorder.note(&words);
+        }
         let launch = self.launch(cell, served, system, task)?;
         let (errors, directory) = (launch.errors.clone(), launch.directory.clone().unwrap_or_default());
         let ended = launch.run(self.until_stopped(&meter)).await.map_err(|source| {

@@ -22,7 +22,7 @@ pub enum CampaignError {
     #[error("`{}` holds a campaign already", .0.display())]
     Exists(PathBuf),
     /// There is something there that no campaign made.
-    #[error("`{}` holds logs of something else: choose another directory", .0.display())]
+    #[error("`{}` holds something else than this campaign, which would be lost: choose another directory", .0.display())]
     NotOurs(PathBuf),
     /// A state file is damaged.
     #[error("`{}` is damaged: {why}; delete it, and its cell is run again", path.display())]

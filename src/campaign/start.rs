@@ -1,6 +1,11 @@
 //! A campaign from its start to its data: chains are made, and what holds of all of them together is concluded.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
 
 use tokio::sync::watch;
 
@@ -42,6 +47,14 @@ pub struct CampaignOptions {
     pub stop: watch::Receiver<bool>,
 }
 
+/// A data set or a report without a campaign's state beside it is somebody's: a campaign would write its own in their place.
+fn spare_others(out: &Path) -> Result<(), CampaignError> {
+    let holds = |names: &[&str]| names.iter().any(|name| out.join(name).exists());
+    let is_campaign = holds(&["cells", "spent.jsonl", "report.json"]);
+    let others = holds(&["dataset.jsonl", "dataset.json", "benign.jsonl", "report.html", "report.md"]);
+    if others && !is_campaign { Err(CampaignError::NotOurs(out.to_owned())) } else { Ok(()) }
+}
+
 /// Runs a campaign. `proxies` are one a system, in order, and record under `out/logs`.
 ///
 /// # Errors
@@ -54,6 +67,7 @@ pub async fn run(
 ) -> Result<(Concluded, CampaignReport), CampaignError> {
     let began = Instant::now();
     let backend = backend(&proxies);
+    spare_others(&options.out)?;
     let state = CampaignState::open(&options.out, options.earlier)?;
     let chains = campaign.chains(&options.only);
     let bench = CellBench::served(&campaign, proxies, options, state, ShardPart::WHOLE).await?;

@@ -15,7 +15,12 @@ use serde_json::{Value, json};
 
 pub(super) use self::hear::LateRun;
 use self::hear::{agent, ambiguous};
-use super::{Exit, Failure, config::Config, escape};
+use super::{
+    Exit, Failure,
+    config::Config,
+    escape,
+    screen::{Colour, Screen},
+};
 use crate::{
     identity::{self, HeardRun, Proposal, Suggestions, helper_role, source_name},
     recording::{self, Recording},
@@ -51,20 +56,20 @@ struct Audit<'a> {
 type Names = BTreeMap<AgentName, Proposal>;
 type AgentRow<'a> = ((&'a AgentName, &'static str), Audit<'a>);
 
-pub(super) fn run(arguments: &AgentsArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &AgentsArgs, json: bool, screen: Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
     let read = |dir: &PathBuf| recording::read(dir).map_err(Failure::from);
     let recordings: Vec<Recording> = arguments.dirs.iter().map(read).collect::<Result<_, _>>()?;
     let runs: Vec<LateRun<'_>> = recordings.iter().map(LateRun::of).collect();
     let names = proposals(&runs);
     if let Some(roster) = &arguments.check {
-        return check(roster, &runs, json, out);
+        return check(roster, &runs, json, screen, out);
     }
     let written = if arguments.suggest {
         out.write_all(Suggestions::of(&heard(&runs), &names).to_toml().as_bytes())
     } else if json {
         write_json(&runs, &names, out)
     } else {
-        write_text(&runs, &names, arguments.evidence, out)
+        write_text(&runs, &names, arguments.evidence, screen, out)
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(Exit::Ok)
@@ -164,10 +169,17 @@ fn kind(agent: &AgentName) -> &str {
     helper_role(agent).unwrap_or("agent")
 }
 
-fn write_text(runs: &[LateRun<'_>], names: &Names, evidence: bool, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_text(
+    runs: &[LateRun<'_>],
+    names: &Names,
+    evidence: bool,
+    screen: Screen,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     let rows = rows(runs);
     let width = rows.iter().map(|((agent, _), _)| escape(agent.as_str()).chars().count()).max().unwrap_or(5).max(5);
-    writeln!(out, "{:width$}  calls  known by      evidence", "agent")?;
+    let head = format!("{:width$}  calls  known by      evidence", "agent");
+    writeln!(out, "{}", screen.paint(Colour::Faint, &head))?;
     for ((agent, source), audit) in &rows {
         let mut notes = String::new();
         if let Some(proposal) = names.get(*agent).filter(|_| agent.as_str().starts_with("agent-")) {
@@ -179,6 +191,7 @@ fn write_text(runs: &[LateRun<'_>], names: &Names, evidence: bool, out: &mut dyn
         if audit.late > 0 {
             let _ = write!(notes, "; {} seen otherwise late", audit.late);
         }
+        let notes = screen.paint(Colour::Doubtful, &notes);
         let (name, seen) = (escape(agent.as_str()), escape(&audit.first.evidence));
         writeln!(out, "{name:width$}  {:5}  {source:12}  {seen}{notes}", audit.calls)?;
     }
@@ -192,10 +205,10 @@ fn write_text(runs: &[LateRun<'_>], names: &Names, evidence: bool, out: &mut dyn
     writeln!(out, "{} agents, {steps} steps", distinct.len())?;
     let unnamed = distinct.iter().filter(|agent| agent.as_str().starts_with("agent-")).count();
     if unnamed > 0 {
-        writeln!(
-            out,
+        let line = format!(
             "hint: {unnamed} have no name yet; --suggest proposes [[agent]] rules for aegis.toml; a path /a/<agent>/ or a header needs none"
-        )?;
+        );
+        writeln!(out, "{}", screen.painted(&line))?;
     }
     Ok(())
 }
@@ -226,7 +239,7 @@ fn write_evidence(runs: &[LateRun<'_>], out: &mut dyn Write) -> std::io::Result<
 }
 
 /// What a roster would make of the steps; a finding where its rules contradict each other or fit nothing.
-fn check(file: &Path, runs: &[LateRun<'_>], json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+fn check(file: &Path, runs: &[LateRun<'_>], json: bool, screen: Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
     let roster = Config::load(Some(file))?.identity()?.roster;
     let mut changes: BTreeMap<(String, String), (usize, bool)> = BTreeMap::new();
     for run in runs {
@@ -262,7 +275,8 @@ fn check(file: &Path, runs: &[LateRun<'_>], json: bool, out: &mut dyn Write) -> 
             writeln!(out, "{before}: {}, {verb}{after}", identity::calls(*calls))?;
         }
         for number in &unmatched {
-            writeln!(out, "warning: [[agent]] number {number} fits no step of these runs")?;
+            let line = format!("warning: [[agent]] number {number} fits no step of these runs");
+            writeln!(out, "{}", screen.painted(&line))?;
         }
         Ok(())
     };

@@ -10,7 +10,10 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Exit, Failure, Finished, Global, OutputFormat, escape};
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat, escape,
+    output::{OutputFile, Replaces},
+};
 use crate::{
     dataset::formats::{SpokenError, read_annotated, write_annotated},
     recording,
@@ -33,6 +36,9 @@ pub(super) struct AnnotationsArgs {
     /// Write them as files of Who&When: OUT/NAME/RUN.json. Who saw no error has no place in that format.
     #[arg(long, value_name = "OUT", conflicts_with = "import")]
     export: Option<PathBuf>,
+    /// Replace files that are there.
+    #[arg(long, requires = "export")]
+    overwrite: bool,
     /// Read files of Who&When, each named by its run: RUN.json; or one such file.
     #[arg(long, value_name = "PATH", requires = "annotator")]
     import: Option<PathBuf>,
@@ -60,7 +66,7 @@ pub(super) fn run(arguments: &AnnotationsArgs, global: &Global) -> Result<Finish
     }
     let runs = annotated(rows)?;
     if let Some(out) = &arguments.export {
-        return export(&runs, out);
+        return export(&runs, out, arguments.overwrite);
     }
     let compared = compared(&runs);
     if global.format == OutputFormat::Text {
@@ -179,11 +185,8 @@ fn percents(share: &Share) -> String {
     format!("{:.0} to {:.0} %", 100.0 * share.interval.low, 100.0 * share.interval.high)
 }
 
-fn export(runs: &[AnnotatedRun], out: &Path) -> Result<Finished, Failure> {
-    let unwritten = |path: &Path, error: io::Error| {
-        Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display()))
-    };
-    let (mut written, mut without) = (0, 0);
+fn export(runs: &[AnnotatedRun], out: &Path, overwrite: bool) -> Result<Finished, Failure> {
+    let (mut files, mut without) = (Vec::new(), 0);
     for run in runs {
         let recording = recording::read(&run.row.dir)?;
         for said in &run.said {
@@ -194,11 +197,14 @@ fn export(runs: &[AnnotatedRun], out: &Path) -> Result<Finished, Failure> {
             let spoken = SpokenError { agent: error.agent.clone(), step: error.step, why: error.why.clone() };
             let bytes = write_annotated(&recording, &spoken).map_err(|error| Failure::new(Exit::Recording, error))?;
             let path = out.join(&said.annotator).join(format!("{}.json", run.row.key));
-            fs::create_dir_all(path.parent().unwrap_or(out)).map_err(|error| unwritten(&path, error))?;
-            fs::write(&path, bytes).map_err(|error| unwritten(&path, error))?;
-            written += 1;
+            files.push((path, bytes));
         }
     }
+    // All of them or none.
+    let named = files.iter().map(|(path, bytes)| Ok((OutputFile::named(path, Replaces::Asked(overwrite))?, bytes)));
+    let named = named.collect::<Result<Vec<_>, Failure>>()?;
+    let written = named.len();
+    named.iter().try_for_each(|(file, bytes)| file.write_aloud(bytes))?;
     let left = if without > 0 { format!("; {without} that saw no error are left out") } else { String::new() };
     let summary = format!("{}  {written} files{left}", out.display());
     Ok(Finished { exit: Exit::Ok, summary, data: json!({"out": out, "files": written, "left_out": without}) })

@@ -29,6 +29,7 @@ pub(super) use self::{
 };
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
+    output::{OutputFile, Replaces},
     settings::{self, ProxyArgs},
     trial::failed,
 };
@@ -67,6 +68,10 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     if arguments.dry_run {
         return dry::run(&logs, &methods, arguments, global);
     }
+    let replaces = Replaces::Asked(arguments.overwrite);
+    let named = |path| OutputFile::named(path, replaces);
+    let written = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
+    let (out, html) = (written.map(named).transpose()?, arguments.html.as_deref().map(named).transpose()?);
     let price = arguments.judge.price.unwrap_or_default();
     let judge = judge(arguments, &methods, price)?;
     let driving = Driving { votes: arguments.votes, priced: price != Price::default() };
@@ -77,14 +82,14 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     let mut done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, global))??;
     calibration::apply(&calibrations, &logs, &mut done.rows);
     beside::keep(&logs, &done.rows, global);
-    if let Some(out) = &arguments.out {
-        write(out, &done.rows)?;
+    if arguments.out.is_some() {
+        write(out.as_ref(), &done.rows)?;
     }
     if !global.quiet {
         let written = calibration::write(&calibrations, arguments.alpha, &mut std::io::stderr());
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
-    told(&logs, &done, arguments, global)
+    told(&logs, &done, (arguments, html.as_ref()), global)
 }
 
 /// Attributes a run that has just failed, and tells it as talk: the run's own output has standard output. What comes of it is
@@ -226,37 +231,32 @@ fn said(rows: &[Attributed], number: usize, of: usize) {
     eprintln!("{}", super::escape(&format!("attributed {number:>4} of {of}  {}  {what}", last.id)));
 }
 
-/// The rows as lines of JSON.
-fn write(path: &Path, rows: &[Vec<Attributed>]) -> Result<(), Failure> {
+/// The rows as lines of JSON, into a file or on standard output.
+fn write(file: Option<&OutputFile<'_>>, rows: &[Vec<Attributed>]) -> Result<(), Failure> {
     let unwritten = |error: std::io::Error| Failure::new(Exit::Infrastructure, error);
     let mut text = Vec::new();
     for row in rows.iter().flatten() {
         serde_json::to_writer(&mut text, row).map_err(|error| unwritten(error.into()))?;
         text.push(b'\n');
     }
-    if path == Path::new("-") {
-        return std::io::stdout().write_all(&text).map_err(unwritten);
+    match file {
+        Some(file) => file.write_aloud(&text),
+        None => std::io::stdout().write_all(&text).map_err(unwritten),
     }
-    put(path, &text)
-}
-
-/// Puts a file in place whole.
-fn put(path: &Path, text: &[u8]) -> Result<(), Failure> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let new = Path::new(&name);
-    std::fs::write(new, text)
-        .and_then(|()| std::fs::rename(new, path))
-        .map_err(|error| Failure::new(Exit::Infrastructure, format!("cannot write `{}`: {error}", path.display())))
 }
 
 /// Tables and reports, and the last word.
-fn told(logs: &Logs, done: &AttributedLogs, arguments: &AttributeArgs, global: &Global) -> Result<Finished, Failure> {
+fn told(
+    logs: &Logs,
+    done: &AttributedLogs,
+    (arguments, html): (&AttributeArgs, Option<&OutputFile<'_>>),
+    global: &Global,
+) -> Result<Finished, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Infrastructure, error);
     let measured = table::measured(logs, &done.rows)?;
     let next = report::next(logs, &done.rows);
-    if let Some(html) = &arguments.html {
-        put(html, page::page(&measured, logs, &done.rows, next.as_deref()).as_bytes())?;
+    if let Some(html) = html {
+        html.write_aloud(page::page(&measured, logs, &done.rows, next.as_deref()).as_bytes())?;
     }
     if global.format == OutputFormat::Text && arguments.out.as_deref() != Some(Path::new("-")) {
         let mut out = std::io::stdout().lock();

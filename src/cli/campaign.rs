@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::{
     Config, Exit, Failure, Finished, Global, OutputFormat,
     asking::{self, AskingArgs},
-    browser, escape,
+    browser, client_verdict, escape,
     progress::ShownProgress,
     settings,
     settings::ProxyArgs,
@@ -63,7 +63,7 @@ pub(super) struct CampaignArgs {
     /// Bounds instead of the file's: `calls=N`, `tokens=N`, `money=X`, separated by commas. Never exceeded.
     #[arg(long, value_name = "BOUNDS")]
     budget: Option<String>,
-    /// Write a `JUnit` file: a case a cell.
+    /// Write a `JUnit` file: a case a cell. An earlier one is replaced.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Open the report in the browser when it is written.
@@ -112,6 +112,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     if arguments.dry_run {
         return dry(&campaign, &only, allowed, &out, global);
     }
+    let junit = client_verdict::junit_file(arguments.junit.as_deref())?;
     if !allowed {
         let error = format!("{commands} tasks bring commands of their own, which would run on this machine as you do");
         return Err(Failure::new(Exit::Usage, error).hint(
@@ -136,11 +137,10 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let out = begun.out.clone();
     let done = conduct(campaign, begun, global)?;
     let finished = done.finish();
-    if let Some(path) = &arguments.junit {
+    if let Some(file) = junit {
         let failed = (finished.exit != Exit::Ok).then(|| format!("{}: {}", finished.exit.word(), finished.summary));
         let text = campaign::junit(&done.report, failed.as_deref());
-        std::fs::write(path, text)
-            .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))?;
+        file.write_aloud(text.as_bytes())?;
     }
     if arguments.open {
         browser::open(&out.join("report.html").to_string_lossy());
@@ -283,7 +283,10 @@ fn beside(file: &Path) -> PathBuf {
 
 fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, KeptCampaign), Failure> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))?;
+        .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))
+        .map_err(|failure| {
+            failure.hint("`aegis init` writes a first campaign, `init --from RUN` one of a recorded run")
+        })?;
     let (name, files) = (file.display().to_string(), NotedFiles::new(Beside(beside(file))));
     let campaign = campaign::parse(&text, &name, &files);
     let mut campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;

@@ -5,8 +5,11 @@ use std::{
     path::Path,
 };
 
-use super::{Exit, Failure, escape};
-use crate::verdict::{CallVerdict, ClientVerdict, Weight, junit};
+use super::{
+    Failure, escape,
+    output::{OutputFile, Replaces, ReportKind},
+};
+use crate::verdict::{CallVerdict, ClientVerdict, Weight};
 
 /// Says the verdict: a line on the whole, a line a call with what its rules found, a line a fault that never came.
 pub(super) fn write(verdict: &ClientVerdict, out: &mut dyn Write) -> io::Result<()> {
@@ -31,11 +34,10 @@ pub(super) fn write_call(call: &CallVerdict, out: &mut dyn Write) -> io::Result<
     Ok(())
 }
 
-/// Writes the file that `--junit` names.
+/// The file that `--junit` names: an earlier one is replaced, as test runners do; nothing else is.
 ///
 /// # Errors
-/// It cannot be written.
-pub(super) fn write_junit(path: &Path, run: &str, verdict: &ClientVerdict) -> Result<(), Failure> {
-    std::fs::write(path, junit(run, verdict))
-        .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))
+/// There is something else.
+pub(super) fn junit_file(path: Option<&Path>) -> Result<Option<OutputFile<'_>>, Failure> {
+    path.map(|path| OutputFile::named(path, Replaces::Earlier(ReportKind::Junit))).transpose()
 }

@@ -1,6 +1,6 @@
 //! `aegis demo`: the whole job, on the embedded simulator.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -21,6 +21,7 @@ pub(super) struct DemoArgs {
 
 pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Failure> {
     let campaign = demo::campaign().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    spare_others(&arguments.dir, &campaign.name)?;
     if !global.quiet {
         eprintln!("backend   embedded simulator (a scripted model, deterministic; no key, no network)");
     }
@@ -47,4 +48,16 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
         finished.exit = Exit::Finding;
     }
     Ok(finished)
+}
+
+/// A demo replaces an earlier one, and no other campaign: that one may have cost money.
+fn spare_others(dir: &Path, demo: &str) -> Result<(), Failure> {
+    let report = std::fs::read(dir.join("report.json")).ok();
+    let report = report.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+    let is_demo = report.is_some_and(|report| report.get("campaign").is_some_and(|name| name == demo));
+    if is_demo || !dir.join("cells").exists() {
+        return Ok(());
+    }
+    let error = format!("`{}` holds a campaign that is no demo, and it would be lost", dir.display());
+    Err(Failure::new(Exit::Usage, error).hint("name another directory: aegis demo --dir DIR"))
 }

@@ -4,7 +4,7 @@ use std::{error::Error, fmt, io::Write, path::Path};
 
 use super::{
     Global, OutputFormat, escape,
-    screen::{Colour, Screen},
+    screen::{self, Colour, Screen},
 };
 use crate::recording::RecordingError;
 
@@ -128,15 +128,7 @@ impl Failure {
 
     /// What is said of it.
     pub(super) fn say(&self, colour: clap::ColorChoice) {
-        let screen = Screen::of_talk(colour);
-        for line in self.to_string().lines() {
-            let words = [("error:", Colour::Bad), ("hint:", Colour::Strong)];
-            let marked = words.into_iter().find_map(|(word, colour)| Some((word, colour, line.strip_prefix(word)?)));
-            match marked {
-                Some((word, colour, rest)) => eprintln!("{}{rest}", screen.paint(colour, word)),
-                None => eprintln!("{line}"),
-            }
-        }
+        screen::say(colour, &self.to_string());
     }
 }
 

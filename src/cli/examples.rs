@@ -114,6 +114,19 @@ pub(super) fn command() -> Command {
     command
 }
 
+/// What to type instead, where a command line cannot be read: the first example of the verb that was named.
+pub(super) fn instead(arguments: &[String]) -> Option<&'static str> {
+    let named =
+        arguments.iter().position(|word| EXAMPLES.iter().any(|(verb, _)| verb.split(' ').next() == Some(word)))?;
+    let words = arguments.get(named..)?;
+    // `plan check` before `plan`; of a verb with verbs of its own, where none is named, the first.
+    let two = words.get(..2).map(|words| words.join(" "));
+    let first = words.first()?;
+    let found = EXAMPLES.iter().find(|(verb, _)| Some(*verb) == two.as_deref());
+    let found = found.or_else(|| EXAMPLES.iter().find(|(verb, _)| verb.split(' ').next() == Some(first)));
+    found.and_then(|(_, lines)| lines.first().copied())
+}
+
 /// The lines to type of a verb.
 #[cfg(test)]
 fn of(verb: &str) -> &'static [&'static str] {

@@ -1,14 +1,14 @@
 //! `aegis learn DATASET --out prior.toml`: a readable ranker of executed effects, or nothing.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
 use serde_json::json;
 
-use super::{Exit, Failure, Finished, Global, OutputFormat, escape};
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat,
+    output::{OutputFile, Replaces},
+};
 use crate::{
     attribution::methods::{LearnedFrom, LearnedRanker, LoggedRun, clues},
     dataset::{Dataset, Sample, SampleKind, Truth},
@@ -28,6 +28,9 @@ pub(super) struct LearnArgs {
     /// Where the ranker is written, if anything was learned: `trace --prior` and `attribute --method learned --prior` read it.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Replace what is at FILE.
+    #[arg(long)]
+    overwrite: bool,
 }
 
 /// What is learned from, and what is left out.
@@ -41,6 +44,7 @@ struct LearningSet {
 }
 
 pub(super) fn run(arguments: &LearnArgs, global: &Global) -> Result<Finished, Failure> {
+    let file = OutputFile::named(&arguments.out, Replaces::Asked(arguments.overwrite))?;
     let set = read(&arguments.datasets)?;
     let from = from(&set.runs);
     let by = [
@@ -71,7 +75,7 @@ pub(super) fn run(arguments: &LearnArgs, global: &Global) -> Result<Finished, Fa
     });
     match (why, decides) {
         (None, Some((_, found))) => {
-            write(&arguments.out, &text)?;
+            file.write_aloud(text.as_bytes())?;
             let summary = format!(
                 "learned from {} runs: {:.1} looks saved a run [{:.1}, {:.1}]; wrote {}",
                 from.runs,
@@ -201,16 +205,5 @@ fn figures(by: &str, found: &HeldOut) -> serde_json::Value {
         "by": by, "groups": groups, "runs": runs, "looks": {"ranker": ranker.mean, "scan": scan.mean},
         "first": {"ranker": ranker.first, "scan": scan.first}, "top_3": {"ranker": ranker.top_3, "scan": scan.top_3},
         "saved": saved, "saved_95": [interval.low, interval.high],
-    })
-}
-
-/// Puts the file in place whole.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let new = Path::new(&name);
-    std::fs::write(new, text).and_then(|()| std::fs::rename(new, path)).map_err(|error| {
-        let shown = escape(&path.display().to_string());
-        Failure::new(Exit::Infrastructure, format!("cannot write `{shown}`: {error}"))
     })
 }

@@ -5,7 +5,10 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::{Exit, Failure, Finished, Global, OutputFormat, escape};
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat, escape,
+    screen::{Colour, Screen},
+};
 use crate::dataset::{
     Dataset, DatasetError,
     lint::{self, LintReport, Rule},
@@ -36,7 +39,8 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     let report = Dataset::open(&path).and_then(|dataset| lint::lint(&dataset)).map_err(Failure::from)?;
     if global.format == OutputFormat::Text {
         let out = &mut std::io::stdout().lock();
-        let said = write(&report, arguments.show, out).and_then(|()| writeln!(out, "sure: {}", report.sure));
+        let said = write(&report, arguments.show, Screen::of(global), out)
+            .and_then(|()| writeln!(out, "sure: {}", report.sure));
         said.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let (found, counts) = (report.findings.len(), report.counts());
@@ -51,10 +55,10 @@ pub(super) fn run(arguments: &LintArgs, global: &Global) -> Result<Finished, Fai
     Ok(Finished { exit, summary, data })
 }
 
-fn write(report: &LintReport, show: usize, out: &mut dyn Write) -> std::io::Result<()> {
+fn write(report: &LintReport, show: usize, screen: Screen, out: &mut dyn Write) -> std::io::Result<()> {
     let counts = report.counts();
     for (rule, count) in counts {
-        writeln!(out, "{}  {count}  {}", rule.name(), rule.meaning())?;
+        writeln!(out, "{}  {count}  {}", screen.paint(Colour::Bad, rule.name()), rule.meaning())?;
         let of_rule = report.findings.iter().filter(|finding| finding.rule == rule);
         let shown = if show == 0 { usize::MAX } else { show };
         for finding in of_rule.take(shown) {

@@ -1,6 +1,6 @@
 //! The program's own log.
 
-use super::Global;
+use super::{Global, screen::Screen};
 
 /// Sends it to standard error.
 pub(super) fn start(global: &Global) {
@@ -11,13 +11,7 @@ pub(super) fn start(global: &Global) {
         (false, _) => "aegis=debug,info",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("AEGIS_LOG").unwrap_or_else(|_| level.into());
-    let ansi = match global.color {
-        clap::ColorChoice::Always => true,
-        clap::ColorChoice::Never => false,
-        clap::ColorChoice::Auto => {
-            std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none()
-        }
-    };
+    let ansi = Screen::of_talk(global.color).has_colours();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_target(false);
     // A library user may have set a subscriber of their own; theirs stays.
     let _ = subscriber.with_writer(std::io::stderr).try_init();

@@ -22,6 +22,7 @@ mod import;
 mod learn;
 mod lint;
 mod logging;
+mod output;
 mod fork;
 mod plan;
 mod prove;
@@ -168,8 +169,11 @@ fn pretty(data: &impl serde::Serialize) -> Result<String, Failure> {
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> u8 {
-    let cli = examples::command().color(said_colour()).get_matches();
-    let cli = Cli::from_arg_matches(&cli).unwrap_or_else(|error| error.exit());
+    let matches = examples::command().color(said_colour()).try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return misread(&error),
+    };
     let exit = match cli.run() {
         Ok(exit) => exit,
         Err(failure) if failure.is_broken_pipe() => Exit::Ok,
@@ -179,6 +183,17 @@ pub fn main() -> u8 {
         }
     };
     exit.code()
+}
+
+/// Says what of a command line cannot be read, and a line of that verb that can; or the help that was asked for. Gives the
+/// exit code.
+fn misread(error: &clap::Error) -> u8 {
+    let _ = error.print();
+    let arguments = std::env::args().skip(1).take_while(|argument| argument != "--").collect::<Vec<_>>();
+    if let (true, Some(line)) = (error.use_stderr(), examples::instead(&arguments)) {
+        screen::say(said_colour(), &format!("hint: for example: {line}"));
+    }
+    u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code())
 }
 
 /// What `--color` says, for help and usage errors, which are written before options are read.
@@ -249,9 +264,9 @@ impl Verb {
         match self {
             Verb::Serve(arguments) => serve::run(arguments, global),
             Verb::Show(arguments) => show::run(arguments, json, Screen::of(global), &mut out()),
-            Verb::Agents(arguments) => agents::run(arguments, json, &mut out()),
+            Verb::Agents(arguments) => agents::run(arguments, json, Screen::of(global), &mut out()),
             Verb::Plan(arguments) => {
-                let exit = plan::run(arguments, json, &mut out())?;
+                let exit = plan::run(arguments, json, Screen::of(global), &mut out())?;
                 Ok(arguments.concluded(exit).map_or(exit, |finished| finished.say(global)))
             }
             Verb::Setup(verb) => setup::run(verb, global),

@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use self::check::Checked;
-use super::{Exit, Failure, Finished};
+use super::{
+    Exit, Failure, Finished,
+    screen::{Colour, Screen},
+};
 use crate::plan::{self, CatalogueEntry, Operation, Plan, ShippedPlan};
 use crate::recording;
 use crate::trajectory::Side;
@@ -71,7 +74,7 @@ impl PlanArgs {
     }
 }
 
-pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &PlanArgs, json: bool, screen: Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
     let (exit, text) = match &arguments.action {
         PlanAction::Check { files, against, config } => {
             let roster = check::roster(config.as_deref())?;
@@ -83,7 +86,7 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Resu
             let text = if json {
                 super::pretty(&checked.iter().map(Checked::data).collect::<Vec<_>>())?
             } else {
-                check::texts(&checked)
+                check::texts(&checked, screen)
             };
             (exit, text)
         }
@@ -96,7 +99,7 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Resu
         PlanAction::List { name } => {
             let mut entries = plan::catalogue();
             entries.retain(|entry| name.as_ref().is_none_or(|name| entry.name.contains(name)));
-            (Exit::Ok, if json { super::pretty(&entries)? } else { listed(&entries) })
+            (Exit::Ok, if json { super::pretty(&entries)? } else { listed(&entries, screen) })
         }
         PlanAction::Catalogue { dir } => {
             let plans = folder(dir)?;
@@ -153,12 +156,21 @@ pub(super) fn read(file: &Path) -> Result<Plan, Failure> {
     match named.as_deref() {
         Ok([plan]) => read_shipped(plan),
         // What looks like a path was meant as one.
-        Ok(_) | Err(_) if file.components().count() > 1 || file.extension().is_some() => read_file(file),
+        Ok(_) | Err(_) if file.components().count() > 1 || file.extension().is_some() => {
+            read_file(file).map_err(|failure| {
+                failure.hint("`aegis init` writes a first plan, `aegis plan ready` lists ready-made ones")
+            })
+        }
         Ok(plans) => {
             let names: Vec<&str> = plans.iter().map(|plan| plan.name).collect();
             let error = format!("`{}` is a folder of ready-made plans: expected one", file.display());
             Err(Failure::new(Exit::Usage, error).hint(format!("name one of them: {}", names.join(", "))))
         }
+        Err(_) if file.to_string_lossy().contains(',') => Err(Failure::new(
+            Exit::Usage,
+            format!("cannot read `{}`: there is no such file, and a run has one plan", file.display()),
+        )
+        .hint("put the injections of both into one file, or try them one by one: aegis test PLAN PLAN -- CMD")),
         Err(hint) => read_file(file).map_err(|failure| failure.hint(hint.clone())),
     }
 }
@@ -213,7 +225,7 @@ fn folder(dir: &Path) -> Result<Vec<(String, String)>, Failure> {
     Ok(plans)
 }
 
-fn listed(entries: &[CatalogueEntry]) -> String {
+fn listed(entries: &[CatalogueEntry], screen: Screen) -> String {
     let mut text = String::new();
     for (operation, heading) in [
         (Operation::Manipulator, "Manipulators (`manipulator.NAME = { … }`) edit what an agent is asked or answers"),
@@ -225,16 +237,16 @@ fn listed(entries: &[CatalogueEntry]) -> String {
         }
         let blank = if text.is_empty() { "" } else { "\n" };
         let _ = writeln!(text, "{blank}{heading}");
-        entries.for_each(|entry| describe(&mut text, entry));
+        entries.for_each(|entry| describe(&mut text, entry, screen));
     }
     text
 }
 
-fn describe(text: &mut String, entry: &CatalogueEntry) {
+fn describe(text: &mut String, entry: &CatalogueEntry, screen: Screen) {
     let sides: Vec<&str> =
         entry.sides.iter().map(|side| if *side == Side::Request { "request" } else { "response" }).collect();
     let sides = if sides.is_empty() { String::new() } else { format!(" ({})", sides.join(", ")) };
-    let _ = writeln!(text, "\n  {}{sides}\n      {}", entry.name, entry.summary);
+    let _ = writeln!(text, "\n  {}{sides}\n      {}", screen.paint(Colour::Strong, entry.name), entry.summary);
     for parameter in &entry.parameters {
         let need = match (&parameter.default, parameter.required) {
             (_, true) => ", required".to_owned(),
@@ -261,7 +273,8 @@ mod tests {
     fn run_line(words: &[&str], json: bool) -> Result<(u8, String), String> {
         let line = Line::try_parse_from([&["plan"], words].concat()).map_err(|error| error.to_string())?;
         let mut out = Vec::new();
-        let exit = run(&line.args, json, &mut out).map_err(|failure| failure.error.to_string())?;
+        let exit =
+            run(&line.args, json, Screen::new(110, false), &mut out).map_err(|failure| failure.error.to_string())?;
         Ok((exit.code(), String::from_utf8(out).expect("text")))
     }
 

@@ -1,14 +1,13 @@
 //! How far a campaign is: a bar on a terminal, plain lines elsewhere.
 
 use std::{
-    io::IsTerminal,
     sync::Mutex,
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::Global;
+use super::{Global, screen};
 use crate::campaign::Progress;
 
 /// The time between two lines that say how far a stage is, where there is no bar.
@@ -20,6 +19,7 @@ pub(super) struct ShownProgress {
     far: Mutex<Far>,
     terminal: bool,
     quiet: bool,
+    colour: clap::ColorChoice,
 }
 
 /// How far a stage is.
@@ -48,14 +48,14 @@ impl Far {
 
 impl ShownProgress {
     pub(super) fn new(global: &Global) -> Self {
-        let terminal = std::io::stderr().is_terminal() && !global.quiet;
+        let terminal = screen::draws() && !global.quiet;
         let far = Far { name: String::new(), parts: 0, done: 0, shown: 0, said: Instant::now() };
-        Self { bar: Mutex::new(None), far: Mutex::new(far), terminal, quiet: global.quiet }
+        Self { bar: Mutex::new(None), far: Mutex::new(far), terminal, quiet: global.quiet, colour: global.color }
     }
 
     /// Says a line while work goes on.
     pub(super) fn say(&self, line: &str) {
-        let say = || eprintln!("{line}");
+        let say = || screen::say(self.colour, line);
         match self.bar.lock().ok().and_then(|bar| bar.clone()) {
             _ if self.quiet => {}
             Some(bar) => bar.suspend(say),
@@ -112,7 +112,7 @@ impl Progress for ShownProgress {
     fn done(&self, line: &str) {
         self.replace(None);
         if !self.quiet {
-            eprintln!("{line}");
+            screen::say(self.colour, line);
         }
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct ReplayArgs {
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
     /// Seconds after which the command is ended.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = super::settings::seconds)]
     timeout: Option<f64>,
     #[command(flatten)]
     again: AgainArgs,

@@ -18,6 +18,7 @@ use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     again::{HowStarted, Program},
     attribute::{self, AttributeArgs, JudgeArgs},
+    output::{OutputFile, Replaces},
     settings,
     settings::ProxyArgs,
     trial::{cannot_check, failed, live},
@@ -49,12 +50,16 @@ struct Retrying<'a> {
     spent: RetrySpent,
     rounds: Vec<RetryRound>,
     pairs: Vec<Value>,
+    /// Where they go, if anywhere.
+    file: Option<OutputFile<'a>>,
     /// Why there is no further round.
     ended: Option<String>,
 }
 
 pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
+    let replaces = Replaces::Asked(arguments.overwrite);
+    let file = arguments.pairs.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
     let cassette = arguments.matching.open(&arguments.dir)?;
     require(arguments, &cassette)?;
     let mut proxy = live(&arguments.execute.proxy, &cassette, &arguments.dir)?;
@@ -69,7 +74,7 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     let program =
         HowStarted::of(&arguments.dir)?.required(&arguments.execute.command, arguments.execute.again, "retry")?;
     let (rounds, pairs, ended) = (Vec::new(), Vec::new(), None);
-    let mut retrying = Retrying { arguments, global, program, proxy, meter, spent, rounds, pairs, ended };
+    let mut retrying = Retrying { arguments, global, program, proxy, meter, spent, rounds, pairs, file, ended };
     retrying.conduct(cassette)?;
     retrying.finish()
 }
@@ -303,8 +308,8 @@ impl Retrying<'_> {
         }];
         parts.extend(repaired.or(self.rounds.last()).map(|round| format!("gain {}", table::gain(round))));
         parts.push(format!("{} executions, {} live calls", self.spent.runs, self.spent.calls));
-        if let Some(path) = &self.arguments.pairs {
-            pairs::write(path, &self.pairs)?;
+        if let Some(file) = &self.file {
+            pairs::write(file, &self.pairs)?;
             parts.push(format!("{} pairs", self.pairs.len()));
         }
         Ok(Finished { exit: self.exit(out_of_budget), summary: parts.join("  "), data })

@@ -45,9 +45,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
     /// Seconds after which the command is ended.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = super::settings::seconds)]
     timeout: Option<f64>,
-    /// Write a `JUnit` file: how the program met the plan's faults, a case a call.
+    /// Write a `JUnit` file: how the program met the plan's faults, a case a call; red exactly where the exit code is not 0.
+    /// An earlier one is replaced.
     #[arg(long, value_name = "FILE")]
     junit: Option<std::path::PathBuf>,
     /// As soon as the check fails, tell from the log who failed and when, by this method (`aegis attribute --list`), of several
@@ -103,6 +104,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         None => settings::fresh_run_id(),
     };
     let limit = settings::time_limit(arguments.timeout)?;
+    let junit = client_verdict::junit_file(arguments.junit.as_deref())?;
     // A name that no method has is no reason to run anything.
     AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).check()?;
     let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.proxy.clone() };
@@ -124,15 +126,17 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         monitored.end().await;
         concluded
     })??;
-    if let Some(path) = &arguments.junit {
-        let verdict = verdict::read(&recording::read(&concluded.dir)?);
-        client_verdict::write_junit(path, concluded.run.as_str(), &verdict)?;
-    }
     if !global.quiet {
-        concluded.talk();
+        concluded.talk(global.color);
     }
     let attribution = attributed(&concluded, arguments, &config, global);
+    let (run, recorded) = (concluded.run.clone(), concluded.dir.clone());
     let mut finished = concluded.finish();
+    if let Some(file) = junit {
+        let verdict = verdict::read(&recording::read(&recorded)?);
+        let failed = (finished.exit != Exit::Ok).then(|| format!("{}: {}", finished.exit.word(), finished.summary));
+        file.write_aloud(verdict::junit(run.as_str(), &verdict, failed.as_deref()).as_bytes())?;
+    }
     if let (Some(fields), Some(attribution)) = (finished.data.as_object_mut(), attribution) {
         fields.insert("attribution".to_owned(), attribution);
     }

@@ -19,6 +19,7 @@ use crate::{
     proxy::{HttpUpstream, Proxy, RunTemplate, Runs, UpstreamOrigin, upstream::Upstream},
     replay::Rules,
     simulator::Simulator,
+    surface,
     trajectory::RunId,
 };
 
@@ -145,6 +146,7 @@ impl ProxyArgs {
             return Err(Failure::new(Exit::Usage, error)
                 .hint("name the variable that holds the upstream's key: [upstream] key_env = \"…\""));
         }
+        is_base(&url)?;
         let default = origin(&url, config.upstream.key_env.as_deref()).map_err(usage)?;
         let routes = config.route.iter().map(|route| origin(&route.url, route.key_env.as_deref()));
         let routes = routes.collect::<Result<Vec<_>, _>>().map_err(usage)?;
@@ -183,10 +185,25 @@ pub(super) fn other_upstream(
     if url == "simulator" {
         return Ok(Arc::new(Simulator::new(proxy.simulator_seed)));
     }
+    is_base(url)?;
     let usage = |error: crate::proxy::OriginError| Failure::new(Exit::Usage, error);
     let timeout = crate::proxy::Limits::default().silence_timeout;
     let origin = origin(url, key_env).map_err(usage)?;
     HttpUpstream::new(origin, Vec::new(), proxy.ca_file.as_deref(), timeout).map(HttpUpstream::shared).map_err(usage)
+}
+
+/// Refuses the address of a call where that of an API is expected: programs append the call to it.
+fn is_base(url: &str) -> Result<(), Failure> {
+    let path = url.split_once("://").and_then(|(_, rest)| rest.get(rest.find('/')?..)).unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    if surface::for_path("POST", path).is_none() {
+        return Ok(());
+    }
+    let known = ["/chat/completions", "/completions", "/responses", "/messages", "/embeddings"];
+    let base = known.iter().find_map(|call| url.trim_end_matches('/').strip_suffix(call)).unwrap_or(url);
+    let error =
+        format!("`{url}` is the address of one call, and a base URL is expected: programs append the call to it");
+    Err(Failure::new(Exit::Usage, error).hint(format!("--upstream {base}")))
 }
 
 /// An upstream whose key, if it has one of its own, is in an environment variable.
@@ -251,6 +268,22 @@ pub(super) fn offline(
 pub(super) fn time_limit(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {
     let limit = seconds.map(Duration::try_from_secs_f64).transpose();
     limit.map_err(|error| Failure::new(Exit::Usage, format!("--timeout: {error}")))
+}
+
+/// Reads a number of seconds.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    text.parse::<f64>().map_err(|_| {
+        let unit = text
+            .strip_suffix(['s', 'm', 'h'])
+            .and_then(|number| Some((number.parse::<f64>().ok()?, text.chars().last()?)));
+        let factor = |unit| match unit {
+            'h' => 3600.0,
+            'm' => 60.0,
+            _ => 1.0,
+        };
+        let meant = unit.map(|(number, unit)| format!(": {}", number * factor(unit))).unwrap_or_default();
+        format!("expected seconds, without a unit{meant}")
+    })
 }
 
 /// Normalisation rules: the built-in ones, or a file's.

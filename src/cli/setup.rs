@@ -4,12 +4,18 @@ mod doctor;
 mod init;
 mod reference;
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Subcommand};
 
-use super::screen::Screen;
-use super::{Exit, Failure, Finished, Global, OutputFormat, examples};
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat, examples,
+    output::{OutputFile, Replaces, ReportKind},
+    screen::Screen,
+};
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -38,7 +44,7 @@ pub(super) struct CompletionsArgs {
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub(super) struct ManArgs {
-    /// Where to; made if it is not there. `man -l DIR/aegis.1` reads them.
+    /// Where to; made if it is not there. Pages of an earlier version are replaced. `man -l DIR/aegis.1` reads them.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -75,19 +81,32 @@ pub(super) fn run(verb: &SetupVerb, global: &Global) -> Result<Exit, Failure> {
             Ok(Exit::Ok)
         }
         SetupVerb::Man(arguments) => {
-            let cannot = |error: std::io::Error| {
-                Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", arguments.dir.display()))
-            };
-            std::fs::create_dir_all(&arguments.dir).map_err(cannot)?;
-            clap_mangen::generate_to(examples::command(), &arguments.dir).map_err(cannot)?;
+            write_manual(&arguments.dir)?;
             Ok(Exit::Ok)
         }
     }
 }
 
-/// Writes files into a directory.
-fn write_pages(dir: &std::path::Path, pages: &[(&'static str, String)]) -> Result<(), Failure> {
-    let cannot = |path: &std::path::Path, error: std::io::Error| {
+/// Writes the manual pages; earlier ones are replaced, and nothing else.
+fn write_manual(dir: &Path) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::new(Exit::Usage, format!("cannot write the manual pages of `{}`: {error}", dir.display()))
+    };
+    let made = tempfile::tempdir().map_err(cannot)?;
+    clap_mangen::generate_to(examples::command(), made.path()).map_err(cannot)?;
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(made.path()).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        pages.push((dir.join(entry.file_name()), std::fs::read(entry.path()).map_err(cannot)?));
+    }
+    let named = |path| OutputFile::named(path, Replaces::Earlier(ReportKind::Manual));
+    let files = pages.iter().map(|(path, _)| named(path)).collect::<Result<Vec<_>, _>>()?;
+    files.iter().zip(&pages).try_for_each(|(file, (_, text))| file.write(text).map(drop))
+}
+
+/// Writes files into a directory, in the place of what is there: who generates documentation does so again and again.
+fn write_pages(dir: &Path, pages: &[(&'static str, String)]) -> Result<(), Failure> {
+    let cannot = |path: &Path, error: std::io::Error| {
         Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display()))
     };
     std::fs::create_dir_all(dir).map_err(|error| cannot(dir, error))?;

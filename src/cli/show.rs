@@ -20,6 +20,7 @@ use super::{
     watch,
 };
 use crate::{
+    plan,
     recording::{self, Recording},
     trajectory::{Attempt, CloseCause, Label, NoLabel, Outcome, Step, StepIndex, Verdict},
     verdict::{self, Judgement},
@@ -56,7 +57,7 @@ pub(super) struct ShowArgs {
     /// The roster that says who verifies, for the rule `no-verifier`; ./aegis.toml if there is one.
     #[arg(long, value_name = "FILE", requires = "watch")]
     config: Option<PathBuf>,
-    /// Write the same as a `JUnit` file: a case a call.
+    /// Write the same as a `JUnit` file: a case a call. An earlier one is replaced.
     #[arg(long, value_name = "FILE", requires = "verdict")]
     junit: Option<PathBuf>,
 }
@@ -104,8 +105,11 @@ fn judged(
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let verdict = verdict::read(recording);
-    if let Some(path) = junit {
-        client_verdict::write_junit(path, recording.manifest.run.as_str(), &verdict)?;
+    let exit = if verdict.result == Judgement::Passed { Exit::Ok } else { Exit::Finding };
+    if let Some(file) = client_verdict::junit_file(junit)? {
+        let failed = (exit != Exit::Ok).then(|| format!("client {}", verdict.summary()));
+        let text = verdict::junit(recording.manifest.run.as_str(), &verdict, failed.as_deref());
+        file.write_aloud(text.as_bytes())?;
     }
     let written = if json {
         let survival = verdict::survival(recording);
@@ -115,7 +119,7 @@ fn judged(
         client_verdict::write(&verdict, out)
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    Ok(if verdict.result == Judgement::Passed { Exit::Ok } else { Exit::Finding })
+    Ok(exit)
 }
 
 /// What the rules see in the record, whether or not they looked while the run was under way; a sign is a finding.
@@ -194,7 +198,11 @@ fn write_text(
     }
     if arguments.before_after {
         let changed = change::write_all(steps, out)?;
-        return if changed == 0 { writeln!(out, "no injection changed a byte") } else { Ok(()) };
+        return match (changed, repeats(recording)) {
+            (0, Some(of)) => writeln!(out, "nothing was altered anew: what run {of} got altered was given again"),
+            (0, None) => writeln!(out, "no injection changed a byte"),
+            _ => Ok(()),
+        };
     }
     if arguments.step.is_none() && !arguments.new && !arguments.all {
         return table::write(steps, traced.as_ref(), suspected.as_ref(), screen, out);
@@ -336,9 +344,17 @@ fn label_text(label: &Label) -> String {
 fn why_no_label(recording: &Recording) -> String {
     match crate::trajectory::derive(&recording.trajectory, recording.edits_failed()) {
         Err(NoLabel::NotInjected) if recording.manifest.plan_digest.is_none() => "no plan".to_owned(),
+        Err(NoLabel::NotInjected) if let Some(of) = repeats(recording) => {
+            format!("a repeat of run {of}, whose label says what was altered: those bytes were given again")
+        }
         Err(why) => why.to_string(),
         Ok(_) => "not written yet".to_owned(),
     }
+}
+
+/// The run whose altered bytes this one got again, as its notes say.
+fn repeats(recording: &Recording) -> Option<&str> {
+    recording.notes.iter().find_map(|note| note.strip_prefix(plan::REPEATS)?.split(':').next())
 }
 
 #[cfg(test)]

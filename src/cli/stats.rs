@@ -1,14 +1,16 @@
 //! `aegis stats DATASET`: what is in a dataset, how balanced it is, and whether its injections give themselves away.
 
 use std::{
-    fs,
     io::{self, Write},
     path::PathBuf,
 };
 
 use clap::Args;
 
-use super::{Exit, Failure, Finished, Global, OutputFormat, browser, escape};
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat, browser, escape,
+    output::{OutputFile, Replaces},
+};
 use crate::{
     dataset::{
         Dataset,
@@ -26,24 +28,25 @@ pub(super) struct StatsArgs {
     /// Also write the page of `aegis view` for this dataset as one file: counts, findings, samples.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Replace what is at FILE.
+    #[arg(long, requires = "html")]
+    overwrite: bool,
     /// Open that page in the browser.
     #[arg(long, requires = "html")]
     open: bool,
 }
 
 pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Failure> {
+    let replaces = Replaces::Asked(arguments.overwrite);
+    let html = arguments.html.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
     let dataset = Dataset::open(&arguments.dataset).map_err(Failure::from)?;
     let counted = statistics::statistics(&dataset).map_err(Failure::from)?;
-    if let Some(path) = &arguments.html {
+    if let (Some(path), Some(file)) = (&arguments.html, html) {
         let page = dataset_bundle(&ViewerLibrary::of(vec![arguments.dataset.clone()]));
         let page = page.map_err(|error| {
             Failure::new(Exit::Usage, error).hint("leave out --html: the same figures are printed here")
         })?;
-        let written = fs::write(path, page.html);
-        written.map_err(|error| {
-            let hint = "choose a place that can be written to: --html FILE";
-            Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())).hint(hint)
-        })?;
+        file.write_aloud(page.html.as_bytes())?;
         if arguments.open {
             browser::open(&path.to_string_lossy());
         }

@@ -17,8 +17,11 @@ use self::{
 use super::{
     Exit, Failure, Finished, Global, OutputFormat, again,
     asking::{self, AskingArgs},
+    client_verdict,
     config::Config,
+    output::{OutputFile, Replaces, ReportKind},
     progress::ShownProgress,
+    screen,
     settings::{self, ProxyArgs},
     signals::{interrupted, number},
     trial,
@@ -49,15 +52,15 @@ pub(super) struct TestArgs {
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
     /// Seconds after which a run of the command is ended, and failed.
-    #[arg(long, default_value_t = 300.0, value_name = "S")]
+    #[arg(long, default_value_t = 300.0, value_name = "S", value_parser = super::settings::seconds)]
     timeout: f64,
     /// Replace recordings of a test of this name.
     #[arg(long)]
     overwrite: bool,
-    /// Write a `JUnit` file: red exactly where the exit code is not 0.
+    /// Write a `JUnit` file: red exactly where the exit code is not 0. An earlier one is replaced.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write the page of `aegis view` with all runs of the test as one file.
+    /// Write the page of `aegis view` with all runs of the test as one file. An earlier one is replaced.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Say what was found as annotations of a GitHub workflow (`::error …`); by itself where `GITHUB_ACTIONS` is `true`.
@@ -86,6 +89,20 @@ pub(super) struct TestArgs {
     command: Vec<OsString>,
 }
 
+/// The reports that a test writes; earlier ones are replaced.
+struct TestFiles<'a> {
+    junit: Option<OutputFile<'a>>,
+    html: Option<OutputFile<'a>>,
+}
+
+impl<'a> TestFiles<'a> {
+    fn named(arguments: &'a TestArgs) -> Result<Self, Failure> {
+        let html = arguments.html.as_deref();
+        let html = html.map(|path| OutputFile::named(path, Replaces::Earlier(ReportKind::Page))).transpose()?;
+        Ok(Self { junit: client_verdict::junit_file(arguments.junit.as_deref())?, html })
+    }
+}
+
 /// What a test came to.
 struct ConcludedTest {
     name: TestName,
@@ -101,6 +118,7 @@ struct ConcludedTest {
 
 pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
+    let files = TestFiles::named(arguments)?;
     let plans = choose(&arguments.plans)?;
     let name = TestName::of(arguments.name.as_deref())?;
     let planned = name.runs(&plans, arguments.runs)?;
@@ -133,7 +151,7 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
     let seconds = begun.elapsed().as_secs_f64();
     let concluded = ConcludedTest { name, dir, plans, runs, planned: planned.len(), seconds, signal };
     let finished = concluded.finish();
-    concluded.write(arguments, &finished, global)?;
+    concluded.write(arguments, &files, &finished, global)?;
     Ok(finished)
 }
 
@@ -236,18 +254,23 @@ impl ConcludedTest {
     }
 
     /// Writes what was asked for: the report, files, annotations.
-    fn write(&self, arguments: &TestArgs, finished: &Finished, global: &Global) -> Result<(), Failure> {
+    fn write(
+        &self,
+        arguments: &TestArgs,
+        files: &TestFiles<'_>,
+        finished: &Finished,
+        global: &Global,
+    ) -> Result<(), Failure> {
         let json = global.format == OutputFormat::Json;
         if !json {
-            let written = report::write(self, global.verbose > 0, &mut std::io::stdout().lock());
-            written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+            screen::tell(global, |out| report::write(self, global.verbose > 0, out))?;
         }
-        if let Some(path) = &arguments.junit {
-            put(path, &report::junit(self, finished))?;
+        if let Some(file) = &files.junit {
+            file.write_aloud(report::junit(self, finished).as_bytes())?;
         }
-        if let Some(path) = &arguments.html {
+        if let Some(file) = &files.html {
             let made = viewer::bundle(&ViewerLibrary::of(vec![self.dir.clone()]));
-            put(path, &made.map_err(|error| Failure::new(Exit::Usage, error))?.html)?;
+            file.write_aloud(made.map_err(|error| Failure::new(Exit::Usage, error))?.html.as_bytes())?;
         }
         if arguments.github || std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true") {
             let text = annotate::annotations(self, finished);
@@ -256,9 +279,4 @@ impl ConcludedTest {
         }
         Ok(())
     }
-}
-
-fn put(path: &std::path::Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))
 }

@@ -40,7 +40,7 @@ pub(super) struct TrialArgs {
     #[arg(long, value_name = "CMD")]
     pub(super) check: Option<String>,
     /// Seconds after which the command is ended.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = super::settings::seconds)]
     timeout: Option<f64>,
     /// Executions at once. More than 1 only for programs that do not get into each other's way.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]

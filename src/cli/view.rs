@@ -10,7 +10,12 @@ use std::{
 use clap::Args;
 use serde_json::json;
 
-use super::{Exit, Failure, Finished, Global, OutputFormat, browser, serve::bind, settings};
+use super::{
+    Exit, Failure, Finished, Global, OutputFormat, browser,
+    output::{OutputFile, Replaces},
+    serve::bind,
+    settings,
+};
 use crate::viewer::{BundleExtent, Viewer, ViewerLibrary, bundle};
 
 /// Options of `view`.
@@ -36,6 +41,9 @@ pub(super) struct ViewArgs {
     /// Write the page and all that it shows as one file, and end.
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["listen", "open", "annotate"])]
     bundle: Option<PathBuf>,
+    /// Replace what is at OUT.html.
+    #[arg(long, requires = "bundle")]
+    overwrite: bool,
     /// Put into that file what annotators said, with their names: not for people who are yet to say, blind, what they think.
     #[arg(long, requires = "bundle")]
     with_annotations: bool,
@@ -46,6 +54,8 @@ pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Fai
         let error = format!("there is nothing at `{}`", missing.display());
         return Err(Failure::new(Exit::Usage, error).hint("aegis view DIR, where DIR is or holds recordings"));
     }
+    let replaces = Replaces::Asked(arguments.overwrite);
+    let file = arguments.bundle.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
     let library = ViewerLibrary::of(arguments.dirs.clone());
     let library = match &arguments.annotate {
         None if arguments.with_annotations => library.with_annotations(),
@@ -54,19 +64,18 @@ pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Fai
             .for_annotator(name)
             .map_err(|error| Failure::new(Exit::Usage, error).hint("aegis view logs --annotate ada"))?,
     };
-    match &arguments.bundle {
-        Some(path) => write_bundle(&library, path),
-        None => settings::block_on(serve(library, arguments, global))?,
+    match (&arguments.bundle, file) {
+        (Some(path), Some(file)) => write_bundle(&library, path, &file),
+        _ => settings::block_on(serve(library, arguments, global))?,
     }
 }
 
-fn write_bundle(library: &ViewerLibrary, path: &Path) -> Result<Finished, Failure> {
+fn write_bundle(library: &ViewerLibrary, path: &Path, file: &OutputFile<'_>) -> Result<Finished, Failure> {
     let made = bundle(library).map_err(|error| {
         Failure::new(Exit::Usage, error).hint("name fewer runs: aegis view logs/RUN --bundle OUT.html")
     })?;
     let bytes = made.html.len();
-    std::fs::write(path, made.html)
-        .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))?;
+    file.write_aloud(made.html.as_bytes())?;
     let left = if made.extent == BundleExtent::WithoutRaw {
         ", without the bodies as they are stored: it would be too long"
     } else {

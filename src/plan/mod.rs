@@ -199,7 +199,21 @@ impl Plan {
     pub fn asks_model(&self) -> bool {
         self.injections.iter().any(Injection::asks_model)
     }
+
+    /// What a run under it says of itself where it repeats another: the bytes that were altered there are given again, so
+    /// that nothing in its record is marked as altered. Begins with [`REPEATS`].
+    pub fn repeats(&self) -> Option<String> {
+        let (settled, of) = (self.settled.as_ref()?, self.draws_of.as_ref()?);
+        let Settled { agent, instance, call, injections } = settled;
+        let who = if *instance == 0 { agent.clone() } else { format!("{agent}#{instance}") };
+        let altered = !injections.is_empty();
+        altered
+            .then(|| format!("{REPEATS}{of}: {who} call {call} got the altered bytes that it got there, given again"))
+    }
 }
+
+/// How the note of a run begins that repeats another, before that run's name.
+pub const REPEATS: &str = "repeats ";
 
 /// Reads a plan. `file` is only named in errors.
 ///

@@ -5,9 +5,10 @@ use super::{
     suite::{Came, Suite, TestCase},
 };
 
-/// The file. It has a failure or an error exactly where the verdict is not passed: a defect is a failure, a fault that
-/// was never delivered an error, unless it is drawn by chance and another was delivered (then its case is skipped).
-pub fn junit(run: &str, verdict: &ClientVerdict) -> String {
+/// The file. A defect is a failure, a fault that was never delivered an error, unless it is drawn by chance and another was
+/// delivered (then its case is skipped). `failed` is why the verb's exit code is not 0, if it is not: where no other case says
+/// it, the run's own does. So the file is red exactly where the exit code is, and never without a case.
+pub fn junit(run: &str, verdict: &ClientVerdict, failed: Option<&str>) -> String {
     let any = verdict.faults.iter().any(|fault| fault.delivered > 0);
     let never = verdict.faults.iter().filter(|fault| fault.delivered == 0).map(|fault| {
         let why = "inconclusive: never delivered".to_owned();
@@ -18,7 +19,22 @@ pub fn junit(run: &str, verdict: &ClientVerdict) -> String {
             said: String::new(),
         }
     });
-    let cases = verdict.calls.iter().map(|call| case(verdict, call)).chain(never).collect();
+    let mut told: Vec<TestCase> = verdict.calls.iter().map(|call| case(verdict, call)).chain(never).collect();
+    if failed.is_none() {
+        // The upstream's own trouble, in a run without a plan: it is told, and nobody is judged by it.
+        for case in &mut told {
+            if let Came::Failed(why) | Came::Errored(why) = &mut case.came {
+                case.came = Came::Skipped(std::mem::take(why));
+            }
+        }
+    }
+    let is_red = told.iter().any(|case| matches!(case.came, Came::Failed(_) | Came::Errored(_)));
+    let came = match failed.filter(|_| !is_red) {
+        Some(why) => Came::Failed(why.to_owned()),
+        None => Came::Passed,
+    };
+    let whole = TestCase { class: "run".to_owned(), name: run.to_owned(), came, said: String::new() };
+    let cases = std::iter::once(whole).chain(told).collect();
     Suite { name: run.to_owned(), seconds: None, cases }.to_string()
 }
 

@@ -156,7 +156,8 @@ fn a_fault_that_never_came_is_inconclusive() {
     ] {
         let verdict = judged(faults, calls);
         assert_eq!(verdict.result, expected, "{faults:?}");
-        let text = junit("r<1>", &verdict);
+        let red = verdict.result != Judgement::Passed;
+        let text = junit("r<1>", &verdict, red.then_some("RESULT"));
         assert!(text.contains(junit_shows) && text.contains("name=\"r&lt;1&gt;\""), "{text}");
     }
 }
@@ -169,7 +170,7 @@ fn the_report_names_call_agent_and_rule() {
     let (tries, delivered) = (verdict.agents[0].tries, verdict.faults[0].delivered);
     assert_eq!((tries, delivered), (2, 2));
     assert!(verdict.summary().starts_with("failed: 1 call met trouble, 1 badly"), "{}", verdict.summary());
-    let text = junit("r1", &verdict);
+    let text = junit("r1", &verdict, Some("RESULT"));
     assert!(text.contains("classname=\"solver\" name=\"status at call 1 (step 3)\""), "{text}");
     assert!(text.contains("<failure message=\"ignored_retry_after: tried again after 500 ms, told to wait 2.0 s\">"));
     let data = serde_json::to_value(&verdict).expect("JSON");

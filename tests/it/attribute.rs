@@ -194,6 +194,7 @@ async fn compat_asks_and_reads_as_the_public_script_does() {
                 "1",
                 "--out",
                 "p.jsonl",
+                "--overwrite",
             ];
             let (_, _, said) = say(dir.path(), &arguments).await;
             let expected = &fixture[layout][method];
@@ -292,7 +293,8 @@ async fn judges_that_fail_are_counted_by_reason() {
     for (name, answers, more, why, expected) in cases {
         let judge = ScriptedJudge::start(answers).await;
         let url = judge.url();
-        let head = ["attribute", "hc", "--method", "a2p", "--model", "m", "--out", "p.jsonl", "--upstream", &url];
+        let line = format!("attribute hc --method a2p --model m --out p.jsonl --overwrite --upstream {url}");
+        let head: Vec<&str> = line.split(' ').collect();
         let (code, out, said) = say(dir.path(), &[&head[..], more].concat()).await;
         let row = &rows(&dir.path().join("p.jsonl"))[0];
         assert_eq!((code, row["abstained"]["why"].as_str()), (Some(expected), Some(why)), "{name}: {out}{said}");

@@ -128,6 +128,41 @@ const MISTAKES: &[Mistake] = &[
     mistake("aegis serve --upstream simulator --listen 8484", 2, &["`8484`", "expected HOST:PORT"]),
     mistake("aegis export logs/first --to sftt --out x.jsonl", 2, &["sftt", "did you mean `sft`"]),
     mistake("aegis export demo-run --to sft --out x.jsonl", 2, &["demo-run", "hint: "]),
+    mistake(
+        "aegis run --upstream https://api.openai.com/v1/chat/completions -- true",
+        2,
+        &["is the address of one call", "a base URL is expected", "hint: --upstream https://api.openai.com/v1\n"],
+    ),
+    mistake(
+        "aegis run --upstream simulator --timeout 5m -- true",
+        2,
+        &["'5m'", "expected seconds, without a unit: 300"],
+    ),
+    mistake(
+        "aegis run --upstream simulator --config aegis.toml --plan misspelt.toml -- PIPELINE",
+        1,
+        &["missed   injection 0 met no step: no agent is called `solvr`", "did you mean `solver`?"],
+    ),
+    // Why a task is left out stands in each file that people look at.
+    mistake(
+        "aegis campaign silent.toml --out s3 --junit j.xml 2> s3.txt; grep -l 'nothing it said matches' s3.txt j.xml s3/report.md s3/report.json",
+        0,
+        &["s3.txt\nj.xml\ns3/report.md\ns3/report.json\n"],
+    ),
+    mistake("aegis campaign mine.toml", 2, &["cannot read `mine.toml`", "hint: ", "aegis init"]),
+    mistake(
+        "aegis run --upstream simulator --plan mine.toml -- true",
+        2,
+        &["cannot read `mine.toml`", "hint: ", "aegis init"],
+    ),
+    mistake(
+        "aegis run --upstream simulator --plan rate-limit,overload -- true",
+        2,
+        &["`rate-limit,overload`", "a run has one plan", "hint: ", "aegis test PLAN PLAN"],
+    ),
+    mistake("aegis attribute logs/first", 2, &["--method <METHOD>", "hint: for example: aegis attribute "]),
+    mistake("aegis plan check", 2, &["<FILE>", "hint: for example: aegis plan check "]),
+    mistake("aegis stats demo-run --html tasks.jsonl", 2, &["`tasks.jsonl` exists", "--overwrite"]),
 ];
 
 fn is_answered(dir: &Path, wrong: &Mistake, code: Option<i32>, said: &str, missing: &mut Vec<String>) {

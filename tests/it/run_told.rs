@@ -105,6 +105,42 @@ async fn what_ran_out_of_time_is_said_to_have() {
     assert!(code == Some(1) && said.contains("outcome failure: ended with 7"), "{said}");
 }
 
+/// CI servers look at the file, shells at the exit code: neither is green alone, and no file is without a case.
+#[tokio::test]
+async fn a_junit_file_is_red_exactly_where_the_exit_code_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let misspelt = "[[injection]]\nagent = \"solvr\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\n\
+                    manipulator.corrupt_number = { which = \"last\", by = 10 }\n";
+    let delayed = "[[injection]]\nagent = \"solver\"\nwhen.call = 0\nfault.latency = { ms = 1 }\n";
+    for (name, plan) in [("misspelt.toml", misspelt), ("delayed.toml", delayed)] {
+        std::fs::write(dir.path().join(name), plan).expect("written");
+    }
+    for (number, (options, line, code, says)) in [
+        (&[][..], "PIPELINE", 0, "failures=\"0\""),
+        (&["--check", "true"], "PIPELINE", 0, "failures=\"0\""),
+        (&["--check", "false"], "PIPELINE", 1, "<failure message=\"finding: "),
+        (&["--check", "exit 3"], "PIPELINE", 1, "outcome unknown"),
+        (&[], "PIPELINE; exit 4", 1, "ended with 4"),
+        (&["--plan", "misspelt.toml"], "PIPELINE", 1, "no altered byte was delivered"),
+        (&["--plan", "delayed.toml"], "PIPELINE", 0, "failures=\"0\""),
+        (&["--plan", "delayed.toml", "--check", "false"], "PIPELINE", 1, "outcome failure"),
+        (&["--plan", "delayed.toml"], "true", 3, "<error message=\"inconclusive"),
+        (&[], "true", 3, "<failure message=\"infrastructure: "),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("{number}.xml");
+        let options = [&["--upstream", "simulator", "--junit", name.as_str()], options].concat();
+        let (ended, said) = run(dir.path(), &options, line).await;
+        assert_eq!(ended, Some(code), "{options:?}: {said}");
+        let junit = std::fs::read_to_string(dir.path().join(&name)).expect("a file");
+        let is_red = !(junit.contains("failures=\"0\"") && junit.contains("errors=\"0\""));
+        assert_eq!(is_red, code != 0, "{options:?}: {junit}");
+        assert!(junit.contains(says) && !junit.contains("tests=\"0\""), "{options:?}: {junit}");
+    }
+}
+
 #[tokio::test]
 async fn a_fault_that_was_delivered_is_not_said_to_have_altered_nothing() {
     let dir = tempfile::tempdir().expect("a directory");

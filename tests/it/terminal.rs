@@ -29,6 +29,8 @@ impl Screen {
         let mut command = Command::new("script");
         command.args(["-qefc", line, "/dev/null"]).current_dir(dir).kill_on_drop(true);
         command.env("SHELL", "/bin/sh").env("HOME", dir).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Who runs the tests may have settings of their own.
+        command.env_remove("NO_COLOR").env_remove("CLICOLOR").env_remove("CLICOLOR_FORCE").env("TERM", "xterm");
         let mut script = command.spawn().expect("`script` of util-linux");
         let (keys, shown) = (script.stdin.take().expect("keys"), script.stdout.take().expect("a screen"));
         Self { script, keys, shown, seen: Vec::new() }
@@ -48,6 +50,94 @@ impl Screen {
     async fn ended(mut self) -> Option<i32> {
         let _ = within(self.shown.read_to_end(&mut self.seen)).await;
         within(self.script.wait()).await.expect("it ends").code()
+    }
+}
+
+/// A campaign whose cells take a while.
+fn long_campaign(dir: &Path) {
+    let tasks = [2, 3, 4, 5].map(|count| {
+        let question = format!("A box holds 6 eggs. How many eggs do {count} boxes hold?");
+        format!("{{\"id\": \"t{count}\", \"question\": \"{question}\", \"answer\": \"{}\"}}\n", 6 * count)
+    });
+    std::fs::write(dir.join("t.jsonl"), tasks.concat()).expect("written");
+    let text = "format = 1\nname = \"c\"\nupstream = \"simulator\"\ntasks.file = \"t.jsonl\"\nclean.repeats = 2\n\
+                verify.answer = 'ANSWER: (.*)'\nverify.checks = [{ numeric = {} }]\n[[system]]\nname = \"s\"\n\
+                command = [\"sh\", \"-c\", 'sleep 0.4; exec \"$1\" example pipeline --task \"$2\"', \"sh\", \"{aegis}\", \"{question}\"]\n\
+                [[plan]]\nfile = \"p.toml\"\n";
+    std::fs::write(dir.join("c.toml"), text).expect("written");
+    let plan = "[[injection]]\nagent = \"*\"\nwhen.call = 0\nfault.latency = { ms = 1 }\n";
+    std::fs::write(dir.join("p.toml"), plan).expect("written");
+}
+
+/// How far it is and how long it takes still, on one line that is drawn anew; nothing of it where nobody looks.
+#[tokio::test]
+async fn a_long_campaign_shows_how_long_it_will_take() {
+    let dir = tempfile::tempdir().expect("a directory");
+    long_campaign(dir.path());
+    let line = format!("stty cols 120; {AEGIS} campaign c.toml --out there");
+    let mut screen = Screen::of(dir.path(), &line);
+    screen.shows(" of 4 ").await;
+    screen.shows(" so far, about ").await;
+    screen.shows("s to go").await;
+    screen.shows("1 of 4").await;
+    screen.shows("RESULT").await;
+    screen.ended().await;
+
+    let mut command = Command::new(AEGIS);
+    command.args(["campaign", "c.toml", "--out", "elsewhere"]).current_dir(dir.path()).env("HOME", dir.path());
+    let done = within(command.stdin(Stdio::null()).output()).await.expect("it ran");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("RESULT"), "{said}");
+    for drawn in ["to go", "so far", "\u{1b}", "\r"] {
+        assert!(!said.contains(drawn), "{drawn:?}: {said}");
+    }
+}
+
+/// Verdicts, errors and heads of tables have colours on a terminal, unless `NO_COLOR` or `--color` says otherwise; elsewhere
+/// there are none, unless that is asked for.
+#[tokio::test]
+async fn verdicts_have_colours_on_a_terminal_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let task = "example pipeline --task 'A box holds 6 eggs. How many eggs do 7 boxes hold?'";
+    let recorded = format!("{AEGIS} run --upstream simulator --run r --check false -- {AEGIS} {task}");
+    std::fs::write(dir.path().join("p.toml"), "[[injection]]\nagent = \"x\"\nwhen.call = 0\nfault.reset = {}\n")
+        .expect("written");
+    let test = format!("test p.toml --upstream simulator --name t --overwrite -- {AEGIS} {task}");
+    let mut screen = Screen::of(dir.path(), &recorded);
+    screen.shows("RESULT  \u{1b}[31mfinding\u{1b}[0m").await;
+    screen.ended().await;
+    for (line, painted) in [
+        ("show nothing", "\u{1b}[31merror\u{1b}[0m: "),
+        ("runs logs", "\u{1b}[31mr "),
+        ("show logs/r", "\u{1b}[31mfailure"),
+        ("agents logs/r", "\u{1b}[2magent"),
+        ("plan list hang", "\u{1b}[1mhang\u{1b}[0m"),
+        ("doctor --upstream simulator", "\u{1b}[32mok "),
+        (&test, "\u{1b}[33minconclusive\u{1b}[0m"),
+    ] {
+        let mut screen = Screen::of(dir.path(), &format!("{AEGIS} {line}"));
+        screen.shows(painted).await;
+        screen.ended().await;
+        for plain in [
+            format!("NO_COLOR=1 {AEGIS} {line}"),
+            format!("TERM=dumb {AEGIS} {line}"),
+            format!("{AEGIS} --color never {line}"),
+        ] {
+            let mut screen = Screen::of(dir.path(), &plain);
+            let _ = within(screen.shown.read_to_end(&mut screen.seen)).await;
+            let shown = String::from_utf8_lossy(&screen.seen).into_owned();
+            assert!(!shown.contains("\u{1b}[0m"), "{plain}: {shown:?}");
+            assert!(!plain.starts_with("TERM=dumb") || !shown.contains('\u{1b}'), "nothing is drawn there: {shown:?}");
+        }
+        let piped = async |said: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("{said} {AEGIS} {line}")]).current_dir(dir.path()).env("HOME", dir.path());
+            command.env_remove("NO_COLOR").env_remove("CLICOLOR").env_remove("CLICOLOR_FORCE");
+            let done = within(command.stdin(Stdio::null()).output()).await.expect("it ran");
+            String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned()
+        };
+        assert!(!piped("").await.contains('\u{1b}'), "{line}");
+        assert!(piped("CLICOLOR_FORCE=1").await.contains(painted), "{line}");
     }
 }
 

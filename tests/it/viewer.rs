@@ -242,7 +242,7 @@ async fn one_file_holds_it_all_and_nothing_that_could_run() {
         assert!(!all.contains(&place), "no place of this machine: {place}");
     }
     std::fs::create_dir(dir.path().join("bare")).expect("a directory");
-    let (code, _, said) = verb(dir.path(), &["view", "bare", "--bundle", "out.html"]).await;
+    let (code, _, said) = verb(dir.path(), &["view", "bare", "--bundle", "out.html", "--overwrite"]).await;
     assert!(code == Some(2) && said.contains("no run"), "{said}");
 }
 

@@ -52,6 +52,9 @@ pub(in crate::cli) struct AttributeArgs {
     /// Write the same figures, and what each method says of each run, as one HTML page.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
+    /// Replace what is there where `--out` and `--html` write.
+    #[arg(long)]
+    pub(super) overwrite: bool,
     /// Longest context of the judge, in tokens: longer logs are cut in layers, and what was cut is counted.
     #[arg(long, default_value_t = CONTEXT, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(2_048..))]
     pub(super) context: u64,
@@ -158,6 +161,7 @@ impl AttributeArgs {
             compat: None,
             out: None,
             html: None,
+            overwrite: false,
             context: CONTEXT,
             jobs: 1,
             calibrate: None,

@@ -6,7 +6,10 @@ use serde_json::json;
 
 use super::read;
 use crate::{
-    cli::{Config, Exit, Failure, escape},
+    cli::{
+        Config, Exit, Failure, escape,
+        screen::{Colour, Screen},
+    },
     plan::{self, Plan},
     trajectory::{Trajectory, nearest},
 };
@@ -88,19 +91,21 @@ impl Checked {
     }
 }
 
-pub(super) fn texts(checked: &[Checked]) -> String {
+pub(super) fn texts(checked: &[Checked], screen: Screen) -> String {
     let mut text = String::new();
+    let word = |colour, word: &str| screen.paint(colour, word);
     for Checked { file, injections, failures, checks, matched, strangers } in checked {
+        let file = escape(file);
         for stranger in strangers {
-            let _ = writeln!(text, "{file}: note: {stranger}");
+            let _ = writeln!(text, "{file}: {}: {}", word(Colour::Doubtful, "note"), escape(stranger));
         }
         for (line, failure) in failures {
-            let _ = writeln!(text, "{file}:{line}: check failed: {failure}");
+            let _ = writeln!(text, "{file}:{line}: {}: {}", word(Colour::Bad, "check failed"), escape(failure));
         }
         for plan::Matched { injection, steps, nearest_miss } in matched {
             let steps = steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let _ = match nearest_miss {
-                Some(miss) => writeln!(text, "{file}: injection {injection} would meet no step: {miss}"),
+                Some(miss) => writeln!(text, "{file}: injection {injection} would meet no step: {}", escape(miss)),
                 None => writeln!(text, "{file}: injection {injection} would meet step {steps}"),
             };
         }
@@ -114,5 +119,5 @@ pub(super) fn texts(checked: &[Checked]) -> String {
             let _ = writeln!(text, "{file}: {injections} injection{several}, {tested}");
         }
     }
-    escape(&text)
+    text
 }

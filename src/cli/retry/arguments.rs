@@ -38,6 +38,9 @@ pub(in crate::cli) struct RetryArgs {
     /// Write preference pairs: what the failed run said at the step, and what runs that passed said there.
     #[arg(long, value_name = "OUT.jsonl")]
     pub(super) pairs: Option<PathBuf>,
+    /// Replace what is at OUT.jsonl.
+    #[arg(long, requires = "pairs")]
+    pub(super) overwrite: bool,
     /// Draws the other steps that get the note.
     #[arg(long, default_value_t = 7, value_name = "N")]
     pub(super) seed: u64,

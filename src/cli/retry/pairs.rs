@@ -1,12 +1,12 @@
 //! Preference pairs of a retry: what was said at the blamed step by the run that failed, and by those that passed.
 
-use std::{collections::BTreeSet, fmt::Write as _, path::Path};
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use serde_json::Value;
 
 use crate::{
     attribution::{RetryArm, RetryRound},
-    cli::{Exit, Failure},
+    cli::{Failure, output::OutputFile},
     dataset::formats::preference,
     proof::ProofSample,
     recording::{self, Recording},
@@ -38,14 +38,11 @@ pub(super) fn of(round: &RetryRound, failed: &Recording) -> Result<Vec<Value>, F
     Ok(pairs)
 }
 
-/// Writes them, whole.
-pub(super) fn write(path: &Path, pairs: &[Value]) -> Result<(), Failure> {
+/// Writes them, a line each.
+pub(super) fn write(file: &OutputFile<'_>, pairs: &[Value]) -> Result<(), Failure> {
     let mut text = String::new();
     for pair in pairs {
         let _ = writeln!(text, "{pair}");
     }
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
-    written.map_err(|error| Failure::new(Exit::Infrastructure, format!("cannot write `{}`: {error}", path.display())))
+    file.write_aloud(text.as_bytes())
 }

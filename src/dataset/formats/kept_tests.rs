@@ -180,6 +180,9 @@ fn a_folder_says_what_each_of_its_formats_leaves_out() {
     {
         assert!(card.contains(words), "{words}: {card}");
     }
+    // Of one sample two errors are of one mode: samples are counted.
+    let modes = card.lines().find(|line| line.starts_with("| samples by failure mode |")).expect("a row");
+    assert!(modes.starts_with("| samples by failure mode | 2 FM-2.6 "), "{modes}");
     // What is left out is in no row of its twin's either.
     exported(&dataset, "contrastive", &dir.path().join("pairs"));
     let negative = rows(&dir.path().join("pairs"))[0]["negative_samples"].as_array().expect("a list").len();

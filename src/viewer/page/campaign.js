@@ -33,7 +33,7 @@ function Shown({ report, name, set, runs, leftOut }) {
   return html`
     <${Head} title=${html`<${Line} text=${report.campaign} />`} aside=${html`<${Tag} kind=${report.complete ? '' : 'odd'}>${report.complete ? 'complete' : 'not complete'}<//>`}>
       <${Facts} facts=${[
-        ['backend', html`<${Line} text=${backend(report.backend)} />`], ['seed', report.seed], ['taxonomy', html`<${Line} text=${report.taxonomy} />`], ['took', duration(1000 * report.seconds)],
+        ['backend', html`<${Line} text=${backend(report.backend)} />`], ['seed', report.seed], ['taxonomy', html`<${Line} text=${report.taxonomy} />`], ['last start took', duration(1000 * report.seconds)],
         ['clean runs', `${count(clean.passed)} of ${count(clean.runs)} passed; ${count(clean.kept)} of ${count(clean.tasks)} tasks were gone on with`],
         ['spent', `${count(cost.spent.calls)} calls; records answered ${percent(cost.saved_share)} of all tokens`],
       ]} />

@@ -98,6 +98,28 @@ async fn a_repeat_delivers_the_same_bytes_and_the_null_arm_asks_what_was_recorde
         let step = run(&again).steps[edited.step as usize].request.clone();
         assert_eq!(step, edited.request, "the program asks what it asked");
     }
+    a_repeat_says_that_it_is_one(&bench).await;
+}
+
+/// Nothing in a repeat's record is marked as altered, because the altered bytes are given again: `show` must not say that
+/// none were delivered.
+async fn a_repeat_says_that_it_is_one(bench: &Bench) {
+    let repeats = of_kind(bench, "again");
+    assert!(!repeats.is_empty());
+    for repeat in repeats {
+        let (run, of) = (repeat["run"].as_str().expect("an id"), repeat["kind"]["of"].as_str().expect("an id"));
+        let run = format!("logs/{run}");
+        for (more, says) in [
+            (&[][..], format!("label    none: a repeat of run {of}, whose label says what was altered")),
+            (&[], format!("note     repeats {of}: judge call 0 got the altered bytes that it got there")),
+            (&["--before-after"], format!("nothing was altered anew: what run {of} got altered was given again")),
+        ] {
+            let shown =
+                crate::program::aegis(&bench.out()).args(["show", &run]).args(more).output().await.expect("ran");
+            let shown = String::from_utf8_lossy(&shown.stdout);
+            assert!(shown.contains(&says) && !shown.contains("no altered byte"), "{says}: {shown}");
+        }
+    }
 }
 
 #[tokio::test]
