@@ -8,13 +8,12 @@ use std::{
     time::Duration,
 };
 
-use nix::sys::signal::Signal;
 use tokio::sync::watch;
 
 use super::line::{ListeningProxy, ModelLine};
 
 use crate::{
-    launch::{Echo, Ending, Launch, LaunchError, environment, judge},
+    launch::{Echo, Ending, Launch, LaunchError, environment, judge, told_to_stop},
     plan::Plan,
     proxy::{OriginError, Proxy, ProxyError, RunSetup, upstream::Upstream},
     recording::{self, Launched, RecordingError, RunOrigin},
@@ -89,15 +88,7 @@ pub struct CommandSystem {
 impl System for CommandSystem {
     fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, run_dir: &'a Path) -> Executing<'a> {
         Box::pin(async move {
-            let stopped = || {
-                let mut stop = self.stop.clone();
-                async move {
-                    if stop.wait_for(|stop| *stop).await.is_err() {
-                        std::future::pending::<()>().await;
-                    }
-                    Signal::SIGTERM
-                }
-            };
+            let stopped = || told_to_stop(self.stop.clone());
             let launch = Launch {
                 environment: environment(origin, run, &self.run_header),
                 limit: self.limit,

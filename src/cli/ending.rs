@@ -6,7 +6,7 @@ use super::{
     Global, OutputFormat, escape,
     screen::{self, Colour, Screen},
 };
-use crate::recording::RecordingError;
+use crate::{proxy::ProxyError, recording::RecordingError};
 
 /// How a command ended (design: this table is final).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,14 @@ impl Exit {
         Exit::Signal(2),
         Exit::Signal(15),
     ];
+
+    /// How a verb ends that cannot open its run.
+    pub(super) fn unopened(error: &ProxyError) -> Self {
+        match error {
+            ProxyError::Recording(error) if error.exit_code() == Self::Recording.code() => Self::Recording,
+            _ => Self::Usage,
+        }
+    }
 
     /// When a verb ends so.
     pub(super) fn meaning(self) -> &'static str {

@@ -9,7 +9,6 @@ use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     again::{AgainArgs, HowStarted, Program},
     escape,
-    run::recording_exit,
     serve::{TokenArgs, announce, bind},
     settings,
     signals::interrupted,
@@ -149,7 +148,7 @@ async fn conduct(
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     let upstream: Arc<dyn Upstream> = Arc::clone(replayed) as Arc<dyn Upstream>;
     let setup = RunSetup { upstream: Some(upstream), ..RunSetup::default() };
-    let run = proxy.runs.open(&id, setup).await.map_err(|error| Failure::new(recording_exit(&error), error))?;
+    let run = proxy.runs.open(&id, setup).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let server = tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
         let _ = stopped.await;

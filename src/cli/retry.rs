@@ -21,12 +21,11 @@ use super::{
     output::{OutputFile, Replaces},
     settings,
     settings::ProxyArgs,
-    trial::{cannot_check, failed, live},
+    trial::{ExecutionTalk, cannot_check, failed, live},
 };
 use crate::{
     attribution::{
-        Bench, CallMeter, Critique, EndedExecution, RetryRound, RetrySpent, RetrySubject, SearchBudget, Watch,
-        foretell_round,
+        Bench, CallMeter, Critique, RetryRound, RetrySpent, RetrySubject, SearchBudget, foretell_round,
         methods::{self, Needs},
     },
     launch::Echo,
@@ -260,7 +259,7 @@ impl Retrying<'_> {
             let system = self.arguments.execute.trial.system(&self.program, &proxy, Echo::Silent, true)?;
             let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
             let subject = RetrySubject { bench, cassette: Arc::clone(cassette), settings, meter };
-            let talk = RetryTalk { quiet: self.global.quiet };
+            let talk = ExecutionTalk { quiet: self.global.quiet };
             subject.round(number, critique, &mut spent, &talk).await.map_err(failed)
         })??;
         self.spent = spent;
@@ -325,24 +324,6 @@ impl Retrying<'_> {
             () if out_of_budget => Exit::Budget,
             () if !samples.is_empty() && samples.iter().all(unserved) => Exit::Infrastructure,
             () => Exit::Finding,
-        }
-    }
-}
-
-/// Says what is executed as it ends.
-struct RetryTalk {
-    quiet: bool,
-}
-
-impl Watch for RetryTalk {
-    fn executed(&self, told: &EndedExecution<'_>) {
-        if !self.quiet {
-            let said = match told.sample {
-                ProofSample::Passed => "passed",
-                ProofSample::Failed => "failed",
-                ProofSample::Void(why) => why.words(),
-            };
-            eprintln!("executed {:>3}  step {} {}: {said}", told.number, told.step, told.arm);
         }
     }
 }

@@ -248,21 +248,13 @@ fn missed(recorded: &Recording) -> Vec<String> {
 /// Why the run cannot be opened, and what to type.
 fn unopened(error: ProxyError) -> Failure {
     let sealed = matches!(error, ProxyError::Sealed(_));
-    let failure = Failure::new(recording_exit(&error), error);
+    let failure = Failure::new(Exit::unopened(&error), error);
     if sealed { failure.hint("another `--run NAME` keeps it; `--overwrite` replaces it") } else { failure }
 }
 
 /// Why the command cannot be started.
 fn unstarted(error: LaunchError) -> Failure {
     Failure::new(Exit::Usage, error).hint("is it installed, spelt so, and on PATH? try the command without `aegis run`")
-}
-
-/// How a verb ends that cannot open its run.
-pub(super) fn recording_exit(error: &ProxyError) -> Exit {
-    match error {
-        ProxyError::Recording(error) if error.exit_code() == Exit::Recording.code() => Exit::Recording,
-        _ => Exit::Usage,
-    }
 }
 
 impl ConcludedRun {

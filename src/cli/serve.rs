@@ -22,9 +22,7 @@ use tokio::{
 
 use self::monitoring::Monitoring;
 use super::{
-    Exit, Failure, Global,
-    run::recording_exit,
-    settings,
+    Exit, Failure, Global, settings,
     settings::ProxyArgs,
     signals::{Signals, number},
     watch::WatchArgs,
@@ -179,7 +177,7 @@ async fn serve_until_told(
     }
     if let Some(run) = &named {
         // Who holds a run that was named is said now, not at the first call.
-        proxy.runs.get(run).await.map_err(|error| Failure::new(recording_exit(&error), error))?;
+        proxy.runs.get(run).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
     }
     announce(address, control.as_ref(), listen, &proxy, global)?;
     let control = control.map(|control| {

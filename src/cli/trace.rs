@@ -16,15 +16,15 @@ use super::{
     again::{HowStarted, Program},
     settings,
     settings::ProxyArgs,
-    trial::{cannot_check, failed, live},
+    trial::{ExecutionTalk, cannot_check, failed, live},
 };
 use crate::{
     attribution::{
-        Analyzer, Bench, CallMeter, Corrections, Decisive, EndedExecution, ForetoldTrace, LabelRule, SearchBudget,
-        Trace, TraceFinding, TraceSettings, Watch, foretell, label_of,
+        Analyzer, Bench, CallMeter, Corrections, Decisive, ForetoldTrace, LabelRule, SearchBudget, Trace, TraceFinding,
+        TraceSettings, foretell, label_of,
     },
     launch::Echo,
-    proof::{ProofSample, SearchEnding},
+    proof::SearchEnding,
     proxy::Proxy,
     recording,
     replay::Cassette,
@@ -247,26 +247,8 @@ async fn conduct(
         );
     }
     let trace = Trace::new(bench, cassette, corrections, settings, meter);
-    let finding = trace.run(&Talk { quiet: global.quiet }).await.map_err(failed)?;
+    let finding = trace.run(&ExecutionTalk { quiet: global.quiet }).await.map_err(failed)?;
     Ok(TraceFinding { prior, ..finding })
-}
-
-/// Says what is executed as it ends.
-struct Talk {
-    quiet: bool,
-}
-
-impl Watch for Talk {
-    fn executed(&self, told: &EndedExecution<'_>) {
-        if !self.quiet {
-            let said = match told.sample {
-                ProofSample::Passed => "passed",
-                ProofSample::Failed => "failed",
-                ProofSample::Void(why) => why.words(),
-            };
-            eprintln!("executed {:>3}  step {} {}: {said}", told.number, told.step, told.arm);
-        }
-    }
 }
 
 /// `trace.json` beside the log: the whole evidence, replaced whole by the next trace.

@@ -12,8 +12,9 @@ use super::{
     signals::interrupted,
 };
 use crate::{
-    attribution::{CommandSystem, TrialError},
+    attribution::{CommandSystem, EndedExecution, TrialError, Watch},
     launch::Echo,
+    proof::ProofSample,
     proxy::{Proxy, UpstreamOrigin},
     replay::Cassette,
 };
@@ -77,7 +78,7 @@ impl TrialArgs {
 /// How a verb ends that cannot make its trials.
 pub(super) fn failed(error: TrialError) -> Failure {
     match error {
-        TrialError::Proxy(error) => Failure::new(super::run::recording_exit(&error), error),
+        TrialError::Proxy(error) => Failure::new(Exit::unopened(&error), error),
         TrialError::Recording(error) => error.into(),
         TrialError::Listen(_) | TrialError::Lost | TrialError::Line(_) => Failure::new(Exit::Infrastructure, error),
         TrialError::Interrupted => Failure::new(Exit::Signal(2), error),
@@ -121,4 +122,24 @@ pub(super) fn live(proxy: &ProxyArgs, cassette: &Cassette, dir: &Path) -> Result
 pub(super) fn cannot_check(said: &str) -> Failure {
     Failure::new(Exit::Usage, format!("--check cannot be run: {said}"))
         .hint("the check is run by `sh -c` in this directory; exit code 0 is success, 1 failure")
+}
+
+/// Says what is executed as it ends.
+#[derive(Debug)]
+pub(super) struct ExecutionTalk {
+    /// Whether it says nothing.
+    pub(super) quiet: bool,
+}
+
+impl Watch for ExecutionTalk {
+    fn executed(&self, told: &EndedExecution<'_>) {
+        if !self.quiet {
+            let said = match told.sample {
+                ProofSample::Passed => "passed",
+                ProofSample::Failed => "failed",
+                ProofSample::Void(why) => why.words(),
+            };
+            eprintln!("executed {:>3}  step {} {}: {said}", told.number, told.step, told.arm);
+        }
+    }
 }

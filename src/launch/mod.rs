@@ -21,6 +21,7 @@ use nix::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
+    sync::watch,
     time::timeout,
 };
 
@@ -278,6 +279,14 @@ async fn end(child: &mut Child, group: Option<Pid>, asked: Signal) {
     }
     signal(group, Signal::SIGKILL);
     let _ = child.wait().await;
+}
+
+/// Ends with the signal that a program is to get, once all work is to stop; a watch that nobody holds any more never tells.
+pub async fn told_to_stop(mut stop: watch::Receiver<bool>) -> Signal {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    Signal::SIGTERM
 }
 
 async fn stops(terminal: Option<&Terminal>) {

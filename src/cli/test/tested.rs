@@ -2,14 +2,13 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration, time::Instant};
 
-use nix::sys::signal::Signal;
 use serde_json::json;
 use tokio::sync::watch;
 
 use crate::{
     attribution::{Bench, Executing, System, TrialError},
     cli::{Failure, trial},
-    launch::{Echo, Ending, Launch, environment, judge},
+    launch::{Echo, Ending, Launch, environment, judge, told_to_stop},
     plan::Plan,
     proxy::RunSetup,
     recording::{self, Launched},
@@ -66,15 +65,7 @@ pub(super) struct TestedProgram {
 impl System for TestedProgram {
     fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, run_dir: &'a std::path::Path) -> Executing<'a> {
         Box::pin(async move {
-            let stopped = || {
-                let mut stop = self.stop.clone();
-                async move {
-                    if stop.wait_for(|stop| *stop).await.is_err() {
-                        std::future::pending::<()>().await;
-                    }
-                    Signal::SIGTERM
-                }
-            };
+            let stopped = || told_to_stop(self.stop.clone());
             let launch = Launch {
                 environment: environment(origin, run, &self.run_header),
                 limit: self.limit,

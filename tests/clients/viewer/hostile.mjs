@@ -74,7 +74,7 @@ export async function sixty_hostile_texts_are_inert({ browser }) {
   await picture(page, 'hostile');
   served.end();
   const file = path.join(logs, '..', 'hostile.html');
-  aegis(['view', logs, '--bundle', file]);
+  aegis(['view', logs, '--bundle', file, '--overwrite']);
   const other = await browser.open();
   await walk(other.page, `file://${path.resolve(file)}`, other.wrong, other.asked, 'file:');
   for (const args of [['show', path.join(logs, 'hostile')], ['show', path.join(logs, 'hostile'), '--all'], ['runs', logs]]) {

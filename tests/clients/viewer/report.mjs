@@ -151,7 +151,7 @@ export async function what_is_not_in_a_file_is_counted_and_said({ browser }) {
   rmSync(path.join(copy, 'logs', gone), { recursive: true });
   writeFileSync(path.join(copy, 'logs', torn, 'log.jsonl.zst'), 'no log');
   const file = path.join(copy, 'part.html');
-  aegis(['view', copy, '--bundle', file]);
+  aegis(['view', copy, '--bundle', file, '--overwrite']);
   const opened = await browser.open();
   const { page } = opened;
   await page.goto(`file://${file}#/campaign/demo`);
@@ -182,7 +182,7 @@ export async function hostile_reports_are_inert({ browser }) {
   const report = harmful(JSON.parse(readFileSync(path.join(copy, 'report.json'))), '');
   writeFileSync(path.join(copy, 'report.json'), JSON.stringify(report));
   const file = path.join(copy, 'hostile.html');
-  aegis(['view', copy, '--bundle', file]);
+  aegis(['view', copy, '--bundle', file, '--overwrite']);
   const opened = await browser.open();
   const { page } = opened;
   for (const by of ['', 'plan']) {

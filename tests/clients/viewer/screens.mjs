@@ -231,7 +231,7 @@ export async function a_page_of_somebody_else_reads_nothing({ browser }) {
 
 export async function a_file_opens_from_disk_and_links_lead_to_steps({ browser }) {
   const file = path.join(fresh('bundled'), 'run.html');
-  aegis(['view', path.join(recorded(), 'logs'), '--bundle', file]);
+  aegis(['view', path.join(recorded(), 'logs'), '--bundle', file, '--overwrite']);
   check(existsSync(file), 'it is there');
   const { page, wrong, asked } = await browser.open();
   await page.goto(`file://${file}#/run/second/2?tab=raw`);
@@ -247,7 +247,7 @@ export async function a_file_opens_from_disk_and_links_lead_to_steps({ browser }
   check(wrong.length === 0, wrong.join('\n'));
   check(asked.every((url) => url.startsWith('file:') || url.startsWith('data:')), `asked ${asked}`);
   const whole = path.join(work, 'bundled', 'campaign.html');
-  const { stderr } = aegis(['view', path.join(recorded(), 'demo'), '--bundle', whole]);
+  const { stderr } = aegis(['view', path.join(recorded(), 'demo'), '--bundle', whole, '--overwrite']);
   await page.goto(`file://${whole}#/campaign/demo`);
   await shown(page, '.matrix');
   await page.click('.campaign .row');
