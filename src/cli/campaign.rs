@@ -138,8 +138,8 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let finished = done.finish();
     if let Some(path) = &arguments.junit {
         let failed = (finished.exit != Exit::Ok).then(|| format!("{}: {}", finished.exit.word(), finished.summary));
-        let text = campaign::junit(&done.report, failed.as_deref());
-        std::fs::write(path, text)
+        campaign::junit(&done.report, failed.as_deref())
+            .and_then(|text| std::fs::write(path, text))
             .map_err(|error| Failure::new(Exit::Usage, format!("cannot write `{}`: {error}", path.display())))?;
     }
     if arguments.open {
@@ -244,6 +244,7 @@ fn options(campaign: &Campaign, begun: CampaignStart) -> Result<(CampaignOptions
         only: begun.only,
         program,
         directory: begun.directory,
+        rewriting: begun.asking.named(),
         stop,
     };
     Ok((options, stopping))
