@@ -101,7 +101,8 @@ pub(super) fn gather(
     let cells = side_by_side(&taken, |one| {
         let runs = one.runs(campaign, digest)?;
         runs.keys().try_for_each(|run| link_cell(one.dir, run, into))?;
-        if one.held.concluded {
+        // Why one is not believed is said by whoever concludes over all.
+        if one.held.named {
             let name = conclusion::place(campaign, one.chain);
             let linked = link(&one.dir.join(&name), &into.join(&name));
             linked.map_err(|source| CampaignError::Directory { path: one.dir.join(&name), source })?;

@@ -47,7 +47,9 @@ const STEPS: usize = 4;
 /// What a shard holds of a chain.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HeldChain {
-    /// Whether a conclusion lies there that says that it was made to its end.
+    /// Whether something lies there by the name of its conclusion.
+    pub(super) named: bool,
+    /// Whether that is one, and says that the chain was made to its end.
     pub(super) concluded: bool,
     /// Runs that are of it, and that the conclusion does not name.
     pub(super) others: BTreeSet<RunId>,
@@ -74,8 +76,9 @@ impl<'a> ChainNames<'a> {
         let mut cells: HashSet<RunId> = names(&shard.join("cells"), "json")?;
         for file in names::<String>(&shard.join(CHAINS), ENDING)? {
             let Some(chain) = self.by_file.get(&format!("{CHAINS}/{file}.{ENDING}")) else { continue };
-            let Ok(head) = ConclusionHead::of(shard, self.campaign, self.digest, *chain) else { continue };
             let of_it = held.entry(*chain).or_default();
+            of_it.named = true;
+            let Ok(head) = ConclusionHead::of(shard, self.campaign, self.digest, *chain) else { continue };
             of_it.concluded = head.evidence.iter().all(|(run, _)| cells.contains(run));
             for (run, _) in head.evidence {
                 if cells.remove(&run) && !of_it.concluded {
