@@ -171,7 +171,8 @@ impl ChainConclusion {
     /// The conclusion of a chain, as it was kept by this process or believed by it.
     pub(super) fn read(root: &Path, campaign: &Campaign, chain: Chain) -> Result<Self, CampaignError> {
         let path = root.join(place(campaign, chain));
-        let damaged = |why: &dyn std::fmt::Display| CampaignError::Unshared { path: path.clone(), why: why.to_string() };
+        let damaged =
+            |why: &dyn std::fmt::Display| CampaignError::Unshared { path: path.clone(), why: why.to_string() };
         let (_, body) = ConclusionHead::read(&path).map_err(|_| damaged(&GONE))?;
         let text = zstd::decode_all(body.as_slice()).map_err(|error| damaged(&error))?;
         let mut parts = text.split(|byte| *byte == b'\n');

@@ -124,7 +124,8 @@ impl CellBench {
 
     /// States how sure the labels are, and puts the data set in place. Returns lines that say what is in it.
     fn finish_dataset(&self, mut writer: Writer, concluded: &Concluded) -> Result<String, CampaignError> {
-        let said = writer.state_begun(self.house.campaign.proof.alpha, concluded.claims - concluded.repeated).in_words();
+        let said =
+            writer.state_begun(self.house.campaign.proof.alpha, concluded.claims - concluded.repeated).in_words();
         writer.miss(concluded.missing_chains);
         let manifest = writer.finish()?;
         let count = |kind| manifest.kinds.get(&kind).copied().unwrap_or_default();

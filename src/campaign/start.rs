@@ -107,7 +107,18 @@ impl CellBench {
         let (references, revoked) = (References::default(), std::sync::Mutex::default());
         let (jobs, rereads) = (jobs.max(1), false);
         Ok(Arc::new(Self {
-            house, systems, jobs, revoked, state, digest, rereads, references, judge, program, directory, stop,
+            house,
+            systems,
+            jobs,
+            revoked,
+            state,
+            digest,
+            rereads,
+            references,
+            judge,
+            program,
+            directory,
+            stop,
         }))
     }
 

@@ -208,8 +208,10 @@ impl PartFile {
     }
 
     fn push(&mut self, line: &[u8]) -> Result<(), DatasetError> {
-        for bytes in [line, b"
-"] {
+        for bytes in [
+            line, b"
+",
+        ] {
             let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(bytes));
             written.map_err(|source| failed("write", &self.temporary, source))?;
             self.hash.update(bytes);

@@ -56,7 +56,7 @@ struct ChainIn<'a> {
 }
 
 /// One of several shards that hold a chain.
-struct Candidate<'a> {
+struct ShardCandidate<'a> {
     of: &'a ChainIn<'a>,
     runs: HeldRuns,
     /// Whether it was made to its end there, and is as it was then.
@@ -89,7 +89,8 @@ pub(super) fn gather(
     }
     for made in all.chunk_by(|one, other| one.chain == other.chain) {
         let [one] = made else {
-            let candidates: Vec<_> = made.iter().map(|one| one.candidate(campaign, digest)).collect::<Result<_, _>>()?;
+            let candidates: Vec<_> =
+                made.iter().map(|one| one.candidate(campaign, digest)).collect::<Result<_, _>>()?;
             if let Some(chosen) = choose(&candidates)? {
                 gathered.compare(&candidates, chosen, into)?;
                 taken.push(chosen.of);
@@ -124,18 +125,18 @@ impl ChainIn<'_> {
         Ok(runs)
     }
 
-    fn candidate(&self, campaign: &Campaign, digest: &str) -> Result<Candidate<'_>, CampaignError> {
+    fn candidate(&self, campaign: &Campaign, digest: &str) -> Result<ShardCandidate<'_>, CampaignError> {
         let runs = self.runs(campaign, digest)?;
         let is_as_it_was = |(run, digest): (&RunId, &Option<String>)| match digest {
             Some(digest) => conclusion::of_run(self.dir, run).is_ok_and(|now| now == *digest),
             None => true,
         };
         let whole = self.held.concluded && runs.iter().all(is_as_it_was);
-        Ok(Candidate { of: self, runs, whole })
+        Ok(ShardCandidate { of: self, runs, whole })
     }
 }
 
-impl Candidate<'_> {
+impl ShardCandidate<'_> {
     /// Whether nothing of either need be read to know that they hold the same.
     fn is_copy_of(&self, other: &Self) -> bool {
         self.whole && other.whole && self.runs == other.runs && self.runs.values().all(Option::is_some)
@@ -144,10 +145,10 @@ impl Candidate<'_> {
 
 /// The shard whose chain is taken: one that made it to its end, else the one that made most of it; of several such, whatever
 /// their order, the one whose cells say what sorts first.
-fn choose<'c, 'a>(made: &'c [Candidate<'a>]) -> Result<Option<&'c Candidate<'a>>, CampaignError> {
-    let rank = |one: &Candidate<'_>| (one.whole, one.runs.len());
+fn choose<'c, 'a>(made: &'c [ShardCandidate<'a>]) -> Result<Option<&'c ShardCandidate<'a>>, CampaignError> {
+    let rank = |one: &ShardCandidate<'_>| (one.whole, one.runs.len());
     let most = made.iter().map(rank).max();
-    let mut best: Vec<&'c Candidate<'a>> = made.iter().filter(|one| Some(rank(one)) == most).collect();
+    let mut best: Vec<&'c ShardCandidate<'a>> = made.iter().filter(|one| Some(rank(one)) == most).collect();
     best.dedup_by(|other, one| other.is_copy_of(one));
     if best.len() < 2 {
         return Ok(best.first().copied());
@@ -166,7 +167,12 @@ fn choose<'c, 'a>(made: &'c [Candidate<'a>]) -> Result<Option<&'c Candidate<'a>>
 
 impl GatheredCells {
     /// Looks at what others hold of a chain beside the one that is taken, and keeps what differs.
-    fn compare(&mut self, made: &[Candidate<'_>], chosen: &Candidate<'_>, into: &Path) -> Result<(), CampaignError> {
+    fn compare(
+        &mut self,
+        made: &[ShardCandidate<'_>],
+        chosen: &ShardCandidate<'_>,
+        into: &Path,
+    ) -> Result<(), CampaignError> {
         for other in made.iter().filter(|other| other.of.shard != chosen.of.shard) {
             for (run, digest) in &other.runs {
                 let Some(taken) = chosen.runs.get(run) else { continue };

@@ -112,7 +112,9 @@ async fn a_conclusion_that_does_not_fit_is_not_believed_and_its_recordings_are_r
         ),
         (
             "another seal",
-            |dir| replace(&dir.join("logs").join(a_run(dir, false)).join("seal.json"), "\"ended\": \"2", "\"ended\": \"3"),
+            |dir| {
+                replace(&dir.join("logs").join(a_run(dir, false)).join("seal.json"), "\"ended\": \"2", "\"ended\": \"3")
+            },
             "other_runs",
             1,
         ),

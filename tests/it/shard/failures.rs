@@ -189,7 +189,10 @@ async fn a_copy_that_lacks_runs_is_no_whole_part() {
     let said = bench.merge(&["out"], "early", &[]).await;
     assert_eq!(said.code, Some(1), "{}", said.err);
     let merged = bench.json("early/merged.json");
-    assert_eq!((&merged["unfinished"].as_array().map(Vec::len), &merged["reread"]["other_runs"]), (&Some(1), &1.into()));
+    assert_eq!(
+        (&merged["unfinished"].as_array().map(Vec::len), &merged["reread"]["other_runs"]),
+        (&Some(1), &1.into())
+    );
     // The copy that is whole is taken, whatever else is named.
     let said = bench.merge(&["out", "full"], "merged", &[]).await;
     assert_eq!(said.code, Some(0), "{}", said.err);
@@ -203,10 +206,14 @@ fn each_failure_of_the_documentation_has_its_test() {
     let page = fs::read_to_string(root.join("docs/scale.md")).expect("a page");
     let (_, table) = page.split_once("\n## When things go wrong\n").expect("the section");
     let (table, _) = table.split_once("\n## ").expect("its end");
-    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| what |")).collect();
+    let rows: Vec<&str> =
+        table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| what |")).collect();
     let read = |below: &str, ending: &str| -> String {
         let entries = fs::read_dir(root.join(below)).expect("a directory").flatten().map(|entry| entry.path());
-        entries.filter(|path| path.extension().is_some_and(|is| is == ending)).map(|path| fs::read_to_string(path).expect("read")).collect()
+        entries
+            .filter(|path| path.extension().is_some_and(|is| is == ending))
+            .map(|path| fs::read_to_string(path).expect("read"))
+            .collect()
     };
     let (tests, suites) = (read("tests/it/shard", "rs"), read("tests/clients/runner", "py"));
     for row in &rows {

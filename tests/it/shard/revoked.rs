@@ -16,8 +16,10 @@ timeout_s = 60
 "#;
 
 fn campaign(repeatable: bool) -> String {
-    let head = "seed = 7\nverify = { answer = 'ANSWER: (.*)', checks = [{ numeric = {} }] }\nupstream = \"simulator\"\n";
-    let text = format!("{head}proof.repeatable = {repeatable}\n{}{WAVERING}{}", tasks(4), plans(&["corrupt-number"], "\"s\""));
+    let head =
+        "seed = 7\nverify = { answer = 'ANSWER: (.*)', checks = [{ numeric = {} }] }\nupstream = \"simulator\"\n";
+    let text =
+        format!("{head}proof.repeatable = {repeatable}\n{}{WAVERING}{}", tasks(4), plans(&["corrupt-number"], "\"s\""));
     filled(&text).replace("QUESTION", "pencils")
 }
 
@@ -56,6 +58,9 @@ async fn what_one_part_sees_takes_back_what_others_rested_on() {
     assert_eq!(paid(&parts), paid(&[bench.path("alone/spent.jsonl")]), "nothing was paid twice");
     // The machine that made all of it, and saw the difference itself, made the same runs.
     for name in super::DATA {
-        assert!(fs::read(bench.path("whole").join(name)).ok() == fs::read(bench.path("again").join(name)).ok(), "{name}");
+        assert!(
+            fs::read(bench.path("whole").join(name)).ok() == fs::read(bench.path("again").join(name)).ok(),
+            "{name}"
+        );
     }
 }
