@@ -6,7 +6,8 @@
 //! from its recordings. This guards against stale, torn and mixed-up files, not against somebody who forges recordings.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -30,6 +31,9 @@ pub(super) const ENDING: &str = "chain";
 const FORMAT: u32 = 1;
 /// How hard they are compressed.
 const LEVEL: i32 = 1;
+
+/// Most that is unpacked of one, in bytes: a chain has some tens of samples.
+const PLAIN_MAX: u64 = 1 << 30;
 
 /// What is said of a conclusion that was there a moment ago.
 const GONE: &str = "it is not there, or not as it was written";
@@ -174,7 +178,9 @@ impl ChainConclusion {
         let damaged =
             |why: &dyn std::fmt::Display| CampaignError::Unshared { path: path.clone(), why: why.to_string() };
         let (_, body) = ConclusionHead::read(&path).map_err(|_| damaged(&GONE))?;
-        let text = zstd::decode_all(body.as_slice()).map_err(|error| damaged(&error))?;
+        let mut text = Vec::new();
+        let plain = zstd::Decoder::new(body.as_slice()).and_then(|body| body.take(PLAIN_MAX).read_to_end(&mut text));
+        plain.map_err(|error| damaged(&error))?;
         let mut parts = text.split(|byte| *byte == b'\n');
         let mut read: Self =
             serde_json::from_slice(parts.next().unwrap_or_default()).map_err(|error| damaged(&error))?;

@@ -108,8 +108,10 @@ impl<'a> ChainNames<'a> {
             }
             run = match listed.get(run)? {
                 Ran::Clean { .. } => return None,
-                Ran::Injected { reference: of, .. } | Ran::Null { reference: of, .. } => of,
-                Ran::Again { of, .. } | Ran::Without { of, .. } => of,
+                Ran::Injected { reference: of, .. }
+                | Ran::Null { reference: of, .. }
+                | Ran::Again { of, .. }
+                | Ran::Without { of, .. } => of,
             };
         }
         None

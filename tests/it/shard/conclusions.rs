@@ -90,13 +90,15 @@ async fn a_merge_and_a_later_start_read_no_recording_where_conclusions_fit() {
     assert!(report("whole")["cells"].as_array().expect("rows").len() > 3);
 }
 
+/// What becomes of a copy of a part.
+type Harm = fn(&Path);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conclusion_that_does_not_fit_is_not_believed_and_its_recordings_are_read() {
     let bench = made(1).await;
     let part = bench.path("out/shard-0-of-1");
     let all = chain_files(&part).len();
     assert_eq!(all, 2, "a file a chain");
-    type Harm = fn(&Path);
     let harms: [(&str, Harm, &str, usize); 10] = [
         ("gone", |dir| fs::remove_dir_all(dir.join("chains")).expect("removed"), "absent", all),
         ("one gone", |dir| fs::remove_file(&chain_files(dir)[0]).expect("removed"), "absent", 1),
@@ -113,7 +115,8 @@ async fn a_conclusion_that_does_not_fit_is_not_believed_and_its_recordings_are_r
         (
             "another seal",
             |dir| {
-                replace(&dir.join("logs").join(a_run(dir, false)).join("seal.json"), "\"ended\": \"2", "\"ended\": \"3")
+                let seal = dir.join("logs").join(a_run(dir, false)).join("seal.json");
+                replace(&seal, "\"ended\": \"2", "\"ended\": \"3");
             },
             "other_runs",
             1,
