@@ -56,6 +56,7 @@ impl CellBench {
         concluded.repeats = !proven.is_empty();
         proven.extend(self.pursue_all(&claims, &proven, &mut made).await?);
         for ended in made.ended.values() {
+            self.restore_label(ended)?;
             count(concluded, ended);
             concluded.without += usize::from(matches!(ended.kind, Ran::Without { .. }));
         }

@@ -23,17 +23,30 @@ use crate::{
 };
 
 impl CellBench {
-    /// Writes each label of a chain with where it stands and what was executed for it.
+    /// Writes each label of a chain with where it stands and what was executed for it; that of a run of no claim says what was
+    /// delivered.
     pub(super) fn write_labels(&self, chain: &ConcludedChain) -> Result<(), CampaignError> {
         for attempt in &chain.attempts {
-            if let (Some(ended), Some(task)) = (&attempt.ended, chain.tasks.first())
-                && let Some(label) = label(attempt, ended, task)
-            {
-                let dir = self.state.run_dir(&ended.run);
-                if recording::read_label(&dir).ok().flatten().as_ref() != Some(&label) {
-                    recording::write_label(&dir, &label)?;
-                }
+            let (Some(ended), Some(task)) = (&attempt.ended, chain.tasks.first()) else { continue };
+            let Some(label) = label(attempt, ended, task) else {
+                self.restore_label(ended)?;
+                continue;
+            };
+            let dir = self.state.run_dir(&ended.run);
+            if recording::read_label(&dir).ok().flatten().as_ref() != Some(&label) {
+                recording::write_label(&dir, &label)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Writes what was delivered to a run as its label, if that says else; not where another rule has found one since.
+    pub(super) fn restore_label(&self, ended: &EndedCell) -> Result<(), CampaignError> {
+        let Some(own) = &ended.label else { return Ok(()) };
+        let dir = self.state.run_dir(&ended.run);
+        let there = recording::read_label(&dir).ok().flatten();
+        if there.as_ref() != Some(own) && there.is_none_or(|there| there.definition == own.definition) {
+            recording::write_label(&dir, own)?;
         }
         Ok(())
     }

@@ -49,10 +49,14 @@ fn put_together(path: &Path, head: &Value, body: &[u8]) {
     fs::write(path, bytes).expect("written");
 }
 
-/// A run of a part: one with a label, or a clean one.
-fn a_run(dir: &Path, labelled: bool) -> String {
-    let is = |run: &String| dir.join("logs").join(run).join("label.json").is_file() == labelled;
-    names(&dir.join("logs")).into_iter().find(is).expect("a run")
+fn labels(dir: &Path) -> Vec<PathBuf> {
+    let label = |run: String| dir.join("logs").join(run).join("label.json");
+    names(&dir.join("logs")).into_iter().map(label).filter(|path| path.is_file()).collect()
+}
+
+/// A run of a part.
+fn a_run(dir: &Path) -> String {
+    names(&dir.join("logs")).pop().expect("a run")
 }
 
 fn replace(path: &Path, from: &str, to: &str) {
@@ -108,14 +112,14 @@ async fn a_conclusion_that_does_not_fit_is_not_believed_and_its_recordings_are_r
         ("another's", |dir| drop(fs::copy(&chain_files(dir)[0], &chain_files(dir)[1])), "other_campaign", 1),
         (
             "a cell that says else",
-            |dir| replace(&dir.join("cells").join(a_run(dir, false) + ".json"), "\"seconds\":", "\"seconds\":1"),
+            |dir| replace(&dir.join("cells").join(a_run(dir) + ".json"), "\"seconds\":", "\"seconds\":1"),
             "other_runs",
             1,
         ),
         (
             "another seal",
             |dir| {
-                let seal = dir.join("logs").join(a_run(dir, false)).join("seal.json");
+                let seal = dir.join("logs").join(a_run(dir)).join("seal.json");
                 replace(&seal, "\"ended\": \"2", "\"ended\": \"3");
             },
             "other_runs",
@@ -123,15 +127,15 @@ async fn a_conclusion_that_does_not_fit_is_not_believed_and_its_recordings_are_r
         ),
         (
             "another label",
-            |dir| replace(&dir.join("logs").join(a_run(dir, true)).join("label.json"), "\"seed\": ", "\"seed\": 1"),
+            |dir| labels(dir).iter().for_each(|label| replace(label, "\"seed\": ", "\"seed\": 1")),
             "other_runs",
-            1,
+            all,
         ),
         (
             "a label that is gone",
-            |dir| fs::remove_file(dir.join("logs").join(a_run(dir, true)).join("label.json")).expect("removed"),
+            |dir| labels(dir).iter().for_each(|label| fs::remove_file(label).expect("removed")),
             "other_runs",
-            1,
+            all,
         ),
     ];
     for (number, (name, harm, why, count)) in harms.into_iter().enumerate() {
