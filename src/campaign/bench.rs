@@ -39,6 +39,10 @@ pub(super) struct CellBench {
     /// Systems that were seen not to repeat themselves, by index.
     pub(super) revoked: std::sync::Mutex<BTreeSet<usize>>,
     pub(super) state: CampaignState,
+    /// The digest of all that rows of the campaign depend on.
+    pub(super) digest: String,
+    /// Whether chains are concluded from their recordings, whatever was concluded before.
+    pub(super) rereads: bool,
     pub(super) references: References,
     /// The model that judges, where one does.
     pub(super) judge: Option<Judge>,

@@ -7,14 +7,16 @@ use std::{
     sync::Arc,
 };
 
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use super::{
     Progress,
     bench::CellBench,
+    conclusion::{ChainFacts, Unbelieved},
     definition::Campaign,
     error::CampaignError,
-    funnel::{Concluded, LeftOut},
+    funnel::ConcludedChain,
 };
 
 /// One task of one system, by their indices.
@@ -24,19 +26,20 @@ pub(super) struct Chain {
     pub(super) task: usize,
 }
 
-/// What came of a chain.
+/// A chain that has ended: what came of it is kept.
 #[derive(Debug)]
 pub(super) struct ChainEnd {
-    /// Its part of what came of the campaign.
-    pub(super) concluded: Concluded,
-    /// Whether any claim stands because the system repeats itself.
-    pub(super) repeats: bool,
-    /// Whether its clean runs made calls; `None` where none is finished.
-    pub(super) silence: Option<Silence>,
+    /// What is known of it.
+    pub(super) facts: ChainFacts,
+    /// Why it was concluded now; `None` where what was concluded before is believed.
+    pub(super) anew: Option<Unbelieved>,
+    /// Whether that came to something else than what lay there.
+    pub(super) refuted: bool,
 }
 
 /// Whether a program called.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Silence {
     /// It did.
     Broken,
@@ -58,36 +61,37 @@ impl Campaign {
         self.systems.iter().enumerate().flat_map(of_system).collect()
     }
 
+    /// A chain's system and task.
+    pub(super) fn names_of(&self, chain: Chain) -> (&str, &str) {
+        let system = self.systems.get(chain.system).map_or("", |system| system.name.as_str());
+        (system, self.tasks.get(chain.task).map_or("", |task| task.id.as_str()))
+    }
+
     /// A chain as people name it: SYSTEM/TASK.
     pub(super) fn named(&self, chain: Chain) -> String {
-        let system = self.systems.get(chain.system).map_or("", |system| system.name.as_str());
-        let task = self.tasks.get(chain.task).map_or("", |task| task.id.as_str());
+        let (system, task) = self.names_of(chain);
         format!("{system}/{task}")
     }
 }
 
-impl ChainEnd {
-    /// Whether all of it was made.
-    pub(super) fn is_whole(&self) -> bool {
-        let left_open = self.concluded.tasks.iter().any(|task| task.left_out == Some(LeftOut::Unfinished));
-        self.concluded.unfinished == 0 && !left_open
-    }
-}
-
 impl CellBench {
-    /// Makes a chain, or reads what was made of it before.
+    /// Makes a chain and keeps what came of it, or believes what was kept of it before.
     pub(super) async fn chain(self: &Arc<Self>, chain: Chain) -> Result<ChainEnd, CampaignError> {
-        let mut concluded = Concluded::default();
+        let why = match self.believed(chain) {
+            Ok(facts) => return Ok(ChainEnd { facts, anew: None, refuted: false }),
+            Err(why) => why,
+        };
+        let mut concluded = ConcludedChain::default();
         let (reference, silence) = self.clean(chain, &mut concluded).await?;
-        let mut repeats = false;
         if let Some(reference) = reference {
             // Read once for all that begins like it.
             let _held = self.references.open(&self.state, &reference.cell.run)?;
             let cells = self.inject(&reference, &mut concluded).await?;
-            repeats = self.prove(chain, &cells, &mut concluded).await?;
+            self.prove(chain, &cells, &mut concluded).await?;
         }
         self.write_labels(&concluded)?;
-        Ok(ChainEnd { concluded, repeats, silence })
+        let (facts, refuted) = self.keep(chain, concluded, silence)?;
+        Ok(ChainEnd { facts, anew: Some(why), refuted })
     }
 
     /// Makes chains side by side, so many at once, and hands each over as it ends, by its place in the list.
@@ -113,7 +117,7 @@ impl CellBench {
             let Some(done) = running.join_next().await else { return Ok(()) };
             let (number, end) = done.map_err(|_| CampaignError::Lost)?;
             let end = end?;
-            progress.advance(end.concluded.verified());
+            progress.advance(end.facts.verified);
             ended(number, end)?;
         }
     }
@@ -128,7 +132,7 @@ impl CellBench {
     ) -> Result<(), CampaignError> {
         let mut repeats = BTreeSet::new();
         self.make_chains(chains, progress, |number, end| {
-            if end.repeats {
+            if end.facts.repeats {
                 repeats.insert(number);
             }
             ended(number, end)

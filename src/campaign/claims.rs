@@ -32,29 +32,31 @@ use crate::{
 pub(super) type Edits = Vec<(StepIndex, String, String)>;
 
 impl CellBench {
-    /// Executes what shows the claims of a chain, and says of each attempt where it stands. Returns whether any stands
-    /// because its system repeats itself: that holds only as long as nothing of the system was seen to differ.
+    /// Executes what shows the claims of a chain, and says of each attempt where it stands.
     pub(super) async fn prove(
         self: &Arc<Self>,
         chain: Chain,
         cells: &[Option<Cell>],
-        concluded: &mut funnel::Concluded,
-    ) -> Result<bool, CampaignError> {
+        concluded: &mut funnel::ConcludedChain,
+    ) -> Result<(), CampaignError> {
         self.leave_out_diverged(cells, concluded)?;
         let claims = self.claims(cells, concluded)?;
         let mut made = MadeCells::default();
         if concluded.tasks.iter().any(|task| !task.repeatable) {
+            concluded.revokes = true;
             self.revoke(chain.system);
         }
         let declared = self.house.campaign.repeats_itself && !self.revoked().contains(&chain.system);
         let repeated = if declared { self.repeat(&claims, &mut made).await? } else { Some(BTreeMap::new()) };
         if repeated.is_none() {
+            concluded.revokes = true;
             self.revoke(chain.system);
         }
         let mut proven = repeated.unwrap_or_default();
-        let repeats = !proven.is_empty();
+        concluded.repeats = !proven.is_empty();
         proven.extend(self.pursue_all(&claims, &proven, &mut made).await?);
         for ended in made.ended.values() {
+            self.restore_label(ended)?;
             count(concluded, ended);
             concluded.without += usize::from(matches!(ended.kind, Ran::Without { .. }));
         }
@@ -66,7 +68,7 @@ impl CellBench {
                 conclude(concluded, number, claimed, &proven);
             }
         }
-        Ok(repeats)
+        Ok(())
     }
 
     /// Looks at where each run left its reference: one that had asked or been answered something else before is evidence of
@@ -74,7 +76,7 @@ impl CellBench {
     fn leave_out_diverged(
         &self,
         cells: &[Option<Cell>],
-        concluded: &mut funnel::Concluded,
+        concluded: &mut funnel::ConcludedChain,
     ) -> Result<(), CampaignError> {
         let mut references: BTreeMap<RunId, Vec<Told>> = BTreeMap::new();
         let rules = Rules::default();
@@ -102,7 +104,7 @@ impl CellBench {
     fn claims(
         &self,
         cells: &[Option<Cell>],
-        concluded: &funnel::Concluded,
+        concluded: &funnel::ConcludedChain,
     ) -> Result<Vec<Arc<Claimed>>, CampaignError> {
         let mut order: Vec<Vec<usize>> = Vec::new();
         let mut places: BTreeMap<(&str, &str, Edits), usize> = BTreeMap::new();
@@ -123,7 +125,7 @@ impl CellBench {
         &self,
         attempts: Vec<usize>,
         cells: &[Option<Cell>],
-        concluded: &funnel::Concluded,
+        concluded: &funnel::ConcludedChain,
     ) -> Result<Option<Claimed>, CampaignError> {
         let of = |number: &usize| concluded.attempts.get(*number);
         let lead = attempts.iter().find(|number| of(number).is_some_and(|attempt| attempt.flipped));
@@ -183,7 +185,7 @@ impl CellBench {
 }
 
 /// Says of each run of a claim where it stands. Runs that did not flip stay what they are, with what was executed.
-fn conclude(concluded: &mut funnel::Concluded, number: usize, claimed: &Claimed, proven: &ConcludedClaim) {
+fn conclude(concluded: &mut funnel::ConcludedChain, number: usize, claimed: &Claimed, proven: &ConcludedClaim) {
     for attempt in &claimed.attempts {
         let Some(attempt) = concluded.attempts.get_mut(*attempt) else { continue };
         attempt.claim = Some(number);

@@ -1,80 +1,144 @@
 //! What a campaign leaves for others: verified labels beside their runs, and the dataset.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{collections::BTreeSet, io::Write as _};
 
 use super::{
+    Progress,
     bench::CellBench,
+    chain::Chain,
+    concluded::Concluded,
+    conclusion::ChainConclusion,
     ended::{Class, EndedCell},
     error::CampaignError,
-    funnel::{Concluded, InjectedRun, TaskState},
+    funnel::{ConcludedChain, InjectedRun, TaskState},
     markdown,
     report::CampaignReport,
+    report_sums::{ReportSums, ReportTold},
 };
 use crate::{
-    dataset::{About, Claims, Sample, SampleKind, Task, Writer},
+    dataset::{About, Sample, SampleKind, SampleLine, Writer},
     recording,
     trajectory::{Evidence, Label, LabelEntry, LabelStatus, Tally},
     viewer,
 };
 
 impl CellBench {
-    /// Writes each label of a chain with where it stands and what was executed for it.
-    pub(super) fn write_labels(&self, chain: &Concluded) -> Result<(), CampaignError> {
+    /// Writes each label of a chain with where it stands and what was executed for it; that of a run of no claim says what was
+    /// delivered.
+    pub(super) fn write_labels(&self, chain: &ConcludedChain) -> Result<(), CampaignError> {
         for attempt in &chain.attempts {
-            if let (Some(ended), Some(task)) = (&attempt.ended, chain.tasks.first())
-                && let Some(label) = label(attempt, ended, task)
-            {
-                let dir = self.state.run_dir(&ended.run);
-                if recording::read_label(&dir).ok().flatten().as_ref() != Some(&label) {
-                    recording::write_label(&dir, &label)?;
-                }
+            let (Some(ended), Some(task)) = (&attempt.ended, chain.tasks.first()) else { continue };
+            let Some(label) = label(attempt, ended, task) else {
+                self.restore_label(ended)?;
+                continue;
+            };
+            let dir = self.state.run_dir(&ended.run);
+            if recording::read_label(&dir).ok().flatten().as_ref() != Some(&label) {
+                recording::write_label(&dir, &label)?;
             }
         }
         Ok(())
     }
 
-    /// Writes the dataset: the clean run of each task that has a failure, and its failures; benign injections apart.
-    /// Returns lines that say what is in it.
-    pub(super) fn write_dataset(&self, concluded: &Concluded) -> Result<String, CampaignError> {
-        let mut writer = Writer::create(self.state.root())?;
-        let mut e_values = Vec::new();
-        let mut repeatable = 0;
-        let tasks: HashMap<&str, &Task> =
-            self.house.campaign.tasks.iter().map(|task| (task.id.as_str(), task)).collect();
-        // Attempts are in the order of the tasks.
-        let mut left = concluded.attempts.as_slice();
-        for task in &concluded.tasks {
-            let of_task = |attempt: &&InjectedRun| attempt.system == task.system && attempt.task == task.task;
-            let (attempts, rest) = left.split_at(left.iter().take_while(of_task).count());
-            left = rest;
-            let Some(reference) = &task.reference else { continue };
-            let kept: Vec<_> = attempts.iter().filter_map(kept).collect();
-            if kept.is_empty() {
-                continue;
-            }
-            if let Some(twin) = self.state.ended(reference)? {
-                writer.push(&self.sample(&tasks, &twin, SampleKind::Clean, None)?)?;
-            }
-            // Runs of one claim that came to the same outcome are one sample.
-            let mut known = BTreeSet::new();
-            for (attempt, ended, kind) in kept.iter().filter(|(one, _, kind)| known.insert((one.claim, *kind))) {
-                let kind = *kind;
-                let mut sample = self.sample(&tasks, ended, kind, Some(reference.to_string()))?;
-                let same = kept.iter().filter(|(other, _, of)| (other.claim, *of) == (attempt.claim, kind));
-                let labels = same.filter_map(|(_, other, _)| other.label.as_ref());
-                sample.label.iter_mut().for_each(|truth| labels.clone().for_each(|label| truth.declare(label)));
-                let evidence = sample.label.as_ref().and_then(|label| label.evidence.as_ref());
-                if kind == SampleKind::Failure {
-                    e_values.extend(evidence.and_then(Evidence::e));
-                    repeatable += usize::from(evidence.is_some_and(Evidence::is_repeatable));
-                }
-                writer.push(&sample)?;
+    /// Writes what was delivered to a run as its label, if that says else; not where another rule has found one since.
+    pub(super) fn restore_label(&self, ended: &EndedCell) -> Result<(), CampaignError> {
+        let Some(own) = &ended.label else { return Ok(()) };
+        let dir = self.state.run_dir(&ended.run);
+        let there = recording::read_label(&dir).ok().flatten();
+        if there.as_ref() != Some(own) && there.is_none_or(|there| there.definition == own.definition) {
+            recording::write_label(&dir, own)?;
+        }
+        Ok(())
+    }
+
+    /// The samples of a chain: the clean run of a task that has a failure or a benign injection, then these.
+    pub(super) fn sample_lines(
+        &self,
+        chain: Chain,
+        concluded: &ConcludedChain,
+    ) -> Result<Vec<SampleLine>, CampaignError> {
+        let Some(reference) = concluded.tasks.first().and_then(|task| task.reference.as_ref()) else {
+            return Ok(Vec::new());
+        };
+        let kept: Vec<_> = concluded.attempts.iter().filter_map(kept).collect();
+        let mut lines = Vec::new();
+        if kept.is_empty() {
+            return Ok(lines);
+        }
+        let line = |sample: &Sample| {
+            let path = self.state.root().join(crate::dataset::FILE);
+            SampleLine::of(sample).map_err(|error| CampaignError::Unwritten { path, why: error.to_string() })
+        };
+        if let Some(twin) = self.state.ended(reference)? {
+            lines.push(line(&self.sample(chain, &twin, SampleKind::Clean, None)?)?);
+        }
+        // Runs of one claim that came to the same outcome are one sample.
+        let mut known = BTreeSet::new();
+        for (attempt, ended, kind) in kept.iter().filter(|(one, _, kind)| known.insert((one.claim, *kind))) {
+            let kind = *kind;
+            let mut sample = self.sample(chain, ended, kind, Some(reference.to_string()))?;
+            let same = kept.iter().filter(|(other, _, of)| (other.claim, *of) == (attempt.claim, kind));
+            let labels = same.filter_map(|(_, other, _)| other.label.as_ref());
+            sample.label.iter_mut().for_each(|truth| labels.clone().for_each(|label| truth.declare(label)));
+            lines.push(line(&sample)?);
+        }
+        Ok(lines)
+    }
+
+    fn sample(
+        &self,
+        chain: Chain,
+        ended: &EndedCell,
+        kind: SampleKind,
+        clean_twin: Option<String>,
+    ) -> Result<Sample, CampaignError> {
+        let campaign = &self.house.campaign;
+        let task = campaign.tasks.get(chain.task).cloned().ok_or(CampaignError::Lost)?;
+        let recording = recording::read(&self.state.run_dir(&ended.run))?;
+        let about = About {
+            kind,
+            system: ended.system.clone(),
+            split: Some(campaign.splits.of(&task)),
+            task,
+            final_answer: ended.answer.clone(),
+            clean_twin,
+        };
+        Ok(Sample::of(&recording, about)?)
+    }
+
+    /// Adds up what all chains came to, one after another in the order of the data, and writes data set and report of it.
+    /// `of_all` is what holds of them together.
+    pub(super) fn write_all(
+        &self,
+        chains: &[Chain],
+        of_all: Concluded,
+        told: ReportTold<'_>,
+        progress: &dyn Progress,
+    ) -> Result<(Concluded, CampaignReport), CampaignError> {
+        let (campaign, root) = (&self.house.campaign, self.state.root());
+        let mut concluded = of_all;
+        let mut sums = ReportSums::begin(root)?;
+        let mut writer = Writer::create(root)?;
+        for chain in chains {
+            let ChainConclusion { concluded: one, lines } = ChainConclusion::read(root, campaign, *chain)?;
+            let expected = campaign.tasks.get(chain.task).map_or("", |task| task.answer.as_str());
+            sums.add(&one, expected, concluded.claims)?;
+            concluded.add(&one);
+            for line in &lines {
+                writer.push_line(line)?;
             }
         }
-        let begun = concluded.claims - concluded.repeated();
-        let claims = Claims::of(self.house.campaign.proof.alpha, begun, &e_values, repeatable);
-        let said = claims.in_words();
-        writer.state(claims);
+        concluded.lines().iter().for_each(|line| progress.done(line));
+        progress.done(&self.finish_dataset(writer, &concluded)?);
+        let report = sums.finish(campaign, &concluded, told)?;
+        self.write_report(&report)?;
+        Ok((concluded, report))
+    }
+
+    /// States how sure the labels are, and puts the data set in place. Returns lines that say what is in it.
+    fn finish_dataset(&self, mut writer: Writer, concluded: &Concluded) -> Result<String, CampaignError> {
+        let said =
+            writer.state_begun(self.house.campaign.proof.alpha, concluded.claims - concluded.repeated).in_words();
         writer.miss(concluded.missing_chains);
         let manifest = writer.finish()?;
         let count = |kind| manifest.kinds.get(&kind).copied().unwrap_or_default();
@@ -91,46 +155,22 @@ impl CellBench {
         ))
     }
 
-    /// Writes the report: data, and two pages to read. The second is the viewer's, made of what lies in the directory by now.
-    pub(super) fn write_report(&self, report: &CampaignReport) -> Result<(), CampaignError> {
-        let unwritten = |error: serde_json::Error| CampaignError::Unwritten {
-            path: self.state.root().join("report.json"),
-            why: error.to_string(),
-        };
-        let mut data = serde_json::to_vec_pretty(report).map_err(unwritten)?;
-        data.push(b'\n');
-        self.state.replace("report.json", &data)?;
-        self.state.replace("report.md", markdown::page(report).as_bytes())?;
+    /// Writes the report: data, and a page to read.
+    fn write_report(&self, report: &CampaignReport) -> Result<(), CampaignError> {
+        self.state.replace_with("report.json", |file| {
+            serde_json::to_writer_pretty(&mut *file, report)?;
+            file.write_all(b"\n")
+        })?;
+        self.state.replace("report.md", markdown::page(report).as_bytes())
+    }
+
+    /// Writes the page: the viewer's, made of what lies in the directory by now.
+    pub(super) fn write_page(&self) -> Result<(), CampaignError> {
         let page = viewer::campaign_bundle(self.state.root()).map_err(|error| CampaignError::Unwritten {
             path: self.state.root().join("report.html"),
             why: error.to_string(),
         })?;
         self.state.replace("report.html", page.html.as_bytes())
-    }
-
-    fn sample(
-        &self,
-        tasks: &HashMap<&str, &Task>,
-        ended: &EndedCell,
-        kind: SampleKind,
-        clean_twin: Option<String>,
-    ) -> Result<Sample, CampaignError> {
-        let campaign = &self.house.campaign;
-        let task = tasks.get(ended.task.as_str()).map(|task| Task::clone(task));
-        let task = task.ok_or_else(|| CampaignError::Unwritten {
-            path: self.state.root().join(crate::dataset::FILE),
-            why: format!("cell {} is of task `{}`, which the campaign does not have", ended.run, ended.task),
-        })?;
-        let recording = recording::read(&self.state.run_dir(&ended.run))?;
-        let about = About {
-            kind,
-            system: ended.system.clone(),
-            split: Some(campaign.splits.of(&task)),
-            task,
-            final_answer: ended.answer.clone(),
-            clean_twin,
-        };
-        Ok(Sample::of(&recording, about)?)
     }
 }
 

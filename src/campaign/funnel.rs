@@ -1,22 +1,22 @@
-//! What came of a campaign, as reports and datasets are made of it.
+//! What came of a chain, as reports and datasets are made of it.
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     cost::Cost,
     ended::{Class, EndedCell},
     file::CallPosition,
 };
-use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Standing, StepIndex};
+use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Side, Standing, StepIndex};
 
-/// What came of a campaign.
-#[derive(Debug, Default)]
-pub struct Concluded {
-    /// Each system and task, in the order of the file.
+/// What came of a chain.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct ConcludedChain {
+    /// The system and its task; several only in tests of what is made of many.
     pub tasks: Vec<TaskState>,
-    /// Each injected run, in the order of systems, tasks and plans.
+    /// Each injected run, in the order of plans.
     pub attempts: Vec<InjectedRun>,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
@@ -24,11 +24,7 @@ pub struct Concluded {
     pub nulls: Nulls,
     /// Plans less one injection that were tried.
     pub without: usize,
-    /// Systems that are declared to repeat themselves, and do not.
-    pub revoked: Vec<String>,
-    /// What was charged in all, unfinished cells and earlier starts of the campaign included.
-    pub spent: Cost,
-    /// What the cells of this campaign were charged, the finished ones.
+    /// What its cells were charged, the finished ones.
     pub spent_by_cells: Cost,
     /// What records answered instead of an upstream.
     pub prefix: Cost,
@@ -36,18 +32,23 @@ pub struct Concluded {
     pub salvaged: u64,
     /// Cells that were not finished.
     pub unfinished: usize,
-    /// Chains that are missing or not made to their end, where a data set was made of shards all the same.
-    pub missing_chains: usize,
-    /// Whether the budget ended it.
-    pub exhausted: bool,
-    /// Whether somebody ended it.
-    pub stopped: bool,
-    /// The fewest cells at once that the upstream's refusals left room for.
-    pub lowest_jobs: usize,
+    /// Its finished runs: all that is concluded rests on them.
+    #[serde(skip)]
+    pub runs: BTreeSet<RunId>,
+    /// Whether any of them ended by a failure of the upstream: such a run is made anew when the campaign is gone on with.
+    #[serde(skip)]
+    pub failed_upstream: bool,
+    /// Whether any claim stands because the system repeats itself: that holds only as long as nothing of the system was seen
+    /// to differ.
+    #[serde(skip)]
+    pub repeats: bool,
+    /// Whether it was seen to.
+    #[serde(skip)]
+    pub revokes: bool,
 }
 
 /// Null executions: the beginning of a run without its injection, and what it comes to then.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nulls {
     /// Those that solved the task.
     pub passed: usize,
@@ -58,7 +59,7 @@ pub struct Nulls {
 }
 
 /// What came of the clean runs of a task.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskState {
     /// The system.
     pub system: String,
@@ -79,7 +80,7 @@ pub struct TaskState {
 }
 
 /// Why a task is left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftOut {
     /// No clean run solves it.
@@ -101,7 +102,7 @@ pub enum LeftOut {
 }
 
 /// One injected run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InjectedRun {
     /// The system.
     pub system: String,
@@ -138,50 +139,19 @@ pub struct InjectedRun {
 }
 
 /// What an injection aims at.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Aim {
     /// The agents, as the plan writes them.
     pub agent: String,
     /// The failure mode; none for a fault.
     pub mode: Option<FailureMode>,
     /// The side; none for a fault.
-    pub side: Option<&'static str>,
+    pub side: Option<Side>,
     /// The manipulator or fault.
     pub operator: String,
 }
 
-impl Concluded {
-    /// Adds what came of a further chain. What holds of the whole campaign (what was spent, how it ended) is left as it is.
-    pub(super) fn add(&mut self, chain: Concluded) {
-        self.tasks.extend(chain.tasks);
-        let before = self.claims;
-        self.attempts.extend(
-            chain
-                .attempts
-                .into_iter()
-                .map(|attempt| InjectedRun { claim: attempt.claim.map(|claim| before + claim), ..attempt }),
-        );
-        self.claims += chain.claims;
-        self.nulls.passed += chain.nulls.passed;
-        self.nulls.failed += chain.nulls.failed;
-        self.nulls.void += chain.nulls.void;
-        self.without += chain.without;
-        self.spent_by_cells.add(&chain.spent_by_cells);
-        self.prefix.add(&chain.prefix);
-        self.salvaged += chain.salvaged;
-        self.unfinished += chain.unfinished;
-    }
-
-    /// How many attempts are of a class.
-    pub fn count(&self, class: Class) -> usize {
-        self.attempts.iter().filter(|attempt| attempt.class == Some(class)).count()
-    }
-
-    /// How many attempts were delivered.
-    pub fn delivered(&self) -> usize {
-        self.attempts.iter().filter(|attempt| attempt.delivered).count()
-    }
-
+impl ConcludedChain {
     /// How many attempts turned the outcome, proven or not.
     pub fn flipped(&self) -> usize {
         self.attempts.iter().filter(|attempt| attempt.flipped).count()
@@ -197,29 +167,5 @@ impl Concluded {
     pub fn repeated(&self) -> usize {
         let repeated = |attempt: &&InjectedRun| attempt.executed.as_ref().is_some_and(|executed| executed.repeatable);
         self.attempts.iter().filter(repeated).filter_map(|attempt| attempt.claim).collect::<BTreeSet<_>>().len()
-    }
-
-    /// Whether the upstream's failures left no task to go on with.
-    pub fn is_unreachable(&self) -> bool {
-        !self.tasks.is_empty() && self.tasks.iter().all(|task| task.left_out == Some(LeftOut::InfraError))
-    }
-
-    /// The sums as data.
-    pub fn data(&self) -> serde_json::Value {
-        serde_json::json!({
-            "tasks": self.tasks.len(),
-            "kept_tasks": self.tasks.iter().filter(|task| task.reference.is_some()).count(),
-            "attempts": self.attempts.len(),
-            "delivered": self.delivered(),
-            "flipped": self.flipped(),
-            "verified": self.verified(),
-            "spent": self.spent,
-            "complete": self.is_complete(),
-        })
-    }
-
-    /// Whether every cell is finished.
-    pub fn is_complete(&self) -> bool {
-        self.unfinished == 0 && !self.exhausted && !self.stopped
     }
 }

@@ -1,33 +1,74 @@
 //! The campaign as a `JUnit` file: what CI servers show. The one test case that can fail says what the exit code says.
 
+use std::{borrow::Cow, io};
+
+use serde::Deserialize;
+
 use super::report::CampaignReport;
 use crate::verdict::suite::{Came, Suite, TestCase};
 
+/// What is taken of an injected run.
+#[derive(Deserialize)]
+struct JunitCell<'a> {
+    #[serde(borrow)]
+    system: Cow<'a, str>,
+    #[serde(borrow)]
+    task: Cow<'a, str>,
+    #[serde(borrow)]
+    plan: Cow<'a, str>,
+    #[serde(borrow)]
+    class: Cow<'a, str>,
+    #[serde(borrow)]
+    evidence: Cow<'a, str>,
+    #[serde(borrow)]
+    why: Option<Cow<'a, str>>,
+}
+
+/// What is taken of a task that is out of the ordinary.
+#[derive(Deserialize)]
+struct JunitTask<'a> {
+    #[serde(borrow)]
+    system: Cow<'a, str>,
+    #[serde(borrow)]
+    task: Cow<'a, str>,
+    #[serde(borrow)]
+    left_out: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    why: Option<Cow<'a, str>>,
+}
+
 /// The file. `failed` is why the campaign's exit code is not 0, if it is not.
-pub fn junit(report: &CampaignReport, failed: Option<&str>) -> String {
+///
+/// # Errors
+/// The rows of the report cannot be read.
+pub fn junit(report: &CampaignReport, failed: Option<&str>) -> io::Result<String> {
     let (delivered, attempts) = (report.funnel.delivered, report.funnel.attempts);
-    let whole = TestCase {
+    let mut cases = vec![TestCase {
         class: "campaign".to_owned(),
         name: "injections are delivered".to_owned(),
         came: failed.map_or(Came::Passed, |why| Came::Failed(why.to_owned())),
         said: failed.map(|_| format!("{delivered} of {attempts} delivered")).unwrap_or_default(),
-    };
-    let cells = report.cells.iter().map(|cell| {
-        let why = cell.why.as_deref().unwrap_or(&cell.evidence).replace('\n', " ");
-        let said = format!("{}: {why}", cell.class);
-        let (came, said) =
-            if is_kept(cell.class) { (Came::Passed, said) } else { (Came::Skipped(said), String::new()) };
-        TestCase { class: cell.system.clone(), name: format!("{} {}", cell.task, cell.plan), came, said }
-    });
-    let left_out = report.tasks.iter().filter_map(|task| {
-        let why = task.left_out?.name();
+    }];
+    for text in report.tasks.texts()? {
+        let text = text?;
+        let task: JunitTask<'_> = serde_json::from_str(&text)?;
+        let Some(why) = task.left_out else { continue };
         let said = task.why.as_deref().unwrap_or_default().replace('\n', " ");
         let came = Came::Skipped(format!("{why}: {said}"));
         let name = format!("{} without an injection", task.task);
-        Some(TestCase { class: task.system.clone(), name, came, said: String::new() })
-    });
-    let cases = std::iter::once(whole).chain(left_out).chain(cells).collect();
-    Suite { name: report.campaign.clone(), seconds: Some(report.seconds), cases }.to_string()
+        cases.push(TestCase { class: task.system.into_owned(), name, came, said: String::new() });
+    }
+    for text in report.cells.texts()? {
+        let text = text?;
+        let cell: JunitCell<'_> = serde_json::from_str(&text)?;
+        let why = cell.why.as_ref().unwrap_or(&cell.evidence).replace('\n', " ");
+        let said = format!("{}: {why}", cell.class);
+        let (came, said) =
+            if is_kept(&cell.class) { (Came::Passed, said) } else { (Came::Skipped(said), String::new()) };
+        let name = format!("{} {}", cell.task, cell.plan);
+        cases.push(TestCase { class: cell.system.into_owned(), name, came, said });
+    }
+    Ok(Suite { name: report.campaign.clone(), seconds: Some(report.seconds), cases }.to_string())
 }
 
 /// Whether a run is data: the others are skipped, each with its class.

@@ -4,11 +4,9 @@ use std::fmt::Write as _;
 
 use super::{
     report::{CampaignReport, Expense, Stratum},
+    report_rows::{LISTED, ReportRows},
     unmade::Rewriting,
 };
-
-/// Most injected runs that are listed; `report.json` has all.
-const LISTED: usize = 200;
 
 /// The report's page. Text of tasks and programs is escaped.
 pub(super) fn page(report: &CampaignReport) -> String {
@@ -138,7 +136,7 @@ fn tasks(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         page,
         "\n## Tasks out of the ordinary\n\n| system | task | clean | left out | why | repeatable |\n|---|---|--:|---|---|---|"
     )?;
-    for task in &report.tasks {
+    for task in report.tasks.first() {
         let why = task.left_out.map_or("–", super::funnel::LeftOut::name);
         let repeatable = if task.repeatable { "yes" } else { "no" };
         let clean = format!("{} of {}", task.clean.passed, task.clean.of);
@@ -146,7 +144,15 @@ fn tasks(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
             [task.system.as_str(), &task.task, task.why.as_deref().unwrap_or_default()].map(cell);
         writeln!(page, "| {system} | {named} | {clean} | {why} | {said} | {repeatable} |")?;
     }
-    Ok(())
+    more(page, &report.tasks)
+}
+
+/// How many rows are not listed.
+fn more<T>(page: &mut String, rows: &ReportRows<T>) -> std::fmt::Result {
+    match rows.len() - rows.first().len() {
+        0 => Ok(()),
+        more => writeln!(page, "\n{more} more are in `report.json`."),
+    }
 }
 
 fn cells(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
@@ -154,17 +160,14 @@ fn cells(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         page,
         "\n## Injected runs\n\n| run | system | task | plan | class | proof | evidence |\n|---|---|---|---|---|---|---|"
     )?;
-    for row in report.cells.iter().take(LISTED) {
+    for row in report.cells.first() {
         let run = row.run.as_ref().map(ToString::to_string).unwrap_or_default();
         let proof = row.proof.as_deref().unwrap_or_default();
         let evidence = row.why.as_deref().unwrap_or(&row.evidence);
         let [system, task, plan, evidence] = [row.system.as_str(), &row.task, &row.plan, evidence].map(cell);
         writeln!(page, "| {run} | {system} | {task} | {plan} | {} | {proof} | {evidence} |", row.class)?;
     }
-    if report.cells.len() > LISTED {
-        writeln!(page, "\n{} more are in `report.json`.", report.cells.len() - LISTED)?;
-    }
-    Ok(())
+    more(page, &report.cells)
 }
 
 /// A text as it may stand in a table.

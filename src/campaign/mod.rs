@@ -10,6 +10,8 @@ mod budget;
 mod cell;
 mod chain;
 mod command;
+mod concluded;
+mod conclusion;
 mod conduct;
 mod cost;
 mod definition;
@@ -33,6 +35,8 @@ mod read;
 mod read_named;
 mod read_system;
 mod report;
+mod report_rows;
+mod report_sums;
 mod read_sample;
 mod salvage;
 mod sample;
@@ -45,6 +49,7 @@ mod treatment;
 mod unmade;
 
 pub use command::CommandTemplate;
+pub use concluded::Concluded;
 pub use cost::Cost;
 pub use definition::{
     Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, Planting, SampleSpace,
@@ -53,7 +58,7 @@ pub use dry::{ExpectedCost, Extent, LabelCost, MeasuredRuns, measured};
 pub use ended::{Class, EndedCell, HowEnded, Ran};
 pub use error::CampaignError;
 pub use file::{CallPosition, Repeatable, schema};
-pub use funnel::{Concluded, InjectedRun, TaskState};
+pub use funnel::{ConcludedChain, InjectedRun, TaskState};
 pub use junit::junit;
 pub use read::parse;
 pub use report::CampaignReport;

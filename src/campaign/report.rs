@@ -5,17 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    cost::Cost,
-    definition::Campaign,
-    ended::{Class, EndedCell},
     file::CallPosition,
-    funnel::{Aim, Concluded, InjectedRun, TaskState},
-    unmade::{self, Rewriting, Unmade},
+    funnel::Aim,
+    report_rows::ReportRows,
+    unmade::{Rewriting, Unmade},
 };
-use crate::{
-    proof::in_words,
-    trajectory::{Executed, FailureMode, Necessity, RunId, TAXONOMY, Tally},
-};
+use crate::trajectory::{Executed, Necessity, RunId, Tally};
 
 /// What a campaign reports.
 #[derive(Debug, Serialize)]
@@ -51,9 +46,9 @@ pub struct CampaignReport {
     /// What it cost.
     pub cost: Costs,
     /// The injected runs.
-    pub cells: Vec<CellRow>,
+    pub cells: ReportRows<CellRow>,
     /// The tasks that were left out or are not repeatable.
-    pub tasks: Vec<TaskRow>,
+    pub tasks: ReportRows<TaskRow>,
     /// Wall time of this start of the campaign, in seconds.
     pub seconds: f64,
 }
@@ -66,9 +61,9 @@ pub struct Clean {
     /// Those that were gone on with.
     pub kept: usize,
     /// Finished runs.
-    pub runs: u32,
+    pub runs: usize,
     /// Those that passed.
-    pub passed: u32,
+    pub passed: usize,
 }
 
 /// From attempts to proof.
@@ -215,165 +210,9 @@ pub struct TaskRow {
     pub repeatable: bool,
 }
 
-impl CampaignReport {
-    /// The report of what a campaign came to.
-    pub fn of(campaign: &Campaign, concluded: &Concluded, backend: &str, seconds: f64) -> Self {
-        let mut classes: BTreeMap<&'static str, usize> = BTreeMap::new();
-        for attempt in &concluded.attempts {
-            *classes.entry(class_name(attempt)).or_default() += 1;
-        }
-        let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable;
-        Self {
-            format: 1,
-            campaign: campaign.name.clone(),
-            backend: backend.to_owned(),
-            seed: campaign.seed,
-            taxonomy: TAXONOMY,
-            complete: concluded.is_complete(),
-            clean: Clean {
-                tasks: concluded.tasks.len(),
-                kept: concluded.tasks.iter().filter(|task| task.reference.is_some()).count(),
-                runs: concluded.tasks.iter().map(|task| task.runs).sum(),
-                passed: concluded.tasks.iter().map(|task| task.passed).sum(),
-            },
-            funnel: Funnel::of(concluded.attempts.iter()),
-            verified_failures: concluded.verified(),
-            classes,
-            strata: strata(concluded),
-            modes: FailureMode::ALL.iter().map(|mode| balance(*mode, concluded)).collect(),
-            unmade: unmade::rows(concluded),
-            rewriting: unmade::rewriting(concluded),
-            cost: costs(concluded, !campaign.prices.is_empty()),
-            cells: rows(concluded, campaign),
-            tasks: concluded.tasks.iter().filter(odd).map(task).collect(),
-            seconds,
-        }
-    }
-}
-
-impl Funnel {
-    fn of<'a>(attempts: impl Iterator<Item = &'a InjectedRun>) -> Self {
-        let mut funnel = Self::default();
-        for attempt in attempts {
-            funnel.add(attempt);
-        }
-        funnel
-    }
-
-    fn add(&mut self, attempt: &InjectedRun) {
-        self.attempts += 1;
-        self.delivered += usize::from(attempt.delivered);
-        self.flipped += usize::from(attempt.flipped);
-        self.verified += usize::from(attempt.class == Some(Class::Verified));
-    }
-
-    fn share(&self) -> ReportedShare {
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let tally = Tally::of(number(self.verified), number(self.attempts));
-        let (low, high) = tally.interval();
-        ReportedShare { value: tally.share().unwrap_or_default(), low, high }
-    }
-}
-
 impl Expense {
-    #[expect(clippy::cast_precision_loss, reason = "shown to people, and divided; sums are kept whole")]
-    fn of(cost: &Cost, by: usize, priced: bool) -> Self {
-        let by = by.max(1) as f64;
-        Self {
-            calls: cost.calls as f64 / by,
-            input_tokens: cost.input as f64 / by,
-            output_tokens: cost.output as f64 / by,
-            money: priced.then(|| cost.money() / by),
-        }
-    }
-
     /// Calls and tokens as a page shows them: whole, or with one digit behind the point.
     pub(super) fn counts(&self) -> [String; 3] {
         [self.calls, self.input_tokens, self.output_tokens].map(|count| ((count * 10.0).round() / 10.0).to_string())
-    }
-}
-
-fn class_name(attempt: &InjectedRun) -> &'static str {
-    attempt.class.map_or("unfinished", Class::name)
-}
-
-fn strata(concluded: &Concluded) -> Vec<Stratum> {
-    let mut strata: BTreeMap<(&str, &Aim), Funnel> = BTreeMap::new();
-    for attempt in &concluded.attempts {
-        for aim in &attempt.aims {
-            strata.entry((&attempt.system, aim)).or_default().add(attempt);
-        }
-    }
-    let row = |((system, aim), funnel): ((&str, &Aim), Funnel)| Stratum {
-        system: system.to_owned(),
-        agent: aim.agent.clone(),
-        mode: aim.mode.map(FailureMode::code),
-        side: aim.side,
-        manipulator: aim.operator.clone(),
-        share: funnel.share(),
-        funnel,
-    };
-    strata.into_iter().map(row).collect()
-}
-
-fn balance(mode: FailureMode, concluded: &Concluded) -> ModeBalance {
-    let of_mode = |attempt: &&InjectedRun| attempt.aims.iter().any(|aim| aim.mode == Some(mode));
-    let funnel = Funnel::of(concluded.attempts.iter().filter(of_mode));
-    ModeBalance { mode: mode.code(), name: mode.name(), funnel }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share that is shown to people")]
-fn costs(concluded: &Concluded, priced: bool) -> Costs {
-    let verified = concluded.verified();
-    let (paid, saved) = (concluded.spent_by_cells.tokens(), concluded.prefix.tokens());
-    Costs {
-        spent: Expense::of(&concluded.spent, 1, priced),
-        by_cells: Expense::of(&concluded.spent_by_cells, 1, priced),
-        per_verified: (verified > 0).then(|| Expense::of(&concluded.spent, verified, priced)),
-        saved_by_prefix: Expense::of(&concluded.prefix, 1, priced),
-        saved_share: if saved == 0 { 0.0 } else { saved as f64 / (paid + saved) as f64 },
-        salvaged_calls: concluded.salvaged,
-        unreported: concluded.spent.unreported,
-        lowest_jobs: concluded.lowest_jobs,
-    }
-}
-
-fn rows(concluded: &Concluded, campaign: &Campaign) -> Vec<CellRow> {
-    let answers: BTreeMap<&str, &str> =
-        campaign.tasks.iter().map(|task| (task.id.as_str(), task.answer.as_str())).collect();
-    let row = |attempt: &InjectedRun| cell(attempt, answers.get(attempt.task.as_str()).copied());
-    concluded.attempts.iter().map(row).collect()
-}
-
-fn cell(attempt: &InjectedRun, expected: Option<&str>) -> CellRow {
-    let ended: Option<&EndedCell> = attempt.ended.as_ref();
-    let proven = attempt.executed.as_ref().filter(|_| attempt.flipped);
-    CellRow {
-        system: attempt.system.clone(),
-        task: attempt.task.clone(),
-        plan: attempt.plan.clone(),
-        aims: attempt.aims.clone(),
-        position: attempt.position,
-        run: attempt.run.clone(),
-        class: class_name(attempt),
-        expected: expected.unwrap_or_default().to_owned(),
-        answer: ended.map(|ended| ended.answer.clone()).unwrap_or_default(),
-        evidence: ended.map(|ended| ended.outcome.evidence.clone()).unwrap_or_default(),
-        claim: attempt.claim,
-        proof: proven.map(|executed| in_words(executed, "without", "with")),
-        executed: attempt.executed.clone(),
-        necessity: attempt.necessity.clone(),
-        why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade::of(ended?)),
-    }
-}
-
-fn task(state: &TaskState) -> TaskRow {
-    TaskRow {
-        system: state.system.clone(),
-        task: state.task.clone(),
-        left_out: state.left_out,
-        why: state.why.clone(),
-        clean: Tally { passed: state.passed, of: state.runs },
-        repeatable: state.repeatable,
     }
 }

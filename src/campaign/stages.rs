@@ -9,7 +9,7 @@ use super::{
     ended::{Class, EndedCell, HowEnded},
     error::CampaignError,
     file::Repeatable,
-    funnel::{Aim, Concluded, InjectedRun, LeftOut, TaskState},
+    funnel::{Aim, ConcludedChain, InjectedRun, LeftOut, TaskState},
     sample,
     treatment::Aimed,
 };
@@ -18,7 +18,7 @@ use crate::{
     plan::{self, Operator, Plan},
     recording,
     replay::{ForkPoint, told},
-    trajectory::{Side, Step, Unserved, Verdict, unserved},
+    trajectory::{Step, Unserved, Verdict, unserved},
 };
 
 /// Why a plan that no call of the reference meets is not run: the run would be the reference.
@@ -40,7 +40,7 @@ impl CellBench {
     pub(super) async fn clean(
         self: &Arc<Self>,
         chain: Chain,
-        concluded: &mut Concluded,
+        concluded: &mut ConcludedChain,
     ) -> Result<(Option<Reference>, Option<Silence>), CampaignError> {
         let campaign = &self.house.campaign;
         let repeats = 0..campaign.clean;
@@ -139,7 +139,7 @@ impl CellBench {
     pub(super) async fn inject(
         self: &Arc<Self>,
         reference: &Reference,
-        concluded: &mut Concluded,
+        concluded: &mut ConcludedChain,
     ) -> Result<Vec<Option<Cell>>, CampaignError> {
         let cells = self.planned_runs(reference, concluded)?;
         let runs: Vec<Cell> = cells.iter().flatten().cloned().collect();
@@ -162,7 +162,7 @@ impl CellBench {
     fn planned_runs(
         &self,
         reference: &Reference,
-        concluded: &mut Concluded,
+        concluded: &mut ConcludedChain,
     ) -> Result<Vec<Option<Cell>>, CampaignError> {
         let mut cells: Vec<Option<Cell>> = Vec::new();
         let (system, task) = self.names(&reference.cell)?;
@@ -225,10 +225,12 @@ impl CellBench {
 }
 
 /// Adds a finished cell to the sums.
-pub(super) fn count(concluded: &mut Concluded, ended: &EndedCell) {
+pub(super) fn count(concluded: &mut ConcludedChain, ended: &EndedCell) {
     concluded.spent_by_cells.add(&ended.spent);
     concluded.prefix.add(&ended.prefix);
     concluded.salvaged += ended.salvaged;
+    concluded.failed_upstream |= ended.upstream_failed && ended.diverged.is_none();
+    concluded.runs.insert(ended.run.clone());
 }
 
 impl InjectedRun {
@@ -264,8 +266,7 @@ fn aims(plan: &Plan) -> Vec<Aim> {
         agent: injection.agents.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | "),
         mode: injection.failure_mode,
         side: match &injection.operator {
-            Operator::Manipulator { side: Side::Request, .. } => Some("request"),
-            Operator::Manipulator { side: Side::Response, .. } => Some("response"),
+            Operator::Manipulator { side, .. } => Some(*side),
             Operator::Fault(_) => None,
         },
         operator: injection.name.clone(),

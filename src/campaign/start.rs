@@ -1,7 +1,6 @@
 //! A campaign from its start to its data: chains are made, and what holds of all of them together is concluded.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::Instant,
@@ -13,15 +12,16 @@ use super::{
     Progress,
     bench::{CellBench, Judge, ServedSystem},
     budget::Ledger,
-    chain::{Chain, ChainEnd, HeardSystems},
+    chain::HeardSystems,
+    concluded::Concluded,
     definition::Campaign,
     error::CampaignError,
-    funnel::Concluded,
     gate::CellGate,
     metered::House,
     prefix::References,
     report::CampaignReport,
-    shard::ShardPart,
+    report_sums::ReportTold,
+    shard::{CampaignDigest, ShardPart},
     state::{CampaignState, Earlier},
 };
 use crate::proxy::{Proxy, upstream::Upstream};
@@ -43,6 +43,8 @@ pub struct CampaignOptions {
     pub program: PathBuf,
     /// What paths of the campaign file are relative to.
     pub directory: PathBuf,
+    /// The model that manipulators ask, if flags name one.
+    pub rewriting: String,
     /// Set when the campaign is to stop.
     pub stop: watch::Receiver<bool>,
 }
@@ -70,18 +72,20 @@ pub async fn run(
     spare_others(&options.out)?;
     let state = CampaignState::open(&options.out, options.earlier)?;
     let chains = campaign.chains(&options.only);
-    let bench = CellBench::served(&campaign, proxies, options, state, ShardPart::WHOLE).await?;
-    let mut ends = BTreeMap::new();
+    let digest = CampaignDigest::of(&campaign, &backend, &options.rewriting).hash();
+    let bench = CellBench::served(&campaign, proxies, options, state, (ShardPart::WHOLE, digest)).await?;
+    let mut heard = HeardSystems::default();
     bench
         .make_and_revoke(&chains, progress, |number, end| {
-            ends.insert(number, end);
+            chains.get(number).into_iter().for_each(|chain| heard.add(*chain, end.facts.silence.as_ref()));
             Ok(())
         })
         .await?;
-    let concluded = bench.conclude(&chains, ends)?;
-    let report = CampaignReport::of(&campaign, &concluded, &backend, began.elapsed().as_secs_f64());
-    bench.write_all(&concluded, &report, progress)?;
-    Ok((concluded, report))
+    heard.refuse_silence(&campaign)?;
+    let told = ReportTold { backend: &backend, began };
+    let done = bench.write_all(&chains, bench.of_all(), told, progress)?;
+    bench.write_page()?;
+    Ok(done)
 }
 
 /// What answers the model calls, by name.
@@ -96,7 +100,7 @@ impl CellBench {
         proxies: Vec<Proxy>,
         options: CampaignOptions,
         state: CampaignState,
-        part: ShardPart,
+        (part, digest): (ShardPart, String),
     ) -> Result<Arc<Self>, CampaignError> {
         let ledger = Arc::new(Ledger::new(&campaign.budget, part, Some(state.journal()?)));
         let gate = Arc::new(CellGate::new(options.jobs));
@@ -114,15 +118,29 @@ impl CellBench {
         };
         let CampaignOptions { jobs, program, directory, stop, .. } = options;
         let (references, revoked) = (References::default(), std::sync::Mutex::default());
-        let jobs = jobs.max(1);
-        Ok(Arc::new(Self { house, systems, jobs, revoked, state, references, judge, program, directory, stop }))
+        let (jobs, rereads) = (jobs.max(1), false);
+        Ok(Arc::new(Self {
+            house,
+            systems,
+            jobs,
+            revoked,
+            state,
+            digest,
+            rereads,
+            references,
+            judge,
+            program,
+            directory,
+            stop,
+        }))
     }
 
     /// A bench that looks at what was made before, and makes nothing: it has no upstream and no socket.
     pub(super) fn closed(
         campaign: &Arc<Campaign>,
         state: CampaignState,
-        jobs: usize,
+        digest: String,
+        (jobs, rereads): (usize, bool),
     ) -> Result<Arc<Self>, CampaignError> {
         let ledger = Arc::new(Ledger::new(&campaign.budget, ShardPart::WHOLE, Some(state.journal()?)));
         let house = Arc::new(House { campaign: Arc::clone(campaign), ledger, gate: Arc::new(CellGate::new(jobs)) });
@@ -132,6 +150,8 @@ impl CellBench {
             jobs: jobs.max(1),
             revoked: std::sync::Mutex::default(),
             state,
+            digest,
+            rereads,
             references: References::default(),
             judge: None,
             program: PathBuf::new(),
@@ -140,37 +160,15 @@ impl CellBench {
         }))
     }
 
-    /// What holds of all chains together, in the order of the data.
-    pub(super) fn conclude(
-        &self,
-        chains: &[Chain],
-        ends: BTreeMap<usize, ChainEnd>,
-    ) -> Result<Concluded, CampaignError> {
-        let mut concluded = Concluded::default();
-        let mut heard = HeardSystems::default();
-        for (number, end) in ends {
-            let Some(chain) = chains.get(number) else { return Err(CampaignError::Lost) };
-            heard.add(*chain, end.silence.as_ref());
-            concluded.add(end.concluded);
+    /// What holds of all chains together: how the campaign ended, and the bill.
+    pub(super) fn of_all(&self) -> Concluded {
+        Concluded {
+            revoked: self.revoked_names(&self.revoked()),
+            spent: self.house.ledger.spent(),
+            exhausted: self.house.ledger.is_exhausted(),
+            stopped: *self.stop.borrow(),
+            lowest_jobs: self.house.gate.lowest(),
+            ..Concluded::default()
         }
-        heard.refuse_silence(&self.house.campaign)?;
-        concluded.revoked = self.revoked_names(&self.revoked());
-        concluded.spent = self.house.ledger.spent();
-        concluded.exhausted = self.house.ledger.is_exhausted();
-        concluded.stopped = *self.stop.borrow();
-        concluded.lowest_jobs = self.house.gate.lowest();
-        Ok(concluded)
-    }
-
-    /// Says what came of it, and writes data set and report.
-    pub(super) fn write_all(
-        &self,
-        concluded: &Concluded,
-        report: &CampaignReport,
-        progress: &dyn Progress,
-    ) -> Result<(), CampaignError> {
-        concluded.lines().iter().for_each(|line| progress.done(line));
-        progress.done(&self.write_dataset(concluded)?);
-        self.write_report(report)
     }
 }

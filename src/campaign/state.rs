@@ -3,12 +3,12 @@
 
 use std::{
     fs,
-    io::{self, Write},
+    io::{self, BufWriter, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-use super::{ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage};
+use super::{conclusion::CHAINS, ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage};
 use crate::{
     recording::{self, Redactor},
     trajectory::RunId,
@@ -48,7 +48,7 @@ impl CampaignState {
             Err(fs::TryLockError::Error(source)) => return Err(cannot(source)),
         }
         let state = Self { root: root.to_owned(), _lock: lock };
-        let held = [state.cells(), state.logs(), state.partial(), state.output()];
+        let held = [state.cells(), state.logs(), state.partial(), state.output(), state.chains()];
         let ours = ["cells", "spent.jsonl", "report.json"].iter().any(|name| root.join(name).exists());
         match earlier {
             // What is not a campaign's is not deleted.
@@ -68,7 +68,7 @@ impl CampaignState {
             }
             Earlier::Refuse | Earlier::Resume => {}
         }
-        for dir in [state.cells(), state.logs()] {
+        for dir in [state.cells(), state.logs(), state.chains()] {
             recording::make_private_dir(&dir).map_err(cannot)?;
         }
         Ok(state)
@@ -91,6 +91,10 @@ impl CampaignState {
 
     fn cells(&self) -> PathBuf {
         self.root.join("cells")
+    }
+
+    fn chains(&self) -> PathBuf {
+        self.root.join(CHAINS)
     }
 
     fn partial(&self) -> PathBuf {
@@ -186,11 +190,22 @@ impl CampaignState {
 
     /// Replaces a file whole: a reader, and a campaign that was killed, sees the old one or the new one.
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), CampaignError> {
+        self.replace_with(name, |file| file.write_all(bytes))
+    }
+
+    /// The same of what is written bit by bit.
+    pub(super) fn replace_with(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut BufWriter<fs::File>) -> io::Result<()>,
+    ) -> Result<(), CampaignError> {
         let path = self.root.join(name);
         let temporary = path.with_extension("tmp");
         let write = || {
-            let mut file = recording::create_private(&temporary)?;
-            file.write_all(bytes)?;
+            let mut file = BufWriter::new(recording::create_private(&temporary)?);
+            content(&mut file)?;
+            file.flush()?;
+            drop(file);
             fs::rename(&temporary, &path)
         };
         write().map_err(|source| CampaignError::Directory { path: path.clone(), source })

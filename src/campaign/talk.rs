@@ -1,14 +1,10 @@
 //! What a campaign says of itself as it goes: a line a stage.
 
-use std::collections::BTreeMap;
-
 use super::{
+    concluded::Concluded,
     ended::Class,
-    funnel::{Concluded, InjectedRun, LeftOut, Nulls, TaskState},
+    funnel::{LeftOut, Nulls},
 };
-
-/// Most tasks that are left out of which it is said why.
-const TOLD: usize = 3;
 
 impl Concluded {
     /// A line each: clean runs, injected runs, proofs, and what was narrowed down where anything was.
@@ -18,35 +14,31 @@ impl Concluded {
     }
 
     fn clean_line(&self) -> String {
-        let (runs, passed) = self.tasks.iter().fold((0, 0), |sum, task| (sum.0 + task.runs, sum.1 + task.passed));
-        let kept = self.tasks.iter().filter(|task| task.reference.is_some()).count();
-        let mut line = format!("clean     {runs} runs   {passed} passed   {kept} of {} tasks go on", self.tasks.len());
+        let Self { tasks, kept, clean_runs: runs, clean_passed: passed, .. } = self;
+        let mut line = format!("clean     {runs} runs   {passed} passed   {kept} of {tasks} tasks go on");
         for (why, name) in LeftOut::ALL {
-            let count = self.tasks.iter().filter(|task| task.left_out == Some(why)).count();
-            if count > 0 {
+            if let Some(count) = self.left_out.get(&why) {
                 line.extend(["   ", name, " ", &count.to_string()]);
             }
         }
-        let mut told = self.tasks.iter().filter_map(|task| Some((task, task.left_out?, task.why.as_ref()?)));
-        for (TaskState { system, task, .. }, left_out, why) in told.by_ref().take(TOLD) {
-            let said = format!("\n          {system}/{task} is left out, {}: {why}", left_out.name());
-            line.extend(said.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }));
+        for told in &self.told {
+            let said: String = told.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            line.extend(["\n          ", &said]);
         }
-        let more = told.count();
-        if more > 0 {
-            line.extend([format!("\n          and {more} more: report.md has them")]);
+        if self.untold > 0 {
+            line.extend([format!("\n          and {} more: report.md has them", self.untold)]);
         }
         line
     }
 
     /// Injected runs that were finished, and how many were to be made where some were not.
     fn made(&self) -> String {
-        let (made, wanted) = (self.attempts.iter().filter(|one| one.class.is_some()).count(), self.attempts.len());
+        let (made, wanted) = (self.made, self.attempts);
         if made == wanted { made.to_string() } else { format!("{made} of {wanted}") }
     }
 
     fn injected_line(&self) -> String {
-        let (delivered, flipped) = (self.delivered(), self.flipped());
+        let (delivered, flipped) = (self.delivered, self.flipped);
         let mut line = format!("inject    {} runs   delivered {delivered}   outcome flipped {flipped}", self.made());
         for class in Class::ALL {
             let count = self.count(class);
@@ -58,17 +50,16 @@ impl Concluded {
     }
 
     fn verify_line(&self) -> String {
-        let (repeated, shown) = (self.repeated_and_shown(), self.count(Class::Verified));
+        let (repeated, shown) = (self.repeated_and_shown, self.count(Class::Verified));
         let Nulls { passed, failed, void } = self.nulls;
-        let mut line = format!("verify    {shown} of {} flips verified", self.flipped());
+        let mut line = format!("verify    {shown} of {} flips verified", self.flipped);
         for (count, how) in [(repeated, "by equal repeats"), (shown - repeated, "by pairs of runs")] {
             if count > 0 {
                 line.extend([format!(", {count} {how}")]);
             }
         }
         for class in [Class::FlakyTask, Class::Unproven, Class::Void] {
-            let count = self.attempts.iter().filter(|attempt| attempt.flipped && attempt.class == Some(class)).count();
-            if count > 0 {
+            if let Some(count) = self.flips.get(&class) {
                 line.extend([format!("   {} {count}", class.name())]);
             }
         }
@@ -84,23 +75,9 @@ impl Concluded {
         line
     }
 
-    /// Runs that are verified because their system repeats itself.
-    fn repeated_and_shown(&self) -> usize {
-        let repeated = |attempt: &&InjectedRun| {
-            attempt.class == Some(Class::Verified)
-                && attempt.executed.as_ref().is_some_and(|executed| executed.repeatable)
-        };
-        self.attempts.iter().filter(repeated).count()
-    }
-
     fn narrow_line(&self) -> String {
-        let mut claims = BTreeMap::new();
-        for attempt in self.attempts.iter().filter(|attempt| !attempt.necessity.is_empty()) {
-            claims.insert(attempt.claim, &attempt.necessity);
-        }
-        let told = || claims.values().flat_map(|necessity| necessity.iter());
-        let necessary = told().filter(|one| one.necessary).count();
-        format!("narrow    {necessary} of {} errors of {} failures were necessary", told().count(), claims.len())
+        let [failures, errors, necessary] = self.narrowed;
+        format!("narrow    {necessary} of {errors} errors of {failures} failures were necessary")
     }
 
     /// One line: what came of it.

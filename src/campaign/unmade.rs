@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ended::EndedCell, funnel::Concluded};
+use super::{ended::EndedCell, funnel::ConcludedChain};
 use crate::recording::Recording;
 
 /// A reason for which an edit could not be made.
@@ -61,33 +61,36 @@ impl Rewriting {
     }
 }
 
-/// What all injected runs asked.
-pub(super) fn rewriting(concluded: &Concluded) -> Rewriting {
-    let mut all = Rewriting::default();
-    for ended in concluded.attempts.iter().filter_map(|attempt| attempt.ended.as_ref()) {
-        all.add(ended.rewriting);
+/// Edits that could not be made and questions for edits, added up.
+#[derive(Debug, Default)]
+pub(super) struct UnmadeSums {
+    runs: BTreeMap<(String, String), usize>,
+    /// What all injected runs asked.
+    pub(super) rewriting: Rewriting,
+}
+
+impl UnmadeSums {
+    /// Adds the injected runs of a chain.
+    pub(super) fn add(&mut self, chain: &ConcludedChain) {
+        for ended in chain.attempts.iter().filter_map(|attempt| attempt.ended.as_ref()) {
+            self.rewriting.add(ended.rewriting);
+            for edit in &ended.unmade {
+                *self.runs.entry(edit.clone()).or_default() += 1;
+            }
+        }
     }
-    all
+
+    /// Why edits could not be made, most frequent first.
+    pub(super) fn rows(self) -> Vec<Unmade> {
+        let row = |((manipulator, why), runs): ((String, String), usize)| Unmade { manipulator, why, runs };
+        let mut rows: Vec<_> = self.runs.into_iter().map(row).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.runs));
+        rows
+    }
 }
 
 /// Why edits of a run could not be made, in words.
 pub(super) fn of(ended: &EndedCell) -> Option<String> {
     let words: Vec<_> = ended.unmade.iter().map(|(operator, why)| format!("{operator}: {why}")).collect();
     (!words.is_empty()).then(|| words.join("; "))
-}
-
-/// Why edits could not be made, most frequent first.
-pub(super) fn rows(concluded: &Concluded) -> Vec<Unmade> {
-    let mut runs: BTreeMap<&(String, String), usize> = BTreeMap::new();
-    for edit in concluded.attempts.iter().filter_map(|attempt| attempt.ended.as_ref()).flat_map(|ended| &ended.unmade) {
-        *runs.entry(edit).or_default() += 1;
-    }
-    let row = |((manipulator, why), runs): (&(String, String), usize)| Unmade {
-        manipulator: manipulator.clone(),
-        why: why.clone(),
-        runs,
-    };
-    let mut rows: Vec<_> = runs.into_iter().map(row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.runs));
-    rows
 }

@@ -139,7 +139,8 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let finished = done.finish();
     if let Some(file) = junit {
         let failed = (finished.exit != Exit::Ok).then(|| format!("{}: {}", finished.exit.word(), finished.summary));
-        let text = campaign::junit(&done.report, failed.as_deref());
+        let text = campaign::junit(&done.report, failed.as_deref())
+            .map_err(|error| Failure::new(Exit::Recording, format!("cannot tell the report as JUnit: {error}")))?;
         file.write_aloud(text.as_bytes())?;
     }
     if arguments.open {
@@ -244,6 +245,7 @@ fn options(campaign: &Campaign, begun: CampaignStart) -> Result<(CampaignOptions
         only: begun.only,
         program,
         directory: begun.directory,
+        rewriting: begun.asking.named(),
         stop,
     };
     Ok((options, stopping))

@@ -40,6 +40,13 @@ struct MergeArgs {
     /// Replace what an earlier merge put there, with all that was added to it since.
     #[arg(long)]
     overwrite: bool,
+    /// Conclude every chain from its recordings, and say where its part had concluded something else. Without it a recording
+    /// is read only where a part left no conclusion that fits its runs.
+    #[arg(long)]
+    reread: bool,
+    /// Write the page `report.html`, too, which shows at most 300 runs. `aegis view DIR` shows all of them.
+    #[arg(long)]
+    page: bool,
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +87,8 @@ fn merge(arguments: &MergeArgs, global: &Global) -> Result<Finished, Failure> {
         out: arguments.out.clone(),
         allow_missing: arguments.allow_missing,
         overwrite: arguments.overwrite,
+        reread: arguments.reread,
+        page: arguments.page,
         jobs: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
     };
     let shown = ShownProgress::new(global);
@@ -96,7 +105,12 @@ fn merge(arguments: &MergeArgs, global: &Global) -> Result<Finished, Failure> {
         data.extend(sums);
     }
     if !global.quiet {
-        eprintln!("report    {}   report.md, report.json beside it", arguments.out.join("report.html").display());
+        let (page, more) = if arguments.page {
+            ("report.html", "report.md, report.json beside it")
+        } else {
+            ("report.md", "report.json beside it; `aegis view` shows the runs")
+        };
+        eprintln!("report    {}   {more}", arguments.out.join(page).display());
     }
     let summary = format!("{} shards: {}", merged.shards, concluded.line());
     Ok(Finished { exit: Exit::Ok, summary, data })
@@ -104,7 +118,8 @@ fn merge(arguments: &MergeArgs, global: &Global) -> Result<Finished, Failure> {
 
 /// Names what is missing, and says what to do about it.
 fn tell(merged: &Merged, out: &Path, global: &Global) {
-    for (chains, what) in [(&merged.missing, "missing"), (&merged.unfinished, "unfinished")] {
+    let named = [(&merged.missing, "missing"), (&merged.unfinished, "unfinished"), (&merged.refuted, "refuted")];
+    for (chains, what) in named {
         for chain in chains.iter().take(if global.quiet { 0 } else { NAMED }) {
             eprintln!("{what:<10}{}", super::escape(chain));
         }

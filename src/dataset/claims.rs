@@ -10,7 +10,8 @@ use crate::{proof, trajectory::LabelStatus};
 pub const ALPHA: f64 = 0.01;
 
 /// What a label rests on.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ground {
     /// Pairs of executions, which amount to this e-value.
     Pairs(f64),
@@ -55,10 +56,15 @@ pub struct Grounds {
 impl Grounds {
     /// Counts a row; only failures claim anything.
     pub fn add(&mut self, sample: &Sample) {
-        if sample.kind != SampleKind::Failure {
+        self.count(sample.kind, sample.label.as_ref().map(Truth::ground));
+    }
+
+    /// The same of a row of this kind, whose label rests on this.
+    pub fn count(&mut self, kind: SampleKind, ground: Option<Ground>) {
+        if kind != SampleKind::Failure {
             return;
         }
-        match sample.label.as_ref().map(Truth::ground) {
+        match ground {
             Some(Ground::Pairs(e)) => self.e_values.push(e),
             Some(Ground::Repeats) => self.repeatable += 1,
             Some(Ground::FormerRule) => self.former += 1,

@@ -10,7 +10,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ALPHA, BENIGN_FILE, Claims, DatasetError, FILE, Grounds, MANIFEST_FILE, Sample, SampleKind, Split, sample::FORMAT,
+    ALPHA, BENIGN_FILE, Claims, DatasetError, FILE, Grounds, MANIFEST_FILE, Sample, SampleKind, SampleLine, Split,
+    sample::FORMAT,
 };
 use crate::{
     recording::{create_private, make_private_dir},
@@ -94,13 +95,22 @@ impl Writer {
     /// # Errors
     /// It cannot be written.
     pub fn push(&mut self, sample: &Sample) -> Result<(), DatasetError> {
+        let line = SampleLine::of(sample);
+        self.push_line(&line.map_err(|error| failed("write", &self.dir.join(FILE), error.into()))?)
+    }
+
+    /// The same of a sample that is a line already.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn push_line(&mut self, sample: &SampleLine) -> Result<(), DatasetError> {
         let part = match (sample.kind, &mut self.benign) {
             (SampleKind::Benign, Some(benign)) => benign,
             (SampleKind::Benign, none) => none.insert(PartFile::create(&self.dir, BENIGN_FILE)?),
             (SampleKind::Clean | SampleKind::Failure, _) => &mut self.main,
         };
-        part.push(sample)?;
-        self.grounds.add(sample);
+        part.push(&sample.text)?;
+        self.grounds.count(sample.kind, sample.ground);
         *self.manifest.kinds.entry(sample.kind).or_default() += 1;
         if let Some(split) = sample.split {
             *self.manifest.splits.entry(split).or_default() += 1;
@@ -111,6 +121,11 @@ impl Writer {
     /// States how sure the labels are, all together.
     pub fn state(&mut self, claims: Claims) {
         self.manifest.claims = Some(claims);
+    }
+
+    /// States how sure the labels are that were pushed, of so many claims begun. Returns what is stated.
+    pub fn state_begun(&mut self, alpha: f64, begun: usize) -> &Claims {
+        self.manifest.claims.insert(self.grounds.claims(alpha, begun))
     }
 
     /// Says that so many chains of the campaign are missing.
@@ -180,7 +195,6 @@ struct PartFile {
     path: PathBuf,
     file: Option<BufWriter<File>>,
     hash: blake3::Hasher,
-    line: Vec<u8>,
     samples: u64,
     bytes: u64,
 }
@@ -190,19 +204,20 @@ impl PartFile {
         let temporary = temporary(dir, name);
         let file = create_private(&temporary).map_err(|source| failed("create", &temporary, source))?;
         let (path, file) = (dir.join(name), Some(BufWriter::with_capacity(1 << 16, file)));
-        Ok(Self { temporary, path, file, hash: blake3::Hasher::new(), line: Vec::new(), samples: 0, bytes: 0 })
+        Ok(Self { temporary, path, file, hash: blake3::Hasher::new(), samples: 0, bytes: 0 })
     }
 
-    fn push(&mut self, sample: &Sample) -> Result<(), DatasetError> {
-        self.line.clear();
-        let written = serde_json::to_writer(&mut self.line, sample).map_err(io::Error::from).and_then(|()| {
-            self.line.push(b'\n');
-            self.file.as_mut().map_or(Ok(()), |file| file.write_all(&self.line))
-        });
-        written.map_err(|source| failed("write", &self.temporary, source))?;
-        self.hash.update(&self.line);
+    fn push(&mut self, line: &[u8]) -> Result<(), DatasetError> {
+        for bytes in [
+            line, b"
+",
+        ] {
+            let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(bytes));
+            written.map_err(|source| failed("write", &self.temporary, source))?;
+            self.hash.update(bytes);
+            self.bytes += bytes.len() as u64;
+        }
         self.samples += 1;
-        self.bytes += self.line.len() as u64;
         Ok(())
     }
 

@@ -3,13 +3,15 @@
 //! Only ways that a framework uses on *every* request of an agent name it here; a name that shows now and then (a
 //! hand-off, a quote) is a vote for a display name, never an identity.
 
+use std::sync::OnceLock;
+
 use regex::Regex;
 use serde::Deserialize;
 
 use super::fingerprint::is_fresh;
 use crate::{
     surface::{Outline, Role},
-    trajectory::{AgentName, nearest},
+    trajectory::{AgentName, compiled, nearest},
 };
 
 /// The patterns that this build knows.
@@ -50,6 +52,9 @@ struct DialectFile {
 struct DialectEntry {
     name: String,
     system: Option<String>,
+    /// What every prompt holds that `system` fits. Patterns of bounded names take milliseconds to compile, which each process
+    /// would pay: one with this is compiled when a prompt first holds it.
+    holds: Option<String>,
     #[serde(default)]
     system_name: bool,
     #[serde(default)]
@@ -69,7 +74,7 @@ struct DialectEntry {
 #[derive(Debug)]
 struct Dialect {
     entry: DialectEntry,
-    system: Option<Regex>,
+    system: Option<OnceLock<Regex>>,
     user_name: Option<Regex>,
     first_user: Option<Regex>,
 }
@@ -130,9 +135,21 @@ impl Dialect {
             let built = text.as_deref().map(Regex::new).transpose();
             built.map_err(|error| DialectError::BuiltIn(format!("{}: {error}", entry.name)))
         };
-        let (system, user_name, first_user) =
-            (regex(&entry.system)?, regex(&entry.user_name)?, regex(&entry.first_user)?);
+        let system = match &entry.holds {
+            Some(_) => Some(OnceLock::new()),
+            None => regex(&entry.system)?.map(OnceLock::from),
+        };
+        let (user_name, first_user) = (regex(&entry.user_name)?, regex(&entry.first_user)?);
         Ok(Self { entry, system, user_name, first_user })
+    }
+
+    /// What the pattern of prompts finds in one.
+    #[expect(clippy::option_option, reason = "a pattern that fits need not have the group")]
+    fn in_prompt(&self, pattern: &OnceLock<Regex>, prompt: &str) -> Option<Option<String>> {
+        if self.entry.holds.as_ref().is_some_and(|held| !prompt.contains(held.as_str())) {
+            return None;
+        }
+        captured(pattern.get_or_init(|| compiled(self.entry.system.as_deref().unwrap_or_default())), prompt)
     }
 
     fn tell(&self, outline: &Outline<'_>) -> Option<DialectTold> {
@@ -142,7 +159,7 @@ impl Dialect {
             if bare || excluded {
                 return None;
             }
-            captured(pattern, beginning(&outline.prompt()))?
+            self.in_prompt(pattern, beginning(&outline.prompt()))?
         } else if self.entry.system_name {
             let mut names = outline.names.iter().filter(|name| !name.starts_with(EXAMPLES));
             let first = names.next()?;
@@ -214,6 +231,29 @@ mod tests {
             let told = helper.map_or(base.clone(), |helper| format!("{base}/{helper}"));
             assert_eq!((dialect.as_str(), told.as_str()), (name, whole));
         }
+    }
+
+    #[test]
+    fn what_a_pattern_needs_stands_in_it() {
+        let dialects = Dialects::default();
+        let held = dialects.0.iter().filter_map(|dialect| Some((dialect.entry.holds.as_ref()?, &dialect.entry.system)));
+        let mut count = 0;
+        for (held, pattern) in held {
+            let pattern = pattern.as_deref().expect("a pattern of prompts");
+            assert!(Regex::new(pattern).is_ok(), "{pattern}");
+            // Outside of groups and never optional: it is a part of the text at the top.
+            let mut depth = 0_i32;
+            let top: String = pattern
+                .chars()
+                .filter(|c| {
+                    depth += i32::from(*c == '(') - i32::from(*c == ')');
+                    depth == 0 || *c == '('
+                })
+                .collect();
+            assert!(top.contains(held.as_str()) && !pattern.contains(&format!("{held}?")), "{held}: {top}");
+            count += 1;
+        }
+        assert_eq!(count, 5);
     }
 
     #[test]

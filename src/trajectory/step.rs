@@ -155,7 +155,7 @@ impl Attribution {
 }
 
 /// The part of an exchange that an injection touches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// What the agent's model is asked (the papers' prompt injection).

@@ -10,11 +10,11 @@ use crate::campaign::{definition::Campaign, ended};
 /// Hashes of what rows depend on, by what it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct CampaignDigest(BTreeMap<String, String>);
+pub(in crate::campaign) struct CampaignDigest(BTreeMap<String, String>);
 
 impl CampaignDigest {
     /// The digest of a campaign before this upstream. `rewriting` names the model that manipulators ask, if flags do.
-    pub(super) fn of(campaign: &Campaign, backend: &str, rewriting: &str) -> Self {
+    pub(in crate::campaign) fn of(campaign: &Campaign, backend: &str, rewriting: &str) -> Self {
         let mut parts = BTreeMap::new();
         let mut add = |name: &str, value: &dyn Debug| {
             // How values are written out is this version's, and the version is among the parts.
@@ -39,6 +39,15 @@ impl CampaignDigest {
         add("sample", &campaign.sample);
         add("dataset.splits", &campaign.splits);
         Self(parts)
+    }
+
+    /// All of it as one.
+    pub(in crate::campaign) fn hash(&self) -> String {
+        let mut hash = blake3::Hasher::new();
+        for word in self.0.iter().flat_map(|(name, part)| [name, part]) {
+            hash.update(&(word.len() as u64).to_le_bytes()).update(word.as_bytes());
+        }
+        hash.finalize().to_hex().get(..32).unwrap_or_default().to_owned()
     }
 
     /// The parts in which another differs.

@@ -2,17 +2,23 @@
 //! reference that it did not begin like.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     thread,
 };
 
-use serde::Deserialize;
-
-use super::{manifest::ShardManifest, part::ShardPart};
+use super::{
+    listed::{ChainNames, HeldChain},
+    manifest::ShardManifest,
+};
 use crate::{
-    campaign::{Campaign, EndedCell, Ran, cell::Cell, chain::Chain, error::CampaignError},
+    campaign::{
+        Campaign, EndedCell,
+        chain::Chain,
+        conclusion::{self, ConclusionHead},
+        error::CampaignError,
+    },
     equality::{Rules, parting},
     recording,
     replay::told,
@@ -21,6 +27,8 @@ use crate::{
 
 /// Where samples lie that differ from those that were taken.
 pub(super) const ASIDE: &str = "aside";
+/// Where what programs said on their standard error lies.
+const OUTPUT: &str = "output";
 
 /// What was brought together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -33,146 +41,152 @@ pub struct GatheredCells {
     pub differing: usize,
 }
 
-/// What a cell is of.
-#[derive(Deserialize)]
-struct CellOf {
-    run: RunId,
-    kind: Ran,
-}
-
 /// A shard that cells are taken from.
 pub(super) struct GivenShard {
     pub(super) dir: PathBuf,
     pub(super) manifest: ShardManifest,
 }
 
-/// The cells of a chain, by shard.
-type ByShard = BTreeMap<usize, BTreeSet<RunId>>;
+/// A chain in a shard.
+struct ChainIn<'a> {
+    shard: usize,
+    dir: &'a Path,
+    chain: Chain,
+    held: HeldChain,
+}
 
-/// Brings what these shards have made of a campaign into `into`, which has directories `cells` and `logs`.
-pub(super) fn gather(campaign: &Campaign, shards: &[GivenShard], into: &Path) -> Result<GatheredCells, CampaignError> {
-    let made = by_chain(campaign, shards)?;
-    let whole = whole(campaign, shards);
-    let mut gathered = GatheredCells::default();
-    let mut taken: Vec<(&Path, RunId)> = Vec::new();
-    for (chain, made) in made {
-        let is_whole = |shard: usize| whole.get(&chain).is_some_and(|shards| shards.contains(&shard));
-        let Some(from) = choose(&made, shards, is_whole)? else { continue };
-        let cells = made.get(&from).cloned().unwrap_or_default();
-        let Some(one) = shards.get(from).map(|shard| shard.dir.as_path()) else { continue };
-        for (other, runs) in made.iter().filter(|(other, _)| **other != from) {
-            let Some(further) = shards.get(*other) else { continue };
-            for run in runs.iter().filter(|run| cells.contains(run)) {
-                gathered.duplicated += 1;
-                if !is_equal(one, &further.dir, run)? {
-                    gathered.differing += 1;
-                    keep_aside(&further.dir, run, into)?;
-                }
-            }
-        }
-        gathered.cells += cells.len();
-        taken.extend(cells.into_iter().map(|run| (one, run)));
+/// One of several shards that hold a chain.
+struct ShardCandidate<'a> {
+    of: &'a ChainIn<'a>,
+    runs: HeldRuns,
+    /// Whether it was made to its end there, and is as it was then.
+    whole: bool,
+}
+
+/// The runs of a chain in a shard, with the digest of those that its conclusion rests on.
+type HeldRuns = BTreeMap<RunId, Option<String>>;
+
+/// Brings what these shards have made of a campaign with this digest into `into`, which has the directories of a campaign.
+pub(super) fn gather(
+    campaign: &Campaign,
+    digest: &str,
+    shards: &[GivenShard],
+    into: &Path,
+) -> Result<GatheredCells, CampaignError> {
+    let names = ChainNames::of(campaign, digest);
+    let mut all: Vec<ChainIn<'_>> = Vec::new();
+    for (shard, given) in shards.iter().enumerate() {
+        let dir = given.dir.as_path();
+        all.extend(names.held(dir)?.into_iter().map(|(chain, held)| ChainIn { shard, dir, chain, held }));
     }
-    side_by_side(&taken, |(from, run)| link_cell(from, run, into))?;
+    all.sort_by_key(|one| (one.chain, one.shard));
+    let mut gathered = GatheredCells::default();
+    let mut taken: Vec<&ChainIn<'_>> = Vec::new();
+    if all.iter().any(|one| one.dir.join(OUTPUT).is_dir()) {
+        let output = into.join(OUTPUT);
+        recording::make_private_dir(&output)
+            .map_err(|source| CampaignError::Directory { path: output.clone(), source })?;
+    }
+    for made in all.chunk_by(|one, other| one.chain == other.chain) {
+        let [one] = made else {
+            let candidates: Vec<_> =
+                made.iter().map(|one| one.candidate(campaign, digest)).collect::<Result<_, _>>()?;
+            if let Some(chosen) = choose(&candidates)? {
+                gathered.compare(&candidates, chosen, into)?;
+                taken.push(chosen.of);
+            }
+            continue;
+        };
+        taken.push(one);
+    }
+    let cells = side_by_side(&taken, |one| {
+        let runs = one.runs(campaign, digest)?;
+        runs.keys().try_for_each(|run| link_cell(one.dir, run, into))?;
+        // Why one is not believed is said by whoever concludes over all.
+        if one.held.named {
+            let name = conclusion::place(campaign, one.chain);
+            let linked = link(&one.dir.join(&name), &into.join(&name));
+            linked.map_err(|source| CampaignError::Directory { path: one.dir.join(&name), source })?;
+        }
+        Ok(runs.len())
+    })?;
+    gathered.cells = cells.into_iter().sum();
     Ok(gathered)
 }
 
-/// The cells of each chain, by shard. Those of what the campaign once was, before its file changed, are left where they are.
-fn by_chain(campaign: &Campaign, shards: &[GivenShard]) -> Result<BTreeMap<Chain, ByShard>, CampaignError> {
-    let mut roots: HashMap<RunId, Chain> = HashMap::new();
-    for chain in campaign.chains(&[]) {
-        let clean = |repeat| (Cell::clean(campaign, chain.system, chain.task, repeat).run, chain);
-        roots.extend((0..campaign.clean).map(clean));
-    }
-    let mut chains: BTreeMap<Chain, ByShard> = BTreeMap::new();
-    for (number, shard) in shards.iter().enumerate() {
-        let listed: HashMap<RunId, Ran> = list(&shard.dir)?.into_iter().map(|cell| (cell.run, cell.kind)).collect();
-        for run in listed.keys() {
-            if let Some(chain) = root(run, &listed).and_then(|root| roots.get(root)) {
-                chains.entry(*chain).or_default().entry(number).or_default().insert(run.clone());
-            }
+impl ChainIn<'_> {
+    /// Its runs in this shard.
+    fn runs(&self, campaign: &Campaign, digest: &str) -> Result<HeldRuns, CampaignError> {
+        let mut runs: HeldRuns = self.held.others.iter().map(|run| (run.clone(), None)).collect();
+        if self.held.concluded {
+            let head = ConclusionHead::of(self.dir, campaign, digest, self.chain).map_err(|_| CampaignError::Lost)?;
+            runs.extend(head.evidence.into_iter().map(|(run, digest)| (run, Some(digest))));
         }
+        Ok(runs)
     }
-    Ok(chains)
-}
 
-/// The clean run that a cell goes back to.
-fn root<'a>(run: &'a RunId, listed: &'a HashMap<RunId, Ran>) -> Option<&'a RunId> {
-    match listed.get(run)? {
-        Ran::Clean { .. } => Some(run),
-        Ran::Injected { reference, .. } | Ran::Null { reference, .. } => Some(reference),
-        // What is made again was injected, or had one injection less than what was.
-        Ran::Again { of, .. } | Ran::Without { of, .. } => match listed.get(of)? {
-            Ran::Injected { reference, .. } => Some(reference),
-            Ran::Without { of, .. } => match listed.get(of)? {
-                Ran::Injected { reference, .. } => Some(reference),
-                _ => None,
-            },
-            _ => None,
-        },
+    fn candidate(&self, campaign: &Campaign, digest: &str) -> Result<ShardCandidate<'_>, CampaignError> {
+        let runs = self.runs(campaign, digest)?;
+        let is_as_it_was = |(run, digest): (&RunId, &Option<String>)| match digest {
+            Some(digest) => conclusion::of_run(self.dir, run).is_ok_and(|now| now == *digest),
+            None => true,
+        };
+        let whole = self.held.concluded && runs.iter().all(is_as_it_was);
+        Ok(ShardCandidate { of: self, runs, whole })
     }
 }
 
-/// The shards that say that they made a chain to its end.
-fn whole(campaign: &Campaign, shards: &[GivenShard]) -> BTreeMap<Chain, Vec<usize>> {
-    let mut whole: BTreeMap<Chain, Vec<usize>> = BTreeMap::new();
-    for (number, shard) in shards.iter().enumerate().filter(|(_, shard)| shard.manifest.whole) {
-        let part = ShardPart::new(shard.manifest.index, shard.manifest.of);
-        for chain in part.into_iter().flat_map(|part| part.chains(campaign)) {
-            whole.entry(chain).or_default().push(number);
-        }
+impl ShardCandidate<'_> {
+    /// Whether nothing of either need be read to know that they hold the same.
+    fn is_copy_of(&self, other: &Self) -> bool {
+        self.whole && other.whole && self.runs == other.runs && self.runs.values().all(Option::is_some)
     }
-    whole
-}
-
-/// The cells that a shard has finished.
-fn list(shard: &Path) -> Result<Vec<CellOf>, CampaignError> {
-    let cells = shard.join("cells");
-    let cannot = |path: &Path, source| CampaignError::Directory { path: path.to_owned(), source };
-    let entries = match fs::read_dir(&cells) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(cannot(&cells, source)),
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|source| cannot(&cells, source))?.path();
-        // What a kill left half-written was never put in place.
-        if path.extension().is_some_and(|ending| ending == "json") {
-            paths.push(path);
-        }
-    }
-    side_by_side(&paths, |path| {
-        let bytes = fs::read(path).map_err(|source| cannot(path, source))?;
-        serde_json::from_slice(&bytes)
-            .map_err(|error| CampaignError::Damaged { path: path.clone(), why: error.to_string() })
-    })
 }
 
 /// The shard whose chain is taken: one that made it to its end, else the one that made most of it; of several such, whatever
 /// their order, the one whose cells say what sorts first.
-fn choose(
-    made: &ByShard,
-    shards: &[GivenShard],
-    is_whole: impl Fn(usize) -> bool,
-) -> Result<Option<usize>, CampaignError> {
-    let rank = |(shard, runs): (&usize, &BTreeSet<RunId>)| (is_whole(*shard), runs.len());
+fn choose<'c, 'a>(made: &'c [ShardCandidate<'a>]) -> Result<Option<&'c ShardCandidate<'a>>, CampaignError> {
+    let rank = |one: &ShardCandidate<'_>| (one.whole, one.runs.len());
     let most = made.iter().map(rank).max();
-    let best: Vec<usize> = made.iter().filter(|one| Some(rank(*one)) == most).map(|(shard, _)| *shard).collect();
+    let mut best: Vec<&'c ShardCandidate<'a>> = made.iter().filter(|one| Some(rank(one)) == most).collect();
+    best.dedup_by(|other, one| other.is_copy_of(one));
     if best.len() < 2 {
         return Ok(best.first().copied());
     }
     let mut said = Vec::new();
-    for number in best {
-        let (Some(shard), Some(runs)) = (shards.get(number), made.get(&number)) else { continue };
+    for one in best {
         let mut hash = blake3::Hasher::new();
-        for run in runs {
-            let told = what_it_says(&cell(&shard.dir, run)?);
+        for run in one.runs.keys() {
+            let told = what_it_says(&cell(one.of.dir, run)?);
             hash.update(run.as_str().as_bytes()).update(told.as_bytes());
         }
-        said.push((*hash.finalize().as_bytes(), number));
+        said.push((*hash.finalize().as_bytes(), one));
     }
-    Ok(said.into_iter().min().map(|(_, number)| number))
+    Ok(said.into_iter().min_by_key(|(hash, _)| *hash).map(|(_, one)| one))
+}
+
+impl GatheredCells {
+    /// Looks at what others hold of a chain beside the one that is taken, and keeps what differs.
+    fn compare(
+        &mut self,
+        made: &[ShardCandidate<'_>],
+        chosen: &ShardCandidate<'_>,
+        into: &Path,
+    ) -> Result<(), CampaignError> {
+        for other in made.iter().filter(|other| other.of.shard != chosen.of.shard) {
+            for (run, digest) in &other.runs {
+                let Some(taken) = chosen.runs.get(run) else { continue };
+                self.duplicated += 1;
+                // A copy is equal; what was executed twice is read.
+                let is_copy = chosen.whole && other.whole && digest.is_some() && digest == taken;
+                if !is_copy && !is_equal(chosen.of.dir, other.of.dir, run)? {
+                    self.differing += 1;
+                    keep_aside(other.of.dir, run, into)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A cell less what it took: time, money, refusals.
@@ -218,12 +232,12 @@ fn keep_aside(shard: &Path, run: &RunId, into: &Path) -> Result<(), CampaignErro
 /// The recording first, then the file that says that it is finished.
 fn link_cell(shard: &Path, run: &RunId, into: &Path) -> Result<(), CampaignError> {
     let name = format!("cells/{run}.json");
-    let errors = format!("output/{run}.stderr");
+    let errors = format!("{OUTPUT}/{run}.stderr");
     let place = || {
         link_tree(&log(shard, run), &into.join("logs").join(run.as_str()))?;
-        if shard.join(&errors).exists() {
-            recording::make_private_dir(&into.join("output"))?;
-            link(&shard.join(&errors), &into.join(&errors))?;
+        match link(&shard.join(&errors), &into.join(&errors)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
         link(&shard.join(&name), &into.join(&name))
     };
@@ -244,13 +258,13 @@ fn link_tree(from: &Path, to: &Path) -> io::Result<()> {
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => Err(error),
         Err(_) => fs::copy(from, to).map(drop),
     }
 }
 
 /// Does something for each, on as many threads as there are cores, and returns it in their order.
-fn side_by_side<T: Sync, R: Send>(
+pub(super) fn side_by_side<T: Sync, R: Send>(
     all: &[T],
     each: impl Fn(&T) -> Result<R, CampaignError> + Sync,
 ) -> Result<Vec<R>, CampaignError> {

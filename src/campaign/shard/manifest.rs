@@ -32,8 +32,6 @@ pub(super) struct ShardManifest {
     pub(super) backend: String,
     /// Its chains.
     pub(super) chains: usize,
-    /// Whether all of them were made to their end.
-    pub(super) whole: bool,
 }
 
 impl ShardManifest {

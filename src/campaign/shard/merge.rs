@@ -20,9 +20,11 @@ use super::{
 use crate::campaign::{
     CampaignReport, Concluded, Progress,
     bench::CellBench,
-    chain::ChainEnd,
+    chain::{Chain, HeardSystems},
+    conclusion::{CHAINS, Unbelieved},
     error::CampaignError,
     journal,
+    report_sums::ReportTold,
     state::{CampaignState, Earlier},
 };
 
@@ -40,6 +42,10 @@ pub struct MergeOptions {
     pub allow_missing: bool,
     /// Whether what an earlier merge put there is replaced.
     pub overwrite: bool,
+    /// Whether every chain is concluded from its recordings, and what was concluded of it before is checked by that.
+    pub reread: bool,
+    /// Whether the page `report.html` is written, too.
+    pub page: bool,
     /// Chains that are looked at side by side.
     pub jobs: usize,
 }
@@ -60,6 +66,17 @@ pub struct Merged {
     pub unfinished: Vec<String>,
     /// Systems that are declared to repeat themselves, and do not.
     pub revoked: Vec<String>,
+    /// Chains that were concluded here from their recordings, by why: all others as the shard that made them concluded.
+    pub reread: BTreeMap<Unbelieved, usize>,
+    /// Those whose recordings say something else than their shard concluded.
+    pub refuted: Vec<String>,
+}
+
+/// How far a chain came that is not whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NotWhole {
+    Missing,
+    Unfinished,
 }
 
 impl Merged {
@@ -77,7 +94,28 @@ impl Merged {
         if duplicated > 0 {
             line.extend([format!("   {duplicated} runs were made more than once, {differing} of them differ")]);
         }
+        let reread: usize = self.reread.values().sum();
+        if reread > 0 {
+            line.extend([format!("\n          {reread} chains were concluded from their recordings:")]);
+            for (why, count) in &self.reread {
+                line.extend([format!(" {count} {}", why.in_words())]);
+            }
+        }
         line
+    }
+}
+
+impl Unbelieved {
+    /// Why a chain was concluded anew.
+    fn in_words(self) -> &'static str {
+        match self {
+            Unbelieved::Absent => "had no conclusion",
+            Unbelieved::Unreadable => "had one that is damaged",
+            Unbelieved::OtherCampaign => "had one of another campaign or version",
+            Unbelieved::OtherRuns => "had one that does not fit their runs",
+            Unbelieved::Revoked => "stood on a system's repeating itself",
+            Unbelieved::Unasked => "as was asked for",
+        }
     }
 }
 
@@ -101,35 +139,68 @@ pub async fn merge(
     let state = CampaignState::open(&options.out, Earlier::Refuse)?;
     let mut merged = Merged { shards: shards.len(), ..Merged::default() };
     write(&state, &merged)?;
-    merged.gathered = gather(&campaign, &shards, state.root())?;
+    let digest = first.manifest.digest.hash();
+    merged.gathered = gather(&campaign, &digest, &shards, state.root())?;
     unite(&shards, state.root())?;
     drop(locks);
     let chains = campaign.chains(&[]);
     merged.chains = chains.len();
-    let bench = CellBench::closed(&campaign, state, options.jobs)?;
-    let mut ends: BTreeMap<usize, ChainEnd> = BTreeMap::new();
-    bench
-        .make_and_revoke(&chains, progress, |number, end| {
-            ends.insert(number, end);
-            Ok(())
-        })
-        .await?;
-    for (chain, end) in chains.iter().zip(ends.values()).filter(|(_, end)| !end.is_whole()) {
-        let begun = end.concluded.tasks.iter().any(|task| task.runs > 0);
-        let list = if begun { &mut merged.unfinished } else { &mut merged.missing };
-        list.push(campaign.named(*chain));
-    }
-    merged.revoked = bench.revoked_names(&bench.revoked());
+    let bench = CellBench::closed(&campaign, state, digest, (options.jobs, options.reread))?;
+    merged.conclude(&bench, &chains, progress).await?;
     write(&bench.state, &merged)?;
     progress.done(&merged.line());
     if !merged.is_whole() && !options.allow_missing {
         return Ok((merged, None));
     }
-    let mut concluded = bench.conclude(&chains, ends)?;
-    concluded.missing_chains = merged.missing.len() + merged.unfinished.len();
-    let report = CampaignReport::of(&campaign, &concluded, &first.manifest.backend, began.elapsed().as_secs_f64());
-    bench.write_all(&concluded, &report, progress)?;
-    Ok((merged, Some((concluded, report))))
+    let mut of_all = bench.of_all();
+    of_all.missing_chains = merged.missing.len() + merged.unfinished.len();
+    let told = ReportTold { backend: &first.manifest.backend, began };
+    let done = bench.write_all(&chains, of_all, told, progress)?;
+    if options.page {
+        bench.write_page()?;
+    }
+    Ok((merged, Some(done)))
+}
+
+impl Merged {
+    /// Concludes over each chain: as its shard did where that is to be believed, else from its recordings.
+    async fn conclude(
+        &mut self,
+        bench: &Arc<CellBench>,
+        chains: &[Chain],
+        progress: &dyn Progress,
+    ) -> Result<(), CampaignError> {
+        let campaign = &bench.house.campaign;
+        let mut heard = HeardSystems::default();
+        let mut open: BTreeMap<usize, NotWhole> = BTreeMap::new();
+        let mut refuted: BTreeSet<usize> = BTreeSet::new();
+        bench
+            .make_and_revoke(chains, progress, |number, end| {
+                let Some(chain) = chains.get(number) else { return Err(CampaignError::Lost) };
+                heard.add(*chain, end.facts.silence.as_ref());
+                if let Some(why) = end.anew.filter(|_| end.facts.begun) {
+                    *self.reread.entry(why).or_default() += 1;
+                }
+                if end.refuted {
+                    refuted.insert(number);
+                }
+                match (end.facts.whole, end.facts.begun) {
+                    (true, _) => open.remove(&number),
+                    (false, true) => open.insert(number, NotWhole::Unfinished),
+                    (false, false) => open.insert(number, NotWhole::Missing),
+                };
+                Ok(())
+            })
+            .await?;
+        heard.refuse_silence(campaign)?;
+        let named = |number: &usize| chains.get(*number).map(|chain| campaign.named(*chain));
+        let came = |how| open.iter().filter(move |(_, came)| **came == how).filter_map(|(number, _)| named(number));
+        self.missing = came(NotWhole::Missing).collect();
+        self.unfinished = came(NotWhole::Unfinished).collect();
+        self.refuted = refuted.iter().filter_map(named).collect();
+        self.revoked = bench.revoked_names(&bench.revoked());
+        Ok(())
+    }
 }
 
 /// Checks that shards are of one campaign and that nobody is at work in them; returns them, and what keeps others out as long
@@ -177,7 +248,7 @@ fn clear(out: &Path) -> Result<(), CampaignError> {
     if aside.exists() {
         fs::remove_dir_all(&aside).map_err(cannot)?;
     }
-    for dir in ["cells", "logs"] {
+    for dir in ["cells", "logs", CHAINS] {
         fs::remove_dir_all(state.root().join(dir)).map_err(cannot)?;
     }
     // What is concluded of less must not look like what was concluded of more.

@@ -10,11 +10,13 @@ mod digest;
 mod engine;
 mod gather;
 mod kept;
+mod listed;
 mod manifest;
 mod merge;
 mod part;
 mod work;
 
+pub(super) use digest::CampaignDigest;
 pub use engine::{Engine, EngineScript};
 pub use kept::{KeptCampaign, NotedFiles};
 pub use merge::{MergeOptions, Merged, merge};

@@ -1,5 +1,5 @@
-//! A worker: one part of a campaign, made into a directory of its own. It concludes nothing over its chains, and holds no
-//! more of a chain that has ended than counts.
+//! A worker: one part of a campaign, made into a directory of its own. It keeps what each chain came to beside its runs,
+//! concludes nothing over them, and holds nothing of a chain that has ended.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::{
     campaign::{
         Progress,
         bench::CellBench,
-        chain::{ChainEnd, HeardSystems},
+        chain::HeardSystems,
+        conclusion::ChainFacts,
         cost::Cost,
         definition::Campaign,
         error::CampaignError,
-        funnel::{LeftOut, TaskState},
         start::{CampaignOptions, backend},
         state::CampaignState,
     },
@@ -31,8 +31,6 @@ pub struct ShardOptions {
     pub part: ShardPart,
     /// The campaign as text, to be kept beside what is made of it.
     pub kept: KeptCampaign,
-    /// The model that manipulators ask, if flags name one.
-    pub rewriting: String,
 }
 
 /// What came of a part.
@@ -61,15 +59,13 @@ pub struct ShardEnd {
 }
 
 impl ShardEnd {
-    fn add(&mut self, end: &ChainEnd) {
-        let concluded = &end.concluded;
-        let unreachable = |task: &&TaskState| task.left_out == Some(LeftOut::InfraError);
-        self.unfinished += usize::from(!end.is_whole());
-        self.unreachable += concluded.tasks.iter().filter(unreachable).count();
-        self.attempts += concluded.attempts.len();
-        self.flipped += concluded.flipped();
-        self.verified += concluded.verified();
-        self.answered += concluded.prefix.calls;
+    fn add(&mut self, facts: &ChainFacts) {
+        self.unfinished += usize::from(!facts.whole);
+        self.unreachable += usize::from(facts.unreachable);
+        self.attempts += facts.attempts;
+        self.flipped += facts.flipped;
+        self.verified += facts.verified;
+        self.answered += facts.answered;
     }
 
     /// A line: what came of it.
@@ -101,46 +97,45 @@ pub async fn run_shard(
     shard: ShardOptions,
     progress: &dyn Progress,
 ) -> Result<ShardEnd, CampaignError> {
-    let ShardOptions { part, kept, rewriting } = shard;
+    let ShardOptions { part, kept } = shard;
     let backend = backend(&proxies);
     let state = CampaignState::open(&options.out, options.earlier)?;
     let chains = part.chains(&campaign);
-    let mut manifest = ShardManifest {
+    let manifest = ShardManifest {
         format: ShardManifest::FORMAT,
         index: part.index(),
         of: part.of(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        digest: CampaignDigest::of(&campaign, &backend, &rewriting),
+        digest: CampaignDigest::of(&campaign, &backend, &options.rewriting),
         backend,
         chains: chains.len(),
-        whole: false,
     };
     kept.write(state.root())?;
     drop(kept);
     write(&state, &manifest)?;
     campaign.forget_tasks_but(&chains.iter().map(|chain| chain.task).collect());
     let campaign = Arc::new(campaign);
-    let bench = CellBench::served(&campaign, proxies, options, state, part).await?;
-    let mut ended = ShardEnd { chains: chains.len(), ..ShardEnd::default() };
+    let bench = CellBench::served(&campaign, proxies, options, state, (part, manifest.digest.hash())).await?;
     let mut heard = HeardSystems::default();
     bench
         .make_and_revoke(&chains, progress, |number, end| {
             if let Some(chain) = chains.get(number) {
-                heard.add(*chain, end.silence.as_ref());
+                heard.add(*chain, end.facts.silence.as_ref());
             }
-            ended.add(&end);
             Ok(())
         })
         .await?;
     heard.refuse_silence(&campaign)?;
+    let mut ended = ShardEnd { chains: chains.len(), ..ShardEnd::default() };
+    for chain in &chains {
+        ended.add(&bench.kept(*chain)?);
+    }
     ended.spent = bench.house.ledger.spent();
     ended.exhausted = bench.house.ledger.is_exhausted();
     ended.stopped = *bench.stop.borrow();
     for system in bench.revoked_names(&bench.revoked()) {
         progress.done(&format!("          `{system}` does not repeat itself: its claims were shown by pairs instead"));
     }
-    manifest.whole = ended.unfinished == 0;
-    write(&bench.state, &manifest)?;
     Ok(ended)
 }
 

@@ -22,7 +22,7 @@ pub(super) fn work(
         eprintln!("shard     {part}   {}", begun.out.display());
     }
     let (proxies, shown, out) = (proxies(&campaign, &begun)?, ShownProgress::new(global), begun.out.clone());
-    let shard = ShardOptions { part, kept, rewriting: begun.asking.named() };
+    let shard = ShardOptions { part, kept };
     let (options, stopping) = options(&campaign, begun)?;
     let running = campaign::run_shard(campaign, proxies, options, shard, &shown);
     let (done, signal) = settings::block_on(until_signalled(running, stopping))?;

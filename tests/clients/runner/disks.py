@@ -24,6 +24,11 @@ echo "merged: $?"
 
 def test(aegis, cache, folder, report):
     run = {"cwd": folder, "env": aegis.environment, "capture_output": True, "text": True, "timeout": 200}
+    full_disk(aegis, folder, run, report)
+    slow_disk(aegis, cache, folder, run, report)
+
+
+def full_disk(aegis, folder, run, report):
     done = subprocess.run(["unshare", "-m", "sh", "-c", FULL, aegis.binary], **run)
     said = done.stdout + done.stderr
     stopped = "full: " in said and "full: 0" not in said
@@ -31,10 +36,12 @@ def test(aegis, cache, folder, report):
     report.check("full disk: with room again it goes on, and is whole", "room: 0" in said and "merged: 0" in said, said)
     compared(report, "full disk", folder, "on-small")
 
+
+def slow_disk(aegis, cache, folder, run, report):
     root = debian.unpacked(STRACE, cache)
     slow = [debian.program(root, "strace"), "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={SLOW}"]
     slow += ["-e", f"inject={SLOW}:delay_enter={DELAY}"]
-    run["env"] = aegis.environment | debian.libraries(root)
+    run = run | {"env": aegis.environment | debian.libraries(root)}
     command = [*slow, aegis.binary, "campaign", "measured.toml", "--out", "on-slow", "--shard", "0/1", "--jobs", "2", "-q"]
     done = subprocess.run(command, **run)
     report.check("slow disk: the part is made all the same", done.returncode == 0, done.stderr)

@@ -16,7 +16,7 @@ SHARDS = 4
 CAMPAIGN = """
 seed = 7
 upstream = "simulator"
-tasks = {{ file = "{root}/examples/tasks.jsonl", first = 4 }}
+tasks = {{ file = "{root}/examples/tasks.jsonl", first = 16 }}
 verify = {{ answer = 'ANSWER: (.*)', checks = [{{ numeric = {{}} }}] }}
 proof.repeatable = true
 [[system]]

@@ -141,3 +141,89 @@ async fn parts_of_another_version_or_campaign_are_refused_and_what_differs_is_na
     assert_eq!(bench.backend.calls(), calls);
     assert!(bench.merge(&["whole"], "none", &[]).await.err.contains("is no shard, and holds none"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_never_ran_is_named_chain_by_chain_and_can_be_made_anywhere() {
+    let bench = ShardBench::new(2).await;
+    assert_eq!(bench.campaign("whole", &["-q"]).await.code, Some(0));
+    assert_eq!(bench.campaign("out", &["-q", "--shard", "0/2"]).await.code, Some(0));
+    let said = bench.merge(&["out"], "merged", &[]).await;
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    let merged = bench.json("merged/merged.json");
+    let missing: Vec<String> = serde_json::from_value(merged["missing"].clone()).expect("names");
+    assert_eq!((missing.len(), &merged["unfinished"]), (2, &serde_json::json!([])), "{merged}");
+    assert!(missing.iter().all(|name| said.err.contains(&format!("missing   {name}"))), "{}", said.err);
+    assert!(!bench.path("merged/dataset.jsonl").exists() && !bench.path("merged/report.json").exists());
+
+    // Without it the data set is that of the others, row by row, and says so.
+    let said = bench.merge(&["out"], "merged", &["--overwrite", "--allow-missing"]).await;
+    assert_eq!((said.code, &bench.json("merged/dataset.json")["missing_chains"]), (Some(0), &2.into()), "{}", said.err);
+    let rows = |of: &str| -> Vec<(String, String)> {
+        let text = fs::read_to_string(bench.path(of).join("dataset.jsonl")).expect("a data set");
+        let chain = |row: &serde_json::Value| {
+            let word = |value: &serde_json::Value| value.as_str().expect("a name").to_owned();
+            format!("{}/{}", word(&row["system"]), word(&row["task"]["id"]))
+        };
+        text.lines().map(|line| (chain(&serde_json::from_str(line).expect("a row")), line.to_owned())).collect()
+    };
+    let expected: Vec<_> = rows("whole").into_iter().filter(|(chain, _)| !missing.contains(chain)).collect();
+    assert!(!expected.is_empty() && rows("merged") == expected);
+
+    // Made on another machine, whose directory is a place of its own.
+    assert_eq!(bench.campaign("elsewhere", &["-q", "--shard", "1/2"]).await.code, Some(0));
+    let said = bench.merge(&["out", "elsewhere"], "merged", &["--overwrite"]).await;
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    bench.assert_equal("whole", "merged");
+    assert_eq!(bench.json("merged/merged.json")["reread"], serde_json::json!({}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_lacks_runs_is_no_whole_part() {
+    let bench = begun().await;
+    assert_eq!(bench.campaign("out", &["-q", "--shard", "1/2"]).await.code, Some(0));
+    let part = bench.path("out/shard-1-of-2");
+    super::copy(&part, &bench.path("full"));
+    let run = names(&part.join("cells")).pop().expect("a run");
+    fs::remove_file(part.join("cells").join(&run)).expect("not copied");
+    fs::remove_dir_all(part.join("logs").join(run.trim_end_matches(".json"))).expect("not copied");
+    let said = bench.merge(&["out"], "early", &[]).await;
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    let merged = bench.json("early/merged.json");
+    assert_eq!(
+        (&merged["unfinished"].as_array().map(Vec::len), &merged["reread"]["other_runs"]),
+        (&Some(1), &1.into())
+    );
+    // The copy that is whole is taken, whatever else is named.
+    let said = bench.merge(&["out", "full"], "merged", &[]).await;
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    bench.assert_equal("whole", "merged");
+}
+
+/// Each row of the table in the documentation names its test, and the test is there.
+#[test]
+fn each_failure_of_the_documentation_has_its_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/scale.md")).expect("a page");
+    let (_, table) = page.split_once("\n## When things go wrong\n").expect("the section");
+    let (table, _) = table.split_once("\n## ").expect("its end");
+    let rows: Vec<&str> =
+        table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| what |")).collect();
+    let read = |below: &str, ending: &str| -> String {
+        let entries = fs::read_dir(root.join(below)).expect("a directory").flatten().map(|entry| entry.path());
+        entries
+            .filter(|path| path.extension().is_some_and(|is| is == ending))
+            .map(|path| fs::read_to_string(path).expect("read"))
+            .collect()
+    };
+    let (tests, suites) = (read("tests/it/shard", "rs"), read("tests/clients/runner", "py"));
+    for row in &rows {
+        let named = row.trim_end_matches(" |").rsplit_once("| ").expect("a cell").1;
+        let names: Vec<&str> = named.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "no test is named: {row}");
+        for name in names {
+            let is_there = tests.contains(&format!("fn {name}()")) || suites.contains(&format!("def {name}("));
+            assert!(is_there, "there is no test `{name}`: {row}");
+        }
+    }
+    assert!(rows.len() > 10, "{rows:?}");
+}

@@ -2,8 +2,10 @@
 //! what one machine would have made.
 
 mod bounds;
+mod conclusions;
 mod failures;
 mod partitions;
+mod revoked;
 
 use std::{
     collections::BTreeMap,
@@ -30,6 +32,7 @@ const DATA: [&str; 3] = ["dataset.jsonl", "benign.jsonl", "dataset.json"];
 struct ShardBench {
     dir: tempfile::TempDir,
     backend: Backend,
+    upstream: String,
 }
 
 /// What a process came to.
@@ -42,14 +45,21 @@ struct Said {
 impl ShardBench {
     /// Two systems on so many tasks.
     async fn new(first: usize) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
         let plans =
             plans(&["corrupt-number", "end-early"], "\"pipeline\"") + &plans(&["corrupt-two-debaters"], "\"debate\"");
         let head =
             "seed = 7\nproof.repeatable = true\nverify = { answer = 'ANSWER: (.*)', checks = [{ numeric = {} }] }\n";
         let text = filled(&format!("{head}{}{PIPELINE}{DEBATE}{plans}", tasks(first)));
+        Self::of(&text, "").await
+    }
+
+    /// This campaign, before this upstream; before the backend if it is not named.
+    async fn of(text: &str, upstream: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("c.toml"), text).expect("written");
-        Self { dir, backend: Backend::refusing(|_| None, Duration::from_millis(2)).await }
+        let backend = Backend::refusing(|_| None, Duration::from_millis(2)).await;
+        let upstream = if upstream.is_empty() { backend.url.clone() } else { upstream.to_owned() };
+        Self { dir, backend, upstream }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -58,7 +68,7 @@ impl ShardBench {
 
     fn command(&self, out: &str, more: &[&str]) -> tokio::process::Command {
         let mut command = aegis(self.dir.path());
-        command.args(["campaign", "c.toml", "--out", out, "--jobs", "2", "--upstream", &self.backend.url]).args(more);
+        command.args(["campaign", "c.toml", "--out", out, "--jobs", "2", "--upstream", &self.upstream]).args(more);
         command
     }
 

@@ -1,0 +1,228 @@
+//! The report as it grows, chain by chain.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    concluded::Concluded,
+    cost::Cost,
+    definition::Campaign,
+    ended::{Class, EndedCell},
+    error::CampaignError,
+    funnel::{Aim, ConcludedChain, InjectedRun, TaskState},
+    report::{CampaignReport, CellRow, Clean, Costs, Expense, Funnel, ModeBalance, ReportedShare, Stratum, TaskRow},
+    report_rows::RowsWriter,
+    unmade::{self, UnmadeSums},
+};
+use crate::{
+    proof::in_words,
+    trajectory::{FailureMode, Side, TAXONOMY, Tally},
+};
+
+/// What a report says beside what the chains came to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReportTold<'a> {
+    /// What answered the model calls.
+    pub(super) backend: &'a str,
+    /// When the work began.
+    pub(super) began: std::time::Instant,
+}
+
+/// A report that is being made.
+#[derive(Debug)]
+pub(super) struct ReportSums {
+    dir: PathBuf,
+    funnel: Funnel,
+    classes: BTreeMap<&'static str, usize>,
+    strata: BTreeMap<(String, Aim), Funnel>,
+    modes: BTreeMap<&'static str, Funnel>,
+    unmade: UnmadeSums,
+    cells: RowsWriter<CellRow>,
+    tasks: RowsWriter<TaskRow>,
+}
+
+impl ReportSums {
+    /// Begins a report in a directory.
+    pub(super) fn begin(dir: &Path) -> Result<Self, CampaignError> {
+        let cannot = |source| CampaignError::Directory { path: dir.to_owned(), source };
+        Ok(Self {
+            dir: dir.to_owned(),
+            funnel: Funnel::default(),
+            classes: BTreeMap::new(),
+            strata: BTreeMap::new(),
+            modes: BTreeMap::new(),
+            unmade: UnmadeSums::default(),
+            cells: RowsWriter::begin(dir).map_err(cannot)?,
+            tasks: RowsWriter::begin(dir).map_err(cannot)?,
+        })
+    }
+
+    /// Adds a chain. `expected` is its task's answer, and so many claims were begun in those before it.
+    pub(super) fn add(&mut self, chain: &ConcludedChain, expected: &str, claims: usize) -> Result<(), CampaignError> {
+        self.unmade.add(chain);
+        self.rows(chain, expected, claims)
+            .map_err(|source| CampaignError::Directory { path: self.dir.clone(), source })?;
+        for attempt in &chain.attempts {
+            self.funnel.add(attempt);
+            *self.classes.entry(class_name(attempt)).or_default() += 1;
+            for aim in &attempt.aims {
+                let key = (attempt.system.clone(), aim.clone());
+                self.strata.entry(key).or_default().add(attempt);
+            }
+            let aimed = |mode: FailureMode| attempt.aims.iter().any(|aim| aim.mode == Some(mode));
+            for mode in FailureMode::ALL.iter().filter(|mode| aimed(**mode)) {
+                self.modes.entry(mode.code()).or_default().add(attempt);
+            }
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, chain: &ConcludedChain, expected: &str, claims: usize) -> io::Result<()> {
+        for attempt in &chain.attempts {
+            self.cells.push(cell(attempt, expected, claims))?;
+        }
+        let odd = |task: &&TaskState| task.left_out.is_some() || !task.repeatable;
+        chain.tasks.iter().filter(odd).try_for_each(|state| self.tasks.push(task(state)))
+    }
+
+    /// The report of what a campaign came to.
+    pub(super) fn finish(
+        self,
+        campaign: &Campaign,
+        concluded: &Concluded,
+        told: ReportTold<'_>,
+    ) -> Result<CampaignReport, CampaignError> {
+        let cannot = |source| CampaignError::Directory { path: self.dir.clone(), source };
+        let balance = |mode: &FailureMode| ModeBalance {
+            mode: mode.code(),
+            name: mode.name(),
+            funnel: self.modes.get(mode.code()).copied().unwrap_or_default(),
+        };
+        Ok(CampaignReport {
+            format: 1,
+            campaign: campaign.name.clone(),
+            backend: told.backend.to_owned(),
+            seed: campaign.seed,
+            taxonomy: TAXONOMY,
+            complete: concluded.is_complete(),
+            clean: Clean {
+                tasks: concluded.tasks,
+                kept: concluded.kept,
+                runs: concluded.clean_runs,
+                passed: concluded.clean_passed,
+            },
+            funnel: self.funnel,
+            verified_failures: concluded.verified(),
+            classes: self.classes,
+            strata: self.strata.into_iter().map(stratum).collect(),
+            modes: FailureMode::ALL.iter().map(balance).collect(),
+            rewriting: self.unmade.rewriting,
+            unmade: self.unmade.rows(),
+            cost: costs(concluded, !campaign.prices.is_empty()),
+            cells: self.cells.finish().map_err(cannot)?,
+            tasks: self.tasks.finish().map_err(cannot)?,
+            seconds: told.began.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+impl Funnel {
+    fn add(&mut self, attempt: &InjectedRun) {
+        self.attempts += 1;
+        self.delivered += usize::from(attempt.delivered);
+        self.flipped += usize::from(attempt.flipped);
+        self.verified += usize::from(attempt.class == Some(Class::Verified));
+    }
+
+    fn share(&self) -> ReportedShare {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let tally = Tally::of(number(self.verified), number(self.attempts));
+        let (low, high) = tally.interval();
+        ReportedShare { value: tally.share().unwrap_or_default(), low, high }
+    }
+}
+
+impl Expense {
+    #[expect(clippy::cast_precision_loss, reason = "shown to people, and divided; sums are kept whole")]
+    fn of(cost: &Cost, by: usize, priced: bool) -> Self {
+        let by = by.max(1) as f64;
+        Self {
+            calls: cost.calls as f64 / by,
+            input_tokens: cost.input as f64 / by,
+            output_tokens: cost.output as f64 / by,
+            money: priced.then(|| cost.money() / by),
+        }
+    }
+}
+
+fn class_name(attempt: &InjectedRun) -> &'static str {
+    attempt.class.map_or("unfinished", Class::name)
+}
+
+fn stratum(((system, aim), funnel): ((String, Aim), Funnel)) -> Stratum {
+    let side = |side| match side {
+        Side::Request => "request",
+        Side::Response => "response",
+    };
+    Stratum {
+        system,
+        agent: aim.agent,
+        mode: aim.mode.map(FailureMode::code),
+        side: aim.side.map(side),
+        manipulator: aim.operator,
+        share: funnel.share(),
+        funnel,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share that is shown to people")]
+fn costs(concluded: &Concluded, priced: bool) -> Costs {
+    let verified = concluded.verified();
+    let (paid, saved) = (concluded.spent_by_cells.tokens(), concluded.prefix.tokens());
+    Costs {
+        spent: Expense::of(&concluded.spent, 1, priced),
+        by_cells: Expense::of(&concluded.spent_by_cells, 1, priced),
+        per_verified: (verified > 0).then(|| Expense::of(&concluded.spent, verified, priced)),
+        saved_by_prefix: Expense::of(&concluded.prefix, 1, priced),
+        saved_share: if saved == 0 { 0.0 } else { saved as f64 / (paid + saved) as f64 },
+        salvaged_calls: concluded.salvaged,
+        unreported: concluded.spent.unreported,
+        lowest_jobs: concluded.lowest_jobs,
+    }
+}
+
+fn cell(attempt: &InjectedRun, expected: &str, claims: usize) -> CellRow {
+    let ended: Option<&EndedCell> = attempt.ended.as_ref();
+    let proven = attempt.executed.as_ref().filter(|_| attempt.flipped);
+    CellRow {
+        system: attempt.system.clone(),
+        task: attempt.task.clone(),
+        plan: attempt.plan.clone(),
+        aims: attempt.aims.clone(),
+        position: attempt.position,
+        run: attempt.run.clone(),
+        class: class_name(attempt),
+        expected: expected.to_owned(),
+        answer: ended.map(|ended| ended.answer.clone()).unwrap_or_default(),
+        evidence: ended.map(|ended| ended.outcome.evidence.clone()).unwrap_or_default(),
+        claim: attempt.claim.map(|claim| claims + claim),
+        proof: proven.map(|executed| in_words(executed, "without", "with")),
+        executed: attempt.executed.clone(),
+        necessity: attempt.necessity.clone(),
+        why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade::of(ended?)),
+    }
+}
+
+fn task(state: &TaskState) -> TaskRow {
+    TaskRow {
+        system: state.system.clone(),
+        task: state.task.clone(),
+        left_out: state.left_out,
+        why: state.why.clone(),
+        clean: Tally { passed: state.passed, of: state.runs },
+        repeatable: state.repeatable,
+    }
+}
