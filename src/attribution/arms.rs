@@ -42,7 +42,7 @@ impl Arms {
                 order: settings.order,
                 earliest: settings.earliest,
                 last: settings.last,
-                terms: settings.terms,
+                terms: settings.terms.drawn_for(cassette.run().as_str()),
             },
         };
         arms.question.sanity = arms.null(last);

@@ -144,10 +144,11 @@ impl Proving {
             kept.treated.push(ExecutionSaid::Failed);
         }
         let (Ok(treated), Ok(null)) = (self.treated(), self.null(None)) else { return Err(TrialError::Lost) };
+        let terms = self.terms.drawn_for(self.cassette.run().as_str());
         let mut runs = 0;
         let standing = loop {
             let (nulls, treateds) = (samples(&kept.null), samples(&kept.treated));
-            match Claim::injection(&self.terms, &nulls, &treateds).next() {
+            match Claim::injection(&terms, &nulls, &treateds).next() {
                 Next::Stop(standing) => break standing,
                 Next::Execute(Arm::Null) => kept.null.push(self.execute(&null, "null", nulls.len()).await?),
                 Next::Execute(Arm::Treated) => {
@@ -178,10 +179,11 @@ impl Proving {
         kept.without.resize(planted.len(), Vec::new());
         for (number, one) in planted.iter().enumerate() {
             let Ok(without) = self.null(Some(one)) else { return Err(TrialError::Lost) };
+            let terms = self.terms.drawn_for(&format!("{} without {number}", self.cassette.run()));
             let standing = loop {
                 let so_far = kept.without.get(number).cloned().unwrap_or_default();
                 let (nulls, treateds) = (samples(&so_far), samples(&kept.treated));
-                match Claim::injection(&self.terms, &nulls, &treateds).next() {
+                match Claim::injection(&terms, &nulls, &treateds).next() {
                     Next::Stop(standing) => break standing,
                     Next::Execute(Arm::Null) => {
                         let said = self.execute(&without, &format!("without {number}"), so_far.len()).await?;

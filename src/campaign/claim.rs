@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     plan::Planted,
-    proof::{Arm, Claim, Next, ProofSample},
+    proof::{Arm, Claim, Next, ProofSample, Terms},
     recording,
     replay::ForkPoint,
     trajectory::{Executed, Necessity, RunId, Standing},
@@ -99,6 +99,8 @@ struct ArmsUnderWay<'a> {
     first: usize,
     nulls: Vec<ProofSample>,
     treated: Vec<ProofSample>,
+    /// What is asked of the claim, the order of its arms drawn.
+    terms: Terms,
     slots: &'a Slots,
 }
 
@@ -122,9 +124,11 @@ impl CellBench {
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
         let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index));
         let (nulls, treated) = (Vec::new(), claimed.first.clone());
-        let mut arms = ArmsUnderWay { null: &null, again: &again, first: claimed.first.len(), nulls, treated, slots };
+        let first = claimed.first.len();
+        let terms = terms.drawn_for(claimed.cell.run.as_str());
+        let mut arms = ArmsUnderWay { null: &null, again: &again, first, nulls, treated, terms, slots };
         let standing = self.execute(&mut arms, made).await?;
-        let executed = Claim::injection(terms, &arms.nulls, &arms.treated).executed();
+        let executed = Claim::injection(&terms, &arms.nulls, &arms.treated).executed();
         let mut concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
         if standing == Standing::Verified && claimed.planted.len() > 1 {
             self.narrow(claimed, &mut arms.treated, &mut concluded, (slots, made)).await?;
@@ -156,13 +160,14 @@ impl CellBench {
             };
             let (nulls, all) = (vec![first.says()], treated.clone());
             let first = claimed.first.len();
-            let mut arms = ArmsUnderWay { null: &null, again: &again, first, nulls, treated: all, slots };
+            let terms = terms.drawn_for(without.run.as_str());
+            let mut arms = ArmsUnderWay { null: &null, again: &again, first, nulls, treated: all, terms, slots };
             let standing = self.execute(&mut arms, made).await?;
             if !made.unfinished.is_empty() {
                 concluded.standing = Standing::Unproven;
                 return Ok(());
             }
-            let executed = Claim::injection(terms, &arms.nulls, &arms.treated).executed();
+            let executed = Claim::injection(&terms, &arms.nulls, &arms.treated).executed();
             let necessary = standing == Standing::Verified;
             concluded.necessity.push(necessity(planted, necessary, executed));
             *treated = arms.treated;
@@ -174,7 +179,7 @@ impl CellBench {
     async fn execute(&self, arms: &mut ArmsUnderWay<'_>, made: &mut MadeCells) -> Result<Standing, CampaignError> {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         loop {
-            let next = Claim::injection(&self.house.campaign.proof, &arms.nulls, &arms.treated).next();
+            let next = Claim::injection(&arms.terms, &arms.nulls, &arms.treated).next();
             let (cell, samples) = match next {
                 Next::Stop(standing) => return Ok(standing),
                 Next::Execute(Arm::Null) => ((arms.null)(number(arms.nulls.len())), &mut arms.nulls),

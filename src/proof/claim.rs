@@ -1,5 +1,7 @@
 //! One claim, from its first execution to its standing.
 
+use std::cmp::Ordering;
+
 use super::{
     pairs::{Expected, PairEvidence},
     sample::{ProofSample, counted, verdicts},
@@ -48,17 +50,19 @@ pub struct Claim<'a> {
     pub target: f64,
     /// Pairs that it gets at most.
     pub pairs: u32,
+    /// What the order of its arms is drawn from.
+    pub draw: u64,
 }
 
 impl<'a> Claim<'a> {
     /// A claim that an injection breaks a run, on the usual terms.
     pub fn injection(terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Self {
-        Self { expected: Expected::Breaks, null, treated, target: terms.target(), pairs: terms.pairs }
+        Self { expected: Expected::Breaks, null, treated, target: terms.target(), pairs: terms.pairs, draw: terms.draw }
     }
 
     /// What to execute next, or where the claim stands. The treatment is executed first; where it does not do what is
-    /// claimed, no more is spent. Else it is executed once more, and from then on the arms are in turns, so that a
-    /// provider's bad minutes fall on both. Whatever decides looks at whole pairs.
+    /// claimed, no more is spent. Else it is executed once more, then the other arm as often, and from then on pair by pair, so
+    /// that a provider's bad minutes fall on both; which arm goes first in a pair is drawn. Whatever decides looks at whole pairs.
     pub fn next(&self) -> Next {
         if self.is_void() {
             return Next::Stop(Standing::Void);
@@ -73,7 +77,18 @@ impl<'a> Claim<'a> {
         if let Some(standing) = self.settled(&self.evidence()) {
             return Next::Stop(standing);
         }
-        if null.len() < treated.len() { Next::Execute(Arm::Null) } else { Next::Execute(Arm::Treated) }
+        let treated_first = Terms::treated_first(self.draw, treated.len());
+        Next::Execute(match null.len().cmp(&treated.len()) {
+            Ordering::Less => Arm::Null,
+            Ordering::Greater => Arm::Treated,
+            Ordering::Equal => {
+                if treated_first {
+                    Arm::Treated
+                } else {
+                    Arm::Null
+                }
+            }
+        })
     }
 
     /// Where the claim stands with what was executed so far, whatever could follow.
@@ -176,9 +191,15 @@ mod tests {
         Claim::injection(&Terms::default(), &null, &treated).next()
     }
 
+    /// What goes first in a pair, where nothing but the draw says it.
+    fn drawn(pair: usize) -> Next {
+        Next::Execute(if Terms::treated_first(0, pair) { Arm::Treated } else { Arm::Null })
+    }
+
     #[test]
     fn what_is_executed_next() {
         let (null, treated) = (Next::Execute(Arm::Null), Next::Execute(Arm::Treated));
+        let (third, fourth) = (drawn(2), drawn(3));
         let stop = Next::Stop;
         for (nulls, treateds, expected) in [
             ("", "", treated),
@@ -188,16 +209,18 @@ mod tests {
             ("", "f", treated),
             ("", "ff", null),
             ("p", "ff", null),
-            ("pp", "ff", treated),
+            ("pp", "ff", third),
+            ("ppp", "ff", treated),
+            ("ppp", "fff", fourth),
             ("pp", "fff", null),
-            ("pvp", "ff", treated),
+            ("pvp", "ff", third),
             ("pppppp", "ffffff", stop(Standing::Verified)),
             // A repeat that passes does not end it, but it counts.
             ("", "fp", null),
-            ("pppppppp", "fppppppp", treated),
+            ("pppppppp", "fppppppp", drawn(8)),
             (&"p".repeat(30), &format!("f{}", "p".repeat(29)), stop(Standing::Contradicted)),
             // The null arm fails too: nothing speaks for the claim, nor was it contradicted.
-            ("ff", "ff", treated),
+            ("ff", "ff", third),
             ("fff", "fff", stop(Standing::Unproven)),
             ("", "vvv", stop(Standing::Void)),
             ("", "fvv", stop(Standing::Void)),
@@ -213,7 +236,7 @@ mod tests {
         let claim = Claim { pairs: 5, ..Claim::injection(&Terms::default(), &null, &treated) };
         assert_eq!(claim.next(), Next::Stop(Standing::Contradicted));
         let untouched = Claim { pairs: 40, ..claim };
-        assert_eq!(untouched.next(), Next::Execute(Arm::Treated));
+        assert_eq!(untouched.next(), drawn(4));
     }
 
     #[test]
@@ -221,7 +244,7 @@ mod tests {
         // e is 0.028 after three pairs and 0.012 after eight.
         let (null, treated) = ("fpfpfpfp", "fppfpfpp");
         for pairs in 3..8 {
-            assert_eq!(next(&null[..pairs], &treated[..pairs]), Next::Execute(Arm::Treated), "{pairs}");
+            assert_eq!(next(&null[..pairs], &treated[..pairs]), drawn(pairs), "{pairs}");
         }
         assert_eq!(next(null, treated), Next::Stop(Standing::Contradicted));
     }

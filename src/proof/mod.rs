@@ -5,7 +5,9 @@
 //! - An execution [`ProofSample`] passed, failed, or is void: it says nothing of the claim.
 //! - Pair *i* is the *i*-th sample of each arm that is not void, whichever ended first. A claim's evidence is one
 //!   number, an [`e_value`] (a safe test of two proportions: Turner, Ly and Grünwald, 2021). Without an effect it ever
-//!   reaches 1/α with a probability of at most α, whatever the noise, and however often one looks.
+//!   reaches 1/α with a probability of at most α, at whatever rate both arms pass, and however often one looks; as long as
+//!   executions do not depend on each other. Against those that do, for they follow a rhythm, the order of the arms in a
+//!   pair is [drawn](Terms::drawn_for); that is no bound, and measured in `systems_tests`.
 //! - [`Claim::next`] says what to execute next, or where the claim stands.
 //! - [`Exclusion`] is the reverse question, whether an effect of a size can be excluded, with the same guarantee.
 //! - [`Search`] is many claims about one failed run: which of its steps are decisive, and what to execute next to know.

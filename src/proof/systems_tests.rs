@@ -63,7 +63,7 @@ fn play(system: System, draws: &mut Draws) -> (Standing, f64, usize) {
 }
 
 #[test]
-fn a_claim_without_an_effect_is_seldom_shown_whatever_the_noise() {
+fn a_claim_without_an_effect_is_seldom_shown_at_any_rate_of_chance_errors() {
     let (mut claims, mut shown) = (0, 0);
     for (noise, drift, void) in [
         (0.0, 0.0, 0.0),
@@ -145,4 +145,31 @@ fn a_provider_that_fails_makes_a_claim_void_and_shows_none() {
     let standings: Vec<_> = (0..1_000).map(|_| play(system, &mut draws).0).collect();
     let void = standings.iter().filter(|standing| **standing == Standing::Void).count();
     assert!(void > 900, "{void}");
+}
+
+/// What follows a pattern of its own, whatever the arm: replicas that take turns, a file that a program toggles. With a fixed order
+/// of the arms such a pattern lines up with them, and each claim is shown.
+#[test]
+fn a_pattern_in_time_lines_up_with_no_arm() {
+    for pattern in ["fp", "pf", "ffp", "fpp", "fppp", "ffpp", "fffppp", "ffffp"] {
+        let outcomes: Vec<_> =
+            pattern.chars().map(|o| if o == 'p' { ProofSample::Passed } else { ProofSample::Failed }).collect();
+        let of = 1_000;
+        let shown = (0..of).filter(|claim| {
+            let terms = Terms::default().drawn_for(&format!("{pattern} {claim}"));
+            let (mut null, mut treated) = (Vec::new(), Vec::new());
+            for outcome in outcomes.iter().cycle() {
+                match Claim::injection(&terms, &null, &treated).next() {
+                    Next::Stop(standing) => return standing == Standing::Verified,
+                    Next::Execute(Arm::Null) => null.push(*outcome),
+                    Next::Execute(Arm::Treated) => treated.push(*outcome),
+                }
+            }
+            false
+        });
+        let shown = shown.count();
+        println!("{pattern}: {shown} of {of} claims without an effect shown");
+        // Six pairs or more would have to be drawn as the pattern goes.
+        assert!(shown <= 10, "{pattern}: {shown} of {of}");
+    }
 }

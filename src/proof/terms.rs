@@ -14,11 +14,13 @@ pub struct Terms {
     pub effect: f64,
     /// How probable it may be that such an effect was missed; above 0, below 1.
     pub miss: f64,
+    /// What the order of the arms is drawn from, pair by pair: each claim has its own.
+    pub draw: u64,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { alpha: 0.01, expected_yield: 0.1, pairs: 40, effect: 0.5, miss: 0.05 }
+        Self { alpha: 0.01, expected_yield: 0.1, pairs: 40, effect: 0.5, miss: 0.05, draw: 0 }
     }
 }
 
@@ -38,6 +40,20 @@ impl Terms {
     /// The e-value that shows a claim: 1/(α · yield).
     pub fn target(&self) -> f64 {
         1.0 / (self.alpha * self.expected_yield)
+    }
+
+    /// The same terms, with an order of arms that is drawn from the name of what is claimed.
+    pub fn drawn_for(self, name: &str) -> Self {
+        let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(name.as_bytes()).as_bytes();
+        Self { draw: u64::from_le_bytes([a, b, c, d, e, f, g, h]), ..self }
+    }
+
+    /// Whether the treated arm goes first in a pair, 0-based. What repeats itself every few executions (replicas that take turns,
+    /// a file that a program toggles) must not line up with an arm, so nobody can know the order before.
+    pub(super) fn treated_first(draw: u64, pair: usize) -> bool {
+        let key = blake3::derive_key("aegis order of arms 1", &draw.to_le_bytes());
+        let hash = blake3::keyed_hash(&key, &u64::try_from(pair).unwrap_or(u64::MAX).to_le_bytes());
+        hash.as_bytes().first().is_some_and(|byte| byte & 1 == 0)
     }
 
     /// The same terms.

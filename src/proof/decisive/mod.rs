@@ -5,7 +5,7 @@
 //!
 //! - *What next?* [`Search::next`]. An [`Order`] only chooses among what is still open; it decides nothing.
 //! - *What is shown?* [`Search::found`]. A step is blamed at `e ≥ n/α`, `n` all claims that could be made of the run, so that
-//!   one wrong step among them is blamed with a probability of at most α, whatever the noise, the order and the end. "The
+//!   one wrong step among them is blamed with a probability of at most α, whatever the rate of chance errors, the order and the end. "The
 //!   earliest" is said only where each earlier step is cleared, "the last" where each later one is: an effect of
 //!   [`Terms::effect`](super::Terms::effect) excluded, [`Terms::miss`](super::Terms::miss) shared by the steps, or the same words to the same question in a run that
 //!   succeeded. A step without a correction is not cleared.
@@ -32,11 +32,14 @@ pub use foretell::play;
 pub use found::{Found, RuleAnswer};
 pub use question::{By, Couple, Offer, Order, SearchEnding, SearchQuestion, Stands};
 
+use std::cmp::Ordering;
+
 use super::{
     claim::Claim,
     exclusion::Exclusion,
     pairs::Expected,
     sample::{ProofSample, counted, verdicts},
+    terms::Terms,
 };
 use crate::trajectory::{Executed, Executions};
 
@@ -241,11 +244,25 @@ impl Search {
     }
 
     /// The arm that tells most of a claim. The treatment goes first and, until it heals once, alone: that is what clears a
-    /// step at half the price. From then on the arms are in turns.
+    /// step at half the price. From then on the arms are in pairs, and which goes first is drawn.
     fn wanted(&self, tried: &TriedClaim) -> usize {
         let told = |arm| self.samples(arm).iter().filter(|sample| sample.verdict().is_some()).count();
         let (null, treated) = (told(tried.null), told(tried.treated));
-        if tried.begun && treated >= LOOKS && null < treated { tried.null } else { tried.treated }
+        if !tried.begun || treated < LOOKS {
+            return tried.treated;
+        }
+        let treated_first = Terms::treated_first(self.question.terms.draw, treated);
+        match null.cmp(&treated) {
+            Ordering::Less => tried.null,
+            Ordering::Greater => tried.treated,
+            Ordering::Equal => {
+                if treated_first {
+                    tried.treated
+                } else {
+                    tried.null
+                }
+            }
+        }
     }
 
     fn claim(&self, tried: &TriedClaim) -> Claim<'_> {
@@ -255,6 +272,7 @@ impl Search {
             treated: self.samples(tried.treated),
             target: self.target(),
             pairs: self.question.terms.pairs,
+            draw: self.question.terms.draw,
         }
     }
 

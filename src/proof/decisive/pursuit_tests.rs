@@ -70,10 +70,11 @@ fn failing(question: SearchQuestion) -> Search {
 fn each_step_is_looked_at_before_any_is_pursued() {
     let mut search = Search::new(question(Order::Scan, &[By::Given; 2], &[]));
     let arms = executed(&mut search, &[treated(1)]);
-    // The record; a look at the first; the second heals: in turns until its effect is shown; then the first is cleared.
+    // The record; a look at the first; the second heals: in pairs until its effect is shown; then the first is cleared.
     let look = [0, treated(0), treated(0), treated(1), treated(1)];
-    let turns = [null(1), null(1), treated(1), null(1), treated(1), null(1), treated(1), null(1)];
-    assert_eq!(arms.get(..13), Some([&look[..], &turns[..]].concat().as_slice()));
+    let pair = |pair| if Terms::treated_first(0, pair) { [treated(1), null(1)] } else { [null(1), treated(1)] };
+    let pairs = [[null(1), null(1)], pair(2), pair(3), pair(4)].concat();
+    assert_eq!(arms.get(..13), Some([&look[..], &pairs[..]].concat().as_slice()));
     assert!(arms[13..].iter().all(|arm| *arm == treated(0)), "alone: at half the price, {arms:?}");
     assert_eq!(search.found().earliest_flip, RuleAnswer::Step(1));
 }

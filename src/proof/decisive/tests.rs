@@ -63,7 +63,7 @@ fn two_errors_that_heal_only_together_are_named_together() {
     }
 }
 
-/// A row of [`the_bound_holds_whatever_the_noise`].
+/// A row of [`the_bound_holds_at_any_rate_of_chance_errors`].
 #[derive(Default)]
 struct Tally {
     traces: u32,
@@ -91,7 +91,7 @@ fn has_missed(effects: &[Option<f64>], found: &super::Found) -> bool {
 }
 
 #[test]
-fn the_bound_holds_whatever_the_noise() {
+fn the_bound_holds_at_any_rate_of_chance_errors() {
     // `scripts/measure-trace` asks for more.
     let each = std::env::var("AEGIS_PROOF_TRACES").ok().and_then(|each| each.parse().ok()).unwrap_or(5);
     let (mut traces, mut wrong, mut missed) = (0, 0, 0);
