@@ -27,7 +27,7 @@ TASKS = {
     "pipeline": ("capital-egypt", "number-42"),
     "debate": ("capital-egypt", "number-42"),
     "rewriting": ("capital-france", "capital-egypt"),
-    "placebo": ("capital-france", "word-copper"),
+    "placebo": ("capital-france",),
 }
 
 # The first of the placebo's draws, and how often its campaign is begun at most: another processor rounds otherwise, and draws otherwise.
@@ -198,9 +198,9 @@ def traced(suite, out):
     file = suite.aegis.logs("real-corrections") / "corrections.jsonl"
     right = {"step": step, "reply": twin["steps"][step]["output"]["text"], "reason": "as the clean run says it"}
     file.write_text(json.dumps(right) + "\n")
-    for how in (["--twin", out / "logs" / twin["id"]], ["--corrections", file]):
+    for how in (["--twin", out / "logs" / twin["id"], "--first"], ["--corrections", file, "--first"]):
         found = trace(suite, out, row, how)
-        # A twin's reply heals the run at later steps too: the earliest is the planted one.
+        # A twin's reply heals the run at later steps too: the earliest is the planted one, and all that is asked for.
         flips = [flip["step"] for flip in found["flips"]] if found else []
         suite.equal(f"the trace by {how[0]} finds the planted step", flips[:1], [step])
     asked = ["--analyzer", suite.url, "--analyzer-model", model.NAME, "--budget-calls", 24]
