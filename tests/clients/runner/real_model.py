@@ -34,6 +34,8 @@ TASKS = {
 # otherwise, so its campaign may be begun so often.
 SEED = 118
 DRAWS = 8
+# Where the placebo's model is: the address is part of a run's name, and the order of a proof's pairs is drawn from that.
+PORT = 8178
 # Seconds that a campaign or a trace may take: far more than they need, so that other work on the machine fails nothing.
 PATIENCE = 3600
 
@@ -51,7 +53,7 @@ def test(aegis, cache, report):
         modes(report, [out for out in outs.values() if out])
         rewritten(Suite(aegis, cache, report, url, "rewriting", program="handover"))
     # Draws that follow from the order of the questions: what is said differs from run to run, and the suite is the same each time.
-    with model.served(cache, "--draws", "--seed", SEED) as url:
+    with model.served(cache, "--draws", "--seed", SEED, "--port", PORT) as url:
         placebo(Suite(aegis, cache, report, url, "placebo", program="handover"))
     print(f"   {time.monotonic() - began:.0f} s, {spent() - before:.0f} s of them on a processor")
 
