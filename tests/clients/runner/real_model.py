@@ -27,11 +27,17 @@ TASKS = {
     "pipeline": ("capital-egypt", "number-42"),
     "debate": ("capital-egypt", "number-42"),
     "rewriting": ("capital-france", "capital-egypt"),
-    "placebo": ("capital-france", "word-copper"),
+    "placebo": ("capital-france",),
 }
 
-# How often the placebo's campaign is begun at most.
+# The first of the placebo's draws, found by trying: its task passes, and fails after the placebo. A processor that rounds otherwise draws
+# otherwise, so its campaign may be begun so often.
+SEED = 118
 DRAWS = 8
+# Where the placebo's model is: the address is part of a run's name, and the order of a proof's pairs is drawn from that.
+PORT = 8178
+# Seconds that a campaign or a trace may take: far more than they need, so that other work on the machine fails nothing.
+PATIENCE = 3600
 
 
 def test(aegis, cache, report):
@@ -46,7 +52,8 @@ def test(aegis, cache, report):
             traced(chain, outs["handover"])
         modes(report, [out for out in outs.values() if out])
         rewritten(Suite(aegis, cache, report, url, "rewriting", program="handover"))
-    with model.served(cache, "--seed", -1) as url:
+    # Draws that follow from the order of the questions: what is said differs from run to run, and the suite is the same each time.
+    with model.served(cache, "--draws", "--seed", SEED, "--port", PORT) as url:
         placebo(Suite(aegis, cache, report, url, "placebo", program="handover"))
     print(f"   {time.monotonic() - began:.0f} s, {spent() - before:.0f} s of them on a processor")
 
@@ -76,7 +83,7 @@ class Suite:
     def equal(self, what, seen, wanted):
         return self.report.equal(f"{NAME}/{self.name}: {what}", seen, wanted)
 
-    def campaign(self, *options, out=None, only=None, seconds=1500):
+    def campaign(self, *options, out=None, only=None, seconds=PATIENCE):
         """Run the campaign; gives its directory and report, or nothing where it did not come to its end."""
         out = out or self.aegis.logs(f"real-{self.name}") / "out"
         chosen = [word for task in only or TASKS[self.name] for word in ("--only", task)]
@@ -170,9 +177,9 @@ def replayed(suite, out):
     """A proven failure, offline: the record answers every call, and the second run is the first."""
     row = failures(out)[0]
     record, logs = out / "logs" / row["id"], suite.aegis.logs("real-replay")
-    arguments = ["--log-dir", logs, "--run", "again", "--format", "json", "--timeout", 120]
+    arguments = ["--log-dir", logs, "--run", "again", "--format", "json", "--timeout", 600]
     command = suite.command(row["task"]["question"])
-    done = suite.aegis.call("replay", record, *arguments, "--", *command, folder=suite.program, seconds=150)
+    done = suite.aegis.call("replay", record, *arguments, "--", *command, folder=suite.program, seconds=630)
     if not suite.check("the replay ends well", done.code == 0, f"{done.stdout[-1500:]}\n{done.stderr[-1500:]}"):
         return
     said = json.loads(done.stdout.strip().splitlines()[-1])["report"]
@@ -194,12 +201,12 @@ def traced(suite, out):
     file = suite.aegis.logs("real-corrections") / "corrections.jsonl"
     right = {"step": step, "reply": twin["steps"][step]["output"]["text"], "reason": "as the clean run says it"}
     file.write_text(json.dumps(right) + "\n")
-    for how in (["--twin", out / "logs" / twin["id"]], ["--corrections", file]):
+    for how in (["--twin", out / "logs" / twin["id"], "--first"], ["--corrections", file, "--first"]):
         found = trace(suite, out, row, how)
-        # A twin's reply heals the run at later steps too: the earliest is the planted one.
+        # A twin's reply heals the run at later steps too: the earliest is the planted one, and all that is asked for.
         flips = [flip["step"] for flip in found["flips"]] if found else []
         suite.equal(f"the trace by {how[0]} finds the planted step", flips[:1], [step])
-    asked = ["--analyzer", suite.url, "--analyzer-model", model.NAME, "--budget-calls", 60]
+    asked = ["--analyzer", suite.url, "--analyzer-model", model.NAME, "--budget-calls", 24]
     found = trace(suite, out, row, asked)
     if found:
         blamed = [one for one in found["steps"] if one.get("left_out") or one.get("correction") or one.get("arms")]
@@ -213,9 +220,9 @@ def trace(suite, out, row, how):
     check = f"grep -qiw {shlex.quote(answer)}"
     logs = suite.aegis.logs("real-trace")
     arguments = ["trace", out / "logs" / row["id"], *how, "--check", f"grep ^FINAL | {check}", "--upstream", suite.url]
-    arguments += ["--log-dir", logs, "--format", "json", "--timeout", 120, "--config", suite.program / "aegis.toml"]
+    arguments += ["--log-dir", logs, "--format", "json", "--timeout", 600, "--config", suite.program / "aegis.toml"]
     command = suite.command(row["task"]["question"])
-    done = suite.aegis.call(*arguments, "--", *command, folder=suite.program, seconds=1500)
+    done = suite.aegis.call(*arguments, "--", *command, folder=suite.program, seconds=PATIENCE)
     try:
         return json.loads(done.stdout)
     except ValueError:

@@ -29,7 +29,7 @@ class State(TypedDict):
 
 def graph(temperature):
     """Build the graph of three agents."""
-    model = ChatOpenAI(model=MODEL, temperature=temperature, api_key="none", max_tokens=64, timeout=120)
+    model = ChatOpenAI(model=MODEL, temperature=temperature, api_key="none", max_tokens=64, timeout=600)
 
     def solve(state):
         prompt = "You are the solver. Answer the question in one short sentence."
