@@ -111,7 +111,7 @@ fn write_set(out: &mut dyn Write, name: &str, set: &SetScore) -> io::Result<()> 
 fn write_table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     // Runs hold clean ones too, and labels that name no agent or no step: each rate says what it is of.
     let by = format!("by {}", table.by);
-    writeln!(out, "\n  {by:<16} {:>5}  {:<24}  {:<24}  {:<24}", "runs", "agent", "step", "both")?;
+    writeln!(out, "\n  {by:<16} {:>5}  {:<24}  {:<24}  both", "runs", "agent", "step")?;
     for row in &table.rows {
         let mode = row.mode.map(|figures| format!("  F1 {:.1}", figures.f1 * 100.0)).unwrap_or_default();
         let (agent, step, joint) = (cell(&row.agent), cell(&row.step), cell(&row.joint));
@@ -138,5 +138,5 @@ fn write_baselines(out: &mut dyn Write, rules: &[Baseline]) -> io::Result<()> {
         let (agent, step, joint, mode) = (cell(rule.agent), cell(rule.step), cell(rule.joint), cell(rule.mode));
         writeln!(out, "  {name:<50} {agent:>7} {step:>7} {joint:>7} {mode:>7}")?;
     }
-    writeln!(out, "  * chosen by looking at these labels")
+    writeln!(out, "  * chosen by looking at these labels; rules have no interval: they are computed from these runs")
 }
