@@ -195,7 +195,8 @@ async fn what_a_trace_writes_is_what_learning_reads() {
     let mut tasks = String::new();
     for boxes in [12, 14] {
         let (task, check, id) = said("task", boxes);
-        tasks.push_str(&format!("{}\n", json!({"id": id, "question": task, "answer": (boxes * 8 - 12).to_string()})));
+        tasks += &json!({"id": id, "question": task, "answer": (boxes * 8 - 12).to_string()}).to_string();
+        tasks.push('\n');
         fs::write(dir.path().join("tasks.jsonl"), &tasks).expect("written");
         let (good, bad) = (said("good", boxes).2, said("bad", boxes).2);
         for (run, planned, expected) in [(&good, None, 0), (&bad, plan.to_str(), 1)] {
