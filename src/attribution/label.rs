@@ -58,7 +58,7 @@ fn label(definition: &str, steps: &[&Decisive], finding: &TraceFinding) -> Label
     let evidence = Evidence {
         executed: first.map(|decisive| shared(&decisive.executed, finding.claims)),
         fork_step: first.map(|decisive| decisive.step),
-        cleared: finding.steps.iter().filter(|step| step.stands == Stands::Excluded).map(|step| step.step).collect(),
+        cleared: finding.steps.iter().filter(|step| step.stands.is_cleared()).map(|step| step.step).collect(),
         source: first.and_then(|decisive| decisive.source).map(|source| source.name().to_owned()),
         ..Evidence::default()
     };

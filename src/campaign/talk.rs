@@ -15,7 +15,7 @@ impl Concluded {
 
     fn clean_line(&self) -> String {
         let Self { tasks, kept, clean_runs: runs, clean_passed: passed, .. } = self;
-        let mut line = format!("clean     {runs} runs   {passed} passed   {kept} of {tasks} tasks go on");
+        let mut line = format!("clean     {runs} runs   {passed} passed   {kept} of {tasks} tasks × systems go on");
         for (why, name) in LeftOut::ALL {
             if let Some(count) = self.left_out.get(&why) {
                 line.extend(["   ", name, " ", &count.to_string()]);

@@ -1,6 +1,9 @@
 //! `aegis export DATASET --to FORMAT --out PATH`: a dataset in the words of trainers and benchmarks.
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, ValueEnum};
 
@@ -17,6 +20,9 @@ use crate::{
     },
     trajectory::nearest,
 };
+
+/// Most files that are named when an export ends; a format with a file a run writes many.
+const FILES_SHOWN: usize = 20;
 
 /// Options of `export`.
 #[derive(Debug, Args)]
@@ -146,7 +152,9 @@ pub(super) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Re
     }
     let summary = summary(&manifest);
     if !json {
-        say(&manifest, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+        say(&manifest, out)
+            .and_then(|()| say_files(&manifest, target, out))
+            .map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let exit = if manifest.written > 0 { Exit::Ok } else { Exit::Finding };
     let data = serde_json::to_value(&manifest).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
@@ -169,6 +177,19 @@ fn budget(text: &str) -> Result<PromptBudget, String> {
     let most = number.trim().parse::<usize>().ok().filter(|most| *most >= least);
     let most = most.ok_or("expected at least 256 tokens (`8000`) or 1024 characters (`32000chars`)")?;
     Ok(PromptBudget { most, unit })
+}
+
+/// Every file that was written: formats with parts write none of the name that was asked for.
+fn say_files(manifest: &ExportManifest, target: &Path, out: &mut dyn Write) -> std::io::Result<()> {
+    let dir = if target.is_dir() { target } else { target.parent().unwrap_or(Path::new("")) };
+    for (name, file) in manifest.files.iter().take(FILES_SHOWN) {
+        writeln!(out, "wrote: {}  {} bytes", super::escape(&dir.join(name).display().to_string()), file.bytes)?;
+    }
+    let more = manifest.files.len().saturating_sub(FILES_SHOWN);
+    if more > 0 {
+        writeln!(out, "wrote: {more} more files there, which the manifest names")?;
+    }
+    writeln!(out, "wrote: {}.manifest.json", super::escape(&target.display().to_string()))
 }
 
 /// How sure the failures are, and what was left out.

@@ -39,7 +39,7 @@ struct LearningSet {
     runs: Vec<RankerRun>,
     /// Failures whose label says what was planted, what people think, or nothing that was executed.
     others: usize,
-    /// Traced ones of which nothing was cleared by execution.
+    /// Traced ones of which nothing was cleared.
     uncleared: usize,
 }
 
@@ -178,7 +178,7 @@ fn tell(
         (set.others, "failures have another label: planted, of people, or not shown"),
         (
             set.uncleared,
-            "traced ones have no step that was cleared by execution (`trace` without `--label flip` clears)",
+            "traced ones name no step as cleared: none stands before the blamed one, `--label flip` tried no other, or an earlier version wrote them (trace again)",
         ),
     ] {
         if count > 0 {

@@ -30,6 +30,7 @@ use crate::{
     attribution::Bench,
     campaign::Progress,
     launch::Echo,
+    trajectory::Verdict,
     verdict::{FindingKind, SurvivalResult},
     viewer::{self, ViewerLibrary},
 };
@@ -48,7 +49,8 @@ pub(super) struct TestArgs {
     #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
     /// Command that judges each run: run by `sh -c`, the program's output on its standard input, `AEGIS_RUN_DIR` set.
-    /// Exit code 0 is success, 1 failure. Without it the program's own exit code says it.
+    /// Exit code 0 is success, 1 failure. Without it an exit code
+    /// of the program other than 0 is failure, and what a program achieved that ended with 0 stays unknown.
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
     /// Seconds after which a run of the command is ended, and failed.
@@ -226,7 +228,14 @@ impl ConcludedTest {
         let plans = if self.plans.len() == 1 { "1 plan".to_owned() } else { format!("{} plans", self.plans.len()) };
         let left = self.planned - self.runs.len();
         let not_made = if left > 0 { format!(", {left} not made") } else { String::new() };
-        let summary = format!("{}  {plans}, {} runs: {}{not_made}", self.name, self.planned, told.join(", "));
+        // A program's own exit code 0 is no proof that it did its work.
+        let unjudged =
+            self.runs.iter().filter(|run| run.survival.is_passed() && run.outcome.verdict == Verdict::Unknown);
+        let unjudged = match unjudged.count() {
+            0 => String::new(),
+            count => format!("; outcome unknown of {count}: without --check nobody judged what they did"),
+        };
+        let summary = format!("{}  {plans}, {} runs: {}{not_made}{unjudged}", self.name, self.planned, told.join(", "));
         let exit = self.exit();
         Finished { exit, data: self.data(), summary }
     }

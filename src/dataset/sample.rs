@@ -150,7 +150,8 @@ pub struct SampleStep {
     /// The rule that named the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// Set where the wire cannot tell which agent it was.
+    /// Set where the wire cannot tell which agent it was, or which of the agent's calls: another was under way at the same
+    /// time.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ambiguous: bool,
     /// Whether it was under way at the same time as the step before it, or as one that overlapped with that: the order

@@ -264,6 +264,29 @@ fn overlapping_steps_stand_in_one_order_and_the_label_follows() {
 }
 
 #[test]
+fn overlapping_calls_of_one_agent_are_all_unsure() {
+    let logs = tempfile::tempdir().expect("a directory");
+    let said = |name: &'static str| [("user", name)];
+    let planted = |at| Call { delivered: Some(answered("3")), ..call("ada", 0, at, &said("a"), "2") };
+    for (number, (second, unsure)) in [((30, 60), true), ((49, 50), true), ((50, 60), false)].into_iter().enumerate() {
+        let calls = [
+            planted((20, 50)),
+            call("bob", 0, (20, 90), &said("long"), "4"),
+            call("ada", 1, second, &said("b"), "2"),
+            call("ada", 2, (70, 80), &said("c"), "2"),
+        ];
+        let recording = record(logs.path(), &format!("r{number}"), &calls, Verdict::Failure);
+        let marks: Vec<_> = recording.trajectory.steps.iter().map(|step| step.overlapping).collect();
+        assert_eq!(marks, [unsure, false, unsure, false], "{second:?}");
+        assert_eq!(recording.label.is_none(), unsure, "{second:?}");
+        let sample = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds");
+        let ambiguous =
+            |call| sample.steps.iter().any(|step| step.agent.as_str() == "ada" && step.call == call && step.ambiguous);
+        assert_eq!([0, 1, 2].map(ambiguous), [unsure, unsure, false], "{second:?}");
+    }
+}
+
+#[test]
 fn a_step_that_waited_stays_after_what_it_waited_for() {
     let logs = tempfile::tempdir().expect("a directory");
     let said = |name: &'static str| [("user", name)];

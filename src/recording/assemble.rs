@@ -8,6 +8,7 @@ use super::{
     Manifest,
     content_hash::ContentHash,
     decode::{Body, Library},
+    overlap,
     record::{CloseRecord, InjectRecord, ManipulatorRecord, OpenRecord, Record},
     requests::Requests,
     turns,
@@ -182,6 +183,7 @@ impl Assembly {
                 step.injected.push(error);
             }
         }
+        overlap::mark(&mut self.steps, &self.exchanges);
         if manifest.imported.is_some() {
             // No byte of a remade body went over a wire.
             self.steps.values_mut().flat_map(|step| &mut step.attempts).for_each(|attempt| attempt.exact = false);

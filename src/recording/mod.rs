@@ -26,6 +26,7 @@ mod line;
 mod lock;
 mod log;
 mod manifest;
+mod overlap;
 mod read;
 mod recent;
 mod record;

@@ -36,6 +36,8 @@ pub struct Accuracy {
     pub step_within: Vec<Share>,
     /// Mean distance to the nearest true step, over rows whose answer names a step.
     pub mean_step_distance: Option<f64>,
+    /// How many rows that mean is of.
+    pub step_distances: usize,
     /// Best of the first k; empty unless some answer is ranked.
     pub top: Vec<TopK>,
 }
@@ -135,6 +137,7 @@ pub(super) fn accuracy(rows: &[Judged<'_>]) -> Accuracy {
         step_of_answered: Share::new(step.hits, says(&with_step, &|guess| guess.step.is_some())),
         step_within: (1..=TOLERANCE).map(within).collect(),
         mean_step_distance: mean(&distances),
+        step_distances: distances.len(),
         top: if ranked { TOP.map(top).into() } else { Vec::new() },
     }
 }

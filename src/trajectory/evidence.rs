@@ -145,7 +145,8 @@ pub struct Evidence {
     /// Of a step found by re-execution: where the reply that heals the run came from (`twin`, `file`, `analyzer`, `redraw`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Of such a step: those whose corrections were executed too, and that are cleared by that.
+    /// Of such a step: those that are cleared, because executions of their corrections exclude an effect, or because a run that
+    /// succeeded, asked the same, said the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cleared: Vec<StepIndex>,
     /// Where several injections were delivered, or one to several agents: which of these the failure needs.

@@ -43,7 +43,7 @@ pub struct Step {
     pub attempts: Vec<Attempt>,
     /// What was planted in this step.
     pub injected: Vec<InjectedError>,
-    /// Whether another call of the same agent instance was in flight when this one arrived.
+    /// Whether another call of the same agent instance was under way at the same time, whichever of them came first.
     pub overlapping: bool,
 }
 

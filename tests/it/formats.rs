@@ -157,6 +157,9 @@ async fn nothing_is_lost_without_a_word() {
         assert!(dir.path().join("set/sft-unsplit.jsonl").is_file());
     }
     let (_, out, _) = run(dir.path(), &["export", "set", "--to", "sft", "--out", "set/sft.jsonl"]).await;
+    let wrote: Vec<&str> = out.lines().filter_map(|line| line.strip_prefix("wrote: ")?.split("  ").next()).collect();
+    assert!(wrote.len() > 1 && wrote.contains(&"set/sft.jsonl.manifest.json"), "{out}");
+    assert!(wrote.iter().all(|path| dir.path().join(path).is_file()), "{out}");
     assert!(out.contains("replaced: the earlier export at set/sft.jsonl"), "{out}");
     fs::write(dir.path().join("notes.jsonl"), "mine").expect("written");
     let (code, _, talk) = run(dir.path(), &["export", "set", "--to", "whowhen", "--out", "notes.jsonl"]).await;

@@ -72,7 +72,7 @@ async fn a_run_proposes_agents_a_plan_and_a_campaign() {
         );
         let out = format!("{example}-run");
         let (_, said) = typed(dir.path(), &["campaign", &campaign, "--out", &out]).await;
-        assert!(said.contains("clean     2 runs   2 passed   1 of 1 tasks go on"), "{said}");
+        assert!(said.contains("clean     2 runs   2 passed   1 of 1 tasks × systems go on"), "{said}");
         assert!(said.contains("inject    1 runs   delivered 1"), "{said}");
     }
 }

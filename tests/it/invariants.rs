@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use aegis::{
     plan,
     proxy::RunSetup,
+    recording,
     trajectory::{CloseCause, NoLabel, RunId},
 };
 use serde_json::json;
@@ -103,6 +104,42 @@ async fn a_retry_meets_the_decision_of_its_first_attempt() {
     let label = recording.label.expect("a label");
     assert_eq!((label.errors.len(), label.errors[0].error.step, label.errors[0].error.call), (1, 0, 0));
     assert_eq!(recording.trajectory.steps[0].attempts.len(), 3);
+}
+
+/// Invariant 4: which of calls at the same time comes first is chance, so the first of them is no more certain than the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_of_the_first_of_overlapping_calls_is_no_label() {
+    for (others, expected) in
+        [(["critic", "critic"], true), (["solver", "critic"], false), (["critic", "solver"], false)]
+    {
+        // A gate that was opened stays open.
+        let upstream =
+            Scripted::always(vec![Act::Gate, http("200 OK", "application/json", &chat_reply("It is 12."))]).await;
+        let mut lab = Lab::before(upstream.address, Setup::planned(CORRUPT)).await;
+        let mut clients = Vec::new();
+        for (number, agent) in ["solver"].iter().chain(&others).enumerate() {
+            let mut client = lab.client().await;
+            client.post(&format!("/r/run/a/{agent}/v1/chat/completions"), &chat(&format!("call {number}"))).await;
+            until("the call arrives", || upstream.count() == number + 1).await;
+            clients.push(client);
+        }
+        upstream.open_gate();
+        for client in &mut clients {
+            assert!(client.read_until(b"usage").await);
+        }
+        // What comes when all is answered overlaps with nothing.
+        lab.post("/r/run/a/solver/v1/chat/completions", &chat("afterwards")).await;
+        drop(clients);
+        let logs = lab.logs.clone();
+        let recording = lab.sealed("run").await;
+        let marks: Vec<_> = recording.trajectory.steps.iter().map(|step| step.overlapping).collect();
+        assert!(recording.trajectory.steps[0].injected[0].delivered, "{others:?}");
+        let again = recording::label_run(&logs.join("run")).expect("reads");
+        assert_eq!((recording.label.is_some(), again.is_ok()), (expected, expected), "{others:?}: {marks:?}");
+        assert!(expected || again == Err(NoLabel::AmbiguousAgent), "{again:?}");
+        assert_eq!(marks[0], !expected, "{others:?}");
+        assert!(!marks[3], "{others:?}");
+    }
 }
 
 /// Invariant 5.

@@ -178,3 +178,59 @@ async fn what_executions_teach_is_written_and_what_they_do_not_is_not() {
         assert!(!dir.path().join("none.toml").exists(), "{data}");
     }
 }
+
+/// The recipe of `docs/attribute.md`, on failures that a trace labels itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_trace_writes_is_what_learning_reads() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::copy(root.join("examples/pipeline/aegis.toml"), dir.path().join("aegis.toml")).expect("copied");
+    let plan = root.join("plans/corrupt-number.toml");
+    let said = |name: &str, boxes: u32| {
+        let task = format!(
+            "Mia has {boxes} boxes with 8 pencils each. She gives away 12. How many pencils does she have left?"
+        );
+        (task, format!("grep -q 'ANSWER: {}$'", boxes * 8 - 12), format!("{name}-{boxes}"))
+    };
+    let mut tasks = String::new();
+    for boxes in [12, 14] {
+        let (task, check, id) = said("task", boxes);
+        tasks += &json!({"id": id, "question": task, "answer": (boxes * 8 - 12).to_string()}).to_string();
+        tasks.push('\n');
+        fs::write(dir.path().join("tasks.jsonl"), &tasks).expect("written");
+        let (good, bad) = (said("good", boxes).2, said("bad", boxes).2);
+        for (run, planned, expected) in [(&good, None, 0), (&bad, plan.to_str(), 1)] {
+            let planned: Vec<&str> = planned.into_iter().flat_map(|plan| ["--plan", plan]).collect();
+            let run = [&["run", "--upstream", "simulator", "--check", &check, "--run", run][..], &planned].concat();
+            let run = [&run[..], &["--", AEGIS, "example", "pipeline", "--task", &task]].concat();
+            let (code, out, talk) = verb(dir.path(), &run).await;
+            assert_eq!(code, Some(expected), "{out}{talk}");
+        }
+        let (good, bad) = (format!("logs/{good}"), format!("logs/{bad}"));
+        // As if nobody had planted it: a label that says what was planted would stay.
+        fs::remove_file(dir.path().join(&bad).join("label.json")).expect("a label");
+        let trace =
+            ["trace", &bad, "--twin", &good, "--check", &check, "--dataset", "traced", "--tasks", "tasks.jsonl"];
+        let (code, out, talk) =
+            verb(dir.path(), &[&trace[..], &["--task", &id, "--system", "pipeline", "--again"]].concat()).await;
+        assert_eq!(code, Some(0), "{out}{talk}");
+    }
+    // The planner was asked and said the same in the twin, which passed: cleared.
+    let rows = fs::read_to_string(dir.path().join("traced/dataset.jsonl")).expect("a dataset");
+    let failed: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).expect("a row")).collect();
+    let failed: Vec<&Value> = failed.iter().filter(|row| row["kind"] == "failure").collect();
+    assert_eq!(failed.len(), 2, "{rows}");
+    for row in failed {
+        let label = &row["label"];
+        assert_eq!((&label["errors"][0]["step"], &label["evidence"]["cleared"]), (&json!(1), &json!([0])), "{row}");
+    }
+    let (code, out, talk) = verb(dir.path(), &["learn", "traced", "--out", "prior.toml"]).await;
+    assert_eq!(code, Some(0), "{out}{talk}");
+    assert!(out.contains("2 runs of 2 tasks and 1 systems: 2 steps blamed, 2 cleared"), "{out}");
+
+    // Rows that clear nothing are left out with a reason that is true of them.
+    let bare = rows.replace(",\"cleared\":[0]", "").replace("\"cleared\":[0],", "");
+    fs::write(dir.path().join("bare.jsonl"), bare).expect("written");
+    let (code, out, talk) = verb(dir.path(), &["learn", "bare.jsonl", "--out", "none.toml"]).await;
+    assert!(code == Some(1) && out.contains("2 traced ones name no step as cleared"), "{out}{talk}");
+}

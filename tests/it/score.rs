@@ -68,11 +68,21 @@ async fn predictions_are_scored_beside_rules_without_a_model() {
 
     let (code, out, _) = run(dir.path(), &["score", "said.jsonl", "--gold", "gold.jsonl", "--profile", "aegis"]).await;
     assert_eq!(code, Some(0));
-    for words in
-        ["Aegis evaluation/evaluate.py", "What to know about it:", "rules without a model", "by mode", "step ±5"]
-    {
+    for words in [
+        "Aegis evaluation/evaluate.py",
+        "What to know about it:",
+        "rules without a model",
+        "by mode",
+        "step ±5",
+        "over 2 answers",
+        "2/3",
+        "100.0 [",
+    ] {
         assert!(out.contains(words), "{words}: {out}");
     }
+    // Each rate of a table says what it is of, and its interval.
+    let table = out.lines().skip_while(|line| !line.starts_with("  by steps")).nth(1).expect("a line");
+    assert!(table.matches("] ").count() >= 3 && table.matches("/3").count() >= 3, "{table}");
     let (_, out, talk) = run(dir.path(), &["score", "said.jsonl", "--gold", "gold.jsonl", "--reward", "aegis"]).await;
     assert_eq!(out.lines().count(), 3, "{out}");
     assert!(talk.contains("over 3 of 3 rows"), "{talk}");

@@ -75,6 +75,9 @@ async fn each_end_has_its_result_its_exit_code_and_its_colour() {
         let (got, data, junit, talk) = tested(dir, arguments, program).await;
         assert_eq!((got, results(&data).as_slice()), (code, expected), "{arguments:?}: {data}\n{talk}");
         assert_eq!(is_red(&junit), code != 0, "{arguments:?}: {junit}");
+        // A program that ended with 0 and was not judged is not said to have succeeded, here nor in its record.
+        let unjudged = expected.contains(&"passed") && !arguments.contains(&"--check");
+        assert_eq!(talk.contains("outcome unknown of 1: without --check"), unjudged, "{talk}");
         assert!(junit.contains("<testcase ") && junit.contains(says), "{arguments:?}: {junit}");
         assert!(talk.lines().last().unwrap_or_default().starts_with("RESULT  "), "{talk}");
         assert_eq!(data["exit"], code, "{data}");

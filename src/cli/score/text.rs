@@ -59,7 +59,7 @@ fn write_report(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         line(out, &format!("step in top {}", top.k), &top.step)?;
     }
     if let Some(mean) = accuracy.mean_step_distance {
-        writeln!(out, "  {:<24} {mean:>6.2} steps", "mean distance")?;
+        writeln!(out, "  {:<24} {mean:>6.2} steps  over {} answers", "mean distance", accuracy.step_distances)?;
     }
     for (name, set) in [("pair", &report.pair), ("agent", &report.agent), ("mode", &report.mode)] {
         if let Some(set) = set {
@@ -109,14 +109,25 @@ fn write_set(out: &mut dyn Write, name: &str, set: &SetScore) -> io::Result<()> 
 }
 
 fn write_table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
-    writeln!(out, "\n  {:<24} {:>6} {:>8} {:>8} {:>8}", format!("by {}", table.by), "runs", "agent", "step", "both")?;
-    let cell = |share: &Share| if share.of == 0 { "-".to_owned() } else { format!("{:.1}", share.share * 100.0) };
+    // Runs hold clean ones too, and labels that name no agent or no step: each rate says what it is of.
+    let by = format!("by {}", table.by);
+    writeln!(out, "\n  {by:<16} {:>5}  {:<24}  {:<24}  both", "runs", "agent", "step")?;
     for row in &table.rows {
         let mode = row.mode.map(|figures| format!("  F1 {:.1}", figures.f1 * 100.0)).unwrap_or_default();
         let (agent, step, joint) = (cell(&row.agent), cell(&row.step), cell(&row.joint));
-        writeln!(out, "  {:<24} {:>6} {agent:>8} {step:>8} {joint:>8}{mode}", escape(&row.value), row.runs)?;
+        let line = format!("  {:<16} {:>5}  {agent:<24}  {step:<24}  {joint:<24}{mode}", escape(&row.value), row.runs);
+        writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
+}
+
+/// A share in a table, with what it is of.
+fn cell(share: &Share) -> String {
+    let Share { hits, of, share, interval: Interval { low, high } } = share;
+    if *of == 0 {
+        return "-".to_owned();
+    }
+    format!("{:>5.1} [{:.1}, {:.1}] {hits}/{of}", share * 100.0, low * 100.0, high * 100.0)
 }
 
 fn write_baselines(out: &mut dyn Write, rules: &[Baseline]) -> io::Result<()> {
@@ -127,5 +138,5 @@ fn write_baselines(out: &mut dyn Write, rules: &[Baseline]) -> io::Result<()> {
         let (agent, step, joint, mode) = (cell(rule.agent), cell(rule.step), cell(rule.joint), cell(rule.mode));
         writeln!(out, "  {name:<50} {agent:>7} {step:>7} {joint:>7} {mode:>7}")?;
     }
-    writeln!(out, "  * chosen by looking at these labels")
+    writeln!(out, "  * chosen by looking at these labels; rules have no interval: they are computed from these runs")
 }

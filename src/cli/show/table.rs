@@ -102,7 +102,8 @@ fn line(row: &[String; 7], kept: &[usize], widths: &[usize], reply: &str) -> Str
 fn cells(step: &Step) -> [String; 7] {
     let attribution = &step.attribution;
     let instance = if attribution.instance > 0 { format!("#{}", attribution.instance) } else { String::new() };
-    let doubt = if attribution.ambiguous { "?" } else { "" };
+    // No label may name it: whose it is, or which of its agent's calls, is not sure.
+    let doubt = if attribution.ambiguous || step.overlapping { "?" } else { "" };
     let last = step.last_attempt();
     let usage = last.and_then(|attempt| attempt.usage);
     let name = fitted(&escape(attribution.agent.as_str()), NAME_MAX);

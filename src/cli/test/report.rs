@@ -13,6 +13,7 @@ use crate::{
         self, SurvivalResult,
         suite::{Came, Suite, TestCase},
     },
+    viewer::word,
 };
 
 /// The line of a run that has ended: `number` of `all`, and how long the rest will take about.
@@ -22,7 +23,10 @@ pub(super) fn line(run: &TestedRun, number: u32, all: usize, left: Duration) -> 
     let rest = if (number as usize) < all { format!("  about {} left", spoken(left)) } else { String::new() };
     let (title, result) = (escape(&run.title()), run.survival.result.name());
     let (steps, took) = (run.steps, spoken(Duration::from_secs_f64(run.seconds)));
-    format!("{number:>width$}/{all}  {title:<24}  {result:<12}  {steps} steps, {met} met trouble  {took}{rest}")
+    let outcome = word(&run.outcome.verdict);
+    format!(
+        "{number:>width$}/{all}  {title:<24}  {result:<12}  outcome {outcome}  {steps} steps, {met} met trouble  {took}{rest}"
+    )
 }
 
 /// A duration as people say it.

@@ -174,6 +174,12 @@ pub(super) const DEFECTS: &[Defect] = &[
     (Rule::AgentAtStep, "another call", |set| truth(&mut set[1]).errors[0].call = Some(4)),
     (Rule::AgentAtStep, "another instance", |set| truth(&mut set[1]).errors[0].instance = 1),
     (Rule::AmbiguousStep, "two agents alike", |set| set[1].steps[1].ambiguous = true),
+    (Rule::AmbiguousStep, "overlapped by a later call of its agent, as earlier versions wrote it", |set| {
+        let solver = (set[1].steps[1].agent.clone(), set[1].steps[1].instance, set[1].steps[1].call + 1);
+        let later = &mut set[1].steps[2];
+        (later.agent, later.instance, later.call) = solver;
+        (later.ambiguous, later.overlaps) = (true, true);
+    }),
     (Rule::DuplicateLabel, "the same error twice", |set| {
         let error = truth(&mut set[1]).errors[0].clone();
         truth(&mut set[1]).errors.push(error);

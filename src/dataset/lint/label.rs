@@ -86,11 +86,32 @@ fn points(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {
         noted.note(Rule::AgentAtStep, format!("step {number} is by {is}, the label says {said}{hint}"));
     }
     if step.ambiguous {
-        noted.note(Rule::AmbiguousStep, format!("step {number} may belong to another agent than `{}`", step.agent));
+        let what =
+            format!("step {number} may belong to another agent than `{}`, or overlapped with its calls", step.agent);
+        noted.note(Rule::AmbiguousStep, what);
+    } else if let Some(next) = overlapped_by(sample, step) {
+        noted.note(Rule::AmbiguousStep, overlap(number, next));
     }
     if is_injected(sample) && step.source == Some(Source::Fallback) {
         noted.note(Rule::GuessedAgent, format!("no hint and no roster names `{}` at step {number}", step.agent));
     }
+}
+
+/// The agent's next call, where that says that it overlapped with this one. Earlier versions marked only the later of two
+/// calls, and the canonical order may have put it first.
+fn overlapped_by(sample: &Sample, step: &SampleStep) -> Option<u32> {
+    let next = |other: &&SampleStep| {
+        (&other.agent, other.instance) == (&step.agent, step.instance) && Some(other.call) == step.call.checked_add(1)
+    };
+    let next = sample.steps.iter().find(next).filter(|next| next.ambiguous)?;
+    // All between the two joined the group of the step before them.
+    let (from, to) = (step.step.min(next.step), step.step.max(next.step));
+    let between = sample.steps.get(from as usize + 1..=to as usize)?;
+    between.iter().all(|step| step.overlaps).then_some(next.step)
+}
+
+fn overlap(number: u32, other: u32) -> String {
+    format!("step {number} overlapped with another call of its agent, step {other}: which of them is which is chance")
 }
 
 fn mode(sample: &Sample, error: &LabelledError, noted: &mut Noted<'_>) {

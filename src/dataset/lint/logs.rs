@@ -59,6 +59,12 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
     if let Some(number) = first_difference(sample, again) {
         differs(format!("step {number} is another there"));
     }
+    // Of two calls that overlapped, earlier versions marked only the later one.
+    let marked = |sample: &Sample, number: u32| sample.steps.get(number as usize).is_some_and(|step| step.ambiguous);
+    let now = |number: &u32| marked(again, *number) && !marked(sample, *number);
+    if let Some(number) = sample.label.iter().flat_map(Truth::steps).find(now) {
+        differs(format!("another call of its agent overlapped with step {number} there, so that no label may name it"));
+    }
     if let (Some(truth), Some(own)) = (&sample.label, &again.label) {
         if truth.status != own.status {
             differs("its label has another status".to_owned());

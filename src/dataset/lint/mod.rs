@@ -68,7 +68,7 @@ rules! {
     AgentExists "agent-exists" "the label names an agent that made no step";
     StepExists "step-exists" "the label names a step that is not there, or none";
     AgentAtStep "agent-at-step" "another agent, instance or call made the labelled step";
-    AmbiguousStep "ambiguous-step" "the labelled step may belong to another agent";
+    AmbiguousStep "ambiguous-step" "the labelled step may belong to another agent, or another call of its agent overlapped it";
     GuessedAgent "guessed-agent" "nothing but a fallback names the agent of the labelled step";
     DuplicateLabel "duplicate-label" "the label says the same error twice";
     UnknownMode "unknown-mode" "the failure mode of an injection is missing, or a mode is unknown or has another mode's name";

@@ -144,7 +144,9 @@ fn evened(mut labels: LabelFacts) -> LabelFacts {
     let total: u64 = labels.modes.values().sum();
     let share = |count: &u64| *count as f64 / total as f64;
     let entropy: f64 = labels.modes.values().map(share).map(|share| -share * share.ln()).sum();
-    labels.mode_evenness = (total > 0).then(|| entropy.max(0.0) / (FailureMode::ALL.len() as f64).ln());
+    // Of one mode it is -0, which the maximum of it and 0 may be too.
+    let entropy = if entropy > 0.0 { entropy } else { 0.0 };
+    labels.mode_evenness = (total > 0).then(|| entropy / (FailureMode::ALL.len() as f64).ln());
     let has = |mode: &FailureMode| labels.modes.keys().any(|known| known.starts_with(&format!("{} ", mode.code())));
     let missing = FailureMode::ALL.iter().filter(|mode| total > 0 && !has(mode));
     labels.modes_missing = missing.map(|mode| mode.code().to_owned()).collect();

@@ -16,6 +16,15 @@ fn of(dir: &Path, samples: &[Sample]) -> Statistics {
 }
 
 #[test]
+fn one_mode_is_evenly_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let one: Vec<_> =
+        set().into_iter().filter(|sample| sample.kind == crate::dataset::SampleKind::Failure).take(1).collect();
+    let even = of(dir.path(), &one).labels.mode_evenness.expect("a mode");
+    assert_eq!(format!("{even:.2}"), "0.00");
+}
+
+#[test]
 fn counts_fit_the_samples() {
     let dir = tempfile::tempdir().expect("a directory");
     let counted = of(dir.path(), &set());
