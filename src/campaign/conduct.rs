@@ -205,6 +205,7 @@ impl CellBench {
         run.recorder.set_outcome(outcome.clone())?;
         run.recorder.seal()?;
         recording.trajectory.outcome = outcome.clone();
+        self.mark_overlaps(cell, &mut recording)?;
         let failed = recording.edits_failed();
         let labelled = cell.plan().map(|_| trajectory::derive(&recording.trajectory, failed));
         let (label, no_label) = match labelled {
@@ -242,6 +243,18 @@ impl CellBench {
         };
         self.state.finish(&ended)?;
         Ok(ended)
+    }
+
+    /// Marks what was altered and overlapped another call of its agent in the reference: a record answers at once, and calls that
+    /// are made side by side come one after the other then. Which of them came first is chance all the same.
+    fn mark_overlaps(&self, cell: &Cell, recording: &mut Recording) -> Result<(), CampaignError> {
+        let Some(reference) = cell.reference().filter(|_| cell.plan().is_some()) else { return Ok(()) };
+        let cassette = self.references.open(&self.state, reference)?;
+        for step in recording.trajectory.steps.iter_mut().filter(|step| !step.injected.is_empty()) {
+            let who = &step.attribution;
+            step.overlapping |= cassette.overlapped(&who.agent, who.instance, step.call);
+        }
+        Ok(())
     }
 
     /// The end of what a cell's program said on its standard error.

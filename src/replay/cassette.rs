@@ -19,7 +19,7 @@ use crate::{
     fault::Disturbance,
     plan::{self, Operator},
     recording::{self, ExchangeDetail, Recording, RecordingError, Requests},
-    trajectory::{Attempt, Attribution, CloseCause, RunId, Source, Step, StepIndex},
+    trajectory::{AgentName, Attempt, Attribution, Call, CloseCause, RunId, Source, Step, StepIndex},
 };
 
 /// A recording that answers requests. It holds no state of a replay: many runs may share one.
@@ -87,6 +87,14 @@ impl Cassette {
     #[must_use]
     pub fn with_rules(self, rules: Rules) -> Self {
         Self { rules, canonical: OnceLock::new(), ..self }
+    }
+
+    /// Whether this call of an agent overlapped another of the same agent when it was recorded.
+    pub fn overlapped(&self, agent: &AgentName, instance: u32, call: Call) -> bool {
+        let is_it = |step: &&Step| {
+            step.attribution.agent == *agent && step.attribution.instance == instance && step.call == call
+        };
+        self.bare.trajectory.steps.iter().filter(is_it).any(|step| step.overlapping)
     }
 
     /// The directory it was read from.

@@ -138,6 +138,11 @@ async fn an_edit_of_the_first_of_overlapping_calls_is_no_label() {
         assert_eq!((recording.label.is_some(), again.is_ok()), (expected, expected), "{others:?}: {marks:?}");
         assert!(expected || again == Err(NoLabel::AmbiguousAgent), "{again:?}");
         assert_eq!(marks[0], !expected, "{others:?}");
+        // A campaign's run is answered from the record at once, so the record is asked whether its calls overlapped.
+        let record = aegis::replay::Cassette::open(&logs.join("run")).expect("a record");
+        let first = &recording.trajectory.steps[0];
+        let who = &first.attribution;
+        assert_eq!(record.overlapped(&who.agent, who.instance, first.call), !expected, "{others:?}");
         assert!(!marks[3], "{others:?}");
     }
 }
