@@ -46,10 +46,10 @@ impl RowsBefore {
 
     /// A row is written again.
     pub(super) fn again(&mut self, line: &[u8]) {
-        if !self.left.is_empty() {
-            if let Ok(row) = serde_json::from_slice::<EarlierRow>(line) {
-                self.left.remove(&row.id);
-            }
+        if !self.left.is_empty()
+            && let Ok(row) = serde_json::from_slice::<EarlierRow>(line)
+        {
+            self.left.remove(&row.id);
         }
     }
 
