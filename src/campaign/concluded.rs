@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     cost::Cost,
-    ended::Class,
+    ended::{Class, EndedCell},
     funnel::{ConcludedChain, InjectedRun, LeftOut, Nulls, TaskState},
 };
 
@@ -22,6 +22,8 @@ pub struct Concluded {
     pub clean_runs: usize,
     /// Those that passed.
     pub clean_passed: usize,
+    /// Clean and injected runs that ended in order and had made no model call.
+    pub(super) silent: usize,
     /// Tasks that were left out, by why.
     pub(super) left_out: BTreeMap<LeftOut, usize>,
     /// What the first of them came to.
@@ -107,6 +109,7 @@ impl Concluded {
         self.kept += usize::from(task.reference.is_some());
         self.clean_runs += usize::try_from(task.runs).unwrap_or_default();
         self.clean_passed += usize::try_from(task.passed).unwrap_or_default();
+        self.silent += usize::try_from(task.silent).unwrap_or_default();
         let Some(why) = task.left_out else { return };
         *self.left_out.entry(why).or_default() += 1;
         let Some(said) = &task.why else { return };
@@ -119,6 +122,7 @@ impl Concluded {
 
     fn add_attempt(&mut self, attempt: &InjectedRun) {
         self.attempts += 1;
+        self.silent += usize::from(attempt.ended.as_ref().is_some_and(EndedCell::was_silent));
         self.delivered += usize::from(attempt.delivered);
         self.flipped += usize::from(attempt.flipped);
         let Some(class) = attempt.class else { return };

@@ -14,6 +14,7 @@ use super::{
     markdown,
     report::CampaignReport,
     report_sums::{ReportSums, ReportTold},
+    rows_before::RowsBefore,
 };
 use crate::{
     dataset::{About, Sample, SampleKind, SampleLine, Writer},
@@ -118,6 +119,8 @@ impl CellBench {
         let (campaign, root) = (&self.house.campaign, self.state.root());
         let mut concluded = of_all;
         let mut sums = ReportSums::begin(root)?;
+        let cannot = |source| CampaignError::Directory { path: root.join(crate::dataset::FILE), source };
+        let mut before = RowsBefore::of(root).map_err(cannot)?;
         let mut writer = Writer::create(root)?;
         for chain in chains {
             let ChainConclusion { concluded: one, lines } = ChainConclusion::read(root, campaign, *chain)?;
@@ -125,11 +128,16 @@ impl CellBench {
             sums.add(&one, expected, concluded.claims)?;
             concluded.add(&one);
             for line in &lines {
+                before.again(&line.text);
                 writer.push_line(line)?;
             }
         }
         concluded.lines().iter().for_each(|line| progress.done(line));
+        let kept = before.keep(root).map_err(cannot)?;
         progress.done(&self.finish_dataset(writer, &concluded)?);
+        if let Some(line) = kept {
+            progress.done(&line);
+        }
         let report = sums.finish(campaign, &concluded, told)?;
         self.write_report(&report)?;
         Ok((concluded, report))

@@ -237,6 +237,11 @@ impl EndedCell {
         }
     }
 
+    /// Whether it ended in order and asked nothing.
+    pub(super) fn was_silent(&self) -> bool {
+        self.in_order && self.steps == 0
+    }
+
     /// What keeps the run, whatever it achieved, from being evidence of anything.
     pub(super) fn defect(&self) -> Option<Class> {
         // A run that has left its prefix is refused all further calls, which looks like a failing upstream.

@@ -21,6 +21,23 @@ pub enum CampaignError {
     /// A campaign was run there before.
     #[error("`{}` holds a campaign already", .0.display())]
     Exists(PathBuf),
+    /// No campaign was run there, and one was to be gone on with.
+    #[error("`{}` holds no campaign to go on with{}", path.display(),
+        near.as_ref().map(|near| format!(": did you mean `{}`?", near.display())).unwrap_or_default())]
+    Nothing {
+        /// Where.
+        path: PathBuf,
+        /// A directory beside it that holds one.
+        near: Option<PathBuf>,
+    },
+    /// What was run there is of another campaign, or asked another upstream.
+    #[error("the finished runs in `{}` are not of this campaign: {what}", path.display())]
+    OtherRuns {
+        /// Where.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
     /// There is something there that no campaign made.
     #[error("`{}` holds something else than this campaign, which would be lost: choose another directory", .0.display())]
     NotOurs(PathBuf),

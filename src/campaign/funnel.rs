@@ -71,6 +71,9 @@ pub struct TaskState {
     pub passed: u32,
     /// Clean runs that were finished.
     pub runs: u32,
+    /// Clean runs that ended in order and had made no model call.
+    #[serde(default)]
+    pub silent: u32,
     /// Why the task is left out.
     pub left_out: Option<LeftOut>,
     /// What the first clean run that did not pass came to, of a task that is left out.

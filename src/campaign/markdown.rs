@@ -33,6 +33,9 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
         clean.kept, clean.tasks, funnel.attempts, funnel.delivered, funnel.flipped, funnel.verified
     )?;
     writeln!(page, "\nClean runs: {} of {} passed.", clean.passed, clean.runs)?;
+    if report.silent_runs > 0 {
+        writeln!(page, "\n**{}**", cell(&super::talk::silence_in_words(report.silent_runs)))?;
+    }
     writeln!(page, "\n## Classes\n\nEvery injected run is in one.\n\n| class | runs |\n|---|--:|")?;
     for (class, count) in &report.classes {
         writeln!(page, "| {class} | {count} |")?;

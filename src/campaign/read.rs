@@ -16,7 +16,7 @@ use super::{
     read_system::system,
 };
 use crate::{
-    dataset::{self, Splits, Task},
+    dataset::{self, DatasetError, Splits, Task},
     plan::{PlanError, Problem, Read, read_entry, syntax_problem, take_entries},
     proof::Terms,
     trajectory::Pattern,
@@ -143,10 +143,25 @@ fn tasks(
     let entry = entry.get_ref();
     let (named, span) = (entry.file.get_ref(), entry.file.span());
     let mut tasks: Vec<Task> = Vec::new();
+    let mut unread = false;
     for file in &named.0 {
-        let text = read_file(files, file, span.clone(), problems)?;
-        let read = dataset::parse_tasks(&text, Path::new(file));
-        let read = read.map_err(|error| problems.push(Problem::new(span.clone(), error.to_string()))).ok()?;
+        let text = read_file(files, file, span.clone(), problems);
+        let mut wrong = |said: String| problems.push(Problem::new(span.clone(), said));
+        let read = text.and_then(|text| match dataset::parse_tasks(&text, Path::new(file)) {
+            Ok(read) => Some(read),
+            Err(DatasetError::Tasks { said }) => {
+                said.into_iter().for_each(&mut wrong);
+                None
+            }
+            Err(error) => {
+                wrong(error.to_string());
+                None
+            }
+        });
+        let Some(read) = read else {
+            unread = true;
+            continue;
+        };
         if let Some(twice) = read.iter().find(|task| tasks.iter().any(|known| known.id == task.id)) {
             let message = format!("task id `{}` of `{file}` stands in an earlier file, too", twice.id);
             problems.push(Problem::new(span.clone(), message));
@@ -158,6 +173,9 @@ fn tasks(
     }
     if named.0.is_empty() {
         problems.push(Problem::new(span, "`file` names no file"));
+    }
+    if unread {
+        return None;
     }
     if let Some(ids) = &entry.ids {
         for id in ids.iter().filter(|id| !tasks.iter().any(|task| task.id == *id.get_ref())) {

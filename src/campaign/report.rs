@@ -29,6 +29,9 @@ pub struct CampaignReport {
     pub complete: bool,
     /// What came of the clean runs.
     pub clean: Clean,
+    /// Clean and injected runs that ended in order without one model call, where others made calls; left out where there is none.
+    #[serde(skip_serializing_if = "is_none_silent")]
+    pub silent_runs: usize,
     /// From attempts to proof, in runs.
     pub funnel: Funnel,
     /// Verified failures, as the last line counts them: runs that met the same edit are one.
@@ -51,6 +54,11 @@ pub struct CampaignReport {
     pub tasks: ReportRows<TaskRow>,
     /// Wall time of this start of the campaign, in seconds.
     pub seconds: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_none_silent(runs: &usize) -> bool {
+    *runs == 0
 }
 
 /// Clean runs.

@@ -114,6 +114,7 @@ impl ReportSums {
                 runs: concluded.clean_runs,
                 passed: concluded.clean_passed,
             },
+            silent_runs: concluded.silent,
             funnel: self.funnel,
             verified_failures: concluded.verified(),
             classes: self.classes,

@@ -87,6 +87,7 @@ impl CellBench {
             reference,
             passed: number(passed),
             runs: number(finished.len()),
+            silent: number(finished.iter().filter(|ended| ended.was_silent()).count()),
             left_out,
             why,
             repeatable,

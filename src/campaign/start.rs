@@ -71,6 +71,9 @@ pub async fn run(
     let backend = backend(&proxies);
     spare_others(&options.out)?;
     let state = CampaignState::open(&options.out, options.earlier)?;
+    if options.earlier.must_fit() {
+        state.refuse_others(&campaign, &campaign.chains(&[]), &proxies)?;
+    }
     let chains = campaign.chains(&options.only);
     let digest = CampaignDigest::of(&campaign, &backend, &options.rewriting).hash();
     let bench = CellBench::served(&campaign, proxies, options, state, (ShardPart::WHOLE, digest)).await?;

@@ -11,7 +11,7 @@ use std::{
 use super::{conclusion::CHAINS, ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage};
 use crate::{
     recording::{self, Redactor},
-    trajectory::RunId,
+    trajectory::{RunId, nearest},
 };
 
 /// The directory of a campaign, locked.
@@ -27,10 +27,25 @@ pub(super) struct CampaignState {
 pub enum Earlier {
     /// Nothing may be there.
     Refuse,
-    /// It is gone on with.
-    Resume,
+    /// It is gone on with; something must be there, and of this campaign unless `changed`.
+    Resume {
+        /// Whether finished runs may be of another campaign, or have asked another upstream.
+        changed: bool,
+    },
+    /// It is gone on with if anything is there.
+    Either {
+        /// As above.
+        changed: bool,
+    },
     /// It is deleted.
     Replace,
+}
+
+impl Earlier {
+    /// Whether what is there must be of the campaign that goes on.
+    pub(super) fn must_fit(self) -> bool {
+        matches!(self, Earlier::Resume { changed: false } | Earlier::Either { changed: false })
+    }
 }
 
 impl CampaignState {
@@ -40,6 +55,9 @@ impl CampaignState {
     /// It cannot be written, another process works in it, or it holds a campaign and `earlier` refuses that.
     pub(super) fn open(root: &Path, earlier: Earlier) -> Result<Self, CampaignError> {
         let cannot = |source| CampaignError::Directory { path: root.to_owned(), source };
+        if matches!(earlier, Earlier::Resume { .. }) && !holds_campaign(root) {
+            return Err(CampaignError::Nothing { path: root.to_owned(), near: near(root) });
+        }
         recording::make_private_dir(root).map_err(cannot)?;
         let lock = fs::File::options().create(true).append(true).mode(0o600).open(root.join("lock")).map_err(cannot)?;
         match lock.try_lock() {
@@ -66,7 +84,7 @@ impl CampaignState {
                     let _ = fs::remove_file(state.root.join(file));
                 }
             }
-            Earlier::Refuse | Earlier::Resume => {}
+            Earlier::Refuse | Earlier::Resume { .. } | Earlier::Either { .. } => {}
         }
         for dir in [state.cells(), state.logs(), state.chains()] {
             recording::make_private_dir(&dir).map_err(cannot)?;
@@ -140,12 +158,17 @@ impl CampaignState {
         Ok(dir)
     }
 
+    /// The file that says that a cell is finished.
+    pub(super) fn cell_file(&self, run: &RunId) -> PathBuf {
+        self.cells().join(format!("{run}.json"))
+    }
+
     /// What came of a cell; `None` where it is not finished.
     ///
     /// # Errors
     /// The file is there and cannot be read.
     pub(super) fn ended(&self, run: &RunId) -> Result<Option<EndedCell>, CampaignError> {
-        let path = self.cells().join(format!("{run}.json"));
+        let path = self.cell_file(run);
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
@@ -210,6 +233,24 @@ impl CampaignState {
         };
         write().map_err(|source| CampaignError::Directory { path: path.clone(), source })
     }
+}
+
+/// Whether a campaign was begun in a directory.
+fn holds_campaign(dir: &Path) -> bool {
+    ["cells", "logs", "partial", "output", CHAINS].iter().any(|name| dir.join(name).exists())
+}
+
+/// The directory beside one that is not there which holds a campaign and is called most like it.
+fn near(dir: &Path) -> Option<PathBuf> {
+    let name = dir.file_name()?.to_str()?;
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let beside = fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?.flatten();
+    let held = beside.filter(|entry| entry.path().join("cells").is_dir());
+    let mut names: Vec<String> = held.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    let near = nearest(name, names.iter().map(String::as_str))
+        .or_else(|| names.first().map(String::as_str).filter(|_| names.len() == 1))?;
+    Some(parent.map_or_else(|| PathBuf::from(near), |parent| parent.join(near)))
 }
 
 #[cfg(test)]

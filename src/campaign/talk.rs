@@ -40,11 +40,24 @@ impl Concluded {
     fn injected_line(&self) -> String {
         let (delivered, flipped) = (self.delivered, self.flipped);
         let mut line = format!("inject    {} runs   delivered {delivered}   outcome flipped {flipped}", self.made());
-        for class in Class::ALL {
-            let count = self.count(class);
-            if count > 0 && !matches!(class, Class::Verified | Class::Unproven) {
+        let flips = |class| self.flips.get(&class).copied().unwrap_or_default();
+        let told = || Class::ALL.into_iter().filter(|class| !matches!(class, Class::Verified | Class::Unproven));
+        // What flipped and proves nothing is part of the flips: counted beside them, it would be counted twice.
+        let of_them: Vec<String> = told()
+            .filter(|class| flips(*class) > 0)
+            .map(|class| format!("{} {}", class.name(), flips(class)))
+            .collect();
+        if !of_them.is_empty() {
+            line.extend([" (of them ", &of_them.join(", "), ")"]);
+        }
+        for class in told() {
+            let count = self.count(class).saturating_sub(flips(class));
+            if count > 0 {
                 line.extend(["   ", class.name(), " ", &count.to_string()]);
             }
+        }
+        if self.silent > 0 {
+            line.extend(["\n          ", &silence_in_words(self.silent)]);
         }
         line
     }
@@ -100,6 +113,15 @@ impl Concluded {
     }
 }
 
+/// What runs that asked nothing mean, and what to do.
+pub(super) fn silence_in_words(runs: usize) -> String {
+    format!(
+        "{runs} of the clean and injected runs ended well without one model call, and others called: the program seems to \
+         keep replies of the model (a cache on disk?), and into a call that is not made nothing can be planted. Turn that \
+         off, or give each run a place of its own: `{{scratch}}` in `command` or `environment`; then begin in another `--out`"
+    )
+}
+
 impl LeftOut {
     /// Its name in files.
     pub(super) fn name(self) -> &'static str {
@@ -116,4 +138,24 @@ impl LeftOut {
         (LeftOut::Unrepeatable, "unrepeatable"),
         (LeftOut::Unfinished, "unfinished"),
     ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_injected_runs_adds_up() {
+        let mut concluded = Concluded { attempts: 11, made: 11, delivered: 9, flipped: 8, ..Concluded::default() };
+        let classes =
+            [(Class::Verified, 5, 5), (Class::FlakyTask, 3, 2), (Class::Void, 1, 1), (Class::NotInjected, 2, 0)];
+        for (class, all, flips) in classes {
+            concluded.classes.insert(class, all);
+            concluded.flips.insert(class, flips);
+        }
+        assert_eq!(
+            concluded.injected_line(),
+            "inject    11 runs   delivered 9   outcome flipped 8 (of them flaky_task 2, void 1)   not_injected 2   flaky_task 1"
+        );
+    }
 }

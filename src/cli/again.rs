@@ -135,7 +135,7 @@ fn is_here(directory: &str) -> bool {
 }
 
 /// A word as a shell reads it back.
-fn shell_word(word: &str) -> String {
+pub(super) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

@@ -68,6 +68,11 @@ pub enum AnswersConfig {
 }
 
 impl AskingArgs {
+    /// What names it, each as its option and value.
+    pub(super) fn said(&self) -> [(&'static str, &Option<String>); 2] {
+        [("--manipulator-upstream", &self.manipulator_upstream), ("--manipulator-model", &self.manipulator_model)]
+    }
+
     /// The model that flags name, in words; empty if they name none.
     pub(super) fn named(&self) -> String {
         let part = |part: &Option<String>| part.clone().unwrap_or_default();

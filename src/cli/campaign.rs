@@ -27,6 +27,7 @@ use crate::{
     verify,
 };
 
+mod next;
 mod shard;
 
 /// Options of `campaign`.
@@ -44,6 +45,10 @@ pub(super) struct CampaignArgs {
     /// Go on with what the directory holds: finished cells are not run again, and nothing is paid for twice.
     #[arg(long)]
     resume: bool,
+    /// With `--resume` or `--shard`: go on although the finished runs there are of another campaign, or asked another upstream.
+    /// What is not there is made, and paid for, anew, and the data set is replaced.
+    #[arg(long)]
+    changed: bool,
     /// Cells at once; one a core if not said.
     #[arg(long, value_name = "N")]
     jobs: Option<std::num::NonZeroUsize>,
@@ -127,12 +132,12 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
             eprintln!("checks    {commands} tasks bring commands: {}", verify::sandbox_words());
         }
     }
-    let earlier = if arguments.resume { Earlier::Resume } else { Earlier::Refuse };
+    let earlier = if arguments.resume { Earlier::Resume { changed: arguments.changed } } else { Earlier::Refuse };
     let directory = beside(file);
     let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
     let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
     if let Some(part) = &arguments.shard {
-        return shard::work(part, campaign, kept, begun, global);
+        return shard::work((part, arguments.changed), campaign, kept, begun, global);
     }
     let out = begun.out.clone();
     let done = conduct(campaign, begun, global)?;
@@ -148,8 +153,7 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     }
     if !global.quiet {
         if !done.concluded.is_complete() {
-            let again = format!("aegis campaign {} --out {} --resume", file.display(), out.display());
-            eprintln!("next      {}   goes on: what is finished is not paid for again", escape(&again));
+            eprintln!("next      {}", next::line(arguments, &out, &done.concluded));
         }
         eprintln!("report    {}   report.md, report.json beside it", out.join("report.html").display());
     }
@@ -349,8 +353,15 @@ pub(super) fn failure(error: CampaignError, out: &Path) -> Failure {
         CampaignError::NoShard(_) => Failure::new(Exit::Usage, error)
             .hint("`aegis campaign FILE --shard I/N --out DIR` makes DIR/shard-I-of-N"),
         CampaignError::OtherCampaign { .. } => Failure::new(Exit::Usage, error).hint(
-            "make those shards again with the file and the version of the others: runs that are equal are kept, nothing is \
-             paid for twice",
+            "make those shards again (`--changed` where no run of theirs is kept) with the file and the version of the others: \
+             runs that are equal are kept, nothing is paid for twice",
+        ),
+        CampaignError::Nothing { .. } => {
+            Failure::new(Exit::Usage, error).hint("leave out `--resume` to begin one there, or name where it lies: `--out DIR`")
+        }
+        CampaignError::OtherRuns { .. } => Failure::new(Exit::Usage, error).hint(
+            "say what it was made with (`--upstream URL`, the file as it was), or choose another `--out`; with `--changed` \
+             what is not there is made and paid for anew, and the data set is replaced",
         ),
         CampaignError::Unshared { .. }
         | CampaignError::Kept(_)

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Exit, Failure, asking::ManipulatorConfig};
+use super::{Exit, Failure, asking::ManipulatorConfig, ending::absent_config};
 use crate::{
     identity::{Dialects, Hints, Identity, Roster, RosterRule},
     plan::{PlanError, Problem},
@@ -178,7 +178,8 @@ impl Config {
             },
         };
         let text = std::fs::read_to_string(&path)
-            .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", path.display())))?;
+            .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", path.display())))
+            .map_err(|failure| if path.exists() { failure } else { failure.hint(absent_config(&path, LOCAL)) })?;
         let config = Self { file: Some(path.clone()), ..Self::parse(&text, &path.display().to_string())? };
         if named.is_none() && path == Path::new(LOCAL) {
             config.check_found()?;

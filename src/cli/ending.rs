@@ -160,6 +160,24 @@ fn where_runs_are(path: &Path) -> String {
     "`aegis runs [DIR]` lists the runs of a directory".to_owned()
 }
 
+/// What to type where a configuration is not there; `usual` is what one is called.
+pub(super) fn absent_config(path: &Path, usual: &str) -> String {
+    let here = std::env::current_dir().map(|here| format!(" (`{}`)", here.display())).unwrap_or_default();
+    let shipped = ["examples", "plans", "tests"].iter().any(|name| path.starts_with(name));
+    let local = (Path::new(usual) != path && Path::new(usual).is_file()).then(|| format!("did you mean `{usual}`? "));
+    match local {
+        _ if shipped => format!(
+            "paths begin in the working directory{here}, and `{}` lies in a clone of Aegis' repository: `cd` into it and type \
+             this there; or `aegis init DIR` writes first files, and `--config DIR/aegis.toml` names them",
+            path.display()
+        ),
+        local => format!(
+            "{}paths begin in the working directory{here}; `aegis init DIR` writes a first one, DIR/aegis.toml",
+            local.unwrap_or_default()
+        ),
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "error: {}", escape(&self.error.to_string()))?;

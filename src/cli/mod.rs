@@ -47,6 +47,7 @@ mod terminal;
 mod test;
 mod trace;
 mod trial;
+mod typed;
 mod view;
 mod watch;
 

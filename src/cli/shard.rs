@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Subcommand, builder::PossibleValuesParser};
 
-use super::{Exit, Failure, Finished, Global, campaign::failure, progress::ShownProgress, settings};
+use super::{Exit, Failure, Finished, Global, again::shell_word, campaign::failure, progress::ShownProgress, settings};
 use crate::campaign::{self, Beside, Engine, EngineScript, MergeOptions, Merged};
 
 /// Options of `shard`.
@@ -136,7 +136,7 @@ fn tell(merged: &Merged, out: &Path, global: &Global) {
              `proof.repeatable = false` and make them again; what they have made is kept"
         );
     }
-    let out = out.display();
+    let out = shell_word(&out.to_string_lossy());
     eprintln!(
         "hint: make the parts again that hold them, with the command that made the others; or go on here: \
          `aegis campaign FILE --out {out} --resume`; or leave them out: --allow-missing"

@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     if let Some(entry) = &entry {
         entry.keep(&arguments.dir, arguments.source.twin.as_deref())?;
     }
-    let next = next::line(&finding, arguments, &again);
+    let next = next::line(&finding, arguments);
     if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
         let written = table::write(&finding, &mut out).and_then(|()| match &next {

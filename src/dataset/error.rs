@@ -38,6 +38,12 @@ pub enum DatasetError {
         /// What is wrong, and what was expected.
         why: String,
     },
+    /// Lines of a task set are no tasks.
+    #[error("{}", said.join("\n"))]
+    Tasks {
+        /// Each as [`DatasetError::Line`] is told.
+        said: Vec<String>,
+    },
     /// A newer version of this program wrote the line.
     #[error("{}:{line}: the sample has format {found}: expected at most {known}; read it with a newer version", path.display())]
     Future {
@@ -70,7 +76,7 @@ impl DatasetError {
             Self::NotADataset { .. } | Self::Future { .. } => 2,
             Self::Recording(error) => error.exit_code(),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => 2,
-            Self::Io { .. } | Self::Line { .. } | Self::Stray { .. } => 5,
+            Self::Io { .. } | Self::Line { .. } | Self::Tasks { .. } | Self::Stray { .. } => 5,
         }
     }
 }

@@ -346,6 +346,18 @@ fn tasks_are_read_with_their_own_fields() {
         let error = parse_tasks(bad, Path::new("t.jsonl")).expect_err("refused").to_string();
         assert!(error.contains(why), "{error}");
     }
+    // All at once, each with one place and no word of the parser's.
+    let bad =
+        "{\"id\":\"ä\",\"question\":\"1 2\",\"answer\":\"6\"\nnot json\n\n[1]\n{\"id\":\"a\",\"question\":\"?\",}\n";
+    let error = parse_tasks(bad, Path::new("t.jsonl")).expect_err("refused").to_string();
+    let places: Vec<&str> = error.lines().filter_map(|line| line.split_once(": ")).map(|(place, _)| place).collect();
+    assert_eq!(places, ["t.jsonl:1:39", "t.jsonl:2:2", "t.jsonl:4:1", "t.jsonl:5:26"], "{error}");
+    for word in ["at line", "ident", "EOF", "struct"] {
+        assert!(!error.contains(word), "{word}: {error}");
+    }
+    assert!(error.contains("ends in the middle") && error.contains("no JSON"), "{error}");
+    let many = parse_tasks(&"x\n".repeat(27), Path::new("t.jsonl")).expect_err("refused").to_string();
+    assert!(many.lines().count() == 21 && many.ends_with("and 7 more lines of `t.jsonl`"), "{many}");
     assert!(
         parse_tasks(&text.repeat(2), Path::new("t.jsonl")).expect_err("twice").to_string().contains("stands twice")
     );

@@ -43,9 +43,11 @@ impl Terms {
     }
 
     /// The same terms, with an order of arms that is drawn from the name of what is claimed.
+    #[must_use]
     pub fn drawn_for(self, name: &str) -> Self {
-        let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(name.as_bytes()).as_bytes();
-        Self { draw: u64::from_le_bytes([a, b, c, d, e, f, g, h]), ..self }
+        let hash = blake3::hash(name.as_bytes());
+        let draw = hash.as_bytes().first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
+        Self { draw, ..self }
     }
 
     /// Whether the treated arm goes first in a pair, 0-based. What repeats itself every few executions (replicas that take turns,

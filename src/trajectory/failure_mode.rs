@@ -63,12 +63,26 @@ impl FailureMode {
     pub fn parse(code: &str) -> Result<Self, UnknownFailureMode> {
         Self::ALL.iter().copied().find(|mode| mode.code() == code).ok_or_else(|| UnknownFailureMode {
             code: code.chars().take(80).collect(),
-            nearest: nearest(code, Self::ALL.iter().map(|mode| mode.code())).or_else(|| {
+            nearest: Self::near(code).or_else(|| {
                 let by_name =
                     Self::ALL.iter().find(|mode| mode.name().eq_ignore_ascii_case(&code.replace(['_', '-'], " ")));
                 by_name.map(|mode| mode.code())
             }),
         })
+    }
+
+    /// The code that was meant, if that can be told: its first figure is right.
+    /// By letters alone every code is near every other.
+    fn near(code: &str) -> Option<&'static str> {
+        let kind = |code: &str| {
+            let (kind, _) = code.split_once('.')?;
+            Some(kind.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_uppercase())
+        };
+        let Some(wanted) = kind(code) else { return nearest(code, Self::ALL.iter().map(|mode| mode.code())) };
+        let alike =
+            Self::ALL.iter().map(|mode| mode.code()).filter(|known| kind(known).is_some_and(|kind| kind == wanted));
+        // A number beyond the last is nearest to the last.
+        nearest(code, alike.rev())
     }
 }
 
@@ -128,6 +142,17 @@ mod tests {
         assert_eq!(FailureMode::parse("FM-1.33").expect_err("unknown").nearest, Some("FM-1.3"));
         assert_eq!(FailureMode::parse("task derailment").expect_err("a name").nearest, Some("FM-2.3"));
         assert_eq!(FailureMode::parse("Task_Derailment").expect_err("a name").nearest, Some("FM-2.3"));
+        for (code, near) in [
+            ("FM-2.7", Some("FM-2.6")),
+            ("fm2.3", Some("FM-2.3")),
+            ("FM-21", Some("FM-2.1")),
+            ("FM-3.11", Some("FM-3.1")),
+            ("FM-9.9", None),
+            ("FM-4.1", None),
+            ("FM-", None),
+        ] {
+            assert_eq!(FailureMode::parse(code).expect_err("unknown").nearest, near, "{code}");
+        }
         assert_eq!(FailureMode::parse("laziness").expect_err("no mode").nearest, None);
     }
 

@@ -49,7 +49,7 @@ def main():
 
 def run(suite, options):
     out = options.out / suite.name
-    started = ["--resume"] if out.is_dir() else []
+    started = ["--resume"] if (out / "cells").is_dir() else []
     chosen = [json.loads(line)["id"] for line in (real_model.ROOT / "tasks.jsonl").read_text().splitlines()]
     only = PLACEBO if suite.name == "placebo" else LARGER if suite.name in real_model.LARGER else spread(chosen, TASKS)
     only = spread(only, min(options.tasks, len(only)))

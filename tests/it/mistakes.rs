@@ -22,6 +22,7 @@ const PIPELINE: &str = "aegis example pipeline --task 'A box holds 6 eggs. How m
 
 /// What lies beside who makes them.
 const FILES: &[(&str, &str)] = &[
+    ("bad.jsonl", "{\"id\":\"a\",\"question\":\"1 2\",\"answer\":\"6\"\nnot json\n{\"id\":\"\",\"question\":\"?\"}\n"),
     ("agents.toml", "[[agents]]\nname = \"solver\"\nsystem_contains = \"You are the solver.\"\n"),
     ("aegis.toml", "[[agent]]\nname = \"solver\"\nsystem_contains = \"You are the solver.\"\n"),
     ("upstream.toml", "[upstream]\nurl = \"localhost:8000\"\n"),
@@ -125,6 +126,26 @@ const MISTAKES: &[Mistake] = &[
         ],
     ),
     mistake("aegis campaign silent.toml --out s", 2, &["`s`", "--resume"]),
+    mistake("aegis campaign silent.toml --out ss --resume", 2, &["`ss`", "did you mean `s`?", "leave out `--resume`"]),
+    mistake(
+        "aegis campaign bad.toml --out b",
+        2,
+        &[
+            "bad.jsonl:1:39: the line ends in the middle",
+            "bad.jsonl:2:2: this is no JSON",
+            "bad.jsonl:3:1: a task needs",
+        ],
+    ),
+    mistake(
+        "aegis run --upstream simulator --config examples/pipeline/aegis.toml -- true",
+        2,
+        &["examples/pipeline/aegis.toml", "No such file", "hint: paths begin in the working directory", "`cd` into it"],
+    ),
+    mistake(
+        "aegis run --upstream simulator --config mine/aegis.toml -- true",
+        2,
+        &["mine/aegis.toml", "hint: did you mean `aegis.toml`?", "aegis init DIR"],
+    ),
     mistake("aegis serve --upstream simulator --listen 8484", 2, &["`8484`", "expected HOST:PORT"]),
     mistake("aegis export logs/first --to sftt --out x.jsonl", 2, &["sftt", "did you mean `sft`"]),
     mistake("aegis export demo-run --to sft --out x.jsonl", 2, &["demo-run", "hint: "]),
@@ -183,6 +204,7 @@ async fn each_is_answered_with_what_where_why_and_what_to_type() {
     }
     for (name, text) in [
         ("numbers.toml", campaign("numbers.jsonl", "ANSWER", "{question}")),
+        ("bad.toml", campaign("bad.jsonl", "ANSWER", "{question}")),
         ("place.toml", campaign("tasks.jsonl", "ANSWER", "{qestion}")),
         ("silent.toml", campaign("tasks.jsonl", "RESULT", "{question}")),
     ] {

@@ -101,6 +101,9 @@ pub async fn run_shard(
     let backend = backend(&proxies);
     let state = CampaignState::open(&options.out, options.earlier)?;
     let chains = part.chains(&campaign);
+    if options.earlier.must_fit() {
+        state.refuse_others(&campaign, &chains, &proxies)?;
+    }
     let manifest = ShardManifest {
         format: ShardManifest::FORMAT,
         index: part.index(),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::logs::{FailedLog, Logs};
 use crate::{
     attribution::{Attributed, methods::PredictedStep},
-    cli::escape,
+    cli::{again::shell_word, escape},
 };
 
 /// The first prediction in a few words, or why there is none.
@@ -24,10 +24,11 @@ pub(super) fn named(row: &Attributed) -> String {
 pub(super) fn next(logs: &Logs, rows: &[Vec<Attributed>]) -> Option<String> {
     let run = logs.recorded.as_ref()?;
     let step = rows.first()?.last()?.predictions.first()?.step?;
-    let twin = logs.twin.as_ref().map(|twin| format!("--twin {} ", twin.display())).unwrap_or_default();
+    let twin =
+        logs.twin.as_ref().map(|twin| format!("--twin {} ", shell_word(&twin.to_string_lossy()))).unwrap_or_default();
     Some(format!(
         "aegis show {run} --step {step}    then, to prove it by execution: aegis trace {run} {twin}--redraw --check CMD --again",
-        run = run.display()
+        run = shell_word(&run.to_string_lossy())
     ))
 }
 

@@ -3,21 +3,21 @@
 use super::{Campaign, CampaignStart, KeptCampaign, failure, options, proxies, until_signalled};
 use crate::{
     campaign::{self, Earlier, PartError, ShardEnd, ShardOptions, ShardPart},
-    cli::{Exit, Failure, Finished, Global, progress::ShownProgress, settings},
+    cli::{Exit, Failure, Finished, Global, again::shell_word, progress::ShownProgress, settings},
 };
 
 /// Makes a part; its directory is below `out`, and what lies there is gone on with.
 pub(super) fn work(
-    part: &str,
+    (part, changed): (&str, bool),
     campaign: Campaign,
     kept: KeptCampaign,
     mut begun: CampaignStart,
     global: &Global,
 ) -> Result<Finished, Failure> {
     let part = part_of(part)?;
-    let merge = format!("aegis shard merge {} --out MERGED", begun.out.display());
+    let merge = format!("aegis shard merge {} --out MERGED", shell_word(&begun.out.to_string_lossy()));
     begun.out = begun.out.join(part.directory());
-    begun.earlier = Earlier::Resume;
+    begun.earlier = Earlier::Either { changed };
     if !global.quiet {
         eprintln!("shard     {part}   {}", begun.out.display());
     }

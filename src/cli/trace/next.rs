@@ -3,13 +3,13 @@
 use super::arguments::TraceArgs;
 use crate::{
     attribution::{LabelRule, TraceFinding},
-    cli::again::HowStarted,
+    cli::{again::shell_word, typed::TypedLine},
     proof::{SearchEnding, Stands},
 };
 
 /// The line to type next; `None` where nothing is left to ask.
-pub(super) fn line(finding: &TraceFinding, arguments: &TraceArgs, again: &HowStarted) -> Option<String> {
-    let run = arguments.dir.display();
+pub(super) fn line(finding: &TraceFinding, arguments: &TraceArgs) -> Option<String> {
+    let run = shell_word(&arguments.dir.to_string_lossy());
     match finding.ending {
         Some(SearchEnding::NotReproduced) => return Some(format!("aegis replay {run} --explain -- CMD")),
         Some(SearchEnding::Void(_)) => return Some(format!("aegis fork {run} --at 0 --check CMD -- CMD")),
@@ -19,7 +19,7 @@ pub(super) fn line(finding: &TraceFinding, arguments: &TraceArgs, again: &HowSta
     let Some(doubt) = doubt.or(finding.doubts.first()).filter(|_| arguments.label != LabelRule::Flip) else {
         return match finding.flips.first().or(finding.coupled.first()) {
             Some(flip) => Some(format!("aegis show {run} --step {}", flip.step)),
-            None if !arguments.coupled && finding.claims > 1 => Some(trace(arguments, again, &["--coupled"])),
+            None if !arguments.coupled && finding.claims > 1 => Some(trace(arguments, &["--coupled"])),
             None => None,
         };
     };
@@ -37,7 +37,7 @@ pub(super) fn line(finding: &TraceFinding, arguments: &TraceArgs, again: &HowSta
         () if stands(Stands::Unsettled) => &["--pairs 120"],
         () => &[],
     };
-    Some(trace(arguments, again, more))
+    Some(trace(arguments, more))
 }
 
 fn untouched(finding: &TraceFinding, steps: &[u32]) -> String {
@@ -45,22 +45,24 @@ fn untouched(finding: &TraceFinding, steps: &[u32]) -> String {
     steps.take(8).map(|step| step.step.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The same trace with something more, without the budget that ended it.
-fn trace(arguments: &TraceArgs, again: &HowStarted, more: &[&str]) -> String {
-    let source = &arguments.source;
-    let mut options = Vec::new();
-    let mut path = |name: &str, path: &Option<std::path::PathBuf>| {
-        options.extend(path.as_ref().map(|path| format!("{name} '{}'", path.display())));
-    };
-    path("--twin", &source.twin);
-    path("--corrections", &source.corrections);
-    options.extend(source.redraw.then(|| "--redraw".to_owned()));
-    options
-        .extend(source.analyzer.as_ref().filter(|_| more != ["--twin RUN_DIR"]).map(|url| format!("--analyzer {url}")));
-    options.extend(more.iter().map(|more| (*more).to_owned()));
-    let check = arguments.execute.trial.check.as_deref().unwrap_or("CMD").replace('\'', r"'\''");
-    options.push(format!("--check '{check}'"));
-    let options = options.join(" ");
-    let unknown = || format!("aegis trace {} {options} -- CMD", arguments.dir.display());
-    again.line("trace", &options).unwrap_or_else(unknown)
+/// The same trace with something more, without the budget that ended it: what was said of it is said again.
+fn trace(arguments: &TraceArgs, more: &[&str]) -> String {
+    /// What is about an analyzer, and whether a value follows it.
+    const ANALYZER: [(&str, bool); 5] = [
+        ("--analyzer", true),
+        ("--analyzer-model", true),
+        ("--analyzer-key-env", true),
+        ("--gold", true),
+        ("--no-feedback", false),
+    ];
+    let twin = more.iter().any(|more| more.starts_with("--twin"));
+    let replaced = ANALYZER.into_iter().filter(|_| twin && arguments.source.analyzer.is_some());
+    let given = more.iter().filter_map(|more| Some((more.split(' ').next()?, more.contains(' '))));
+    let budget = [("--budget-runs", true), ("--budget-calls", true)];
+    let line = budget
+        .into_iter()
+        .chain(replaced)
+        .chain(given)
+        .fold(TypedLine::of_process(), |line, (name, value)| line.without(name, value));
+    line.with(more.iter().flat_map(|more| more.split(' ')).map(str::to_owned)).text()
 }

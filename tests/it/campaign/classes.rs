@@ -120,10 +120,10 @@ async fn an_upstream_that_fails_makes_no_label_and_is_tried_again() {
     assert_eq!(code, Some(3), "nothing answers: {said}");
     assert_eq!(bench.report()["tasks"][0]["left_out"], "infra_error");
     // Cells are named by where their calls go, too: another address is another campaign.
-    let (code, _, said) = bench.run(&["--resume", "--upstream", &backend.url]).await;
+    let (code, _, said) = bench.run(&["--resume", "--changed", "--upstream", &backend.url]).await;
     assert_eq!((code, backend.calls() > 0), (Some(1), true), "{said}");
     let failing = Backend::refusing(|call| (call >= 3).then_some((StatusCode::BAD_GATEWAY, "0")), Duration::ZERO).await;
-    let (code, _, said) = bench.run(&["--resume", "--upstream", &failing.url]).await;
+    let (code, _, said) = bench.run(&["--resume", "--changed", "--upstream", &failing.url]).await;
     assert!(code == Some(1) || code == Some(0), "{said}");
     assert_eq!(bench.classes(), ["infra_error"], "{said}");
 }
@@ -139,4 +139,30 @@ async fn a_program_that_never_calls_is_told_at_once() {
     let (code, _, said) = bench.run(&[]).await;
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("made no model call through the proxy: missing key"), "{said}");
+}
+
+#[tokio::test]
+async fn a_program_that_keeps_the_models_replies_is_told() {
+    // The first run of a task calls; all others are answered from a file.
+    let script = "k=kept-$(printf %s \"$2\" | cksum | tr -d ' '); [ -e $k ] || RUN > $k; cat $k";
+    let bench = Bench::new(&format!("upstream = \"simulator\"\n{}{}{}", tasks(2), around(script, ""), end_early()));
+    let (code, _, said) = bench.run(&["--jobs", "1"]).await;
+    assert_eq!((code, bench.classes()), (Some(1), vec!["not_injected".to_owned()]), "{said}");
+    let words = "4 of the clean and injected runs ended well without one model call";
+    let page = std::fs::read_to_string(bench.out().join("report.md")).expect("a report");
+    for text in [&said, &page] {
+        assert!(text.contains(words) && text.contains("{scratch}") && text.contains("cache on disk"), "{text}");
+    }
+    assert_eq!(bench.report()["silent_runs"], 4);
+    // As it says: each run has a place of its own.
+    let own = "mkdir -p \"$K\"; k=\"$K/kept\"; [ -e \"$k\" ] || RUN > \"$k\"; cat \"$k\"";
+    let bench = Bench::new(&format!(
+        "upstream = \"simulator\"\n{}{}{}",
+        tasks(2),
+        around(own, "environment = { K = \"{scratch}\" }"),
+        end_early()
+    ));
+    let (_, _, said) = bench.run(&["--jobs", "1"]).await;
+    assert!(!said.contains("without one model call") && said.contains("delivered 2"), "{said}");
+    assert_eq!(bench.report().get("silent_runs"), None);
 }

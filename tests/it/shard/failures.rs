@@ -130,7 +130,9 @@ async fn parts_of_another_version_or_campaign_are_refused_and_what_differs_is_na
     let text = fs::read_to_string(&file).expect("read");
     fs::write(&file, text.replace("seed = 7", "seed = 8").replace("numeric = {}", "numeric = { relative = 0.5 }"))
         .expect("written");
-    assert_eq!(bench.campaign("out", &["-q", "--shard", "1/2"]).await.code, Some(0));
+    let refused = bench.campaign("out", &["-q", "--shard", "1/2"]).await;
+    assert!(refused.code == Some(2) && refused.err.contains("--changed"), "its runs are of another: {}", refused.err);
+    assert_eq!(bench.campaign("out", &["-q", "--shard", "1/2", "--changed"]).await.code, Some(0));
     let said = bench.merge(&["out"], "merged", &[]).await;
     assert_eq!(said.code, Some(2), "{}", said.err);
     assert!(said.err.contains("`seed`, `verify` differs"), "{}", said.err);
