@@ -129,6 +129,9 @@ pub(super) fn first_sentences(text: &str, most: usize) -> Vec<Mark> {
 }
 
 fn mark_of_sentence(sentence: &str, masked: &mut String) -> Mark {
+    if !mask::may_hold_moments(sentence) {
+        return XxHash3_64::oneshot(sentence.as_bytes());
+    }
     masked.clear();
     mask::moments(sentence, masked);
     XxHash3_64::oneshot(masked.as_bytes())

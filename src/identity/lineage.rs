@@ -4,12 +4,7 @@
 //! Indexed when an answer is complete, so that siblings in flight never link to each other. Bounded, and forgotten with
 //! the run. What it says on arrival is provisional; [`late`](super::late) looks again when runs end.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    sync::Arc,
-};
-
-use foldhash::HashMap;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     RunSource,
@@ -20,6 +15,7 @@ use super::{
     owners::OWNERS_MAX,
     placed::{Begun, Placed, SENTENCES_MAX},
     recent::Recent,
+    trails::{RUNS_MAX, Trail, Trails},
     words::Opening,
 };
 use crate::{
@@ -27,14 +23,8 @@ use crate::{
     trajectory::{Attribution, RunId, StepIndex},
 };
 
-/// Runs that are remembered.
-const RUNS_MAX: usize = 1024;
 /// Runs whose opening is compared with a request, latest first.
 const OPENINGS_MAX: usize = 64;
-/// Different questions and bodies that are remembered of one run.
-const ASKED_MAX: usize = 4096;
-/// Unanswered tool calls that are remembered of one run.
-const WAITING_MAX: usize = 256;
 /// Failed bodies that are remembered over all runs.
 const FAILED_MAX: usize = 4096;
 /// Looks, and beginnings of requests, that are remembered over all runs.
@@ -47,8 +37,7 @@ pub struct Lineage {
     /// What requests look like without the run's own words, and what they begin with: worked out once.
     looks: Recent<Mark, Arc<Looks>>,
     begun: Recent<Mark, Arc<Begun>>,
-    trails: HashMap<RunId, Trail>,
-    recent: VecDeque<RunId>,
+    trails: Trails,
     /// The runs in which a body's last attempt has failed.
     failed: Recent<u128, Vec<RunId>>,
     /// How often a run asks its opening question, by the looks of who asks.
@@ -57,32 +46,13 @@ pub struct Lineage {
     clock: u64,
 }
 
-/// A run's way so far.
-#[derive(Debug)]
-struct Trail {
-    begun: Option<Arc<Begun>>,
-    began: u64,
-    /// When a request of the run was last placed or ended.
-    used: u64,
-    /// How often each body was sent.
-    bodies: Recent<u128, u32>,
-    opener: u32,
-    question: Mark,
-    asked: Recent<Mark, u32>,
-    /// Whether anybody has gone on from an answer of the run.
-    advanced: bool,
-    /// Tool calls that nobody has answered yet.
-    awaited: Vec<Mark>,
-}
-
 impl Default for Lineage {
     fn default() -> Self {
         Self {
             origins: Origins::default(),
             looks: Recent::new(LOOKS_MAX),
             begun: Recent::new(LOOKS_MAX),
-            trails: HashMap::default(),
-            recent: VecDeque::new(),
+            trails: Trails::default(),
             failed: Recent::new(FAILED_MAX),
             times: Recent::new(4096),
             exchanges: Exchanges::default(),
@@ -111,7 +81,7 @@ impl Lineage {
         let awaited = || self.by_awaited(looks.key).map(|run| (run, RunSource::Pending));
         let found = linked.or_else(by_opening).or_else(awaited);
         let (run, source) = found.unwrap_or_else(|| (new_run(), RunSource::New));
-        let forgotten = if self.trails.contains_key(&run) { None } else { self.make_room() };
+        let forgotten = if self.trails.contains(&run) { None } else { self.trails.make_room() };
         self.enter(&run, source, begun.as_ref(), looks.key, (question, body));
         let mut quotes = evidence.ids;
         quotes.extend(evidence.quotes.into_iter().map(|(exchange, _)| exchange));
@@ -153,12 +123,10 @@ impl Lineage {
         known.closed_at = clock;
         known.failed = failed;
         let (run, body) = (known.run.clone(), known.body);
-        if let Some(trail) = self.trails.get_mut(&run) {
-            trail.used = clock;
-        }
+        self.trails.used(&run, clock);
         if failed {
             let runs = self.failed.entry(body, Vec::new);
-            runs.retain(|other| *other != run && self.trails.contains_key(other));
+            runs.retain(|other| *other != run && self.trails.contains(other));
             runs.push(run.clone());
         } else if let Some(runs) = self.failed.get_mut(&body) {
             runs.retain(|other| *other != run);
@@ -176,40 +144,22 @@ impl Lineage {
                 let id = id_mark(&call.id);
                 self.own(id, exchange, &run);
                 self.own_words(&call.arguments, text_mark(&call.arguments), exchange, &run);
-                if let Some(trail) = self.trails.get_mut(&run) {
-                    trail.awaited.extend(id);
-                    if trail.awaited.len() > WAITING_MAX {
-                        trail.awaited.remove(0);
-                    }
-                }
+                self.trails.await_result(&run, id);
             }
         }
-    }
-
-    /// Where there is no room for another run, forgets the one that was used longest ago.
-    fn make_room(&mut self) -> Option<RunId> {
-        if self.trails.len() < RUNS_MAX {
-            return None;
-        }
-        let (oldest, _) = self.trails.iter().min_by_key(|(_, trail)| (trail.used, trail.began))?;
-        let oldest = oldest.clone();
-        self.trails.remove(&oldest);
-        self.recent.retain(|run| *run != oldest);
-        Some(oldest)
     }
 
     /// Places nothing more in runs that end; what they have shown is still known.
     pub fn leave(&mut self, ended: &HashSet<&RunId>) {
         for run in ended {
-            self.trails.remove(*run);
+            self.trails.forget(run);
         }
-        self.recent.retain(|run| !ended.contains(run));
     }
 
     /// Forgets runs that have ended, and their exchanges where no other run is left.
     pub fn forget(&mut self, ended: &HashSet<&RunId>) {
         self.leave(ended);
-        if self.trails.is_empty() {
+        if self.trails.len() == 0 {
             self.exchanges.clear();
             self.origins = Origins::default();
             self.failed = Recent::new(FAILED_MAX);
@@ -242,12 +192,7 @@ impl Lineage {
     }
 
     fn by_ids(&self, evidence: &OriginEvidence) -> Option<RunId> {
-        evidence
-            .ids
-            .iter()
-            .find_map(|exchange| self.run_of(*exchange))
-            .filter(|run| self.trails.contains_key(run))
-            .cloned()
+        evidence.ids.iter().find_map(|exchange| self.run_of(*exchange)).filter(|run| self.trails.contains(run)).cloned()
     }
 
     fn by_failure(&self, body: u128) -> Option<RunId> {
@@ -263,7 +208,7 @@ impl Lineage {
             let Some(run) = self.run_of(*exchange) else { continue };
             match votes.iter_mut().rev().find(|(voted, _)| *voted == run) {
                 Some((_, votes)) => *votes += count,
-                None if self.trails.contains_key(run) => votes.push((run, *count)),
+                None if self.trails.contains(run) => votes.push((run, *count)),
                 None => {}
             }
         }
@@ -276,36 +221,30 @@ impl Lineage {
     /// The latest run whose opening the request holds, or that holds the request's. A word-for-word repeat of a
     /// question that the run has left behind is the same task again: a new run.
     fn by_opening(&self, opening: &Opening, (question, body): (Mark, u128), looks: u32, fresh: bool) -> Option<RunId> {
-        let latest = self.recent.iter().rev().take(OPENINGS_MAX);
-        let opened = |run: &RunId| self.trails.get(run)?.begun.as_ref();
-        let of_task = latest.filter(|run| {
-            opened(run).is_some_and(|other| opening.holds(&other.opening) || other.opening.holds(opening))
+        let of_task = self.trails.latest().take(OPENINGS_MAX).filter(|(_, trail)| {
+            let opened = trail.begun.as_ref().map(|begun| &begun.opening);
+            opened.is_some_and(|other| opening.holds(other) || other.holds(opening))
         });
-        let open = of_task.filter(|run| {
-            let Some(trail) = self.trails.get(run).filter(|trail| fresh && trail.question == question) else {
+        let open = of_task.filter(|(_, trail)| {
+            if !fresh || trail.question != question {
                 return true;
-            };
+            }
             let times = trail.asked.get(&question).copied().unwrap_or_default();
             let usual = self.times.get(&looks).copied();
             usual.map_or(!trail.advanced, |usual| times < usual)
         });
         // Where several could be meant, one that has not asked this yet; of those that have only begun, the oldest.
-        let last = u64::MAX;
-        let rank = |run: &&RunId| {
-            let Some(trail) = self.trails.get(*run) else { return (u32::MAX, true, last) };
-            let age = if trail.advanced { last - trail.began } else { trail.began };
+        let rank = |(_, trail): &(&RunId, &Trail)| {
+            let age = if trail.advanced { u64::MAX - trail.began } else { trail.began };
             (trail.bodies.get(&body).copied().unwrap_or_default(), trail.advanced, age)
         };
-        open.min_by_key(rank).cloned()
+        open.min_by_key(rank).map(|(run, _)| run.clone())
     }
 
     /// The one run that waits for the result of a tool; never for a request that looks like one that opens runs.
     fn by_awaited(&self, looks: u32) -> Option<RunId> {
-        if self.trails.values().any(|trail| trail.opener == looks) {
-            return None;
-        }
-        let mut waiting = self.trails.iter().filter(|(_, trail)| !trail.awaited.is_empty());
-        waiting.next().filter(|_| waiting.next().is_none()).map(|(run, _)| run.clone())
+        let waiting = self.trails.only_waiting()?;
+        if self.trails.are_opened_by(looks) { None } else { Some(waiting.clone()) }
     }
 
     /// Notes that a request is the run's.
@@ -317,34 +256,16 @@ impl Lineage {
         looks: u32,
         (question, body): (Mark, u128),
     ) {
-        if !self.trails.contains_key(run) {
-            self.recent.push_back(run.clone());
-            let trail = Trail {
-                begun: begun.map(Arc::clone),
-                began: self.clock,
-                used: 0,
-                bodies: Recent::new(ASKED_MAX),
-                opener: looks,
-                question,
-                asked: Recent::new(ASKED_MAX),
-                advanced: false,
-                awaited: Vec::new(),
-            };
-            self.trails.insert(run.clone(), trail);
+        if !self.trails.contains(run) {
+            self.trails.begin(run, Trail::new(begun.map(Arc::clone), self.clock, looks, question));
         }
-        let Some(trail) = self.trails.get_mut(run) else { return };
-        trail.used = self.clock;
-        if source != RunSource::Retry {
-            *trail.asked.entry(question, u32::default) += 1;
-            *trail.bodies.entry(body, u32::default) += 1;
+        let Some(trail) = self.trails.used(run, self.clock) else { return };
+        let opener = trail.opener;
+        if let Some(times) = trail.enter(source, question, body) {
+            self.times.entry(opener, || times);
         }
         if matches!(source, RunSource::Ids | RunSource::Quotes) {
-            trail.awaited.clear();
-            if !std::mem::replace(&mut trail.advanced, true) {
-                let opener = trail.opener;
-                let times = trail.asked.get(&trail.question).copied().unwrap_or(1);
-                self.times.entry(opener, || times);
-            }
+            self.trails.await_nothing(run);
         }
     }
 }

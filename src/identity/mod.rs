@@ -26,6 +26,7 @@ mod sieve;
 mod speakers;
 mod suggest;
 mod templates;
+mod trails;
 mod tries;
 mod voices;
 mod votes;

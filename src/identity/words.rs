@@ -90,21 +90,29 @@ const WORDS_MIN: usize = 3;
 /// Shortest text that is held by another sign for sign, in bytes: what is mostly signs has few words.
 const SIGNS_MIN: usize = 12;
 
+/// Bytes of a text's beginning that are looked for first: most texts do not hold them, and a finder of few bytes is
+/// soon made.
+const HEAD: usize = 16;
+
 /// What is looked for in other texts; made ready when it first is, because most never are.
 #[derive(Debug, Clone)]
 struct WordsPart {
     bytes: Box<[u8]>,
+    head: OnceLock<Finder<'static>>,
     finder: OnceLock<Finder<'static>>,
 }
 
 impl WordsPart {
     fn new(text: &str) -> Self {
-        Self { bytes: text.as_bytes().into(), finder: OnceLock::new() }
+        Self { bytes: text.as_bytes().into(), head: OnceLock::new(), finder: OnceLock::new() }
     }
 
     fn stands_in(&self, text: &Self) -> bool {
-        let finder = || self.finder.get_or_init(|| Finder::new(&self.bytes).into_owned());
-        self.bytes.len() <= text.bytes.len() && finder().find(&text.bytes).is_some()
+        let head = || self.bytes.get(..HEAD).unwrap_or(&self.bytes);
+        let is_in = |place: &OnceLock<Finder<'static>>, part: &[u8]| {
+            place.get_or_init(|| Finder::new(part).into_owned()).find(&text.bytes).is_some()
+        };
+        self.bytes.len() <= text.bytes.len() && is_in(&self.head, head()) && is_in(&self.finder, &self.bytes)
     }
 }
 

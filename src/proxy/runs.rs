@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{OnceCell, Semaphore},
+    sync::{OnceCell, Semaphore, oneshot},
     task::spawn_blocking,
 };
 
@@ -60,7 +60,7 @@ pub struct Runs {
     places: Mutex<HashMap<RunId, RunPlace>>,
     displaced: Mutex<Displaced>,
     /// Places among the displaced runs that are sealed at once.
-    sealers: Arc<Semaphore>,
+    sealers: Semaphore,
     /// Sealed since somebody asked for what has ended.
     ended: Mutex<Vec<EndedRun>>,
     /// How many ids were made here.
@@ -86,7 +86,7 @@ type RunCell = OnceCell<Arc<Run>>;
 struct Displaced {
     /// With an exchange under way when they were forgotten.
     busy: Vec<RunId>,
-    /// Taken out, to be sealed.
+    /// Taken out, to be sealed by whoever opens a run next.
     retired: VecDeque<Arc<Run>>,
 }
 
@@ -101,7 +101,7 @@ impl Runs {
             watch: None,
             places: Mutex::default(),
             displaced: Mutex::default(),
-            sealers: Arc::new(Semaphore::new(SEALED_AT_ONCE)),
+            sealers: Semaphore::new(SEALED_AT_ONCE),
             ended: Mutex::default(),
             opened: AtomicU64::new(0),
             background: Background::default(),
@@ -211,17 +211,24 @@ impl Runs {
         setup.asking = setup.asking.or_else(|| self.asking.clone());
         setup.watch = setup.watch.or_else(|| self.watch.clone());
         let runs = Arc::clone(self);
-        let created = spawn_blocking(move || {
-            if runs.template.recording.redactor.holds_secret(id.as_str()) {
-                return Err(ProxyError::SecretName);
-            }
-            let created = Run::create(id.clone(), setup, &runs.template);
-            created.map(|run| Arc::new(run.monitored(runs.monitor().cloned()))).map_err(|error| match error {
-                RecordingError::Sealed { .. } => ProxyError::Sealed(id),
-                other => ProxyError::Recording(other),
-            })
+        let (tell, created) = oneshot::channel();
+        spawn_blocking(move || {
+            // Whoever asked may have left.
+            let _ = tell.send(runs.create_here(id, setup));
+            runs.seal_displaced();
         });
         created.await.unwrap_or(Err(ProxyError::Internal))
+    }
+
+    fn create_here(&self, id: RunId, setup: RunSetup) -> Result<Arc<Run>, ProxyError> {
+        if self.template.recording.redactor.holds_secret(id.as_str()) {
+            return Err(ProxyError::SecretName);
+        }
+        let created = Run::create(id.clone(), setup, &self.template);
+        created.map(|run| Arc::new(run.monitored(self.monitor().cloned()))).map_err(|error| match error {
+            RecordingError::Sealed { .. } => ProxyError::Sealed(id),
+            other => ProxyError::Recording(other),
+        })
     }
 
     fn is_place_of(&self, id: &RunId, cell: &Arc<RunCell>) -> bool {
@@ -290,26 +297,28 @@ impl Runs {
         retired.into_iter().chain(self.take_displaced()).collect()
     }
 
-    /// Ends a run that lineage has forgotten: no request is placed there any more, and it is sealed beside the traffic.
-    /// One that has an exchange under way is ended when the next one is forgotten after that.
+    /// Takes out a run that lineage has forgotten: no request is placed there any more. One that has an exchange under way
+    /// is taken out when the next one is forgotten after that.
     ///
     /// Each run holds descriptors, so runs must not be opened faster than they end. To be called by whoever opens a run in
-    /// its place, before it does: only that opening waits, and only where [`SEALED_AT_ONCE`] others are being sealed.
-    pub(super) async fn displace(self: &Arc<Self>, id: RunId) {
+    /// its place, before it does: the thread that opens that run [ends](Runs::seal_displaced) this one, beside the traffic.
+    /// Only that opening waits, and only where [`SEALED_AT_ONCE`] others are being sealed.
+    pub(super) async fn displace(&self, id: RunId) {
         self.retire_quiet(id);
-        while self.has_displaced() {
-            // The runs stay where they are until then: whoever waits here may leave.
-            let Ok(permit) = Arc::clone(&self.sealers).acquire_owned().await else { return };
+        drop(self.sealers.acquire().await);
+    }
+
+    /// Seals the runs that were displaced. Waits for the disk.
+    fn seal_displaced(&self) {
+        // Where there is no place, somebody is at it who looks for more.
+        while let Ok(place) = self.sealers.try_acquire() {
             let Some(run) = locked(&self.displaced).retired.pop_front() else { return };
-            let runs = Arc::clone(self);
-            spawn_blocking(move || {
-                if let Err(error) = runs.seal(&run) {
-                    tracing::error!(run = %run.id, %error, "cannot seal");
-                }
-                // Its descriptors first.
-                drop(run);
-                drop(permit);
-            });
+            if let Err(error) = self.seal(&run) {
+                tracing::error!(run = %run.id, %error, "cannot seal");
+            }
+            // Its descriptors first.
+            drop(run);
+            drop(place);
         }
     }
 
@@ -329,10 +338,6 @@ impl Runs {
                 None => {}
             }
         }
-    }
-
-    fn has_displaced(&self) -> bool {
-        !locked(&self.displaced).retired.is_empty()
     }
 
     fn take_displaced(&self) -> VecDeque<Arc<Run>> {
