@@ -36,7 +36,7 @@ pub(super) fn write(source: &str, array: &Node<'_>, elements: &[Element], splice
         }
     };
     let make = |position: usize| elements.get(position).map(|element| element.made.clone()).unwrap_or_default();
-    splices.write_array(source, array, &origins, edit, make);
+    splices.write_array(source, &array.listed(), &origins, edit, make);
 }
 
 /// The elements of an edited list of tools. `inner` finds the object that holds name and description; `make` renders

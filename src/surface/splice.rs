@@ -18,6 +18,15 @@ pub struct Node<'a> {
     start: usize,
 }
 
+/// An array with its elements, in order.
+#[derive(Debug, Clone)]
+pub struct Listed<'a> {
+    /// The array.
+    pub array: Node<'a>,
+    /// Its elements.
+    pub elements: Vec<Node<'a>>,
+}
+
 /// A member of an object.
 #[derive(Debug, Clone)]
 pub struct Member<'a> {
@@ -71,6 +80,37 @@ impl<'a> Node<'a> {
         let members = scan::members(self.raw.as_bytes());
         let member = |(key, value)| Some(Member { key: scan::text_of_key(key)?, value: self.inner(value)? });
         members.filter_map(member).collect()
+    }
+
+    /// The members, as [`members`](Self::members) gives them. Each array of that name goes to `visit` with all that follows
+    /// it, so that a long one is looked at once; `visit` gives what follows the array.
+    pub fn members_visiting(&self, list: &str, mut visit: impl FnMut(&'a [u8]) -> Option<&'a [u8]>) -> Vec<Member<'a>> {
+        let mut members = Vec::new();
+        scan::object(self.raw.as_bytes(), |key, rest| {
+            let is_list = *key == *list.as_bytes() && rest.starts_with(b"[");
+            let after = if is_list { visit(rest) } else { scan::skip(rest).map(|(_, after)| after) }?;
+            let value = self.inner(rest.get(..rest.len() - after.len())?);
+            members.extend(scan::text_of_key(key).zip(value).map(|(key, value)| Member { key, value }));
+            Some(after)
+        });
+        members
+    }
+
+    /// The array within this value that a text begins with, with its elements, and what follows it.
+    pub fn listed_at(&self, text: &'a [u8]) -> Option<(Listed<'a>, &'a [u8])> {
+        let mut elements = Vec::new();
+        let after = scan::array(text, |element| {
+            let (value, after) = scan::skip(element)?;
+            elements.extend(self.inner(value));
+            Some(after)
+        })?;
+        let array = self.inner(text.get(..text.len() - after.len())?)?;
+        Some((Listed { array, elements }, after))
+    }
+
+    /// The array with its elements; it has none when it is no array.
+    pub fn listed(&self) -> Listed<'a> {
+        Listed { array: *self, elements: self.elements() }
     }
 
     /// The elements, in order; empty when it is no array.
@@ -206,12 +246,11 @@ impl Splices {
     pub fn write_array(
         &mut self,
         source: &str,
-        array: &Node<'_>,
+        Listed { array, elements }: &Listed<'_>,
         after: &[Origin],
         mut edit: impl FnMut(usize, usize, &mut Splices),
         mut make: impl FnMut(usize) -> String,
     ) {
-        let elements = array.elements();
         let kept_front = after.iter().zip(0..elements.len()).take_while(|(origin, i)| **origin == Some(*i)).count();
         let room = elements.len().min(after.len()) - kept_front;
         let pairs = after.iter().rev().zip((0..elements.len()).rev());
@@ -236,7 +275,7 @@ impl Splices {
                 None => make(position),
             });
         }
-        self.replace_run(source, array, &elements, kept_front..elements.len() - kept_back, &rendered);
+        self.replace_run(source, array, elements, kept_front..elements.len() - kept_back, &rendered);
     }
 
     /// Replaces a run of elements of an array by others.

@@ -9,15 +9,18 @@ use crate::surface::{
     splice::{Member, Node, Splices, encode_string, member},
 };
 
-/// Reads a message object; what is none has no words.
-pub(super) fn read(node: &Node<'_>, origin: usize) -> Message {
-    let silent = || Message { parts: Vec::new(), origin: Some(origin), ..Message::text_of(role(None), "") };
-    hear(node.raw().as_bytes(), origin).map_or_else(silent, |(message, _)| message)
+/// Reads the message that the text begins with; what is none has no words. Gives what follows it.
+pub(super) fn read(text: &[u8], origin: usize) -> Option<(Message, &[u8])> {
+    hear(text, origin).or_else(|| Some((silent(origin), scan::skip(text)?.1)))
+}
+
+fn silent(origin: usize) -> Message {
+    Message { parts: Vec::new(), origin: Some(origin), ..Message::text_of(role(None), "") }
 }
 
 /// Reads the message that the text begins with, in one pass; gives what follows it. The last of equal keys counts.
 pub(super) fn hear(text: &[u8], origin: usize) -> Option<(Message, &[u8])> {
-    let mut message = Message { parts: Vec::new(), origin: Some(origin), ..Message::text_of(role(None), "") };
+    let mut message = silent(origin);
     let owned = |value| scan::string(value).map(Cow::into_owned);
     let after = scan::object(text, |key, rest| {
         let (value, after) = scan::skip(rest)?;
@@ -124,18 +127,18 @@ fn edit_tool_calls(
     if after.tool_calls.is_empty() {
         return splices.replace(array.span(), "null");
     }
-    let elements = array.elements();
+    let calls = array.listed();
     let origins: Vec<_> = after.tool_calls.iter().map(|call| call.origin).collect();
     let edit = |position: usize, origin: usize, splices: &mut Splices| {
         let (Some(old), Some(new), Some(element)) =
-            (before.tool_calls.get(origin), after.tool_calls.get(position), elements.get(origin))
+            (before.tool_calls.get(origin), after.tool_calls.get(position), calls.elements.get(origin))
         else {
             return;
         };
         edit_call(element, old, new, splices);
     };
     let make = |position: usize| after.tool_calls.get(position).map(make_call).unwrap_or_default().to_string();
-    splices.write_array(source, &array, &origins, edit, make);
+    splices.write_array(source, &calls, &origins, edit, make);
 }
 
 fn edit_call(element: &Node<'_>, old: &ToolCall, new: &ToolCall, splices: &mut Splices) {

@@ -10,7 +10,7 @@ use crate::surface::{
     fields::{self, entries, owned, unreadable},
     said::text_of,
     scan,
-    splice::{Member, Node, Splices, encode_string, member},
+    splice::{Listed, Member, Node, Splices, encode_string, member},
 };
 
 const EXPECTED: &str = "a chat completion request";
@@ -89,12 +89,22 @@ fn role_of(raw: &[u8]) -> Role {
 /// Reads the whole view.
 pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
-    let members = root.members();
-    let messages = member(&members, "messages").filter(Node::is_array);
+    let mut messages = None;
+    let members = root.members_visiting("messages", |list| {
+        let mut read = Vec::new();
+        let after = scan::array(list, |text| {
+            let (message, after) = message::read(text, read.len())?;
+            read.push(message);
+            Some(after)
+        });
+        messages = after.map(|_| read);
+        after
+    });
+    // The last of equal keys counts, and it may be no list.
+    let messages = messages.filter(|_| member(&members, "messages").is_some_and(|last| last.is_array()));
     let messages = messages.ok_or_else(|| unreadable(EXPECTED, "`messages` is missing or is no list"))?;
     let text = |key: &str| member(&members, key).and_then(|v| v.string()).map(Cow::into_owned);
     let number = |key: &str| member(&members, key).and_then(|v| v.value::<u64>());
-    let messages: Vec<_> = messages.elements().iter().enumerate().map(|(i, node)| message::read(node, i)).collect();
     Ok(Conversation {
         model: text("model").unwrap_or_default(),
         quotes: messages.iter().flat_map(Message::call_ids).cloned().collect(),
@@ -125,12 +135,16 @@ pub(super) fn read(body: &[u8]) -> Result<Conversation, SurfaceError> {
 pub(super) fn write(body: &[u8], before: &Conversation, after: &Conversation) -> Result<Bytes, SurfaceError> {
     let source = fields::source(body, EXPECTED)?;
     let root = Node::parsed_before(source);
-    let members = root.members();
+    let mut messages = None;
+    let members = root.members_visiting("messages", |list| {
+        let (listed, after) = root.listed_at(list)?;
+        messages = Some(listed);
+        Some(after)
+    });
     let mut splices = Splices::default();
     if before.messages != after.messages {
-        let array =
-            member(&members, "messages").ok_or_else(|| SurfaceError::NoPlace("`messages` is missing".to_owned()))?;
-        write_messages(source, &array, &before.messages, &after.messages, &mut splices);
+        let messages = messages.ok_or_else(|| SurfaceError::NoPlace("`messages` is missing".to_owned()))?;
+        write_messages(source, &messages, &before.messages, &after.messages, &mut splices);
     }
     if before.tools != after.tools && !after.tools.is_empty() {
         write_tools(source, &root, &members, before, after, &mut splices);
@@ -178,16 +192,16 @@ fn choice_text(choice: &ToolChoice) -> String {
     }
 }
 
-fn write_messages(source: &str, array: &Node<'_>, before: &[Message], after: &[Message], splices: &mut Splices) {
-    let elements = array.elements();
+fn write_messages(source: &str, list: &Listed<'_>, before: &[Message], after: &[Message], splices: &mut Splices) {
     let origins: Vec<_> = after.iter().map(|message| message.origin).collect();
     let edit = |position: usize, origin: usize, splices: &mut Splices| {
-        if let (Some(old), Some(new), Some(node)) = (before.get(origin), after.get(position), elements.get(origin)) {
+        if let (Some(old), Some(new), Some(node)) = (before.get(origin), after.get(position), list.elements.get(origin))
+        {
             message::edit(source, node, old, new, splices);
         }
     };
     let make = |position: usize| after.get(position).map(message::make).unwrap_or_default().to_string();
-    splices.write_array(source, array, &origins, edit, make);
+    splices.write_array(source, list, &origins, edit, make);
 }
 
 fn write_tools(
@@ -207,11 +221,11 @@ fn write_tools(
         let tools: serde_json::Value = after.tools.iter().map(make).collect();
         return fields::set(root, members, "tools", &tools.to_string(), splices);
     };
-    let elements = array.elements();
+    let tools = array.listed();
     let origins: Vec<_> = after.tools.iter().map(|tool| tool.origin).collect();
     let edit = |position: usize, origin: usize, splices: &mut Splices| {
         let (Some(old), Some(new)) = (before.tools.get(origin), after.tools.get(position)) else { return };
-        let inner = elements.get(origin).and_then(|tool| tool.get("function").or_else(|| tool.get("custom")));
+        let inner = tools.elements.get(origin).and_then(|tool| tool.get("function").or_else(|| tool.get("custom")));
         let Some(inner) = inner else { return };
         for (key, old, new) in [("name", &old.name, &new.name), ("description", &old.description, &new.description)] {
             if old != new {
@@ -219,8 +233,8 @@ fn write_tools(
             }
         }
     };
-    splices
-        .write_array(source, &array, &origins, edit, |i| after.tools.get(i).map(make).unwrap_or_default().to_string());
+    let make = |position: usize| after.tools.get(position).map(make).unwrap_or_default().to_string();
+    splices.write_array(source, &tools, &origins, edit, make);
 }
 
 fn read_tools(tools: &Node<'_>) -> Vec<Tool> {

@@ -216,7 +216,7 @@ impl<'a> ChoiceTrack<'a> {
                 }
             };
             let make = |at: usize| tail.get(at - kept.len()).map(|(i, call)| whole_call(*i, call)).unwrap_or_default();
-            splices.write_array(source, &array, &origins, renumber, make);
+            splices.write_array(source, &array.listed(), &origins, renumber, make);
         }
         if last.is_none() && !added.is_empty() {
             let opening =

@@ -94,6 +94,27 @@ fn odd_request_bytes_survive_an_edit_elsewhere() {
 }
 
 #[test]
+fn the_last_of_several_lists_of_messages_is_read_and_edited_and_what_is_no_message_has_no_words() {
+    for (body, said) in [
+        (r#"{"messages":[ 7, {"role":"user","content":"hi"} ,"x",[{"role":"user"}]],"n":1}"#, Some("|hi||")),
+        (r#"{"messages":[{"role":"user","content":"old"}],"messages" : [{"content":"hi","role":"user"}]}"#, Some("hi")),
+        (r#"{"messages":null,"model":"m","messages":[{"role":"user","content":"hi"}]}"#, Some("hi")),
+        (r#"{"messages":[{"role":"user","content":"hi"}],"messages":null}"#, None),
+        (r#"{"messages":[{"role":"user","content":"hi"}],"messages":{"0":"hi"}}"#, None),
+    ] {
+        let read = OpenaiChat.read_request(body.as_bytes());
+        let texts = |read: &Conversation| read.messages.iter().map(Message::text).collect::<Vec<_>>().join("|");
+        assert_eq!(read.as_ref().ok().map(texts).as_deref(), said, "{body}");
+        let Ok(read) = read else { continue };
+        let mut after = read.clone();
+        let hi = after.messages.iter_mut().find(|message| message.text() == "hi").expect("it is said");
+        hi.parts = vec![Part::Text("ho".to_owned())];
+        let written = OpenaiChat.write_request(body.as_bytes(), &read, &after).expect("written");
+        assert_eq!(String::from_utf8_lossy(&written), body.replace("hi", "ho"));
+    }
+}
+
+#[test]
 fn requests_that_are_none_are_refused() {
     for body in
         [&b""[..], b"{}", b"[]", b"{\"messages\":3}", b"{\"messages\":[]", b"\xff\xfe", b"\xef\xbb\xbf{}", b"NaN"]

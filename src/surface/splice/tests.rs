@@ -27,6 +27,22 @@ fn an_edit_moves_nothing_else() {
 }
 
 #[test]
+fn members_are_the_same_whether_or_not_a_list_is_visited() {
+    let text = r#" { "a" : [1, "]"] ,"m":[ {"m":[]} , "x\"]" ], "b":{"m":[2]},"m":7, "m" : [] ,"c":null}"#;
+    let root = Node::parse(text.as_bytes()).expect("parses");
+    let mut seen = Vec::new();
+    let visiting = root.members_visiting("m", |list| {
+        let (listed, after) = root.listed_at(list)?;
+        seen.push((listed.array.raw(), listed.elements.iter().map(Node::raw).collect::<Vec<_>>()));
+        Some(after)
+    });
+    let spans = |members: Vec<Member<'_>>| members.iter().map(|member| member.value.span()).collect::<Vec<_>>();
+    assert_eq!(spans(visiting), spans(root.members()));
+    let first = (r#"[ {"m":[]} , "x\"]" ]"#, vec![r#"{"m":[]}"#, r#""x\"]""#]);
+    assert_eq!(seen, [first, ("[]", vec![])]);
+}
+
+#[test]
 fn lone_surrogates_read_as_replacement() {
     assert_eq!(decode_string(r#""a\ud800b\n\"""#).as_deref(), Some("a\u{fffd}b\n\""));
     assert_eq!(decode_string(r#""\ud83d\ude00""#).as_deref(), Some("😀"));
@@ -50,7 +66,7 @@ fn arrays_keep_what_keeps_its_place() {
     ] {
         let array = Node::parse(source.as_bytes()).expect("parses").get("m").expect("m");
         let mut splices = Splices::default();
-        splices.write_array(source, &array, &after, |_, _, _| {}, |_| "\"N\"".to_owned());
+        splices.write_array(source, &array.listed(), &after, |_, _, _| {}, |_| "\"N\"".to_owned());
         let edited = String::from_utf8(splices.apply(source.as_bytes()).to_vec()).expect("utf-8");
         assert_eq!(edited, expected, "{after:?}");
         assert!(Node::parse(edited.as_bytes()).is_ok(), "{edited}");
@@ -62,7 +78,7 @@ fn empty_arrays_take_elements() {
     let source = r#"{"m":[]}"#;
     let array = Node::parse(source.as_bytes()).expect("parses").get("m").expect("m");
     let mut splices = Splices::default();
-    splices.write_array(source, &array, &[None, None], |_, _, _| {}, |i| i.to_string());
+    splices.write_array(source, &array.listed(), &[None, None], |_, _, _| {}, |i| i.to_string());
     assert_eq!(&splices.apply(source.as_bytes())[..], br#"{"m":[0,1]}"#);
 }
 

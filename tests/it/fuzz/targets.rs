@@ -265,7 +265,7 @@ fn splice(input: &[u8]) -> u64 {
         if node.is_array() {
             let origins: Vec<_> = (0..node.elements().len()).rev().map(Some).chain([None]).collect();
             let mut splices = Splices::default();
-            splices.write_array(source, node, &origins, |_, _, _| {}, |_| "[]".to_owned());
+            splices.write_array(source, &node.listed(), &origins, |_, _, _| {}, |_| "[]".to_owned());
             let written = splices.apply(input);
             let read =
                 Node::parse(&written).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&written)));
