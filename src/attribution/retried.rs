@@ -90,7 +90,7 @@ pub struct RetryRound {
 }
 
 impl RetryArm {
-    /// All of them, in the order in which each sample executes them.
+    /// All of them, in the order in which they are told.
     pub const ALL: [RetryArm; 4] = [RetryArm::Resample, RetryArm::Elsewhere, RetryArm::CheckWork, RetryArm::Critique];
 
     /// Its name.
@@ -121,29 +121,35 @@ impl RetryRound {
         self.executions.iter().rev().find(failed)
     }
 
-    /// Counts what was executed.
-    pub(super) fn conclude(&mut self) {
-        for arm in RetryArm::ALL {
-            let samples: Vec<ProofSample> =
-                self.executions.iter().filter(|one| one.arm == arm).map(|one| one.sample).collect();
-            if samples.is_empty() {
-                continue;
-            }
-            let executed = proof::counted(&samples);
-            let told = executed.passed + executed.failed;
-            let share = if told == 0 { 0.0 } else { f64::from(executed.passed) / f64::from(told) };
-            let interval = Interval::wilson(f64::from(executed.passed), f64::from(told));
-            self.arms.push(RetryArmFinding { arm, executed, share, interval });
-        }
-        self.gain = gain(&self.arms);
+    /// Counts what was executed; a sample is one execution of each of so many arms.
+    pub(super) fn conclude(&mut self, arms: usize) {
+        self.arms = findings(&self.executions);
+        let whole = self.executions.len() - self.executions.len() % arms.max(1);
+        self.gain = gain(&findings(self.executions.get(..whole).unwrap_or_default()), arms);
     }
 }
 
-/// What the critique adds to the best of the others.
-fn gain(arms: &[RetryArmFinding]) -> Option<RetryGain> {
+/// What each arm came to.
+fn findings(executions: &[RetryExecution]) -> Vec<RetryArmFinding> {
+    let of_arm = |arm: RetryArm| {
+        let samples: Vec<ProofSample> = executions.iter().filter(|one| one.arm == arm).map(|one| one.sample).collect();
+        let executed = proof::counted(&samples);
+        let told = executed.passed + executed.failed;
+        let share = if told == 0 { 0.0 } else { f64::from(executed.passed) / f64::from(told) };
+        let interval = Interval::wilson(f64::from(executed.passed), f64::from(told));
+        (!samples.is_empty()).then_some(RetryArmFinding { arm, executed, share, interval })
+    };
+    RetryArm::ALL.into_iter().filter_map(of_arm).collect()
+}
+
+/// What the critique adds to the best of the others; nothing where one of so many arms tells nothing, for that could be the best.
+fn gain(arms: &[RetryArmFinding], planned: usize) -> Option<RetryGain> {
     let told = |arm: &RetryArmFinding| arm.executed.passed + arm.executed.failed;
-    let critique = arms.iter().find(|arm| arm.arm == RetryArm::Critique).filter(|arm| told(arm) > 0)?;
-    let others = arms.iter().filter(|arm| arm.arm != RetryArm::Critique && told(arm) > 0);
+    if arms.len() < planned || arms.iter().any(|arm| told(arm) == 0) {
+        return None;
+    }
+    let critique = arms.iter().find(|arm| arm.arm == RetryArm::Critique)?;
+    let others = arms.iter().filter(|arm| arm.arm != RetryArm::Critique);
     // Of equal ones the first.
     let best = others.rev().max_by(|one, other| one.share.total_cmp(&other.share))?;
     let of = |arm: &RetryArmFinding| (arm.executed.passed, told(arm));
@@ -158,4 +164,46 @@ fn in_a_word<S: serde::Serializer>(sample: &ProofSample, serializer: S) -> Resul
         ProofSample::Failed => "failed",
         ProofSample::Void(why) => why.words(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trajectory::Void;
+
+    /// The gain over what these executions came to, of three arms a sample.
+    fn gain_of(executed: &[(RetryArm, ProofSample)]) -> Option<(f64, RetryArm)> {
+        let execution = |(at, (arm, sample)): (usize, &(RetryArm, ProofSample))| RetryExecution {
+            arm: *arm,
+            step: 0,
+            run: RunId::parse(&format!("f-{at}")).expect("an id"),
+            dir: std::path::PathBuf::new(),
+            sample: *sample,
+        };
+        let executions: Vec<_> = executed.iter().enumerate().map(execution).collect();
+        let whole = executions.len() - executions.len() % 3;
+        gain(&findings(&executions[..whole]), 3).map(|gain| (gain.gain, gain.over))
+    }
+
+    #[test]
+    fn a_gain_is_over_all_that_else_could_have_helped_or_is_not_told() {
+        use ProofSample::{Failed, Passed};
+        use RetryArm::{CheckWork, Critique, Resample};
+        let void = ProofSample::Void(Void::TimedOut);
+        for (executed, gain) in [
+            (&[(Critique, Passed), (Resample, Failed), (CheckWork, Failed)][..], Some((1.0, Resample))),
+            (&[(Critique, Passed), (Resample, Failed), (CheckWork, Passed)], Some((0.0, CheckWork))),
+            // Ended before the others were executed: one of them could have done as well.
+            (&[(Critique, Passed), (Resample, Failed)], None),
+            (&[(Critique, Passed), (Resample, Failed), (CheckWork, void)], None),
+            (&[(Critique, void), (Resample, Failed), (CheckWork, Failed)], None),
+            // A sample that was not ended counts for none of the arms.
+            (
+                &[(Resample, Failed), (CheckWork, Passed), (Critique, Passed), (Critique, Failed), (Resample, Failed)],
+                Some((0.0, CheckWork)),
+            ),
+        ] {
+            assert_eq!(gain_of(executed), gain, "{executed:?}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! A failed run tried again from the blamed step with a note to the blamed agent, beside what else could have helped.
 //!
 //! A second try succeeds now and then whatever is said, and any note makes an agent look twice. So a round always executes four
-//! arms, one after the other: the step drawn anew, the same note at another step, a note that says nothing in particular at the
+//! arms, in an order that is drawn for each sample: the step drawn anew, the same note at another step, a note that says nothing in particular at the
 //! step, and the critique at the step. What the critique adds is what it does more than the best of the others. Nothing here
 //! is a label: who erred is not shown by what repairs it.
 
@@ -138,7 +138,7 @@ impl RetrySubject {
             }
         }
         spent.calls = self.meter.calls();
-        round.conclude();
+        round.conclude(planned.len() / self.settings.samples.max(1) as usize);
         Ok(round)
     }
 
@@ -151,7 +151,8 @@ impl RetrySubject {
             || self.meter.is_spent()
     }
 
-    /// All executions of a round: each sample executes every arm once, so that a bad hour of the upstream falls on none.
+    /// All executions of a round: each sample executes every arm once, so that a bad hour of the upstream falls on none, and in
+    /// an order of its own, so that what repeats itself every few executions lines up with none.
     fn planned(&self, round: u32, critique: &Critique) -> Vec<PlannedRetry> {
         let steps = &self.cassette.recording().trajectory.steps;
         let Some(blamed) = steps.iter().find(|step| step.step == critique.step) else { return Vec::new() };
@@ -159,6 +160,7 @@ impl RetrySubject {
         let plan = |step: &Step, text: &str| plan::note(step, text).ok().map(Arc::new);
         let mut planned = Vec::new();
         for sample in 0..self.settings.samples {
+            let first = planned.len();
             for arm in RetryArm::ALL {
                 let (step, plan) = match arm {
                     RetryArm::Resample => (Some(blamed), None),
@@ -175,6 +177,8 @@ impl RetrySubject {
                     planned.push(PlannedRetry { arm, step: step.step, plan, run: RunId::hashed("f", of.as_bytes()) });
                 }
             }
+            // The ids are hashes: no order that anybody chose.
+            planned.get_mut(first..).unwrap_or_default().sort_by(|one, other| one.run.as_str().cmp(other.run.as_str()));
         }
         planned
     }

@@ -49,7 +49,7 @@ pub(super) fn gain(round: &RetryRound) -> String {
             let (low, high) = (gain.interval.low, gain.interval.high);
             format!("{:+.2} [{low:.2}, {high:.2}] over {}", gain.gain, gain.over.name())
         }
-        None => "unknown: an arm tells nothing".to_owned(),
+        None => "unknown: an arm tells nothing, or was not executed".to_owned(),
     }
 }
 
