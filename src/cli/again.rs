@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::{Exit, Failure};
 use crate::{
-    launch::Launch,
+    launch::{Launch, shell_word},
     recording::{self, Launched},
 };
 
@@ -132,16 +132,6 @@ pub(super) fn launched(command: &[OsString], upstream: &str) -> Launched {
 
 fn is_here(directory: &str) -> bool {
     std::env::current_dir().is_ok_and(|here| here == Path::new(directory))
-}
-
-/// A word as a shell reads it back.
-pub(super) fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 #[cfg(test)]

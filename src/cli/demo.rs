@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
     let done = conduct(campaign, begun, global)?;
     let mut finished = done.finish();
     if !global.quiet {
-        let dir = super::again::shell_word(&arguments.dir.to_string_lossy());
+        let dir = crate::launch::shell_word(&arguments.dir.to_string_lossy());
         eprintln!("next      open {dir}/report.html            what came of it");
         eprintln!("          aegis show {dir}/logs/<run>       look at one run");
         eprintln!("          aegis run -- python my_agents.py    record your own system");

@@ -8,8 +8,11 @@ use std::{
 
 use clap::{Args, Subcommand, builder::PossibleValuesParser};
 
-use super::{Exit, Failure, Finished, Global, again::shell_word, campaign::failure, progress::ShownProgress, settings};
-use crate::campaign::{self, Beside, Engine, EngineScript, MergeOptions, Merged};
+use super::{Exit, Failure, Finished, Global, campaign::failure, progress::ShownProgress, settings};
+use crate::{
+    campaign::{self, Beside, Engine, EngineScript, MergeOptions, Merged},
+    launch::shell_word,
+};
 
 /// Options of `shard`.
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! The line that was typed, for lines that say what to type next: whatever was said in it is said again, so that no option that
 //! shapes the work is lost on the way.
 
-use super::again::shell_word;
+use crate::launch::shell_word;
 
 /// The words of a line after the program's name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 mod check;
 mod guard;
 mod terminal;
+mod word;
 
 use std::{
     ffi::OsString,
@@ -26,6 +27,7 @@ use tokio::{
 };
 
 pub use check::{describe, judge};
+pub use word::shell_word;
 
 use self::{guard::Guard, terminal::Terminal};
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::launch::shell_word;
+
 /// An engine that runs many processes on many machines.
 #[derive(Debug, Clone, Copy)]
 pub struct Engine {
@@ -85,7 +87,7 @@ impl EngineScript {
         for (place, value) in [
             ("@COMMAND_JSON@", json(&self.command)),
             ("@MERGE_JSON@", json(&self.merge)),
-            ("@MERGE_WORD@", quoted(&merge)),
+            ("@MERGE_WORD@", shell_word(&merge)),
             ("@COMMAND@", line(&self.command)),
             ("@MERGE@", merge),
             ("@SHARDS@", self.shards.to_string()),
@@ -93,7 +95,7 @@ impl EngineScript {
             ("@JOBS@", self.jobs.to_string()),
             ("@IMAGE@", quoted_yaml(&self.image)),
             ("@NAME@", self.job()),
-            ("@FILE@", quoted(file)),
+            ("@FILE@", shell_word(file)),
         ] {
             text = text.replace(place, &value);
         }
@@ -102,17 +104,7 @@ impl EngineScript {
 }
 
 fn line(words: &[String]) -> String {
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as YAML takes it: JSON strings are YAML.

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use super::logs::{FailedLog, Logs};
 use crate::{
     attribution::{Attributed, methods::PredictedStep},
-    cli::{again::shell_word, escape},
+    cli::escape,
+    launch::shell_word,
 };
 
 /// The first prediction in a few words, or why there is none.

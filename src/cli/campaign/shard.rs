@@ -3,7 +3,8 @@
 use super::{Campaign, CampaignStart, KeptCampaign, failure, options, proxies, until_signalled};
 use crate::{
     campaign::{self, Earlier, PartError, ShardEnd, ShardOptions, ShardPart},
-    cli::{Exit, Failure, Finished, Global, again::shell_word, progress::ShownProgress, settings},
+    cli::{Exit, Failure, Finished, Global, escape, progress::ShownProgress, settings, typed::TypedLine},
+    launch::shell_word,
 };
 
 /// Makes a part; its directory is below `out`, and what lies there is gone on with.
@@ -33,8 +34,14 @@ pub(super) fn work(
         None if ended.chains > 0 && ended.unreachable == ended.chains => Exit::Infrastructure,
         None => Exit::Ok,
     };
-    if exit == Exit::Ok && !global.quiet {
-        eprintln!("next      {merge}            when all parts are made");
+    if !global.quiet {
+        let again = escape(&TypedLine::of_process().text());
+        match exit {
+            Exit::Ok => eprintln!("next      {merge}            when all parts are made"),
+            Exit::Budget => eprintln!("next      {again}   goes on, once its budget is raised"),
+            Exit::Infrastructure => eprintln!("next      {again}   goes on, once the upstream answers"),
+            _ => eprintln!("next      {again}   goes on: what is finished is not paid for again"),
+        }
     }
     let data = serde_json::to_value(&ended).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(Finished { exit, summary: ended.line(part), data })

@@ -11,6 +11,7 @@ use super::{Exit, Failure, Finished, ImportArgs, SHOWN, escape};
 use crate::{
     cli::Config,
     foreign::{self, ForeignError, ForeignImport, ForeignOptions, ForeignTrace, Grouping, RecordedForeign},
+    launch::shell_word,
     viewer::{first_words, word},
 };
 
@@ -88,7 +89,7 @@ fn write(imported: &ForeignImport, log_dir: &Path, out: &mut dyn Write) -> io::R
         )?;
     }
     if let Some(first) = imported.runs.first() {
-        writeln!(out, "next: aegis show {}", escape(&log_dir.join(first.run.as_str()).display().to_string()))?;
+        writeln!(out, "next: aegis show {}", escape(&shell_word(&log_dir.join(first.run.as_str()).to_string_lossy())))?;
     }
     Ok(())
 }

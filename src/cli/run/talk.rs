@@ -6,7 +6,7 @@ use super::ConcludedRun;
 use crate::{
     attribution::unrunnable,
     cli::{client_verdict, escape, screen, trial::cannot_check},
-    launch::Ending,
+    launch::{Ending, shell_word},
     trajectory::{Unserved, Verdict},
 };
 
@@ -47,8 +47,13 @@ impl ConcludedRun {
             say("hint: switch the framework's WebSocket transport off, so that its calls can be read and edited");
         }
         say(&format!("run      {}  {} steps", self.dir.display(), self.steps));
-        say(&format!("next     aegis show {}", self.dir.display()));
-        say(&format!("         aegis agents {}", self.dir.display()));
+        say(&format!("next     aegis show {}", self.dir_word()));
+        say(&format!("         aegis agents {}", self.dir_word()));
+    }
+
+    /// Its directory, for a line to be typed.
+    fn dir_word(&self) -> String {
+        shell_word(&self.dir.to_string_lossy())
     }
 
     fn talk_of_upstream(&self, say: impl Fn(&str)) {
@@ -57,7 +62,7 @@ impl ConcludedRun {
                 say(&format!("error: none of the run's calls reached {upstream}"));
                 say(&format!(
                     "hint: `aegis show {} --step 0` has what it met; --upstream URL names another",
-                    self.dir.display()
+                    self.dir_word()
                 ));
             }
             Some((Unserved::Refused(status), upstream)) => {

@@ -13,6 +13,7 @@ use serde_json::json;
 use self::proposed::Proposed;
 use crate::{
     cli::{Exit, Failure, Finished, OutputFormat, escape},
+    launch::shell_word,
     recording,
 };
 
@@ -82,9 +83,10 @@ pub(super) fn run(arguments: &InitArgs, format: OutputFormat, out: &mut dyn Writ
 
 /// What to type next.
 fn next(dir: &Path, from: Option<&Path>) -> [String; 2] {
-    let against = from.map(|run| format!(" --against {}", run.display())).unwrap_or_default();
+    let word = |path: &Path| shell_word(&path.to_string_lossy());
+    let against = from.map(|run| format!(" --against {}", word(run))).unwrap_or_default();
     [
-        format!("next   aegis plan check {}{against}", dir.join("plan.toml").display()),
-        format!("       aegis campaign {} --dry-run", dir.join("campaign.toml").display()),
+        format!("next   aegis plan check {}{against}", word(&dir.join("plan.toml"))),
+        format!("       aegis campaign {} --dry-run", word(&dir.join("campaign.toml"))),
     ]
 }

@@ -3,7 +3,8 @@
 use super::arguments::TraceArgs;
 use crate::{
     attribution::{LabelRule, TraceFinding},
-    cli::{again::shell_word, typed::TypedLine},
+    cli::typed::TypedLine,
+    launch::shell_word,
     proof::{SearchEnding, Stands},
 };
 
