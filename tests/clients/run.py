@@ -1,6 +1,6 @@
 """Runs real SDKs and real multi-agent programs against the built binary. Started by `scripts/test-clients`.
 
-    run.py --binary PATH --cache DIR [--list] [NAME …]      NAME: part of a suite's name; none means all but `real-model`
+    run.py --binary PATH --cache DIR [--list] [NAME …]      NAME: part of a suite's name; none means all
 """
 
 import argparse
@@ -13,8 +13,6 @@ from runner.aegis import Aegis
 from runner.report import Report
 
 ROOT = Path(__file__).resolve().parent
-# Run only where they are named: the suite with a real model has not passed as a whole yet.
-BY_NAME = {real_model.NAME}
 
 
 def main():
@@ -40,8 +38,7 @@ def main():
     if options.list:
         print("\n".join(suites))
         return 0
-    named = [name for name in suites if any(part in name for part in options.names)]
-    chosen = named if options.names else [name for name in suites if name not in BY_NAME]
+    chosen = [name for name in suites if not options.names or any(part in name for part in options.names)]
     if not chosen:
         print(f"no suite is called like {options.names}; there are: {', '.join(suites)}", file=sys.stderr)
         return 2

