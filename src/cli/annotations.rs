@@ -17,7 +17,7 @@ use super::{
 use crate::{
     dataset::formats::{SpokenError, read_annotated, write_annotated},
     recording,
-    score::{Agreement, Share, agreement},
+    score::{Agreement, RESAMPLED_MIN, Share, agreement},
     trajectory::{Label, LabelStatus},
     viewer::{AnnotatedStep, Annotation, Listing, RunRow, annotate, annotations},
 };
@@ -162,7 +162,8 @@ fn write(runs: &[AnnotatedRun], compared: &ComparedAnnotations, out: &mut dyn io
         let pairs = &found.pairs;
         let alpha = match (found.alpha, found.interval) {
             (Some(alpha), Some(interval)) => format!("alpha {alpha:.2} ({:.2} to {:.2})", interval.low, interval.high),
-            _ => "alpha cannot be told: all answers are one, or there are none".to_owned(),
+            (Some(alpha), None) => format!("alpha {alpha:.2} (no interval: fewer than {RESAMPLED_MIN} runs)"),
+            (None, _) => "alpha cannot be told: all answers are one, or there are none".to_owned(),
         };
         // What one step is forgiven is no category, and chance is not known for it.
         let alpha = if name.contains(',') { String::new() } else { alpha };

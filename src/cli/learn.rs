@@ -12,7 +12,10 @@ use super::{
 use crate::{
     attribution::methods::{LearnedFrom, LearnedRanker, LoggedRun, clues},
     dataset::{Dataset, Sample, SampleKind, Truth},
-    score::ranker::{HeldOut, LinearRanker, RankerRun, held_out},
+    score::{
+        Interval, RESAMPLED_MIN,
+        ranker::{HeldOut, LinearRanker, RankerRun, held_out},
+    },
     trajectory::LabelStatus,
 };
 
@@ -58,6 +61,9 @@ pub(super) fn run(arguments: &LearnArgs, global: &Global) -> Result<Finished, Fa
     let why = match &decides {
         _ if set.runs.is_empty() => Some("no run has both a step that was blamed and one that was cleared".to_owned()),
         None => Some("all runs are of one task: nothing says what it would be worth on another".to_owned()),
+        Some((_, HeldOut { interval: None, .. })) => Some(format!(
+            "its worth where it was not learned is known of fewer than {RESAMPLED_MIN} tasks, which may be luck"
+        )),
         Some((by, found)) if !found.beats_scan() => {
             Some(format!("on runs of a {by} that it had not seen it does not surely beat the order of the run"))
         }
@@ -77,11 +83,10 @@ pub(super) fn run(arguments: &LearnArgs, global: &Global) -> Result<Finished, Fa
         (None, Some((_, found))) => {
             file.write_aloud(text.as_bytes())?;
             let summary = format!(
-                "learned from {} runs: {:.1} looks saved a run [{:.1}, {:.1}]; wrote {}",
+                "learned from {} runs: {:.1} looks saved a run {}; wrote {}",
                 from.runs,
                 found.saved,
-                found.interval.low,
-                found.interval.high,
+                in_words(found.interval),
                 arguments.out.display()
             );
             Ok(Finished { exit: Exit::Ok, summary, data })
@@ -191,12 +196,26 @@ fn tell(
             Some(HeldOut { groups, runs, ranker, scan, saved, interval }) => writeln!(
                 out,
                 "left out by {by:<6}  {groups} groups, {runs} runs: {:.2} looks until the blamed step, {:.2} in the order of the run; \
-                 {saved:.2} saved [{:.2}, {:.2}]; first {} against {}, top 3 {} against {}",
-                ranker.mean, scan.mean, interval.low, interval.high, ranker.first, scan.first, ranker.top_3, scan.top_3
+                 {saved:.2} saved {}; first {} against {}, top 3 {} against {}",
+                ranker.mean,
+                scan.mean,
+                in_words(*interval),
+                ranker.first,
+                scan.first,
+                ranker.top_3,
+                scan.top_3
             )?,
         }
     }
     Ok(())
+}
+
+/// An interval behind its figure.
+fn in_words(interval: Option<Interval>) -> String {
+    match interval {
+        Some(Interval { low, high }) => format!("[{low:.2}, {high:.2}]"),
+        None => format!("(no interval: fewer than {RESAMPLED_MIN} tasks)"),
+    }
 }
 
 fn figures(by: &str, found: &HeldOut) -> serde_json::Value {
@@ -204,6 +223,6 @@ fn figures(by: &str, found: &HeldOut) -> serde_json::Value {
     json!({
         "by": by, "groups": groups, "runs": runs, "looks": {"ranker": ranker.mean, "scan": scan.mean},
         "first": {"ranker": ranker.first, "scan": scan.first}, "top_3": {"ranker": ranker.top_3, "scan": scan.top_3},
-        "saved": saved, "saved_95": [interval.low, interval.high],
+        "saved": saved, "saved_95": interval.map(|interval| [interval.low, interval.high]),
     })
 }

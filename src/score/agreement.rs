@@ -20,7 +20,7 @@ pub struct Agreement {
     /// Krippendorff's α for names: 1 is full agreement, 0 is what chance gives. `None` where all answers are the same one,
     /// so that nothing can be told from chance.
     pub alpha: Option<f64>,
-    /// 95 % interval of α, by resampling units; a resample of one answer alone counts as 0.
+    /// 95 % interval of α, by resampling units; a resample of one answer alone counts as 0. `None` of fewer than six units.
     pub interval: Option<Interval>,
 }
 
@@ -40,7 +40,7 @@ pub fn agreement(answers: &[Vec<String>], same: impl Fn(&str, &str) -> bool) -> 
         let chosen: Vec<&Vec<String>> = rows.iter().filter_map(|row| units.get(*row).copied()).collect();
         alpha(&chosen).unwrap_or(0.0)
     };
-    let interval = figure.map(|_| bootstrap(units.len(), SEED, resampled));
+    let interval = figure.and_then(|_| bootstrap(units.len(), SEED, resampled));
     Agreement { units: units.len(), pairs: Share::new(pairs.0, pairs.1), alpha: figure, interval }
 }
 

@@ -34,11 +34,15 @@ pub fn wilson(hits: usize, of: usize) -> Interval {
     Interval::wilson(real(hits), real(of))
 }
 
+/// Fewest rows whose resamples say anything at 95 %: five that all point one way do so by chance once in sixteen, and no
+/// resample of theirs would point the other.
+pub const RESAMPLED_MIN: usize = 6;
+
 /// The percentile bootstrap over `rows` rows: `figure` is computed on resamples of row numbers. The draws are a keyed
-/// hash of `seed` and `rows`, so that the same data has the same interval on every machine.
-pub fn bootstrap(rows: usize, seed: u64, figure: impl Fn(&[usize]) -> f64) -> Interval {
-    if rows == 0 {
-        return Interval { low: 0.0, high: 0.0 };
+/// hash of `seed` and `rows`, so that the same data has the same interval on every machine. `None` below [`RESAMPLED_MIN`].
+pub fn bootstrap(rows: usize, seed: u64, figure: impl Fn(&[usize]) -> f64) -> Option<Interval> {
+    if rows < RESAMPLED_MIN {
+        return None;
     }
     let mut stream = blake3::Hasher::new_derive_key("aegis score bootstrap v1")
         .update(&seed.to_le_bytes())
@@ -59,7 +63,7 @@ pub fn bootstrap(rows: usize, seed: u64, figure: impl Fn(&[usize]) -> f64) -> In
         .collect();
     figures.sort_by(f64::total_cmp);
     let at = |rank: usize| figures.get(rank).copied().unwrap_or_default();
-    Interval { low: at(RESAMPLES / 40), high: at(RESAMPLES - 1 - RESAMPLES / 40) }
+    Some(Interval { low: at(RESAMPLES / 40), high: at(RESAMPLES - 1 - RESAMPLES / 40) })
 }
 
 #[cfg(test)]
@@ -85,18 +89,20 @@ mod tests {
     fn the_bootstrap_of_a_mean_finds_its_error() {
         let mean =
             |sample: &[usize]| sample.iter().map(|row| if row % 4 == 0 { 1.0 } else { 0.0 }).sum::<f64>() / 400.0;
-        let interval = bootstrap(400, 1, mean);
+        let interval = bootstrap(400, 1, mean).expect("enough rows");
         // sd of a share of a quarter over 400 rows is 0.0217; 95 % is ± 0.042.
         assert!((interval.low - 0.2076).abs() < 0.01 && (interval.high - 0.2924).abs() < 0.01, "{interval:?}");
-        assert_eq!(interval, bootstrap(400, 1, mean), "the same seed, the same interval");
-        assert_ne!(interval, bootstrap(400, 2, mean));
-        assert_eq!(bootstrap(0, 1, |_| 1.0), Interval { low: 0.0, high: 0.0 });
+        assert_eq!(Some(interval), bootstrap(400, 1, mean), "the same seed, the same interval");
+        assert_ne!(Some(interval), bootstrap(400, 2, mean));
+        for (rows, expected) in [(0, None), (5, None), (6, Some(Interval { low: 1.0, high: 1.0 }))] {
+            assert_eq!(bootstrap(rows, 1, |_| 1.0), expected, "{rows} rows");
+        }
     }
 
     #[test]
     fn as_many_resamples_lie_below_the_interval_as_above_it() {
         let drawn = std::cell::Cell::new(0.0);
-        let interval = bootstrap(1, 1, |_| drawn.replace(drawn.get() + 1.0));
-        assert_eq!((interval, drawn.get()), (Interval { low: 25.0, high: 974.0 }, 1000.0));
+        let interval = bootstrap(RESAMPLED_MIN, 1, |_| drawn.replace(drawn.get() + 1.0));
+        assert_eq!((interval, drawn.get()), (Some(Interval { low: 25.0, high: 974.0 }), 1000.0));
     }
 }

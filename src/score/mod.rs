@@ -28,7 +28,7 @@ pub use accuracy::{Accuracy, TopK};
 pub use agreement::{Agreement, agreement};
 pub use baseline::{Baseline, told_by_shape};
 pub use gold::{Culprit, Gold, RawLabel};
-pub use interval::{Interval, Share, bootstrap, wilson};
+pub use interval::{Interval, RESAMPLED_MIN, Share, bootstrap, wilson};
 pub use names::{agent_key, is_agent, mode_key};
 pub use prediction::{Guess, PredictedAnswer, Prediction};
 pub use profile::{Profile, UnknownProfile};

@@ -8,7 +8,10 @@ use super::{
     Abstention, Dialogue, LoggedRun, LoggedTurn, Method, Needs, Pause, PredictedStep, View, clues, clues::CLUES,
 };
 use crate::{
-    score::ranker::{HeldOut, LinearRanker},
+    score::{
+        Interval, RESAMPLED_MIN,
+        ranker::{HeldOut, LinearRanker},
+    },
     trajectory::nearest,
 };
 
@@ -132,9 +135,13 @@ impl LearnedRanker {
                 text,
                 "[[held_out]]\nby = \"{by}\"\ngroups = {groups}\nruns = {runs}\n\
                  looks = {{ ranker = {:.3}, scan = {:.3} }}\nfirst = {{ ranker = {}, scan = {} }}\n\
-                 top_3 = {{ ranker = {}, scan = {} }}\nsaved = {saved:.3}\nsaved_95 = [{:.3}, {:.3}]\n\n",
-                ranker.mean, scan.mean, ranker.first, scan.first, ranker.top_3, scan.top_3, interval.low, interval.high
+                 top_3 = {{ ranker = {}, scan = {} }}\nsaved = {saved:.3}\n",
+                ranker.mean, scan.mean, ranker.first, scan.first, ranker.top_3, scan.top_3
             );
+            let _ = match interval {
+                Some(Interval { low, high }) => writeln!(text, "saved_95 = [{low:.3}, {high:.3}]\n"),
+                None => writeln!(text, "# fewer than {RESAMPLED_MIN} tasks: no interval\n"),
+            };
         }
         let LinearRanker { weights, mean, scale } = &self.0;
         let numbers = weights.iter().zip(mean).zip(scale).map(|((weight, mean), scale)| (*weight, *mean, *scale));

@@ -34,14 +34,14 @@ pub struct HeldOut {
     pub scan: LooksTaken,
     /// Looks that the ranker saves a run, in the mean.
     pub saved: f64,
-    /// The same at 95 %.
-    pub interval: Interval,
+    /// The same at 95 %, over tasks; `None` where there are fewer than [`RESAMPLED_MIN`](super::super::RESAMPLED_MIN).
+    pub interval: Option<Interval>,
 }
 
 impl HeldOut {
     /// Whether it saves looks, for sure.
     pub fn beats_scan(&self) -> bool {
-        self.interval.low > 0.0
+        self.interval.is_some_and(|interval| interval.low > 0.0)
     }
 }
 
@@ -90,7 +90,7 @@ fn looks_of(run: &RankerRun, ranker: &LinearRanker) -> Option<(usize, usize)> {
 }
 
 /// The mean saving at 95 %, where tasks are drawn again: runs of one task are no independent evidence.
-fn resampled(looks: &[(&str, usize, usize)]) -> Interval {
+fn resampled(looks: &[(&str, usize, usize)]) -> Option<Interval> {
     let mut by_task: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for (task, ranked, scanned) in looks {
         let entry = by_task.entry(task).or_default();
@@ -136,7 +136,9 @@ mod tests {
             let learned = held_out(&runs(true), by).expect("groups");
             assert_eq!((learned.runs, learned.ranker.first, learned.ranker.mean), (40, 40, 1.0), "{learned:?}");
             assert!(
-                learned.beats_scan() && learned.saved > 2.0 && learned.interval.low <= learned.saved,
+                learned.beats_scan()
+                    && learned.saved > 2.0
+                    && learned.interval.is_some_and(|interval| interval.low <= learned.saved),
                 "{learned:?}"
             );
             assert_eq!(held_out(&runs(true), by), Some(learned), "the same each time");
@@ -144,6 +146,8 @@ mod tests {
             assert!(!noise.beats_scan(), "{noise:?}");
         }
         assert_eq!(held_out(&runs(true), |_| "one".to_owned()), None);
+        let few = held_out(&runs(true)[..5], |run| run.task.clone()).expect("groups");
+        assert!(few.saved > 0.0 && !few.beats_scan(), "five tasks are luck: {few:?}");
         assert_eq!(held_out(&[], |run| run.task.clone()), None);
     }
 }
