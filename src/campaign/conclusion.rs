@@ -20,11 +20,10 @@ use super::{
     definition::Campaign,
     error::CampaignError,
     funnel::{ConcludedChain, LeftOut},
+    state::CHAINS,
 };
 use crate::{dataset::SampleLine, trajectory::RunId};
 
-/// The directory of the conclusions.
-pub(super) const CHAINS: &str = "chains";
 /// How a conclusion's file ends.
 pub(super) const ENDING: &str = "chain";
 /// The format of these files; others are not believed.

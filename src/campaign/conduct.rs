@@ -18,8 +18,8 @@ use super::{
     judge::{self, Left},
     metered::{CellMeter, Halt, Metered},
     prefix::ArmUpstream,
+    rewriting::Rewriting,
     salvage::Salvage,
-    unmade::Rewriting,
 };
 use crate::{
     dataset::Task,

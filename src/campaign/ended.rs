@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{cost::Cost, unmade::Rewriting};
+use super::{cost::Cost, rewriting::Rewriting};
 use crate::{
     proof::ProofSample,
     trajectory::{AgentName, Label, NoLabel, Outcome, Pattern, RunId, StepIndex, Verdict, Void},

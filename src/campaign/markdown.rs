@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     report::{CampaignReport, Expense, Stratum},
     report_rows::{LISTED, ReportRows},
-    unmade::Rewriting,
+    rewriting::Rewriting,
 };
 
 /// The report's page. Text of tasks and programs is escaped.

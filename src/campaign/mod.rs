@@ -40,6 +40,7 @@ mod report_rows;
 mod report_sums;
 mod rows_before;
 mod read_sample;
+mod rewriting;
 mod salvage;
 mod sample;
 mod shard;

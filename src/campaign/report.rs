@@ -4,12 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{
-    file::CallPosition,
-    funnel::Aim,
-    report_rows::ReportRows,
-    unmade::{Rewriting, Unmade},
-};
+use super::{file::CallPosition, funnel::Aim, report_rows::ReportRows, rewriting::Rewriting, unmade::Unmade};
 use crate::trajectory::{Executed, Necessity, RunId, Tally};
 
 /// What a campaign reports.

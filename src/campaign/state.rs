@@ -8,11 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{conclusion::CHAINS, ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage};
+use super::{ended::EndedCell, error::CampaignError, journal::Journal, salvage::Salvage};
 use crate::{
     recording::{self, Redactor},
     trajectory::{RunId, nearest},
 };
+
+/// The directory of what chains came to.
+pub(super) const CHAINS: &str = "chains";
 
 /// The directory of a campaign, locked.
 #[derive(Debug)]

@@ -12,14 +12,15 @@ use std::{
 
 use serde::Deserialize;
 
-use super::gather::side_by_side;
+use super::threads::side_by_side;
 use crate::{
     campaign::{
         Campaign, Ran,
         cell::Cell,
         chain::Chain,
-        conclusion::{self, CHAINS, ConclusionHead, ENDING},
+        conclusion::{self, ConclusionHead, ENDING},
         error::CampaignError,
+        state::CHAINS,
     },
     trajectory::RunId,
 };

@@ -21,11 +21,11 @@ use crate::campaign::{
     CampaignReport, Concluded, Progress,
     bench::CellBench,
     chain::{Chain, HeardSystems},
-    conclusion::{CHAINS, Unbelieved},
+    conclusion::Unbelieved,
     error::CampaignError,
     journal,
     report_sums::ReportTold,
-    state::{CampaignState, Earlier},
+    state::{CHAINS, CampaignState, Earlier},
 };
 
 /// Says that a directory was made by a merge, and of what.

@@ -14,6 +14,7 @@ mod listed;
 mod manifest;
 mod merge;
 mod part;
+mod threads;
 mod work;
 
 pub(super) use digest::CampaignDigest;

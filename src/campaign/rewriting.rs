@@ -1,0 +1,50 @@
+//! What models were asked for edits: a share of answers that is of no use is a fact about the model that rewrites.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::recording::Recording;
+
+/// What a model was asked for edits, and what came of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewriting {
+    /// Questions.
+    pub asked: u64,
+    /// Answers that became an edit.
+    pub used: u64,
+    /// Answers that could not be used: no JSON, no change, a leaked instruction, a refusal.
+    pub refused: u64,
+    /// Questions without an answer.
+    pub unanswered: u64,
+}
+
+impl Rewriting {
+    /// What a run says of it.
+    pub(super) fn of(recording: &Recording) -> Self {
+        let questions = &recording.manipulator_questions;
+        let count = |number: usize| number as u64;
+        let unanswered = count(questions.iter().filter(|question| question.error.is_some()).count());
+        // The last answer to an edit's questions is used, where the edit was made; all others were refused.
+        let edits: BTreeSet<_> = questions
+            .iter()
+            .filter(|question| question.error.is_none())
+            .map(|question| (question.step, question.attempt, question.injection))
+            .collect();
+        let failed = |(step, attempt, injection): &(u32, u32, u32)| {
+            let failures = &recording.manipulator_failures;
+            failures.iter().any(|one| (one.step, one.attempt, one.injection) == (*step, *attempt, *injection))
+        };
+        let used = count(edits.iter().filter(|edit| !failed(edit)).count());
+        let asked = count(questions.len());
+        Self { asked, used, refused: asked - unanswered - used, unanswered }
+    }
+
+    /// Adds what another run asked.
+    pub(super) fn add(&mut self, other: Self) {
+        self.asked += other.asked;
+        self.used += other.used;
+        self.refused += other.refused;
+        self.unanswered += other.unanswered;
+    }
+}
