@@ -6,7 +6,8 @@ from typing import Literal, TypedDict
 
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, StateGraph
-from pydantic import BaseModel
+from openai import LengthFinishReasonError
+from pydantic import BaseModel, ValidationError
 
 MODEL = "smollm2-135m-instruct"
 
@@ -39,7 +40,11 @@ def graph(temperature):
         prompt = "You are the critic. Say whether the answer to the question is correct."
         text = f"Question: {state['question']}\nAnswer: {state['draft']}"
         judge = model.with_structured_output(Verdict, method="json_schema")
-        return {"verdict": judge.invoke([("system", prompt), ("user", text)]).verdict}
+        try:
+            return {"verdict": judge.invoke([("system", prompt), ("user", text)]).verdict}
+        except (LengthFinishReasonError, ValidationError):
+            # A small model talks on until it is cut, and half of a verdict is none.
+            return {"verdict": "incorrect"}
 
     def revise(state):
         prompt = "You are the solver. Your answer was wrong. Give another answer in one short sentence."
