@@ -112,8 +112,14 @@ pub(crate) struct Target {
 impl Target {
     /// Starts `way` in a fresh directory that is called like this.
     pub(crate) fn start(site: &Site, way: Way, name: &str) -> io::Result<Self> {
-        let called = |number: usize| site.scratch.join(format!("{name}-{number}"));
-        let directory = (0..).map(called).find(|directory| !directory.exists()).unwrap_or_else(|| called(0));
+        let mut number = 0;
+        let directory = loop {
+            let directory = site.scratch.join(format!("{name}-{number}"));
+            if !directory.exists() {
+                break directory;
+            }
+            number += 1;
+        };
         fs::create_dir_all(&directory)?;
         Self::start_in(site, way, directory)
     }
