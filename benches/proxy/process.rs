@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_setaffinity};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
@@ -100,6 +100,14 @@ impl Drop for Tree {
 /// CPU time of this process so far: load and upstream.
 pub(crate) fn own_cpu() -> Duration {
     cpu_of(Pid::this())
+}
+
+/// CPU time of all that was started here and has ended, what those started included.
+pub(crate) fn ended_cpu() -> Duration {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Duration::ZERO };
+    let [user, system] = [usage.user_time(), usage.system_time()]
+        .map(|time| Duration::from_micros(time.tv_sec().unsigned_abs() * 1_000_000 + time.tv_usec().unsigned_abs()));
+    user + system
 }
 
 /// CPU time that the whole machine has used so far; the kernel tells it in hundredths of a second.

@@ -74,6 +74,9 @@ fn columns<'a>(results: &'a Results, scenario: &'a Scenario) -> Vec<Column<'a>> 
         column(if base == Way::Nginx { "÷ nginx" } else { "÷ Aegis" }, move |way| {
             proxied(way, || number(results.ratio(name, way, base, |sample| Some(sample.cpu_per_request)), 2))
         }),
+        column("until sealed", move |way| {
+            proxied(way, || number(results.median(name, way, |sample| Some(sample.cpu_until_sealed)), 1))
+        }),
         column("requests/s", move |way| {
             number(results.median(name, way, |sample| Some(sample.requests_per_second)), 0)
         }),
@@ -166,11 +169,13 @@ fn last(out: &mut String, results: &Results, scenarios: &[Scenario]) {
         .map(|(name, way, last)| {
             let ratio = |field: fn(&Sample) -> f64| number(results.ratio(name, way, last, |s| Some(field(s))), 2);
             let (cpu, peak) = (ratio(|sample| sample.cpu_per_request), ratio(|sample| sample.peak_megabytes));
-            format!("| {name} | {} | {cpu} | {peak} |", way.name())
+            let sealed = ratio(|sample| sample.cpu_until_sealed);
+            format!("| {name} | {} | {cpu} | {sealed} | {peak} |", way.name())
         })
         .collect();
     if !rows.is_empty() {
-        line(out, "\n### ÷ the last program\n\n| scenario | way | CPU a request | peak memory |\n|---|---|--:|--:|");
+        line(out, "\n### ÷ the last program\n");
+        line(out, "| scenario | way | CPU a request | until sealed | peak memory |\n|---|---|--:|--:|--:|");
         for row in &rows {
             line(out, row);
         }

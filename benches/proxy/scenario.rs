@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::chat::{Reply, Verdict};
 use crate::conversation::Shape;
 use crate::load::{self, Load, Outcome, Until};
-use crate::process::{Tree, machine_cpu, own_cpu};
+use crate::process::{Tree, ended_cpu, machine_cpu, own_cpu};
 use crate::target::{Site, Target, Way};
 
 /// A load and the ways that it is sent.
@@ -39,6 +39,8 @@ pub(crate) struct Sample {
     pub(crate) inexact: BTreeMap<String, u64>,
     pub(crate) failures: BTreeMap<String, u64>,
     pub(crate) cpu_per_request: f64,
+    /// The same until the target has ended: a recorder that does its work late does not get it for nothing.
+    pub(crate) cpu_until_sealed: f64,
     pub(crate) cpu_per_token: f64,
     pub(crate) requests_per_second: f64,
     pub(crate) mean_request_bytes: f64,
@@ -177,6 +179,7 @@ pub(crate) fn measure(
 
 impl Scenario {
     fn round(&self, way: Way, mut target: Target, time: Duration) -> Sample {
+        let ended_before = ended_cpu();
         let mut load = Load {
             port: target.port,
             shape: self.shape,
@@ -188,16 +191,16 @@ impl Scenario {
             edited: way.edits(),
             seed: fresh_seed(),
         };
-        match self.conversations {
-            None => drop(load::run(&load)),
+        let warmed = match self.conversations {
+            None => load::run(&load),
             Some(conversations) => {
                 load.until = Until::Conversations(conversations);
                 // A thousand connections in one millisecond is a test of the backlog, not of memory.
                 load.stagger = Duration::from_millis(1);
                 let warm_up = Load { connections: 4, until: Until::Conversations(1), ..load.clone() };
-                drop(load::run(&warm_up));
+                load::run(&warm_up)
             }
-        }
+        };
         if self.conversations.is_none() {
             load.until = Until::Elapsed(time);
         }
@@ -222,6 +225,10 @@ impl Scenario {
         sample.peak_megabytes = peak as f64 / 1e6;
         sample.started_in_milliseconds = started_in.as_secs_f64() * 1e3;
         sample.ended_well = target.stop().is_some();
+        // All of its life: what it was started for, and what it seals at its end.
+        let all = ended_cpu().saturating_sub(ended_before);
+        let answered = warmed.answered() + outcome.answered();
+        sample.cpu_until_sealed = all.as_secs_f64() * 1e6 / answered.max(1) as f64;
         sample
     }
 }
@@ -237,6 +244,7 @@ impl Sample {
             inexact: inexact.map(|(verdict, count)| (format!("{verdict:?}"), *count)).collect(),
             failures: outcome.failures.clone(),
             cpu_per_request: per(answered),
+            cpu_until_sealed: 0.0,
             cpu_per_token: per(outcome.tokens),
             requests_per_second: answered as f64 / outcome.elapsed.as_secs_f64(),
             mean_request_bytes: outcome.request_bytes as f64 / answered.max(1) as f64,
