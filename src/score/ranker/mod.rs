@@ -188,7 +188,35 @@ mod tests {
         let found = solve(&[vec![4.0, 2.0], vec![2.0, 3.0]], &[10.0, 8.0]).expect("positive definite");
         assert!((found[0] - 1.75).abs() < 1e-12 && (found[1] - 1.5).abs() < 1e-12, "{found:?}");
         assert_eq!(solve(&[vec![0.0]], &[1.0]), None);
+        let matrix = [vec![4.0, 2.0, 1.0], vec![2.0, 5.0, 3.0], vec![1.0, 3.0, 6.0]];
+        let found = solve(&matrix, &[11.0, 21.0, 25.0]).expect("positive definite");
+        assert!(found.iter().zip([1.0, 2.0, 3.0]).all(|(found, wanted)| (found - wanted).abs() < 1e-12), "{found:?}");
         assert_eq!(solve(&[], &[]), Some(vec![]));
+    }
+
+    /// Worked out apart, by plain gradient descent.
+    #[test]
+    fn small_runs_have_the_weights_that_another_way_finds() {
+        let run = |steps: &[[f64; 3]], blamed: &[usize], cleared: &[usize]| RankerRun {
+            steps: steps.iter().map(|step| step.to_vec()).collect(),
+            blamed: blamed.to_vec(),
+            cleared: cleared.to_vec(),
+            ..RankerRun::default()
+        };
+        let runs = [
+            run(&[[1.0, 5.0, 2.0], [3.0, 4.0, 2.0], [2.0, 9.0, 2.0]], &[1], &[0, 2]),
+            run(&[[4.0, 1.0, 2.0], [2.0, 2.0, 2.0]], &[0], &[1]),
+            run(&[[0.0, 3.0, 2.0], [1.0, 8.0, 2.0], [5.0, 7.0, 2.0], [2.0, 2.0, 2.0]], &[2, 3], &[0]),
+        ];
+        let ranker = LinearRanker::train(&runs.iter().collect::<Vec<_>>());
+        let near = |found: &[f64], wanted: [f64; 3]| found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-6);
+        assert!(near(&ranker.mean, [2.222_222_222, 4.555_555_556, 2.0]), "{ranker:?}");
+        assert!(near(&ranker.scale, [1.474_055_462, 2.712_567_915, 1.0]), "{ranker:?}");
+        assert!(near(&ranker.weights, [0.833_250_348, -0.320_858_529, 0.0]), "{ranker:?}");
+        assert!((ranker.score(&[3.0, 3.0, 2.0]) - 0.623_660_542).abs() < 1e-6);
+        let pairs: Vec<_> = runs.iter().flat_map(|run| ranker.pairs(run)).collect();
+        assert!((loss(&ranker.weights, &pairs) - 1.085_143_439).abs() < 1e-6);
+        assert!((loss(&[0.5, -1.0, 2.0], &pairs) - 3.574_352_884).abs() < 1e-6);
     }
 
     #[test]

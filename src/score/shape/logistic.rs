@@ -169,6 +169,29 @@ mod tests {
         assert!(solve([[0.0; SIZE]; SIZE], wanted).is_none());
     }
 
+    /// Worked out apart, by plain gradient descent.
+    #[test]
+    fn a_small_set_has_the_weights_that_another_way_finds() {
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        let rows = [(1.0, 10.0, true), (2.0, 10.0, false), (4.0, 20.0, true), (7.0, 40.0, true), (8.0, 20.0, false)];
+        let rows = [&rows[..], &[(9.0, 50.0, true), (3.0, 30.0, false)]].concat();
+        let rows: Vec<(Features, bool)> = rows.iter().map(|(a, b, marked)| (row(*a, *b), *marked)).collect();
+        let rows: Vec<_> = rows.iter().map(|(row, marked)| (row, *marked)).collect();
+        let model = Logistic::train(&rows);
+        assert!(near(model.mean[0], 4.857_142_857) && near(model.mean[1], 25.714_285_714), "{:?}", model.mean);
+        assert!(near(model.spread[0], 2.899_683_304) && near(model.spread[1], 13.997_084_244), "{:?}", model.spread);
+        assert!(model.spread.iter().skip(2).all(|spread| near(*spread, 1.0)), "what never changes: {:?}", model.spread);
+        let wanted = [(0, 0.048_981_143), (1, 0.231_893_794), (2, 0.0), (COUNT, 0.293_561_600)];
+        assert!(wanted.iter().all(|(at, weight)| near(model.weights[*at], *weight)), "{:?}", model.weights);
+        assert!(near(model.score(&row(5.0, 30.0)), 0.366_977_412));
+        let scaled: Vec<_> =
+            rows.iter().map(|(row, marked)| (model.scaled(row), if *marked { 1.0 } else { 0.0 })).collect();
+        assert!(near(loss(&model.weights, &scaled), 4.625_627_169));
+        let mut others = [0.0; SIZE];
+        (others[0], others[1], others[COUNT]) = (0.5, -1.0, 0.25);
+        assert!(near(loss(&others, &scaled), 8.231_766_832));
+    }
+
     #[test]
     fn the_slope_vanishes_where_it_stops() {
         let rows: Vec<(Features, bool)> = (0..60)

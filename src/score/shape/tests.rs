@@ -69,3 +69,47 @@ fn too_little_is_said() {
     none.iter_mut().for_each(|gold| gold.template.clear());
     assert_eq!(probe(&none, Unseen::Template), Err(TooFew::Runs(0)));
 }
+
+#[test]
+fn an_outline_that_gives_the_steps_away_is_far_above_rules_that_learn_nothing() {
+    let (probed, best) = crate::score::told_by_shape(&runs(true)).expect("told");
+    assert!(probed.step.share > 0.95 && best.step.is_some_and(|step| step < 0.5), "{probed:?} {best:?}");
+    assert!(crate::score::told_by_shape(&runs(false)).is_none(), "nothing tells");
+    // Where the labelled step is always the same, a rule says so without learning, and the probe is not far above it.
+    let mut first = runs(true);
+    for gold in &mut first {
+        let speaker = gold.speakers.first().cloned();
+        gold.culprits = vec![Culprit { agent: speaker, step: Some(0), mode: None }];
+    }
+    assert!(crate::score::told_by_shape(&first).is_none(), "step 0 is a rule");
+}
+
+#[test]
+fn of_too_many_runs_some_are_chosen_by_their_names_alone() {
+    let many: Vec<Gold> = (0..RUNS + 7).map(|n| run(n, true)).collect();
+    let ids = |golds: &[Gold]| {
+        let mut ids: Vec<String> = outlines(golds, Unseen::Task).iter().map(|run| run.gold.id.clone()).collect();
+        ids.sort();
+        ids
+    };
+    let chosen = ids(&many);
+    assert_eq!(chosen.len(), RUNS);
+    let turned: Vec<Gold> = many.iter().rev().cloned().collect();
+    assert_eq!(ids(&turned), chosen, "whatever their order");
+    assert!(chosen != ids(&many[..RUNS]), "not the first ones");
+    // One step is no shape, and one without a labelled step is no run to ask about.
+    let mut odd = runs(true);
+    odd[0].culprits.clear();
+    odd[1].shape.truncate(1);
+    odd[1].speakers.truncate(1);
+    odd[1].culprits[0].step = Some(0);
+    assert_eq!(outlines(&odd, Unseen::Task).len(), 88);
+    let folds: BTreeSet<usize> = outlines(&runs(true), Unseen::Task).iter().map(|run| run.fold).collect();
+    assert_eq!(folds, (0..FOLDS).collect(), "tasks are spread over all parts");
+}
+
+#[test]
+fn forty_runs_are_enough() {
+    let golds = runs(true);
+    assert_eq!(probe(&golds[..FEWEST], Unseen::Task).expect("enough").step.of, FEWEST);
+}
