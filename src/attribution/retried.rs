@@ -110,6 +110,11 @@ impl RetryRound {
         self.arm(RetryArm::Critique).is_some_and(|arm| arm.executed.passed > 0)
     }
 
+    /// Whether any execution with the critique tells something.
+    pub fn is_tried(&self) -> bool {
+        self.arm(RetryArm::Critique).is_some_and(|arm| arm.executed.passed + arm.executed.failed > 0)
+    }
+
     /// An arm's figures.
     pub fn arm(&self, arm: RetryArm) -> Option<&RetryArmFinding> {
         self.arms.iter().find(|finding| finding.arm == arm)

@@ -155,7 +155,8 @@ impl From<RecordingError> for Failure {
 fn where_runs_are(path: &Path) -> String {
     let near = Path::new("logs").join(path);
     if near.join("run.json").is_file() {
-        return format!("did you mean `{0}`? for example: aegis show {0}", near.display());
+        let word = crate::launch::shell_word(&near.to_string_lossy());
+        return format!("did you mean `{}`? for example: aegis show {word}", near.display());
     }
     "`aegis runs [DIR]` lists the runs of a directory".to_owned()
 }

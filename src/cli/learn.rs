@@ -192,7 +192,7 @@ fn tell(
     }
     for (by, found) in by {
         match found {
-            None => writeln!(out, "left out by {by:<6}  there is only one")?,
+            None => writeln!(out, "left out by {by:<6}  there are no two")?,
             Some(HeldOut { groups, runs, ranker, scan, saved, interval }) => writeln!(
                 out,
                 "left out by {by:<6}  {groups} groups, {runs} runs: {:.2} looks until the blamed step, {:.2} in the order of the run; \

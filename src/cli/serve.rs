@@ -322,7 +322,8 @@ fn seal_all(proxy: &Proxy, global: &Global) -> Result<(), Failure> {
     });
     for EndedRun { dir, steps, .. } in conclude(proxy) {
         if !global.quiet {
-            eprintln!("sealed {}  {steps} steps  aegis show {0}", dir.display());
+            let word = crate::launch::shell_word(&dir.to_string_lossy());
+            eprintln!("sealed {}  {steps} steps  aegis show {word}", dir.display());
         }
     }
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
