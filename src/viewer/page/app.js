@@ -26,7 +26,7 @@ const SCREENS = {
 };
 
 function App() {
-  const { parts, set } = useRoute();
+  const { hash, parts, set } = useRoute();
   const [keys, setKeys] = useState(false);
   useKeys({ '?': () => setKeys(true), u: () => go('#/') });
   const [screen, ...rest] = parts;
@@ -34,6 +34,10 @@ function App() {
   useEffect(() => {
     document.title = [rest[0], screen, 'Aegis'].filter(Boolean).join(' · ');
   }, [screen, rest[0]]);
+  // What drives the page from outside waits for this: the address changes before what it names is drawn.
+  useEffect(() => {
+    place.dataset.shown = hash;
+  }, [hash]);
   return html`<${Screen} parts=${rest} set=${set} />
     <footer><button class="quiet" onClick=${() => setKeys(true)}>Keys <kbd>?</kbd></button></footer>
     ${keys && html`<${KeyList} close=${() => setKeys(false)} />`}`;

@@ -4,7 +4,7 @@
 
 import { useState, useEffect } from './vendor/preact.js';
 
-/** Reads an address: its parts, and what it sets. */
+/** Reads an address: as it stands, its parts, and what it sets. */
 export function parse(hash) {
   const [path, query = ''] = hash.replace(/^#\/?/, '').split('?');
   const parts = path.split('/').filter(Boolean).map(decode);
@@ -13,7 +13,7 @@ export function parse(hash) {
     const [name, value = ''] = pair.split('=');
     set[decode(name)] = decode(value);
   }
-  return { parts, set };
+  return { hash, parts, set };
 }
 
 function decode(text) {

@@ -2,7 +2,7 @@
 
 import { cpSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { aegis, check, findings, fresh, once, picture, shown, view } from './lab.mjs';
+import { aegis, arrived, check, findings, fresh, once, picture, shown, view } from './lab.mjs';
 
 /** The traced run and its like of the other tests, in a directory of their own: words are written beside them. */
 function recorded() {
@@ -28,7 +28,7 @@ export async function somebody_annotates_blind({ browser }) {
     check(!text.includes(known), `the page says ${known}`);
   }
   await page.keyboard.press('j');
-  await page.waitForFunction(() => location.hash.startsWith('#/run/second/1'));
+  await arrived(page, '#/run/second/1');
   await shown(page, '.step h2');
   check(!(await page.locator('.step').innerText()).includes('84\n'), 'the words that the model said are hidden');
   await page.keyboard.press('a');

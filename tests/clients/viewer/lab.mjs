@@ -84,8 +84,16 @@ export async function picture(page, name, options = {}) {
   await page.screenshot({ path: path.join(pictures, `${name}.png`), ...options });
 }
 
-/** Waits until the page shows a selector, and nothing is awaited any more. */
+/** Waits until the page has drawn an address with `part` in it. Before that, keys and questions would meet the screen that is left. */
+export async function arrived(page, part = '') {
+  const drawn = (part) => location.hash.includes(part) && (document.getElementById('app')?.dataset.shown ?? location.hash) === location.hash;
+  await page.waitForFunction(drawn, part, { timeout: 8000 });
+}
+
+/** Waits until the page has drawn where it is and shows a selector, and nothing is awaited any more. */
 export async function shown(page, selector) {
+  await page.waitForSelector(selector, { timeout: 20000 });
+  await arrived(page);
   await page.waitForSelector(selector, { timeout: 20000 });
   await page.waitForFunction(() => !document.querySelector('.wait'), null, { timeout: 20000 });
 }

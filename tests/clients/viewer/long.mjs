@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { aegis, check, fresh, model, picture, recorded as made, shown, view } from './lab.mjs';
+import { aegis, arrived, check, fresh, model, picture, recorded as made, shown, view } from './lab.mjs';
 
 const STEPS = 10000;
 /** Milliseconds to the first row on the page. */
@@ -98,7 +98,7 @@ export async function ten_thousand_steps({ browser }) {
   });
   check(jumps.most < ROWS, `${jumps.most} rows while scrolling`);
   await page.keyboard.press('G');
-  await page.waitForFunction((last) => location.hash.includes(last), `/long/${STEPS - 1}`);
+  await arrived(page, `/long/${STEPS - 1}`);
   await picture(page, 'long');
   check(paint < PAINT, `first paint after ${paint.toFixed(0)} ms, of at most ${PAINT}`);
   const coldest = Math.min(...cold);

@@ -2,7 +2,7 @@
 
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { aegis, check, findings, fresh, picture, recorded, shown } from './lab.mjs';
+import { aegis, arrived, check, findings, fresh, picture, recorded, shown } from './lab.mjs';
 import { TEXTS } from './texts.mjs';
 
 const LOOKS = [['light', { colorScheme: 'light' }], ['dark', { colorScheme: 'dark' }], ['narrow', { viewport: { width: 375, height: 760 } }]];
@@ -93,7 +93,8 @@ export async function each_figure_of_a_report_leads_to_its_runs({ browser }) {
     check(sum('verified') === report.funnel.verified && sum('flipped') === report.funnel.flipped, `${by}: sums of the matrix`);
     for (const [href, attempts] of cells) {
       await page.evaluate((href) => (location.hash = href), href);
-      await page.waitForFunction((href) => location.hash === href && document.querySelector('.campaign .row'), href);
+      await arrived(page, href);
+      await shown(page, '.campaign .row');
       check((await rows()) === attempts, `${href}: ${await rows()} runs of ${attempts}`);
       figures += 1;
     }
@@ -116,13 +117,13 @@ export async function a_report_is_read_by_keys_alone({ browser }) {
   const { file } = left();
   const opened = await browser.open();
   const { page } = opened;
-  const at = (part) => page.waitForFunction((part) => location.hash.includes(part), part, { timeout: 8000 });
-  const tabs = async (most, arrived) => {
+  const at = (part) => arrived(page, part);
+  const tabs = async (most, there) => {
     for (let pressed = 0; pressed < most; pressed += 1) {
       await page.keyboard.press('Tab');
-      if (await page.evaluate(arrived)) return;
+      if (await page.evaluate(there)) return;
     }
-    throw new Error(`nothing after ${most} tabs: ${arrived}`);
+    throw new Error(`nothing after ${most} tabs: ${there}`);
   };
   await page.goto(`file://${file}`);
   await shown(page, '.matrix');

@@ -2,7 +2,7 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { aegis, check, findings, fresh, picture, recorded, root, shown, stranger, view, work } from './lab.mjs';
+import { aegis, arrived, check, findings, fresh, picture, recorded, root, shown, stranger, view, work } from './lab.mjs';
 
 /** A verified run of the campaign and the dataset's first sample. */
 async function addresses(origin, page) {
@@ -68,7 +68,7 @@ export async function before_and_after_and_where_it_went({ browser }) {
   check((await page.locator('.spread').innerText()).includes('step 2'), 'it went to the critic');
   check((await page.locator('.row.chosen').innerText()).includes('solver'), 'the injected step is chosen');
   await page.click('.spread a');
-  await page.waitForFunction(() => location.hash.startsWith('#/run/second/2'));
+  await arrived(page, '#/run/second/2');
   await page.goto(`${served.origin}/#/diff/first/second`);
   await shown(page, '.step');
   check((await page.locator('.list').innerText()).includes('1 equal'), 'what is equal is folded');
@@ -97,7 +97,7 @@ export async function methods_side_by_side_and_on_what_evidence({ browser }) {
   check((await card.innerText()).includes('where a passed run said') && (await card.locator('blockquote').first().innerText()).includes('94'), 'why, and the words');
   check((await page.locator('.method', { hasText: 'judge-critics' }).innerText()).includes('simulator (a scripted model'), 'the simulator is named as one');
   await card.locator('a', { hasText: 'step 1' }).first().click();
-  await page.waitForFunction(() => location.hash.startsWith('#/run/second/1'));
+  await arrived(page, '#/run/second/1');
   // Of a dataset, what a file of rows says that was named beside it.
   await page.goto(`${served.origin}/#/dataset/demo`);
   await shown(page, '.row');
@@ -139,7 +139,7 @@ export async function a_walk_by_keys_alone({ browser }) {
   const { page, wrong } = await browser.open();
   await page.goto(served.url);
   await shown(page, '.row');
-  const at = (part) => page.waitForFunction((part) => location.hash.includes(part), part, { timeout: 8000 });
+  const at = (part) => arrived(page, part);
   await page.keyboard.press('/');
   await page.keyboard.type('second');
   await at('q=second');
