@@ -22,6 +22,9 @@ use crate::{
 /// Labels that a trace writes.
 const TRACED: [&str; 4] = ["earliest_flip", "commitment", "flip", "coupled"];
 
+/// What makes something to learn from.
+const NEXT: &str = "`aegis trace BAD --twin GOOD --check CMD --dataset DIR`";
+
 /// Options of `learn`.
 #[derive(Debug, Args)]
 pub(super) struct LearnArgs {
@@ -59,7 +62,9 @@ pub(super) fn run(arguments: &LearnArgs, global: &Global) -> Result<Finished, Fa
     // To a system that it has not seen where there are several; else to a task that it has not seen.
     let decides = by.iter().find_map(|(by, found)| Some((*by, (*found)?)));
     let why = match &decides {
-        _ if set.runs.is_empty() => Some("no run has both a step that was blamed and one that was cleared".to_owned()),
+        _ if set.runs.is_empty() => Some(format!(
+            "no run has both a step that was blamed and one that was cleared; {NEXT} writes such rows of a recorded failure"
+        )),
         None => Some("all runs are of one task: nothing says what it would be worth on another".to_owned()),
         Some((_, HeldOut { interval: None, .. })) => Some(format!(
             "its worth where it was not learned is known of fewer than {RESAMPLED_MIN} tasks, which may be luck"

@@ -78,8 +78,9 @@ impl fmt::Display for TestCase {
     }
 }
 
-/// A text as an attribute or as content of XML or HTML; neither has a way to write control characters.
-fn in_markup(text: &str) -> String {
+/// A text as an attribute or as content of XML or HTML: nothing of it is markup. Neither has a way to write control
+/// characters; marks that turn the direction of what is around them are left out.
+pub fn in_markup(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -88,6 +89,7 @@ fn in_markup(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
             c if c.is_control() && c != '\n' => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
@@ -105,7 +107,7 @@ mod tests {
             |came, said: &str| TestCase { class: "c".to_owned(), name: "<n>".to_owned(), came, said: said.to_owned() };
         let cases = vec![
             case(Came::Passed, ""),
-            case(Came::Passed, "it's\u{1b}fine"),
+            case(Came::Passed, "it's\u{1b}\u{202e}fine"),
             case(Came::Skipped("by chance".to_owned()), ""),
             case(Came::Failed("a \"b\"".to_owned()), "why"),
             case(Came::Errored("e".to_owned()), ""),

@@ -171,7 +171,10 @@ async fn what_executions_teach_is_written_and_what_they_do_not_is_not() {
     for (data, expected) in [
         ("noise.jsonl", "does not surely beat the order of the run"),
         ("one.jsonl", "all runs are of one task"),
-        ("planted.jsonl", "no run has both a step that was blamed and one that was cleared"),
+        (
+            "planted.jsonl",
+            "one that was cleared; `aegis trace BAD --twin GOOD --check CMD --dataset DIR` writes such rows",
+        ),
     ] {
         let (code, out, talk) = verb(dir.path(), &["learn", data, "--out", "none.toml"]).await;
         assert!(code == Some(1) && talk.contains("nothing learned") && talk.contains(expected), "{data}: {talk}{out}");

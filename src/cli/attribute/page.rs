@@ -6,6 +6,7 @@ use super::{logs::Logs, report, table::MethodFigures};
 use crate::{
     attribution::{Attributed, methods::COMBINED},
     score::{Baseline, Share},
+    verdict::suite::in_markup,
 };
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}\
@@ -24,7 +25,7 @@ pub(super) fn page(figures: &[MethodFigures], logs: &Logs, rows: &[Vec<Attribute
     methods(&mut page, figures);
     runs(&mut page, logs, rows);
     if let Some(next) = next {
-        let _ = writeln!(page, "<p>next: <code>{}</code></p>", text(next));
+        let _ = writeln!(page, "<p>next: <code>{}</code></p>", in_markup(next));
     }
     page.push_str("</html>\n");
     page
@@ -44,7 +45,7 @@ fn methods(page: &mut String, figures: &[MethodFigures]) {
         let _ = writeln!(
             page,
             "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}/{}<td>{}<td>{}<td>{}</tr>",
-            text(&method.name),
+            in_markup(&method.name),
             of(accuracy.map(|accuracy| &accuracy.agent)),
             of(accuracy.map(|accuracy| &accuracy.step)),
             near(1),
@@ -73,7 +74,7 @@ fn methods(page: &mut String, figures: &[MethodFigures]) {
         );
     }
     for warning in report.map(|report| report.warnings.as_slice()).unwrap_or_default() {
-        let _ = writeln!(page, "<p><small>note: {}</small></p>", text(warning));
+        let _ = writeln!(page, "<p><small>note: {}</small></p>", in_markup(warning));
     }
 }
 
@@ -86,7 +87,7 @@ fn baseline(page: &mut String, rule: &Baseline) {
     let _ = writeln!(
         page,
         "<tr class=\"rule\"><td>{}{star}<td>{}<td>{}<td colspan=\"7\"></tr>",
-        text(rule.rule),
+        in_markup(rule.rule),
         cell(rule.agent),
         cell(rule.step)
     );
@@ -102,14 +103,14 @@ fn runs(page: &mut String, logs: &Logs, rows: &[Vec<Attributed>]) {
                 let step = culprit.step.map(|step| format!(" at step {step}")).unwrap_or_default();
                 format!("{}{step}", culprit.agent.as_deref().unwrap_or("the run"))
             });
-            format!(" <small>label: {}</small>", text(&culprits.collect::<Vec<_>>().join(", ")))
+            format!(" <small>label: {}</small>", in_markup(&culprits.collect::<Vec<_>>().join(", ")))
         });
         let _ = writeln!(
             page,
             "<details{}><summary>{} · {}{}</summary>\n<table><tr><th>method<th>says<th>score<th>why<th>words<th>repair</tr>",
             if logs.failed.len() == 1 { " open" } else { "" },
-            text(&log.run.id),
-            text(&last),
+            in_markup(&log.run.id),
+            in_markup(&last),
             truth.unwrap_or_default()
         );
         for row in rows {
@@ -131,14 +132,14 @@ fn said(page: &mut String, row: &Attributed) {
         let stands = if evidence.stands { "" } else { " (does not stand there)" };
         format!("step {}: “{}”{stands}", evidence.step, evidence.quote)
     });
-    let method = if row.method == COMBINED { "combined".to_owned() } else { text(&row.method) };
+    let method = if row.method == COMBINED { "combined".to_owned() } else { in_markup(&row.method) };
     let _ = writeln!(
         page,
         "<tr><td>{method}<td class=\"text\">{}<td>{score}<td class=\"text\">{}<td class=\"text\">{}<td class=\"text\">{}</tr>",
-        text(&report::named(row)),
-        text(why),
-        text(&words.collect::<Vec<_>>().join("; ")),
-        text(found.map(|found| found.fix.as_str()).unwrap_or_default())
+        in_markup(&report::named(row)),
+        in_markup(why),
+        in_markup(&words.collect::<Vec<_>>().join("; ")),
+        in_markup(found.map(|found| found.fix.as_str()).unwrap_or_default())
     );
 }
 
@@ -148,21 +149,4 @@ fn share(share: &Share) -> String {
     }
     let (low, high) = (share.interval.low * 100.0, share.interval.high * 100.0);
     format!("{:.1} <small>[{low:.0}, {high:.0}]</small>", share.share * 100.0)
-}
-
-/// Text of a log in a page: nothing of it is markup.
-fn text(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
