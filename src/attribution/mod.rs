@@ -44,7 +44,7 @@ pub use judging::{Draw, JudgeAsked, JudgeSettings, LogJudge};
 pub use kept_answers::KeptAnswers;
 pub use label::{Life, label_of, life};
 pub use prior::{Prior, PriorSaid, RankedStep};
-pub use prove::{ExecutionSaid, KeptProof, Proved, Proving, Unprovable};
+pub use prove::{ExecutionSaid, KeptProof, ProofOf, Proved, Proving, Unprovable};
 pub use retried::{RetryArm, RetryArmFinding, RetryExecution, RetryGain, RetryRound};
 pub use retry::{RetryBudget, RetrySettings, RetrySpent, RetrySubject, foretell_round};
 pub use sampled::sample;

@@ -27,6 +27,20 @@ pub struct Proving {
     pub plan: Option<Plan>,
     /// What the claim must reach.
     pub terms: Terms,
+    /// What is executed and how it is judged.
+    pub of: ProofOf,
+}
+
+/// What executions are made of, each as the first 16 hex digits of a blake3: those of another check, program or upstream
+/// say nothing here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProofOf {
+    /// The command that judges.
+    pub check: String,
+    /// The program and its arguments.
+    pub command: String,
+    /// Where live calls go.
+    pub upstream: String,
 }
 
 /// Why a run's label cannot be shown by executing it again.
@@ -52,6 +66,10 @@ pub enum Unprovable {
 /// What was executed so far, arm by arm: kept beside the run, so that a later proof goes on from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptProof {
+    /// What was executed and how it was judged.
+    pub of: ProofOf,
+    /// Executions that were begun: one that was ended before its end has a recording too.
+    pub begun: u32,
     /// With the injection; the run itself is the first.
     pub treated: Vec<ExecutionSaid>,
     /// Without it.
@@ -131,7 +149,7 @@ impl Proving {
         self.treated().map(|_| ())
     }
 
-    /// Executes until the claim is settled, going on from what was executed before. `keep` is told after each execution.
+    /// Executes until the claim is settled, going on from what was executed before. `keep` is told before and after each execution.
     ///
     /// # Errors
     /// [`TrialError`] when the program cannot be executed; what it comes to is no error.
@@ -140,6 +158,7 @@ impl Proving {
         mut kept: KeptProof,
         keep: &mut (dyn FnMut(&KeptProof) + Send),
     ) -> Result<Proved, TrialError> {
+        kept.of = self.of.clone();
         if kept.treated.is_empty() {
             kept.treated.push(ExecutionSaid::Failed);
         }
@@ -150,9 +169,13 @@ impl Proving {
             let (nulls, treateds) = (samples(&kept.null), samples(&kept.treated));
             match Claim::injection(&terms, &nulls, &treateds).next() {
                 Next::Stop(standing) => break standing,
-                Next::Execute(Arm::Null) => kept.null.push(self.execute(&null, "null", nulls.len()).await?),
+                Next::Execute(Arm::Null) => {
+                    let said = self.execute(&null, &mut kept, keep).await?;
+                    kept.null.push(said);
+                }
                 Next::Execute(Arm::Treated) => {
-                    kept.treated.push(self.execute(&treated, "treated", treateds.len()).await?);
+                    let said = self.execute(&treated, &mut kept, keep).await?;
+                    kept.treated.push(said);
                 }
             }
             runs += 1;
@@ -186,11 +209,11 @@ impl Proving {
                 match Claim::injection(&terms, &nulls, &treateds).next() {
                     Next::Stop(standing) => break standing,
                     Next::Execute(Arm::Null) => {
-                        let said = self.execute(&without, &format!("without {number}"), so_far.len()).await?;
+                        let said = self.execute(&without, &mut kept, keep).await?;
                         kept.without.get_mut(number).into_iter().for_each(|arm| arm.push(said));
                     }
                     Next::Execute(Arm::Treated) => {
-                        let said = self.execute(&treated, "treated", kept.treated.len()).await?;
+                        let said = self.execute(&treated, &mut kept, keep).await?;
                         kept.treated.push(said);
                     }
                 }
@@ -206,8 +229,18 @@ impl Proving {
         Ok(())
     }
 
-    async fn execute(&self, treatment: &RunTreatment, arm: &str, number: usize) -> Result<ExecutionSaid, TrialError> {
-        let run = RunId::hashed("p", format!("{} {arm} {number}", self.cassette.run()).as_bytes());
+    async fn execute(
+        &self,
+        treatment: &RunTreatment,
+        kept: &mut KeptProof,
+        keep: &mut (dyn FnMut(&KeptProof) + Send),
+    ) -> Result<ExecutionSaid, TrialError> {
+        let ProofOf { check, command, upstream } = &self.of;
+        let name = format!("{} {check} {command} {upstream} {}", self.cassette.run(), kept.begun);
+        let run = RunId::hashed("p", name.as_bytes());
+        // Before it begins: its recording is in the way of another one of its name, however it ends.
+        kept.begun += 1;
+        keep(kept);
         let prefixed = self.bench.prefix(&self.cassette, treatment.fork.clone())?;
         let executed = self.bench.sample(&run, prefixed, treatment.plan.clone()).await?;
         if executed.tried.ending == Ending::Interrupted {

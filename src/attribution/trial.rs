@@ -40,7 +40,7 @@ pub enum TrialError {
     #[error(transparent)]
     NoSuchStep(#[from] NoSuchStep),
     /// We were told to stop.
-    #[error("interrupted")]
+    #[error("interrupted; what was executed is kept")]
     Interrupted,
     /// A line to another model cannot be had.
     #[error("cannot ask the other model")]

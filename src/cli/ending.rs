@@ -102,6 +102,13 @@ pub struct Finished {
     pub data: serde_json::Value,
 }
 
+impl Finished {
+    /// Of a verb that was ended before its end.
+    pub(super) fn stopped(failure: &Failure) -> Self {
+        Self { exit: failure.exit, summary: failure.error.to_string(), data: serde_json::json!({}) }
+    }
+}
+
 /// Why a verb could not do its work.
 #[derive(Debug)]
 pub struct Failure {

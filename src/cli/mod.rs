@@ -274,7 +274,14 @@ impl Verb {
             Verb::Example(arguments) => {
                 example::run(arguments).map(|()| Exit::Ok).map_err(|error| Failure::new(Exit::Finding, error))
             }
-            working => working.work(global).map(|finished| finished.say(global)),
+            working => {
+                let finished = working.work(global).or_else(|failure| match failure.exit {
+                    // Whoever ends a verb that executes is told where that leaves it, as of any other end.
+                    Exit::Signal(_) => Ok(Finished::stopped(&failure)),
+                    _ => Err(failure),
+                })?;
+                Ok(finished.say(global))
+            }
         }
     }
 }

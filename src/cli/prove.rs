@@ -18,7 +18,7 @@ use super::{
     trial::{ExecuteArgs, TrialArgs, failed, live},
 };
 use crate::{
-    attribution::{Bench, KeptProof, Proved, Proving},
+    attribution::{Bench, KeptProof, ProofOf, Proved, Proving},
     dataset::Dataset,
     launch::Echo,
     plan::{self, RecordedCall},
@@ -28,7 +28,7 @@ use crate::{
     trajectory::{Evidence, Label, LabelEntry, LabelStatus, Standing, Step},
 };
 
-/// What was executed, beside the run: a later `prove` goes on from it.
+/// What was executed, beside the run: a later `prove` of the same check, command and upstream goes on from it.
 const KEPT: &str = "proof.json";
 
 /// Options of `prove`.
@@ -86,20 +86,25 @@ fn prove(
     let label = recording::read_label(dir)?.ok_or_else(|| unproven("the run has no label".to_owned()))?;
     let plan = planned(&cassette).map_err(unproven)?;
     let proxy = live(&arguments.execute.proxy, &cassette, dir)?;
+    let of = proof_of(trial, program, proxy.upstream.as_deref());
     let (proxy, _) = ProxyArgs { log_dir: Some(dir.join("proof")), ..proxy }.proxy(None)?;
-    let kept = kept(dir)?;
+    let (kept, others) = kept(dir, &of)?;
     let quiet = global.quiet;
+    if kept.begun == 0 && !quiet {
+        tell_anew(dir, &of, &others);
+    }
     let proved = settings::block_on(async {
         let proxy = Arc::new(proxy);
         let system = trial.system(program, &proxy, Echo::Silent, true)?;
         let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
-        let proving = Proving { bench, cassette: Arc::clone(&cassette), label: label.clone(), plan, terms };
+        let proving = Proving { bench, cassette: Arc::clone(&cassette), label: label.clone(), plan, terms, of };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
         let mut unwritten = None;
+        let mut said = (kept.treated.len().max(1), kept.null.len());
         let mut keep = |kept: &KeptProof| {
-            unwritten = write(dir, KEPT, kept).err().or(unwritten.take());
-            if !quiet {
-                let arms = (kept.treated.len(), kept.null.len());
+            unwritten = write(dir, &others, kept).err().or(unwritten.take());
+            let arms = (kept.treated.len(), kept.null.len());
+            if !quiet && std::mem::replace(&mut said, arms) != arms {
                 eprintln!("proved   {}  with {} runs, without {}", dir.display(), arms.0, arms.1);
             }
         };
@@ -144,19 +149,63 @@ fn relabelled(label: Label, proved: &Proved) -> Label {
     Label { status: LabelStatus::from(proved.standing), errors, others, evidence: Some(evidence), ..label }
 }
 
-fn kept(dir: &Path) -> Result<KeptProof, Failure> {
-    let path = dir.join(KEPT);
-    match std::fs::read(&path) {
-        Ok(text) => serde_json::from_slice(&text)
-            .map_err(|error| Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(KeptProof::default()),
-        Err(error) => Err(Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))),
+/// What is executed, and how it is judged.
+fn proof_of(trial: &TrialArgs, program: &Program, upstream: Option<&str>) -> ProofOf {
+    let digest = |words: &[&[u8]]| {
+        let mut hash = blake3::Hasher::new();
+        for word in words {
+            hash.update(&(word.len() as u64).to_le_bytes()).update(word);
+        }
+        hash.finalize().to_hex().chars().take(16).collect()
+    };
+    let command: Vec<&[u8]> = program.command.iter().map(|word| word.as_encoded_bytes()).collect();
+    ProofOf {
+        check: digest(&[trial.check.as_deref().unwrap_or_default().as_bytes()]),
+        command: digest(&command),
+        upstream: digest(&[upstream.unwrap_or_default().as_bytes()]),
     }
 }
 
-fn write(dir: &Path, name: &str, kept: &KeptProof) -> Result<(), Failure> {
-    let text = serde_json::to_vec_pretty(kept).map_err(|error| Failure::new(Exit::Recording, error))?;
-    let (new, path) = (dir.join(format!("{name}.new")), dir.join(name));
+/// Says why what lies there does not count: by what is most like what is asked now.
+fn tell_anew(dir: &Path, of: &ProofOf, others: &[KeptProof]) {
+    let differs = |other: &KeptProof| {
+        let ProofOf { check, command, upstream } = &other.of;
+        let parts = [
+            ("check", *check != of.check),
+            ("command", *command != of.command),
+            ("upstream", *upstream != of.upstream),
+        ];
+        parts.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    let Some(differs) = others.iter().map(differs).min_by_key(Vec::len) else { return };
+    let differs = differs.join(" and ");
+    eprintln!(
+        "anew     {}  what was executed before was with another {differs}: it does not count here",
+        dir.display()
+    );
+}
+
+/// What was executed of just this before, and what of something else.
+fn kept(dir: &Path, of: &ProofOf) -> Result<(KeptProof, Vec<KeptProof>), Failure> {
+    let path = dir.join(KEPT);
+    let unread = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Recording, format!("cannot read `{}`: {error}", path.display()))
+    };
+    let mut all: Vec<KeptProof> = match std::fs::read(&path) {
+        // One object is what earlier versions wrote: it does not say what was executed, so nothing goes on from it.
+        Ok(text) if text.trim_ascii_start().starts_with(b"{") => Vec::new(),
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| unread(&error))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(unread(&error)),
+    };
+    let same = all.iter().position(|one| one.of == *of);
+    Ok((same.map(|at| all.remove(at)).unwrap_or_default(), all))
+}
+
+fn write(dir: &Path, others: &[KeptProof], kept: &KeptProof) -> Result<(), Failure> {
+    let all: Vec<&KeptProof> = others.iter().chain([kept]).collect();
+    let text = serde_json::to_vec_pretty(&all).map_err(|error| Failure::new(Exit::Recording, error))?;
+    let (new, path) = (dir.join(format!("{KEPT}.new")), dir.join(KEPT));
     let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));
     written.map_err(|error| Failure::new(Exit::Recording, format!("cannot write `{}`: {error}", path.display())))
 }

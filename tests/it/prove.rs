@@ -1,6 +1,6 @@
 //! `aegis prove`: a label that a run has is shown by executing its injection again, or it is not.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Stdio};
 
 use serde_json::Value;
 
@@ -58,6 +58,53 @@ async fn a_delivered_label_is_verified_by_the_recorded_command_again() {
     let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", CHECK, "--again"]).await;
     assert_eq!((code, trials()), (Some(0), 11), "{said}");
     assert!(said.contains("0 executions made"), "{said}");
+}
+
+/// Evidence is of the check, the program and the upstream that were executed.
+#[tokio::test]
+async fn what_was_executed_with_something_else_proves_nothing_here() {
+    let dir = tempfile::tempdir().expect("a directory");
+    labelled(dir.path(), &corrupt("solver", "last"), CHECK).await;
+    let typo = "grep -q 'ANSWER:84'";
+    let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", typo, "--pairs", "3", "--again"]).await;
+    assert_eq!((code, &label(dir.path())["status"]), (Some(1), &"unproven".into()), "{said}");
+    let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", CHECK, "--again"]).await;
+    assert_eq!((code, &label(dir.path())["status"]), (Some(0), &"verified".into()), "{said}");
+    assert!(said.contains("was with another check: it does not count here") && said.contains("11 executions made"));
+    for (arguments, differs) in [
+        (&["--check", "true", "--again"][..], "check"),
+        (&["--check", CHECK, "--", "true"], "command"),
+        (&["--check", CHECK, "--upstream", "http://127.0.0.1:9/v1", "--again"], "upstream"),
+    ] {
+        let (code, said) = say(dir.path(), &[&["prove", "logs/r", "--pairs", "2"], arguments].concat()).await;
+        let told = format!("with another {differs}: it does not count here");
+        assert!(code != Some(0) && said.contains(&told) && !said.contains(" 0 executions"), "{arguments:?}: {said}");
+    }
+    // What was executed with these counts as before.
+    let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", CHECK, "--again"]).await;
+    assert!(code == Some(0) && said.contains("0 executions made"), "{said}");
+}
+
+/// A proof that somebody ends goes on where it was.
+#[tokio::test]
+async fn a_proof_that_was_ended_goes_on() {
+    let dir = tempfile::tempdir().expect("a directory");
+    labelled(dir.path(), &corrupt("solver", "last"), CHECK).await;
+    // The third execution waits until it is ended.
+    let check = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; [ $n != 2 ] || sleep 600; grep -q 'ANSWER: 84'";
+    let mut command = aegis(dir.path());
+    command.args(["prove", "logs/r", "--check", check, "--again"]).stderr(Stdio::piped());
+    let child = command.spawn().expect("it runs");
+    let third = || fs::read_to_string(dir.path().join("n")).is_ok_and(|n| n.trim() == "3");
+    crate::lab::until("the third execution", third).await;
+    let id = nix::unistd::Pid::from_raw(child.id().expect("it runs").cast_signed());
+    nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT).expect("sent");
+    let ended = child.wait_with_output().await.expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(130) && said.contains("RESULT  stopped interrupted;"), "{said}");
+    let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", check, "--again"]).await;
+    assert_eq!((code, &label(dir.path())["status"]), (Some(0), &"verified".into()), "{said}");
+    assert!(said.contains("9 executions made"), "{said}");
 }
 
 #[tokio::test]
