@@ -83,6 +83,8 @@ impl Lineage {
         let (run, source) = found.unwrap_or_else(|| (new_run(), RunSource::New));
         let forgotten = if self.trails.contains(&run) { None } else { self.trails.make_room() };
         self.enter(&run, source, begun.as_ref(), looks.key, (question, body));
+        let named: Vec<Mark> = outline.quotes.iter().filter_map(|id| id_mark(id)).collect();
+        self.trails.answered(&run, &named);
         let mut quotes = evidence.ids;
         quotes.extend(evidence.quotes.into_iter().map(|(exchange, _)| exchange));
         quotes.truncate(QUOTES_MAX);
@@ -241,7 +243,7 @@ impl Lineage {
         open.min_by_key(rank).map(|(run, _)| run.clone())
     }
 
-    /// The one run that waits for the result of a tool; never for a request that looks like one that opens runs.
+    /// The one run that waits for the result of a tool and was used last; never for a request that looks like one that opens runs.
     fn by_awaited(&self, looks: u32) -> Option<RunId> {
         let waiting = self.trails.only_waiting()?;
         if self.trails.are_opened_by(looks) { None } else { Some(waiting.clone()) }

@@ -12,6 +12,7 @@ use super::*;
 use crate::surface::{OpenaiChat, Surface};
 
 mod voices;
+mod waiting;
 
 /// A server without named runs.
 struct Story {
@@ -147,21 +148,6 @@ fn a_program_stays_one_run_by_what_it_quotes() {
     assert_eq!(story.turn(&[critic, user("Explain how bees navigate home.")], &said("Fine.")), "run2 opening");
     assert_eq!(story.turn(&[writer, user(TIDES)], &said("Again: water moves.")), "run3 new");
     assert!(story.late().is_empty(), "nothing is seen otherwise late");
-}
-
-#[test]
-fn ids_and_retries_and_waiting_tools_name_the_run() {
-    let mut story = Story::new();
-    let lead = system("You lead.");
-    let asked = story.ask(&[lead.clone(), user(TIDES)], &["ask"]);
-    story.end(&asked, None, true);
-    let retried = story.ask(&[lead.clone(), user(TIDES)], &["ask"]);
-    assert_eq!((retried.line().as_str(), retried.who()), ("run1 retry", asked.who()), "the same question failed there");
-    story.answer(&retried, &called("c1", "ask", "{}"));
-    // A tool that calls a model with words of its own, while one run waits for it.
-    assert_eq!(story.turn(&[system("You look things up."), user("moon")], &said("It pulls.")), "run1 pending");
-    let back = [lead, user(TIDES), called("c1", "ask", "{}"), result("c1", "It pulls.")];
-    assert_eq!(story.turn(&back, &said("The moon pulls the water.")), "run1 ids");
 }
 
 #[test]

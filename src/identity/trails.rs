@@ -17,6 +17,9 @@ const ASKED_MAX: usize = 4096;
 /// Unanswered tool calls that are remembered of one run.
 const WAITING_MAX: usize = 256;
 
+/// Runs that wait and are looked at, latest first, when a tool call is named.
+const WAITING_LOOKED_AT: usize = 16;
+
 /// A run's way so far.
 #[derive(Debug)]
 pub(super) struct Trail {
@@ -99,10 +102,13 @@ impl Trails {
         self.by_age.values().rev().filter_map(|run| Some((run, self.of.get(run)?)))
     }
 
-    /// The one run that waits for the result of a tool; none where several do.
+    /// The one run that waits for the result of a tool; none where several do, or where another was used after it: then
+    /// somebody else has been at work since.
     pub(super) fn only_waiting(&self) -> Option<&RunId> {
         let mut waiting = self.waiting.iter();
-        waiting.next().filter(|_| waiting.next().is_none()).and_then(|began| self.by_age.get(began))
+        let one = waiting.next().filter(|_| waiting.next().is_none())?;
+        let last_used = self.by_use.last().is_some_and(|(_, began)| began == one);
+        self.by_age.get(one).filter(|_| last_used)
     }
 
     /// Whether requests that look like this have opened a run.
@@ -134,6 +140,23 @@ impl Trails {
             trail.awaited.remove(0);
         }
         self.waiting.insert(trail.began);
+    }
+
+    /// Somebody names these tool calls: the run that he is placed in, and others whose calls have the same ids, as equal
+    /// runs of a model that repeats itself do, wait for them no more.
+    pub(super) fn answered(&mut self, run: &RunId, calls: &[Mark]) {
+        if calls.is_empty() || self.waiting.is_empty() {
+            return;
+        }
+        let latest = self.waiting.iter().rev().take(WAITING_LOOKED_AT).filter_map(|began| self.by_age.get(began));
+        let runs: Vec<RunId> = [run].into_iter().chain(latest).cloned().collect();
+        for run in runs {
+            let Some(trail) = self.of.get_mut(&run) else { continue };
+            trail.awaited.retain(|call| !calls.contains(call));
+            if trail.awaited.is_empty() {
+                self.waiting.remove(&trail.began);
+            }
+        }
     }
 
     /// Somebody has gone on in the run: it waits for nothing more.
@@ -206,10 +229,15 @@ mod tests {
         trails.await_result(&run(1), None);
         assert_eq!(trails.only_waiting(), None, "a call without an id cannot be answered");
         trails.await_result(&run(1), Some(7));
+        assert_eq!(trails.only_waiting(), None, "run 2 is at work");
+        trails.used(&run(1), 10).expect("it is known");
         assert_eq!(trails.only_waiting(), Some(&run(1)));
+        trails.await_result(&run(2), Some(7));
         trails.await_result(&run(2), Some(8));
         assert_eq!(trails.only_waiting(), None, "either could be meant");
-        trails.await_nothing(&run(1));
+        trails.answered(&run(0), &[7]);
+        assert_eq!(trails.only_waiting(), None, "the other was used last");
+        trails.used(&run(2), 11).expect("it is known");
         assert_eq!(trails.only_waiting(), Some(&run(2)));
         trails.forget(&run(2));
         assert_eq!(trails.only_waiting(), None);
