@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Noted, Rule, is_imported};
 use crate::{
-    dataset::{About, Dataset, LabelledError, PlacedSample, Sample, Truth, ids},
+    dataset::{About, Dataset, LabelledError, ModeSource, PlacedSample, Sample, Truth, ids},
     proof,
     recording::{self, Recording},
     trajectory::{Evidence, Executed, Label, LabelEntry, RunId},
@@ -56,6 +56,10 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
     if sample.outcome != again.outcome {
         differs("it has another outcome".to_owned());
     }
+    // Rows of others' data, and of earlier versions, may not say it.
+    if !sample.backend.is_empty() && sample.backend != again.backend {
+        differs(format!("it was answered by `{}` there", again.backend));
+    }
     if let Some(number) = first_difference(sample, again) {
         differs(format!("step {number} is another there"));
     }
@@ -69,11 +73,14 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
         if truth.status != own.status {
             differs("its label has another status".to_owned());
         }
+        if (&truth.definition, truth.seed) != (&own.definition, own.seed) {
+            differs("its label is of another kind or seed".to_owned());
+        }
         let entries = |of: fn(&Label) -> &Vec<LabelEntry>| recording.label.iter().flat_map(of);
         let same = same_errors(&truth.errors, &own.errors, entries(|label| &label.errors))
             && same_errors(&truth.others, &own.others, entries(|label| &label.others));
         if !same {
-            differs("its label names other errors, or other hashes of what was before and after".to_owned());
+            differs("its label names other errors or modes, or other hashes of what was before and after".to_owned());
         }
         if truth.changes != own.changes {
             differs("something else was changed there".to_owned());
@@ -122,9 +129,12 @@ fn same_errors<'a>(
         let place = |error: &LabelledError| {
             (error.agent.clone(), error.instance, error.step, error.call, error.side, error.operator.clone())
         };
+        // People and models may name a mode after the run; what its plan declared stands in the recording.
+        let declared = |error: &LabelledError| error.mode_source == Some(ModeSource::Declared);
+        let same_mode = !declared(one) || !declared(other) || one.failure_mode == other.failure_mode;
         let hashes = (&one.before, &one.after);
         let hashed = hashes == (&other.before, &other.after) || hashes == (&entry.error.before, &entry.error.after);
-        place(one) == place(other) && hashed
+        place(one) == place(other) && hashed && same_mode
     };
     errors.len() == own.len() && errors.iter().zip(own).zip(entries).all(same)
 }

@@ -202,7 +202,11 @@ fn a_row_is_held_against_its_recording() {
         report.findings.iter().filter(|found| found.rule == Rule::RecordingDiffers).count()
     };
     assert_eq!(dataset(&sample), 0);
-    let forged: [(&str, Forge); 8] = [
+    let forged: [(&str, Forge); 12] = [
+        ("the backend", |sample| sample.backend = "api.example.com".to_owned()),
+        ("the kind of label", |sample| truth(sample).definition = "earliest_flip".to_owned()),
+        ("the seed", |sample| truth(sample).seed = Some(99)),
+        ("the mode that the plan declared", |sample| truth(sample).errors[0].failure_mode = None),
         ("a later reply", |sample| answer(sample, 1, "no, wrong")),
         ("an input", |sample| sample.steps[1].input.as_mut().expect("known").messages[0].text.push('!')),
         ("a step less", |sample| drop(sample.steps.pop())),
