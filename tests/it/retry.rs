@@ -193,6 +193,7 @@ async fn rounds_budgets_and_notes_have_their_ends() {
     failed(dir.path(), &upstream, true).await;
     std::fs::write(dir.path().join("vague.txt"), "Something is off.\n").expect("written");
     std::fs::write(dir.path().join("telling.txt"), "It should be 84.\n").expect("written");
+    std::fs::write(dir.path().join("shaped.txt"), "40+44=84\n").expect("written");
     let retry = ["retry", "logs/bad", "--upstream", &upstream, "--check", CHECK, "--samples", "1"];
     let vague = ["--critique", "vague.txt", "--at", "1"];
     for (more, code, expected) in [
@@ -201,6 +202,7 @@ async fn rounds_budgets_and_notes_have_their_ends() {
         (&[&vague[..], &["--rounds", "5"]].concat(), 1, "not repaired in 1 rounds"),
         // The gold answer: a note that is nothing but that is refused; of one that also says what was wrong, the rest is said.
         (&["--critique", "telling.txt", "--at", "1", "--gold", "84"], 2, "it gives the right answer away"),
+        (&["--critique", "shaped.txt", "--at", "1", "--gold", "84"], 2, "it gives the right answer away"),
         (&["--gold", "84"], 1, "You wrote: \"96 - 12 = 94\"."),
         (&[&vague[..], &["--budget-runs", "2"]].concat(), 4, "RESULT  budget not "),
         (&[&vague[..], &["--budget-calls", "1"]].concat(), 4, "RESULT  budget"),
