@@ -243,6 +243,12 @@ async fn rounds_budgets_and_notes_have_their_ends() {
             "--check cannot be run",
         ),
         (&["retry", "logs/bad", "--upstream", &upstream], 2, "a retry needs --check CMD"),
+        // The note was given, and the check cannot tell what came of it.
+        (
+            &["retry", "logs/bad", "--upstream", &upstream, "--check", "exit 3", "--samples", "2", "--rounds", "1"],
+            1,
+            "not known in round 1: no execution with the note tells anything (2 without a verdict)",
+        ),
     ] {
         let (got, out, talk) = verb(dir.path(), &program(arguments)).await;
         assert!(got == Some(code) && talk.contains(expected), "{arguments:?}: {got:?} {talk}{out}");
