@@ -146,33 +146,35 @@ impl CritiqueWords<'_> {
             let text = text.trim();
             if text.is_empty() || text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
         };
-        let (reason, fix) = (sentence(self.reason), sentence(self.fix));
-        let tries = [vec![&reason, &quote, &fix], vec![&reason, &quote], vec![&reason], vec![&quote]];
         let known = known(at);
-        let mut leaks = false;
-        for words in tries {
-            let words = words.into_iter().filter(|words| !words.is_empty()).cloned().collect::<Vec<_>>().join(" ");
-            if words.is_empty() {
-                continue;
-            }
-            if gold.is_some_and(|gold| leak::gives_away(&words, &known, gold)) {
-                leaks = true;
-                continue;
-            }
-            let note: String = format!("{OPENING}{words}").chars().take(LONGEST).collect();
-            let (agent, source) = (at.attribution.agent.clone(), source.to_owned());
-            return Ok(Critique { agent, step: at.step, note, source });
+        let unsaid = |text: &str| gold.map_or_else(|| text.to_owned(), |gold| leak::without_answer(text, &known, gold));
+        let gives_away = |text: &str| gold.is_some_and(|gold| leak::gives_away(text, &known, gold));
+        let (reason, fix) = (sentence(&unsaid(self.reason)), sentence(&unsaid(self.fix)));
+        // Half a quotation is none.
+        let quote = if gives_away(&quote) { String::new() } else { quote };
+        let words: Vec<String> = [reason, quote, fix].into_iter().filter(|words| !words.is_empty()).collect();
+        let words = words.join(" ");
+        // An answer of several words may be told from one sentence into the next.
+        if gives_away(&words)
+            || (words.is_empty()
+                && [self.reason, self.fix, self.quote.unwrap_or_default()].map(gives_away).contains(&true))
+        {
+            return Err(NoCritique::GivesAway);
         }
-        Err(if leaks { NoCritique::GivesAway } else { NoCritique::Empty })
+        if words.is_empty() {
+            return Err(NoCritique::Empty);
+        }
+        let note: String = format!("{OPENING}{words}").chars().take(LONGEST).collect();
+        let (agent, source) = (at.attribution.agent.clone(), source.to_owned());
+        Ok(Critique { agent, step: at.step, note, source })
     }
 }
 
-/// What the agent knew at the step: what it was asked, and what it said.
+/// What the agent reads at the step: what it was asked. Its recorded reply is not in the request that is asked again.
 fn known(step: &Step) -> String {
     let asked = crate::surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
     let asked = asked.and_then(|surface| surface.read_request(&step.request).ok()).unwrap_or_default();
-    let asked = asked.messages.iter().map(crate::surface::Message::text).collect::<Vec<_>>().join("\n");
-    asked + "\n" + &crate::replay::answer_text(step)
+    asked.messages.iter().map(crate::surface::Message::text).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -228,9 +230,22 @@ mod tests {
         let whole = "Review note on your previous attempt: the subtraction is wrong. You wrote: \"96 - 12 = 94\".";
         assert_eq!(of(&found, None), Ok(format!("{whole} It is 84.")));
         assert_eq!(of(&found, Some("84")), Ok(whole.to_owned()), "the fix is left out");
-        assert_eq!(of(&found, Some("94")), Ok(format!("{whole} It is 84.")), "what the agent said itself is no secret");
+        let unquoted = "Review note on your previous attempt: the subtraction is wrong. It is 84.";
+        assert_eq!(
+            of(&found, Some("94")),
+            Ok(unquoted.to_owned()),
+            "its reply does not stand in what it is asked again"
+        );
+        assert_eq!(of(&found, Some("96")), Ok(format!("{whole} It is 84.")), "what it was asked is no secret");
         let leaking = PredictedStep { reason: "it should be 84".to_owned(), evidence: Vec::new(), ..found.clone() };
         assert_eq!(of(&leaking, Some("84")), Err(NoCritique::GivesAway));
+        for reason in ["ANSWER:84", "40+44=84", "It is 84.0"] {
+            let leaking = PredictedStep { reason: reason.to_owned(), ..leaking.clone() };
+            assert_eq!(of(&leaking, Some("84")), Err(NoCritique::GivesAway), "{reason}");
+        }
+        let half =
+            PredictedStep { reason: "Think again. The total is 84.".to_owned(), fix: String::new(), ..leaking.clone() };
+        assert_eq!(of(&half, Some("84")), Ok(format!("{OPENING}Think again.")));
         let nowhere = PredictedStep { step: Some(9), ..found.clone() };
         assert_eq!(of(&nowhere, None), Err(NoCritique::NoStep(Some(9))));
         assert_eq!(of(&PredictedStep { step: Some(1), ..PredictedStep::default() }, None), Err(NoCritique::Empty));

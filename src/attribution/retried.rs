@@ -115,6 +115,14 @@ impl RetryRound {
         self.arm(RetryArm::Critique).is_some_and(|arm| arm.executed.passed + arm.executed.failed > 0)
     }
 
+    /// Why no execution with the critique tells anything: there was none, or none came to a verdict.
+    pub fn untold(&self) -> String {
+        let Some(arm) = self.arm(RetryArm::Critique) else { return "the note was not tried".to_owned() };
+        let reasons: Vec<String> =
+            arm.executed.void.iter().map(|(why, count)| format!("{count} {}", why.words())).collect();
+        format!("no execution with the note tells anything ({})", reasons.join(", "))
+    }
+
     /// An arm's figures.
     pub fn arm(&self, arm: RetryArm) -> Option<&RetryArmFinding> {
         self.arms.iter().find(|finding| finding.arm == arm)

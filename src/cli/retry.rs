@@ -302,8 +302,7 @@ impl Retrying<'_> {
         std::fs::write(&path, text).map_err(unkept)?;
         let mut parts = vec![match repaired.or(self.rounds.last()) {
             Some(round) if round.is_repaired() => format!("repaired in round {}", round.round),
-            // A round that was ended before its note was given says nothing of the note.
-            Some(round) if !round.is_tried() => format!("not known in round {}: the note was not tried", round.round),
+            Some(round) if !round.is_tried() => format!("not known in round {}: {}", round.round, round.untold()),
             Some(round) => format!("not repaired in {} rounds", round.round),
             None => "not retried: there is no note".to_owned(),
         }];

@@ -83,9 +83,14 @@ impl Judged<'_> {
             .any(|agent| self.gold.blames(&agent_key(agent)))
     }
 
+    /// The step of a guess, 0-based. One before the first is none: it is no step of any run, near to nothing.
+    fn step_of(&self, guess: &Guess) -> Option<i64> {
+        guess.step?.checked_sub(self.base).filter(|step| *step >= 0)
+    }
+
     /// Distance of a guess to the nearest true step.
     fn distance(&self, guess: &Guess) -> Option<u64> {
-        let said = guess.step?.checked_sub(self.base)?;
+        let said = self.step_of(guess)?;
         self.gold.culprits.iter().filter_map(|culprit| culprit.step).map(|step| said.abs_diff(i64::from(step))).min()
     }
 
@@ -95,11 +100,11 @@ impl Judged<'_> {
 
     fn both_in(&self, k: usize) -> bool {
         self.guesses().iter().take(k).any(|guess| {
-            let (Some(agent), Some(step)) = (guess.agent.as_deref(), guess.step) else { return false };
-            let (agent, step) = (agent_key(agent), step.checked_sub(self.base));
+            let (Some(agent), Some(step)) = (guess.agent.as_deref(), self.step_of(guess)) else { return false };
+            let agent = agent_key(agent);
             self.gold.culprits.iter().any(|culprit| {
                 culprit.agent.as_deref().is_some_and(|name| agent_key(name) == agent)
-                    && culprit.step.is_some_and(|gold| step == Some(i64::from(gold)))
+                    && culprit.step.is_some_and(|gold| step == i64::from(gold))
             })
         })
     }
@@ -112,8 +117,8 @@ pub(super) fn accuracy(rows: &[Judged<'_>]) -> Accuracy {
     let share = |rows: &[&Judged<'_>], hit: &dyn Fn(&Judged<'_>) -> bool| {
         Share::new(rows.iter().filter(|row| hit(row)).count(), rows.len())
     };
-    let says = |rows: &[&Judged<'_>], field: &dyn Fn(&Guess) -> bool| {
-        rows.iter().filter(|row| row.guesses().first().is_some_and(field)).count()
+    let says = |rows: &[&Judged<'_>], field: &dyn Fn(&Judged<'_>, &Guess) -> bool| {
+        rows.iter().filter(|row| row.guesses().first().is_some_and(|guess| field(row, guess))).count()
     };
     let agent = share(&with_agent, &|row| row.agent_in(1));
     let step = share(&with_step, &|row| row.step_in(1));
@@ -133,8 +138,8 @@ pub(super) fn accuracy(rows: &[Judged<'_>]) -> Accuracy {
         agent,
         step,
         joint: share(&with_step, &|row| row.both_in(1)),
-        agent_of_answered: Share::new(agent.hits, says(&with_agent, &|guess| guess.agent.is_some())),
-        step_of_answered: Share::new(step.hits, says(&with_step, &|guess| guess.step.is_some())),
+        agent_of_answered: Share::new(agent.hits, says(&with_agent, &|_, guess| guess.agent.is_some())),
+        step_of_answered: Share::new(step.hits, says(&with_step, &|row, guess| row.step_of(guess).is_some())),
         step_within: (1..=TOLERANCE).map(within).collect(),
         mean_step_distance: mean(&distances),
         step_distances: distances.len(),
@@ -187,6 +192,20 @@ mod tests {
         assert_eq!(score.step_within.iter().map(|share| share.hits).collect::<Vec<_>>(), [2, 2, 2, 2, 2]);
         assert_eq!(score.mean_step_distance, Some(0.5));
         assert!(score.top.is_empty());
+    }
+
+    #[test]
+    fn a_step_before_the_first_is_no_step() {
+        let gold = gold("Solver", 0);
+        for (step, base, hits, answered) in
+            [(-1, 0, 0, 0), (i64::MIN, 0, 0, 0), (0, 1, 0, 0), (1, 0, 1, 1), (2, 1, 1, 1)]
+        {
+            let answer = PredictedAnswer::Set(vec![guess("Solver", step)]);
+            let score = accuracy(&[Judged { gold: &gold, answer: Some(&answer), base }]);
+            let within = score.step_within.first().map(|share| share.hits);
+            assert_eq!((within, score.step_of_answered.of), (Some(hits), answered), "{step} from {base}");
+            assert_eq!((score.step_distances, score.agent.hits), (answered, 1), "{step} from {base}");
+        }
     }
 
     #[test]

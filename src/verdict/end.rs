@@ -27,9 +27,15 @@ pub(super) fn endured_stall(call: &TroubledCall) -> Option<String> {
 pub(super) fn gave_up(call: &TroubledCall) -> Option<String> {
     let unanswered = !call.is_answered() && reply::accepted_truncated(call).is_none();
     let over = call.ends_in_error() || stuck(call).is_some();
-    (unanswered && !over).then(|| match call.tries.len() {
-        1 => "after the first try".to_owned(),
-        tries => format!("after {tries} tries"),
+    (unanswered && !over).then(|| {
+        let tries = match call.tries.len() {
+            1 => "after the first try".to_owned(),
+            tries => format!("after {tries} tries"),
+        };
+        if reply::may_have_been_used(call) {
+            return format!("{tries}; whether what had come of the reply was used is not seen on the wire");
+        }
+        tries
     })
 }
 

@@ -110,8 +110,8 @@ pub const RULES: &[ClientRule] = &[
     ClientRule {
         name: "accepted_truncated",
         weight: Weight::Defect,
-        says: "a reply that was cut short was taken for the answer: quoted in a later request, or never asked for again \
-               by a program that then ended well",
+        says: "a reply that was cut short was taken for the answer: quoted in a later request, or, where its connection \
+               ended as after a whole one, never asked for again by a program that then ended well",
         source: "OpenAI and Anthropic, Streaming: a reply is whole when its finish or stop reason is there",
         judge: reply::accepted_truncated,
     },

@@ -13,6 +13,13 @@ pub(super) fn accepted_truncated(call: &TroubledCall) -> Option<String> {
     unnoticed.then(|| "it was not asked for again, and the program ended as if it were whole".to_owned())
 }
 
+/// Whether a program that ended well may have used the half of a reply that broke off. One that caught the error and
+/// went on without, and one that took the half for the answer, look the same: that is no defect shown, and is told.
+pub(super) fn may_have_been_used(call: &TroubledCall) -> bool {
+    let begun = call.last().is_some_and(|last| matches!(last.met, Met::BrokenOff | Met::Failed | Met::CutShort));
+    begun && call.program_ended_well() && accepted_truncated(call).is_none()
+}
+
 /// Other content than the model gave was taken.
 pub(super) fn took_altered(call: &TroubledCall) -> Option<String> {
     let taken = call.last()?.met == Met::Altered && !call.ends_in_error();

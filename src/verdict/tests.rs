@@ -125,6 +125,26 @@ fn ends() {
     }
 }
 
+#[test]
+fn a_half_reply_that_may_have_been_used_is_told() {
+    const DOUBT: &str = "after the first try; whether what had come of the reply was used is not seen on the wire";
+    const PLAIN: &str = "after the first try";
+    for (met, quoted, program, outcome, expected) in [
+        (Met::BrokenOff, None, ProgramEnd::Exited(0), Verdict::Unknown, Some(DOUBT)),
+        (Met::Failed, None, ProgramEnd::Exited(0), Verdict::Success, Some(DOUBT)),
+        (Met::BrokenOff, Some(4), ProgramEnd::Exited(0), Verdict::Unknown, None),
+        (Met::CutShort, None, ProgramEnd::Exited(0), Verdict::Unknown, None),
+        // Nothing had come, or what came of the program was looked at and is wrong.
+        (Met::NoReply, None, ProgramEnd::Exited(0), Verdict::Unknown, Some(PLAIN)),
+        (BROKEN, None, ProgramEnd::Exited(0), Verdict::Unknown, Some(PLAIN)),
+        (Met::BrokenOff, None, ProgramEnd::Exited(0), Verdict::Failure, Some(PLAIN)),
+    ] {
+        let mut one = call(&[(0, met)]);
+        (one.quoted_at, one.program, one.outcome.verdict) = (quoted, Some(program), outcome);
+        assert_eq!(super::end::gave_up(&one).as_deref(), expected, "{met:?} {quoted:?} {outcome:?}");
+    }
+}
+
 fn planned(injection: u32, by_chance: bool) -> report::PlannedFault {
     report::PlannedFault {
         injection,

@@ -8,6 +8,7 @@
 mod ending;
 mod form;
 mod history;
+mod notation;
 mod numbers;
 mod past;
 mod rates;

@@ -1,35 +1,38 @@
 //! Rules on numbers: those that are calculated, and those that come from nowhere.
 
-use super::{Past, Sighting, WatchedStep, past::hash};
+use super::{
+    Past, Sighting, WatchedStep,
+    notation::{WrittenSum, goes_on},
+    past::hash,
+};
 use crate::trajectory::patterns;
 
 patterns! {
     /// One operation with its result.
-    CALCULATED = r"(\d[\d,]*(?:\.\d+)?)\s*([*×x/÷+\-−–])\s*\$?(\d[\d,]*(?:\.\d+)?)\s*=\s*\$?(-?\d[\d,]*(?:\.\d+)?)";
+    CALCULATED = r"(\d[\d,]*(?:\.\d+)?)(\s*[*×x/÷+\-−–]\s*)\$?(\d[\d,]*(?:\.\d+)?)\s*=\s*(\$)?(-?\d[\d,]*(?:\.\d+)?)";
     /// A number with the sign before it.
     NUMBER = r"(=\s*\$?)?(\d[\d,]*(?:\.\d+)?)";
 }
 
-/// A calculation that is wrong by more than rounding.
+/// A calculation that is wrong by more than rounding, where it can be read: a sum in another notation is not spoken of.
 pub(super) fn calculation(_: &Past, step: &WatchedStep) -> Option<Sighting> {
     CALCULATED.captures_iter(&step.said).find_map(|calculation| {
-        let at = calculation.get(0).map_or(0, |whole| whole.start());
-        // The end of a longer one: what stands before it belongs to it.
-        let before = step.said.get(..at).unwrap_or_default().trim_end().chars().next_back();
-        if before.is_some_and(|before| "*×x/÷+-−–^(.0123456789".contains(before)) {
-            return None;
-        }
-        let number = |group: usize| calculation.get(group)?.as_str().replace(',', "").parse::<f64>().ok();
-        let (a, b, said) = (number(1)?, number(3)?, number(4)?);
-        let right = match calculation.get(2).map_or("", |sign| sign.as_str()) {
-            "+" => a + b,
-            "-" | "−" | "–" => a - b,
-            "/" | "÷" => a / b,
-            _ => a * b,
+        let group = |group: usize| calculation.get(group).map_or("", |part| part.as_str());
+        let (whole, said) = (calculation.get(0)?, group(5).trim_end_matches(','));
+        // The comma behind a number ends its clause.
+        let until = whole.end() - (group(5).len() - said.len());
+        let sum = WrittenSum {
+            before: step.said.get(..whole.start())?,
+            after: step.said.get(until..)?,
+            one: group(1),
+            sign: group(2),
+            other: group(3),
+            said,
+            money: !group(4).is_empty(),
         };
-        let quote = calculation.get(0).map_or("", |whole| whole.as_str());
-        let wrong = (right - said).abs() > 0.01 * right.abs().max(1.0);
-        if wrong { Sighting::of(format!("`{quote}` is wrong: it is {right}"), quote) } else { None }
+        let right = sum.right()?;
+        let quote = step.said.get(whole.start()..until)?;
+        Sighting::of(format!("`{quote}` is wrong: it is {right}"), quote)
     })
 }
 
@@ -39,15 +42,18 @@ pub(super) fn other_result(past: &Past, step: &WatchedStep) -> Option<Sighting> 
         return None;
     }
     let mut own: Vec<String> = in_text(&step.given).collect();
-    let mut last = None;
+    let (mut last, mut continues) = (None, false);
     for number in NUMBER.captures_iter(&step.said) {
         own.extend(last.take());
         let text = number.get(2).map_or("", |text| text.as_str()).trim_end_matches(',').replace(',', "");
-        if number.get(1).is_none() {
+        // The minutes of a result in hours, and what remains of a division, are of that result.
+        if number.get(1).is_none() && !continues {
             last = Some(text);
         } else {
             own.push(text);
         }
+        let after = number.get(0).and_then(|whole| step.said.get(whole.end()..)).unwrap_or_default();
+        continues = number.get(1).is_some() && goes_on(after);
     }
     let number = last.filter(|number| number.len() > 1 && !own.contains(number) && !is_known(past, number))?;
     let seen = format!("it calculates, and ends with `{number}`, which is none of its results");

@@ -176,6 +176,8 @@ fn the_form_of_a_reply() {
         (says(0, "a", "6 * 7 = 43"), vec!["calculation@0"]),
         (says(0, "a", "96 - 12 = 84. ANSWER: 94"), vec!["other-result@0"]),
         (says(0, "a", "96 - 12 = 84. ANSWER: 84"), vec![]),
+        (says(0, "a", "It takes 9 + 45 = 10:15"), vec![]),
+        (says(0, "a", "100 / 30 = 3 remainder 10"), vec![]),
     ] {
         assert_eq!(seen(vec![step.clone()]), expected, "{step:?}");
     }

@@ -255,6 +255,27 @@ async fn rounds_budgets_and_notes_have_their_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_said_or_judged_is_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let upstream = format!("http://{}/v1", teachable().await);
+    failed(dir.path(), &upstream, true).await;
+    std::fs::write(dir.path().join("shaped.txt"), "40+44=84\n").expect("written");
+    std::fs::write(dir.path().join("half.txt"), "Think again. The total is 84.\n").expect("written");
+    let retry = ["retry", "logs/bad", "--upstream", &upstream, "--samples", "2", "--rounds", "1", "--at", "1"];
+    let untold = "not known in round 1: no execution with the note tells anything (2 without a verdict)";
+    for (more, code, expected) in [
+        // The gold answer in another shape, and in one of two sentences.
+        (["--critique", "shaped.txt", "--gold", "84", "--check", CHECK], 2, "it gives the right answer away"),
+        (["--critique", "half.txt", "--gold", "84", "--check", CHECK], 1, "previous attempt: Think again.\n"),
+        // The note was given, and the check cannot tell what came of it.
+        (["--critique", "half.txt", "--gold", "5", "--check", "exit 3"], 1, untold),
+    ] {
+        let (got, out, talk) = verb(dir.path(), &program(&[&retry[..], &more].concat())).await;
+        assert!(got == Some(code) && format!("{out}{talk}").contains(expected), "{more:?}: {got:?} {talk}{out}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_can_take_no_note_is_said() {
     // Without a roster nobody knows for sure who makes a call.
     let dir = tempfile::tempdir().expect("a directory");

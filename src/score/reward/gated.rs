@@ -85,6 +85,7 @@ mod tests {
             ("Solver|7", 0.505_554_498_269_121_2),
             ("Critic|4", 0.5),
             ("solver|4", 1.0),
+            ("Solver|-1", 0.5),
         ] {
             let completion = format!("<think>because</think>\n<answer>{answer}</answer>");
             let reward = gated(&completion, &truth(), Gated::default());

@@ -81,8 +81,11 @@ fn worth(guess: &Guess, culprit: &Culprit, shares: Shares) -> (f64, f64) {
     stated.fold((0.0, 0.0), |(got, possible), (share, hit)| (got + share * hit, possible + share))
 }
 
-/// How much a step counts that far from the true one.
+/// How much a step counts that far from the true one; one before the first is no step, and counts for nothing.
 pub(super) fn near(said: i64, gold: u32, sigma: f64) -> f64 {
+    if said < 0 {
+        return 0.0;
+    }
     let far = f64::from(u32::try_from(said.abs_diff(i64::from(gold))).unwrap_or(u32::MAX));
     (-(far * far) / (2.0 * sigma * sigma)).exp()
 }
