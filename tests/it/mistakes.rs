@@ -183,6 +183,25 @@ const MISTAKES: &[Mistake] = &[
     ),
     mistake("aegis attribute logs/first", 2, &["--method <METHOD>", "hint: for example: aegis attribute "]),
     mistake("aegis plan check", 2, &["<FILE>", "hint: for example: aegis plan check "]),
+    // An option that a verb would not look at is no option of that verb.
+    mistake("aegis prove logs/first --plan nonesuch.toml --check true --again", 2, &["unexpected argument '--plan'"]),
+    mistake(
+        "aegis trace logs/first --redraw --plan rate-limit --check true --again",
+        2,
+        &["unexpected argument '--plan'"],
+    ),
+    mistake("aegis retry logs/first --plan rate-limit --check true --again", 2, &["unexpected argument '--plan'"]),
+    mistake(
+        "aegis trace logs/first --redraw --manipulator-upstream simulator --check true --again",
+        2,
+        &["unexpected argument '--manipulator-upstream'"],
+    ),
+    mistake(
+        "aegis retry logs/first --manipulator-model m --check true --again",
+        2,
+        &["unexpected argument '--manipulator-model'"],
+    ),
+    mistake("aegis fork logs/first --plan nonesuch.toml --again", 2, &["cannot read `nonesuch.toml`"]),
     mistake("aegis stats demo-run --html tasks.jsonl", 2, &["`tasks.jsonl` exists", "--overwrite"]),
 ];
 
