@@ -252,7 +252,8 @@ pub(super) fn pattern(pattern: &str) -> Result<regex::Regex, Failure> {
 /// Every error of the file, with line and column; injections that count in a recorded run.
 fn read_plan(path: &Path) -> Result<Plan, Failure> {
     let plan = super::plan::read(path)?;
-    plan::require_resolved(&plan, &path.display().to_string()).map_err(|errors| Failure::new(Exit::Usage, errors))?;
+    plan::require_resolved(&plan, &path.display().to_string(), None)
+        .map_err(|errors| Failure::new(Exit::Usage, errors))?;
     Ok(plan)
 }
 

@@ -42,6 +42,10 @@ const FILES: &[(&str, &str)] = &[
         "mode.toml",
         "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.7\"\nwhen.call = 0\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n",
     ),
+    (
+        "step.toml",
+        "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.step = 3\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n",
+    ),
     ("numbers.jsonl", "{\"id\": \"a\", \"question\": \"What is 6 times 7?\", \"answer\": 42}\n"),
     (
         "tasks.jsonl",
@@ -105,7 +109,22 @@ const MISTAKES: &[Mistake] = &[
     mistake(
         "aegis plan check misspelt.toml",
         0,
-        &["no [[agent]] of the configuration is called `solvr`: did you mean `solver`?"],
+        &[
+            "no [[agent]] of the configuration is called `solvr`: did you mean `solver`?",
+            "ok 1 plan, 1 note, told above",
+        ],
+    ),
+    mistake(
+        "aegis test step.toml --upstream simulator -- PIPELINE",
+        2,
+        &["`step` needs a recorded run", "hint: aim by `call`", "`aegis fork RUN_DIR --plan FILE`"],
+    ),
+    mistake("aegis run --plan step.toml --upstream simulator -- PIPELINE", 2, &["hint: aim by `call`"]),
+    mistake("aegis plan check step.toml", 2, &["hint: give one with `--against RUN_DIR`"]),
+    mistake(
+        "aegis test rate-limit --upstream simulator -- ./nonexist",
+        2,
+        &["cannot start `./nonexist`", "hint: is it installed, spelt so, and on PATH?"],
     ),
     mistake("aegis plan check edit.toml", 2, &["edit.toml:5", "corupt_number", "corrupt_number"]),
     mistake("aegis plan check when.toml", 2, &["when.toml:4", "calls", "call"]),
