@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &AgentsArgs, json: bool, screen: Screen, out: &mut 
 /// The roster that a run proposes, as TOML.
 pub(super) fn roster_of(recording: &Recording) -> String {
     let runs = [LateRun::of(recording)];
-    Suggestions::of(&heard(&runs), &proposals(&runs)).to_toml()
+    Suggestions::anew(&heard(&runs), &proposals(&runs)).to_toml()
 }
 
 fn heard<'a>(runs: &[LateRun<'a>]) -> Vec<HeardRun<'a>> {

@@ -14,7 +14,7 @@ use super::{
     again::{HowStarted, Program},
     escape,
     replay::MatchArgs,
-    settings,
+    settings::{self, PlannedArgs},
     trial::{ExecuteArgs, cannot_check, failed, live},
 };
 use crate::{
@@ -56,16 +56,19 @@ pub(super) struct ForkArgs {
     #[command(flatten)]
     matching: MatchArgs,
     #[command(flatten)]
+    planned: PlannedArgs,
+    #[command(flatten)]
     execute: ExecuteArgs,
 }
 
 pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
-    let plan = arguments.execute.proxy.plan.as_deref().map(|path| resolved(path, &cassette)).transpose()?.map(Arc::new);
+    let plan = arguments.planned.plan.as_deref().map(|path| resolved(path, &cassette)).transpose()?.map(Arc::new);
     let program =
         HowStarted::of(&arguments.dir)?.required(&arguments.execute.command, arguments.execute.again, "fork")?;
-    let (proxy, _) = live(&arguments.execute.proxy, &cassette, &arguments.dir)?.proxy(None)?;
+    let planned = arguments.planned.on(&arguments.execute.proxy);
+    let (proxy, _) = live(&planned, &cassette, &arguments.dir)?.proxy(None)?;
     let runs: Vec<RunId> = (0..arguments.samples).map(|_| settings::fresh_run_id()).collect();
     let mut forks = Vec::new();
     for run in runs {

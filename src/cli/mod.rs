@@ -267,8 +267,8 @@ impl Verb {
             Verb::Show(arguments) => show::run(arguments, json, Screen::of(global), &mut out()),
             Verb::Agents(arguments) => agents::run(arguments, json, Screen::of(global), &mut out()),
             Verb::Plan(arguments) => {
-                let exit = plan::run(arguments, json, Screen::of(global), &mut out())?;
-                Ok(arguments.concluded(exit).map_or(exit, |finished| finished.say(global)))
+                let (exit, notes) = plan::run(arguments, json, Screen::of(global), &mut out())?;
+                Ok(arguments.concluded(exit, notes).map_or(exit, |finished| finished.say(global)))
             }
             Verb::Setup(verb) => setup::run(verb, global),
             Verb::Example(arguments) => {

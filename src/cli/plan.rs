@@ -65,16 +65,28 @@ enum PlanAction {
 }
 
 impl PlanArgs {
-    /// What `plan check` came to; the other actions only tell something.
-    pub(super) fn concluded(&self, exit: Exit) -> Option<Finished> {
+    /// What `plan check` came to, with so many notes; the other actions only tell something.
+    pub(super) fn concluded(&self, exit: Exit, notes: usize) -> Option<Finished> {
         let PlanAction::Check { files, .. } = &self.action else { return None };
         let plans = if let [_] = files.as_slice() { "1 plan".to_owned() } else { format!("{} plans", files.len()) };
-        let came = if exit == Exit::Ok { "nothing found" } else { "something found, told above" };
+        let came = match (exit, notes) {
+            (Exit::Ok, 0) => "nothing found".to_owned(),
+            (Exit::Ok, 1) => "1 note, told above".to_owned(),
+            (Exit::Ok, notes) => format!("{notes} notes, told above"),
+            _ => "something found, told above".to_owned(),
+        };
         Some(Finished { exit, summary: format!("{plans}, {came}"), data: serde_json::Value::Null })
     }
 }
 
-pub(super) fn run(arguments: &PlanArgs, json: bool, screen: Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
+/// The exit code, and how many notes were written.
+pub(super) fn run(
+    arguments: &PlanArgs,
+    json: bool,
+    screen: Screen,
+    out: &mut dyn Write,
+) -> Result<(Exit, usize), Failure> {
+    let mut notes = 0;
     let (exit, text) = match &arguments.action {
         PlanAction::Check { files, against, config } => {
             let roster = check::roster(config.as_deref())?;
@@ -82,6 +94,7 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, screen: Screen, out: &mut dy
             let run = recording.as_ref().map(|recording| &recording.trajectory);
             let checked: Vec<Checked> =
                 files.iter().map(|file| check::check(file, run, &roster)).collect::<Result<_, _>>()?;
+            notes = checked.iter().map(Checked::notes).sum();
             let exit = if checked.iter().all(Checked::passed) { Exit::Ok } else { Exit::Finding };
             let text = if json {
                 super::pretty(&checked.iter().map(Checked::data).collect::<Vec<_>>())?
@@ -109,7 +122,7 @@ pub(super) fn run(arguments: &PlanArgs, json: bool, screen: Screen, out: &mut dy
         PlanAction::Schema => (Exit::Ok, super::pretty(&plan::schema())?),
     };
     out.write_all(text.as_bytes()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    Ok(exit)
+    Ok((exit, notes))
 }
 
 /// What is said of ready-made plans: the text of one, or a line each.
@@ -273,7 +286,7 @@ mod tests {
     fn run_line(words: &[&str], json: bool) -> Result<(u8, String), String> {
         let line = Line::try_parse_from([&["plan"], words].concat()).map_err(|error| error.to_string())?;
         let mut out = Vec::new();
-        let exit =
+        let (exit, _) =
             run(&line.args, json, Screen::new(110, false), &mut out).map_err(|failure| failure.error.to_string())?;
         Ok((exit.code(), String::from_utf8(out).expect("text")))
     }

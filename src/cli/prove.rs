@@ -14,6 +14,7 @@ use serde_json::json;
 use super::{
     Exit, Failure, Finished, Global,
     again::{HowStarted, Program},
+    asking::AskingArgs,
     settings::{self, ProxyArgs},
     trial::{ExecuteArgs, TrialArgs, failed, live},
 };
@@ -44,6 +45,8 @@ pub(super) struct ProveArgs {
     /// Most pairs of executions for a claim.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pairs: u32,
+    #[command(flatten)]
+    asking: AskingArgs,
     #[command(flatten)]
     execute: ExecuteArgs,
 }
@@ -87,7 +90,8 @@ fn prove(
     let plan = planned(&cassette).map_err(unproven)?;
     let proxy = live(&arguments.execute.proxy, &cassette, dir)?;
     let of = proof_of(trial, program, proxy.upstream.as_deref());
-    let (proxy, _) = ProxyArgs { log_dir: Some(dir.join("proof")), ..proxy }.proxy(None)?;
+    let logs = Some(proxy.beneath(dir, cassette.run()).join("proof"));
+    let (proxy, _) = ProxyArgs { log_dir: logs, asking: arguments.asking.clone(), ..proxy }.proxy(None)?;
     let (kept, others) = kept(dir, &of)?;
     let quiet = global.quiet;
     if kept.begun == 0 && !quiet {

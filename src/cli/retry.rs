@@ -62,9 +62,7 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     let cassette = arguments.matching.open(&arguments.dir)?;
     require(arguments, &cassette)?;
     let mut proxy = live(&arguments.execute.proxy, &cassette, &arguments.dir)?;
-    let run = cassette.recording().manifest.run.as_str();
-    let dir = proxy.log_dir.as_ref().map_or_else(|| arguments.dir.clone(), |logs| logs.join(run));
-    proxy.log_dir = Some(dir.join("retry"));
+    proxy.log_dir = Some(proxy.beneath(&arguments.dir, cassette.run()).join("retry"));
     let meter = CallMeter::new(SearchBudget { runs: None, calls: arguments.budget.budget_calls });
     let spent = RetrySpent::default();
     if arguments.dry_run {

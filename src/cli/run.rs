@@ -14,7 +14,7 @@ use super::{
     config::Config,
     serve::{bind, monitoring::Monitoring},
     settings,
-    settings::ProxyArgs,
+    settings::{PlannedArgs, ProxyArgs},
     signals::{interrupted, number},
     watch::WatchArgs,
 };
@@ -34,6 +34,8 @@ use crate::{
 pub(super) struct RunArgs {
     #[command(flatten)]
     proxy: ProxyArgs,
+    #[command(flatten)]
+    planned: PlannedArgs,
     /// The run's name; made if none.
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
@@ -107,7 +109,7 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     let junit = client_verdict::junit_file(arguments.junit.as_deref())?;
     // A name that no method has is no reason to run anything.
     AttributeArgs::after(Path::new(""), arguments.attribute.clone(), JudgeArgs::default()).check()?;
-    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.proxy.clone() };
+    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.planned.on(&arguments.proxy) };
     let (mut proxy, config) = asked.proxy(Some(id.clone()))?;
     arguments.watch.apply(&mut proxy, &config)?;
     let there = arguments.proxy.log_dir(&config).join(id.as_str());

@@ -23,7 +23,7 @@ use tokio::{
 use self::monitoring::Monitoring;
 use super::{
     Exit, Failure, Global, settings,
-    settings::ProxyArgs,
+    settings::{PlannedArgs, ProxyArgs},
     signals::{Signals, number},
     watch::WatchArgs,
 };
@@ -46,6 +46,8 @@ const SEALERS: usize = 16;
 pub(super) struct ServeArgs {
     #[command(flatten)]
     proxy: ProxyArgs,
+    #[command(flatten)]
+    planned: PlannedArgs,
     /// Where to listen. Port 0 takes a free one and prints it as a JSON line.
     #[arg(long, env = "AEGIS_LISTEN", value_name = "ADDR")]
     listen: Option<String>,
@@ -124,7 +126,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
     settings::raise_file_limit();
     let named =
         arguments.run.as_deref().map(RunId::parse).transpose().map_err(|error| Failure::new(Exit::Usage, error))?;
-    let planned = arguments.proxy.plan.is_some();
+    let planned = arguments.planned.plan.is_some();
     if let (Some(named), 2..) = (&named, arguments.instances) {
         let error = format!(
             "`--run {named}` names one run, and {} proxies would each record a part of it",
@@ -132,7 +134,7 @@ pub(super) fn run(arguments: &ServeArgs, global: &Global) -> Result<Exit, Failur
         );
         return Err(Failure::new(Exit::Usage, error).hint("let requests name their run: /r/<run>/v1 as base URL"));
     }
-    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.proxy.clone() };
+    let asked = ProxyArgs { logprobs: arguments.ask_logprobs, ..arguments.planned.on(&arguments.proxy) };
     let (mut proxy, config) = asked.proxy(named.clone())?;
     arguments.watch.apply(&mut proxy, &config)?;
     // Where requests name no run, lineage tells it; a plan wants to be told, so that it never hits a run by mistake.

@@ -33,9 +33,6 @@ pub(super) struct ProxyArgs {
     /// Without it: [upstream] of aegis.toml, else `OPENAI_BASE_URL`, else the public API.
     #[arg(long, env = "AEGIS_UPSTREAM", value_name = "URL")]
     pub upstream: Option<String>,
-    /// Plan of injections: a file, or the name of a ready-made one (`aegis plan ready`).
-    #[arg(long, value_name = "PLAN")]
-    pub plan: Option<PathBuf>,
     /// Where recordings go; a directory a run.
     #[arg(long, env = "AEGIS_LOG_DIR", value_name = "DIR")]
     pub log_dir: Option<PathBuf>,
@@ -48,11 +45,32 @@ pub(super) struct ProxyArgs {
     /// PEM file of certificates to trust beside the system's.
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    #[command(flatten)]
+    /// The plan; verbs that apply one take [`PlannedArgs`].
+    #[arg(skip)]
+    pub plan: Option<PathBuf>,
+    /// The model that its manipulators may ask.
+    #[arg(skip)]
     pub asking: AskingArgs,
     /// Whether the upstream is asked for log-probabilities; `run` and `serve` have a flag for it.
     #[arg(skip)]
     pub logprobs: bool,
+}
+
+/// Options of the verbs that apply a plan, beside those of the proxy: elsewhere nobody would look at them.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct PlannedArgs {
+    /// Plan of injections: a file, or the name of a ready-made one (`aegis plan ready`).
+    #[arg(long, value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub asking: AskingArgs,
+}
+
+impl PlannedArgs {
+    /// The proxy with this plan.
+    pub(super) fn on(&self, proxy: &ProxyArgs) -> ProxyArgs {
+        ProxyArgs { plan: self.plan.clone(), asking: self.asking.clone(), ..proxy.clone() }
+    }
 }
 
 impl ProxyArgs {
@@ -100,6 +118,12 @@ impl ProxyArgs {
     /// Where recordings go.
     pub(super) fn log_dir(&self, config: &Config) -> PathBuf {
         self.log_dir.clone().or_else(|| config.log_dir.clone()).unwrap_or_else(|| PathBuf::from("logs"))
+    }
+
+    /// Where executions of a recorded run lie, which are no runs of the user's: beneath it, or beneath its name where
+    /// `--log-dir` says so.
+    pub(super) fn beneath(&self, dir: &Path, run: &RunId) -> PathBuf {
+        self.log_dir.as_ref().map_or_else(|| dir.to_owned(), |logs| logs.join(run.as_str()))
     }
 
     /// Where model calls go: `simulator`, or a base URL.
@@ -228,7 +252,8 @@ pub(super) fn pattern(pattern: &str) -> Result<regex::Regex, Failure> {
 /// Every error of the file, with line and column; injections that count in a recorded run.
 fn read_plan(path: &Path) -> Result<Plan, Failure> {
     let plan = super::plan::read(path)?;
-    plan::require_resolved(&plan, &path.display().to_string()).map_err(|errors| Failure::new(Exit::Usage, errors))?;
+    plan::require_resolved(&plan, &path.display().to_string(), None)
+        .map_err(|errors| Failure::new(Exit::Usage, errors))?;
     Ok(plan)
 }
 

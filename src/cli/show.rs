@@ -23,7 +23,7 @@ use crate::{
     plan,
     recording::{self, Recording},
     trajectory::{Attempt, CloseCause, Label, NoLabel, Outcome, Step, StepIndex, Verdict},
-    verdict::{self, Judgement},
+    verdict::{self, FindingKind, Judgement},
     viewer::{Suspected, Traced, first_words, shown, word},
 };
 
@@ -97,6 +97,13 @@ pub(super) fn run(arguments: &ShowArgs, json: bool, screen: Screen, out: &mut dy
     Ok(Exit::Ok)
 }
 
+/// Which injections never came to work, and why, as far as the record holds it.
+fn unfired(recording: &Recording, out: &mut dyn Write) -> std::io::Result<()> {
+    let findings = verdict::survival(recording).findings;
+    let mut never = findings.iter().filter(|finding| finding.kind == FindingKind::NeverDelivered);
+    never.try_for_each(|finding| writeln!(out, "  ! {}", escape(&finding.says)))
+}
+
 /// How the program met faults; a verdict that is not passed is a finding.
 fn judged(
     recording: &Recording,
@@ -116,7 +123,7 @@ fn judged(
         let data = serde_json::json!({"run": recording.manifest.run, "client": verdict, "survival": survival});
         writeln!(out, "{data}")
     } else {
-        client_verdict::write(&verdict, out)
+        client_verdict::write(&verdict, out).and_then(|()| unfired(recording, out))
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(exit)

@@ -103,10 +103,9 @@ fn require_check(arguments: &TraceArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Trials are the trace's, not the user's runs: they lie beneath the run, or beneath its name where `--log-dir` says so.
+/// Trials are the trace's, not the user's runs.
 fn beneath(proxy: ProxyArgs, arguments: &TraceArgs, cassette: &Cassette) -> ProxyArgs {
-    let run = cassette.recording().manifest.run.as_str();
-    let dir = proxy.log_dir.as_ref().map_or_else(|| arguments.dir.clone(), |logs| logs.join(run));
+    let dir = proxy.beneath(&arguments.dir, cassette.run());
     ProxyArgs { log_dir: Some(dir.join("trials")), ..proxy }
 }
 

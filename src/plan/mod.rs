@@ -224,17 +224,22 @@ pub fn parse(text: &str, file: &str) -> Result<Plan, PlanError> {
 }
 
 /// What must be known before a run and is not: injections by `step` or `last_n` that [`resolve`] has not seen.
-/// `file` is only named in errors.
+/// `file` is only named in errors; `lends` is how this verb can be given a recorded run, if it can.
 ///
 /// # Errors
 /// [`PlanError`] that names each.
-pub fn require_resolved(plan: &Plan, file: &str) -> Result<(), PlanError> {
+pub fn require_resolved(plan: &Plan, file: &str, lends: Option<&str>) -> Result<(), PlanError> {
     let waiting = plan.injections.iter().filter(|injection| injection.when.is_unresolved());
     let problems: Vec<Problem> = waiting
         .map(|injection| Problem {
             span: injection.place.clone(),
             message: format!("`{}` needs a recorded run to count in", injection.when.counted_by()),
-            hint: Some("give one with `--against RUN_DIR`, or aim by `call`, the agent's own count".to_owned()),
+            hint: Some(match lends {
+                Some(option) => format!("give one with `{option}`, or aim by `call`, the agent's own count"),
+                None => "aim by `call`, the agent's own count; `aegis plan check FILE --against RUN_DIR` counts in a \
+                         recorded run, and `aegis fork RUN_DIR --plan FILE` executes it again with the plan"
+                    .to_owned(),
+            }),
         })
         .collect();
     if problems.is_empty() { Ok(()) } else { Err(PlanError::new(file, &plan.text, problems)) }

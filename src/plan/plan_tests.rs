@@ -145,6 +145,16 @@ fn parameters() {
         &["6:8: unknown value `reply` of `side` (expected one of `request`, `response`)"],
     );
     check(
+        &injection("manipulator.end_early = {}").replace("when.call = 0", "when = \"call 0\""),
+        &[
+            "4:8: invalid type: string \"call 0\": expected a table (for example `when.call = 0`, its first call, or `when.always = true`)",
+        ],
+    );
+    check(
+        "[[injection]]\nagent = \"a\"\nwhen.call = 0\nfault.cut = { at = { after_frame = 2 } }",
+        &["4:22: unknown value `after_frame` of `at` (did you mean `after_frames`?)"],
+    );
+    check(
         &injection("manipulator.corrupt_number = { which = \"firs\" }"),
         &["5:40: unknown value `firs` of `which` (did you mean `first`?)"],
     );
@@ -169,7 +179,7 @@ fn meaning() {
         "[[injection]]",
         &[
             "1:1: the injection has no `agent`",
-            "1:1: the injection has no `when`",
+            "1:1: the injection has no `when` (for example `when.call = 0`, its first call, or `when.always = true`)",
             "1:1: the injection has no `manipulator` and no `fault` (`aegis plan list` lists all of them)",
         ],
     );
@@ -297,10 +307,15 @@ fn limits() {
 fn steps_must_be_resolved_before_a_run() {
     let text = injection("manipulator.end_early = {}").replace("when.call = 0", "when.step = 3");
     let plan = parse(&text, "p").expect("reads");
-    let error = require_resolved(&plan, "p").expect_err("not resolved").to_string();
+    let error = require_resolved(&plan, "p", None).expect_err("not resolved").to_string();
+    // A verb is told of its own options alone.
+    let hint = error.lines().last().unwrap_or_default();
+    assert!(hint.contains("aim by `call`") && hint.contains("aegis fork RUN_DIR --plan FILE"), "{error}");
+    let lent = require_resolved(&plan, "p", Some("--against RUN_DIR")).expect_err("not resolved").to_string();
+    assert!(lent.contains("give one with `--against RUN_DIR`, or aim by `call`"), "{lent}");
     assert!(error.starts_with("p:4:1: `step` needs a recorded run to count in"), "{error}");
     let plain = parse(VALID, "p").expect("reads");
-    assert_eq!(require_resolved(&plain, "p"), Ok(()));
+    assert_eq!(require_resolved(&plain, "p", None), Ok(()));
 }
 
 /// A valid plan with some of its bytes replaced, removed or doubled.

@@ -166,11 +166,14 @@ fn type_problem(at: Range<usize>, message: &str, path: &[String]) -> Problem {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let Some((named, known)) = quoted.split_first() else {
-        return Problem::new(at, in_words(message));
+        let problem = Problem::new(at, in_words(message));
+        return if path.as_slice() == ["when"] { problem.hint(WHEN_FORMS) } else { problem };
     };
     let noun = |kind: &str| match (kind, path.as_slice()) {
         ("variant", ["manipulator", _]) => format!("unknown manipulator `{named}`"),
         ("variant", ["fault", _]) => format!("unknown fault `{named}`"),
+        // Of a value that is a table, the place is the name itself.
+        ("variant", [.., owner, key]) if key == named => format!("unknown value `{named}` of `{owner}`"),
         ("variant", [.., key]) => format!("unknown value `{named}` of `{key}`"),
         ("field", ["manipulator" | "fault", operator, ..]) => format!("unknown parameter `{named}` of `{operator}`"),
         ("field", ["when", _]) => format!("unknown condition `{named}`"),
@@ -202,6 +205,9 @@ fn suggestion(named: &str, known: &[&str], path: &[&str]) -> String {
         (None, _) => catalogue,
     }
 }
+
+/// What a condition looks like, for who wrote none, or wrote it in words.
+pub(super) const WHEN_FORMS: &str = "for example `when.call = 0`, its first call, or `when.always = true`";
 
 /// Rust's names of types, and TOML's of shapes, in plain words.
 fn in_words(message: &str) -> String {

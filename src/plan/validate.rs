@@ -32,7 +32,8 @@ pub(super) fn validate(document: PlanDocument) -> Result<Plan, Vec<Problem>> {
 
 fn injection(entry: &Read<InjectionEntry>, problems: &mut Vec<Problem>) -> Option<Injection> {
     for key in ["agent", "when"].into_iter().filter(|key| !entry.has(key)) {
-        problems.push(Problem::new(entry.span.clone(), format!("the injection has no `{key}`")));
+        let problem = Problem::new(entry.span.clone(), format!("the injection has no `{key}`"));
+        problems.push(if key == "when" { problem.hint(super::read::WHEN_FORMS) } else { problem });
     }
     let agents = entry.value.agent.as_ref().and_then(|agent| agents(agent, problems));
     let place = entry.value.when.as_ref().map_or(entry.span.clone(), Spanned::span);

@@ -16,6 +16,7 @@ mod report;
 mod retry;
 pub mod suite;
 mod survival;
+mod unfired;
 
 pub use call::{TroubledCall, Try};
 pub use junit::{cases, junit};

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{ClientVerdict, Judgement, Weight, read};
+use super::{ClientVerdict, Judgement, Weight, read, unfired};
 use crate::{
     plan::{self, Operator},
     recording::Recording,
@@ -121,7 +121,7 @@ pub fn survival(recording: &Recording) -> Survival {
         _ => {}
     }
     if !steps.is_empty() {
-        findings.extend(never(&injections, steps));
+        findings.extend(never(&injections, recording));
     }
     let result = findings.iter().map(|finding| finding.kind.result()).max().unwrap_or(SurvivalResult::Passed);
     Survival { result, findings, injections, client }
@@ -197,7 +197,8 @@ fn injections(recording: &Recording, client: &ClientVerdict) -> Vec<InjectionDel
 }
 
 /// The injections that never came to work; one by chance may stay away where another came.
-fn never(injections: &[InjectionDelivery], steps: &[Step]) -> Vec<SurvivalFinding> {
+fn never(injections: &[InjectionDelivery], recording: &Recording) -> Vec<SurvivalFinding> {
+    let steps = &recording.trajectory.steps;
     let any = injections.iter().any(|injection| injection.delivered > 0);
     let mut agents: Vec<&str> = steps.iter().map(|step| step.attribution.agent.as_str()).collect();
     agents.sort_unstable();
@@ -208,12 +209,13 @@ fn never(injections: &[InjectionDelivery], steps: &[Step]) -> Vec<SurvivalFindin
         kind: FindingKind::NeverDelivered,
         at: None,
         says: format!(
-            "the plan never fired: {} at {} came to work on none of {} steps of {}{}{}",
+            "the plan never fired: {} at {} came to work on none of {} steps of {}{}{}{}",
             injection.operator,
             injection.agents,
             steps.len(),
             agents.join(", "),
             if injection.by_chance { " (drawn by chance)" } else { "" },
+            unfired::why(injection, recording).map(|why| format!(": {why}")).unwrap_or_default(),
             if injection.edits && unsure {
                 "; who is known by looks alone is never edited: name the agents in aegis.toml (aegis agents RUN --suggest)"
             } else {

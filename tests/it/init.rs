@@ -76,3 +76,43 @@ async fn a_run_proposes_agents_a_plan_and_a_campaign() {
         assert!(said.contains("inject    1 runs   delivered 1"), "{said}");
     }
 }
+
+/// Two agents whose prompts begin alike and that a roster told apart, and two with one prompt that it could not.
+#[tokio::test]
+async fn agents_that_a_roster_named_get_rules_of_their_own_in_the_new_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let rule = |name: &str, words: &str| format!("[[agent]]\nname = \"{name}\"\n{words}\n");
+    let roster = rule("alpha", "system_contains = \"Work carefully, from the beginning.\"")
+        + &rule("beta", "system_contains = \"Work fast, and check units.\"")
+        + &rule("one", "system_contains = \"You judge.\"\nfirst_user_contains = \"3 + 4\"")
+        + &rule("two", "system_contains = \"You judge.\"\nfirst_user_contains = \"5 + 6\"");
+    fs::write(dir.path().join("aegis.toml"), roster).expect("written");
+    let script = "import json, os, urllib.request\n\
+        def ask(system, user):\n    \
+        messages = [{'role': 'system', 'content': system}, {'role': 'user', 'content': user}]\n    \
+        body = json.dumps({'model': 'm', 'messages': messages}).encode()\n    \
+        request = urllib.request.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', body)\n    \
+        request.add_header('content-type', 'application/json')\n    \
+        urllib.request.urlopen(request).read()\n\
+        ask('You are a solver. Work carefully, from the beginning. End with a line.', 'What is 3 + 4?')\n\
+        ask('You are a solver. Work fast, and check units. End with a line.', 'What is 3 + 4?')\n\
+        ask('You judge. Be fair to all who ask.', 'What is 3 + 4?')\n\
+        ask('You judge. Be fair to all who ask.', 'What is 5 + 6?')\n";
+    fs::write(dir.path().join("two.py"), script).expect("written");
+    fine(dir.path(), &["run", "--upstream", "simulator", "--run", "r", "--", "python3", "two.py"]).await;
+    fine(dir.path(), &["init", "from", "--from", "logs/r"]).await;
+    let text = fs::read_to_string(dir.path().join("from/aegis.toml")).expect("a roster");
+    let table: toml::Table = toml::from_str(&text).expect("TOML");
+    let rules = table.get("agent").and_then(toml::Value::as_array).cloned().unwrap_or_default();
+    let names: Vec<&str> = rules.iter().filter_map(|rule| rule.get("name")?.as_str()).collect();
+    assert_eq!(names, ["alpha", "beta"], "{text}");
+    let comment = "named by your roster; nothing in its prompt tells it from the others";
+    assert_eq!(text.matches(comment).count(), 2, "{text}");
+    fine(dir.path(), &["plan", "check", "from/plan.toml", "--against", "logs/r"]).await;
+    // The new roster knows them again.
+    let again =
+        ["run", "--upstream", "simulator", "--config", "from/aegis.toml", "--run", "s", "--", "python3", "two.py"];
+    fine(dir.path(), &again).await;
+    let said = fine(dir.path(), &["agents", "logs/s"]).await;
+    assert!(said.contains("alpha") && said.contains("beta"), "{said}");
+}

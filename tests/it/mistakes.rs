@@ -42,6 +42,19 @@ const FILES: &[(&str, &str)] = &[
         "mode.toml",
         "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.7\"\nwhen.call = 0\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n",
     ),
+    (
+        "ninth.toml",
+        "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 9\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n",
+    ),
+    (
+        "history.toml",
+        "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-1.4\"\nwhen.call = 0\nmanipulator.drop_history = { keep_last = 50 }\n",
+    ),
+    ("frames.toml", "[[injection]]\nagent = \"*\"\nwhen.call = 0\nfault.repeat_frames = { frame = 0 }\n"),
+    (
+        "step.toml",
+        "[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-2.6\"\nwhen.step = 3\nmanipulator.corrupt_number = { which = \"last\", by = 10 }\n",
+    ),
     ("numbers.jsonl", "{\"id\": \"a\", \"question\": \"What is 6 times 7?\", \"answer\": 42}\n"),
     (
         "tasks.jsonl",
@@ -105,7 +118,43 @@ const MISTAKES: &[Mistake] = &[
     mistake(
         "aegis plan check misspelt.toml",
         0,
-        &["no [[agent]] of the configuration is called `solvr`: did you mean `solver`?"],
+        &[
+            "no [[agent]] of the configuration is called `solvr`: did you mean `solver`?",
+            "ok 1 plan, 1 note, told above",
+        ],
+    ),
+    mistake(
+        "aegis test step.toml --upstream simulator -- PIPELINE",
+        2,
+        &["`step` needs a recorded run", "hint: aim by `call`", "`aegis fork RUN_DIR --plan FILE`"],
+    ),
+    mistake("aegis run --plan step.toml --upstream simulator -- PIPELINE", 2, &["hint: aim by `call`"]),
+    mistake("aegis plan check step.toml", 2, &["hint: give one with `--against RUN_DIR`"]),
+    mistake(
+        "aegis test rate-limit --upstream simulator -- ./nonexist",
+        2,
+        &["cannot start `./nonexist`", "hint: is it installed, spelt so, and on PATH?"],
+    ),
+    // Why a plan never fired stands in the test's own words, in the file for CI and in what is shown later.
+    mistake(
+        "aegis test misspelt.toml --upstream simulator --name u1 --junit u1.xml -- PIPELINE > u1.txt 2>&1; aegis show logs/u1/u1-misspelt-1 --verdict > u1v.txt 2>&1; grep -l 'no agent is called .solvr.: seen .*, did you mean .solver.?' u1.txt u1.xml u1v.txt",
+        0,
+        &["u1.txt\nu1.xml\nu1v.txt\n"],
+    ),
+    mistake(
+        "aegis test ninth.toml --upstream simulator --name u2 -- PIPELINE",
+        1,
+        &["its call is not one that `when` names; calls went up to 0"],
+    ),
+    mistake(
+        "aegis test frames.toml --upstream simulator --name u3 -- PIPELINE",
+        1,
+        &["it could not act at step 0: the reply is no event stream"],
+    ),
+    mistake(
+        "aegis test history.toml --upstream simulator --name u4 --config aegis.toml -- PIPELINE",
+        1,
+        &["it could not act at step 1: the request has only"],
     ),
     mistake("aegis plan check edit.toml", 2, &["edit.toml:5", "corupt_number", "corrupt_number"]),
     mistake("aegis plan check when.toml", 2, &["when.toml:4", "calls", "call"]),
@@ -183,6 +232,25 @@ const MISTAKES: &[Mistake] = &[
     ),
     mistake("aegis attribute logs/first", 2, &["--method <METHOD>", "hint: for example: aegis attribute "]),
     mistake("aegis plan check", 2, &["<FILE>", "hint: for example: aegis plan check "]),
+    // An option that a verb would not look at is no option of that verb.
+    mistake("aegis prove logs/first --plan nonesuch.toml --check true --again", 2, &["unexpected argument '--plan'"]),
+    mistake(
+        "aegis trace logs/first --redraw --plan rate-limit --check true --again",
+        2,
+        &["unexpected argument '--plan'"],
+    ),
+    mistake("aegis retry logs/first --plan rate-limit --check true --again", 2, &["unexpected argument '--plan'"]),
+    mistake(
+        "aegis trace logs/first --redraw --manipulator-upstream simulator --check true --again",
+        2,
+        &["unexpected argument '--manipulator-upstream'"],
+    ),
+    mistake(
+        "aegis retry logs/first --manipulator-model m --check true --again",
+        2,
+        &["unexpected argument '--manipulator-model'"],
+    ),
+    mistake("aegis fork logs/first --plan nonesuch.toml --again", 2, &["cannot read `nonesuch.toml`"]),
     mistake("aegis stats demo-run --html tasks.jsonl", 2, &["`tasks.jsonl` exists", "--overwrite"]),
 ];
 

@@ -58,6 +58,12 @@ async fn a_delivered_label_is_verified_by_the_recorded_command_again() {
     let (code, said) = say(dir.path(), &["prove", "logs/r", "--check", CHECK, "--again"]).await;
     assert_eq!((code, trials()), (Some(0), 11), "{said}");
     assert!(said.contains("0 executions made"), "{said}");
+    // Elsewhere, beneath the run's name, where that is said.
+    fs::remove_file(dir.path().join("logs/r/proof.json")).expect("removed");
+    let elsewhere = ["prove", "logs/r", "--check", CHECK, "--again", "--log-dir", "else"];
+    let (code, said) = say(dir.path(), &elsewhere).await;
+    assert_eq!((code, trials()), (Some(0), 11), "{said}");
+    assert_eq!(fs::read_dir(dir.path().join("else/r/proof")).expect("trials").count(), 11, "{said}");
 }
 
 /// Evidence is of the check, the program and the upstream that were executed.

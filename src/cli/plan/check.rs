@@ -58,7 +58,8 @@ pub(super) fn check(file: &Path, run: Option<&Trajectory>, roster: &[String]) ->
     let matched = if let Some(run) = run {
         plan::against(&plan, run).map_err(|error| Failure::new(Exit::Usage, format!("{file}: {error}")))?
     } else {
-        plan::require_resolved(&plan, &file).map_err(|errors| Failure::new(Exit::Usage, errors))?;
+        plan::require_resolved(&plan, &file, Some("--against RUN_DIR"))
+            .map_err(|errors| Failure::new(Exit::Usage, errors))?;
         Vec::new()
     };
     let reports = plan.run_checks().into_iter();
@@ -76,6 +77,11 @@ pub(super) fn check(file: &Path, run: Option<&Trajectory>, roster: &[String]) ->
 impl Checked {
     pub(super) fn passed(&self) -> bool {
         self.failures.is_empty() && self.matched.iter().all(|matched| !matched.steps.is_empty())
+    }
+
+    /// What is worth a look and fails nothing.
+    pub(super) fn notes(&self) -> usize {
+        self.strangers.len()
     }
 
     pub(super) fn data(&self) -> serde_json::Value {

@@ -129,7 +129,7 @@ pub(super) fn choose(words: &[String]) -> Result<Vec<ChosenPlan>, Failure> {
         }
     }
     for (index, plan) in chosen.iter().enumerate() {
-        plan::require_resolved(&plan.plan, &plan.from).map_err(|errors| Failure::new(Exit::Usage, errors))?;
+        plan::require_resolved(&plan.plan, &plan.from, None).map_err(|errors| Failure::new(Exit::Usage, errors))?;
         if let Some(same) = chosen.iter().take(index).find(|earlier| earlier.name == plan.name) {
             let error = format!("two plans are called `{}`: {} and {}", plan.name, same.from, plan.from);
             return Err(Failure::new(Exit::Usage, error)

@@ -102,7 +102,7 @@ pub(super) async fn test_run(bench: &Bench, planned: &PlannedRun) -> Result<Test
     let setup = RunSetup { plan: Some(Arc::clone(&planned.plan)), ..RunSetup::default() };
     let tried = bench.execute(&planned.run, setup).await.map_err(|error| match error {
         TrialError::Launch(error) => Failure::new(super::Exit::Usage, error)
-            .hint("the command stands behind `--`: aegis test PLAN -- python my_agents.py"),
+            .hint("is it installed, spelt so, and on PATH? try the command without `aegis test`"),
         error => trial::failed(error),
     })?;
     let survival = verdict::survival(&recording::read(&tried.dir)?);

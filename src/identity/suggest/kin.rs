@@ -50,7 +50,8 @@ struct ToldSpan {
 
 impl ToldSpan {
     fn of(at: usize, portrait: &Portrait<'_>) -> Option<Self> {
-        if !portrait.needs_rule() || !portrait.looks.prompted || portrait.called.is_some() {
+        // A roster's names are what somebody told apart: they are never joined.
+        if portrait.renewed || !portrait.needs_rule() || !portrait.looks.prompted || portrait.called.is_some() {
             return None;
         }
         let mut spans: BTreeMap<usize, (usize, usize)> = BTreeMap::new();

@@ -15,7 +15,7 @@ pub use text::source_name;
 
 use self::portrait::Portrait;
 use super::{HeardRun, Proposal};
-use crate::trajectory::AgentName;
+use crate::trajectory::{AgentName, Source};
 
 /// One proposed agent: its calls over all runs, and the rule that fits them.
 #[derive(Debug)]
@@ -40,7 +40,24 @@ pub struct Suggestions<'a> {
 impl<'a> Suggestions<'a> {
     /// Works rules out for the agents of these runs. `names`: what the wire lets slip of their names.
     pub fn of(runs: &'a [HeardRun<'a>], names: &'a BTreeMap<AgentName, Proposal>) -> Self {
-        let groups = kin::groups(portrait::portraits(runs));
+        Self::of_portraits(portrait::portraits(runs), runs, names)
+    }
+
+    /// The same where the roster that named agents is not at hand: they get rules too, under their names.
+    pub fn anew(runs: &'a [HeardRun<'a>], names: &'a BTreeMap<AgentName, Proposal>) -> Self {
+        let mut portraits = portrait::portraits(runs);
+        for portrait in &mut portraits {
+            portrait.renewed = portrait.source == Source::Roster;
+        }
+        Self::of_portraits(portraits, runs, names)
+    }
+
+    fn of_portraits(
+        portraits: Vec<Portrait<'a>>,
+        runs: &'a [HeardRun<'a>],
+        names: &'a BTreeMap<AgentName, Proposal>,
+    ) -> Self {
+        let groups = kin::groups(portraits);
         let mut all: Vec<Suggestion<'a>> = Vec::with_capacity(groups.len());
         for members in groups {
             let name = name(&members, names);
@@ -80,6 +97,10 @@ impl<'a> Suggestions<'a> {
 impl Suggestion<'_> {
     fn needs_rule(&self) -> bool {
         self.members.iter().any(Portrait::needs_rule)
+    }
+
+    fn is_renewed(&self) -> bool {
+        self.members.iter().any(|member| member.renewed)
     }
 
     fn unname(&mut self) {

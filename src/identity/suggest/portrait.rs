@@ -24,6 +24,8 @@ pub(super) struct Portrait<'a> {
     pub(super) keys: BTreeSet<u32>,
     pub(super) looks: Looks,
     pub(super) source: Source,
+    /// Whether a roster named it that is not at hand, so that its rule is to be found anew, under its name.
+    pub(super) renewed: bool,
     pub(super) evidence: &'a str,
     pub(super) ambiguous: usize,
     pub(super) instances: u32,
@@ -36,7 +38,7 @@ impl Portrait<'_> {
     pub(super) fn needs_rule(&self) -> bool {
         let learned =
             matches!(self.source, Source::Fingerprint | Source::Frame | Source::Continuation | Source::Fallback);
-        (learned || self.shared.is_some()) && helper_role(&self.agent).is_none()
+        (learned || self.renewed || self.shared.is_some()) && helper_role(&self.agent).is_none()
     }
 
     /// What it is called as long as nobody has named it.
@@ -98,6 +100,7 @@ pub(super) fn portraits<'a>(runs: &'a [HeardRun<'a>]) -> Vec<Portrait<'a>> {
                 keys: BTreeSet::new(),
                 looks: looks.clone(),
                 source: told.source,
+                renewed: false,
                 evidence: &told.evidence,
                 ambiguous: 0,
                 instances: 0,

@@ -22,7 +22,7 @@ type Calls<'a> = Vec<(usize, &'a Heard<'a>, u32)>;
 
 /// Finds a rule for each suggestion that needs one.
 pub(super) fn find(all: &mut [Suggestion<'_>], runs: &[HeardRun<'_>]) {
-    let mut told: Vec<(usize, (String, String))> = Vec::new();
+    let mut told: Vec<(usize, (Option<String>, String))> = Vec::new();
     let calls = calls_of(all, runs);
     for number in 0..all.len() {
         let Some(suggestion) = all.get(number).filter(|one| one.needs_rule()) else { continue };
@@ -32,13 +32,18 @@ pub(super) fn find(all: &mut [Suggestion<'_>], runs: &[HeardRun<'_>]) {
         let note = match fits {
             Some(_) => String::new(),
             None if fits_alone(&looks, number, &calls) => String::new(),
+            None if suggestion.is_renewed() => {
+                let note = "named by your roster; nothing in its prompt tells it from the others";
+                told.push((number, (None, note.to_owned())));
+                continue;
+            }
             None => "this rule fits other agents' calls too: one look, told apart by nothing here".to_owned(),
         };
-        told.push((number, (fits.cloned().unwrap_or(looks), note)));
+        told.push((number, (Some(fits.cloned().unwrap_or(looks)), note)));
     }
     for (number, (rule, note)) in told {
         let Some(suggestion) = all.get_mut(number) else { continue };
-        suggestion.rule = Some(rule);
+        suggestion.rule = rule;
         suggestion.notes.extend(Some(note).filter(|note| !note.is_empty()));
         let notes = notes(suggestion);
         suggestion.notes.extend(notes);

@@ -34,7 +34,8 @@ pub(super) fn write(all: &[Suggestion<'_>], names: &BTreeMap<AgentName, Proposal
             );
         }
         let Some(rule) = &suggestion.rule else {
-            text.push_str("# needs no rule\n");
+            // What its roster told it apart by is not in the record.
+            text.push_str(if suggestion.is_renewed() { "" } else { "# needs no rule\n" });
             continue;
         };
         let _ = write!(text, "[[agent]]\nname = {}\n{rule}", toml_string(&suggestion.name));

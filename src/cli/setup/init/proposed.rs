@@ -9,8 +9,6 @@ use crate::{
     trajectory::{Source, Verdict},
 };
 
-/// Longest sentence of a system prompt that becomes a rule, in characters.
-const SENTENCE_MAX: usize = 160;
 /// Shortest argument that is taken for the task, in characters: a model's name is shorter.
 const TASK_MIN: usize = 8;
 /// What stands where nothing is known.
@@ -37,7 +35,7 @@ impl<'a> Proposed<'a> {
     /// Of a run; `None` where no call of a known agent has an answer in words.
     pub(super) fn of(recording: &'a Recording) -> Option<Self> {
         let late = LateRun::of(recording);
-        let roster = roster_of(recording) + &declared(recording, &late.heard.steps);
+        let roster = roster_of(recording);
         let words = |heard: &Heard<'_>| {
             let reply = heard.reply.as_ref()?;
             reply.answers.first().map(|answer| answer.message.text()).filter(|text| !text.trim().is_empty())
@@ -173,41 +171,6 @@ fn command(launched: &Launched, question: &str) -> Vec<String> {
         _ => word.clone(),
     };
     launched.command.iter().enumerate().map(word).collect()
-}
-
-/// Rules for agents that another roster named: that file may not be at hand.
-fn declared(recording: &Recording, heard: &[Heard<'_>]) -> String {
-    let steps = || recording.trajectory.steps.iter().map(|step| &step.attribution).zip(heard);
-    let mut text = String::new();
-    let mut done = BTreeSet::new();
-    for (told, heard) in steps().filter(|(told, _)| told.source == Source::Roster) {
-        if !done.insert(told.agent.as_str()) {
-            continue;
-        }
-        let prompt = heard.outline.prompt();
-        let sentence = sentence(&prompt);
-        let others = || steps().filter(|(other, _)| other.agent != told.agent);
-        let shared = sentence.is_empty() || others().any(|(_, other)| other.outline.prompt().contains(sentence));
-        let name = quoted(told.agent.as_str());
-        if shared {
-            let _ = writeln!(
-                text,
-                "\n# {}: named by your roster; nothing in its prompt tells it from the others",
-                plain(&name)
-            );
-        } else {
-            let _ = write!(text, "\n[[agent]]\nname = {name}\nsystem_contains = {}\n", quoted(sentence));
-        }
-    }
-    text
-}
-
-/// The first sentence of a prompt.
-fn sentence(prompt: &str) -> &str {
-    let line = prompt.trim_start().lines().next().unwrap_or_default();
-    let end = line.find(". ").map_or(line.len(), |at| at + 1);
-    let end = line.char_indices().nth(SENTENCE_MAX).map_or(end, |(at, _)| end.min(at));
-    line.get(..end).unwrap_or_default().trim_end()
 }
 
 /// A text as TOML has it, on one line.
