@@ -16,6 +16,7 @@ pub mod score;
 pub mod proof;
 // IO.
 pub mod recording;
+pub mod ruling;
 pub mod verdict;
 pub mod monitor;
 pub mod watch;

@@ -16,9 +16,10 @@ use crate::{
     launch::{Echo, Ending, Launch, LaunchError, environment, judge, told_to_stop},
     plan::Plan,
     proxy::{OriginError, Proxy, ProxyError, RunSetup, upstream::Upstream},
-    recording::{self, Launched, RecordingError, RunOrigin},
+    recording::{Launched, Recording, RecordingError, RunOrigin},
     replay::{Cassette, ForkPoint, NoSuchStep, Prefixed, ReplayReport},
-    trajectory::{Label, NoLabel, Outcome, Reason, RunId, Verdict},
+    ruling::{self, NoLabel},
+    trajectory::{Label, Outcome, Reason, RunId, Verdict},
 };
 
 /// Why a trial could not be made.
@@ -168,14 +169,15 @@ impl Bench {
     /// # Errors
     /// [`TrialError`]; what the system comes to is no error.
     pub async fn execute(&self, run: &RunId, setup: RunSetup) -> Result<Tried, TrialError> {
-        self.execute_unless(run, setup, || None).await
+        self.execute_unless(run, setup, None, || None).await
     }
 
-    /// The same; where `void` says in the end why the run proves nothing, its outcome is unknown.
+    /// The same, beginning like `reference` if it has one; where `void` says in the end why the run proves nothing, its outcome is unknown.
     async fn execute_unless(
         &self,
         run: &RunId,
         setup: RunSetup,
+        reference: Option<&Recording>,
         void: impl Fn() -> Option<String>,
     ) -> Result<Tried, TrialError> {
         let open = self.listening.proxy.runs.open(run, setup).await?;
@@ -197,7 +199,7 @@ impl Bench {
         }
         open.recorder.seal()?;
         let (ending, outcome) = executed?;
-        let label = recording::label_run(open.dir())?;
+        let label = ruling::settle(open.dir(), reference)?;
         let (dir, steps) = (open.dir().to_owned(), open.steps());
         Ok(Tried { run: run.clone(), dir, steps, ending, outcome, label })
     }
@@ -238,9 +240,8 @@ impl Bench {
         let prefixed = Arc::new(prefixed);
         let upstream: Arc<dyn Upstream> = Arc::clone(&prefixed) as Arc<dyn Upstream>;
         let diverged = || prefixed.report().diverged.map(|departure| format!("diverged: {departure}"));
-        let tried = self
-            .execute_unless(run, RunSetup { plan, upstream: Some(upstream), origin, ..RunSetup::default() }, diverged)
-            .await?;
+        let setup = RunSetup { plan, upstream: Some(upstream), origin, ..RunSetup::default() };
+        let tried = self.execute_unless(run, setup, Some(prefixed.cassette().bare()), diverged).await?;
         Ok(ForkSample { tried, report: prefixed.report() })
     }
 

@@ -26,7 +26,8 @@ use crate::{
     launch::{Ending, Launch, environment},
     proxy::{Run, RunSetup, upstream::Upstream},
     recording::{self, Recording},
-    trajectory::{self, Outcome, Reason, Verdict, ended_by_upstream},
+    ruling::{self, NoLabel},
+    trajectory::{Label, Outcome, Reason, Verdict, ended_by_upstream},
 };
 
 /// The longest part of what a program said last that an error shows, in characters.
@@ -205,17 +206,11 @@ impl CellBench {
         run.recorder.set_outcome(outcome.clone())?;
         run.recorder.seal()?;
         recording.trajectory.outcome = outcome.clone();
-        self.mark_overlaps(cell, &mut recording)?;
-        let failed = recording.edits_failed();
-        let labelled = cell.plan().map(|_| trajectory::derive(&recording.trajectory, failed));
-        let (label, no_label) = match labelled {
+        let (label, no_label) = match self.ruled(cell, run)? {
             Some(Ok(label)) => (Some(label), None),
             Some(Err(why)) => (None, Some(why)),
             None => (None, None),
         };
-        if let Some(label) = &label {
-            recording::write_label(run.dir(), label)?;
-        }
         let (system, task) = self.names(cell)?;
         let ended = EndedCell {
             format: FORMAT,
@@ -245,16 +240,13 @@ impl CellBench {
         Ok(ended)
     }
 
-    /// Marks what was altered and overlapped another call of its agent in the reference: a record answers at once, and calls that
-    /// are made side by side come one after the other then. Which of them came first is chance all the same.
-    fn mark_overlaps(&self, cell: &Cell, recording: &mut Recording) -> Result<(), CampaignError> {
-        let Some(reference) = cell.reference().filter(|_| cell.plan().is_some()) else { return Ok(()) };
-        let cassette = self.references.open(&self.state, reference)?;
-        for step in recording.trajectory.steps.iter_mut().filter(|step| !step.injected.is_empty()) {
-            let who = &step.attribution;
-            step.overlapping |= cassette.overlapped(&who.agent, who.instance, step.call);
+    /// What is ruled of the label of a sealed run; `None` where nothing was to be planted.
+    fn ruled(&self, cell: &Cell, run: &Run) -> Result<Option<Result<Label, NoLabel>>, CampaignError> {
+        if cell.plan().is_none() {
+            return Ok(None);
         }
-        Ok(())
+        let reference = cell.reference().map(|reference| self.references.open(&self.state, reference)).transpose()?;
+        Ok(Some(ruling::settle(run.dir(), reference.as_ref().map(|cassette| cassette.bare()))?))
     }
 
     /// The end of what a cell's program said on its standard error.

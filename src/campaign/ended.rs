@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{cost::Cost, rewriting::Rewriting};
 use crate::{
     proof::ProofSample,
-    trajectory::{AgentName, Label, NoLabel, Outcome, Pattern, RunId, StepIndex, Verdict, Void},
+    ruling::NoLabel,
+    trajectory::{AgentName, Label, Outcome, Pattern, RunId, StepIndex, Verdict, Void},
 };
 
 /// The format of these files.
@@ -267,12 +268,12 @@ impl EndedCell {
     pub(super) fn class(&self) -> Option<Class> {
         let unlabelled = match self.no_label {
             Some(NoLabel::ManipulatorFailed) => Some(Class::ManipulatorFailed),
-            Some(NoLabel::AmbiguousAgent) => Some(Class::AmbiguousAgent),
-            Some(NoLabel::NotInjected) => Some(Class::NotInjected),
+            Some(why) if why.is_about_identity() => Some(Class::AmbiguousAgent),
+            Some(NoLabel::NotInjected | NoLabel::Note) => Some(Class::NotInjected),
             Some(NoLabel::InfraError) => Some(Class::InfraError),
             Some(NoLabel::EditRefused) => Some(Class::EditRefused),
             None if self.label.is_none() => Some(Class::NotInjected),
-            Some(NoLabel::FaultEnded) | None => None,
+            Some(_) | None => None,
         };
         let only_faults =
             self.no_label == Some(NoLabel::FaultEnded) || (unlabelled == Some(Class::NotInjected) && self.faults);

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     identity::{self, HeardRun, Proposal, Suggestions, helper_role, source_name},
     recording::{self, Recording},
+    ruling::Ruling,
     trajectory::{AgentName, Attribution},
 };
 
@@ -132,14 +133,16 @@ fn write_json(runs: &[LateRun<'_>], names: &Names, out: &mut dyn Write) -> std::
     let heard = heard(runs);
     let suggested = Suggestions::of(&heard, names).of_steps(&heard);
     for (run, suggested) in runs.iter().zip(suggested) {
+        let ruling = Ruling::of(run.recording);
         for (((step, late), looks), suggested) in run.steps().zip(identity::looks(&run.heard)).zip(suggested) {
             let told = &step.attribution;
             let agent = agent(step, late);
+            let no_label = ruling.of_step(step).err();
             let mut entry = json!({"run": run.recording.trajectory.run, "step": step.step, "call": step.call,
                 "turn": step.turn, "agent": told.agent, "instance": told.instance, "kind": kind(agent),
                 "source": told.source, "confidence": decimal(told.confidence), "ambiguous": told.ambiguous,
                 "evidence": told.evidence, "attempts": step.attempts.len(), "run_source": run.run_source(step),
-                "labels": told.is_certain() && late.is_none() && !run.is_contested(told),
+                "labels": no_label.is_none(), "no_label": no_label,
                 "display": display(agent, names), "suggested": suggested, "looks": looks});
             if let (Some(late), Some(entry)) = (late, entry.as_object_mut()) {
                 entry.insert("late".to_owned(), serde_json::to_value(late)?);

@@ -7,7 +7,10 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Exit, Failure, Finished};
-use crate::recording::{self, RecordingError};
+use crate::{
+    recording::{self, RecordingError},
+    ruling,
+};
 
 /// Options of `repair`.
 #[derive(Debug, Args)]
@@ -54,7 +57,7 @@ pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Re
         // The seal is for good: a run's name, which a path may end without, is looked for in it.
         let dir = std::path::absolute(&arguments.dir).unwrap_or_else(|_| arguments.dir.clone());
         recording::seal_left(&dir)?;
-        recording::label_run(&dir)?.ok();
+        ruling::settle(&dir, None)?.ok();
     }
     let dir = target.as_ref().unwrap_or(&arguments.dir).display().to_string();
     let written = if json {

@@ -24,8 +24,9 @@ use crate::{
     plan,
     proxy::{Proxy, ProxyError, serve},
     recording::{self, Launched, Recording},
+    ruling::{self, NoLabel},
     surface,
-    trajectory::{Label, NoLabel, Outcome, RunId, Unserved, Verdict, WatchSign, unserved},
+    trajectory::{Label, Outcome, RunId, Unserved, Verdict, WatchSign, unserved},
     verdict::{self, ClientVerdict, Judgement},
 };
 
@@ -207,7 +208,7 @@ async fn conduct(
     proxy.runs.retire();
     run.end_watch();
     proxy.runs.seal(&run).map_err(recording)?;
-    let label = recording::label_run(run.dir()).map_err(recording)?;
+    let label = ruling::settle(run.dir(), None).map_err(recording)?;
     let (dir, steps, uninspected) = (run.dir().to_owned(), run.steps(), run.uninspected());
     let (planned, checked) = (run.plan.is_some(), arguments.check.is_some());
     let recorded = recording::read(&dir).map_err(recording)?;

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     proxy::{EndedRun, Gate, Proxy, Token, serve, serve_control},
-    recording,
+    recording, ruling,
     trajectory::RunId,
 };
 
@@ -362,7 +362,7 @@ fn conclude(proxy: &Proxy) -> Vec<EndedRun> {
             tracing::error!(run = %id, %error, "cannot write identity.json");
         }
         // Its recording would be read anew, to be told that there was no plan.
-        if *planned && let Err(error) = recording::label_run(dir) {
+        if *planned && let Err(error) = ruling::settle(dir, None) {
             tracing::error!(run = %id, %error, "cannot derive a label");
         }
     });

@@ -22,7 +22,8 @@ use super::{
 use crate::{
     plan,
     recording::{self, Recording},
-    trajectory::{Attempt, CloseCause, Label, NoLabel, Outcome, Step, StepIndex, Verdict},
+    ruling::{NoLabel, Ruling},
+    trajectory::{Attempt, CloseCause, Label, Outcome, Step, StepIndex, Verdict},
     verdict::{self, FindingKind, Judgement},
     viewer::{Suspected, Traced, first_words, shown, word},
 };
@@ -349,13 +350,14 @@ fn label_text(label: &Label) -> String {
 }
 
 fn why_no_label(recording: &Recording) -> String {
-    match crate::trajectory::derive(&recording.trajectory, recording.edits_failed()) {
+    match Ruling::of(recording).label() {
         Err(NoLabel::NotInjected) if recording.manifest.plan_digest.is_none() => "no plan".to_owned(),
         Err(NoLabel::NotInjected) if let Some(of) = repeats(recording) => {
             format!("a repeat of run {of}, whose label says what was altered: those bytes were given again")
         }
         Err(why) => why.to_string(),
-        Ok(_) => "not written yet".to_owned(),
+        Ok(_) if recording.sealed => "no gate refuses one, but none was written when the run ended".to_owned(),
+        Ok(_) => "the run is open; its label is written when it ends".to_owned(),
     }
 }
 

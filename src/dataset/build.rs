@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     recording::Recording,
+    ruling::Ruling,
     surface::{self, Conversation, Reply, Surface},
     trajectory::{AgentName, Attempt, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt, Verdict},
 };
@@ -67,8 +68,14 @@ impl Sample {
         let numbers: BTreeMap<StepIndex, StepIndex> = (0..).zip(&steps).map(|(new, step)| (step.step, new)).collect();
         let mut builder = Builder::default();
         let overlaps = order::overlaps(recording);
+        let ruling = Ruling::of(recording);
         let numbered = (0..).zip(steps.iter().zip(overlaps));
-        let built = numbered.map(|(number, (step, overlaps))| builder.step(number, step, overlaps)).collect();
+        let built = numbered
+            .map(|(number, (step, overlaps))| SampleStep {
+                ambiguous: ruling.is_ambiguous(step),
+                ..builder.step(number, step, overlaps)
+            })
+            .collect();
         let label = recording.label.as_ref().filter(|_| about.kind != SampleKind::Clean);
         let label = label.map(|label| truth(label, recording, &steps, &numbers)).transpose()?;
         let outcome = &recording.manifest.outcome;
@@ -119,7 +126,7 @@ impl Builder {
             raw_agent: None,
             instance: step.attribution.instance,
             source: Some(step.attribution.source),
-            ambiguous: step.attribution.ambiguous || step.overlapping,
+            ambiguous: false,
             overlaps,
             model: asked.as_ref().map(|asked| asked.model.clone()).filter(|model| !model.is_empty()),
             input: asked.map(|asked| self.input(number, step, &asked)),

@@ -107,7 +107,7 @@ pub(super) fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdi
     recorder.set_launched(Launched { command, directory, upstream, masked: false }).expect("sets");
     recorder.seal().expect("seals");
     let dir = logs.join(name);
-    let _ = recording::label_run(&dir).expect("reads");
+    let _ = crate::ruling::settle(&dir, None).expect("reads");
     recording::read(&dir).expect("reads")
 }
 

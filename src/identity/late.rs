@@ -21,7 +21,7 @@ use super::{
 use crate::trajectory::{AgentName, RunId, Source, StepIndex};
 
 /// Where the late pass sees a step otherwise than its record does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateStep {
     /// Step of the run that recorded it.
     pub step: StepIndex,
@@ -37,6 +37,17 @@ pub struct LateStep {
     /// Whether the wire cannot tell, where the record says otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ambiguous: Option<bool>,
+    /// Whether the call overlapped another of its agent in the run whose beginning was given again. No late pass says so, but
+    /// whoever executed the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overlapping_in_reference: bool,
+}
+
+impl LateStep {
+    /// A step of which only this is known: its call overlapped another of its agent in the reference.
+    pub fn overlapping_in_reference(step: StepIndex) -> Self {
+        Self { step, overlapping_in_reference: true, ..Self::default() }
+    }
 }
 
 /// The late verdict on all that is known, by the run that recorded it; runs without a difference are left out.
@@ -54,8 +65,9 @@ pub(super) fn look_again(known: &Exchanges) -> BTreeMap<RunId, Vec<LateStep>> {
             agent: (agent != told.agent).then_some(agent),
             instance: (instance != told.instance).then_some(instance),
             ambiguous: (ambiguous != told.ambiguous).then_some(ambiguous),
+            overlapping_in_reference: false,
         };
-        if step != (LateStep { step: exchange.step, run: None, agent: None, instance: None, ambiguous: None }) {
+        if step != (LateStep { step: exchange.step, ..LateStep::default() }) {
             late.entry(exchange.run.clone()).or_default().push(step);
         }
     }

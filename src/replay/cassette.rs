@@ -19,7 +19,7 @@ use crate::{
     fault::Disturbance,
     plan::{self, Operator},
     recording::{self, ExchangeDetail, Recording, RecordingError, Requests},
-    trajectory::{AgentName, Attempt, Attribution, Call, CloseCause, RunId, Source, Step, StepIndex},
+    trajectory::{Attempt, Attribution, CloseCause, RunId, Source, Step, StepIndex},
 };
 
 /// A recording that answers requests. It holds no state of a replay: many runs may share one.
@@ -89,14 +89,6 @@ impl Cassette {
         Self { rules, canonical: OnceLock::new(), ..self }
     }
 
-    /// Whether this call of an agent overlapped another of the same agent when it was recorded.
-    pub fn overlapped(&self, agent: &AgentName, instance: u32, call: Call) -> bool {
-        let is_it = |step: &&Step| {
-            step.attribution.agent == *agent && step.attribution.instance == instance && step.call == call
-        };
-        self.bare.trajectory.steps.iter().filter(is_it).any(|step| step.overlapping)
-    }
-
     /// The directory it was read from.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -127,6 +119,11 @@ impl Cassette {
     /// The body of a request of an API shape in the form in which it is compared.
     pub fn canonical_form(&self, surface: &str, body: &[u8]) -> String {
         Form::of(surface, body, &self.rules).text()
+    }
+
+    /// What was recorded, without the requests of its steps.
+    pub fn bare(&self) -> &Recording {
+        &self.bare
     }
 
     /// The recorded steps, by position, without their requests.

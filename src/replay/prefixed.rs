@@ -74,6 +74,11 @@ impl Prefixed {
         Ok(Self { play: Play::new(cassette), fork, prefix, puppet: None, live })
     }
 
+    /// The record that it answers from.
+    pub fn cassette(&self) -> &Cassette {
+        &self.play.cassette
+    }
+
     /// The same with this timing.
     #[must_use]
     pub fn with_timing(mut self, timing: Timing) -> Self {

@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    AgentName, Attempt, Call, CloseCause, Evidence, FailureMode, Side, Standing, Step, StepIndex, Trajectory, Verdict,
-};
+use super::{AgentName, Attempt, Call, CloseCause, Evidence, FailureMode, Side, Standing, Step, StepIndex, Verdict};
 
 /// What was really applied to one side of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,83 +112,13 @@ pub struct LabelEntry {
     pub proposed_mode: Option<FailureMode>,
 }
 
-/// Why a run gets no label. Each is its own class, counted and never mixed (design §7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(rename_all = "snake_case")]
-pub enum NoLabel {
-    /// No altered byte was delivered.
-    #[error("no altered byte was delivered")]
-    NotInjected,
-    /// A manipulator failed and its step passed untouched.
-    #[error("a manipulator failed and its step passed untouched")]
-    ManipulatorFailed,
-    /// The wire cannot tell which agent an injected step belongs to, or which of its overlapping calls it is.
-    #[error("the wire cannot tell which agent or call an injected step belongs to")]
-    AmbiguousAgent,
-    /// The upstream failed for its own reasons.
-    #[error("the upstream failed for its own reasons")]
-    InfraError,
-    /// The upstream refused a request as an edit had made it, so that its agent said nothing.
-    #[error("the upstream refused a request as an edit had made it")]
-    EditRefused,
-    /// A planned fault ended a step, so that the planted error is not all that was done to the run.
-    #[error("a planned fault ended a step, so the planted error is not all that was done to the run")]
-    FaultEnded,
-}
-
-/// Derives the label of a finished run from its trajectory. `manipulator_failed` says that at least one planned
-/// edit could not be made.
-///
-/// # Errors
-/// [`NoLabel`] when the run is no evidence of anything.
-pub fn derive(trajectory: &Trajectory, manipulator_failed: bool) -> Result<Label, NoLabel> {
-    if manipulator_failed {
-        return Err(NoLabel::ManipulatorFailed);
-    }
-    let mut errors = Vec::new();
-    for step in &trajectory.steps {
-        for error in &step.injected {
-            if !error.delivered || error.before == error.after || error.failure_mode.is_none() {
-                continue;
-            }
-            if !step.attribution.is_certain() || step.overlapping {
-                return Err(NoLabel::AmbiguousAgent);
-            }
-            let taxonomy = super::TAXONOMY.to_owned();
-            errors.push(LabelEntry { error: error.clone(), taxonomy, proposed_mode: None });
-        }
-    }
-    if errors.is_empty() {
-        return Err(NoLabel::NotInjected);
-    }
-    if trajectory.steps.iter().any(ended_by_upstream) {
-        return Err(NoLabel::InfraError);
-    }
-    if trajectory.steps.iter().any(ended_by_fault) {
-        return Err(NoLabel::FaultEnded);
-    }
-    if trajectory.steps.iter().any(refused_as_edited) {
-        return Err(NoLabel::EditRefused);
-    }
-    Ok(Label {
-        format: 1,
-        status: LabelStatus::Delivered,
-        definition: "injected".to_owned(),
-        seed: trajectory.seed.unwrap_or_default(),
-        outcome: trajectory.outcome.verdict,
-        errors,
-        others: Vec::new(),
-        evidence: None,
-    })
-}
-
 /// Whether the upstream's own failure ended the step; one healed by a retry does not count, nor does a planted one.
 pub fn ended_by_upstream(step: &Step) -> bool {
     step.last_attempt().is_some_and(|last| failed(last) && !met_fault(step, last))
 }
 
 /// Whether a planted fault ended the step: it broke the last attempt off, or answered it with an error.
-fn ended_by_fault(step: &Step) -> bool {
+pub fn ended_by_fault(step: &Step) -> bool {
     let Some(last) = step.last_attempt() else { return false };
     let refused = last.cause == Some(CloseCause::Complete) && last.status.is_some_and(|status| status >= 400);
     last.cause == Some(CloseCause::Injected) || ((refused || failed(last)) && met_fault(step, last))
@@ -198,7 +126,7 @@ fn ended_by_fault(step: &Step) -> bool {
 
 /// Whether the upstream would not answer an edited request, one that is too long for its model for example: the edit does that
 /// each time, and the agent then said nothing that could be its error.
-fn refused_as_edited(step: &Step) -> bool {
+pub fn refused_as_edited(step: &Step) -> bool {
     let edited = |error: &InjectedError| error.delivered && error.side == Side::Request && !error.is_fault();
     let refused = step.last_attempt().and_then(|last| last.status).is_some_and(|status| status >= 400);
     refused && step.injected.iter().any(edited)
@@ -230,4 +158,4 @@ fn is_zero(number: &u32) -> bool {
 
 #[cfg(test)]
 #[path = "label_tests.rs"]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -19,7 +19,9 @@ pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, V
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, RunId, StepIndex};
 pub use interval::{Interval, difference};
-pub use label::{InjectedError, Label, LabelEntry, LabelStatus, NoLabel, derive, ended_by_upstream};
+#[cfg(test)]
+pub(crate) use label::tests as label_tests;
+pub use label::{InjectedError, Label, LabelEntry, LabelStatus, ended_by_fault, ended_by_upstream, refused_as_edited};
 pub use nearest::nearest;
 pub use pattern::{Pattern, PatternError};
 pub(crate) use pattern::{compiled, patterns};

@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use aegis::{
     proxy::RunSetup,
     recording::Recording,
+    ruling::Ruling,
     simulator::Simulator,
     surface::{OpenaiResponses, Surface},
-    trajectory::{CloseCause, RunId, derive},
+    trajectory::{CloseCause, RunId},
 };
 use serde_json::{Value, json};
 
@@ -74,7 +75,7 @@ async fn a_reply_is_edited_when_it_is_first_fetched() {
     assert_eq!(recording.trajectory.steps.len(), 1, "a fetch is no call");
     assert_eq!(reply_of(&recording, 0), (told, Some(CloseCause::Complete)));
     assert_eq!(notes(&recording, "is made in the background").len(), 1, "{:?}", recording.notes);
-    let label = derive(&recording.trajectory, !recording.manipulator_failures.is_empty()).expect("a label");
+    let label = Ruling::of(&recording).label().expect("a label");
     assert_eq!((label.errors.len(), label.errors[0].error.step), (1, 0));
 }
 
@@ -142,8 +143,7 @@ async fn what_nobody_fetched_is_no_label() {
         let said = recording.manipulator_failures.iter().any(|failure| failure.why.contains(why));
         assert!(said || !notes(&recording, why).is_empty(), "{:?}", recording.notes);
         assert!(recording.trajectory.steps[0].injected.iter().all(|error| !error.delivered));
-        let failed = !recording.manipulator_failures.is_empty();
-        assert!(derive(&recording.trajectory, failed).is_err());
+        assert!(Ruling::of(&recording).label().is_err());
     }
 }
 

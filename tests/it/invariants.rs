@@ -9,8 +9,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use aegis::{
     plan,
     proxy::RunSetup,
-    recording,
-    trajectory::{CloseCause, NoLabel, RunId},
+    ruling::{NoLabel, Ruling},
+    trajectory::{CloseCause, RunId},
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -52,7 +52,7 @@ async fn planned_matched_applied_and_delivered_are_four_facts() {
     assert_ne!(edit.before, edit.after, "applied");
     assert!(!edit.delivered, "not delivered");
     assert_eq!(recording.label, None);
-    assert_eq!(aegis::trajectory::derive(&recording.trajectory, false).expect_err("no label"), NoLabel::NotInjected);
+    assert_eq!(Ruling::of(&recording).label().expect_err("no label"), NoLabel::NotInjected);
     // Planned, and never matched.
     let mut lab = Lab::before(upstream.address, Setup::planned(CORRUPT)).await;
     lab.post("/a/critic/v1/chat/completions", &chat("x")).await;
@@ -134,15 +134,14 @@ async fn an_edit_of_the_first_of_overlapping_calls_is_no_label() {
         let recording = lab.sealed("run").await;
         let marks: Vec<_> = recording.trajectory.steps.iter().map(|step| step.overlapping).collect();
         assert!(recording.trajectory.steps[0].injected[0].delivered, "{others:?}");
-        let again = recording::label_run(&logs.join("run")).expect("reads");
+        let again = aegis::ruling::settle(&logs.join("run"), None).expect("reads");
         assert_eq!((recording.label.is_some(), again.is_ok()), (expected, expected), "{others:?}: {marks:?}");
-        assert!(expected || again == Err(NoLabel::AmbiguousAgent), "{again:?}");
+        assert!(expected || again == Err(NoLabel::Overlapping), "{again:?}");
         assert_eq!(marks[0], !expected, "{others:?}");
         // A campaign's run is answered from the record at once, so the record is asked whether its calls overlapped.
         let record = aegis::replay::Cassette::open(&logs.join("run")).expect("a record");
         let first = &recording.trajectory.steps[0];
-        let who = &first.attribution;
-        assert_eq!(record.overlapped(&who.agent, who.instance, first.call), !expected, "{others:?}");
+        assert_eq!(record.bare_steps()[first.step as usize].overlapping, !expected, "{others:?}");
         assert!(!marks[3], "{others:?}");
     }
 }

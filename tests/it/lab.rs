@@ -148,7 +148,7 @@ impl Lab {
         self.drain().await;
         for run in self.proxy.runs.retire() {
             run.recorder.seal().expect("sealed");
-            recording::label_run(run.dir()).expect("label").ok();
+            aegis::ruling::settle(run.dir(), None).expect("label").ok();
         }
         recording::read(&self.logs.join(run)).expect("a recording")
     }

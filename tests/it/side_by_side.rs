@@ -1,9 +1,6 @@
 //! One name, one speaker: what lives side by side under a name earns no label; equal agents are aimed at by number.
 
-use aegis::{
-    recording,
-    trajectory::{LabelStatus, NoLabel},
-};
+use aegis::{recording, ruling::NoLabel, trajectory::LabelStatus};
 use serde_json::{Value, json};
 
 use crate::{
@@ -41,12 +38,12 @@ async fn a_name_over_two_prompts_earns_no_label() {
         let sealed = lab.sealed("r0").await;
         assert_eq!(sealed.trajectory.steps[1].attribution.ambiguous, !labelled);
         let dir = lab.logs.join("r0");
-        let label = recording::label_run(&dir).expect("readable");
+        let label = aegis::ruling::settle(&dir, None).expect("readable");
         let status = recording::read(&dir).expect("readable").label.map(|label| label.status);
         if labelled {
             assert!(label.is_ok() && status == Some(LabelStatus::Delivered), "{label:?}");
         } else {
-            assert_eq!(label.expect_err("who was hit?"), NoLabel::AmbiguousAgent);
+            assert_eq!(label.expect_err("who was hit?"), NoLabel::ContestedName);
             assert_ne!(status, Some(LabelStatus::Delivered));
         }
         // The audit says so too, and proposes a rule for each.

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 use aegis::{
     identity::LateStep,
     recording,
-    trajectory::{AgentName, LabelStatus, NoLabel, RunId},
+    ruling::NoLabel,
+    trajectory::{AgentName, LabelStatus, RunId},
 };
 use serde_json::{Value, json};
 
@@ -43,7 +44,7 @@ async fn agents(dir: &Path, arguments: &[&str]) -> (i32, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_label_is_withdrawn_where_its_step_is_seen_otherwise_late() {
     let agent = || AgentName::parse("someone-else").ok();
-    let late = |step| LateStep { step, run: None, agent: None, instance: None, ambiguous: None };
+    let late = |step| LateStep { step, ..LateStep::default() };
     let cases = [
         (LateStep { agent: agent(), ..late(1) }, LabelStatus::Delivered),
         (LateStep { agent: agent(), ..late(0) }, LabelStatus::Withdrawn),
@@ -61,11 +62,11 @@ async fn a_label_is_withdrawn_where_its_step_is_seen_otherwise_late() {
         assert_eq!(sealed.label.expect("a label").status, LabelStatus::Delivered, "{number}");
         let dir = lab.logs.join("r0");
         recording::write_identity(&dir, &[seen]).expect("written");
-        let derived = recording::label_run(&dir).expect("readable");
+        let derived = aegis::ruling::settle(&dir, None).expect("readable");
         let label = recording::read(&dir).expect("readable").label.expect("the label stays, with what became of it");
         assert_eq!(label.status, status, "{number}");
         if status == LabelStatus::Withdrawn {
-            assert_eq!(derived.expect_err("no label"), NoLabel::AmbiguousAgent, "{number}");
+            assert_eq!(derived.expect_err("no label"), NoLabel::SeenLate, "{number}");
             assert_eq!(label.errors.len(), 1, "what was injected is still told: {number}");
         }
     }
@@ -108,7 +109,7 @@ async fn the_late_pass_itself_withdraws_what_interleaved_runs_got_wrong() {
         assert_eq!(moved, [1, 3], "{late:?}");
         let dir = lab.logs.join(run.as_str());
         recording::write_identity(&dir, &late[&run]).expect("written");
-        assert_eq!(recording::label_run(&dir).expect("readable").is_ok(), status == LabelStatus::Delivered);
+        assert_eq!(aegis::ruling::settle(&dir, None).expect("readable").is_ok(), status == LabelStatus::Delivered);
         assert_eq!(recording::read(&dir).expect("readable").label.expect("it stays").status, status);
     }
 }

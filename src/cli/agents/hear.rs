@@ -1,12 +1,10 @@
 //! A recorded run as identity hears it: who spoke, by the record or by the late pass, what was asked and answered.
 
-use std::collections::BTreeSet;
-
 use crate::{
-    identity::{self, Heard, HeardRun, LateStep},
+    identity::{Heard, HeardRun, LateStep},
     recording::Recording,
     surface,
-    trajectory::{AgentName, Attribution, Source, Step},
+    trajectory::{AgentName, Attribution, Step},
 };
 
 /// A run, with what the late pass says of each step.
@@ -14,8 +12,6 @@ use crate::{
 pub(in crate::cli) struct LateRun<'a> {
     pub(super) recording: &'a Recording,
     pub(in crate::cli) heard: HeardRun<'a>,
-    /// Names that nobody declared and under which several agents spoke.
-    contested: BTreeSet<AgentName>,
 }
 
 impl<'a> LateRun<'a> {
@@ -25,13 +21,7 @@ impl<'a> LateRun<'a> {
             heard.steps.push(hear(recording, step));
             heard.told.push(&step.attribution);
         }
-        let contested = identity::contested(&heard);
-        Self { recording, heard, contested }
-    }
-
-    /// Whether several agents of the run go by the name of a step.
-    pub(super) fn is_contested(&self, told: &Attribution) -> bool {
-        told.source == Source::Dialect && self.contested.contains(&told.agent)
+        Self { recording, heard }
     }
 
     /// Steps with what the late pass says of them, where it differs.

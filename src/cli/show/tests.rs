@@ -69,7 +69,7 @@ fn a_run_its_steps_and_what_was_changed() {
 run      r  (sealed)
 began    1970-01-01T00:00:00Z  upstream http://upstream.test
 outcome  unknown
-label    none: not written yet
+label    none: no gate refuses one, but none was written when the run ended
 plan     none
 
 step  call  agent   status   ms  tokens  injected  reply

@@ -9,7 +9,8 @@ use crate::{
     cli::{Exit, Failure},
     recording,
     replay::Cassette,
-    trajectory::{Label, LabelStatus, NoLabel},
+    ruling::{NoLabel, Ruling},
+    trajectory::{Label, LabelStatus},
 };
 
 /// How a step gets a name that a label may use.
@@ -53,7 +54,8 @@ pub(super) fn settle(
 /// A label whose agents are surely those that spoke; else why there is none.
 fn nameable(label: Label, cassette: &Cassette) -> Result<Label, NoLabel> {
     let mut steps = label.errors.iter().map(|entry| entry.error.step);
-    steps.try_for_each(|step| recording::may_name(cassette.recording(), step))?;
+    let ruling = Ruling::of(cassette.recording());
+    steps.try_for_each(|step| ruling.may_name(step))?;
     Ok(label)
 }
 

@@ -1,0 +1,295 @@
+//! The gates of a label, in order, and why each refuses.
+
+use std::{collections::BTreeSet, sync::OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::contested;
+use crate::{
+    identity::LateStep,
+    recording::{Recording, RunOrigin},
+    trajectory::{
+        AgentName, Label, LabelEntry, LabelStatus, Source, Step, StepIndex, TAXONOMY, Trajectory, ended_by_fault,
+        ended_by_upstream, refused_as_edited,
+    },
+};
+
+/// Why a run, or a step of one, gets no label: one reason for each gate, in the order of [`GATES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum NoLabel {
+    /// The run is an execution of `aegis retry`.
+    #[error("the run answers a note of `aegis retry`, and what repairs a run shows nobody's error")]
+    Note,
+    /// A manipulator failed and its step passed untouched.
+    #[error("a manipulator failed and its step passed untouched")]
+    ManipulatorFailed,
+    /// No altered byte was delivered.
+    #[error("no altered byte was delivered")]
+    NotInjected,
+    /// The wire cannot tell which agent made the call.
+    #[error("the wire cannot tell which agent made the call")]
+    AmbiguousAgent,
+    /// Several agents of the run go by the agent's name.
+    #[error(
+        "the wire cannot tell which agent made the call: several agents of the run go by one name that nobody declared"
+    )]
+    ContestedName,
+    /// The call overlapped another call of its agent.
+    #[error("the wire cannot tell which of its agent's overlapping calls the step is")]
+    Overlapping,
+    /// The call overlapped another call of its agent in the run whose beginning was given again.
+    #[error(
+        "the wire cannot tell which of its agent's calls the step is: they overlapped in the run that it begins like"
+    )]
+    OverlappingInReference,
+    /// All traffic says otherwise than the request alone did when it arrived.
+    #[error(
+        "the wire cannot tell which agent made the call: all traffic together says otherwise than the request alone did"
+    )]
+    SeenLate,
+    /// The upstream failed for its own reasons.
+    #[error("the upstream failed for its own reasons")]
+    InfraError,
+    /// A planned fault ended a step, so that the planted error is not all that was done to the run.
+    #[error("a planned fault ended a step, so the planted error is not all that was done to the run")]
+    FaultEnded,
+    /// The upstream refused a request as an edit had made it, so that its agent said nothing.
+    #[error("the upstream refused a request as an edit had made it")]
+    EditRefused,
+}
+
+impl NoLabel {
+    /// Whether it is about who made a call, or which of an agent's calls it is.
+    pub fn is_about_identity(self) -> bool {
+        match self {
+            Self::AmbiguousAgent
+            | Self::ContestedName
+            | Self::Overlapping
+            | Self::OverlappingInReference
+            | Self::SeenLate => true,
+            Self::Note
+            | Self::ManipulatorFailed
+            | Self::NotInjected
+            | Self::InfraError
+            | Self::FaultEnded
+            | Self::EditRefused => false,
+        }
+    }
+}
+
+/// One condition that a label must meet.
+#[derive(Debug)]
+pub struct LabelGate {
+    /// Its name.
+    pub name: &'static str,
+    /// What must be so, in a sentence for users.
+    pub rule: &'static str,
+    /// Why there is no label where it is not so.
+    pub refusal: NoLabel,
+    refuses: Refuses,
+}
+
+/// What a gate looks at, and whether it refuses that.
+#[derive(Debug)]
+enum Refuses {
+    /// The run as a whole.
+    Run(fn(&Ruling<'_>) -> bool),
+    /// Each step that a label would name.
+    Step(fn(&Ruling<'_>, &Step) -> bool),
+}
+
+const fn of_run(
+    name: &'static str,
+    rule: &'static str,
+    refusal: NoLabel,
+    refuses: fn(&Ruling<'_>) -> bool,
+) -> LabelGate {
+    LabelGate { name, rule, refusal, refuses: Refuses::Run(refuses) }
+}
+
+const fn of_step(
+    name: &'static str,
+    rule: &'static str,
+    refusal: NoLabel,
+    refuses: fn(&Ruling<'_>, &Step) -> bool,
+) -> LabelGate {
+    LabelGate { name, rule, refusal, refuses: Refuses::Step(refuses) }
+}
+
+/// All gates, in the order in which they are asked: the first that refuses is the reason that is given.
+pub const GATES: &[LabelGate] = &[
+    of_run("no note", "The run answers no note of `aegis retry`.", NoLabel::Note, |run| run.answers_note),
+    of_run(
+        "edits made",
+        "No planned edit failed: a plan that was carried out in part has no label.",
+        NoLabel::ManipulatorFailed,
+        |run| run.edits_failed,
+    ),
+    of_run(
+        "delivered",
+        "Altered bytes of a planted error reached whom they were meant for.",
+        NoLabel::NotInjected,
+        |run| run.altered().next().is_none(),
+    ),
+    of_step(
+        "certain agent",
+        "The user declared the agent, or a framework writes its name into each request.",
+        NoLabel::AmbiguousAgent,
+        |_, step| !step.attribution.is_certain(),
+    ),
+    of_step(
+        "one speaker a name",
+        "A name that only the wire gives is the name of one agent of the run.",
+        NoLabel::ContestedName,
+        |run, step| run.is_contested(step),
+    ),
+    of_step(
+        "no overlap",
+        "No other call of the agent was under way at the same time.",
+        NoLabel::Overlapping,
+        |_, step| step.overlapping,
+    ),
+    of_step(
+        "no overlap in the reference",
+        "Nor was one in the run whose beginning was given again: a record answers at once, and hides an overlap.",
+        NoLabel::OverlappingInReference,
+        |run, step| run.late_of(step).any(|late| late.overlapping_in_reference),
+    ),
+    of_step(
+        "not seen otherwise late",
+        "All traffic together says the same of the step as its request alone did when it arrived.",
+        NoLabel::SeenLate,
+        |run, step| run.late_of(step).any(|late| !late.overlapping_in_reference),
+    ),
+    of_run(
+        "answered",
+        "The upstream failed at no step for its own reasons; what a retry healed does not count.",
+        NoLabel::InfraError,
+        |run| run.trajectory.steps.iter().any(ended_by_upstream),
+    ),
+    of_run("no fault", "No planned fault ended a step.", NoLabel::FaultEnded, |run| {
+        run.trajectory.steps.iter().any(ended_by_fault)
+    }),
+    of_run(
+        "accepted as edited",
+        "The upstream answered each request as an edit had made it.",
+        NoLabel::EditRefused,
+        |run| run.trajectory.steps.iter().any(refused_as_edited),
+    ),
+];
+
+/// A recorded run before the gates.
+#[derive(Debug)]
+pub struct Ruling<'a> {
+    trajectory: &'a Trajectory,
+    late: &'a [LateStep],
+    answers_note: bool,
+    edits_failed: bool,
+    /// Names that nobody declared and under which several agents spoke; worked out where a gate asks for it.
+    contested: OnceLock<BTreeSet<AgentName>>,
+}
+
+impl<'a> Ruling<'a> {
+    /// Of a recorded run.
+    pub fn of(recording: &'a Recording) -> Self {
+        Self {
+            trajectory: &recording.trajectory,
+            late: &recording.late,
+            answers_note: recording.manifest.origin == Some(RunOrigin::Feedback),
+            edits_failed: edits_failed(recording),
+            contested: OnceLock::new(),
+        }
+    }
+
+    /// The label that the run earns by what was planted and delivered; it says nothing yet of what that caused.
+    ///
+    /// # Errors
+    /// The first gate that refuses.
+    pub fn label(&self) -> Result<Label, NoLabel> {
+        for gate in GATES {
+            let refused = match gate.refuses {
+                Refuses::Run(refuses) => refuses(self),
+                Refuses::Step(refuses) => self.altered().any(|(step, _)| refuses(self, step)),
+            };
+            if refused {
+                return Err(gate.refusal);
+            }
+        }
+        Ok(Label {
+            format: 1,
+            status: LabelStatus::Delivered,
+            definition: "injected".to_owned(),
+            seed: self.trajectory.seed.unwrap_or_default(),
+            outcome: self.trajectory.outcome.verdict,
+            errors: self.altered().map(|(_, entry)| entry).collect(),
+            others: Vec::new(),
+            evidence: None,
+        })
+    }
+
+    /// Whether a label may name the agent and the call of a step, whatever was done there.
+    ///
+    /// # Errors
+    /// The first gate of steps that refuses; [`NoLabel::AmbiguousAgent`] of a step that the run does not have.
+    pub fn may_name(&self, step: StepIndex) -> Result<(), NoLabel> {
+        let known = self.trajectory.steps.iter().find(|known| known.step == step).ok_or(NoLabel::AmbiguousAgent)?;
+        self.of_step(known)
+    }
+
+    /// The same of a step of the run that is at hand.
+    ///
+    /// # Errors
+    /// The first gate of steps that refuses.
+    pub fn of_step(&self, step: &Step) -> Result<(), NoLabel> {
+        let refuses = |gate: &&LabelGate| matches!(gate.refuses, Refuses::Step(refuses) if refuses(self, step));
+        GATES.iter().find(refuses).map_or(Ok(()), |gate| Err(gate.refusal))
+    }
+
+    /// Whether a step may be another agent's, or another call of its agent: a doubt that rows of data sets state of any step. A
+    /// name that was only learned is no such doubt.
+    pub fn is_ambiguous(&self, step: &Step) -> bool {
+        let doubts = |gate: &LabelGate| {
+            gate.refusal.is_about_identity()
+                && gate.refusal != NoLabel::AmbiguousAgent
+                && matches!(gate.refuses, Refuses::Step(refuses) if refuses(self, step))
+        };
+        step.attribution.ambiguous || GATES.iter().any(doubts)
+    }
+
+    /// What was planted, altered something and was delivered, with its step.
+    fn altered(&self) -> impl Iterator<Item = (&'a Step, LabelEntry)> {
+        self.trajectory.steps.iter().flat_map(|step| {
+            let altered = step
+                .injected
+                .iter()
+                .filter(|error| error.delivered && error.before != error.after && error.failure_mode.is_some());
+            altered.map(move |error| {
+                (step, LabelEntry { error: error.clone(), taxonomy: TAXONOMY.to_owned(), proposed_mode: None })
+            })
+        })
+    }
+
+    fn late_of(&self, step: &Step) -> impl Iterator<Item = &'a LateStep> {
+        let number = step.step;
+        self.late.iter().filter(move |late| late.step == number)
+    }
+
+    fn is_contested(&self, step: &Step) -> bool {
+        let told = &step.attribution;
+        told.source == Source::Dialect
+            && self.contested.get_or_init(|| contested::names(self.trajectory)).contains(&told.agent)
+    }
+}
+
+/// Whether what was planned could not be planted: an edit failed, or none found anything to edit. One that found nothing
+/// at its step, while another was delivered, leaves the run as sure as if it had not been planned.
+fn edits_failed(recording: &Recording) -> bool {
+    let delivered = || recording.trajectory.steps.iter().flat_map(|step| &step.injected).any(|error| error.delivered);
+    let failures = &recording.manipulator_failures;
+    failures.iter().any(|failure| !failure.nothing) || (!failures.is_empty() && !delivered())
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;
