@@ -1,15 +1,14 @@
-//! From a finding to the run's label, and what becomes of a label that a later finding contradicts.
+//! From a finding to the run's label, and whether it contradicts a label that is there.
 
 use super::{Decisive, LabelRule, TraceFinding};
 use crate::{
     proof::{SearchEnding, Stands},
-    trajectory::{Evidence, Executed, InjectedError, Label, LabelEntry, LabelStatus, Side, TAXONOMY, Verdict},
+    ruling,
+    trajectory::{Evidence, Executed, InjectedError, Label, LabelEntry, Side, TAXONOMY},
 };
 
 /// The definition of labels that say two steps are at fault together.
 const COUPLED: &str = "coupled";
-/// The definition of labels that say what was planted.
-const INJECTED: &str = "injected";
 
 /// The label of the failed run; `None` when nothing was shown. Where the rule names no step, a step whose own effect is
 /// shown is a `flip`, which is true of that step and claims nothing of others. Its failure mode is not known: a trace tells
@@ -62,16 +61,7 @@ fn label(definition: &str, steps: &[&Decisive], finding: &TraceFinding) -> Label
         source: first.and_then(|decisive| decisive.source).map(|source| source.name().to_owned()),
         ..Evidence::default()
     };
-    Label {
-        evidence: Some(evidence),
-        format: 1,
-        status: LabelStatus::Verified,
-        definition: definition.to_owned(),
-        seed: 0,
-        outcome: Verdict::Failure,
-        others: Vec::new(),
-        errors: entries.collect(),
-    }
+    ruling::natural(definition, entries.collect(), evidence)
 }
 
 /// What was executed, as evidence that the trace named no step wrongly: any of its claims might have, so the e-value, and what
@@ -83,41 +73,9 @@ fn shared(executed: &Executed, claims: usize) -> Executed {
     Executed { e: share(executed.e), target: share(executed.target), ..executed.clone() }
 }
 
-/// What becomes of a run's label.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Life {
-    /// It stays, or there is none, for this reason.
-    Kept(&'static str),
-    /// It is written; there was none.
-    Written(Label),
-    /// It takes the place of one that it contradicts or improves.
-    Replaced(Label),
-    /// The finding contradicts it, and has none to put in its place.
-    Withdrawn(Label),
-}
-
-/// What becomes of a run's label when a trace has come to a finding and, perhaps, to a label.
-pub fn life(former: Option<&Label>, found: Option<Label>, finding: &TraceFinding) -> Life {
-    let Some(former) = former else {
-        return found.map_or(Life::Kept("there is none"), Life::Written);
-    };
-    if former.definition == INJECTED {
-        return Life::Kept("it says what was planted");
-    }
-    if former.status == LabelStatus::Withdrawn {
-        return found.map_or(Life::Kept("it is withdrawn"), Life::Replaced);
-    }
-    let contradicted = is_contradicted(former, finding);
-    match found {
-        Some(found) if contradicted || is_better(&found, former) => Life::Replaced(found),
-        None if contradicted => Life::Withdrawn(Label { status: LabelStatus::Withdrawn, ..former.clone() }),
-        _ => Life::Kept("nothing contradicts it"),
-    }
-}
-
 /// Whether a finding says that a label is wrong: the failure does not come again, the labelled step has no effect, or
 /// another that may stand in its place has one.
-fn is_contradicted(former: &Label, finding: &TraceFinding) -> bool {
+pub fn is_contradicted(former: &Label, finding: &TraceFinding) -> bool {
     match finding.ending {
         Some(SearchEnding::NotReproduced) => return true,
         Some(SearchEnding::Void(_)) => return false,
@@ -134,11 +92,4 @@ fn is_contradicted(former: &Label, finding: &TraceFinding) -> bool {
         "commitment" => labelled.iter().any(cleared) || flips().any(|step| last.is_some_and(|last| step > *last)),
         _ => labelled.iter().any(cleared),
     }
-}
-
-/// Whether a label says more than a former one: it was made by the rule that holds, or it names its step for more.
-fn is_better(found: &Label, former: &Label) -> bool {
-    let of_former_rule = former.evidence.as_ref().is_none_or(Evidence::is_of_former_rule);
-    let is_flip = |label: &Label| label.definition == LabelRule::Flip.name();
-    of_former_rule || !is_flip(found)
 }

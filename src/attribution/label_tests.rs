@@ -1,10 +1,11 @@
 //! The life of a label.
 
-use super::{Decisive, Life, SearchBudget, StepFinding, TraceFinding, label_of, life};
+use super::{Decisive, SearchBudget, StepFinding, TraceFinding, is_contradicted, label_of};
 use crate::{
     attribution::LabelRule,
     proof::{SearchEnding, Stands},
-    trajectory::{AgentName, Evidence, Executed, Executions, Label, LabelStatus, RunId, StepIndex, Void},
+    ruling::{LabelChange, after_finding},
+    trajectory::{AgentName, Evidence, Executed, Executions, Label, LabelContent, LabelStatus, RunId, StepIndex, Void},
 };
 
 fn step(step: StepIndex, stands: Stands) -> StepFinding {
@@ -82,7 +83,7 @@ fn a_label_says_no_more_than_was_shown() {
     ] {
         let label = label(stands);
         assert_eq!((label.definition.as_str(), label.errors[0].error.step), (definition, at));
-        let evidence = label.evidence.expect("evidence");
+        let evidence = label.evidence.clone().expect("evidence");
         assert_eq!((evidence.source.as_deref(), evidence.executed.is_some()), (Some("twin"), true));
     }
     assert_eq!(label_of(&finding(&[Excluded, Open]), LabelRule::EarliestFlip), None);
@@ -92,19 +93,22 @@ fn a_label_says_no_more_than_was_shown() {
 #[test]
 fn what_contradicts_a_label_replaces_or_withdraws_it() {
     use Stands::{Excluded, Open, Same, Shown, Untouched};
-    let at = |life: &Life| match life {
-        Life::Kept(_) => ("kept", None),
-        Life::Written(label) => ("written", Some(label.errors[0].error.step)),
-        Life::Replaced(label) => ("replaced", Some(label.errors[0].error.step)),
-        Life::Withdrawn(label) => {
+    let at = |life: &LabelChange| match life {
+        LabelChange::None | LabelChange::Kept(_) => ("kept", None),
+        LabelChange::Written(label) => ("written", Some(label.errors[0].error.step)),
+        LabelChange::Replaced(label) => ("replaced", Some(label.errors[0].error.step)),
+        LabelChange::Withdrawn(label) => {
             assert_eq!(label.status, LabelStatus::Withdrawn);
             ("withdrawn", Some(label.errors[0].error.step))
         }
     };
+    let after = |former: Option<&Label>, found, finding: &TraceFinding| {
+        after_finding(former, found, former.is_some_and(|former| is_contradicted(former, finding)))
+    };
     let late = label(&[Same, Same, Shown]);
-    let former_rule = Label { evidence: Some(Evidence::default()), ..late.clone() };
-    let planted = Label { definition: "injected".to_owned(), ..late.clone() };
-    let withdrawn = Label { status: LabelStatus::Withdrawn, ..late.clone() };
+    let former_rule = Label::ruled(LabelContent { evidence: Some(Evidence::default()), ..late.clone().into_content() });
+    let planted = Label::ruled(LabelContent { definition: "injected".to_owned(), ..late.clone().into_content() });
+    let withdrawn = Label::ruled(LabelContent { status: LabelStatus::Withdrawn, ..late.clone().into_content() });
     for (former, stands, expected) in [
         (None, &[Same, Shown][..], ("written", Some(1))),
         (None, &[Same, Excluded], ("kept", None)),
@@ -122,13 +126,13 @@ fn what_contradicts_a_label_replaces_or_withdraws_it() {
     ] {
         let finding = finding(stands);
         let found = label_of(&finding, LabelRule::EarliestFlip);
-        assert_eq!(at(&life(former, found, &finding)), expected, "{stands:?}");
+        assert_eq!(at(&after(former, found, &finding)), expected, "{stands:?}");
     }
     let gone = TraceFinding { ending: Some(SearchEnding::NotReproduced), ..finding(&[Open, Open, Open]) };
-    assert_eq!(at(&life(Some(&late), None, &gone)), ("withdrawn", Some(2)));
+    assert_eq!(at(&after(Some(&late), None, &gone)), ("withdrawn", Some(2)));
     // A search most of whose executions say nothing says nothing, whatever it saw on the way.
     let void =
         TraceFinding { ending: Some(SearchEnding::Void(Void::Unanswered)), ..finding(&[Excluded, Shown, Excluded]) };
     assert_eq!(label_of(&void, LabelRule::EarliestFlip), None);
-    assert_eq!(at(&life(Some(&late), None, &void)), ("kept", None));
+    assert_eq!(at(&after(Some(&late), None, &void)), ("kept", None));
 }

@@ -42,7 +42,7 @@ pub use finding::{AgentFinding, CoupleFinding, Decisive, Doubt, LabelRule, StepF
 pub use foretold::{ForetoldTrace, foretell, order_name};
 pub use judging::{Draw, JudgeAsked, JudgeSettings, LogJudge};
 pub use kept_answers::KeptAnswers;
-pub use label::{Life, label_of, life};
+pub use label::{is_contradicted, label_of};
 pub use prior::{Prior, PriorSaid, RankedStep};
 pub use prove::{ExecutionSaid, KeptProof, ProofOf, Proved, Proving, Unprovable};
 pub use retried::{RetryArm, RetryArmFinding, RetryExecution, RetryGain, RetryRound};

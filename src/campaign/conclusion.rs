@@ -22,7 +22,7 @@ use super::{
     funnel::{ConcludedChain, LeftOut},
     state::CHAINS,
 };
-use crate::{dataset::SampleLine, trajectory::RunId};
+use crate::{dataset::SampleLine, recording, trajectory::RunId};
 
 /// How a conclusion's file ends.
 pub(super) const ENDING: &str = "chain";
@@ -124,7 +124,7 @@ pub(super) fn of_run(root: &Path, run: &RunId) -> io::Result<String> {
     };
     add(&fs::read(root.join("cells").join(format!("{run}.json")))?);
     add(&fs::read(log.join("seal.json"))?);
-    match fs::read(log.join("label.json")) {
+    match fs::read(log.join(recording::LABEL_FILE)) {
         Ok(label) => add(&label),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),

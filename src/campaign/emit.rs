@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     dataset::{About, Sample, SampleKind, SampleLine, Writer},
-    recording,
-    trajectory::{Evidence, Label, LabelEntry, LabelStatus, Tally},
+    recording, ruling,
+    trajectory::{Evidence, Tally},
     viewer,
 };
 
@@ -29,14 +29,11 @@ impl CellBench {
     pub(super) fn write_labels(&self, chain: &ConcludedChain) -> Result<(), CampaignError> {
         for attempt in &chain.attempts {
             let (Some(ended), Some(task)) = (&attempt.ended, chain.tasks.first()) else { continue };
-            let Some(label) = label(attempt, ended, task) else {
+            let (Some(label), Some(evidence)) = (ended.label.clone(), evidence(attempt, task)) else {
                 self.restore_label(ended)?;
                 continue;
             };
-            let dir = self.state.run_dir(&ended.run);
-            if recording::read_label(&dir).ok().flatten().as_ref() != Some(&label) {
-                recording::write_label(&dir, &label)?;
-            }
+            ruling::settle_proof(&self.state.run_dir(&ended.run), label, attempt.standing, evidence)?;
         }
         Ok(())
     }
@@ -44,12 +41,7 @@ impl CellBench {
     /// Writes what was delivered to a run as its label, if that says else; not where another rule has found one since.
     pub(super) fn restore_label(&self, ended: &EndedCell) -> Result<(), CampaignError> {
         let Some(own) = &ended.label else { return Ok(()) };
-        let dir = self.state.run_dir(&ended.run);
-        let there = recording::read_label(&dir).ok().flatten();
-        if there.as_ref() != Some(own) && there.is_none_or(|there| there.definition == own.definition) {
-            recording::write_label(&dir, own)?;
-        }
-        Ok(())
+        Ok(ruling::restore(&self.state.run_dir(&ended.run), own)?)
     }
 
     /// The samples of a chain: the clean run of a task that has a failure or a benign injection, then these.
@@ -192,22 +184,14 @@ fn kept(attempt: &InjectedRun) -> Option<(&InjectedRun, &EndedCell, SampleKind)>
     Some((attempt, attempt.ended.as_ref().filter(|ended| ended.label.is_some())?, kind))
 }
 
-/// The label of a run, with what was executed for it; `None` of a run that earned none.
-fn label(attempt: &InjectedRun, ended: &EndedCell, task: &TaskState) -> Option<Label> {
-    let label = ended.label.clone()?;
-    let executed = attempt.executed.clone()?;
-    let overdetermined = !attempt.necessity.is_empty() && attempt.necessity.iter().all(|one| !one.necessary);
-    let is_error = |entry: &LabelEntry| overdetermined || attempt.necessity.iter().all(|one| one.finds(&entry.error));
-    let (errors, others) = label.errors.into_iter().partition(is_error);
-    let evidence = Evidence {
-        executed: Some(executed),
+/// What was executed for the label of a run; `None` where nothing was.
+fn evidence(attempt: &InjectedRun, task: &TaskState) -> Option<Evidence> {
+    Some(Evidence {
+        executed: Some(attempt.executed.clone()?),
         necessity: attempt.necessity.clone(),
-        overdetermined,
         clean: Tally { passed: task.passed, of: task.runs },
         twin: task.reference.clone(),
         fork_step: attempt.fork_step,
         ..Evidence::default()
-    };
-    let status = attempt.standing.map_or(LabelStatus::Delivered, LabelStatus::from);
-    Some(Label { status, errors, others, evidence: Some(evidence), ..label })
+    })
 }

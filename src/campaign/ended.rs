@@ -312,7 +312,7 @@ impl EndedCell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::LabelStatus;
+    use crate::trajectory::{LabelContent, LabelStatus};
 
     pub(in crate::campaign) fn ended(ending: HowEnded, verdict: Verdict, label: Result<(), NoLabel>) -> EndedCell {
         let outcome = Outcome { verdict, ..Outcome::default() };
@@ -320,8 +320,16 @@ mod tests {
         let definition = "injected".to_owned();
         let errors = Vec::new();
         let others = Vec::new();
-        let delivered =
-            Label { format: 1, status, definition, seed: 0, outcome: verdict, errors, others, evidence: None };
+        let delivered = Label::ruled(LabelContent {
+            format: 1,
+            status,
+            definition,
+            seed: 0,
+            outcome: verdict,
+            errors,
+            others,
+            evidence: None,
+        });
         EndedCell {
             format: FORMAT,
             run: RunId::parse("c-0").expect("an id"),

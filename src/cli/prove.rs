@@ -26,7 +26,8 @@ use crate::{
     proof::{Terms, in_words},
     recording,
     replay::Cassette,
-    trajectory::{Evidence, Label, LabelEntry, LabelStatus, Standing, Step},
+    ruling::{self, Ruling},
+    trajectory::{Evidence, Label, Standing, Step},
 };
 
 /// What was executed, beside the run: a later `prove` of the same check, command and upstream goes on from it.
@@ -86,7 +87,11 @@ fn prove(
 ) -> Result<(Label, Proved), Failure> {
     let unproven = |error: String| Failure::new(Exit::Usage, format!("`{}`: {error}", dir.display()));
     let cassette = Arc::new(Cassette::open(dir)?);
-    let label = recording::read_label(dir)?.ok_or_else(|| unproven("the run has no label".to_owned()))?;
+    let label = recording::read_label(dir)?
+        .ok_or_else(|| unproven(format!("no label: {}", ruling::why_none(cassette.recording()))))?;
+    if label.definition == ruling::PLANTED {
+        Ruling::of(cassette.recording()).label().map_err(|why| unproven(format!("no label: {why}")))?;
+    }
     let plan = planned(&cassette).map_err(unproven)?;
     let proxy = live(&arguments.execute.proxy, &cassette, dir)?;
     let of = proof_of(trial, program, proxy.upstream.as_deref());
@@ -115,8 +120,8 @@ fn prove(
         let proved = proving.run(kept, &mut keep).await.map_err(failed)?;
         unwritten.map_or(Ok(proved), Err)
     })??;
-    let label = relabelled(label, &proved);
-    recording::write_label(dir, &label)?;
+    let evidence = evidence(&label, &proved);
+    let label = ruling::settle_proof(dir, label, Some(proved.standing), evidence)?;
     Ok((label, proved))
 }
 
@@ -135,22 +140,17 @@ fn planned(cassette: &Cassette) -> Result<Option<plan::Plan>, String> {
     plan::resolve(&plan, &calls).map(Some).map_err(|error| error.to_string())
 }
 
-/// The label with what was executed, and where that leaves it.
-fn relabelled(label: Label, proved: &Proved) -> Label {
+/// What the label rests on now.
+fn evidence(label: &Label, proved: &Proved) -> Evidence {
     let former = label.evidence.clone().unwrap_or_default();
-    let overdetermined = !proved.necessity.is_empty() && proved.necessity.iter().all(|one| !one.necessary);
-    let is_error = |entry: &LabelEntry| overdetermined || proved.necessity.iter().all(|one| one.finds(&entry.error));
-    let (errors, others) = label.errors.into_iter().chain(label.others).partition(is_error);
-    let evidence = Evidence {
+    Evidence {
         executed: Some(proved.executed.clone()),
         necessity: proved.necessity.clone(),
-        overdetermined,
         clean: former.clean,
         twin: former.twin,
         fork_step: former.fork_step,
         ..Evidence::default()
-    };
-    Label { status: LabelStatus::from(proved.standing), errors, others, evidence: Some(evidence), ..label }
+    }
 }
 
 /// What is executed, and how it is judged.

@@ -20,9 +20,8 @@ use super::{
     watch,
 };
 use crate::{
-    plan,
     recording::{self, Recording},
-    ruling::{NoLabel, Ruling},
+    ruling,
     trajectory::{Attempt, CloseCause, Label, Outcome, Step, StepIndex, Verdict},
     verdict::{self, FindingKind, Judgement},
     viewer::{Suspected, Traced, first_words, shown, word},
@@ -206,7 +205,7 @@ fn write_text(
     }
     if arguments.before_after {
         let changed = change::write_all(steps, out)?;
-        return match (changed, repeats(recording)) {
+        return match (changed, ruling::repeats(recording)) {
             (0, Some(of)) => writeln!(out, "nothing was altered anew: what run {of} got altered was given again"),
             (0, None) => writeln!(out, "no injection changed a byte"),
             _ => Ok(()),
@@ -263,7 +262,7 @@ fn write_head(recording: &Recording, found: &FoundLines, screen: Screen, out: &m
             line("label", &label_text(label))?;
             evidence::lines(label).iter().try_for_each(|(name, text)| line(name, text))?;
         }
-        None => line("label", &format!("none: {}", why_no_label(recording)))?,
+        None => line("label", &format!("none: {}", ruling::why_none(recording)))?,
     }
     found
         .iter()
@@ -347,23 +346,6 @@ fn label_text(label: &Label) -> String {
         format!("{mode}by {} at step {} ({}, {})", error.agent, error.step, word(&error.side), error.operator)
     });
     format!("{}: {}", word(&label.status), errors.collect::<Vec<_>>().join("; "))
-}
-
-fn why_no_label(recording: &Recording) -> String {
-    match Ruling::of(recording).label() {
-        Err(NoLabel::NotInjected) if recording.manifest.plan_digest.is_none() => "no plan".to_owned(),
-        Err(NoLabel::NotInjected) if let Some(of) = repeats(recording) => {
-            format!("a repeat of run {of}, whose label says what was altered: those bytes were given again")
-        }
-        Err(why) => why.to_string(),
-        Ok(_) if recording.sealed => "no gate refuses one, but none was written when the run ended".to_owned(),
-        Ok(_) => "the run is open; its label is written when it ends".to_owned(),
-    }
-}
-
-/// The run whose altered bytes this one got again, as its notes say.
-fn repeats(recording: &Recording) -> Option<&str> {
-    recording.notes.iter().find_map(|note| note.strip_prefix(plan::REPEATS)?.split(':').next())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     recording::Recording,
-    trajectory::{FailureMode, Verdict},
+    trajectory::{FailureMode, Label, LabelContent, Verdict},
 };
 
 /// A solver of whose two answers both are corrupted.
@@ -26,7 +26,7 @@ fn twice(logs: &std::path::Path) -> Recording {
 fn what_was_planted_besides_is_kept_and_not_labelled() {
     let logs = tempfile::tempdir().expect("a directory");
     let mut recording = twice(logs.path());
-    let label = recording.label.as_mut().expect("a label");
+    let label: &mut LabelContent = recording.label.as_mut().expect("a label");
     label.others.push(label.errors.remove(0));
     let truth = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds").label.expect("a label");
     assert_eq!((truth.steps(), truth.planted_steps()), (vec![1], vec![0, 1]));
@@ -39,7 +39,7 @@ fn what_was_planted_besides_is_kept_and_not_labelled() {
 fn modes_find_their_edits_whether_these_are_needed_or_not() {
     let logs = tempfile::tempdir().expect("a directory");
     let mut recording = twice(logs.path());
-    let label = recording.label.as_mut().expect("a label");
+    let label: &mut LabelContent = recording.label.as_mut().expect("a label");
     // Both at one call: two injections, of which the failure needs the second.
     let mut second = label.errors.remove(1);
     (second.error.step, second.error.call, second.error.injection) = (0, 0, 1);
@@ -49,7 +49,7 @@ fn modes_find_their_edits_whether_these_are_needed_or_not() {
     (other.errors[0].error.failure_mode, other.errors[1].error.failure_mode) =
         (Some(FailureMode::StepRepetition), Some(FailureMode::IncorrectVerification));
     let mut truth = Sample::of(&recording, about(SampleKind::Failure, None)).expect("builds").label.expect("a label");
-    truth.declare(&other);
+    truth.declare(&Label::ruled(other));
     let codes = |error: &LabelledError| error.modes().map(|mode| mode.code.clone()).collect::<Vec<_>>();
     assert_eq!(
         (codes(&truth.others[0]), codes(&truth.errors[0])),

@@ -166,13 +166,16 @@ pub struct Seal {
     pub log_blake3: String,
 }
 
+/// Where a run's label stands.
+pub const LABEL_FILE: &str = "label.json";
+
 /// Writes `label.json`, replacing an earlier one. It lies outside the seal's hash: a label may be earned or withdrawn
 /// after the run.
 ///
 /// # Errors
 /// [`RecordingError::Io`] when the file cannot be written.
 pub fn write_label(run_dir: &Path, label: &Label) -> Result<(), RecordingError> {
-    write_json(&Disk::default(), &run_dir.join("label.json"), label)
+    write_json(&Disk::default(), &run_dir.join(LABEL_FILE), label)
 }
 
 /// Reads `label.json`; `None` when the run has none.
@@ -180,13 +183,21 @@ pub fn write_label(run_dir: &Path, label: &Label) -> Result<(), RecordingError> 
 /// # Errors
 /// [`RecordingError`] when it is there and cannot be read.
 pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
-    read_json(&run_dir.join("label.json"))
+    read_json(&run_dir.join(LABEL_FILE))
 }
 
 /// What every format of these files has.
 #[derive(Deserialize)]
 struct VersionedFile {
     format: u64,
+}
+
+/// Writes a small JSON file beside a record, replacing an earlier one.
+///
+/// # Errors
+/// [`RecordingError::Io`] when it cannot be written.
+pub fn write_beside(path: &Path, value: &impl Serialize) -> Result<(), RecordingError> {
+    write_json(&Disk::default(), path, value)
 }
 
 /// Writes a small JSON file, whole.

@@ -58,7 +58,7 @@ pub use identity::write_identity;
 pub use imported::ImportedFrom;
 pub use launched::Launched;
 pub use log::Queued;
-pub use manifest::{Manifest, RunOrigin, Seal, Versions, read_label, write_label};
+pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, Versions, read_label, write_beside, write_label};
 pub use read::{read, read_apart, read_manifest};
 pub use recorder::Recorder;
 pub use redact::{Redactor, Secrets, first_key};

@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, sync::OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::contested;
+use super::{PLANTED, contested};
 use crate::{
     identity::LateStep,
     recording::{Recording, RunOrigin},
     trajectory::{
-        AgentName, Label, LabelEntry, LabelStatus, Source, Step, StepIndex, TAXONOMY, Trajectory, ended_by_fault,
-        ended_by_upstream, refused_as_edited,
+        AgentName, Label, LabelContent, LabelEntry, LabelStatus, Source, Step, StepIndex, TAXONOMY, Trajectory,
+        ended_by_fault, ended_by_upstream, refused_as_edited,
     },
 };
 
@@ -142,7 +142,7 @@ pub const GATES: &[LabelGate] = &[
         "one speaker a name",
         "A name that only the wire gives is the name of one agent of the run.",
         NoLabel::ContestedName,
-        |run, step| run.is_contested(step),
+        is_contested,
     ),
     of_step(
         "no overlap",
@@ -216,16 +216,16 @@ impl<'a> Ruling<'a> {
                 return Err(gate.refusal);
             }
         }
-        Ok(Label {
+        Ok(Label::ruled(LabelContent {
             format: 1,
             status: LabelStatus::Delivered,
-            definition: "injected".to_owned(),
+            definition: PLANTED.to_owned(),
             seed: self.trajectory.seed.unwrap_or_default(),
             outcome: self.trajectory.outcome.verdict,
             errors: self.altered().map(|(_, entry)| entry).collect(),
             others: Vec::new(),
             evidence: None,
-        })
+        }))
     }
 
     /// Whether a label may name the agent and the call of a step, whatever was done there.
@@ -274,12 +274,13 @@ impl<'a> Ruling<'a> {
         let number = step.step;
         self.late.iter().filter(move |late| late.step == number)
     }
+}
 
-    fn is_contested(&self, step: &Step) -> bool {
-        let told = &step.attribution;
-        told.source == Source::Dialect
-            && self.contested.get_or_init(|| contested::names(self.trajectory)).contains(&told.agent)
-    }
+/// Whether several agents of the run go by the name of a step, and nobody declared it.
+fn is_contested(run: &Ruling<'_>, step: &Step) -> bool {
+    let told = &step.attribution;
+    told.source == Source::Dialect
+        && run.contested.get_or_init(|| contested::names(run.trajectory)).contains(&told.agent)
 }
 
 /// Whether what was planned could not be planted: an edit failed, or none found anything to edit. One that found nothing

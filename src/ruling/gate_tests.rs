@@ -26,7 +26,7 @@ fn a_label_says_what_was_delivered_and_nothing_of_what_it_caused() {
     let entry = LabelEntry { error: planted(), taxonomy: TAXONOMY.into(), proposed_mode: None };
     assert_eq!(
         label,
-        Label {
+        Label::ruled(LabelContent {
             format: 1,
             status: LabelStatus::Delivered,
             definition: "injected".into(),
@@ -35,7 +35,7 @@ fn a_label_says_what_was_delivered_and_nothing_of_what_it_caused() {
             errors: vec![entry],
             others: vec![],
             evidence: None,
-        }
+        })
     );
     let unseeded = Trajectory { seed: None, ..trajectory.clone() };
     assert_eq!(ruled(&unseeded).map(|label| label.seed), Ok(0));

@@ -1,16 +1,30 @@
-//! The end of a run: its label is derived from what was recorded, and written beside it.
+//! The files of a label: `label.json`, written here and nowhere else, and `label.former.json`, the labels that others took the
+//! place of.
 
 use std::path::Path;
 
-use super::{NoLabel, Ruling, reference};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{LabelChange, NoLabel, PLANTED, Ruling, after_finding, made, reference};
 use crate::{
-    recording::{self, Recording, RecordingError, write_label},
-    trajectory::{Label, LabelStatus},
+    recording::{self, Recording, RecordingError},
+    trajectory::{Evidence, Label, LabelStatus, Standing},
 };
 
+/// The labels that others took the place of, the oldest first.
+const FORMER: &str = "label.former.json";
+
+/// One of them. Versions before had no other fields.
+#[derive(Debug, Serialize, Deserialize)]
+struct FormerLabel {
+    why: Value,
+    label: Value,
+}
+
 /// Rules on a run that has ended, and writes `label.json`. A run that earns no label gets no file, and one that it had is
-/// withdrawn. `reference` is the run whose beginning was given again, if one was, its requests aside: what overlapped there is noted
-/// in `identity.json`, so that whoever looks at the run later comes to the same.
+/// withdrawn. `reference` is the run whose beginning was given again, if one was, its requests aside: what overlapped there
+/// is noted in `identity.json`, so that whoever looks at the run later comes to the same.
 ///
 /// # Errors
 /// The run cannot be read, or a file cannot be written. [`NoLabel`] is no error of this kind: it says why a run is no evidence
@@ -25,11 +39,100 @@ pub fn settle(run_dir: &Path, reference: Option<&Recording>) -> Result<Result<La
     }
     let ruled = Ruling::of(&recording).label();
     match (&ruled, recording.label) {
-        (Ok(label), _) => write_label(run_dir, label)?,
-        (Err(_), Some(former)) if former.definition == "injected" && former.status != LabelStatus::Withdrawn => {
-            write_label(run_dir, &Label { status: LabelStatus::Withdrawn, ..former })?;
+        (Ok(label), _) => write(run_dir, label)?,
+        (Err(_), Some(former)) if former.definition == PLANTED && former.status != LabelStatus::Withdrawn => {
+            write(run_dir, &made::withdrawn(former))?;
         }
         (Err(_), _) => {}
     }
     Ok(ruled)
+}
+
+/// Writes the label of what was planted with what was executed for it, and gives it back.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn settle_proof(
+    run_dir: &Path,
+    label: Label,
+    standing: Option<Standing>,
+    evidence: Evidence,
+) -> Result<Label, RecordingError> {
+    let label = made::proven(label, standing, evidence);
+    if recording::read_label(run_dir).ok().flatten().as_ref() != Some(&label) {
+        write(run_dir, &label)?;
+    }
+    Ok(label)
+}
+
+/// Writes what was delivered to a run as its label, if that says else; not where another rule has found one since.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn restore(run_dir: &Path, delivered: &Label) -> Result<(), RecordingError> {
+    let there = recording::read_label(run_dir).ok().flatten();
+    if there.as_ref() != Some(delivered) && there.is_none_or(|there| there.definition == delivered.definition) {
+        write(run_dir, delivered)?;
+    }
+    Ok(())
+}
+
+/// Writes, replaces or withdraws a run's label by what executions found, and says in words what became of it. `contradicts` says
+/// of a former label whether the finding does.
+///
+/// # Errors
+/// A file cannot be read or written. [`NoLabel`] says why no label may name what was found.
+pub fn settle_finding(
+    recording: &Recording,
+    run_dir: &Path,
+    found: Option<Label>,
+    contradicts: impl FnOnce(&Label) -> bool,
+) -> Result<Result<String, NoLabel>, RecordingError> {
+    let ruling = Ruling::of(recording);
+    let mut steps = found.iter().flat_map(|label| &label.errors).map(|entry| entry.error.step);
+    if let Err(why) = steps.try_for_each(|step| ruling.may_name(step)) {
+        return Ok(Err(why));
+    }
+    let former = recording::read_label(run_dir)?;
+    let contradicted = former.as_ref().is_some_and(contradicts);
+    Ok(Ok(match after_finding(former.as_ref(), found, contradicted) {
+        LabelChange::None => "no label".to_owned(),
+        LabelChange::Kept(why) => format!("label kept: {why}"),
+        LabelChange::Written(label) => {
+            write(run_dir, &label)?;
+            format!("label verified ({})", label.definition)
+        }
+        LabelChange::Replaced(label) => {
+            let of = remember(former, "replaced by a later trace", run_dir)?;
+            write(run_dir, &label)?;
+            format!("label verified ({}) in place of {of}", label.definition)
+        }
+        LabelChange::Withdrawn(label) => {
+            let of = remember(former, "a later trace contradicts it", run_dir)?;
+            write(run_dir, &label)?;
+            format!("label withdrawn: {of} is contradicted")
+        }
+    }))
+}
+
+fn write(run_dir: &Path, label: &Label) -> Result<(), RecordingError> {
+    recording::write_label(run_dir, label)
+}
+
+/// Keeps a former label; says in words which it was.
+fn remember(former: Option<Label>, why: &str, run_dir: &Path) -> Result<String, RecordingError> {
+    let Some(former) = former else { return Ok("none".to_owned()) };
+    let steps: Vec<String> = former.errors.iter().map(|entry| entry.error.step.to_string()).collect();
+    let words = format!("{} at step {}", former.definition, steps.join(", "));
+    let former = if former.status == LabelStatus::Verified { made::withdrawn(former) } else { former };
+    let path = run_dir.join(FORMER);
+    let unreadable =
+        |error: serde_json::Error| RecordingError::Unreadable { path: path.clone(), why: error.to_string() };
+    let mut all: Vec<FormerLabel> = match std::fs::read(&path) {
+        Ok(text) => serde_json::from_slice(&text).map_err(unreadable)?,
+        Err(_) => Vec::new(),
+    };
+    all.push(FormerLabel { why: why.into(), label: serde_json::to_value(&former).map_err(unreadable)? });
+    recording::write_beside(&path, &all)?;
+    Ok(words)
 }

@@ -1,5 +1,7 @@
 //! The ground truth of a run, and how one is derived: only from what was delivered, never from what was planned.
 
+use std::ops::Deref;
+
 use serde::{Deserialize, Serialize};
 
 use super::{AgentName, Attempt, Call, CloseCause, Evidence, FailureMode, Side, Standing, Step, StepIndex, Verdict};
@@ -73,9 +75,42 @@ impl From<Standing> for LabelStatus {
     }
 }
 
-/// The ground truth of a run.
+/// The ground truth of a run, as it was ruled. It reads as [`LabelContent`], and cannot be changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Label {
+#[serde(transparent)]
+pub struct Label(LabelContent);
+
+impl Label {
+    /// A label that says this. Only `ruling` makes labels; a test of the architecture holds that nobody else does.
+    pub fn ruled(facts: LabelContent) -> Self {
+        Self(facts)
+    }
+
+    /// What it says.
+    pub fn into_content(self) -> LabelContent {
+        self.0
+    }
+}
+
+impl Deref for Label {
+    type Target = LabelContent;
+
+    fn deref(&self) -> &LabelContent {
+        &self.0
+    }
+}
+
+/// Tests seed defects in labels.
+#[cfg(test)]
+impl std::ops::DerefMut for Label {
+    fn deref_mut(&mut self) -> &mut LabelContent {
+        &mut self.0
+    }
+}
+
+/// What a label says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabelContent {
     /// Format of this file.
     pub format: u32,
     /// How far it is established.

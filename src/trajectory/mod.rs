@@ -21,7 +21,9 @@ pub use id::{AgentName, Call, IdError, RunId, StepIndex};
 pub use interval::{Interval, difference};
 #[cfg(test)]
 pub(crate) use label::tests as label_tests;
-pub use label::{InjectedError, Label, LabelEntry, LabelStatus, ended_by_fault, ended_by_upstream, refused_as_edited};
+pub use label::{
+    InjectedError, Label, LabelContent, LabelEntry, LabelStatus, ended_by_fault, ended_by_upstream, refused_as_edited,
+};
 pub use nearest::nearest;
 pub use pattern::{Pattern, PatternError};
 pub(crate) use pattern::{compiled, patterns};

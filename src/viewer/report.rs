@@ -65,7 +65,7 @@ fn in_order(report: &Value, listing: &Listing, root: &Path) -> Vec<String> {
     for row in cells.iter().filter(is_verified).filter_map(run) {
         keys.push(&row.key);
         let label = crate::recording::read_label(&row.dir).ok().flatten();
-        let twin = label.and_then(|label| label.evidence).and_then(|evidence| evidence.twin);
+        let twin = label.and_then(|label| label.into_content().evidence).and_then(|evidence| evidence.twin);
         keys.extend(twin.and_then(|twin| listing.run_named(twin.as_str(), root)).map(|twin| twin.key.as_str()));
     }
     keys.extend(cells.iter().filter_map(run).map(|row| row.key.as_str()));

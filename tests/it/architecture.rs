@@ -1,6 +1,7 @@
 //! The arrows of ARCHITECTURE.md, checked over every path that the sources name: rooms see only rooms below them, and pure
 //! rooms see nothing outside.
 
+mod labels;
 mod map;
 mod names;
 mod paths;
@@ -96,7 +97,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("proxy", &["monitor", "watch", "recording", "plan", "identity", "manipulator", "fault", "surface", "trajectory"]),
     ("monitor", &["recording", "surface", "trajectory"]),
     ("watch", &["recording", "surface", "trajectory"]),
-    ("ruling", &["recording", "identity", "surface", "trajectory"]),
+    ("ruling", &["recording", "plan", "identity", "surface", "trajectory"]),
     ("verdict", &["recording", "plan", "fault", "surface", "trajectory"]),
     ("recording", &["identity", "surface", "trajectory"]),
     ("plan", &["manipulator", "fault", "surface", "trajectory"]),

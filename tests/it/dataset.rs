@@ -10,7 +10,7 @@ use aegis::{
     dataset::{About, Dataset, Sample, SampleKind, Splits, Task, Writer, lint, statistics},
     recording,
     surface::{OpenaiChat, Surface as _},
-    trajectory::{Evidence, LabelStatus, Side, Tally, Verdict},
+    trajectory::{Evidence, Label, LabelContent, LabelStatus, Side, Tally, Verdict},
 };
 use serde_json::Value;
 
@@ -69,10 +69,11 @@ fn samples(dir: &Path) -> Vec<Sample> {
         let mut clean = about(cell, SampleKind::Clean, None, question);
         clean.final_answer.clone_from(&clean.task.answer);
         built.insert(twin_id.clone(), Sample::of(twin, clean).expect("builds"));
-        let label = recording.label.as_mut().expect("a label");
-        let verified = label.status == LabelStatus::Verified;
-        label.evidence =
+        let facts = recording.label.take().expect("a label").into_content();
+        let verified = facts.status == LabelStatus::Verified;
+        let evidence =
             verified.then(|| Evidence { clean: Tally::of(1, 1), controls: Tally::of(1, 1), ..Evidence::default() });
+        recording.label = Some(Label::ruled(LabelContent { evidence, ..facts }));
         built.insert(run, Sample::of(&recording, about(cell, kind, Some(twin_id), question)).expect("builds"));
     }
     built.into_values().collect()

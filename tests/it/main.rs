@@ -42,6 +42,7 @@ mod identity;
 mod init;
 mod invariants;
 mod lab;
+mod label_gates;
 mod learned;
 mod limits;
 mod lineage;

@@ -238,7 +238,8 @@ async fn five_in_a_row() {
             ] {
                 let label = label(rule);
                 assert_eq!((label.definition.as_str(), label.errors[0].error.step), (definition, at));
-                let executed = label.evidence.and_then(|evidence| evidence.executed).expect("what was executed");
+                let executed =
+                    label.evidence.clone().and_then(|evidence| evidence.executed).expect("what was executed");
                 assert!(executed.e >= executed.target && executed.pairs >= 5, "{executed:?}");
             }
             println!("row of five, {}: {:?}", order_name(order), finding.spent);

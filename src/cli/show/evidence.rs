@@ -40,7 +40,7 @@ pub(super) fn lines(label: &Label) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::{AgentName, Executed, Executions, Necessity, RunId, Tally, Verdict};
+    use crate::trajectory::{AgentName, Executed, Executions, LabelContent, Necessity, RunId, Tally, Verdict};
 
     #[test]
     fn each_thing_that_was_executed_has_a_line() {
@@ -68,15 +68,17 @@ mod tests {
             fork_step: Some(3),
             ..Evidence::default()
         };
-        let label = |evidence| Label {
-            format: 1,
-            status: LabelStatus::Delivered,
-            definition: "injected".to_owned(),
-            seed: 7,
-            outcome: Verdict::Failure,
-            errors: Vec::new(),
-            others: Vec::new(),
-            evidence,
+        let label = |evidence| {
+            Label::ruled(LabelContent {
+                format: 1,
+                status: LabelStatus::Delivered,
+                definition: "injected".to_owned(),
+                seed: 7,
+                outcome: Verdict::Failure,
+                errors: Vec::new(),
+                others: Vec::new(),
+                evidence,
+            })
         };
         let text: Vec<String> =
             lines(&label(Some(evidence))).iter().map(|(name, line)| format!("{name}|{line}")).collect();

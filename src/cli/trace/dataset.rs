@@ -9,7 +9,7 @@ use crate::{
     dataset::{About, Dataset, DatasetError, Sample, SampleKind, Splits, Task, Writer, read_tasks},
     recording::{self, Recording},
     replay::answer_text,
-    trajectory::{LabelStatus, nearest},
+    trajectory::{Evidence, LabelStatus, nearest},
 };
 
 /// Where a traced run is kept as data.
@@ -91,7 +91,8 @@ impl TracedDataset {
             writer.push(sample)?;
         }
         // A trace claims once, whether it came to a row or not; of a system that repeats itself nothing is chance.
-        let repeats = failed.label.and_then(|label| label.evidence).is_some_and(|evidence| evidence.is_repeatable());
+        let repeats =
+            failed.label.as_ref().and_then(|label| label.evidence.as_ref()).is_some_and(Evidence::is_repeatable);
         writer.begun_further(usize::from(!(holds && repeats)));
         writer.finish()?;
         Ok(())

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::sample;
 use crate::{
     recording::{Captured, Inject, ManipulatorFailed, Open, Recorder, Redactor, Secrets, Settings, read, write_label},
-    trajectory::{Label, LabelStatus, Outcome, Side, Verdict},
+    trajectory::{Label, LabelContent, LabelStatus, Outcome, Side, Verdict},
 };
 
 const CANARY: &str = "sk-canary7f3e9b2d1c";
@@ -54,7 +54,7 @@ fn canaries_everywhere_and_none_on_the_disk() {
     record_canaries(&recorder);
     assert_clean(logs.path());
     recorder.seal().expect("seals");
-    let label = Label {
+    let label = Label::ruled(LabelContent {
         format: 1,
         status: LabelStatus::Delivered,
         definition: "injected".to_owned(),
@@ -63,7 +63,7 @@ fn canaries_everywhere_and_none_on_the_disk() {
         errors: Vec::new(),
         others: Vec::new(),
         evidence: None,
-    };
+    });
     write_label(&logs.path().join("r"), &label).expect("writes");
     assert_clean(logs.path());
     let recording = read(&logs.path().join("r")).expect("reads");

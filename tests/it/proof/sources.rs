@@ -96,7 +96,7 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
     // It flips, and by whose words: no more is shown. What kind of error it is, nothing proves: that is its opinion.
     let label = label_of(&finding, LabelRule::EarliestFlip).expect("a label");
     assert_eq!(label.definition, "flip");
-    assert_eq!(label.evidence.and_then(|evidence| evidence.source).as_deref(), Some("analyzer"));
+    assert_eq!(label.evidence.clone().and_then(|evidence| evidence.source).as_deref(), Some("analyzer"));
     assert_eq!(label.errors[0].error.failure_mode, None);
     assert_eq!(label.errors[0].proposed_mode.map(FailureMode::code), Some("FM-2.6"));
 }
@@ -141,7 +141,7 @@ async fn a_proposal_that_makes_up_for_an_error_blames_nobody() {
         assert_eq!(finding.flips.iter().map(|flip| flip.step).collect::<Vec<_>>(), [0]);
         assert!(finding.earliest_flip.is_none() && finding.commitment.is_none(), "{:?}", finding.doubts);
         let label = label_of(&finding, LabelRule::EarliestFlip).expect("a label");
-        let source = label.evidence.and_then(|evidence| evidence.source);
+        let source = label.evidence.clone().and_then(|evidence| evidence.source);
         assert_eq!((label.definition.as_str(), source.as_deref()), ("flip", Some("analyzer")));
     }
 }

@@ -1,0 +1,88 @@
+//! What labels say, and what becomes of one when more is known. Labels are made here and in [`super::gate`], nowhere else.
+
+use crate::trajectory::{Evidence, Label, LabelContent, LabelEntry, LabelStatus, Standing, Verdict};
+
+/// The definition of labels that say what was planted.
+pub const PLANTED: &str = "injected";
+
+/// The label of an error that nobody planted, by the rule that found it (`earliest_flip`, `commitment`, `flip`, `coupled`).
+pub fn natural(definition: &str, errors: Vec<LabelEntry>, evidence: Evidence) -> Label {
+    Label::ruled(LabelContent {
+        format: 1,
+        status: LabelStatus::Verified,
+        definition: definition.to_owned(),
+        seed: 0,
+        outcome: Verdict::Failure,
+        errors,
+        others: Vec::new(),
+        evidence: Some(evidence),
+    })
+}
+
+/// A label of what was planted with what was executed for it: what the failure does not need is no error of it. Without a
+/// standing nothing is claimed of what it caused.
+#[must_use]
+pub fn proven(label: Label, standing: Option<Standing>, evidence: Evidence) -> Label {
+    let facts = label.into_content();
+    let necessity = &evidence.necessity;
+    let overdetermined = !necessity.is_empty() && necessity.iter().all(|one| !one.necessary);
+    let is_error = |entry: &LabelEntry| overdetermined || necessity.iter().all(|one| one.finds(&entry.error));
+    let (errors, others) = facts.errors.into_iter().chain(facts.others).partition(is_error);
+    let status = standing.map_or(LabelStatus::Delivered, LabelStatus::from);
+    Label::ruled(LabelContent {
+        status,
+        errors,
+        others,
+        evidence: Some(Evidence { overdetermined, ..evidence }),
+        ..facts
+    })
+}
+
+/// A label that does not hold any more.
+pub(super) fn withdrawn(label: Label) -> Label {
+    Label::ruled(LabelContent { status: LabelStatus::Withdrawn, ..label.into_content() })
+}
+
+/// What becomes of a run's label.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LabelChange {
+    /// There was none, and there is none.
+    None,
+    /// It stays, for this reason.
+    Kept(&'static str),
+    /// It is written; there was none.
+    Written(Label),
+    /// It takes the place of one that it contradicts or improves.
+    Replaced(Label),
+    /// The finding contradicts it, and has none to put in its place.
+    Withdrawn(Label),
+}
+
+/// What becomes of a run's label when executions have found one that nobody planted, or contradict the one that is there. A run
+/// has one label. What was planted is known, so a finding never takes its place. Of two findings the later one takes the
+/// place of a former one that it contradicts, that was withdrawn or was made by an older rule of proof, or where it says
+/// more: a `flip` claims nothing of other steps, so it neither contradicts nor improves a rule that names one step of all.
+pub fn after_finding(former: Option<&Label>, found: Option<Label>, contradicted: bool) -> LabelChange {
+    let Some(former) = former else {
+        return found.map_or(LabelChange::None, LabelChange::Written);
+    };
+    if former.definition == PLANTED {
+        return LabelChange::Kept(
+            "it says what was planted; what a trace finds is another kind of claim, and is kept in trace.json",
+        );
+    }
+    if former.status == LabelStatus::Withdrawn {
+        return found.map_or(LabelChange::Kept("it is withdrawn"), LabelChange::Replaced);
+    }
+    match found {
+        Some(found) if contradicted || says_more(&found, former) => LabelChange::Replaced(found),
+        None if contradicted => LabelChange::Withdrawn(withdrawn(former.clone())),
+        _ => LabelChange::Kept("nothing contradicts it"),
+    }
+}
+
+/// Whether a label says more than a former one: it was made by the rule that holds, or it names its step for more.
+fn says_more(found: &Label, former: &Label) -> bool {
+    let of_former_rule = former.evidence.as_ref().is_none_or(Evidence::is_of_former_rule);
+    of_former_rule || found.definition != "flip"
+}

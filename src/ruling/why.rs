@@ -1,0 +1,23 @@
+//! Why a run has no label, in words.
+
+use super::{NoLabel, Ruling};
+use crate::{plan, recording::Recording};
+
+/// Why a run without a label has none: the first gate that refuses, or that nothing was to be planted. Takes a recording with
+/// its requests.
+pub fn why_none(recording: &Recording) -> String {
+    match Ruling::of(recording).label() {
+        Err(NoLabel::NotInjected) if recording.manifest.plan_digest.is_none() => "no plan".to_owned(),
+        Err(NoLabel::NotInjected) if let Some(of) = repeats(recording) => {
+            format!("a repeat of run {of}, whose label says what was altered: those bytes were given again")
+        }
+        Err(why) => why.to_string(),
+        Ok(_) if recording.sealed => "no gate refuses one, but none was written when the run ended".to_owned(),
+        Ok(_) => "the run is open; its label is written when it ends".to_owned(),
+    }
+}
+
+/// The run whose altered bytes this one got again, as its notes say.
+pub fn repeats(recording: &Recording) -> Option<&str> {
+    recording.notes.iter().find_map(|note| note.strip_prefix(plan::REPEATS)?.split(':').next())
+}
