@@ -6,20 +6,22 @@ use serde_json::{Value, json};
 use super::{change, told::ToldMessage};
 use crate::{
     recording::Recording,
+    ruling,
     trajectory::{Attempt, Step},
 };
 
 /// The run, with these of its steps.
 pub fn shown(recording: &Recording, steps: &[&Step], with_changes: bool) -> Value {
-    let mut head = head(recording);
+    let no_label = recording.label.is_none().then(|| ruling::why_none(recording));
+    let mut head = head(recording, no_label.as_deref());
     if let Some(object) = head.as_object_mut() {
         object.insert("steps".to_owned(), steps.iter().map(|step| step_of(step, with_changes)).collect());
     }
     head
 }
 
-/// The run without its steps.
-pub fn head(recording: &Recording) -> Value {
+/// The run without its steps. `no_label` says why it has no label, where it has none.
+pub(super) fn head(recording: &Recording, no_label: Option<&str>) -> Value {
     let manifest = &recording.manifest;
     let failures = recording.manipulator_failures.iter().map(|failure| {
         json!({"step": failure.step, "attempt": failure.attempt, "injection": failure.injection,
@@ -45,6 +47,7 @@ pub fn head(recording: &Recording) -> Value {
         "open_exchanges": recording.open_exchanges,
         "outcome": manifest.outcome,
         "label": recording.label,
+        "no_label": no_label,
         "notes": recording.notes,
         "watched": recording.watched,
         "manipulator_failures": failures.collect::<Vec<_>>(),

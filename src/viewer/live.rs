@@ -95,7 +95,7 @@ impl LiveTold {
     /// What is new, as an event; `None` where nothing is.
     fn next(&mut self, opened: &OpenedRun) -> Option<Bytes> {
         let position = skeleton::position(opened);
-        let head = data::head(&opened.recording);
+        let head = data::head(&opened.recording, opened.no_label());
         if position == self.position && head == self.head {
             return None;
         }

@@ -35,7 +35,7 @@ pub use annotation::{AnnotatedStep, Annotation, AnnotationError, annotate, annot
 pub use bundle::{Bundle, BundleError, BundleExtent, bundle, dataset_bundle};
 pub use change::{ChangePair, KeptWords, Pieces, ShownChange, changes, marked, pieces, side_by_side, words};
 pub use compare::compared;
-pub use data::{head, shown, step_of, word};
+pub use data::{shown, step_of, word};
 pub use fresh::{SeenMessages, before, fresh, since};
 pub use library::{LibraryAnswer, NoAnswer, ViewerLibrary};
 pub use listing::{KnownEntry, LabelRow, LabelledStep, Listing, ListingPlace, RunRow, outcomes};

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::{blind, suspected::Suspected, traced::Traced};
 use crate::{
     recording::{self, Recording, RecordingError, Requests},
+    ruling,
     trajectory::{Step, StepIndex},
 };
 
@@ -26,6 +27,8 @@ pub struct OpenedRun {
     /// Where it lies.
     pub dir: PathBuf,
     requests: Requests,
+    /// Why it has no label, where it has none; it is asked for when it is shown.
+    no_label: OnceLock<Option<String>>,
     /// Whether what is known about the run is left out.
     pub(super) is_blind: bool,
     /// The rows of its page as they are sent, once they were asked for.
@@ -39,7 +42,14 @@ impl OpenedRun {
     /// As [`recording::read`].
     pub fn read(dir: &Path) -> Result<Self, RecordingError> {
         let (recording, requests) = recording::read_apart(dir)?;
-        Ok(Self { recording, dir: dir.to_owned(), requests, is_blind: false, rows: OnceLock::new() })
+        Ok(Self {
+            recording,
+            dir: dir.to_owned(),
+            requests,
+            no_label: OnceLock::new(),
+            is_blind: false,
+            rows: OnceLock::new(),
+        })
     }
 
     /// The same without what is known about the run.
@@ -47,6 +57,16 @@ impl OpenedRun {
         blind::recording(&mut self.recording);
         self.is_blind = true;
         self
+    }
+
+    /// Why the run has no label, as far as it may be seen. The gates read the requests too, so the run is read whole, once.
+    pub(super) fn no_label(&self) -> Option<&str> {
+        let why = || {
+            let unlabelled = self.recording.label.is_none() && !self.is_blind;
+            let whole = unlabelled.then(|| recording::read(&self.dir).ok()).flatten()?;
+            Some(ruling::why_none(&whole))
+        };
+        self.no_label.get_or_init(why).as_deref()
     }
 
     /// What a trace found, as far as it may be seen.

@@ -127,7 +127,7 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
     let suspected = opened.suspected(&listing.predictions);
     let agents = SkeletonAgents::of(opened.steps());
     let beside = json!({
-        "head": data::head(recording),
+        "head": data::head(recording, opened.no_label()),
         "dir": opened.dir.display().to_string(),
         "plan": recording.manifest.plan,
         "program": recording.manifest.launched.as_ref().map(|launched| &launched.command),

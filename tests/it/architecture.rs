@@ -65,7 +65,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
-    ("viewer", &["dataset", "replay", "proxy", "recording", "surface", "trajectory"]),
+    ("viewer", &["dataset", "replay", "proxy", "ruling", "recording", "surface", "trajectory"]),
     (
         "attribution",
         &[

@@ -240,6 +240,7 @@ impl Bench {
         assert_eq!(label.is_none(), expected.is_some(), "{what}: label.json");
         let shown = self.said(&["show", path, "--format", "json"]).await;
         assert_eq!(shown["label"].is_null(), expected.is_some(), "{what}: show");
+        assert_eq!(shown["no_label"].is_string(), expected.is_some(), "{what}: show");
         let text = verb(self.dir.path(), &["show", path]).await.1;
         assert!(!text.contains("no gate refuses") && !text.contains("not written"), "{what}: {text}");
         assert_eq!(text.contains("label    none: "), expected.is_some(), "{what}: {text}");
@@ -268,5 +269,32 @@ async fn one_scenario_has_one_answer_whoever_executes_it_and_whoever_looks() {
             let run = bench.execute(by).await;
             bench.assert_told_alike(by, &run).await;
         }
+    }
+}
+
+/// Recordings, labels and data sets that an earlier version wrote are read as it wrote them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_earlier_version_wrote_is_read_as_before() {
+    let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/version-f51b50a");
+    let dir = tempfile::tempdir().expect("a directory");
+    for (run, status, definition) in
+        [("delivered", "delivered", "injected"), ("proven", "verified", "injected"), ("natural", "verified", "flip")]
+    {
+        let path = written.join(run).display().to_string();
+        let (code, out, talk) = verb(dir.path(), &["show", &path, "--format", "json"]).await;
+        assert_eq!(code, Some(0), "{run}: {talk}");
+        let shown: Value = serde_json::from_str(&out).expect("JSON");
+        assert_eq!((&shown["label"]["status"], &shown["label"]["definition"]), (&json!(status), &json!(definition)));
+        assert_eq!((shown["sealed"].as_bool(), &shown["no_label"]), (Some(true), &Value::Null), "{run}");
+        let file: Value =
+            serde_json::from_slice(&fs::read(written.join(run).join("label.json")).expect("a label")).expect("JSON");
+        assert_eq!(shown["label"], file, "{run}: nothing of it is lost");
+    }
+    for set in ["campaign", "traced"] {
+        let path = written.join(set).display().to_string();
+        let (code, _, talk) = verb(dir.path(), &["lint", &path]).await;
+        assert!(code == Some(0) && talk.contains("nothing found"), "{set}: {talk}");
+        let (code, _, talk) = verb(dir.path(), &["export", &path, "--to", "sft", "--out", set]).await;
+        assert_eq!(code, Some(0), "{set}: {talk}");
     }
 }

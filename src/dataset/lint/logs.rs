@@ -7,6 +7,7 @@ use crate::{
     dataset::{About, Dataset, LabelledError, Mode, ModeSource, PlacedSample, Sample, Truth, ids},
     proof,
     recording::{self, Recording},
+    ruling::{NoLabel, PLANTED, Ruling},
     trajectory::{Evidence, Executed, Label, LabelEntry, RunId},
 };
 
@@ -63,11 +64,11 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
     if let Some(number) = first_difference(sample, again) {
         differs(format!("step {number} is another there"));
     }
-    // Of two calls that overlapped, earlier versions marked only the later one.
-    let marked = |sample: &Sample, number: u32| sample.steps.get(number as usize).is_some_and(|step| step.ambiguous);
-    let now = |number: &u32| marked(again, *number) && !marked(sample, *number);
-    if let Some(number) = sample.label.iter().flat_map(Truth::steps).find(now) {
-        differs(format!("another call of its agent overlapped with step {number} there, so that no label may name it"));
+    // Earlier versions labelled what a gate refuses now.
+    let marked = |number: u32| sample.steps.get(number as usize).is_some_and(|step| step.ambiguous);
+    let is_marked = sample.label.iter().flat_map(Truth::steps).any(marked);
+    if let Some(why) = refused(sample, recording).filter(|why| !(is_marked && why.is_about_identity())) {
+        differs(format!("no label may name what was done there: {why}"));
     }
     if let (Some(truth), Some(own)) = (&sample.label, &again.label) {
         if truth.status != own.status {
@@ -92,6 +93,16 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
             differs("its label rests on other runs".to_owned());
         }
     }
+}
+
+/// Why the recording of a labelled sample allows no label, if it does not.
+fn refused(sample: &Sample, recording: &Recording) -> Option<NoLabel> {
+    sample.label.as_ref()?;
+    let (ruling, label) = (Ruling::of(recording), recording.label.as_ref()?);
+    if label.definition == PLANTED {
+        return ruling.label().err();
+    }
+    label.errors.iter().find_map(|entry| ruling.may_name(entry.error.step).err())
 }
 
 /// What was executed for a label, in words: an e-value may move by a rounding when it is read and written again.

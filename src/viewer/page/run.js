@@ -208,7 +208,7 @@ export function RunHead({ run, kind, name, chosen, beside }) {
     ${head.task && html`<p class="task"><${Line} text=${head.task} /></p>`}
     <${Facts} facts=${[
       ['outcome', head.outcome.evidence && html`<${Line} text=${head.outcome.evidence} />`],
-      ['label', labelWords(head.label)],
+      ['label', head.label ? labelWords(head.label) : head.no_label && html`none: <${Line} text=${head.no_label} />`],
       ['trace', run.trace],
       ['suspected', run.suspected && html`<${Line} text=${run.suspected} />`],
       ['steps', run.rows && many(run.rows.length, 'call') + ` of ${many(run.agents.length, 'agent')}`],
