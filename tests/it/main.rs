@@ -21,6 +21,7 @@ mod campaign;
 mod client_verdict;
 mod clients;
 mod container;
+mod conformance;
 mod context;
 mod dataset;
 mod durability;
