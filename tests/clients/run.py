@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runner import campaigns, ci, environments, foreign, formats, learned, monitor, programs, real_model, scale, sdks, training, verdicts, warm
+from runner import campaigns, ci, environments, foreign, formats, learned, monitor, programs, real_model, scale, sdks, shapes, training, verdicts, warm
 from runner.aegis import Aegis
 from runner.report import Report
 
@@ -19,6 +19,7 @@ def main():
     options = arguments()
     suites = {name: (sdks.test, name, ROOT) for name in sdks.names()}
     suites |= {name: (sdks.surfaces, name, ROOT) for name in sdks.SURFACES}
+    suites[shapes.NAME] = (shapes.test, ROOT)
     suites[verdicts.NAME] = (verdicts.test, ROOT)
     suites[ci.NAME] = (ci.test, ROOT)
     suites[monitor.NAME] = (monitor.test,)

@@ -21,7 +21,7 @@ use aegis::{
 use futures_util::{StreamExt, stream};
 
 use self::{
-    edits::{EDITS, Outcome},
+    edits::Outcome,
     shapes::{Ending, Shape},
     upstream::Shapes,
 };
@@ -58,12 +58,12 @@ async fn post(lab: &Lab, number: usize, agent: &str, served: &str, body: &[u8], 
 }
 
 /// Makes the calls of one shape's run: a peer, one that nobody edits, one for each manipulator.
-async fn converse(lab: &Lab, number: usize, shape: &Shape) -> Vec<Reply> {
+async fn converse(lab: &Lab, number: usize, shape: &Shape, agents: &[String]) -> Vec<Reply> {
     let (body, served) = (asked(shape), number.to_string());
     let surface = shape.surface();
     post(lab, number, "peer", "peer", &body, surface).await;
     let mut got = vec![post(lab, number, "plain", &served, &body, surface).await];
-    for (agent, _) in EDITS {
+    for agent in agents {
         got.push(post(lab, number, agent, &served, &body, surface).await);
     }
     got
@@ -74,10 +74,8 @@ fn row(lab: &Lab, plan: &plan::Plan, number: usize, shape: &Shape, got: &[Reply]
     let steps = &recording.trajectory.steps;
     let plain = &steps[1];
     let attempt = plain.last_attempt().expect("an attempt");
-    let edited = EDITS
-        .iter()
-        .enumerate()
-        .map(|(at, _)| edits::judge(shape, plan, at, &recording, &steps[at + 2], &got[at + 1].body));
+    let edited = (0..plan.injections.len())
+        .map(|at| edits::judge(shape, plan, at, &recording, &steps[at + 2], &got[at + 1].body));
     Row {
         read: passed(shape, &got[0], &attempt.reply).and_then(|()| is_read(shape, attempt.usage)),
         edited: edited.collect(),
@@ -145,13 +143,14 @@ async fn replay(first: &Lab, shapes: &[Shape]) -> Vec<Result<(), String>> {
 }
 
 async fn rows(shapes: &Arc<Vec<Shape>>) -> Vec<Row> {
+    let (text, agents) = edits::plan();
     let setup = Setup {
         asking: Some(Arc::new(Asking::new(Arc::new(Simulator::new(7)), AskingSettings::default()))),
-        ..Setup::planned(&edits::plan())
+        ..Setup::planned(&text)
     };
     let plan = setup.plan.clone().expect("a plan");
     let mut lab = Lab::over(Arc::new(Shapes(Arc::clone(shapes))), setup).await;
-    let conversations = shapes.iter().enumerate().map(|(number, shape)| converse(&lab, number, shape));
+    let conversations = shapes.iter().enumerate().map(|(number, shape)| converse(&lab, number, shape, &agents));
     let got: Vec<_> = stream::iter(conversations).buffered(AT_ONCE).collect().await;
     lab.sealed("shape-0").await;
     let mut rows: Vec<_> = shapes
@@ -168,6 +167,7 @@ async fn rows(shapes: &Arc<Vec<Shape>>) -> Vec<Row> {
 
 /// Cells that are not as they should be: (shape and column, what is wrong).
 fn wrong(shapes: &[Shape], rows: &[Row]) -> Vec<(String, String)> {
+    let (_, agents) = edits::plan();
     let mut wrong = Vec::new();
     for (shape, row) in shapes.iter().zip(rows) {
         let mut note = |column: &str, why: &str| wrong.push((format!("{}: {column}", shape.key()), why.to_owned()));
@@ -176,7 +176,7 @@ fn wrong(shapes: &[Shape], rows: &[Row]) -> Vec<(String, String)> {
                 note(column, why);
             }
         }
-        let first = row.edited.iter().zip(EDITS).find_map(|(outcome, (edit, _))| match outcome {
+        let first = row.edited.iter().zip(&agents).find_map(|(outcome, edit)| match outcome {
             Outcome::Wrong(why) => Some(format!("{edit}: {why}")),
             _ => None,
         });

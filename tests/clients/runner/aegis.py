@@ -74,11 +74,12 @@ class Aegis:
         return done
 
     @contextmanager
-    def serve(self, *, upstream="simulator", plan=None, name="serve"):
+    def serve(self, *, upstream="simulator", plan=None, name="serve", more=()):
         """`aegis serve` on a free port; gives its address and log directory, ends it by SIGTERM."""
         logs = self.logs(name)
         arguments = ["serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--log-dir", str(logs)]
         arguments += ["--plan", str(plan)] if plan else []
+        arguments += more
         log = open(logs.parent / f"{logs.name}.stderr", "w+")
         process = subprocess.Popen(
             [self.binary, *arguments],

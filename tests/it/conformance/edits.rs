@@ -1,5 +1,7 @@
 //! What each manipulator makes of each shape: exactly what was meant, or nothing and a reason.
 
+use std::{fs, path::Path};
+
 use aegis::{
     manipulator::{Adaptive, Context},
     plan::{Injection, Plan},
@@ -14,49 +16,20 @@ use super::{
     upstream::PEER,
 };
 
-/// The manipulators of replies, each with parameters that fit the words and calls of the shapes. The agent has the name of its row.
-pub const EDITS: &[(&str, &str)] = &[
-    (
-        "replace_text",
-        r#"side = "response"
-manipulator.replace_text = { find = "42", with = "57" }"#,
-    ),
-    ("corrupt_number", r#"manipulator.corrupt_number = { which = "last", by = 10 }"#),
-    ("negate_verdict", "manipulator.negate_verdict = {}"),
-    ("truncate_output", "manipulator.truncate_output = { keep = 0.5 }"),
-    ("repeat_step", r#"manipulator.repeat_step = { from = "peer" }"#),
-    ("end_early", r#"manipulator.end_early = { text = "All is done. TERMINATE" }"#),
-    ("drop_verification", "manipulator.drop_verification = {}"),
-    ("drop_section", r#"manipulator.drop_section = { which = "last" }"#),
-    ("withhold_findings", "manipulator.withhold_findings = {}"),
-    ("echo_peer", r#"manipulator.echo_peer = { from = "peer" }"#),
-    ("refuse", "manipulator.refuse = {}"),
-    ("garble", "manipulator.garble = { part = 0.9 }"),
-    ("empty", "manipulator.empty = {}"),
-    ("wrong_entity", r#"manipulator.wrong_entity = { find = "Oslo", with = "Trondheim" }"#),
-    ("edit_tool_call", r#"manipulator.edit_tool_call = { arguments = { city = "Rome" } }"#),
-    ("edit_tool_call-name", r#"manipulator.edit_tool_call = { name = "get_rain" }"#),
-    ("edit_tool_call-duplicate", "manipulator.edit_tool_call = { duplicate = true }"),
-    ("edit_tool_call-drop", "manipulator.edit_tool_call = { drop = true }"),
-    (
-        "rewrite_with_model",
-        r#"side = "response"
-manipulator.rewrite_with_model = { instruction = "mast" }"#,
-    ),
-];
-
 /// Edits whose words come of a draw or of a model: they change the answer, and nothing more is known of them here.
 const DRAWN: &[&str] = &["garble", "rewrite_with_model"];
 
 /// Words of the shapes that are looked for where an edit took them away.
 const OLD_WORDS: &[&str] = &["twice", "approve", "Oslo", "Bergen", "get_weather", "get_time"];
 
-/// The plan with all of them.
-pub fn plan() -> String {
-    let injection = |(agent, what): &(&str, &str)| {
-        format!("[[injection]]\nagent = \"{agent}\"\nfailure_mode = \"FM-2.6\"\nwhen.call = 0\n{what}\n")
-    };
-    format!("format = 1\nseed = 7\n{}", EDITS.iter().map(injection).collect::<String>())
+/// The plan with every manipulator of replies, and the agents that it aims at, one an injection.
+pub fn plan() -> (String, Vec<String>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes/edits.toml");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let plan: toml::Table = text.parse().expect("TOML");
+    let agent = |injection: &toml::Value| injection["agent"].as_str().expect("an agent").to_owned();
+    let agents = plan["injection"].as_array().expect("injections").iter().map(agent).collect();
+    (text, agents)
 }
 
 /// What came of one edit.
