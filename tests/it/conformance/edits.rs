@@ -22,9 +22,9 @@ const DRAWN: &[&str] = &["garble", "rewrite_with_model"];
 /// Words of the shapes that are looked for where an edit took them away.
 const OLD_WORDS: &[&str] = &["twice", "approve", "Oslo", "Bergen", "get_weather", "get_time"];
 
-/// The plan with every manipulator of replies, and the agents that it aims at, one an injection.
-pub fn plan() -> (String, Vec<String>) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes/edits.toml");
+/// A plan of `tests/shapes`, and the agents that it aims at, one an injection.
+pub fn plan(file: &str) -> (String, Vec<String>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes").join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let plan: toml::Table = text.parse().expect("TOML");
     let agent = |injection: &toml::Value| injection["agent"].as_str().expect("an agent").to_owned();

@@ -4,17 +4,30 @@ use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use aegis::surface;
 
-use super::{Row, edits::Outcome, shapes::Shape};
-
-const BEGIN: &str = "<!-- shapes: made by the test `conformance` -->\n";
-const END: &str = "<!-- end of shapes -->\n";
+use super::{
+    Row,
+    edits::Outcome,
+    requests::{Asked, AskedRow},
+    shapes::Shape,
+};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Holds the cells that are wrong to those that are known to be.
+pub fn assert_known(wrong: &[(String, String)], is_ours: impl Fn(&str) -> bool) {
+    let known = not_yet();
+    let new: Vec<_> = wrong.iter().filter(|(cell, _)| !known.contains(cell)).collect();
+    let said: Vec<_> = new.iter().map(|(cell, why)| format!("{cell}\n    {why}")).collect();
+    assert!(said.is_empty(), "{} cells are wrong:\n{}", said.len(), said.join("\n"));
+    let right = |cell: &&String| is_ours(cell) && !wrong.iter().any(|(known, _)| known == *cell);
+    let mended: Vec<_> = known.iter().filter(right).collect();
+    assert!(mended.is_empty(), "these are right now, take them off `tests/shapes/not_yet.txt`:\n{mended:#?}");
+}
+
 /// Cells that are known to be wrong, one a line.
-pub fn not_yet() -> BTreeSet<String> {
+fn not_yet() -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("tests/shapes/not_yet.txt")).expect("a list");
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
 }
@@ -34,7 +47,7 @@ pub fn table(shapes: &[Shape], rows: &[Row]) -> String {
                 shape.name,
                 shape.source,
                 shape.unplaced.as_ref().map_or_else(|| cell(&row.read, "yes"), |what| format!("partly: {what}")),
-                edited(row),
+                edited(&row.edited),
                 cell(&row.ended, shape.ending.name()),
                 cell(&row.replayed, "yes"),
             );
@@ -47,26 +60,41 @@ fn cell(cell: &Result<(), String>, word: &str) -> String {
     if cell.is_ok() { word.to_owned() } else { "not yet".to_owned() }
 }
 
-fn edited(row: &Row) -> String {
-    if row.edited.iter().any(|outcome| matches!(outcome, Outcome::Wrong(_))) {
+fn edited(outcomes: &[Outcome]) -> String {
+    if outcomes.iter().any(|outcome| matches!(outcome, Outcome::Wrong(_))) {
         return "not yet".to_owned();
     }
-    let delivered = row.edited.iter().filter(|outcome| **outcome == Outcome::Delivered).count();
-    format!("{delivered} of {}", row.edited.len())
+    let delivered = outcomes.iter().filter(|outcome| **outcome == Outcome::Delivered).count();
+    format!("{delivered} of {}", outcomes.len())
 }
 
-/// Holds the page to the table; writes it where `AEGIS_WRITE_DOCS` is set.
-pub fn assert_holds(table: &str) {
+/// The table of requests.
+pub fn request_table(asked: &[Asked], rows: &[AskedRow]) -> String {
+    let mut page = format!(
+        "\n### Requests: {} shapes\n\n| shape | who sends it | read | edited |\n|---|---|---|---|\n",
+        asked.len()
+    );
+    for (asked, row) in asked.iter().zip(rows) {
+        let read = asked.unplaced.as_ref().map_or_else(|| cell(&row.read, "yes"), |what| format!("partly: {what}"));
+        let _ = writeln!(page, "| {} | {} | {read} | {} |", asked.name, asked.source, edited(&row.edited));
+    }
+    page
+}
+
+/// Holds a part of the page to its table; writes it where `AEGIS_WRITE_DOCS` is set.
+pub fn assert_holds(part: &str, table: &str) {
     let path = root().join("docs/surfaces.md");
     let page = fs::read_to_string(&path).expect("the page");
-    let (before, rest) = page.split_once(BEGIN).expect("where the table begins");
-    let (held, after) = rest.split_once(END).expect("where the table ends");
+    let (begin, end) =
+        (format!("<!-- {part}: made by the test `conformance` -->\n"), format!("<!-- end of {part} -->\n"));
+    let (before, rest) = page.split_once(&begin).expect("where the table begins");
+    let (held, after) = rest.split_once(&end).expect("where the table ends");
     if held == table {
         return;
     }
     assert!(
         std::env::var_os("AEGIS_WRITE_DOCS").is_some(),
-        "docs/surfaces.md does not hold the table of shapes: run this test with AEGIS_WRITE_DOCS=1 to write it"
+        "docs/surfaces.md does not hold the table of {part}: run this test with AEGIS_WRITE_DOCS=1 and --test-threads=1 to write it"
     );
-    fs::write(&path, [before, BEGIN, table, END, after].concat()).expect("the page is written");
+    fs::write(&path, [before, &begin, table, &end, after].concat()).expect("the page is written");
 }

@@ -1,12 +1,16 @@
 //! The list of shapes: bodies as providers send them, each with its meaning. `tests/shapes/README.md` says what the keys mean.
 
-use std::{fs, io::Write, path::Path};
+use std::{
+    fs,
+    io::{Read, Write},
+    path::Path,
+};
 
 use aegis::{
     surface::{self, Surface},
     trajectory::Usage,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 
 /// A body and what it means.
 #[derive(Debug, Clone, Deserialize)]
@@ -91,26 +95,66 @@ impl Ending {
 }
 
 #[derive(Deserialize)]
-struct File {
-    shape: Vec<Shape>,
+struct File<T> {
+    shape: Vec<T>,
 }
 
 /// All shapes of replies, by surface and in the order of their files.
 pub fn replies() -> Vec<Shape> {
     let all = surface::ALL.iter().enumerate();
     all.flat_map(|(number, surface)| {
-        let mut shapes = read(surface.name());
+        let mut shapes: Vec<Shape> = read(surface.name());
         shapes.iter_mut().for_each(|shape| shape.surface = number);
         shapes
     })
     .collect()
 }
 
-fn read(name: &str) -> Vec<Shape> {
+/// The entries of a file of `tests/shapes`.
+pub fn read<T: DeserializeOwned>(name: &str) -> Vec<T> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes").join(format!("{name}.toml"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let file: File<T> = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     file.shape
+}
+
+/// Bytes in a content coding.
+pub fn packed(plain: Vec<u8>, encoding: Option<&str>) -> Vec<u8> {
+    match encoding {
+        None => plain,
+        Some("gzip") => {
+            let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            packed.write_all(&plain).expect("in memory");
+            packed.finish().expect("in memory")
+        }
+        Some("deflate") => {
+            let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+            packed.write_all(&plain).expect("in memory");
+            packed.finish().expect("in memory")
+        }
+        Some("zstd") => zstd::encode_all(&plain[..], 3).expect("in memory"),
+        Some("br") => {
+            let mut packed = Vec::new();
+            let parameters = brotli::enc::BrotliEncoderParams { quality: 4, ..Default::default() };
+            brotli::BrotliCompress(&mut &plain[..], &mut packed, &parameters).expect("in memory");
+            packed
+        }
+        Some(other) => panic!("unknown encoding {other}"),
+    }
+}
+
+/// The same without its coding.
+pub fn unpacked(bytes: &[u8], encoding: Option<&str>) -> Vec<u8> {
+    let mut plain = Vec::new();
+    match encoding {
+        None => plain.extend_from_slice(bytes),
+        Some("gzip") => drop(flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).expect("packed")),
+        Some("deflate") => drop(flate2::read::ZlibDecoder::new(bytes).read_to_end(&mut plain).expect("packed")),
+        Some("zstd") => plain = zstd::decode_all(bytes).expect("packed"),
+        Some("br") => drop(brotli::Decompressor::new(bytes, 4096).read_to_end(&mut plain).expect("packed")),
+        Some(other) => panic!("unknown encoding {other}"),
+    }
+    plain
 }
 
 impl Shape {
@@ -150,28 +194,7 @@ impl Shape {
 
     /// The bytes as they are sent.
     pub fn bytes(&self) -> Vec<u8> {
-        let plain = self.plain().into_bytes();
-        match self.encoding.as_deref() {
-            None => plain,
-            Some("gzip") => {
-                let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-                packed.write_all(&plain).expect("in memory");
-                packed.finish().expect("in memory")
-            }
-            Some("deflate") => {
-                let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-                packed.write_all(&plain).expect("in memory");
-                packed.finish().expect("in memory")
-            }
-            Some("zstd") => zstd::encode_all(&plain[..], 3).expect("in memory"),
-            Some("br") => {
-                let mut packed = Vec::new();
-                let parameters = brotli::enc::BrotliEncoderParams { quality: 4, ..Default::default() };
-                brotli::BrotliCompress(&mut &plain[..], &mut packed, &parameters).expect("in memory");
-                packed
-            }
-            Some(other) => panic!("{}: unknown encoding {other}", self.name),
-        }
+        packed(self.plain().into_bytes(), self.encoding.as_deref())
     }
 
     /// Its `content-type`; `None` where it has none.
