@@ -89,8 +89,8 @@ fn prove(
     let cassette = Arc::new(Cassette::open(dir)?);
     let label = recording::read_label(dir)?
         .ok_or_else(|| unproven(format!("no label: {}", ruling::why_none(cassette.recording()))))?;
-    if label.definition == ruling::PLANTED {
-        Ruling::of(cassette.recording()).label().map_err(|why| unproven(format!("no label: {why}")))?;
+    if let Some(why) = Ruling::of(cassette.recording()).objects_to(&label) {
+        return Err(unproven(format!("no label: {why}")));
     }
     let plan = planned(&cassette).map_err(unproven)?;
     let proxy = live(&arguments.execute.proxy, &cassette, dir)?;

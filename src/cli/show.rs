@@ -257,12 +257,14 @@ fn write_head(recording: &Recording, found: &FoundLines, screen: Screen, out: &m
         line("task", &first_words(task, screen.width - 9))?;
     }
     line("outcome", &outcome_text(&manifest.outcome))?;
-    match &recording.label {
-        Some(label) => {
+    let objection = ruling::objection(recording);
+    match (&recording.label, &objection) {
+        (Some(label), objection) => {
             line("label", &label_text(label))?;
+            objection.iter().try_for_each(|why| line("refused", &format!("the label does not hold: {why}")))?;
             evidence::lines(label).iter().try_for_each(|(name, text)| line(name, text))?;
         }
-        None => line("label", &format!("none: {}", ruling::why_none(recording)))?,
+        (None, why) => line("label", &format!("none: {}", why.as_deref().unwrap_or_default()))?,
     }
     found
         .iter()

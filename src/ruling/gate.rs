@@ -246,6 +246,15 @@ impl<'a> Ruling<'a> {
         GATES.iter().find(refuses).map_or(Ok(()), |gate| Err(gate.refusal))
     }
 
+    /// Why a label that the run has does not hold: the first gate that refuses it, if one does. A label of what was planted is held
+    /// to all gates, another to those of the steps that it names.
+    pub fn objects_to(&self, label: &Label) -> Option<NoLabel> {
+        if label.definition == PLANTED {
+            return self.label().err();
+        }
+        label.errors.iter().find_map(|entry| self.may_name(entry.error.step).err())
+    }
+
     /// Whether a step may be another agent's, or another call of its agent: a doubt that rows of data sets state of any step. A
     /// name that was only learned is no such doubt.
     pub fn is_ambiguous(&self, step: &Step) -> bool {

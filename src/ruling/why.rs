@@ -1,7 +1,16 @@
-//! Why a run has no label, in words.
+//! Why a run has no label, or one that does not hold, in words.
 
 use super::{NoLabel, Ruling};
 use crate::{plan, recording::Recording};
+
+/// Why a run has no label, or why a gate refuses the one that it has; `None` where it has one that holds. Takes a recording
+/// with its requests.
+pub fn objection(recording: &Recording) -> Option<String> {
+    match &recording.label {
+        None => Some(why_none(recording)),
+        Some(label) => Ruling::of(recording).objects_to(label).map(|why| why.to_string()),
+    }
+}
 
 /// Why a run without a label has none: the first gate that refuses, or that nothing was to be planted. Takes a recording with
 /// its requests.

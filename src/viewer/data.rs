@@ -12,15 +12,14 @@ use crate::{
 
 /// The run, with these of its steps.
 pub fn shown(recording: &Recording, steps: &[&Step], with_changes: bool) -> Value {
-    let no_label = recording.label.is_none().then(|| ruling::why_none(recording));
-    let mut head = head(recording, no_label.as_deref());
+    let mut head = head(recording, ruling::objection(recording).as_deref());
     if let Some(object) = head.as_object_mut() {
         object.insert("steps".to_owned(), steps.iter().map(|step| step_of(step, with_changes)).collect());
     }
     head
 }
 
-/// The run without its steps. `no_label` says why it has no label, where it has none.
+/// The run without its steps. `no_label` says why it has no label, or why the one that it has does not hold.
 pub(super) fn head(recording: &Recording, no_label: Option<&str>) -> Value {
     let manifest = &recording.manifest;
     let failures = recording.manipulator_failures.iter().map(|failure| {

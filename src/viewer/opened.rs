@@ -27,7 +27,7 @@ pub struct OpenedRun {
     /// Where it lies.
     pub dir: PathBuf,
     requests: Requests,
-    /// Why it has no label, where it has none; it is asked for when it is shown.
+    /// Why it has no label, or one that does not hold; it is asked for when it is shown.
     no_label: OnceLock<Option<String>>,
     /// Whether what is known about the run is left out.
     pub(super) is_blind: bool,
@@ -59,12 +59,11 @@ impl OpenedRun {
         self
     }
 
-    /// Why the run has no label, as far as it may be seen. The gates read the requests too, so the run is read whole, once.
+    /// Why the run has no label, or one that does not hold, as far as it may be seen. The gates read the requests too, so the run is read whole, once.
     pub(super) fn no_label(&self) -> Option<&str> {
         let why = || {
-            let unlabelled = self.recording.label.is_none() && !self.is_blind;
-            let whole = unlabelled.then(|| recording::read(&self.dir).ok()).flatten()?;
-            Some(ruling::why_none(&whole))
+            let whole = (!self.is_blind).then(|| recording::read(&self.dir).ok()).flatten()?;
+            ruling::objection(&whole)
         };
         self.no_label.get_or_init(why).as_deref()
     }

@@ -7,7 +7,7 @@ use crate::{
     dataset::{About, Dataset, LabelledError, Mode, ModeSource, PlacedSample, Sample, Truth, ids},
     proof,
     recording::{self, Recording},
-    ruling::{NoLabel, PLANTED, Ruling},
+    ruling::{NoLabel, Ruling},
     trajectory::{Evidence, Executed, Label, LabelEntry, RunId},
 };
 
@@ -98,11 +98,7 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
 /// Why the recording of a labelled sample allows no label, if it does not.
 fn refused(sample: &Sample, recording: &Recording) -> Option<NoLabel> {
     sample.label.as_ref()?;
-    let (ruling, label) = (Ruling::of(recording), recording.label.as_ref()?);
-    if label.definition == PLANTED {
-        return ruling.label().err();
-    }
-    label.errors.iter().find_map(|entry| ruling.may_name(entry.error.step).err())
+    Ruling::of(recording).objects_to(recording.label.as_ref()?)
 }
 
 /// What was executed for a label, in words: an e-value may move by a rounding when it is read and written again.

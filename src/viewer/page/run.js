@@ -209,6 +209,7 @@ export function RunHead({ run, kind, name, chosen, beside }) {
     <${Facts} facts=${[
       ['outcome', head.outcome.evidence && html`<${Line} text=${head.outcome.evidence} />`],
       ['label', head.label ? labelWords(head.label) : head.no_label && html`none: <${Line} text=${head.no_label} />`],
+      ['refused', head.label && head.no_label && html`the label does not hold: <${Line} text=${head.no_label} />`],
       ['trace', run.trace],
       ['suspected', run.suspected && html`<${Line} text=${run.suspected} />`],
       ['steps', run.rows && many(run.rows.length, 'call') + ` of ${many(run.agents.length, 'agent')}`],
