@@ -1,7 +1,9 @@
 //! The runs of a server: opened on arrival or on purpose, found by id, retired.
 
+mod place;
+
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock,
@@ -10,11 +12,13 @@ use std::{
     time::Duration,
 };
 
+use dashmap::{DashMap, mapref::entry::Entry};
 use tokio::{
-    sync::{OnceCell, Semaphore, oneshot},
+    sync::{Semaphore, oneshot},
     task::spawn_blocking,
 };
 
+use self::place::{RunCell, RunPlace};
 use super::{
     asking::Asking,
     error::ProxyError,
@@ -56,8 +60,9 @@ pub struct Runs {
     monitor: OnceLock<Arc<Monitor>>,
     logprobs: Option<LogprobQuestions>,
     watch: Option<Arc<LiveWatch>>,
-    /// Held to look and to put, never while anything waits for the disk.
-    places: Mutex<HashMap<RunId, RunPlace>>,
+    /// Each run is looked up, opened and retired under the lock of its own shard: no lock is over all of them, and none is
+    /// held while anything waits for the disk.
+    places: DashMap<RunId, RunPlace>,
     displaced: Mutex<Displaced>,
     /// Places among the displaced runs that are sealed at once.
     sealers: Semaphore,
@@ -68,18 +73,6 @@ pub struct Runs {
     /// Replies that are made in the background, of all runs.
     pub(super) background: Background,
 }
-
-/// Where a run is.
-#[derive(Debug)]
-enum RunPlace {
-    /// Under way, or being opened by whoever asked first: only those that ask for the same run wait for that.
-    Open(Arc<RunCell>),
-    /// Taken out, and not sealed yet.
-    Retired,
-}
-
-/// A run, once it is open. An opening that failed leaves it empty for the next one.
-type RunCell = OnceCell<Arc<Run>>;
 
 /// Runs that lineage has forgotten.
 #[derive(Debug, Default)]
@@ -99,7 +92,7 @@ impl Runs {
             monitor: OnceLock::new(),
             logprobs: None,
             watch: None,
-            places: Mutex::default(),
+            places: DashMap::new(),
             displaced: Mutex::default(),
             sealers: Semaphore::new(SEALED_AT_ONCE),
             ended: Mutex::default(),
@@ -126,7 +119,7 @@ impl Runs {
 
     /// How many runs are under way.
     pub fn open_runs(&self) -> usize {
-        locked(&self.places).values().filter(|place| place.run().is_some()).count()
+        self.places.iter().filter(|place| place.run().is_some()).count()
     }
 
     /// With the upstream asked for the log-probabilities of its tokens, which the records keep and no client sees.
@@ -195,13 +188,15 @@ impl Runs {
 
     /// The place of a run, empty where it is not open yet.
     fn cell(&self, id: &RunId) -> Result<Arc<RunCell>, ProxyError> {
-        let mut places = locked(&self.places);
-        match places.get(id) {
-            Some(RunPlace::Open(cell)) => Ok(Arc::clone(cell)),
-            Some(RunPlace::Retired) => Err(ProxyError::Sealed(id.clone())),
-            None => {
+        // Most requests are of a run that is open: those only read, beside each other.
+        if let Some(place) = self.places.get(id) {
+            return place.cell().ok_or_else(|| ProxyError::Sealed(id.clone()));
+        }
+        match self.places.entry(id.clone()) {
+            Entry::Occupied(place) => place.get().cell().ok_or_else(|| ProxyError::Sealed(id.clone())),
+            Entry::Vacant(place) => {
                 let cell = Arc::<RunCell>::default();
-                places.insert(id.clone(), RunPlace::Open(Arc::clone(&cell)));
+                place.insert(RunPlace::Open(Arc::clone(&cell)));
                 Ok(cell)
             }
         }
@@ -232,17 +227,13 @@ impl Runs {
     }
 
     fn is_place_of(&self, id: &RunId, cell: &Arc<RunCell>) -> bool {
-        locked(&self.places).get(id).is_some_and(|place| place.is(cell))
+        self.places.get(id).is_some_and(|place| place.is(cell))
     }
 
     /// Forgets a place whose opening has failed, unless somebody waits to try again.
     fn give_back(&self, id: &RunId, cell: &Arc<RunCell>) {
-        let mut places = locked(&self.places);
-        let is_empty = places.get(id).is_some_and(|place| place.is(cell) && cell.get().is_none());
-        // Two hold it: the map, and who calls this. A third could only get hold of it through the map.
-        if is_empty && Arc::strong_count(cell) == 2 {
-            places.remove(id);
-        }
+        // Two hold it: the map, and who calls this. A third could only get hold of it through the map, whose shard is locked.
+        self.places.remove_if(id, |_, place| place.is(cell) && cell.get().is_none() && Arc::strong_count(cell) == 2);
     }
 
     /// An opaque id for a run that nobody named.
@@ -255,7 +246,7 @@ impl Runs {
 
     /// The run of that id, if it is under way.
     pub fn find(&self, id: &RunId) -> Option<Arc<Run>> {
-        locked(&self.places).get(id)?.run().cloned()
+        self.places.get(id)?.run().cloned()
     }
 
     /// The first run under way of which this holds.
@@ -264,13 +255,13 @@ impl Runs {
     }
 
     fn under_way(&self) -> Vec<Arc<Run>> {
-        locked(&self.places).values().filter_map(RunPlace::run).cloned().collect()
+        self.places.iter().filter_map(|place| place.run().cloned()).collect()
     }
 
     /// Takes out one run; it accepts nothing more. The caller seals it.
     pub fn retire_run(&self, id: &RunId) -> Option<Arc<Run>> {
         self.background.give_up(NEVER_FETCHED, |awaited| awaited.run.id == *id);
-        match locked(&self.places).insert(id.clone(), RunPlace::Retired)? {
+        match self.places.insert(id.clone(), RunPlace::Retired)? {
             RunPlace::Open(cell) => cell.get().cloned(),
             RunPlace::Retired => None,
         }
@@ -325,19 +316,26 @@ impl Runs {
     /// Takes out a displaced run, and those that were displaced before it, as soon as no exchange is under way in them.
     fn retire_quiet(&self, id: RunId) {
         let mut displaced = locked(&self.displaced);
-        let mut places = locked(&self.places);
         let mut ids = std::mem::take(&mut displaced.busy);
         ids.push(id);
         for id in ids {
-            match places.get(&id).and_then(RunPlace::run).map(Arc::clone) {
-                Some(run) if run.is_quiet() => {
-                    places.insert(id, RunPlace::Retired);
-                    displaced.retired.push_back(run);
-                }
+            match self.find(&id) {
+                Some(run) if self.retire_where(&run, Run::is_quiet) => displaced.retired.push_back(run),
                 Some(_) => displaced.busy.push(id),
                 None => {}
             }
         }
+    }
+
+    /// Takes a run out if it is still in its place and this holds of it. No request can come in between: who asks for the
+    /// run waits for the lock of its shard, and finds it retired.
+    fn retire_where(&self, run: &Arc<Run>, holds: impl FnOnce(&Run) -> bool) -> bool {
+        let Some(mut place) = self.places.get_mut(&run.id) else { return false };
+        let retires = place.run().is_some_and(|own| Arc::ptr_eq(own, run)) && holds(run);
+        if retires {
+            *place = RunPlace::Retired;
+        }
+        retires
     }
 
     fn take_displaced(&self) -> VecDeque<Arc<Run>> {
@@ -359,7 +357,7 @@ impl Runs {
         }
         locked(&self.ended).push(ended);
         // Its directory says from now on that it is sealed.
-        locked(&self.places).remove(&run.id);
+        self.places.remove(&run.id);
         Ok(seal)
     }
 
@@ -369,27 +367,10 @@ impl Runs {
     }
 
     fn retire_if(&self, retires: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
-        let found: Vec<Arc<Run>> = self.under_way().into_iter().filter(|run| retires(run)).collect();
-        // Looked at once more where no request can come in between: it would find its run retired.
-        let mut places = locked(&self.places);
-        let is_there =
-            |run: &Arc<Run>| places.get(&run.id).and_then(RunPlace::run).is_some_and(|own| Arc::ptr_eq(own, run));
-        let retired: Vec<_> = found.into_iter().filter(|run| is_there(run) && retires(run)).collect();
-        places.extend(retired.iter().map(|run| (run.id.clone(), RunPlace::Retired)));
-        retired
-    }
-}
-
-impl RunPlace {
-    fn is(&self, cell: &Arc<RunCell>) -> bool {
-        matches!(self, RunPlace::Open(own) if Arc::ptr_eq(own, cell))
-    }
-
-    fn run(&self) -> Option<&Arc<Run>> {
-        match self {
-            RunPlace::Open(cell) => cell.get(),
-            RunPlace::Retired => None,
-        }
+        // Nearly all are not to be taken out: those are only looked at.
+        let mut found = self.under_way();
+        found.retain(|run| retires(run) && self.retire_where(run, &retires));
+        found
     }
 }
 
