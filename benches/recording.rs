@@ -113,7 +113,7 @@ fn exchange(recorder: &Recorder, attribution: &Attribution, step: u32, request: 
         cause: CloseCause::Complete,
         status: Some(200),
         headers: &[("content-type", b"application/json"), ("x-request-id", b"req_0123456789abcdef")],
-        request_body: None,
+        streamed_request: None,
         reply,
         truncated: false,
         delivered: None,

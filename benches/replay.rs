@@ -140,7 +140,7 @@ fn record(logs: &Path, (_, steps, agents, request): Kind) {
             cause: CloseCause::Complete,
             status: Some(200),
             headers: &[("content-type", b"application/json")],
-            request_body: None,
+            streamed_request: None,
             reply: Captured::Whole(&[reply(step)]),
             truncated: false,
             delivered: None,

@@ -4,6 +4,7 @@ use super::trial;
 use crate::{
     launch::Ending,
     proof::ProofSample,
+    surface::{answers_unread, is_unread},
     trajectory::{CloseCause, InjectedError, Step, Verdict, Void, ended_by_upstream},
 };
 
@@ -30,6 +31,11 @@ pub fn sample(execution: &trial::ForkSample, steps: &[Step], crashed: bool, spen
     }
 }
 
+/// Whether a model was to answer: not so of a token count, nor of what older recordings call `opaque`.
+fn asks_model(step: &Step) -> bool {
+    step.surface != "opaque" && (!is_unread(&step.surface) || answers_unread(&step.surface))
+}
+
 /// Whether the upstream left a step without a reply of the model: no answer, an error of its own, or a refusal that is not
 /// about what was asked. A planted fault is no failure of the upstream, and what is no model call asks the model nothing.
 fn is_unanswered(step: &Step) -> bool {
@@ -37,5 +43,5 @@ fn is_unanswered(step: &Step) -> bool {
     let status = step.last_attempt().and_then(|attempt| attempt.status);
     let refused = status.is_some_and(|status| ABOUT_THE_CALLER.contains(&status));
     let planted = step.injected.iter().any(InjectedError::is_fault);
-    ended_by_upstream(step) || (refused && !planted && step.surface != "opaque")
+    ended_by_upstream(step) || (refused && !planted && asks_model(step))
 }

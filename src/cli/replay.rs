@@ -207,6 +207,12 @@ fn talk(cassette: &Cassette, report: &ReplayReport, explain: bool) {
             eprintln!("         its canonical form is {}", escape(&missed.form));
         }
     }
+    for refused in report.refused.iter().take(20) {
+        eprintln!("refused  {}", escape(&refused.to_string()));
+    }
+    if report.refused.len() > 20 {
+        eprintln!("refused  and {} more", report.refused.len() - 20);
+    }
     let inexact = report.served.iter().filter(|served| !served.exact).count();
     if inexact > 0 {
         eprintln!(
@@ -244,8 +250,12 @@ fn finish(id: &RunId, cassette: &Cassette, report: &ReplayReport, ending: Option
         0 => String::new(),
         count => format!("  not exact: {count} steps"),
     };
+    let refused = match report.refused.len() {
+        0 => String::new(),
+        count => format!("  {count} refused"),
+    };
     let summary = format!(
-        "{id}  {} served  {} missed  {} of {} steps unused{unsure}",
+        "{id}  {} served  {} missed{refused}  {} of {} steps unused{unsure}",
         report.served.len(),
         report.missed.len(),
         report.unused.len(),

@@ -82,6 +82,8 @@ struct ConcludedRun {
     uninspected: u32,
     /// Steps by the API that they speak, where that is recorded and not read.
     unread: BTreeMap<String, usize>,
+    /// Requests that looked at what the provider keeps, or took it away: they are no steps.
+    fetches: u32,
     ending: Ending,
     /// The signal that interrupted it.
     interrupted: Option<Signal>,
@@ -227,6 +229,7 @@ async fn conduct(
         steps,
         uninspected,
         unread,
+        fetches: run.fetches(),
         ending,
         interrupted,
         outcome,
@@ -316,6 +319,7 @@ impl ConcludedRun {
             "steps": self.steps,
             "uninspected": self.uninspected,
             "unread": self.unread,
+            "fetches": self.fetches,
             "outcome": self.outcome,
             "label": self.label.as_ref().ok(),
             "no_label": self.label.as_ref().err(),
@@ -328,6 +332,7 @@ impl ConcludedRun {
             if self.uninspected > 0 { format!("  {} uninspected", self.uninspected) } else { String::new() };
         let unread: usize = self.unread.values().sum();
         let unread = if unread > 0 { format!("  {unread} unread") } else { String::new() };
+        let fetches = if self.fetches > 0 { format!("  {} fetches", self.fetches) } else { String::new() };
         let ended = self.failed().filter(|_| !self.checked || self.ending == Ending::TimedOut);
         let ended = ended.map(|ended| format!(": {ended}")).unwrap_or_default();
         let watched = match (self.stopped(), self.watched.len()) {
@@ -336,7 +341,7 @@ impl ConcludedRun {
             (None, signs) => format!("  {signs} signs of trouble"),
         };
         let summary = format!(
-            "{}  {} steps{uninspected}{unread}  outcome {verdict}{ended}{label}{client}{watched}",
+            "{}  {} steps{uninspected}{unread}{fetches}  outcome {verdict}{ended}{label}{client}{watched}",
             self.run, self.steps
         );
         Finished { exit: self.exit(), summary, data }

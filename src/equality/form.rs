@@ -1,11 +1,14 @@
 //! The canonical form of a request: what two requests must have in common to be the same request.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use serde_json::Value;
 
 use super::{Rules, rules::SeenValues};
 use crate::surface::{self, Conversation, Surface};
+
+/// The longest boundary of a multipart body that RFC 2046 allows, in bytes.
+const LONGEST_BOUNDARY: usize = 70;
 
 /// A body as it is compared.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +46,7 @@ impl Form {
             rules.apply(&mut words.value, seen);
             return (Form::Json(words.value), numbered);
         }
+        let body = &*without_boundary(body);
         let form = match std::str::from_utf8(body) {
             Ok(text) => {
                 let mut value = Value::from(text);
@@ -105,9 +109,40 @@ pub(super) fn surface_of(name: &str) -> Option<&'static dyn Surface> {
     surface::ALL.iter().copied().find(|known| known.name() == name)
 }
 
+/// A multipart body with a boundary that is always the same: clients draw a new one for each request.
+fn without_boundary(body: &[u8]) -> Cow<'_, [u8]> {
+    let line = body.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let is_boundary = line.starts_with(b"--") && (3..=LONGEST_BOUNDARY + 2).contains(&line.len());
+    let ended = body.trim_ascii_end().strip_suffix(b"--").is_some_and(|rest| rest.ends_with(line));
+    if !is_boundary || !ended {
+        return Cow::Borrowed(body);
+    }
+    let mut plain = Vec::with_capacity(body.len());
+    let mut rest = 0;
+    for at in memchr::memmem::find_iter(body, line) {
+        plain.extend_from_slice(body.get(rest..at).unwrap_or_default());
+        plain.extend_from_slice(b"--boundary");
+        rest = at + line.len();
+    }
+    plain.extend_from_slice(body.get(rest..).unwrap_or_default());
+    Cow::Owned(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_boundary_of_a_multipart_body_is_no_difference() {
+        let body = |boundary: &str, said: &str| {
+            let part = "Content-Disposition: form-data; name=\"file\"";
+            let body = format!("--{boundary}\r\n{part}\r\n\r\n{said}\r\n--{boundary}--\r\n");
+            Form::of("files", body.as_bytes(), &Rules::default()).text()
+        };
+        assert_eq!(body("a1b2", "one\u{0}"), body("zzz", "one\u{0}"));
+        assert_ne!(body("a1b2", "one"), body("a1b2", "two"));
+        assert_ne!(Form::of("files", b"--", &Rules::default()), Form::of("files", b"--\r\n--", &Rules::default()));
+    }
 
     fn form(body: &str) -> String {
         Form::of("openai_chat", body.as_bytes(), &Rules::default()).text()

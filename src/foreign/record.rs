@@ -292,7 +292,7 @@ impl<'a> CallWriter<'a> {
             cause: if failed && status.is_none() { CloseCause::Failed } else { CloseCause::Complete },
             status,
             headers: &[],
-            request_body: None,
+            streamed_request: None,
             reply: body.as_ref().map_or(Captured::Nothing, |body| Captured::Whole(std::slice::from_ref(body))),
             truncated: false,
             delivered: None,

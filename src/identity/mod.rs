@@ -78,6 +78,8 @@ pub enum RunSource {
     Opening,
     /// Lineage: it is the one run that waits for a tool's result.
     Pending,
+    /// Nothing in the request, which nobody reads: it is the one run under way.
+    Only,
     /// Lineage: nothing links the request to a run under way.
     New,
 }
@@ -96,6 +98,7 @@ impl RunSource {
             RunSource::Quotes => "quotes",
             RunSource::Opening => "opening",
             RunSource::Pending => "pending",
+            RunSource::Only => "only",
             RunSource::New => "new",
         }
     }

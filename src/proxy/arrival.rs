@@ -24,7 +24,8 @@ use super::{
 };
 use crate::{
     identity::{Envelope, Hints, Routed, SaidTries, route},
-    surface::{self, OpenaiChat, Surface},
+    surface::{self, OpenaiChat, Surface, UnreadCall},
+    trajectory::RunId,
 };
 
 /// How often the client has tried before, as the SDKs say.
@@ -35,8 +36,8 @@ static RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-coun
 pub(super) enum Kind {
     /// A model call that can be read and edited.
     Read(&'static dyn Surface),
-    /// A model call that is recorded as bytes, under this name.
-    Unread(&'static str),
+    /// A call to a provider that no surface reads: recorded as bytes.
+    Unread(&'static UnreadCall),
     /// A WebSocket: recorded, but what passes in it is only counted.
     Tunnel,
     /// Something of such calls that the upstream keeps: no call, but edits may have to show in it.
@@ -60,7 +61,10 @@ pub(super) struct Arrived {
 pub(super) struct ModelCall {
     pub(super) kind: Kind,
     pub(super) parts: Parts,
+    /// Empty where it streams through.
     pub(super) body: Bytes,
+    /// Whether its body streams through, so that nobody here has it whole.
+    pub(super) streams: bool,
     pub(super) hinted: Hinted,
     pub(super) received: Instant,
 }
@@ -75,6 +79,8 @@ pub(super) struct Hinted {
     key: Option<String>,
     /// How often the client says that it has tried before.
     pub(super) tries: SaidTries,
+    /// The one run under way, where the request names none and nothing in it tells.
+    pub(super) only_run: Option<RunId>,
 }
 
 impl Arrived {
@@ -101,7 +107,7 @@ impl Arrived {
     /// See [`collect`].
     pub(super) async fn whole(self, limits: &Limits) -> Result<ModelCall, ProxyError> {
         let Self { kind, parts, body, hinted, received } = self;
-        Ok(ModelCall { kind, parts, body: collect(body, limits).await?, hinted, received })
+        Ok(ModelCall { kind, parts, body: collect(body, limits).await?, streams: false, hinted, received })
     }
 }
 
@@ -111,11 +117,13 @@ impl Kind {
             return Kind::Tunnel;
         }
         let (method, path) = (parts.method.as_str(), parts.uri.path());
-        match (surface::for_path(method, path), surface::unread_call(method, path)) {
-            (Some(surface), _) => Kind::Read(surface),
-            (None, Some(name)) => Kind::Unread(name),
-            (None, None) => surface::fetched_from(method, path).map_or(Kind::Other, Kind::Fetch),
+        if let Some(surface) = surface::for_path(method, path) {
+            return Kind::Read(surface);
         }
+        if let Some(surface) = surface::fetched_from(method, path) {
+            return Kind::Fetch(surface);
+        }
+        surface::unread_call(method, path).map_or(Kind::Other, Kind::Unread)
     }
 
     pub(super) fn surface(self) -> Option<&'static dyn Surface> {
@@ -123,6 +131,10 @@ impl Kind {
             Kind::Read(surface) => Some(surface),
             _ => None,
         }
+    }
+
+    pub(super) fn is_unread(self) -> bool {
+        matches!(self, Kind::Unread(_))
     }
 
     /// The API in whose words its client is answered by us.
@@ -133,7 +145,7 @@ impl Kind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Read(surface) => surface.name(),
-            Kind::Unread(name) => name,
+            Kind::Unread(row) => &row.name,
             Kind::Tunnel => "websocket",
             Kind::Fetch(_) | Kind::Other => "opaque",
         }
@@ -152,8 +164,10 @@ pub(super) fn spoken_at(method: &Method, uri: &Uri) -> &'static dyn Surface {
 fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyError> {
     let target = parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str).to_owned();
     let Routed { run, agent, rest } = route(&target);
+    let single = single_slashes(&parts.method, rest);
+    let rest = single.as_deref().unwrap_or(rest);
     if rest.starts_with("/v1/v1/") {
-        let prefix = target.strip_suffix(rest).unwrap_or_default();
+        let prefix = target.get(..target.len().saturating_sub(rest.len())).unwrap_or_default();
         let path = rest.split('?').next().unwrap_or_default().to_owned();
         return Err(ProxyError::DoubledVersion { path, fix: format!("http://HOST:PORT{prefix}/v1") });
     }
@@ -165,11 +179,39 @@ fn unwrap(parts: &mut Parts, hints: &Hints) -> Result<Hinted, ProxyError> {
         header_agent: hint(&parts.headers, &hints.agent_header),
         key: headers::api_key(&parts.headers).filter(|_| hints.uses_keys()).map(str::to_owned),
         tries: headers::text(&parts.headers, &RETRY_COUNT).and_then(|count| count.trim().parse().ok()),
+        only_run: None,
     };
     if rest.len() != target.len() {
         parts.uri = rest.parse::<Uri>().map_err(|_| ProxyError::BodyBroken)?;
     }
     Ok(hinted)
+}
+
+/// The target with one slash wherever a base URL that ends in one too many has left two; `None` where there is none too many,
+/// and where the path would be no call of a provider even so.
+fn single_slashes(method: &Method, target: &str) -> Option<String> {
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    if !path.contains("//") {
+        return None;
+    }
+    let mut single = String::with_capacity(target.len());
+    for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+        single.push('/');
+        single.push_str(segment);
+    }
+    let method = method.as_str();
+    let is_call = surface::for_path(method, &single).is_some() || surface::unread_call(method, &single).is_some();
+    if !is_call && !surface::is_fetch(method, &single) {
+        return None;
+    }
+    if path.ends_with('/') {
+        single.push('/');
+    }
+    if let Some(query) = query {
+        single.push('?');
+        single.push_str(query);
+    }
+    Some(single)
 }
 
 /// A hint header's value. Names may be UTF-8; what is not becomes U+FFFD, which no name may hold.

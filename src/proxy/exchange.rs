@@ -20,7 +20,7 @@ use super::{
     runs::Runs,
     upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
 };
-use crate::{identity::Identity, trajectory::RunId};
+use crate::{identity::Identity, surface, trajectory::RunId};
 
 /// Everything that an exchange needs.
 #[derive(Debug)]
@@ -49,7 +49,8 @@ impl Proxy {
         link: &Arc<Link>,
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         match arrived.kind {
-            Kind::Read(_) | Kind::Unread(_) => self.call(arrived, link).await,
+            Kind::Read(_) => self.call(arrived.whole(&self.limits).await?, link).await,
+            Kind::Unread(row) => Box::pin(self.unread(arrived, row, link)).await,
             Kind::Tunnel => Box::pin(self.tunnel(arrived, link)).await,
             Kind::Fetch(surface) => Box::pin(self.fetch(arrived, surface, link)).await,
             Kind::Other => self.pass(arrived).await,
@@ -57,8 +58,7 @@ impl Proxy {
     }
 
     /// A model call's.
-    async fn call(&self, arrived: Arrived, link: &Arc<Link>) -> Result<Response<Box<Delivery>>, Interrupted> {
-        let call = arrived.whole(&self.limits).await?;
+    pub(super) async fn call(&self, call: ModelCall, link: &Arc<Link>) -> Result<Response<Box<Delivery>>, Interrupted> {
         let (mut step, conversation, earlier) = self.open(&call, link).await?;
         let decision = decided::decide(&mut step, conversation.as_ref(), earlier);
         let mut due = Due { step, decision, conversation };
@@ -137,7 +137,7 @@ impl Proxy {
 
     /// The reply on its way back: at once, held until a model has answered what an edit of it asks, or, where it is yet to
     /// be made, when it is fetched.
-    async fn hand_back(
+    pub(super) async fn hand_back(
         &self,
         due: Due,
         received: Response<ReceivedBody>,
@@ -165,7 +165,7 @@ impl Proxy {
     /// The request as the upstream gets it.
     fn to_upstream(&self, call: ModelCall, body: Bytes) -> Request<SentBody> {
         let mut parts = call.parts;
-        headers::to_upstream(&mut parts.headers, self.hint_headers(), true);
+        headers::to_upstream(&mut parts.headers, self.hint_headers(), !call.kind.is_unread());
         if self.identity.hints.uses_keys() {
             parts.headers.remove(header::AUTHORIZATION);
             parts.headers.remove(&headers::API_KEY);
@@ -197,8 +197,13 @@ impl Proxy {
     pub(super) async fn pass(&self, arrived: Arrived) -> Result<Response<Box<Delivery>>, Interrupted> {
         let Arrived { mut parts, body, hinted, .. } = arrived;
         // A bad hint is refused wherever it is given, so that a typing error shows at the first request.
-        self.identity.run(&hinted.envelope(), || None)?;
+        let named = self.identity.run(&hinted.envelope(), || None)?.map(|(run, _)| run);
         self.identity.declared(&hinted.envelope())?;
+        if surface::is_fetch(parts.method.as_str(), parts.uri.path())
+            && let Some(run) = named.as_ref().or(self.default_run.as_ref()).and_then(|run| self.runs.find(run))
+        {
+            run.count_fetch();
+        }
         headers::to_upstream(&mut parts.headers, self.hint_headers(), false);
         let deleted = (parts.method == Method::DELETE).then(|| parts.uri.path().to_owned());
         let (upload, stall) = Upload::new(body, self.limits.body_timeout);

@@ -35,6 +35,7 @@ mod spans;
 mod tape;
 mod tunnel;
 mod unmade;
+mod unread;
 pub mod upstream;
 mod waiting;
 mod watched;

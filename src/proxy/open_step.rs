@@ -24,7 +24,7 @@ use super::{
     run::Run,
     tape::Tape,
     tunnel::counts::PassedBytes,
-    upstream::{Asker, ReceivedBody},
+    upstream::{Asker, KeptUpload, ReceivedBody},
     watched::StepWatch,
 };
 use crate::{
@@ -50,6 +50,8 @@ pub(super) struct OpenStep {
     pub(super) delivered: Option<Bytes>,
     /// The reply as the upstream sends it, where it was asked for more than the client asked for.
     pub(super) fuller: Option<FullerTape>,
+    /// What is kept of a request that streams through.
+    pub(super) upload: Option<Arc<KeptUpload>>,
     /// Counts what passes uninspected, where the connection has switched to another protocol.
     pub(super) tunnel: Option<Arc<PassedBytes>>,
     /// How lineage hears of it, where that told its run.
@@ -99,6 +101,7 @@ impl OpenStep {
             kept: StepKept::default(),
             delivered: None,
             fuller: None,
+            upload: None,
             tunnel: None,
             track: None,
             head: None,
@@ -316,13 +319,14 @@ impl OpenStep {
         let whole: Vec<Bytes> =
             if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
         let fuller = self.fuller.take().map(|tape| tape.whole()).filter(|fuller| !fuller.is_empty());
+        let upload = self.upload.take().map(|upload| upload.so_far());
         let close = Close {
             step: self.numbers.step,
             attempt: self.numbers.attempt,
             cause,
             status,
             headers: &headers::pairs(&headers),
-            request_body: None,
+            streamed_request: upload.as_ref(),
             reply: match (status, self.streamed) {
                 _ if let Some(counts) = &self.tunnel => Captured::Uninspected(counts.so_far()),
                 (None, _) => Captured::Nothing,

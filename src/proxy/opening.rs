@@ -1,9 +1,15 @@
 //! A step is opened: which run, which agent, which numbers; and the record of it, before anything follows.
 
-use std::{cell::OnceCell, sync::Arc};
+use std::{
+    cell::OnceCell,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use super::{
-    arrival::{Hinted, ModelCall},
+    arrival::{Hinted, Kind, ModelCall},
     error::{Interrupted, ProxyError},
     exchange::Proxy,
     headers, heavy, inject,
@@ -15,8 +21,8 @@ use crate::{
     identity::{Placed, RunSource, Track},
     plan::Decision,
     recording::Open,
-    surface::{Conversation, Outline, Surface},
-    trajectory::{Attribution, RunId},
+    surface::{self, Conversation, Outline, Surface, UnreadCall},
+    trajectory::{AgentName, Attribution, RunId, Source},
 };
 
 /// A step with its numbers fixed, the request as manipulators see it, and what was decided for an earlier attempt.
@@ -56,7 +62,8 @@ impl Proxy {
         let declared = self.identity.declared(&call.hinted.envelope())?;
         let body_hash = twox_hash::XxHash3_128::oneshot(&call.body);
         let outline = Outlined::of(call);
-        let Belongs { run, source, track, displaced } = self.run_of(&call.hinted, &outline, body_hash)?;
+        let asked = asked_hash(call, body_hash);
+        let Belongs { run, source, track, displaced } = self.run_of(&call.hinted, &outline, asked)?;
         if let Some(displaced) = displaced {
             Box::pin(self.runs.displace(displaced)).await;
         }
@@ -65,11 +72,16 @@ impl Proxy {
             return Err(ProxyError::Watched { run: run.id.clone(), rule: sign.rule.clone(), step: sign.step }.into());
         }
         let outline = if declared.is_none() { outline.read() } else { None };
-        let attribution = run.attribute(&self.identity, outline, declared, body_hash, call.hinted.tries);
-        let recalled = run.upstream.as_ref().and_then(|own| own.recall(call.kind.name(), &call.body, &attribution));
+        let attribution = run.attribute(&self.identity, outline, declared, asked, call.hinted.tries);
+        let attribution = if let Kind::Unread(row) = call.kind { beside(attribution, row) } else { attribution };
+        let recalled = run.upstream.as_ref().and_then(|own| {
+            let parts = &call.parts;
+            let surface = surface::asked_of(call.kind.name(), parts.method.as_str(), parts.uri.path());
+            own.recall(&surface, &call.body, &attribution)
+        });
         let attribution = recalled.unwrap_or(attribution);
         let conversation = inject::conversation(&run, call.kind.surface(), &attribution, &call.body)?;
-        let (step, earlier) = PlacedCall { run, source, track, attribution, body_hash }.numbered(call, link)?;
+        let (step, earlier) = PlacedCall { run, source, track, attribution, body_hash, asked }.numbered(call, link)?;
         Ok((step, conversation, earlier))
     }
 
@@ -82,6 +94,9 @@ impl Proxy {
         Ok(match (named, &self.default_run) {
             (Some((run, source)), _) => Belongs { run, source, track: None, displaced: None },
             (None, Some(run)) => Belongs { run: run.clone(), source: RunSource::Server, track: None, displaced: None },
+            (None, None) if let Some(run) = &hinted.only_run => {
+                Belongs { run: run.clone(), source: RunSource::Only, track: None, displaced: None }
+            }
             (None, None) if self.gate.instances > 1 => {
                 return Err(ProxyError::NoRunOfSeveral { instances: self.gate.instances });
             }
@@ -100,7 +115,34 @@ struct PlacedCall {
     source: RunSource,
     track: Option<Track>,
     attribution: Attribution,
+    /// Hash of the body.
     body_hash: u128,
+    /// Hash of what is asked, by which another attempt is known.
+    asked: u128,
+}
+
+/// Who makes a call that no surface reads: a helper of whom is known to ask, as the maker of embeddings is, so that such a call
+/// takes no number from the agent's own and does not overlap with them.
+fn beside(attribution: Attribution, row: &UnreadCall) -> Attribution {
+    let declared = attribution.source != Source::Fallback;
+    let evidence = if declared { attribution.evidence } else { "no surface reads the call".to_owned() };
+    let helper = || AgentName::parse(&format!("{}/{}", attribution.agent, row.name)).ok();
+    let agent = helper().filter(|_| !row.counts_as_agents).unwrap_or(attribution.agent);
+    Attribution { agent, evidence, ..attribution }
+}
+
+/// What tells that a request asks the same as another: its body where that is read, method and path too where it is not. What
+/// streams through equals nothing.
+fn asked_hash(call: &ModelCall, body_hash: u128) -> u128 {
+    static STREAMED: AtomicU64 = AtomicU64::new(0);
+    if call.streams {
+        return u128::from(STREAMED.fetch_add(1, Ordering::Relaxed)) ^ (u128::MAX >> 1);
+    }
+    if !call.kind.is_unread() {
+        return body_hash;
+    }
+    let asked = format!("{} {} {body_hash}", call.parts.method, call.parts.uri);
+    twox_hash::XxHash3_128::oneshot(asked.as_bytes())
 }
 
 impl PlacedCall {
@@ -110,12 +152,12 @@ impl PlacedCall {
         call: &ModelCall,
         link: &Arc<Link>,
     ) -> Result<(Box<OpenStep>, Option<Arc<Decision>>), Interrupted> {
-        let Self { run, source, track, attribution, body_hash } = self;
+        let Self { run, source, track, attribution, body_hash, asked } = self;
         let opening_run = Arc::clone(&run);
         let opening = opening_run.opening();
         let at_us = run.seen();
-        let (numbers, earlier) = run.arrive(&attribution, body_hash, call.hinted.tries);
-        let asked = (body_hash, call.received, headers::patience(&call.parts.headers));
+        let (numbers, earlier) = run.arrive(&attribution, asked, call.hinted.tries);
+        let asked = (asked, call.received, headers::patience(&call.parts.headers));
         let mut step = OpenStep::new(run, numbers, attribution, call.kind.surface(), asked, Arc::clone(link));
         step.follow(track);
         let target = call.parts.uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
@@ -130,8 +172,8 @@ impl PlacedCall {
             method: call.parts.method.as_str(),
             path: target,
             headers: &headers::pairs(&call.parts.headers),
-            body: Some(&call.body),
-            body_hash: Some(body_hash),
+            body: Some(&call.body).filter(|_| !call.streams),
+            body_hash: Some(body_hash).filter(|_| !call.streams),
             at_us,
             wall: step.run.recorder.clock().wall(),
         };

@@ -83,6 +83,7 @@ pub struct Run {
     pub(super) told: Mutex<RetoldRun>,
     opening: Mutex<()>,
     uninspected: AtomicU32,
+    fetches: AtomicU32,
     /// Who is told of its calls.
     pub(super) monitor: Option<Arc<Monitor>>,
 }
@@ -135,6 +136,7 @@ impl Run {
             told: Mutex::new(told),
             opening: Mutex::default(),
             uninspected: AtomicU32::new(0),
+            fetches: AtomicU32::new(0),
             monitor: None,
         })
     }
@@ -325,6 +327,15 @@ impl Run {
 
     pub(super) fn count_uninspected(&self) {
         self.uninspected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests looked at what a provider keeps, or took it away: they are no steps.
+    pub fn fetches(&self) -> u32 {
+        self.fetches.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_fetch(&self) {
+        self.fetches.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many steps were opened.

@@ -254,7 +254,7 @@ impl Runs {
         self.under_way().into_iter().find(|run| holds(run))
     }
 
-    fn under_way(&self) -> Vec<Arc<Run>> {
+    pub(super) fn under_way(&self) -> Vec<Arc<Run>> {
         self.places.iter().filter_map(|place| place.run().cloned()).collect()
     }
 

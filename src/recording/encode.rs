@@ -99,6 +99,13 @@ impl Encoder {
         }
     }
 
+    /// Prepares the beginning of a body that was so long.
+    pub(super) fn prepare_beginning(&self, kept: &Bytes, length: u64) -> Prepared {
+        let prepared = self.prepare(kept, true, None, None);
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        Prepared { cut_from: prepared.cut_from.max((length > kept.len()).then_some(length)), ..prepared }
+    }
+
     /// Prepares an event stream: pieces with their arrival in µs.
     pub(super) fn prepare_stream(&self, body: &Bytes, pieces: &[(Bytes, u64)]) -> Prepared {
         let raw = body.slice(..body.len().min(self.longest));

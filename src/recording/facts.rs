@@ -31,7 +31,7 @@ pub struct Open<'a> {
     pub path: &'a str,
     /// All headers of the request.
     pub headers: HeaderPairs<'a>,
-    /// The whole body; `None` when it streams through (then [`Close::request_body`]).
+    /// The whole body; `None` when it streams through (then [`Close::streamed_request`]).
     pub body: Option<&'a Bytes>,
     /// xxh3-128 of the body, where the caller has computed it already.
     pub body_hash: Option<u128>,
@@ -135,6 +135,15 @@ pub enum Captured<'a> {
     Uninspected(Uninspected),
 }
 
+/// A request body that streamed through, as far as it was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamedRequest {
+    /// Its beginning.
+    pub kept: Bytes,
+    /// How long it was, in bytes.
+    pub length: u64,
+}
+
 /// An exchange has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Close<'a> {
@@ -149,7 +158,7 @@ pub struct Close<'a> {
     /// All headers of the reply.
     pub headers: HeaderPairs<'a>,
     /// The request body, where [`Open::body`] was `None`.
-    pub request_body: Option<&'a Bytes>,
+    pub streamed_request: Option<&'a StreamedRequest>,
     /// The reply.
     pub reply: Captured<'a>,
     /// Whether the capture is shorter than what passed.

@@ -17,6 +17,9 @@ const FORMAT: u64 = 1;
 /// The longest of these files, in bytes; a plan's text may stand in `run.json`.
 const LONGEST: u64 = 64 << 20;
 
+/// Of recordings in which each call to a provider is a step, whether or not a surface reads it.
+pub(super) const CALLS: u32 = 1;
+
 /// What a run is: written when it begins, completed when it is sealed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -86,6 +89,14 @@ pub struct Versions {
     pub aegis: String,
     /// The taxonomy of the failure modes.
     pub taxonomy: String,
+    /// Which calls are steps: 0 before those that no surface reads were, but for a few.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calls: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Manifest {
@@ -101,7 +112,11 @@ impl Manifest {
             upstream: upstream.into(),
             started: started.to_string(),
             ended: None,
-            versions: Versions { aegis: env!("CARGO_PKG_VERSION").to_owned(), taxonomy: TAXONOMY.to_owned() },
+            versions: Versions {
+                aegis: env!("CARGO_PKG_VERSION").to_owned(),
+                taxonomy: TAXONOMY.to_owned(),
+                calls: CALLS,
+            },
             outcome: Outcome::default(),
             program: None,
             launched: None,

@@ -53,7 +53,7 @@ pub(crate) mod tests;
 pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording};
 pub use disk::{create_private, make_private_dir};
 pub use error::RecordingError;
-pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open};
+pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open, StreamedRequest};
 pub use identity::write_identity;
 pub use imported::ImportedFrom;
 pub use launched::Launched;

@@ -187,7 +187,7 @@ impl Recorder {
     /// As [`Recorder::open`].
     pub fn queue_close(&self, close: Close<'_>) -> Result<Queued, RecordingError> {
         let encoder = &self.encoder;
-        let request = close.request_body.map(|body| encoder.prepare(body, true, None, None));
+        let request = close.streamed_request.map(|body| encoder.prepare_beginning(&body.kept, body.length));
         let (reply, streamed) = match close.reply {
             Captured::Nothing | Captured::Uninspected(_) => (None, false),
             Captured::Whole(pieces) => (Some(encoder.prepare(&joined(pieces.iter()), false, None, None)), false),

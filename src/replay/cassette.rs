@@ -1,6 +1,7 @@
 //! An index over a recording: which steps answer a request.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     sync::OnceLock,
@@ -19,6 +20,7 @@ use crate::{
     fault::Disturbance,
     plan::{self, Operator},
     recording::{self, ExchangeDetail, Recording, RecordingError, Requests},
+    surface::{self, UnreadCall},
     trajectory::{Attempt, Attribution, CloseCause, RunId, Source, Step, StepIndex},
 };
 
@@ -64,7 +66,7 @@ impl Cassette {
             return Err(RecordingError::Imported { path, format });
         }
         let steps = bare.trajectory.steps.iter().enumerate();
-        let exact = positions(steps.map(|(at, step)| key(&step.surface, &step.attribution, &requests.get(at))));
+        let exact = positions(steps.map(|(at, step)| key(&asked_of(step), &step.attribution, &requests.get(at))));
         let exchanges = bare.exchanges.iter().enumerate();
         let details = exchanges.map(|(index, detail)| ((detail.step, detail.attempt), index)).collect();
         let clean_cuts = clean_cuts(&bare);
@@ -87,6 +89,12 @@ impl Cassette {
     #[must_use]
     pub fn with_rules(self, rules: Rules) -> Self {
         Self { rules, canonical: OnceLock::new(), ..self }
+    }
+
+    /// Whether the record would hold a call of this kind, had the run made one: those of earlier versions hold a few kinds only.
+    pub(super) fn records(&self, row: &UnreadCall) -> bool {
+        let is_there = || self.bare_steps().iter().any(|step| step.surface == row.name);
+        self.bare.manifest.versions.calls > 0 || row.counts_as_agents || is_there()
     }
 
     /// The directory it was read from.
@@ -164,14 +172,14 @@ impl Cassette {
         };
         let index = self.canonical.get_or_init(|| {
             let steps = self.bare_steps().iter().enumerate();
-            positions(steps.map(|(at, step)| form(&step.surface, &step.attribution, &self.request(at))))
+            positions(steps.map(|(at, step)| form(&asked_of(step), &step.attribution, &self.request(at))))
         });
         found(index, form(surface, asker, body))
     }
 
     /// Positions of the steps that have the same bytes but for secrets that the record masks.
     pub(super) fn same_but_secrets(&self, surface: &str, body: &[u8]) -> Vec<usize> {
-        let masked = |step: &Step| step.surface == surface && step.attempts.iter().any(|attempt| !attempt.exact);
+        let masked = |step: &Step| asked_of(step) == surface && step.attempts.iter().any(|attempt| !attempt.exact);
         let steps = self.bare_steps().iter().enumerate().filter(|(_, step)| masked(step));
         steps.map(|(at, _)| at).filter(|at| fits_masked(&self.request(*at), body)).collect()
     }
@@ -202,6 +210,11 @@ impl Cassette {
         let last = detail(step.last_attempt());
         (opened, last.map(|detail| detail.closed.unwrap_or(detail.opened)).unwrap_or_default())
     }
+}
+
+/// What a recorded step asks for (see [`surface::asked_of`]).
+pub(super) fn asked_of(step: &Step) -> Cow<'_, str> {
+    surface::asked_of(&step.surface, &step.method, &step.path)
 }
 
 /// The attempts that the recorded plan's faults cut short in good order.

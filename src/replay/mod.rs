@@ -34,6 +34,6 @@ pub use quoted::QuotedWords;
 pub use reading::{asked_text, same_answer};
 pub use replayed::Replayed;
 pub use reply::Timing;
-pub use report::{Departure, Fit, Nearest, ReplayReport, ServedReply};
+pub use report::{Departure, Fit, Nearest, RefusedRequest, ReplayReport, ServedReply};
 pub use reword::{NoReply, answer_text, as_answered_by, emptied, reworded};
 pub use told::{parting_before, told};

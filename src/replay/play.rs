@@ -1,6 +1,7 @@
 //! The state of one replay: which records were used, which step of the run is which step of the record.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -12,7 +13,7 @@ use hyper::{Request, Response};
 use super::{
     Cassette, Departure, Fit, Nearest, ReplayReport, ServedReply, Timing, advice,
     alike::Alike,
-    cassette::Same,
+    cassette::{Same, asked_of},
     difference,
     reply::{self, Given},
 };
@@ -67,16 +68,21 @@ pub(super) struct PlayState {
 /// A request to the cassette.
 pub(super) struct CassetteQuestion {
     pub(super) asker: Asker,
-    pub(super) surface: &'static str,
+    /// What it asks for (see [`surface::asked_of`]).
+    pub(super) surface: Cow<'static, str>,
 }
 
 impl CassetteQuestion {
-    /// What a request asks; `None` for one that no run stands behind, or that is no model call.
-    pub(super) fn of(request: &Request<SentBody>) -> Option<Self> {
+    /// What a request asks; `None` for one that no run stands behind, that is no call, or that a record does not hold which was
+    /// made before such calls were recorded.
+    pub(super) fn of(request: &Request<SentBody>, cassette: &Cassette) -> Option<Self> {
         let asker = request.extensions().get::<Asker>()?.clone();
         let (method, path) = (request.method().as_str(), request.uri().path());
-        let read = surface::for_path(method, path).map(surface::Surface::name);
-        Some(Self { asker, surface: read.or_else(|| surface::unread_call(method, path))? })
+        if let Some(surface) = surface::for_path(method, path) {
+            return Some(Self { asker, surface: surface.name().into() });
+        }
+        let row = surface::unread_call(method, path).filter(|row| cassette.records(row))?;
+        Some(Self { asker, surface: surface::asked_of(&row.name, method, path) })
     }
 }
 
@@ -247,7 +253,7 @@ impl Play {
         let steps = self.cassette.bare_steps();
         let Some(step) = steps.get(position) else { return };
         let Some(closed) = self.cassette.detail(step, failed).and_then(|detail| detail.closed) else { return };
-        let (_, equal) = self.cassette.same_bytes(&step.surface, &step.attribution, &self.cassette.request(position));
+        let (_, equal) = self.cassette.same_bytes(&asked_of(step), &step.attribution, &self.cassette.request(position));
         let then =
             |at: &&usize| **at != position && steps.get(**at).is_some_and(|other| self.cassette.span(other).0 < closed);
         let then: Vec<usize> = equal.iter().filter(then).copied().collect();
@@ -300,10 +306,12 @@ impl Play {
         let rule = difference.filter(|_| !tool_results_only).and_then(advice::rule);
         let agent = who.agent.clone();
         let form = self.cassette.canonical_form(surface, &asker.asked);
+        let unread = surface.split_once(' ').map(|(_, asked)| asked.to_owned());
         Departure {
             step: asker.step,
             agent,
             call: asker.call,
+            unread,
             answers: same,
             nearest,
             tool_results_only,
@@ -315,7 +323,7 @@ impl Play {
 
     /// Records that may be the nearest: looking at all of them in full would take as long as the record is large.
     fn likely(&self, surface: &str, asked: &Bytes, unused: impl Fn(&usize) -> bool) -> Vec<usize> {
-        let steps = self.cassette.bare_steps().iter().enumerate().filter(|(_, step)| step.surface == surface);
+        let steps = self.cassette.bare_steps().iter().enumerate().filter(|(_, step)| asked_of(step) == surface);
         let rank = |at: usize| (!unused(&at), std::cmp::Reverse(likeness(&self.cassette.request(at), asked)), at);
         let mut ranked: Vec<_> = steps.map(|(at, _)| rank(at)).collect();
         ranked.sort_unstable();

@@ -207,7 +207,9 @@ impl Upstream for Prefixed {
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
-            let Some(question) = CassetteQuestion::of(&request) else { return self.live.send(request).await };
+            let Some(question) = CassetteQuestion::of(&request, &self.play.cassette) else {
+                return self.live.send(request).await;
+            };
             let edited = is_edited(&request, &question.asker).await;
             match self.course(&question, edited) {
                 Course::Recorded(taken, given) => self.play.give(&question, *taken, given).await,

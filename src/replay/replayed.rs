@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::Request;
 
 use super::{
-    Cassette, ReplayReport, Timing,
+    Cassette, RefusedRequest, ReplayReport, Timing,
     play::{CassetteQuestion, Play},
     reply::Given,
 };
@@ -57,9 +57,11 @@ impl Upstream for Replayed {
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
         Box::pin(async move {
-            let Some(question) = CassetteQuestion::of(&request) else {
-                let what = format!("{} {} is no recorded model call", request.method(), request.uri().path());
-                return Err(UpstreamError::NotRecorded(what));
+            let Some(question) = CassetteQuestion::of(&request, &self.play.cassette) else {
+                let refused = RefusedRequest::of(&request);
+                let said = refused.to_string();
+                self.play.state().report.refused.push(refused);
+                return Err(UpstreamError::NotRecorded(said));
             };
             let taken = {
                 let mut state = self.play.state();

@@ -1,9 +1,14 @@
 //! What came of a replay: which records were served, which calls went live, where the program left the record.
 
+use hyper::Request;
 use serde::Serialize;
 
 use super::Difference;
-use crate::trajectory::{AgentName, Call, StepIndex, Usage};
+use crate::{
+    proxy::upstream::{Asker, SentBody},
+    surface,
+    trajectory::{AgentName, Call, StepIndex, Usage},
+};
 
 /// What came of a replay or of a prefix.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -16,6 +21,10 @@ pub struct ReplayReport {
     pub saved: Usage,
     /// Requests that the record could not answer.
     pub missed: Vec<Departure>,
+    /// Requests that are no steps of the record, and were refused: what was only fetched, and calls of which a record of an earlier
+    /// version holds none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedRequest>,
     /// Where the run left the record before its fork point; such a run proves nothing.
     pub diverged: Option<Departure>,
     /// Steps of the record that were to be served and were not asked for.
@@ -38,6 +47,38 @@ pub struct ServedReply {
     pub fit: Fit,
     /// Whether the reply is what once passed, byte for byte; not so where secrets were masked or a body was cut.
     pub exact: bool,
+}
+
+/// A request that a record cannot answer, because it holds none of its kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedRequest {
+    /// Its method.
+    pub method: String,
+    /// Its path, without the query.
+    pub path: String,
+    /// Why the record holds none.
+    pub why: &'static str,
+}
+
+impl RefusedRequest {
+    pub(super) fn of(request: &Request<SentBody>) -> Self {
+        let (method, path) = (request.method().as_str(), request.uri().path());
+        let why = if surface::unread_call(method, path).is_none() {
+            "it asks no model anything, and a record holds calls only"
+        } else if request.extensions().get::<Asker>().is_some() {
+            "the record was made by a version that did not record such calls"
+        } else {
+            "its body was too long to be looked for"
+        };
+        Self { method: method.to_owned(), path: path.to_owned(), why }
+    }
+}
+
+impl std::fmt::Display for RefusedRequest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { method, path, why } = self;
+        write!(formatter, "{method} {path} is no recorded model call: {why}")
+    }
 }
 
 /// How a request fits the record.
@@ -65,6 +106,9 @@ pub struct Departure {
     pub agent: AgentName,
     /// Its call.
     pub call: Call,
+    /// Method and path, where no surface reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
     /// How often the record answers this request; more than 0 when all of its answers were used up.
     pub answers: usize,
     /// The record that comes nearest.
@@ -95,8 +139,11 @@ pub struct Nearest {
 
 impl std::fmt::Display for Departure {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { step, agent, call, answers, nearest, tool_results_only, swapped, rule, .. } = self;
-        write!(formatter, "step {step} (call {call} of `{agent}`) is not in the record")?;
+        let Self { step, agent, call, unread, answers, nearest, tool_results_only, swapped, rule, .. } = self;
+        match unread {
+            Some(unread) => write!(formatter, "step {step} ({unread}, by `{agent}`) is not in the record")?,
+            None => write!(formatter, "step {step} (call {call} of `{agent}`) is not in the record")?,
+        }
         if *answers > 0 {
             return write!(formatter, ": the same request is there {answers} time(s), and each was used");
         }

@@ -27,6 +27,7 @@ mod shape;
 pub mod splice;
 pub mod sse;
 mod stored;
+mod unread;
 
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ pub use said::SaidMessage;
 pub use served::Served;
 pub use shape::{Shape, shape, text_so_far};
 pub use stored::{Edited, is_list};
+pub use unread::{
+    UnreadCall, answers_unread, asked_of, is_fetch, is_unread, unread_call, unread_page, unread_usage, unread_what,
+};
 
 /// Every surface that can be read and edited.
 pub const ALL: &[&dyn Surface] =
@@ -247,19 +251,6 @@ pub trait Surface: Sync + std::fmt::Debug {
     }
 }
 
-/// Model calls that are recorded and forwarded, but not read: (path suffix, name in records). Servers that speak the
-/// surfaces above have these of their own beside them. Gemini's (<https://ai.google.dev/api/generate-content>) name the model in the
-/// path, `…/models/{model}:generateContent`.
-const UNREAD: &[(&str, &str)] = &[
-    ("/api/chat", "ollama_chat"),
-    ("/api/generate", "ollama_generate"),
-    ("/api/embed", "ollama_embed"),
-    (":generateContent", "gemini"),
-    (":streamGenerateContent", "gemini"),
-    (":embedContent", "gemini_embed"),
-    (":batchEmbedContents", "gemini_embed"),
-];
-
 /// How far a reply is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyProgress {
@@ -301,18 +292,6 @@ pub fn for_path(method: &str, path: &str) -> Option<&'static dyn Surface> {
 /// The surface of whose kept replies a request to this path fetches something.
 pub fn fetched_from(method: &str, path: &str) -> Option<&'static dyn Surface> {
     ALL.iter().copied().find(|surface| surface.fetches(method, path))
-}
-
-/// Whether a name in records is that of model calls that no surface reads.
-pub fn is_unread(name: &str) -> bool {
-    UNREAD.iter().any(|(_, known)| *known == name)
-}
-
-/// The name in records of a model call that no surface reads yet; `None` for what is no model call.
-pub fn unread_call(method: &str, path: &str) -> Option<&'static str> {
-    let path = path.strip_suffix('/').unwrap_or(path);
-    let known = UNREAD.iter().find(|(suffix, _)| method == "POST" && path.ends_with(suffix));
-    known.map(|(_, name)| *name)
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ async fn trailers_are_the_end_of_a_whole_reply() {
             let reply = lab.post(path, &chat("x")).await;
             assert_eq!((reply.text(), reply.whole), (body.clone(), true), "{path}: to whom did not ask, without");
         }
-        assert_eq!(lab.causes("r0"), [Some(CloseCause::Complete); 2]);
+        assert_eq!(lab.causes("r0"), [Some(CloseCause::Complete); 6]);
     }
 }
 

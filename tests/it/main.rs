@@ -82,6 +82,7 @@ mod terminal;
 mod told_true;
 mod tidy;
 mod trace;
+mod unread;
 mod unsure;
 mod upstream_failures;
 mod upstream_h2;

@@ -67,7 +67,10 @@ async fn calls_of_an_api_that_is_not_read_are_counted_and_said() {
     let options = ["run", "--upstream", &url, "--run", "g", "--", "python3", "-c", call];
     let output = aegis(dir.path()).args(options).output().await.expect("ran");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("warning: 1 of the steps are calls of an API that is recorded, not read: gemini"), "{said}");
+    assert!(
+        said.contains("warning: 1 of the steps are calls that are recorded, not read: gemini (chat; Google)"),
+        "{said}"
+    );
     assert!(said.contains("1 steps  1 unread"), "{said}");
     let steps = aegis::recording::read(&dir.path().join("logs/g")).expect("read").trajectory.steps;
     assert_eq!((steps[0].surface.as_str(), steps[0].path.as_str()), ("gemini", "/v1beta/models/g:generateContent"));

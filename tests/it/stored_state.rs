@@ -170,7 +170,8 @@ async fn conversations_are_marked_or_told_again() {
         let items = get(&lab, &path).await.json();
         assert_eq!(items["data"][1], first["output"][0], "{items}");
         let recording = lab.sealed("r0").await;
-        let steps = &recording.trajectory.steps;
+        let (made, steps) = recording.trajectory.steps.split_first().expect("steps");
+        assert_eq!((made.surface.as_str(), made.path.as_str()), ("conversations", "/v1/conversations"));
         let marked = notes(&recording, "keeps unedited").len();
         if retell {
             let sent = String::from_utf8(steps[1].request_sent.as_ref().expect("mended").to_vec()).expect("utf-8");

@@ -7,6 +7,7 @@ use crate::{
     attribution::unrunnable,
     cli::{client_verdict, escape, screen, trial::cannot_check},
     launch::{Ending, shell_word},
+    surface,
     trajectory::{Unserved, Verdict},
 };
 
@@ -39,7 +40,10 @@ impl ConcludedRun {
             }
         }
         for (api, count) in &self.unread {
-            say(&format!("warning: {count} of the steps are calls of an API that is recorded, not read: {api}"));
+            let what = surface::unread_what(api).map(|what| format!(" ({what})")).unwrap_or_default();
+            say(&format!("warning: {count} of the steps are calls that are recorded, not read: {api}{what}"));
+        }
+        if !self.unread.is_empty() {
             say("hint: no agent is told and no plan edits them; most such servers speak chat completions, too");
         }
         if self.uninspected > 0 {

@@ -3,14 +3,19 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use hyper::header::CONTENT_ENCODING;
 
 use super::OpenStep;
-use crate::trajectory::Usage;
+use crate::{
+    proxy::{decode, headers},
+    surface,
+    trajectory::Usage,
+};
 
 impl OpenStep {
     /// Token counts of a reply of which only a part was delivered, or that could not be read.
     pub(super) fn skim_usage(&self, tape: &[(Bytes, u64)]) -> Option<Usage> {
-        let surface = self.surface?;
+        let Some(surface) = self.surface else { return self.unread_usage(tape) };
         match tape {
             [(first, _), ..] if self.streamed => {
                 // The frame that counts comes last, or shortly before the end marker.
@@ -22,6 +27,16 @@ impl OpenStep {
             [(whole, _)] => surface.usage(whole, false),
             _ => None,
         }
+    }
+
+    /// Token counts of a call that no surface reads, where its reply names them.
+    fn unread_usage(&self, tape: &[(Bytes, u64)]) -> Option<Usage> {
+        if self.tunnel.is_some() {
+            return None;
+        }
+        let encoding = self.head.as_ref().and_then(|(_, headers)| headers::text(headers, &CONTENT_ENCODING));
+        let whole = Bytes::from(self.whole(tape).into_owned());
+        surface::unread_usage(&decode::body(&whole, encoding)?)
     }
 
     /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts

@@ -32,7 +32,7 @@ impl Proxy {
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let Arrived { kind, mut parts, hinted, received, .. } = arrived;
         let client = parts.extensions.remove::<OnUpgrade>();
-        let call = ModelCall { kind, parts, body: Bytes::new(), hinted, received };
+        let call = ModelCall { kind, parts, body: Bytes::new(), streams: false, hinted, received };
         let (mut step, _, earlier) = self.open(&call, link).await?;
         step.written().await?;
         let mut decision = decided::decide(&mut step, None, earlier);

@@ -87,7 +87,7 @@ pub(crate) fn closing(step: StepIndex, reply: Captured<'_>) -> Close<'_> {
         cause: CloseCause::Complete,
         status: Some(200),
         headers: &[("content-type", b"application/json")],
-        request_body: None,
+        streamed_request: None,
         reply,
         truncated: false,
         delivered: None,

@@ -27,7 +27,9 @@ impl Surface for OpenaiCompletions {
 
     fn matches(&self, method: &str, path: &str) -> bool {
         let path = path.strip_suffix('/').unwrap_or(path);
-        method == "POST" && path.ends_with("/completions") && !path.ends_with("/chat/completions")
+        // Conversations with a stored agent of Mistral's have messages and no prompt.
+        let is_chat = path.ends_with("/chat/completions") || path.ends_with("/agents/completions");
+        method == "POST" && path.ends_with("/completions") && !is_chat
     }
 
     fn read_request(&self, body: &[u8]) -> Result<Conversation, SurfaceError> {
