@@ -12,8 +12,8 @@ use crate::{
     dataset::{
         ALPHA, Dataset, Split,
         formats::{
-            self, AnswerForm, BudgetUnit, CleanRows, ExportError, ExportManifest, ExportOptions, Inputs, Lint,
-            PromptBudget, PromptTemplate,
+            self, AnswerForm, BudgetUnit, CleanRows, DefinitionChoice, ExportError, ExportManifest, ExportOptions,
+            Inputs, Lint, PromptBudget, PromptTemplate,
         },
         lint::Rule,
         task_sets,
@@ -56,6 +56,11 @@ pub(super) struct ExportArgs {
     /// Also labels that were delivered and are not proven.
     #[arg(long)]
     unverified: bool,
+    /// The kind of claim that failures make, as `definition` of their labels says it: what was planted (`injected`), what a trace found
+    /// (`earliest_flip`, `commitment`, `coupled`, `flip`), people's words (`human`), or `all`; may be said several times. Without it
+    /// the labels must be of one kind.
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<ClaimKind>,
     /// Your own attribution prompt: text with `{question}`, `{conversation}`, `{gold_answer}`, `{modes}`, `{agents}`, `{answer_form}`.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
@@ -102,6 +107,37 @@ enum DatasetPart {
     Validation,
     /// To measure on.
     Test,
+}
+
+/// A kind of claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum ClaimKind {
+    /// What was planted.
+    Injected,
+    /// The earliest step whose correction turns the outcome.
+    EarliestFlip,
+    /// The step after which no correction does.
+    Commitment,
+    /// Steps that only turn the outcome together.
+    Coupled,
+    /// A step whose correction turns the outcome; others may too.
+    Flip,
+    /// A person's word.
+    Human,
+    /// All kinds, side by side.
+    All,
+}
+
+impl ClaimKind {
+    fn chosen(kinds: &[Self]) -> DefinitionChoice {
+        let names = kinds.iter().filter_map(ValueEnum::to_possible_value).map(|kind| kind.get_name().to_owned());
+        match kinds {
+            [] => DefinitionChoice::One,
+            kinds if kinds.contains(&Self::All) => DefinitionChoice::All,
+            _ => DefinitionChoice::Of(names.collect()),
+        }
+    }
 }
 
 /// Which clean runs.
@@ -261,6 +297,7 @@ fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
         alpha: Some(arguments.alpha),
         former: arguments.former,
         unverified: arguments.unverified,
+        definitions: ClaimKind::chosen(&arguments.kind),
         recording: false,
     })
 }
@@ -311,6 +348,9 @@ fn failure(error: ExportError) -> Failure {
         ExportError::Dataset(error) => error.into(),
         error @ ExportError::Refused { .. } => Failure::new(Exit::Finding, error)
             .hint("`aegis lint` shows all of it; `--allow RULE` accepts one rule's findings"),
+        error @ ExportError::SeveralKinds { .. } => Failure::new(Exit::Usage, error).hint(
+            "`--kind injected` takes what was planted, `--kind flip` what a trace found so, `--kind all` all of it",
+        ),
         error @ (ExportError::UnknownFormat { .. }
         | ExportError::NoRows { .. }
         | ExportError::NotOfRecordings { .. }

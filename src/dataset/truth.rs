@@ -14,7 +14,8 @@ use crate::trajectory::{
 pub struct Truth {
     /// How far it is established.
     pub status: LabelStatus,
-    /// What the label means: `injected`, `earliest_flip`, `commitment` or `human` (design §7).
+    /// The kind of claim: `injected` says what was planted; `earliest_flip`, `commitment`, `coupled` and `flip` say what a trace
+    /// found, by that rule; `human` is a person's word.
     pub definition: String,
     /// The plan's seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

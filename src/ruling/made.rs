@@ -1,6 +1,6 @@
 //! What labels say, and what becomes of one when more is known. Labels are made here and in [`super::gate`], nowhere else.
 
-use crate::trajectory::{Evidence, Label, LabelContent, LabelEntry, LabelStatus, Standing, Verdict};
+use crate::trajectory::{Evidence, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Standing, Verdict};
 
 /// The definition of labels that say what was planted.
 pub const PLANTED: &str = "injected";
@@ -36,6 +36,20 @@ pub fn proven(label: Label, standing: Option<Standing>, evidence: Evidence) -> L
         evidence: Some(Evidence { overdetermined, ..evidence }),
         ..facts
     })
+}
+
+/// Whether a label says of a run what was planted, as `delivered` does, and what was executed for that besides.
+pub(super) fn is_proof_of(label: &Label, delivered: &Label) -> bool {
+    let planted = |label: &Label| {
+        let entries = label.errors.iter().chain(&label.others);
+        let mut errors: Vec<InjectedError> = entries.map(|entry| entry.error.clone()).collect();
+        errors.sort_by_key(|error| (error.step, error.injection));
+        errors
+    };
+    label.definition == delivered.definition
+        && label.evidence.is_some()
+        && label.status != LabelStatus::Withdrawn
+        && planted(label) == planted(delivered)
 }
 
 /// A label that does not hold any more.

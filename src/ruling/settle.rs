@@ -23,7 +23,8 @@ struct FormerLabel {
 }
 
 /// Rules on a run that has ended, and writes `label.json`. A run that earns no label gets no file, and one that it had is
-/// withdrawn. `reference` is the run whose beginning was given again, if one was, its requests aside: what overlapped there
+/// withdrawn. One that says the same with what was executed for it stays, however often the run is ruled on; a finding makes way
+/// for what was planted, and is kept in `label.former.json`. `reference` is the run whose beginning was given again, if one was, its requests aside: what overlapped there
 /// is noted in `identity.json`, so that whoever looks at the run later comes to the same.
 ///
 /// # Errors
@@ -39,7 +40,13 @@ pub fn settle(run_dir: &Path, reference: Option<&Recording>) -> Result<Result<La
     }
     let ruled = Ruling::of(&recording).label();
     match (&ruled, recording.label) {
-        (Ok(label), _) => write(run_dir, label)?,
+        (Ok(label), Some(former)) if made::is_proof_of(&former, label) => return Ok(Ok(former)),
+        (Ok(label), former) => {
+            if former.as_ref().is_some_and(|former| former.definition != PLANTED) {
+                remember(former, "the run holds what was planted", run_dir)?;
+            }
+            write(run_dir, label)?;
+        }
         (Err(_), Some(former)) if former.definition == PLANTED && former.status != LabelStatus::Withdrawn => {
             write(run_dir, &made::withdrawn(former))?;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit};
+use super::{DefinitionChoice, ExportError, ExportOptions, Format, KeptClaims, Lint, Unfit};
 use crate::{
     dataset::{
         Dataset, Ground, LabelledError, Sample, SampleKind, Truth,
@@ -20,7 +20,9 @@ pub(super) fn refuse(dataset: &Dataset, options: &ExportOptions) -> Result<(), E
     let Lint::RefuseBut(allowed) = &options.lint else { return Ok(()) };
     let mut findings = lint::lint(dataset)?.findings;
     // A shortcut makes a dataset easy, not wrong.
-    findings.retain(|finding| !allowed.contains(&finding.rule) && !finding.rule.is_shortcut());
+    // Of kinds of claims the export itself says what it takes.
+    let aside = |rule: Rule| rule.is_shortcut() || rule == Rule::MixedKinds;
+    findings.retain(|finding| !allowed.contains(&finding.rule) && !aside(finding.rule));
     if !findings.is_empty() {
         let (mut foreign, mut honest) = (BTreeSet::new(), BTreeSet::new());
         for placed in dataset.samples() {
@@ -75,6 +77,11 @@ pub(super) fn taken(
         SampleKind::Benign => return Err(Unfit("an injection without harm")),
         SampleKind::Clean if !format.takes_clean() => return Err(Unfit("a clean run")),
         SampleKind::Clean | SampleKind::Failure => {}
+    }
+    if let (DefinitionChoice::Of(wanted), Some(truth)) = (&options.definitions, &sample.label)
+        && !wanted.contains(&truth.definition)
+    {
+        return Err(Unfit("another kind of claim"));
     }
     match sample.label.as_ref().map(Truth::ground) {
         Some(Ground::Unproven(status)) if status != LabelStatus::Withdrawn && is_imported(sample) => Ok(()),

@@ -17,7 +17,7 @@ pub(super) struct Card {
     models: BTreeSet<String>,
     modes: BTreeMap<String, u64>,
     operators: BTreeSet<String>,
-    definitions: BTreeSet<String>,
+    definitions: BTreeMap<String, u64>,
     grounds: Grounds,
     proofs: BTreeMap<String, u64>,
     seeds: BTreeSet<u64>,
@@ -44,7 +44,7 @@ impl Card {
         self.tasks.entry(words).or_default().insert(sample.split);
         self.grounds.add(sample);
         let Some(truth) = &sample.label else { return };
-        self.definitions.insert(truth.definition.clone());
+        *self.definitions.entry(truth.definition.clone()).or_default() += 1;
         let status = serde_json::to_value(truth.status).unwrap_or_default();
         *self.proofs.entry(status.as_str().unwrap_or_default().to_owned()).or_default() += 1;
         self.seeds.extend(truth.seed);
@@ -134,7 +134,8 @@ impl Card {
             ("tasks", format!("{}; parts are drawn by task: {split}", self.tasks.len())),
             ("systems", list(&self.systems)),
             ("models", format!("{}; their licences bind what is made from their output", list(&self.models))),
-            ("labels", format!("{} by {}", pairs(&self.proofs), list(&self.definitions))),
+            ("labels", pairs(&self.proofs)),
+            ("kinds of claims", pairs(&self.definitions)),
             ("samples by failure mode", pairs(&self.modes)),
             ("planted by", list(&self.operators)),
             ("seeds", list(&self.seeds.iter().map(ToString::to_string).collect())),

@@ -8,7 +8,7 @@ use super::{
     admit::{refuse, taken},
     balance::{Balance, SURPLUS},
     card::Card,
-    format::{DiskLayout, ExportContext, ExportOptions, Format, Unfit},
+    format::{DefinitionChoice, DiskLayout, ExportContext, ExportOptions, Format, Unfit},
     huggingface,
     manifest::ExportManifest,
     own::SAMPLE,
@@ -119,6 +119,9 @@ pub fn export(
             }
             Err(Unfit(why)) => *manifest.left_out.entry(why.to_owned()).or_default() += 1,
         }
+    }
+    if manifest.definitions.len() > 1 && options.definitions == DefinitionChoice::One {
+        return Err(ExportError::SeveralKinds { counts: manifest.definitions });
     }
     if let Some(card) = card {
         let tables = sink.tables()?;

@@ -177,6 +177,8 @@ pub struct ExportOptions {
     pub former: bool,
     /// Also labels that were delivered and are not proven.
     pub unverified: bool,
+    /// The kinds of claims that failures may make (`definition` of their label).
+    pub definitions: DefinitionChoice,
     /// Whether what is read is one recorded run, which goes out whatever its outcome and label.
     pub recording: bool,
     /// What lint's findings lead to.
@@ -187,6 +189,18 @@ pub struct ExportOptions {
     pub lines: bool,
     /// What a folder's card says of its licence, by the hub's short name.
     pub license: Option<String>,
+}
+
+/// Which kinds of claims go out: what was planted, what traces found by one rule or another, people's words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum DefinitionChoice {
+    /// Whichever it is, but one.
+    #[default]
+    One,
+    /// Those of these definitions.
+    Of(Vec<String>),
+    /// All, side by side.
+    All,
 }
 
 /// What lint's findings lead to. Samples that were imported are as their source has them: what is wrong with them was

@@ -63,6 +63,34 @@ fn of_each_kind() -> Vec<(Sample, Option<&'static str>)> {
     ]
 }
 
+/// Rows do not tell what was planted from what a trace found: one kind goes out, unless more are asked for.
+#[test]
+fn failures_of_several_kinds_of_claims_go_out_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut samples: Vec<Sample> = [1, 2, 3].map(samples::corrupted).to_vec();
+    samples[2].label.as_mut().expect("a label").definition = "flip".to_owned();
+    let dataset = stated(&dir.path().join("d"), &samples, 3);
+    let out = dir.path().join("out");
+    let write = |definitions| {
+        let options = ExportOptions { definitions, ..unchecked() };
+        export(&dataset, format("sft").expect("a format"), &out, &options)
+    };
+    let refused = write(DefinitionChoice::One).expect_err("two kinds");
+    assert!(refused.to_string().ends_with("1 flip, 2 injected"), "{refused}");
+    assert!(!out.exists(), "nothing is written");
+    for (definitions, counts) in [
+        (DefinitionChoice::Of(vec!["injected".to_owned()]), &[("injected", 2)][..]),
+        (DefinitionChoice::Of(vec!["flip".to_owned(), "human".to_owned()]), &[("flip", 1)]),
+        (DefinitionChoice::All, &[("flip", 1), ("injected", 2)]),
+    ] {
+        let manifest = write(definitions).expect("exported");
+        let counted: Vec<_> = manifest.definitions.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+        assert_eq!(counted, counts);
+        let others = 3 - counts.iter().map(|(_, count)| count).sum::<u64>();
+        assert_eq!(manifest.left_out.get("another kind of claim").copied().unwrap_or_default(), others);
+    }
+}
+
 #[test]
 fn failures_go_out_by_what_was_executed_for_them() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -30,6 +30,9 @@ pub struct ExportManifest {
     pub left_out_of: BTreeMap<String, BTreeMap<String, u64>>,
     /// How sure the failures are, and which of them were kept for it.
     pub claims: KeptClaims,
+    /// Samples that were written with a label, by the kind of claim that it makes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub definitions: BTreeMap<String, u64>,
     /// Samples of tasks whose authors ask that they stay out of published text, by task set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub keep_private: BTreeMap<&'static str, u64>,
@@ -80,6 +83,7 @@ impl ExportManifest {
             left_out: BTreeMap::new(),
             left_out_of: BTreeMap::new(),
             claims,
+            definitions: BTreeMap::new(),
             keep_private: BTreeMap::new(),
             prompts: None,
             cut: CutTotal::default(),
@@ -96,6 +100,9 @@ impl ExportManifest {
     /// Counts a sample that was written.
     pub(super) fn wrote(&mut self, sample: &Sample) {
         self.written += 1;
+        if let Some(truth) = &sample.label {
+            *self.definitions.entry(truth.definition.clone()).or_default() += 1;
+        }
         if let Some((set, _)) = task_sets::keep_private(&sample.task) {
             *self.keep_private.entry(set).or_default() += 1;
         }

@@ -57,7 +57,9 @@ pub use dpo::preference;
 pub use export::{config, export, format, json_schema};
 pub use fit::{BudgetUnit, Cut, PromptBudget};
 pub use foreign::{Defect, RULES};
-pub use format::{Content, DiskLayout, ExportContext, ExportOptions, Format, Lint, Unfit, WrittenPiece};
+pub use format::{
+    Content, DefinitionChoice, DiskLayout, ExportContext, ExportOptions, Format, Lint, Unfit, WrittenPiece,
+};
 pub use import::{ImportError, ImportSource, Imported, import, read_foreign};
 pub use kept::KeptClaims;
 pub use manifest::{CutTotal, ExportManifest, Prompts};

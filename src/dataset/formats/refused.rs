@@ -1,6 +1,6 @@
 //! Why an export wrote nothing.
 
-use std::{io, path::PathBuf};
+use std::{collections::BTreeMap, io, path::PathBuf};
 
 use super::rows::RowError;
 use crate::dataset::DatasetError;
@@ -45,6 +45,12 @@ pub enum ExportError {
         sample: String,
         /// What it says.
         what: String,
+    },
+    /// The failures make several kinds of claims, and nobody said which go out.
+    #[error("the labels make several kinds of claims, which rows do not tell apart: {}", .counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", "))]
+    SeveralKinds {
+        /// Samples that would be written, by kind.
+        counts: BTreeMap<String, u64>,
     },
     /// The dataset cannot be read.
     #[error(transparent)]

@@ -6,7 +6,7 @@ use twox_hash::XxHash3_64;
 
 use super::{Noted, Rule, is_imported, quoted};
 use crate::{
-    dataset::{Entry, LabelledError, PlacedSample, Sample, SampleStep, Split, Truth, split::words},
+    dataset::{Entry, LabelledError, PlacedSample, Sample, SampleKind, SampleStep, Split, Truth, split::words},
     trajectory::{StepIndex, TAXONOMY},
 };
 
@@ -28,6 +28,8 @@ pub(super) struct Across {
     /// Samples in a part, and in none.
     parted: (u64, u64),
     taxonomies: BTreeMap<String, String>,
+    /// Kinds of claims that failures make: the first sample of each.
+    kinds: BTreeMap<String, String>,
 }
 
 impl Across {
@@ -42,6 +44,7 @@ impl Across {
         let task = self.task(sample, noted);
         self.split(sample, noted);
         self.taxonomy(sample, noted);
+        self.kind(sample, noted);
         self.repeated(sample, task, noted);
     }
 
@@ -92,6 +95,22 @@ impl Across {
             }
             self.taxonomies.entry(mode.taxonomy.clone()).or_insert_with(|| sample.id.clone());
         }
+    }
+
+    /// What was imported makes the claims of its source.
+    fn kind(&mut self, sample: &Sample, noted: &mut Noted<'_>) {
+        let truth = sample.label.as_ref().filter(|_| sample.kind == SampleKind::Failure && !is_imported(sample));
+        let Some(truth) = truth.filter(|truth| !self.kinds.contains_key(&truth.definition)) else { return };
+        if let Some((first, id)) = self.kinds.iter().next() {
+            let what = format!(
+                "the label says {}, that of sample {} says {}",
+                quoted(&truth.definition),
+                quoted(id),
+                quoted(first)
+            );
+            noted.note(Rule::MixedKinds, what);
+        }
+        self.kinds.insert(truth.definition.clone(), sample.id.clone());
     }
 
     /// Whether the run, or most of its steps, stand elsewhere too.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     dataset::{
-        Input, LabelledError, Mode, OfferedTool, Split,
+        Input, LabelledError, Mode, OfferedTool, SampleKind, Split,
         samples::{clean, repeated, said, shown, step},
     },
     trajectory::{AgentName, Evidence, Executed, LabelStatus, Necessity, RunId, Side, Source, Tally, Verdict},
@@ -28,6 +28,15 @@ fn evidence(sample: &mut Sample) -> &mut Evidence {
 
 fn executed(sample: &mut Sample) -> &mut Executed {
     evidence(sample).executed.as_mut().expect("executed")
+}
+
+/// Has the first failure be the only one, found by this rule of a trace.
+fn natural<'a>(set: &'a mut Samples, definition: &str) -> &'a mut crate::dataset::Truth {
+    let first = set[1].id.clone();
+    set.retain(|sample| sample.kind != SampleKind::Failure || sample.id == first);
+    let truth = truth(&mut set[1]);
+    truth.definition = definition.to_owned();
+    truth
 }
 
 /// Has the request of the critic of a misled run be altered too: an error that the failure needs, one that it does not need,
@@ -190,14 +199,13 @@ pub(super) const DEFECTS: &[Defect] = &[
         error.proposed_mode = error.failure_mode.clone();
     }),
     (Rule::Unproven, "the correction does no more than chance", |set| {
-        let truth = truth(&mut set[1]);
-        truth.definition = "earliest_flip".to_owned();
+        let truth = natural(set, "earliest_flip");
         let evidence = truth.evidence.as_mut().expect("evidence");
         (evidence.null, evidence.treated) = (Some(Tally::of(1, 3)), Some(Tally::of(1, 3)));
         evidence.executed = None;
     }),
     (Rule::Unproven, "the correction heals no more than the record", |set| {
-        truth(&mut set[1]).definition = "flip".to_owned();
+        natural(set, "flip");
         *executed(&mut set[1]) = repeated();
     }),
     (Rule::UnknownMode, "of another code book", |set| mode(&mut set[1]).code = "FM-1.6".to_owned()),
@@ -314,6 +322,7 @@ pub(super) const DEFECTS: &[Defect] = &[
         set.push(other);
     }),
     (Rule::SplitByTask, "some in no part", |set| set[5].split = None),
+    (Rule::MixedKinds, "a planted error and a flip", |set| truth(&mut set[5]).definition = "flip".to_owned()),
     (Rule::OneTaxonomy, "two versions", |set| mode(&mut set[5]).taxonomy = "MAST-v1".to_owned()),
     (Rule::OneTaxonomy, "a whole set in an unknown one", |set| {
         for sample in set.iter_mut().filter(|sample| sample.label.is_some()) {

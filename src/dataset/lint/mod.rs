@@ -101,6 +101,7 @@ rules! {
     SharedSteps "shared-steps" "most steps of the run stand in runs of other tasks too";
     TaskDiffers "task-differs" "two samples give one task another question or answer";
     SplitByTask "split-by-task" "one task is in two parts of the dataset, or only some samples are in a part";
+    MixedKinds "mixed-kinds" "the labels of failures make several kinds of claim: what was planted, or what a trace found by one rule or another";
     OneTaxonomy "one-taxonomy" "failure modes are of several taxonomies or versions, or of one that is not known here";
 }
 

@@ -150,6 +150,12 @@ impl Bench {
         let step = self.step(&run).await["step"].as_u64().expect("a number");
         self.seen_late(&run, step);
         let (code, said) = self.call(&["prove", run.to_str().expect("text")], &[]).await;
+        let proven = recording::read(&run).expect("a run").label;
+        if code == Some(0) {
+            aegis::ruling::settle(&run, None).expect("readable").expect("a label");
+            assert_eq!(recording::read(&run).expect("a run").label, proven, "ruled on again, it keeps its proof");
+            assert!(proven.expect("a label").evidence.is_some());
+        }
         let answer = if code == Some(2) { Err(said) } else { Ok(()) };
         MadeRun { dir: run, planned: true, said: Some(answer) }
     }
