@@ -140,7 +140,7 @@ async fn replay(first: &Lab, shapes: &[Shape]) -> Vec<Result<(), String>> {
         let again = post(&lab, number, "plain", &number.to_string(), &asked(shape), shape.surface()).await;
         passed(shape, &again, &again.body)
     };
-    stream::iter(0..shapes.len()).map(|number| one(number)).buffered(AT_ONCE).collect().await
+    stream::iter(0..shapes.len()).map(one).buffered(AT_ONCE).collect().await
 }
 
 async fn rows(shapes: &Arc<Vec<Shape>>) -> Vec<Row> {

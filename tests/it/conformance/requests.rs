@@ -121,13 +121,13 @@ pub async fn rows() -> (Vec<Asked>, Vec<AskedRow>) {
             let kind = asked.content_type.as_deref().unwrap_or("application/json");
             let mut head = format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n");
             if !kind.is_empty() {
-                head += &format!("Content-Type: {kind}\r\n");
+                head.extend(["Content-Type: ", kind, "\r\n"]);
             }
             if let Some(coding) = &asked.encoding {
-                head += &format!("Content-Encoding: {coding}\r\n");
+                head.extend(["Content-Encoding: ", coding, "\r\n"]);
             }
             let body = asked.bytes();
-            head += &format!("Content-Length: {}\r\n\r\n", body.len());
+            head.extend(["Content-Length: ", &body.len().to_string(), "\r\n\r\n"]);
             lab.raw(&[head.as_bytes(), &body].concat()).await;
         }
     };

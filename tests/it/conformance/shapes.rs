@@ -104,7 +104,9 @@ pub fn replies() -> Vec<Shape> {
     let all = surface::ALL.iter().enumerate();
     all.flat_map(|(number, surface)| {
         let mut shapes: Vec<Shape> = read(surface.name());
-        shapes.iter_mut().for_each(|shape| shape.surface = number);
+        for shape in &mut shapes {
+            shape.surface = number;
+        }
         shapes
     })
     .collect()
