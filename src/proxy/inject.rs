@@ -144,11 +144,7 @@ pub(super) async fn edit_response(
         }
     };
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING);
-    let plain = decode::body(&raw, encoding).ok_or_else(|| "the reply's content-encoding cannot be read".to_owned());
-    let read = plain.and_then(|plain| {
-        let reply = if streamed { surface.read_stream(&plain) } else { surface.read_reply(&plain) };
-        Ok((plain, reply.map_err(|error| error.to_string())?))
-    });
+    let read = read_reply(surface, &raw, encoding, streamed);
     let mut current = match read {
         Ok(read) => read,
         Err(why) => {
@@ -184,6 +180,29 @@ pub(super) async fn edit_response(
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
     Ok(Response::from_parts(head, made(current.0, streamed)))
+}
+
+/// The body of a reply that is to be edited, unpacked, and what it says.
+fn read_reply(
+    surface: &dyn Surface,
+    raw: &Bytes,
+    encoding: Option<&str>,
+    streamed: bool,
+) -> Result<(Bytes, Reply), String> {
+    let plain = decode::body(raw, encoding).ok_or("the reply's content-encoding cannot be read")?;
+    let reply = if streamed { surface.read_stream(&plain) } else { surface.read_reply(&plain) };
+    let reply = reply.map_err(|error| error.to_string())?;
+    of_asking_agent(&reply)?;
+    Ok((plain, reply))
+}
+
+/// An edit is aimed at the agent that asks: a reply in which the upstream names others is not that agent's.
+fn of_asking_agent(reply: &Reply) -> Result<(), String> {
+    let Some(agents) = reply.team() else { return Ok(()) };
+    let agents = agents.join(", ");
+    Err(format!(
+        "the upstream names agents of its own in the reply ({agents}), and an edit is aimed at the agent that asks"
+    ))
 }
 
 /// An edit is none that makes more of a body than would be read.

@@ -8,6 +8,7 @@ use super::{PLANTED, contested};
 use crate::{
     identity::LateStep,
     recording::{Recording, RunOrigin},
+    surface,
     trajectory::{
         AgentName, Label, LabelContent, LabelEntry, LabelStatus, Source, Step, StepIndex, TAXONOMY, Trajectory,
         ended_by_fault, ended_by_upstream, refused_as_edited,
@@ -35,6 +36,9 @@ pub enum NoLabel {
         "the wire cannot tell which agent made the call: several agents of the run go by one name that nobody declared"
     )]
     ContestedName,
+    /// The reply holds the words of agents that the upstream runs.
+    #[error("the wire cannot tell which agent made the error: the upstream names several agents in the reply")]
+    SeveralAgentsReply,
     /// The call overlapped another call of its agent.
     #[error("the wire cannot tell which of its agent's overlapping calls the step is")]
     Overlapping,
@@ -65,6 +69,7 @@ impl NoLabel {
         match self {
             Self::AmbiguousAgent
             | Self::ContestedName
+            | Self::SeveralAgentsReply
             | Self::Overlapping
             | Self::OverlappingInReference
             | Self::SeenLate => true,
@@ -143,6 +148,12 @@ pub const GATES: &[LabelGate] = &[
         "A name that only the wire gives is the name of one agent of the run.",
         NoLabel::ContestedName,
         is_contested,
+    ),
+    of_step(
+        "one agent a reply",
+        "The upstream names no team of agents in the reply: an error in it could be any one's.",
+        NoLabel::SeveralAgentsReply,
+        |_, step| is_of_team(step),
     ),
     of_step(
         "no overlap",
@@ -290,6 +301,13 @@ fn is_contested(run: &Ruling<'_>, step: &Step) -> bool {
     let told = &step.attribution;
     told.source == Source::Dialect
         && run.contested.get_or_init(|| contested::names(run.trajectory)).contains(&told.agent)
+}
+
+/// Whether agents that the upstream runs speak in the reply of a step.
+fn is_of_team(step: &Step) -> bool {
+    let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
+    let Some((surface, attempt)) = surface.zip(step.last_attempt()) else { return false };
+    surface::is_of_team(surface, &attempt.reply, attempt.streamed)
 }
 
 /// Whether what was planned could not be planted: an edit failed, or none found anything to edit. One that found nothing

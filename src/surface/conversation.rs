@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::SaidMessage;
+use super::{AgentUtterance, SaidMessage};
 use crate::trajectory::Usage;
 
 /// Where an element stood in the body it was read from; `None` for one that an edit made.
@@ -220,6 +220,8 @@ pub struct Reply {
     pub vectors: Vec<Vec<f32>>,
     /// Whether they are written as base64.
     pub base64: bool,
+    /// Who says what in it, in order, where the upstream names agents; empty where it names none. Read, never edited.
+    pub utterances: Vec<AgentUtterance>,
 }
 
 /// One alternative of a reply.

@@ -28,6 +28,7 @@ pub mod splice;
 pub mod sse;
 mod stored;
 mod unread;
+mod utterance;
 
 use std::time::Duration;
 
@@ -52,6 +53,7 @@ pub use stored::{Edited, is_list};
 pub use unread::{
     UnreadCall, answers_unread, asked_of, is_fetch, is_unread, unread_call, unread_page, unread_usage, unread_what,
 };
+pub use utterance::{AgentUtterance, is_of_team};
 
 /// Every surface that can be read and edited.
 pub const ALL: &[&dyn Surface] =

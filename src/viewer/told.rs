@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    surface::{self, Conversation, Message, Part, Role, Surface},
+    surface::{self, Conversation, Message, Part, Reply, Role, Surface},
     trajectory::Step,
 };
 
@@ -51,6 +51,7 @@ impl<'a> ToldMessage<'a> {
     pub fn reply(&self, body: &[u8], streamed: bool) -> Vec<ToldBlock> {
         let read = |surface: &dyn Surface| if streamed { surface.read_stream(body) } else { surface.read_reply(body) };
         match self.surface.map(read) {
+            Some(Ok(reply)) if !reply.utterances.is_empty() => spoken(&reply),
             Some(Ok(reply)) if !reply.answers.is_empty() => reply
                 .answers
                 .iter()
@@ -75,6 +76,17 @@ impl<'a> ToldMessage<'a> {
     pub fn reply_text(&self) -> String {
         self.answered().into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// What agents say that the upstream names.
+fn spoken(reply: &Reply) -> Vec<ToldBlock> {
+    let spoken = reply.utterances.iter().map(|utterance| {
+        let said = block(&utterance.message);
+        let agent = utterance.agent.clone().unwrap_or(said.who);
+        let to = utterance.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
+        ToldBlock { who: format!("{agent}{to}"), text: said.text }
+    });
+    spoken.collect()
 }
 
 /// A message as its speaker and its text.

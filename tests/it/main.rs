@@ -83,6 +83,7 @@ mod told_true;
 mod tidy;
 mod trace;
 mod unread;
+mod upstream_team;
 mod unsure;
 mod upstream_failures;
 mod upstream_h2;

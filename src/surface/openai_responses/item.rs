@@ -3,9 +3,9 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::surface::{
-    Answer, Message, Part, Role, ToolCall,
+    AgentUtterance, Answer, Message, Part, Role, ToolCall,
     fields::{self, string, text},
-    splice::{Node, Splices, encode_string, member},
+    splice::{Member, Node, Splices, encode_string, member},
 };
 
 /// An item, read.
@@ -15,6 +15,18 @@ pub(super) struct Item {
     pub(super) id: Option<String>,
     /// What it is.
     pub(super) kind: ItemKind,
+    /// Whose it is, where the upstream names agents.
+    pub(super) speaker: Option<ItemSpeaker>,
+}
+
+/// The agent of an item, as the upstream names it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ItemSpeaker {
+    agent: String,
+    /// The agent that a message goes to.
+    to: Option<String>,
+    /// What an item says that stands between agents only.
+    parts: Vec<Part>,
 }
 
 /// What an item is.
@@ -50,6 +62,8 @@ pub(super) enum ItemKind {
 }
 
 pub(super) const REASONING: &str = "reasoning";
+/// Types of items by which agents that the upstream runs speak to each other.
+const BETWEEN_AGENTS: [&str; 3] = ["agent_message", "multi_agent_call", "multi_agent_call_output"];
 
 /// Reads an item object.
 pub(super) fn read(node: &Node<'_>) -> Item {
@@ -70,7 +84,47 @@ pub(super) fn read(node: &Node<'_>) -> Item {
         Some(REASONING) => ItemKind::Reasoning,
         Some(other) => ItemKind::Other(other.to_owned()),
     };
-    Item { id: string(&members, "id"), kind }
+    Item { id: string(&members, "id"), speaker: speaker(&members), kind }
+}
+
+/// The agent that an item names as its own. A message between agents is its author's, whoever hands it on.
+fn speaker(members: &[Member<'_>]) -> Option<ItemSpeaker> {
+    let kind = text(members, "type");
+    let named = || member(members, "agent")?.get("agent_name")?.string().map(Cow::into_owned);
+    let content = |key: &str| member(members, key).map(|content| fields::parts(&content)).unwrap_or_default();
+    let parts = match kind.as_str() {
+        "agent_message" => content("content"),
+        "multi_agent_call" => {
+            vec![Part::Opaque(format!("{} {}", text(members, "action"), text(members, "arguments")))]
+        }
+        "multi_agent_call_output" => content("output"),
+        _ => Vec::new(),
+    };
+    let author = string(members, "author").filter(|_| kind == "agent_message");
+    Some(ItemSpeaker { agent: author.or_else(named)?, to: string(members, "recipient"), parts })
+}
+
+/// Who says what, where an item names its agent: neighbours of the same agent, to the same one, are one utterance.
+pub(super) fn utterances(items: &[Item]) -> Vec<AgentUtterance> {
+    if items.iter().all(|item| item.speaker.is_none()) {
+        return Vec::new();
+    }
+    let of = |item: &Item| item.speaker.as_ref().map(|speaker| (speaker.agent.clone(), speaker.to.clone()));
+    let neighbours = items.chunk_by(|one, next| of(one) == of(next));
+    let uttered = neighbours.map(|items| {
+        let mut message = message(items.iter(), 0);
+        message.role = Role::Assistant;
+        let between = items.iter().filter_map(|item| item.speaker.as_ref()).flat_map(|speaker| &speaker.parts);
+        let mut between = between.cloned().peekable();
+        if between.peek().is_some() {
+            // Their words stand in the place of their types.
+            message.parts.retain(|part| !matches!(part, Part::Opaque(kind) if BETWEEN_AGENTS.contains(&kind.as_str())));
+            message.parts.extend(between);
+        }
+        let (agent, to) = items.first().and_then(of).map_or((None, None), |(agent, to)| (Some(agent), to));
+        AgentUtterance { agent, to, message }
+    });
+    uttered.collect()
 }
 
 /// Whether a type is that of a call which the caller answers by an output item.

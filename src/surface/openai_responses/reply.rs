@@ -30,6 +30,7 @@ pub(super) fn of(root: &Node<'_>) -> Option<Reply> {
         model: text(&members, "model"),
         items: items.iter().filter_map(|item| item.id.clone()).collect(),
         answers: vec![item::answer(&items, item::finish(root))],
+        utterances: item::utterances(&items),
         usage: member(&members, "usage").and_then(|node| usage(&node)),
         ..Reply::default()
     })

@@ -80,6 +80,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
     Ok(Reply {
         items: items.iter().filter_map(|item| item.id.clone()).collect(),
         answers: vec![item::answer(&items, finish)],
+        utterances: item::utterances(&items),
         ..head.unwrap_or_default()
     })
 }
@@ -170,7 +171,8 @@ impl<'a> ItemTrack<'a> {
 
     /// The item that the events make.
     fn item(&self) -> Item {
-        let unsaid = || Item { id: None, kind: ItemKind::Message { role: Role::Assistant, parts: Vec::new() } };
+        let unsaid =
+            || Item { id: None, speaker: None, kind: ItemKind::Message { role: Role::Assistant, parts: Vec::new() } };
         let mut item = self.done.or(self.added).as_ref().map_or_else(unsaid, item::read);
         match &mut item.kind {
             ItemKind::Message { parts, .. } => {
