@@ -3,7 +3,7 @@
 //! Nothing is normalised: an [`Event`] is a set of spans into the bytes it was found in. Line ends may be LF, CR or
 //! CRLF, chunks may split anywhere, comments and unknown fields are events' bytes like any other.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 /// Most end markers that one stream is watched for.
 pub const MARKERS_MAX: usize = 4;
@@ -48,6 +48,51 @@ pub fn events(body: &[u8]) -> Vec<Event> {
         events.push(event);
     }
     events
+}
+
+/// The stream with the data of each event on one line: where an event has several `data` lines, what parts them is blanks, which
+/// JSON reads as the line breaks that they stand for. No byte moves, so that spans into it are spans into the stream.
+pub fn single_lines(source: &str) -> Cow<'_, str> {
+    let parted = events(source.as_bytes()).into_iter().filter(|event| event.data.len() > 1);
+    let gaps = parted.flat_map(|event| {
+        let ends: Vec<_> =
+            event.data.windows(2).filter_map(|pair| Some(pair.first()?.end..pair.get(1)?.start)).collect();
+        ends
+    });
+    let mut joined = Cow::Borrowed(source);
+    for gap in gaps {
+        let blanks = " ".repeat(gap.len());
+        joined.to_mut().replace_range(gap, &blanks);
+    }
+    joined
+}
+
+/// The events that carry a JSON object, each with the span of the object. Comments, empty data, `[DONE]` in any dress, and
+/// words that are no object are nothing that an API says. The source has its data [on single lines](single_lines).
+pub fn objects(source: &str) -> impl Iterator<Item = (Event, Range<usize>)> + '_ {
+    events(source.as_bytes()).into_iter().filter_map(move |event| {
+        let [span] = event.data.as_slice() else { return None };
+        let text = source.get(span.clone())?;
+        let blanks = text.len() - text.trim_ascii_start().len();
+        let object = span.start + blanks..span.start + blanks + text.trim_ascii().len();
+        text.trim_ascii().starts_with('{').then_some((event, object))
+    })
+}
+
+/// Whether a body is an event stream by its first bytes: `None` where they do not tell. The field names are those of the standard.
+pub fn is_stream(body: &[u8]) -> Option<bool> {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
+    if body.is_empty() {
+        return None;
+    }
+    let line = body.get(..memchr::memchr2(b'\r', b'\n', body).unwrap_or(body.len())).unwrap_or_default();
+    let fields: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+    let is_field =
+        |name: &&[u8]| line.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"));
+    if line.starts_with(b":") || fields.iter().any(is_field) {
+        return Some(true);
+    }
+    matches!(body.first(), Some(b'{' | b'[')).then_some(false)
 }
 
 /// What [`Splitter::push`] saw in a chunk.

@@ -10,10 +10,11 @@ use super::{
     compose,
     stream::{BlockTrack, EXPECTED, MessageEvents, take_apart},
 };
-use crate::surface::{Reply, SurfaceError, fields, pieces::spread, splice::Splices};
+use crate::surface::{Reply, SurfaceError, fields, pieces::spread, splice::Splices, sse};
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-    let events = take_apart(fields::source(body, EXPECTED)?)?;
+    let source = sse::single_lines(fields::source(body, EXPECTED)?);
+    let events = take_apart(&source)?;
     let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
         return Err(SurfaceError::NoPlace("the stream has no answer".to_owned()));
     };

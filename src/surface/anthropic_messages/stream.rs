@@ -54,7 +54,8 @@ pub(super) struct MessageEvents<'a> {
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
-    let events = take_apart(fields::source(body, EXPECTED)?)?;
+    let source = sse::single_lines(fields::source(body, EXPECTED)?);
+    let events = take_apart(&source)?;
     let finish_reason = events.stop_reason.as_ref().map(|reason| block::finish(&reason.text).to_owned());
     let message = block::message(Role::Assistant, events.blocks().iter(), 0);
     let answers = vec![Answer { index: 0, message, finish_reason }];
@@ -65,9 +66,8 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
 pub(super) fn take_apart(source: &str) -> Result<MessageEvents<'_>, SurfaceError> {
     let mut events = MessageEvents::default();
     let mut seen = false;
-    for event in sse::events(source.as_bytes()) {
-        let [span] = event.data.as_slice() else { continue };
-        let root = Node::parse_at(source, span.clone()).map_err(|detail| unreadable(EXPECTED, detail))?;
+    for (event, span) in sse::objects(source) {
+        let root = Node::parse_at(source, span).map_err(|detail| unreadable(EXPECTED, detail))?;
         let members = root.members();
         let kind = text(&members, "type");
         seen |= events.take(&kind, &members);

@@ -12,7 +12,7 @@ use crate::surface::{
     Answer, Message, Part, Reply, Role, SurfaceError, ToolCall,
     fields::{self, unreadable},
     pieces::{Piece, joined, piece, spread},
-    splice::{Node, Splices, encode_string, member},
+    splice::{Member, Node, Splices, encode_string, member},
     sse,
 };
 
@@ -23,6 +23,8 @@ const EXPECTED: &str = "a chat completion stream";
 struct Delta<'a> {
     choice: Node<'a>,
     delta: Node<'a>,
+    /// For each element of its `tool_calls`, the number of the call that it is a piece of.
+    calls: Vec<usize>,
 }
 
 /// All that the frames say of one choice.
@@ -30,13 +32,15 @@ struct Delta<'a> {
 struct ChoiceTrack<'a> {
     deltas: Vec<Delta<'a>>,
     content: Vec<Piece>,
-    calls: BTreeMap<u64, CallTrack>,
+    calls: Vec<CallTrack>,
     finish: Option<Piece>,
 }
 
 /// All that the frames say of one tool call.
 #[derive(Debug, Default)]
 struct CallTrack {
+    /// The `index` that its first piece states; some servers state none, or 0 for each call.
+    index: Option<u64>,
     id: Option<Piece>,
     name: Vec<Piece>,
     arguments: Vec<Piece>,
@@ -50,14 +54,15 @@ struct Frames<'a> {
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
-    let frames = take_apart(fields::source(body, EXPECTED)?)?;
+    let source = sse::single_lines(fields::source(body, EXPECTED)?);
+    let frames = take_apart(&source)?;
     let mut reply = frames.reply;
     reply.answers = frames.tracks.iter().map(|(index, track)| track.answer(*index)).collect();
     Ok(reply)
 }
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-    let source = fields::source(body, EXPECTED)?;
+    let source = &*sse::single_lines(fields::source(body, EXPECTED)?);
     let frames = take_apart(source)?;
     let mut splices = Splices::default();
     for (old, new) in before.answers.iter().zip(&after.answers) {
@@ -74,12 +79,8 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
 fn take_apart(source: &str) -> Result<Frames<'_>, SurfaceError> {
     let mut frames = Frames::default();
     let mut seen = false;
-    for event in sse::events(source.as_bytes()) {
-        let [span] = event.data.as_slice() else { continue };
-        if source.get(span.clone()) == Some("[DONE]") {
-            continue;
-        }
-        let root = Node::parse_at(source, span.clone()).map_err(|detail| unreadable(EXPECTED, detail))?;
+    for (_, span) in sse::objects(source) {
+        let root = Node::parse_at(source, span).map_err(|detail| unreadable(EXPECTED, detail))?;
         let members = root.members();
         let Some(choices) = member(&members, "choices") else { continue };
         seen = true;
@@ -107,13 +108,17 @@ impl<'a> ChoiceTrack<'a> {
         }
         let Some(delta) = member(&members, "delta") else { return };
         let inside = delta.members();
-        self.content.extend(member(&inside, "content").and_then(|node| piece(&node)));
-        for (position, call) in
-            member(&inside, "tool_calls").map(|c| c.elements()).unwrap_or_default().iter().enumerate()
-        {
+        if let Some(content) = member(&inside, "content") {
+            self.content.extend(said(&content));
+        }
+        let elements = member(&inside, "tool_calls").map(|c| c.elements()).unwrap_or_default();
+        let mut calls = Vec::with_capacity(elements.len());
+        for (position, call) in elements.iter().enumerate() {
             let fields = call.members();
-            let track = self.calls.entry(call_index(call, position)).or_default();
-            if let Some(id) = member(&fields, "id").and_then(|node| piece(&node)) {
+            let number = self.call_of(&fields, (elements.len() > 1).then_some(position));
+            calls.push(number);
+            let Some(track) = self.calls.get_mut(number) else { continue };
+            if let Some(id) = member(&fields, "id").and_then(|node| piece(&node)).filter(|id| !id.text.is_empty()) {
                 track.id.get_or_insert(id);
             }
             // Custom tools carry `custom.input` where functions carry `function.arguments`.
@@ -123,7 +128,48 @@ impl<'a> ChoiceTrack<'a> {
             let arguments = member(&function, "arguments").or_else(|| member(&function, "input"));
             track.arguments.extend(arguments.and_then(|node| piece(&node)));
         }
-        self.deltas.push(Delta { choice, delta });
+        self.deltas.push(Delta { choice, delta, calls });
+    }
+
+    /// The number of the call that an element is a piece of; a new call where it is the first. Servers that state no index, or
+    /// the same for each call, tell calls apart by id, or by a name that comes again after whole arguments. `position`: the
+    /// element's place, where a frame has several.
+    fn call_of(&mut self, fields: &[Member<'_>], position: Option<usize>) -> usize {
+        let index = member(fields, "index").and_then(|index| index.value().or_else(|| index.string()?.parse().ok()));
+        let id = fields::string(fields, "id").filter(|id| !id.is_empty());
+        let function = member(fields, "function").or_else(|| member(fields, "custom"));
+        let is_named =
+            function.and_then(|function| function.get("name")?.string()).is_some_and(|name| !name.is_empty());
+        let continued = |track: &CallTrack| match (&id, &track.id) {
+            (Some(id), Some(known)) => *id == known.text,
+            // Without ids, a name after whole arguments begins the next call.
+            (None, None) => !(is_named && track.is_whole()),
+            (None, Some(_)) => !(is_named && index.is_none() && track.is_whole()),
+            (Some(_), None) => track.name.is_empty() || !is_named,
+        };
+        let known = match (index, position) {
+            (Some(index), _) => self.calls.iter().rposition(|track| track.index == Some(index)),
+            (None, Some(position)) if id.is_none() => (position < self.calls.len()).then_some(position),
+            (None, _) => self.calls.len().checked_sub(1),
+        };
+        let known = known.filter(|number| self.calls.get(*number).is_some_and(continued));
+        let by_id = || {
+            let id = id.as_ref()?;
+            let same = |track: &CallTrack| track.id.as_ref().is_some_and(|known| known.text == *id);
+            self.calls.iter().rposition(|track| same(track) && (index.is_none() || track.index == index))
+        };
+        let known = known.or_else(by_id);
+        known.unwrap_or_else(|| {
+            self.calls.push(CallTrack { index, ..CallTrack::default() });
+            self.calls.len() - 1
+        })
+    }
+
+    /// The first `index`, where the calls are numbered without gaps from there.
+    fn first_index(&self) -> Option<u64> {
+        let first = self.calls.first().map_or(Some(0), |track| track.index)?;
+        let in_order = |(number, track): (u64, &CallTrack)| track.index == Some(first + number);
+        (0..).zip(&self.calls).all(in_order).then_some(first)
     }
 
     fn answer(&self, index: u32) -> Answer {
@@ -133,7 +179,7 @@ impl<'a> ChoiceTrack<'a> {
             arguments: joined(&track.arguments),
             origin: Some(origin),
         };
-        let tool_calls: Vec<_> = self.calls.values().enumerate().map(call).collect();
+        let tool_calls: Vec<_> = self.calls.iter().enumerate().map(call).collect();
         let text = joined(&self.content);
         // Beside tool calls, an empty opening text is what a whole reply writes as null.
         let silent = text.is_empty() && (!tool_calls.is_empty() || self.content.is_empty());
@@ -186,42 +232,44 @@ impl<'a> ChoiceTrack<'a> {
         let place_of = |origin: usize| after.iter().position(|call| call.origin == Some(origin));
         let added: Vec<_> =
             after.iter().enumerate().filter(|(i, call)| call.origin.and_then(place_of) != Some(*i)).collect();
-        for (origin, (track, old)) in self.calls.values().zip(before).enumerate() {
+        for (origin, (track, old)) in self.calls.iter().zip(before).enumerate() {
             if let Some(new) = place_of(origin).and_then(|place| after.get(place)) {
                 track.write(old, new, splices);
             }
         }
-        let order: Vec<u64> = self.calls.keys().copied().collect();
+        let first = self.first_index();
+        let number = |place: usize| first.unwrap_or_default() + place as u64;
         let last = self.deltas.iter().rposition(|delta| delta.delta.get("tool_calls").is_some_and(|c| c.is_array()));
-        for (number, delta) in self.deltas.iter().enumerate() {
+        for (frame, delta) in self.deltas.iter().enumerate() {
             let Some(array) = delta.delta.get("tool_calls").filter(Node::is_array) else { continue };
             let elements = array.elements();
             let mut kept = Vec::new();
             for (position, call) in elements.iter().enumerate() {
-                let origin = order.iter().position(|index| *index == call_index(call, position));
-                let Some(place) = origin.and_then(place_of) else { continue };
-                kept.push((position, place, call));
+                let Some(origin) = delta.calls.get(position).copied() else { continue };
+                let Some(place) = place_of(origin) else { continue };
+                kept.push(KeptCall { position, origin, place, node: *call });
             }
-            let mut origins: Vec<_> = kept.iter().map(|(position, ..)| Some(*position)).collect();
-            let tail: &[_] = if Some(number) == last { &added } else { &[] };
+            let mut origins: Vec<_> = kept.iter().map(|call| Some(call.position)).collect();
+            let tail: &[_] = if Some(frame) == last { &added } else { &[] };
             origins.extend(tail.iter().map(|_| None));
             if origins.is_empty() {
                 splices.replace(array.span(), "null");
                 continue;
             }
             let renumber = |at: usize, _: usize, splices: &mut Splices| {
-                let Some((position, place, call)) = kept.get(at) else { return };
-                if let (true, Some(index)) = (call_index(call, *position) != *place as u64, call.get("index")) {
-                    splices.replace(index.span(), place.to_string());
+                let Some(call) = kept.get(at).filter(|call| call.origin != call.place) else { return };
+                if let (Some(first), Some(index)) = (first, call.node.get("index")) {
+                    splices.replace(index.span(), (first + call.place as u64).to_string());
                 }
             };
-            let make = |at: usize| tail.get(at - kept.len()).map(|(i, call)| whole_call(*i, call)).unwrap_or_default();
+            let make =
+                |at: usize| tail.get(at - kept.len()).map(|(i, call)| whole_call(number(*i), call)).unwrap_or_default();
             splices.write_array(source, &array.listed(), &origins, renumber, make);
         }
         if last.is_none() && !added.is_empty() {
             let opening =
                 self.deltas.first().ok_or_else(|| SurfaceError::NoPlace("the choice has no delta".to_owned()))?;
-            let calls: Vec<_> = added.iter().map(|(i, call)| whole_call(*i, call)).collect();
+            let calls: Vec<_> = added.iter().map(|(i, call)| whole_call(number(*i), call)).collect();
             let members = opening.delta.members();
             fields::set(&opening.delta, &members, "tool_calls", &format!("[{}]", calls.join(",")), splices);
         }
@@ -230,6 +278,11 @@ impl<'a> ChoiceTrack<'a> {
 }
 
 impl CallTrack {
+    /// Whether its arguments so far are a whole JSON value.
+    fn is_whole(&self) -> bool {
+        serde_json::from_str::<serde::de::IgnoredAny>(&joined(&self.arguments)).is_ok()
+    }
+
     fn write(&self, old: &ToolCall, new: &ToolCall, splices: &mut Splices) {
         if let (true, Some(id)) = (old.id != new.id, &self.id) {
             splices.replace(id.span.clone(), encode_string(&new.id));
@@ -243,12 +296,35 @@ impl CallTrack {
     }
 }
 
-fn call_index(call: &Node<'_>, position: usize) -> u64 {
-    call.get("index").and_then(|index| index.value()).unwrap_or(position as u64)
+/// An element of a frame's `tool_calls` that stays.
+struct KeptCall<'a> {
+    /// Its place in the frame.
+    position: usize,
+    /// The number of its call before the edit.
+    origin: usize,
+    /// The number of its call after the edit.
+    place: usize,
+    node: Node<'a>,
+}
+
+/// The text of a delta's content: a string, or the text parts of a list. Thinking in such a list is no answer.
+fn said(content: &Node<'_>) -> Vec<Piece> {
+    if let Some(text) = piece(content) {
+        return vec![text];
+    }
+    let is_text =
+        |part: &Node<'_>| part.get("type").and_then(|kind| kind.string()).is_none_or(|kind| is_text_part(&kind));
+    let texts = content.elements().into_iter().filter(is_text);
+    texts.filter_map(|part| piece(&part).or_else(|| piece(&part.get("text")?))).collect()
+}
+
+/// Whether a part of a content list says the answer.
+pub(super) fn is_text_part(kind: &str) -> bool {
+    matches!(kind, "text" | "output_text")
 }
 
 /// A tool call that comes in one delta.
-fn whole_call(index: usize, call: &ToolCall) -> String {
+fn whole_call(index: u64, call: &ToolCall) -> String {
     let mut value = message::make_call(call);
     if let Some(object) = value.as_object_mut() {
         object.insert("index".to_owned(), index.into());

@@ -41,7 +41,7 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
 }
 
 pub(super) fn read_stream(body: &[u8]) -> Result<Reply, SurfaceError> {
-    take_frames(fields::source(body, EXPECTED_STREAM)?).map(SaidReply::reply)
+    take_frames(&sse::single_lines(fields::source(body, EXPECTED_STREAM)?)).map(SaidReply::reply)
 }
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
@@ -50,7 +50,8 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
 }
 
 pub(super) fn write_stream(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-    let said = take_frames(fields::source(body, EXPECTED_STREAM)?)?;
+    let source = sse::single_lines(fields::source(body, EXPECTED_STREAM)?);
+    let said = take_frames(&source)?;
     said.write(before, after).map(|splices| splices.apply(body))
 }
 
@@ -62,11 +63,8 @@ fn take_whole(source: &str) -> Result<SaidReply<'_>, SurfaceError> {
 
 fn take_frames(source: &str) -> Result<SaidReply<'_>, SurfaceError> {
     let mut said = SaidReply::default();
-    for event in sse::events(source.as_bytes()) {
-        let [span] = event.data.as_slice() else { continue };
-        if source.get(span.clone()) != Some("[DONE]") {
-            said.take(&Node::parse_at(source, span.clone()).map_err(|detail| unreadable(EXPECTED_STREAM, detail))?);
-        }
+    for (_, span) in sse::objects(source) {
+        said.take(&Node::parse_at(source, span).map_err(|detail| unreadable(EXPECTED_STREAM, detail))?);
     }
     if said.seen { Ok(said) } else { Err(unreadable(EXPECTED_STREAM, "no frame has `choices`")) }
 }

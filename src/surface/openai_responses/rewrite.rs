@@ -19,10 +19,11 @@ use crate::surface::{
     fields::{self, number},
     pieces::{Piece, spread},
     splice::{Splices, encode_string, member},
+    sse,
 };
 
 pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
-    let source = fields::source(body, EXPECTED)?;
+    let source = &*sse::single_lines(fields::source(body, EXPECTED)?);
     let events = take_apart(source)?;
     let (Some(old), Some(new)) = (before.answers.first(), after.answers.first()) else {
         return Err(SurfaceError::NoPlace("the stream has no answer".to_owned()));
@@ -68,9 +69,9 @@ impl ResponseRewrite<'_> {
             return;
         }
         for frame in &events.frames {
-            let Some((index, node)) = &frame.index else { continue };
+            let (Some(index), Some(node)) = (frame.index, frame.index_place) else { continue };
             // An index that had no gaps before has none after.
-            if let Some(place) = places.get(index).filter(|place| **place as u64 != *index) {
+            if let Some(place) = places.get(&index).filter(|place| **place as u64 != index) {
                 self.splices.replace(node.span(), place.to_string());
             }
         }

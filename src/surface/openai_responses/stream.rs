@@ -3,7 +3,7 @@
 //! An event says the same text up to five times: in deltas, when the text, the part and the item are done, and in the
 //! response that ends the stream.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 
 use super::{
     item::{self, Item, ItemKind},
@@ -28,8 +28,10 @@ pub(super) struct ResponseFrame<'a> {
     pub(super) root: Node<'a>,
     /// Its type.
     pub(super) kind: String,
-    /// The item that it is about, and where it says so.
-    pub(super) index: Option<(u64, Node<'a>)>,
+    /// The item that it is about, by the number of its track.
+    pub(super) index: Option<u64>,
+    /// Where it states that number.
+    pub(super) index_place: Option<Node<'a>>,
     /// Its number.
     pub(super) sequence: Option<Node<'a>>,
 }
@@ -72,7 +74,8 @@ pub(super) struct ResponseEvents<'a> {
 }
 
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
-    let events = take_apart(fields::source(body, EXPECTED)?)?;
+    let source = sse::single_lines(fields::source(body, EXPECTED)?);
+    let events = take_apart(&source)?;
     let ended = events.ended.as_ref().map(|(_, response)| response);
     let finish = ended.and_then(item::finish).or_else(|| events.failed.then(|| "error".into()));
     let head = ended.and_then(reply::of).or_else(|| events.began.as_ref().and_then(reply::of));
@@ -89,19 +92,16 @@ pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
 pub(super) fn take_apart(source: &str) -> Result<ResponseEvents<'_>, SurfaceError> {
     let mut events = ResponseEvents::default();
     let mut seen = false;
-    for event in sse::events(source.as_bytes()) {
-        let [span] = event.data.as_slice() else { continue };
-        if source.get(span.clone()) == Some("[DONE]") {
-            continue;
-        }
-        let root = Node::parse_at(source, span.clone()).map_err(|detail| unreadable(EXPECTED, detail))?;
+    for (event, span) in sse::objects(source) {
+        let root = Node::parse_at(source, span).map_err(|detail| unreadable(EXPECTED, detail))?;
         let members = root.members();
         let Some(kind) = string(&members, "type") else { continue };
         seen |= kind.starts_with("response.") || kind == "error";
-        let index = member(&members, "output_index").and_then(|node| Some((node.value()?, node)));
+        let index_place = member(&members, "output_index").filter(|node| node.value::<u64>().is_some());
+        let index = index_place.and_then(|node| node.value()).or_else(|| events.index_of(&kind, &members));
         let sequence = member(&members, "sequence_number");
-        events.take(&kind, index.map(|(index, _)| index), &members);
-        events.frames.push(ResponseFrame { span: event.span, root, kind, index, sequence });
+        events.take(&kind, index, &members);
+        events.frames.push(ResponseFrame { span: event.span, root, kind, index, index_place, sequence });
     }
     if seen { Ok(events) } else { Err(unreadable(EXPECTED, "no event has a `type` of this API")) }
 }
@@ -124,6 +124,40 @@ impl<'a> ResponseEvents<'a> {
         }
     }
 
+    /// The track of an event that states no `output_index`, as gateways write them: by the id of its item, else the item that is
+    /// under way, else a new one.
+    fn index_of(&self, kind: &str, members: &[Member<'_>]) -> Option<u64> {
+        const SPOKEN: &[&str] =
+            &["output_item", "content_part", "output_text", "function_call_arguments", "custom_tool_call_input"];
+        let about = kind.strip_prefix("response.")?.split('.').next()?;
+        if !SPOKEN.contains(&about) {
+            return None;
+        }
+        let item = member(members, "item");
+        let id = string(members, "item_id").or_else(|| Some(item?.get("id")?.string()?.into_owned()));
+        let of_id =
+            |id: &String| self.tracks.iter().rev().find(|(_, track)| track.id() == *id).map(|(index, _)| *index);
+        let last = self.tracks.iter().next_back();
+        let next = || last.map_or(0, |(index, _)| index + 1);
+        let known = id.as_ref().and_then(of_id);
+        Some(match (known, kind) {
+            (Some(index), _) => index,
+            (None, "response.output_item.added") => next(),
+            // An item that ends is the one under way, where that has no end and no other kind.
+            (None, "response.output_item.done") => {
+                let fits =
+                    |(_, track): &(&u64, &ItemTrack<'_>)| track.done.is_none() && track.is_kind_of(item.as_ref());
+                last.filter(fits).map_or_else(next, |(index, _)| *index)
+            }
+            (None, _) => {
+                let fits = |(_, track): &(&u64, &ItemTrack<'_>)| {
+                    track.done.is_none() && (id.is_none() || track.id().is_empty())
+                };
+                last.filter(fits).map_or_else(next, |(index, _)| *index)
+            }
+        })
+    }
+
     /// The items, in order. A stream that says none on its way may do so when it ends.
     pub(super) fn items(&self) -> Vec<Item> {
         if !self.tracks.is_empty() {
@@ -135,7 +169,7 @@ impl<'a> ResponseEvents<'a> {
 
     /// The numbers of the events about an item.
     pub(super) fn frames_of(&self, index: u64) -> impl Iterator<Item = usize> {
-        let about = move |frame: &ResponseFrame<'_>| frame.index.is_some_and(|(of, _)| of == index);
+        let about = move |frame: &ResponseFrame<'_>| frame.index == Some(index);
         self.frames.iter().enumerate().filter(move |(_, frame)| about(frame)).map(|(number, _)| number)
     }
 }
@@ -161,6 +195,19 @@ impl<'a> ItemTrack<'a> {
             "response.function_call_arguments.done" => self.arguments.done = whole("arguments"),
             "response.custom_tool_call_input.done" => self.arguments.done = whole("input"),
             _ => {}
+        }
+    }
+
+    /// Whether an item that ends could be this one: of the same kind as it began, or as its pieces say.
+    fn is_kind_of(&self, item: Option<&Node<'_>>) -> bool {
+        let kind_of = |node: &Node<'_>| node.get("type").and_then(|kind| kind.string()).map(Cow::into_owned);
+        match (self.added.as_ref(), item) {
+            (Some(added), Some(item)) => kind_of(added) == kind_of(item),
+            (None, Some(item)) => {
+                let calls = kind_of(item).is_some_and(|kind| item::is_call(&kind));
+                if calls { self.parts.is_empty() } else { self.arguments.deltas.is_empty() }
+            }
+            (_, None) => false,
         }
     }
 
