@@ -14,7 +14,7 @@ use super::{Bench, CallMeter, Correction, CorrectionOrigin, Corrections, TrialEr
 use crate::{
     proxy::upstream::Upstream,
     replay::{AtFork, answer_text, asked_text, reworded},
-    surface::{Conversation, Message, OpenaiChat, RequiredFormat, Role, Surface},
+    surface::{Conversation, Message, OpenaiChat, RequiredFormat, Role, door},
     trajectory::{FailureMode, RunId, Step, Trajectory},
 };
 
@@ -182,7 +182,7 @@ impl Analyzer {
 }
 
 fn said(body: &[u8]) -> Result<AnalyzerSaid, String> {
-    let reply = OpenaiChat.read_reply(body).map_err(|error| error.to_string())?;
+    let reply = door::reply(&OpenaiChat, body, false).map_err(|error| error.to_string())?;
     let text = reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default();
     serde_json::from_str(&text).map_err(|error| format!("its answer does not fit the schema: {error}"))
 }

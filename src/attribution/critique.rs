@@ -173,7 +173,8 @@ impl CritiqueWords<'_> {
 /// What the agent reads at the step: what it was asked. Its recorded reply is not in the request that is asked again.
 fn known(step: &Step) -> String {
     let asked = crate::surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
-    let asked = asked.and_then(|surface| surface.read_request(&step.request).ok()).unwrap_or_default();
+    let asked =
+        asked.and_then(|surface| crate::surface::door::request(surface, &step.request).ok()).unwrap_or_default();
     asked.messages.iter().map(crate::surface::Message::text).collect::<Vec<_>>().join("\n")
 }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     proxy::{Proxy, QuestionLedger, model::Unanswered},
-    surface::{Answer, Conversation, Message, OpenaiChat, Part, RequiredFormat, Role, Sampling, Surface},
+    surface::{Answer, Conversation, Message, OpenaiChat, Part, RequiredFormat, Role, Sampling, Surface, door},
     trajectory::{RunId, Usage},
 };
 
@@ -228,7 +228,7 @@ impl From<Unanswered> for Silent {
 /// A good reply as what was said.
 fn heard(answer: &Bytes, body: Bytes) -> JudgeAsked {
     let usage = OpenaiChat.usage(answer, false).unwrap_or_default();
-    let reply = match OpenaiChat.read_reply(answer) {
+    let reply = match door::reply(&OpenaiChat, answer, false) {
         Ok(reply) => reply,
         Err(error) => {
             let said = JudgeSaid::Nothing(Abstention::Unreadable(error.to_string()));

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     proxy::upstream::{BackendAnswering, Listener, ReceivedBody, SentBody, Upstream, UpstreamError},
-    surface::{self, ErrorBody, OpenaiChat, Surface},
+    surface::{self, ErrorBody, OpenaiChat, Surface, door},
 };
 
 /// What all cells of a campaign share.
@@ -168,7 +168,7 @@ impl Metered {
     /// What the call may cost at most: a token is a byte or more, and an answer is as long as it is allowed to be.
     fn most(&self, surface: Option<&'static dyn Surface>, body: &[u8]) -> Result<Priced, Halt> {
         let campaign = &self.house.campaign;
-        let asked = surface.and_then(|surface| surface.read_request(body).ok());
+        let asked = surface.and_then(|surface| door::request(surface, body).ok());
         let (model, longest, choices) = asked
             .map_or((String::new(), None, 1), |asked| (asked.model, asked.max_tokens, u64::from(asked.choices.max(1))));
         let input = body.len() as u64;

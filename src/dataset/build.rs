@@ -9,7 +9,7 @@ use super::{
 use crate::{
     recording::Recording,
     ruling::Ruling,
-    surface::{self, Conversation, Reply, Surface},
+    surface::{self, Conversation, Reply, Surface, door},
     trajectory::{AgentName, Attempt, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt, Verdict},
 };
 
@@ -113,7 +113,7 @@ struct Builder {
 
 impl Builder {
     fn step(&mut self, number: StepIndex, step: &Step, overlaps: bool) -> SampleStep {
-        let asked = surface_of(step).and_then(|surface| surface.read_request(&step.request).ok());
+        let asked = surface_of(step).and_then(|surface| door::request(surface, &step.request).ok());
         let attempt = step.last_attempt();
         let answer = attempt.and_then(|attempt| read(step, attempt, attempt.delivered()));
         let answer = answer.and_then(|reply| reply.answers.into_iter().next());
@@ -268,7 +268,7 @@ fn hashes(step: &Step, side: Side) -> Option<[String; 2]> {
     let read = match side {
         Side::Request => {
             let surface = surface_of(step);
-            bodies.map(|body| surface?.read_request(body).ok().map(|asked| content::of_request(&asked)))
+            bodies.map(|body| door::request(surface?, body).ok().map(|asked| content::of_request(&asked)))
         }
         Side::Response => {
             let attempt = step.last_attempt()?;
@@ -287,7 +287,7 @@ fn change(step: &Step, number: StepIndex, side: Side) -> Option<Change> {
     let surface = surface_of(step);
     let bodies = bodies(step, side)?;
     let read: [Option<Vec<Said>>; 2] = match side {
-        Side::Request => bodies.map(|body| surface?.read_request(body).ok().map(|asked| said(&asked.messages))),
+        Side::Request => bodies.map(|body| door::request(surface?, body).ok().map(|asked| said(&asked.messages))),
         Side::Response => {
             let attempt = step.last_attempt()?;
             let answers = |reply: Reply| reply.answers.iter().map(|answer| Said::from(&answer.message)).collect();
@@ -337,5 +337,5 @@ fn read(step: &Step, attempt: &Attempt, body: &[u8]) -> Option<Reply> {
 
 fn read_body(step: &Step, attempt: &Attempt, body: &[u8]) -> Option<Reply> {
     let surface = surface_of(step)?;
-    if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+    door::reply(surface, body, attempt.streamed).ok()
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use serde_json::Value;
 
 use super::{Rules, rules::SeenValues};
-use crate::surface::{self, Conversation, Surface};
+use crate::surface::{self, Conversation, Surface, door};
 
 /// The longest boundary of a multipart body that RFC 2046 allows, in bytes.
 const LONGEST_BOUNDARY: usize = 70;
@@ -38,9 +38,10 @@ impl Form {
 
     /// The form, and the ids that its numbers stand for.
     pub(super) fn read(surface: &str, body: &[u8], rules: &Rules, seen: &mut SeenValues) -> (Self, Vec<String>) {
+        let body = &*door::plain(body);
         if let Ok(value) = serde_json::from_slice::<Value>(body) {
             let asked = surface_of(surface).filter(|_| rules.pair_ids());
-            let asked = asked.and_then(|surface| surface.read_request(body).ok());
+            let asked = asked.and_then(|surface| door::request(surface, body).ok());
             let mut words = SaidWords { value, ids: asked.map(ids).unwrap_or_default() };
             let numbered = words.number();
             rules.apply(&mut words.value, seen);

@@ -10,7 +10,7 @@ use super::{
     rules::SeenValues,
 };
 use crate::{
-    surface::{Part, Reply},
+    surface::{Part, Reply, door},
     trajectory::{AgentName, Attempt, Step},
 };
 
@@ -129,9 +129,7 @@ fn answered_of(words: SaidWords, named: Vec<String>, rules: &Rules, seen: &mut S
 fn words(surface: &str, attempt: &Attempt) -> Option<(SaidWords, Vec<String>)> {
     let status = attempt.status?;
     let body = attempt.delivered();
-    let reply = surface_of(surface).and_then(|surface| {
-        if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
-    });
+    let reply = surface_of(surface).and_then(|surface| door::reply(surface, body, attempt.streamed).ok());
     if let Some(reply) = reply.filter(|reply| status < 400 && !reply.answers.is_empty()) {
         let ids = reply.answers.iter().flat_map(|answer| answer.message.call_ids().cloned()).collect();
         let value = json!([status, said(&reply)]);

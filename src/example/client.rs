@@ -12,7 +12,7 @@ use hyper_util::{
 use serde_json::json;
 
 use super::chat::{ChatMessage, Model};
-use crate::surface::{self, SurfaceError};
+use crate::surface::{self, SurfaceError, door};
 
 /// How often a call is tried again, as the SDKs do by default.
 const RETRIES: u32 = 2;
@@ -150,7 +150,7 @@ impl Model for ApiClient {
         let streamed = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event"));
         let surface = surface::for_path("POST", self.url.path());
         let surface = surface.ok_or(SurfaceError::NoPlace("no chat completion".to_owned()))?;
-        let reply = if streamed { surface.read_stream(&reply)? } else { surface.read_reply(&reply)? };
+        let reply = door::reply(surface, &reply, streamed)?;
         Ok(reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default())
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::surface::{Answer, Reply, Surface, sse};
+use crate::surface::{Answer, Reply, Surface, door, sse};
 
 /// A whole reply of the upstream.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Answered<'_> {
     }
 
     fn read(&self) -> Result<Reply, String> {
-        let read = if self.streamed { self.surface.read_stream(self.body) } else { self.surface.read_reply(self.body) };
+        let read = door::reply(self.surface, self.body, self.streamed);
         read.map_err(|error| error.to_string())
     }
 }

@@ -60,7 +60,7 @@ mod tests {
         let fault = MalformedChunk { frame: 1, attempts: Attempts::All };
         for (surface, streamed, body, changed) in reshaped(&fault, Some("It is 42 after all."), None) {
             let changed = changed.expect("changed");
-            let read = if streamed { surface.read_stream(&changed) } else { surface.read_reply(&changed) };
+            let read = crate::surface::door::reply(surface, &changed, streamed);
             assert!(read.is_err(), "{surface:?} {streamed}");
             assert!(changed.len() < body.len() && (!streamed || changed.ends_with(&body[body.len() - 20..])));
         }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Answered, Fault};
-use crate::surface::{self, Answer, Message, Part, Reply, Role, Surface, ToolCall};
+use crate::surface::{self, Answer, Message, Part, Reply, Role, Surface, ToolCall, door};
 
 /// A reply of this text and this tool call.
 fn reply(text: Option<&str>, call: Option<(&str, &str)>) -> Reply {
@@ -56,7 +56,7 @@ pub(super) fn said(
     streamed: bool,
     body: &[u8],
 ) -> (String, Vec<(String, String)>, Option<String>) {
-    let read = if streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+    let read = door::reply(surface, body, streamed);
     let answer = read.unwrap_or_else(|error| panic!("{surface:?}: {error}")).answers.remove(0);
     let calls = answer.message.tool_calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
     (answer.message.text(), calls, answer.finish_reason)

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{ClosedCall, SpanSettings, closed::ClosedBodies};
 use crate::{
     recording::Redactor,
-    surface::{Conversation, Message, Part, Reply, Role, Surface},
+    surface::{Conversation, Message, Part, Reply, Role, Surface, door},
     trajectory::{Attribution, Call, CloseCause, Outcome, RunId, StepIndex, Usage, Verdict},
 };
 
@@ -61,13 +61,13 @@ impl SpannedCall {
     }
 
     fn asked(&self) -> Option<Conversation> {
-        self.surface?.read_request(&self.bodies.asked).ok()
+        door::request(self.surface?, &self.bodies.asked).ok()
     }
 
     fn answered(&self) -> Option<Reply> {
         let surface = self.surface.filter(|_| self.status.is_none_or(|status| status < 400))?;
         let body = &self.bodies.answered;
-        if self.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+        door::reply(surface, body, self.streamed).ok()
     }
 
     /// The first bytes of a hash of what the span is: an exported recording has the same ids.

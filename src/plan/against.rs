@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::decide::{Facts, Miss, meets};
 use super::{Injection, Plan, RecordedCall, Unresolvable, resolve};
-use crate::surface::{self, Conversation, Served};
+use crate::surface::{self, Conversation, Served, door};
 use crate::trajectory::{Step, StepIndex, Trajectory, nearest};
 
 /// What an injection would meet in the run.
@@ -71,13 +71,13 @@ fn requests(steps: &[Step]) -> Vec<Option<Conversation>> {
     let mut served = Served::default();
     let mut read = |step: &Step| {
         let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default())?;
-        let mut asked = surface.read_request(&step.request).ok();
+        let mut asked = door::request(surface, &step.request).ok();
         if let Some(asked) = &mut asked {
             served.name_results(asked);
         }
         if let Some(last) = step.last_attempt() {
             let body = last.delivered();
-            let reply = if last.streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+            let reply = door::reply(surface, body, last.streamed);
             if let Ok(reply) = reply {
                 served.learn(&reply);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{AgentPattern, Agents, Injection, Operator, Plan, When};
 use crate::{
     manipulator::{Adaptive, AppendInstruction, Context, InstructionTarget},
-    surface,
+    surface::{self, door},
     trajectory::{Side, Step},
 };
 
@@ -41,7 +41,7 @@ pub fn note(step: &Step, text: &str) -> Result<Plan, NoNotePlace> {
         return Err(NoNotePlace::Believed(attribution.agent.to_string()));
     }
     let refused = |why: &dyn std::fmt::Display| NoNotePlace::Refused(why.to_string());
-    let asked = surface.read_request(&step.request).map_err(|error| refused(&error))?;
+    let asked = door::request(surface, &step.request).map_err(|error| refused(&error))?;
     if asked.vectors.is_some() {
         return Err(NoNotePlace::Vectors);
     }

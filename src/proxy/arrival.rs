@@ -12,19 +12,19 @@ use http_body_util::BodyExt;
 use hyper::{
     HeaderMap, Method, Request, Uri,
     body::{Body, Incoming},
-    header::HeaderName,
+    header::{self, HeaderName},
     http::request::Parts,
 };
 
 use super::{
     error::ProxyError,
-    headers,
+    headers, heavy,
     limits::Limits,
     listen::gate::{self, Gate},
 };
 use crate::{
     identity::{Envelope, Hints, Routed, SaidTries, route},
-    surface::{self, OpenaiChat, Surface, UnreadCall},
+    surface::{self, OpenaiChat, Surface, UnreadCall, door::UnpackedBody},
     trajectory::RunId,
 };
 
@@ -61,8 +61,10 @@ pub(super) struct Arrived {
 pub(super) struct ModelCall {
     pub(super) kind: Kind,
     pub(super) parts: Parts,
-    /// Empty where it streams through.
+    /// As it came. Empty where it streams through.
     pub(super) body: Bytes,
+    /// As it is read and edited.
+    pub(super) unpacked: UnpackedBody,
     /// Whether its body streams through, so that nobody here has it whole.
     pub(super) streams: bool,
     pub(super) hinted: Hinted,
@@ -107,7 +109,26 @@ impl Arrived {
     /// See [`collect`].
     pub(super) async fn whole(self, limits: &Limits) -> Result<ModelCall, ProxyError> {
         let Self { kind, parts, body, hinted, received } = self;
-        Ok(ModelCall { kind, parts, body: collect(body, limits).await?, streams: false, hinted, received })
+        let body = collect(body, limits).await?;
+        let encoding = headers::text(&parts.headers, &header::CONTENT_ENCODING);
+        let unpacking = if encoding.is_some() { body.len() } else { 0 };
+        let unpacked = heavy::apart(unpacking, || UnpackedBody::of(&body, encoding));
+        Ok(ModelCall { kind, parts, body, unpacked, streams: false, hinted, received })
+    }
+}
+
+impl ModelCall {
+    /// What is sent in place of the client's body: that itself where nothing was edited, else the edited text, packed as the client
+    /// had packed it.
+    ///
+    /// # Errors
+    /// It cannot be packed again.
+    pub(super) fn packed(&self, text: &Bytes) -> Result<Bytes, ProxyError> {
+        // The same bytes at the same place: nothing was edited, and nothing needs comparing.
+        if text.as_ptr() == self.unpacked.plain.as_ptr() {
+            return Ok(self.body.clone());
+        }
+        self.unpacked.packed(text).map_err(|error| ProxyError::Unreadable(error.to_string()))
     }
 }
 

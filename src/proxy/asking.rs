@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     manipulator::{Question, Templates},
-    surface::{OpenaiChat, RequiredFormat, Surface},
+    surface::{OpenaiChat, RequiredFormat, Surface, door},
     trajectory::Usage,
 };
 
@@ -156,7 +156,8 @@ impl Asking {
             Err(_) => (None, None),
         };
         let said = answered.and_then(|answer| {
-            let reply = OpenaiChat.read_reply(&answer).map_err(|error| AskError::Unreadable(error.to_string()))?;
+            let reply =
+                door::reply(&OpenaiChat, &answer, false).map_err(|error| AskError::Unreadable(error.to_string()))?;
             Ok(reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default())
         });
         ModelAsked { question: body, answer, said, usage }

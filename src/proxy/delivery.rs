@@ -18,6 +18,7 @@ use bytes::Bytes;
 use hyper::{
     HeaderMap, Response,
     body::{Body, Frame, SizeHint},
+    header,
 };
 
 use super::{
@@ -130,19 +131,17 @@ impl Delivery {
         breach: Option<Breach>,
         limit: Duration,
     ) -> Result<Box<Self>, RecordingError> {
-        let streamed = headers::is_event_stream(head);
-        let markers = streamed.then(|| step.ends_of_stream());
+        // A stream has no length, whatever is known of it; a body whose head states one has been made already, whatever its type.
+        let streamed =
+            headers::is_event_stream(head) && (breach.is_some() || !head.contains_key(header::CONTENT_LENGTH));
         if source.is_end_stream() && breach.is_none() {
             step.close(CloseCause::Complete)?;
         }
-        // An event stream has no length, whatever is known of it.
-        let size = if streamed || breach.is_some() { SizeHint::default() } else { source.size_hint() };
         Ok(Box::new(Self {
-            splitter: markers.map(Splitter::new),
             remaining: source.size_hint().exact().filter(|_| !streamed),
             step: Some(step),
+            size: if streamed || breach.is_some() { SizeHint::default() } else { source.size_hint() },
             breach,
-            size,
             ..Self::of(source, limit)
         }))
     }
@@ -235,7 +234,8 @@ impl Delivery {
         };
         step.tape(&chunk);
         let mut ended = false;
-        if let Some(splitter) = self.splitter.as_mut().filter(|_| !step.is_closed()) {
+        if self.remaining.is_none() && step.is_stream() && !step.is_closed() {
+            let splitter = self.splitter.get_or_insert_with(|| Splitter::new(step.ends_of_stream()));
             let seen = splitter.push(&chunk);
             if seen.release_held {
                 self.ready.append(&mut self.held);
@@ -265,7 +265,8 @@ impl Delivery {
     /// The upstream ended the body.
     fn end(&mut self) -> Result<(), DeliveryError> {
         if !self.breach_if_due(true)? && !self.over {
-            let cut = self.splitter.is_some() && !self.step.as_ref().is_none_or(|step| step.has_finish());
+            let unframed = self.step.as_ref().filter(|step| step.is_stream() && self.remaining.is_none());
+            let cut = unframed.is_some_and(|step| !step.has_finish());
             self.finish(if cut { CloseCause::UpstreamTruncated } else { CloseCause::Complete })?;
             self.ready.append(&mut self.held);
             self.over = true;

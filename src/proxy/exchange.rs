@@ -20,7 +20,11 @@ use super::{
     runs::Runs,
     upstream::{ReceivedBody, Route, SentBody, Upload, Upstream, UpstreamError},
 };
-use crate::{identity::Identity, surface, trajectory::RunId};
+use crate::{
+    identity::Identity,
+    surface::{self, door},
+    trajectory::RunId,
+};
 
 /// Everything that an exchange needs.
 #[derive(Debug)]
@@ -76,18 +80,22 @@ impl Proxy {
         {
             return Ok(made);
         }
-        let retold = retell::request(step, conversation.as_ref(), &call.body)?;
+        let retold = retell::request(step, conversation.as_ref(), &call.unpacked.plain)?;
         let (own, conversation) = match &retold {
             Some((body, conversation)) => (body, Some(conversation)),
-            None => (&call.body, conversation.as_ref()),
+            None => (&call.unpacked.plain, conversation.as_ref()),
         };
         let body = inject::edit_request(step, decision, conversation, own, &self.limits).await?;
         step.written().await?;
         step.asks((own, &body), decision.alters_reply());
-        let mut received = match self.runs.logprobs().and_then(|asking| asking.ask(step.surface, &body)) {
+        let more = self.runs.logprobs().and_then(|asking| asking.ask(step.surface, &body));
+        let body = call.packed(&body)?;
+        let mut received = if let Some(more) = more {
+            let more = call.packed(&more)?;
             // Boxed, so that a request of which nothing more is asked does not carry it.
-            Some(more) => Box::pin(self.send_fuller(step, call, body, more)).await?,
-            None => self.send(step, call, body).await?,
+            Box::pin(self.send_fuller(step, call, body, more)).await?
+        } else {
+            self.send(step, call, body).await?
         };
         headers::strip_hop_by_hop(received.headers_mut());
         step.answered(received.status(), received.headers());
@@ -189,7 +197,7 @@ impl Proxy {
         if self.routes.is_empty() {
             return None;
         }
-        let outline = kind.surface()?.outline(body).ok()?;
+        let outline = door::outline(kind.surface()?, body).ok()?;
         self.routes.iter().position(|pattern| pattern.is_match(&outline.model)).map(Route)
     }
 

@@ -19,7 +19,7 @@ use super::{
     open_step::OpenStep,
     upstream::{ReceivedBody, UpstreamError},
 };
-use crate::surface::Surface;
+use crate::surface::{Surface, door};
 
 /// Bytes of a refusal that are looked at.
 const REFUSAL_MAX: usize = 64 << 10;
@@ -53,7 +53,7 @@ impl LogprobQuestions {
 }
 
 fn model(surface: &dyn Surface, body: &[u8]) -> String {
-    surface.outline(body).map(|outline| outline.model.into_owned()).unwrap_or_default()
+    door::outline(surface, body).map(|outline| outline.model.into_owned()).unwrap_or_default()
 }
 
 /// Whether a reply may refuse the question rather than the request: the request is worth another try without it.
@@ -109,6 +109,7 @@ pub(super) async fn narrowed(
         Err(rest) => return Ok(Response::from_parts(head, rest)),
     };
     let whole = joined(chunks);
+    let streamed = door::is_stream(&whole, streamed);
     tape.push(&whole);
     let body = if streamed { Some(narrow(surface, &whole)) } else { surface.drop_logprobs(&whole) };
     let body = body.filter(|narrowed| *narrowed != whole).map_or(whole, |narrowed| {

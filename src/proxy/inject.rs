@@ -4,12 +4,11 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use hyper::{Response, header};
+use hyper::{HeaderMap, Response, header};
 
 use super::{
     ask,
     decided::Decided,
-    decode,
     error::{Interrupted, ProxyError},
     headers,
     kept::retell,
@@ -23,7 +22,11 @@ use crate::{
     manipulator::{Adaptive, Context},
     plan::{Hit, Injection},
     recording::Inject,
-    surface::{Conversation, Reply, Surface, SurfaceError, recounted, sse},
+    surface::{
+        Conversation, Reply, Surface, SurfaceError,
+        door::{self, UnpackedBody},
+        recounted, sse,
+    },
     trajectory::{Attribution, Side},
 };
 
@@ -38,23 +41,24 @@ pub(super) fn conversation(
     run: &Run,
     surface: Option<&'static dyn Surface>,
     attribution: &Attribution,
-    body: &[u8],
+    body: &UnpackedBody,
 ) -> Result<Option<Conversation>, ProxyError> {
     let (Some(plan), Some(surface)) = (&run.plan, surface) else { return Ok(None) };
     if plan.asks_model() {
-        run.learn_task(|| Some(surface.outline(body).ok()?.first_user()?.into_owned()));
+        run.learn_task(|| Some(door::outline(surface, &body.plain).ok()?.first_user()?.into_owned()));
     }
     let aimed = |injection: &Injection| injection.agents.matches(attribution.agent.as_str());
     if plan.injections.iter().any(aimed) {
-        return read(run, surface, body).map(Some);
+        let refused = body.refused.as_ref().map_or(Ok(()), |error| Err(ProxyError::Unreadable(error.to_string())));
+        return refused.and_then(|()| read(run, surface, &body.plain)).map(Some);
     }
     // Another agent may go on from a reply that was edited.
-    Ok(if run.has_kept_edits() { surface.read_request(body).ok() } else { None })
+    Ok(if run.has_kept_edits() { door::request(surface, &body.plain).ok() } else { None })
 }
 
 /// A request as manipulators see it: the run knows what tool a result is of whose call stands in no request.
 fn read(run: &Run, surface: &dyn Surface, body: &[u8]) -> Result<Conversation, ProxyError> {
-    let read = surface.read_request(body);
+    let read = door::request(surface, body);
     let mut read = read.map_err(|error| ProxyError::Unreadable(error.to_string()))?;
     run.name_results(&mut read);
     Ok(read)
@@ -102,7 +106,8 @@ async fn edit_each(
         let edit =
             |adaptive: Adaptive<'_>| injection.edit_request(before, &context(step, before, &answers, hit, adaptive));
         let written = ask::told(step, hit, &injection, until, edit).await?.and_then(|after| {
-            let written = surface.write_request(&current.0, before, &after).map_err(|error| error.to_string())?;
+            let written =
+                door::write_request(surface, &current.0, before, &after).map_err(|error| error.to_string())?;
             Ok(bounded(written, limits)?)
         });
         match written {
@@ -134,7 +139,6 @@ pub(super) async fn edit_response(
     if !head.status.is_success() {
         return Ok(Response::from_parts(head, body));
     }
-    let streamed = headers::is_event_stream(&head.headers);
     let raw = match collect(step, body, limits).await? {
         Collected::Whole(raw) => raw,
         Collected::TooLarge(rest) => {
@@ -143,8 +147,7 @@ pub(super) async fn edit_response(
             return Ok(Response::from_parts(head, rest));
         }
     };
-    let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING);
-    let read = read_reply(surface, &raw, encoding, streamed);
+    let (streamed, read) = read_reply(surface, &head.headers, &raw);
     let mut current = match read {
         Ok(read) => read,
         Err(why) => {
@@ -182,18 +185,13 @@ pub(super) async fn edit_response(
     Ok(Response::from_parts(head, made(current.0, streamed)))
 }
 
-/// The body of a reply that is to be edited, unpacked, and what it says.
-fn read_reply(
-    surface: &dyn Surface,
-    raw: &Bytes,
-    encoding: Option<&str>,
-    streamed: bool,
-) -> Result<(Bytes, Reply), String> {
-    let plain = decode::body(raw, encoding).ok_or("the reply's content-encoding cannot be read")?;
-    let reply = if streamed { surface.read_stream(&plain) } else { surface.read_reply(&plain) };
-    let reply = reply.map_err(|error| error.to_string())?;
-    of_asking_agent(&reply)?;
-    Ok((plain, reply))
+/// A collected reply without its content codings and as manipulators see it, and whether it is a stream.
+fn read_reply(surface: &dyn Surface, head: &HeaderMap, raw: &Bytes) -> (bool, Result<(Bytes, Reply), String>) {
+    let UnpackedBody { plain, refused, .. } = UnpackedBody::of(raw, headers::text(head, &header::CONTENT_ENCODING));
+    let streamed = door::is_stream(&plain, headers::is_event_stream(head));
+    let read = refused.map_or_else(|| door::reply(surface, &plain, streamed), Err);
+    let read = read.map_err(|error| error.to_string());
+    (streamed, read.and_then(|reply| of_asking_agent(&reply).map(|()| (plain, reply))))
 }
 
 /// An edit is aimed at the agent that asks: a reply in which the upstream names others is not that agent's.
@@ -221,6 +219,8 @@ pub(super) fn is_held(step: &OpenStep, decided: &Decided, received: &Response<Re
     received.status().is_success()
         && headers::is_event_stream(received.headers())
         && !received.headers().contains_key(header::CONTENT_ENCODING)
+        // What says how long it is has been made already, and may be JSON that is typed as a stream.
+        && !received.headers().contains_key(header::CONTENT_LENGTH)
         && step.surface.is_some()
         && decided.edits.response.iter().any(asks)
 }
@@ -264,14 +264,13 @@ fn write(
 ) -> Result<(Bytes, Reply), String> {
     let (body, before) = current;
     let said = |error: SurfaceError| error.to_string();
-    let written =
-        if streamed { surface.write_stream(body, before, after) } else { surface.write_reply(body, before, after) };
+    let written = door::write_reply(surface, body, streamed, before, after);
     let written = bounded(written.map_err(said)?, limits)?;
     let written = recounted(written, streamed, before, after);
     if written == body {
         return Err(said(SurfaceError::NoPlace("it is the same as before".to_owned())));
     }
-    let read = if streamed { surface.read_stream(&written) } else { surface.read_reply(&written) };
+    let read = door::reply(surface, &written, streamed);
     Ok((written, read.map_err(said)?))
 }
 

@@ -5,7 +5,6 @@ mod arrival;
 mod ask;
 mod asking;
 mod decided;
-mod decode;
 mod delivery;
 mod disturb;
 mod due;

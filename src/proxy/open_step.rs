@@ -4,6 +4,7 @@ mod heard;
 mod told;
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     future::poll_fn,
     sync::Arc,
@@ -31,7 +32,7 @@ use crate::{
     identity::Track,
     plan::Injection,
     recording::{Captured, Close, Queued, RecordingError},
-    surface::Surface,
+    surface::{Surface, door},
     trajectory::{Attribution, CloseCause},
 };
 
@@ -57,6 +58,7 @@ pub(super) struct OpenStep {
     /// How lineage hears of it, where that told its run.
     track: Option<Track>,
     head: Option<(StatusCode, HeaderMap)>,
+    /// Whether the reply is an event stream: as its head says, until its first bytes tell.
     streamed: bool,
     tape: Tape,
     closed: bool,
@@ -194,7 +196,13 @@ impl OpenStep {
         if !self.closed {
             let received = self.awaited.received;
             self.tape.push(chunk, self.streamed, || micros_since(received));
+            self.streamed = self.tape.is_stream().unwrap_or(self.streamed);
         }
+    }
+
+    /// Whether the reply is an event stream, as far as its head and its bytes so far tell.
+    pub(super) fn is_stream(&self) -> bool {
+        self.streamed
     }
 
     /// The upstream's reply was taped whole; what follows is the edited one.
@@ -214,7 +222,10 @@ impl OpenStep {
 
     /// Whether a reply that ends without its end marker says that the model had finished.
     pub(super) fn has_finish(&self) -> bool {
-        self.surface.is_none_or(|surface| self.tape.chunks().iter().rev().any(|(chunk, _)| surface.is_finished(chunk)))
+        let Some(surface) = self.surface else { return true };
+        self.tape.chunks().iter().rev().any(|(chunk, _)| surface.is_finished(chunk))
+            // A packed stream says it nowhere in its bytes.
+            || matches!(door::plain(&self.tape.whole()), Cow::Owned(plain) if surface.is_finished(&plain))
     }
 
     /// A fault let only a part of the reply through, and added an end to it.

@@ -21,7 +21,7 @@ use crate::{
     identity::{Placed, RunSource, Track},
     plan::Decision,
     recording::Open,
-    surface::{self, Conversation, Outline, Surface, UnreadCall},
+    surface::{self, Conversation, Outline, Surface, UnreadCall, door},
     trajectory::{AgentName, Attribution, RunId, Source},
 };
 
@@ -47,11 +47,11 @@ struct Belongs {
 
 impl<'a> Outlined<'a> {
     fn of(call: &'a ModelCall) -> Self {
-        Self { surface: call.kind.surface(), body: &call.body, read: OnceCell::new() }
+        Self { surface: call.kind.surface(), body: &call.unpacked.plain, read: OnceCell::new() }
     }
 
     fn read(&self) -> Option<&Outline<'a>> {
-        self.read.get_or_init(|| self.surface?.outline(self.body).ok()).as_ref()
+        self.read.get_or_init(|| door::outline(self.surface?, self.body).ok()).as_ref()
     }
 }
 
@@ -80,7 +80,7 @@ impl Proxy {
             own.recall(&surface, &call.body, &attribution)
         });
         let attribution = recalled.unwrap_or(attribution);
-        let conversation = inject::conversation(&run, call.kind.surface(), &attribution, &call.body)?;
+        let conversation = inject::conversation(&run, call.kind.surface(), &attribution, &call.unpacked)?;
         let (step, earlier) = PlacedCall { run, source, track, attribution, body_hash, asked }.numbered(call, link)?;
         Ok((step, conversation, earlier))
     }
@@ -182,7 +182,7 @@ impl PlacedCall {
         // Where nothing was recorded, nothing was sent: there is no step to close.
         let queued = opened.inspect_err(|_| step.abandon())?;
         step.queued(queued);
-        step.tell_opened(&call.body);
+        step.tell_opened(&call.unpacked.plain);
         Ok((step, earlier))
     }
 }

@@ -8,7 +8,6 @@ use hyper::{
 
 use super::{
     decided::{Decided, Planned},
-    decode,
     error::Interrupted,
     faults,
     gather::{gather, joined},
@@ -20,7 +19,10 @@ use super::{
 };
 use crate::{
     fault::{Answered, Disturbance, Fault},
-    surface::Conversation,
+    surface::{
+        Conversation,
+        door::{self, UnpackedBody},
+    },
     trajectory::Side,
 };
 
@@ -73,8 +75,10 @@ async fn change(
         }
     };
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
-    let plain = decode::body(&raw, encoding.as_deref()).ok_or("the reply's content-encoding cannot be read");
-    let changed = plain.map_err(str::to_owned).and_then(|plain| {
+    let UnpackedBody { plain, refused, .. } = UnpackedBody::of(&raw, encoding.as_deref());
+    let streamed = door::is_stream(&plain, streamed);
+    let plain = refused.map_or(Ok(plain), |error| Err(error.to_string()));
+    let changed = plain.and_then(|plain| {
         let operator = faults::operator(step, fault).ok_or("the fault is not in the plan")?;
         Ok((changed(step, operator.as_ref(), fault.draw, &plain, streamed)?, plain))
     });

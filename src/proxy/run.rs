@@ -25,7 +25,7 @@ use crate::{
     monitor::Monitor,
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError, RunOrigin, Settings},
-    surface::{self, Conversation, Outline, Reply, Served, Surface},
+    surface::{self, Conversation, Outline, Reply, Served, Surface, door},
     trajectory::{AgentName, Attribution, Call, InjectedError, RunId, Step, StepIndex, WatchSign},
 };
 
@@ -374,13 +374,13 @@ fn resumed(dir: &Path) -> Result<(RunState, RetoldRun, Speakers), RecordingError
         let Some(surface) = surface::for_path(&step.method, path) else { continue };
         let reply = step.last_attempt().and_then(|attempt| {
             let body = attempt.delivered();
-            if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+            door::reply(surface, body, attempt.streamed).ok()
         });
         if let Some(reply) = &reply {
             state.served.learn(reply);
             recall_kept(&mut told, surface, &step, reply);
         }
-        if let Ok(outline) = surface.outline(&step.request) {
+        if let Ok(outline) = door::outline(surface, &step.request) {
             speakers.recall(&outline, &step.attribution, reply.as_ref());
         }
     }
@@ -390,7 +390,7 @@ fn resumed(dir: &Path) -> Result<(RunState, RetoldRun, Speakers), RecordingError
 /// Knows again what the upstream keeps otherwise than the program got it.
 fn recall_kept(told: &mut RetoldRun, surface: &dyn Surface, step: &Step, reply: &Reply) {
     let sent = step.request_sent.as_ref().unwrap_or(&step.request);
-    let asked = surface.read_request(sent).ok();
+    let asked = door::request(surface, sent).ok();
     let (continues, thread) = asked.map(|asked| (asked.continues, asked.thread)).unwrap_or_default();
     let edited = step.last_attempt().is_some_and(|attempt| attempt.reply_delivered.is_some());
     let goes_on = continues.iter().chain(&thread).any(|id| told.has_diverged(id));

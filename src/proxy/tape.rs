@@ -5,9 +5,12 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::gather;
+use crate::surface::sse;
 
 /// Bytes of a reply that are kept; what comes after passes and is marked as cut.
 const MAX: usize = 32 << 20;
+/// First bytes of a reply by which a stream is told from JSON.
+const TELLING: usize = 64;
 
 /// A reply so far.
 #[derive(Debug, Default)]
@@ -37,6 +40,15 @@ impl Tape {
     /// What follows is no longer the upstream's.
     pub(super) fn stop(&mut self) {
         self.is_stopped = true;
+    }
+
+    /// Whether it is an event stream by its first bytes; `None` where they do not tell, or are not the first any more.
+    pub(super) fn is_stream(&self) -> Option<bool> {
+        match self.chunks.as_slice() {
+            [(first, _)] => sse::is_stream(first),
+            [(first, _), ..] if first.len() < TELLING && self.length < TELLING => sse::is_stream(&self.whole()),
+            _ => None,
+        }
     }
 
     /// Takes the chunks off again.

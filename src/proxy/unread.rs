@@ -26,7 +26,7 @@ use super::{
     listen::socket::Link,
     upstream::{KeptUpload, ReceivedBody, SentBody, Stall, Upload},
 };
-use crate::surface::UnreadCall;
+use crate::surface::{UnreadCall, door::UnpackedBody};
 
 /// A longer body streams through. So much of one that does is kept for the record.
 const HELD: usize = 1 << 20;
@@ -84,12 +84,15 @@ impl Proxy {
         let BegunBody { frames, is_whole } = BegunBody::of(&mut body, most, wait).await?;
         if is_whole {
             let body = joined(frames.into_iter().filter_map(|frame| frame.into_data().ok()).collect());
-            return self.call(ModelCall { kind, parts, body, streams: false, hinted, received }, link).await;
+            let unpacked = UnpackedBody::unread(&body);
+            let call = ModelCall { kind, parts, body, unpacked, streams: false, hinted, received };
+            return self.call(call, link).await;
         }
         let kept = KeptUpload::new(HELD);
         let (upload, stall) = Upload::new(body, self.limits.body_timeout);
         let upload = upload.begun(frames, Arc::clone(&kept));
-        let call = ModelCall { kind, parts, body: Bytes::new(), streams: true, hinted, received };
+        let unpacked = UnpackedBody::default();
+        let call = ModelCall { kind, parts, body: Bytes::new(), unpacked, streams: true, hinted, received };
         self.stream(call, (upload, stall), kept, link).await
     }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::threads::each_in_threads;
 use crate::{
     identity,
-    surface::{self, Message, Role, Surface, ToolCall},
+    surface::{self, Message, Role, Surface, ToolCall, door},
     trajectory::{AgentName, Step},
 };
 
@@ -60,7 +60,7 @@ fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
 
 /// Whether the request ends with answers to these tool calls.
 fn answers(surface: &dyn Surface, request: &[u8], awaited: &[String]) -> bool {
-    let Ok(conversation) = surface.read_request(request) else { return false };
+    let Ok(conversation) = door::request(surface, request) else { return false };
     let last_words = conversation.messages.iter().rev().take_while(|message| message.role != Role::Assistant);
     // Some formats answer calls without ids: in order, and by whoever made them.
     let answers = |message: &Message| match &message.answers_call {
@@ -74,7 +74,7 @@ fn answers(surface: &dyn Surface, request: &[u8], awaited: &[String]) -> bool {
 fn tool_calls(surface: &dyn Surface, step: &Step) -> Vec<ToolCall> {
     let Some(attempt) = step.last_attempt() else { return Vec::new() };
     let body = attempt.delivered();
-    let reply = if attempt.streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+    let reply = door::reply(surface, body, attempt.streamed);
     let answers = reply.map(|reply| reply.answers).unwrap_or_default();
     answers.into_iter().flat_map(|answer| answer.message.tool_calls).collect()
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Cassette;
 use crate::{
     plan::{self, Facts, Plan},
-    surface,
+    surface::{self, door},
     trajectory::{RunId, Step, StepIndex},
 };
 
@@ -41,7 +41,7 @@ impl ForkPoint {
         let hit = |step: &Step| {
             let path = step.path.split('?').next().unwrap_or_default();
             let read = surface::for_path(&step.method, path);
-            let conversation = read.and_then(|surface| surface.read_request(&step.request).ok());
+            let conversation = read.and_then(|surface| door::request(surface, &step.request).ok());
             let decision = plan::decide(
                 plan,
                 &Facts {

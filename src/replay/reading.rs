@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Rules;
 use crate::{
     equality::Form,
-    surface::{self, Message, Part, Reply, Surface},
+    surface::{self, Message, Part, Reply, Surface, door},
     trajectory::Step,
 };
 
@@ -30,7 +30,7 @@ pub(super) struct StepReading {
 impl StepReading {
     pub(super) fn of(step: &Step, rules: &Rules) -> Self {
         let surface = surface_of(step);
-        let conversation = surface.and_then(|surface| surface.read_request(&step.request).ok());
+        let conversation = surface.and_then(|surface| door::request(surface, &step.request).ok());
         let request = match conversation {
             Some(conversation) => conversation.messages.iter().enumerate().map(message_block).collect(),
             None => raw(&step.request),
@@ -77,7 +77,7 @@ pub(super) fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
 pub(super) fn reply_of(step: &Step) -> Option<Reply> {
     let (surface, attempt) = (surface_of(step)?, step.last_attempt()?);
     let body = attempt.delivered();
-    let read = if attempt.streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+    let read = door::reply(surface, body, attempt.streamed);
     read.ok().filter(|reply| !reply.answers.is_empty())
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::reading::{reply_of, surface_of};
 use crate::{
-    surface::{Answer, Message, Reply, Role, Surface},
+    surface::{Answer, Message, Reply, Role, Surface, door},
     trajectory::{Step, StepIndex},
 };
 
@@ -110,7 +110,7 @@ fn written(surface: &dyn Surface, step: &Step, before: &Reply, after: &Reply) ->
 
 fn composed(surface: &dyn Surface, step: &Step, reply: &Reply) -> Bytes {
     if is_streamed(step) {
-        let with_usage = surface.read_request(&step.request).is_ok_and(|asked| asked.stream_usage);
+        let with_usage = door::request(surface, &step.request).is_ok_and(|asked| asked.stream_usage);
         return surface.compose_stream(reply, 0, with_usage).concat().into();
     }
     surface.compose(reply, 0)

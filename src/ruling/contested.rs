@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     identity::Speakers,
-    surface,
+    surface::{self, door},
     trajectory::{AgentName, Trajectory},
 };
 
@@ -13,13 +13,14 @@ pub(super) fn names(trajectory: &Trajectory) -> BTreeSet<AgentName> {
     let mut speakers = Speakers::default();
     for step in &trajectory.steps {
         let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
-        let Some((surface, outline)) = surface.and_then(|known| Some((known, known.outline(&step.request).ok()?)))
+        let Some((surface, outline)) =
+            surface.and_then(|known| Some((known, door::outline(known, &step.request).ok()?)))
         else {
             continue;
         };
         let reply = step.last_attempt().and_then(|attempt| {
             let body = attempt.delivered();
-            if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+            door::reply(surface, body, attempt.streamed).ok()
         });
         speakers.recall(&outline, &step.attribution, reply.as_ref());
     }

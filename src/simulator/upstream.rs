@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
-    surface::{self, ErrorBody, OpenaiChat, Surface},
+    surface::{self, ErrorBody, OpenaiChat, Surface, door::UnpackedBody},
 };
 
 /// When every reply says that it was created: a fixed second, so that equal requests get equal replies.
@@ -89,7 +89,13 @@ impl Simulator {
         };
         let read = http_body_util::Limited::new(body, LONGEST_BODY).collect().await;
         let body = match read {
-            Ok(body) => body.to_bytes(),
+            Ok(body) => {
+                UnpackedBody::of(
+                    &body.to_bytes(),
+                    head.headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok()),
+                )
+                .plain
+            }
             Err(error) if error.is::<http_body_util::LengthLimitError>() => {
                 return refused(surface, StatusCode::PAYLOAD_TOO_LARGE, "The request body is too long.");
             }

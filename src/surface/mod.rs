@@ -7,6 +7,7 @@
 mod anthropic_messages;
 pub mod conversation;
 mod counts;
+pub mod door;
 mod elements;
 mod escape;
 mod fields;

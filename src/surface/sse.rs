@@ -53,6 +53,9 @@ pub fn events(body: &[u8]) -> Vec<Event> {
 /// The stream with the data of each event on one line: where an event has several `data` lines, what parts them is blanks, which
 /// JSON reads as the line breaks that they stand for. No byte moves, so that spans into it are spans into the stream.
 pub fn single_lines(source: &str) -> Cow<'_, str> {
+    if !has_joined_lines(source.as_bytes()) {
+        return Cow::Borrowed(source);
+    }
     let parted = events(source.as_bytes()).into_iter().filter(|event| event.data.len() > 1);
     let gaps = parted.flat_map(|event| {
         let ends: Vec<_> =
@@ -67,6 +70,18 @@ pub fn single_lines(source: &str) -> Cow<'_, str> {
     joined
 }
 
+/// Whether an event may have several `data` lines: one look at the line before each. Nearly no stream has such an event.
+fn has_joined_lines(body: &[u8]) -> bool {
+    if memchr::memchr(b'\r', body).is_some() {
+        return true;
+    }
+    memchr::memmem::find_iter(body, b"\ndata").any(|at| {
+        let before = body.get(..at).unwrap_or_default();
+        let line = before.get(memchr::memrchr(b'\n', before).map_or(0, |end| end + 1)..);
+        line.is_some_and(|line| !line.is_empty() && !line.starts_with(b"event:"))
+    })
+}
+
 /// The events that carry a JSON object, each with the span of the object. Comments, empty data, `[DONE]` in any dress, and
 /// words that are no object are nothing that an API says. The source has its data [on single lines](single_lines).
 pub fn objects(source: &str) -> impl Iterator<Item = (Event, Range<usize>)> + '_ {
@@ -79,20 +94,17 @@ pub fn objects(source: &str) -> impl Iterator<Item = (Event, Range<usize>)> + '_
     })
 }
 
-/// Whether a body is an event stream by its first bytes: `None` where they do not tell. The field names are those of the standard.
+/// Whether a body is an event stream by its first bytes: `None` where they do not tell, or not yet. The field names are those of
+/// the standard.
 pub fn is_stream(body: &[u8]) -> Option<bool> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
-    if body.is_empty() {
-        return None;
+    let fields: [&[u8]; 4] = [b"data:", b"event:", b"id:", b"retry:"];
+    match body.first()? {
+        b'{' | b'[' => Some(false),
+        b':' => Some(true),
+        _ if fields.iter().any(|field| body.starts_with(field)) => Some(true),
+        _ => None,
     }
-    let line = body.get(..memchr::memchr2(b'\r', b'\n', body).unwrap_or(body.len())).unwrap_or_default();
-    let fields: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
-    let is_field =
-        |name: &&[u8]| line.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"));
-    if line.starts_with(b":") || fields.iter().any(is_field) {
-        return Some(true);
-    }
-    matches!(body.first(), Some(b'{' | b'[')).then_some(false)
 }
 
 /// What [`Splitter::push`] saw in a chunk.

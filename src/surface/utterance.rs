@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Message, Reply, Surface};
+use super::{Message, Reply, Surface, door};
 
 /// What one agent says in a reply, without another one between.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,11 +37,9 @@ impl Reply {
 /// Whether a reply body is one of several agents; see [`Reply::team`]. A body that cannot be read is none. It is read only where
 /// it may name agents.
 pub fn is_of_team(surface: &dyn Surface, body: &[u8], streamed: bool) -> bool {
-    let may_name =
-        ["\"agent_name\"", "\"agent_message\""].iter().any(|key| memchr::memmem::find(body, key.as_bytes()).is_some());
-    if !may_name {
-        return false;
-    }
-    let read = if streamed { surface.read_stream(body) } else { surface.read_reply(body) };
-    read.is_ok_and(|reply| reply.team().is_some())
+    let plain = door::plain(body);
+    let may_name = ["\"agent_name\"", "\"agent_message\""]
+        .iter()
+        .any(|key| memchr::memmem::find(&plain, key.as_bytes()).is_some());
+    may_name && door::reply(surface, &plain, streamed).is_ok_and(|reply| reply.team().is_some())
 }

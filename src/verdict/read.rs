@@ -11,7 +11,7 @@ use crate::{
     fault::Disturbance,
     plan::{self, Operator, Plan},
     recording::{ExchangeDetail, Recording},
-    surface::{self, Surface},
+    surface::{self, Surface, door},
     trajectory::{Attempt, CloseCause, Step},
 };
 
@@ -168,7 +168,7 @@ impl<'a> RequestWords<'a> {
     fn words(&self, step: u32) -> &str {
         let Some((step, words)) = self.steps.get(&step) else { return "" };
         words.get_or_init(|| {
-            let asked = surface_of(step).and_then(|surface| surface.read_request(&step.request).ok());
+            let asked = surface_of(step).and_then(|surface| door::request(surface, &step.request).ok());
             let messages = asked.map(|asked| asked.messages).unwrap_or_default();
             messages.iter().map(|message| squeezed(&message.text())).collect::<Vec<_>>().join("\n")
         })

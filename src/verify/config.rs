@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Case, Check, Surroundings};
 use crate::{
-    surface,
+    surface::{self, door},
     trajectory::{Outcome, Pattern, Reason, Step, Trajectory, Verdict},
 };
 
@@ -179,7 +179,7 @@ fn last_reply(trajectory: &Trajectory, agent: &str) -> Option<String> {
         let surface = surface::ALL.iter().find(|surface| surface.name() == step.surface)?;
         let attempt = step.last_attempt()?;
         let body = attempt.delivered();
-        let reply = if attempt.streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+        let reply = door::reply(*surface, body, attempt.streamed);
         let text = reply.ok()?.answers.first()?.message.text();
         (!text.trim().is_empty()).then_some(text)
     })

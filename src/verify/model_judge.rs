@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Case, UnnamedVerdict, Surroundings, excerpt};
 use crate::{
     proxy::{model, upstream::Upstream},
-    surface::{Conversation, RequiredFormat, Message, OpenaiChat, Role, Surface},
+    surface::{Conversation, RequiredFormat, Message, OpenaiChat, Role, door},
 };
 
 /// Asks a model, at temperature 0, whether the output answers the question as the expected answer does. Where it is
@@ -119,7 +119,7 @@ fn schema() -> Value {
 /// Asks, and gives the text of the answer.
 async fn ask(upstream: &dyn Upstream, body: Bytes) -> Result<String, String> {
     let body = model::ask_once(upstream, &body).await.map_err(|error| error.to_string())?;
-    let reply = OpenaiChat.read_reply(&body).map_err(|error| error.to_string())?;
+    let reply = door::reply(&OpenaiChat, &body, false).map_err(|error| error.to_string())?;
     reply.answers.first().map(|answer| answer.message.text()).ok_or_else(|| "an empty reply".to_owned())
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    surface::{self, Conversation, Message, Part, Reply, Role, Surface},
+    surface::{self, Conversation, Message, Part, Reply, Role, Surface, door},
     trajectory::Step,
 };
 
@@ -44,12 +44,12 @@ impl<'a> ToldMessage<'a> {
 
     /// A request body as its surface reads it.
     pub fn conversation(&self, body: &[u8]) -> Option<Conversation> {
-        self.surface.and_then(|surface| surface.read_request(body).ok())
+        self.surface.and_then(|surface| door::request(surface, body).ok())
     }
 
     /// A reply body as messages; one raw block where it cannot be read.
     pub fn reply(&self, body: &[u8], streamed: bool) -> Vec<ToldBlock> {
-        let read = |surface: &dyn Surface| if streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+        let read = |surface: &dyn Surface| door::reply(surface, body, streamed);
         match self.surface.map(read) {
             Some(Ok(reply)) if !reply.utterances.is_empty() => spoken(&reply),
             Some(Ok(reply)) if !reply.answers.is_empty() => reply

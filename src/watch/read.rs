@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use super::{WatchSettings, Watching, WireExchange, wire::WireAnswer};
 use crate::{
     recording::Recording,
-    surface::{self, Surface},
+    surface::{self, Surface, door},
     trajectory::{Attempt, CloseCause, Step, StepIndex, WatchSign},
 };
 
@@ -37,7 +37,7 @@ fn hear(watching: &mut Watching, step: &Step, attempt: &Attempt, surface: &'stat
     match attempt.status {
         Some(status) if status >= 400 => watching.hear(&exchange(step, surface, WireAnswer::Refused(body))),
         _ => {
-            let reply = if attempt.streamed { surface.read_stream(body) } else { surface.read_reply(body) };
+            let reply = door::reply(surface, body, attempt.streamed);
             let Ok(reply) = reply else { return Vec::new() };
             watching.hear(&exchange(step, surface, WireAnswer::Reply(&reply)))
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::past::{Past, bare, first, hash};
 use crate::{
-    surface::{Outline, Reply, RequiredFormat, Role, SaidMessage, Surface, Tool, ToolCall},
+    surface::{Outline, Reply, RequiredFormat, Role, SaidMessage, Surface, Tool, ToolCall, door},
     trajectory::StepIndex,
 };
 
@@ -133,7 +133,7 @@ fn sorted(value: &Value) -> Value {
 
 /// The step of an exchange; `None` where its request cannot be read, or asks for no words.
 pub(super) fn step(past: &Past, exchange: &WireExchange<'_>) -> Option<WatchedStep> {
-    let outline = exchange.surface.outline(exchange.asked).ok().filter(|outline| !outline.vectors)?;
+    let outline = door::outline(exchange.surface, exchange.asked).ok().filter(|outline| !outline.vectors)?;
     let named = WatchedStep {
         step: exchange.step,
         agent: exchange.agent.to_owned(),
@@ -151,7 +151,7 @@ pub(super) fn step(past: &Past, exchange: &WireExchange<'_>) -> Option<WatchedSt
             if step.calls.is_empty() && outline.format.is_empty() {
                 return Some(step);
             }
-            let whole = exchange.surface.read_request(exchange.asked).unwrap_or_default();
+            let whole = door::request(exchange.surface, exchange.asked).unwrap_or_default();
             Some(WatchedStep { tools: Some(whole.tools), format: whole.format, ..step })
         }
     }

@@ -131,8 +131,10 @@ const COMPUTES: &[&str] = &[
     "alloc",
     "base64",
     "blake3",
+    "brotli",
     "bytes",
     "core",
+    "flate2",
     "foldhash",
     "include_dir",
     "jiff",
@@ -145,6 +147,7 @@ const COMPUTES: &[&str] = &[
     "thiserror",
     "toml",
     "twox_hash",
+    "zstd",
 ];
 
 /// What the standard library has that is not pure.

@@ -29,7 +29,7 @@ fn unreadable() -> Vec<(&'static str, Vec<u8>)> {
         ("not an object", b"[1, 2]".to_vec()),
         ("invalid UTF-8", [b"{\"messages\":[{\"role\":\"user\",\"content\":\"", &[0xff, 0xfe][..], b"\"}]}"].concat()),
         ("a number that is none", format!("{{{messages},\"temperature\":NaN}}").into_bytes()),
-        ("packed", zstd::encode_all(&chat("hi")[..], 1).expect("in memory")),
+        ("packed and damaged", [b"\x28\xb5\x2f\xfd", &chat("hi")[..]].concat()),
         ("two bodies", [chat("a"), chat("b")].concat()),
     ]
 }
@@ -49,6 +49,7 @@ fn odd() -> Vec<(&'static str, Vec<u8>)> {
             format!("{{{messages},\"seed\":123456789012345678901234567890,\"t\":1E400,\"z\":-0}}").into_bytes(),
         ),
         ("escapes", br#"{"messages":[{"role":"user","content":"\u00e9\/\ud83d\ude00 \ud800"}]}"#.to_vec()),
+        ("packed", zstd::encode_all(format!("{{{messages}}}").as_bytes(), 1).expect("in memory")),
         ("blanks", format!(" \r\n\t{{ {messages} }}\n\n").into_bytes()),
     ]
 }

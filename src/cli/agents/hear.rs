@@ -3,7 +3,7 @@
 use crate::{
     identity::{Heard, HeardRun, LateStep},
     recording::Recording,
-    surface,
+    surface::{self, door},
     trajectory::{AgentName, Attribution, Step},
 };
 
@@ -55,11 +55,11 @@ fn hear<'a>(recording: &'a Recording, step: &'a Step) -> Heard<'a> {
     let surface = surface::for_path(&step.method, path);
     let reply = step.last_attempt().zip(surface).and_then(|(attempt, surface)| {
         let body = attempt.delivered();
-        if attempt.streamed { surface.read_stream(body).ok() } else { surface.read_reply(body).ok() }
+        door::reply(surface, body, attempt.streamed).ok()
     });
     Heard {
         agent: agent(step, late(recording, step)),
-        outline: surface.and_then(|surface| surface.outline(&step.request).ok()).unwrap_or_default(),
+        outline: surface.and_then(|surface| door::outline(surface, &step.request).ok()).unwrap_or_default(),
         reply,
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     },
     recording::{self, Recording},
     score::Gold,
-    surface,
+    surface::{self, door},
     trajectory::Verdict,
 };
 
@@ -138,7 +138,7 @@ fn logged(recording: &Recording, facts: &RunFacts, gold: bool) -> Result<LoggedR
 pub(in crate::cli) fn model_of(recording: &Recording) -> Option<String> {
     let step = recording.trajectory.steps.iter().find(|step| !step.request.is_empty())?;
     let surface = surface::ALL.iter().find(|surface| surface.name() == step.surface)?;
-    Some(surface.read_request(&step.request).ok()?.model).filter(|model| !model.is_empty())
+    Some(door::request(*surface, &step.request).ok()?.model).filter(|model| !model.is_empty())
 }
 
 /// Finished runs in the same directory that were given the same task.

@@ -14,7 +14,6 @@ use crate::{
     fault::Disturbance,
     proxy::{
         decided::Decided,
-        decode,
         delivery::Delivery,
         due::Due,
         error::{Interrupted, ProxyError},
@@ -24,7 +23,10 @@ use crate::{
         limits::Limits,
         upstream::{ReceivedBody, UpstreamError},
     },
-    surface::{Reply, ReplyProgress, Surface},
+    surface::{
+        Reply, ReplyProgress, Surface,
+        door::{self, UnpackedBody},
+    },
     trajectory::CloseCause,
 };
 
@@ -97,6 +99,7 @@ impl Proxy {
             Ok(chunks) => joined(chunks),
             Err(rest) => return Ok(FetchedReply::Plain(Box::new(Response::from_parts(head, rest)))),
         };
+        let streamed = door::is_stream(&raw, streamed);
         let again = || Response::from_parts(head.clone(), inject::made(raw.clone(), streamed));
         let progress = if streamed { ended(awaited.surface, &raw) } else { progress(awaited.surface, &head, &raw) };
         match progress {
@@ -166,8 +169,8 @@ impl Proxy {
 
 /// How far a whole reply is.
 fn progress(surface: &dyn Surface, head: &Parts, raw: &Bytes) -> ReplyProgress {
-    let plain = decode::body(raw, headers::text(&head.headers, &header::CONTENT_ENCODING));
-    plain.map_or(ReplyProgress::Made, |plain| surface.progress(&plain))
+    let unpacked = UnpackedBody::of(raw, headers::text(&head.headers, &header::CONTENT_ENCODING));
+    unpacked.refused.as_ref().map_or_else(|| surface.progress(&unpacked.plain), |_| ReplyProgress::Made)
 }
 
 /// How far the reply of a stream is that has ended.

@@ -14,7 +14,6 @@ use super::awaited::{DELETED, Fetch, FetchedReply};
 use crate::{
     proxy::{
         arrival::{Arrived, Hinted},
-        decode,
         delivery::Delivery,
         error::Interrupted,
         exchange::Proxy,
@@ -26,7 +25,7 @@ use crate::{
         run::Run,
         upstream::{ReceivedBody, SentBody, Upload},
     },
-    surface::{Surface, is_list},
+    surface::{Surface, door::UnpackedBody, is_list},
     trajectory::RunId,
 };
 
@@ -173,7 +172,8 @@ async fn restated(
         }
     };
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING).map(str::to_owned);
-    let plain = decode::body(&raw, encoding.as_deref()).ok_or_else(|| "its content-encoding cannot be read".to_owned());
+    let UnpackedBody { plain, refused, .. } = UnpackedBody::of(&raw, encoding.as_deref());
+    let plain = refused.map_or(Ok(plain), |error| Err(error.to_string()));
     let shown = plain.and_then(|plain| {
         note_edited_requests(run, asked, &plain);
         let told = locked(&run.told);

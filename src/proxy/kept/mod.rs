@@ -17,7 +17,7 @@ use std::{
 use bytes::Bytes;
 
 use super::lock::locked;
-use crate::surface::{self, Conversation, Edited, Reply, Surface};
+use crate::surface::{self, Conversation, Edited, Reply, Surface, door};
 
 /// Bytes of replies and requests that a run keeps for this; later ones cannot be told again.
 const BYTES_MAX: usize = 32 << 20;
@@ -92,7 +92,7 @@ impl StepKept {
         if !surface.stores(asked) {
             return;
         }
-        let (Ok(kept), Ok(request)) = (surface.kept(asked, delivered, streamed), surface.read_request(asked)) else {
+        let (Ok(kept), Ok(request)) = (surface.kept(asked, delivered, streamed), door::request(surface, asked)) else {
             return;
         };
         let mut told = locked(run);

@@ -7,7 +7,7 @@ use crate::{
     plan::Hit,
     proxy::{error::Interrupted, lock::locked, open_step::OpenStep},
     recording::Inject,
-    surface::Conversation,
+    surface::{Conversation, door},
     trajectory::Side,
 };
 
@@ -43,7 +43,7 @@ pub(in crate::proxy) fn request(
         KnownPast::InPart => Err("not all that was said before is known here".to_owned()),
         KnownPast::Edited((injection, told)) => {
             let written = surface.retell(body, &told).and_then(|written| {
-                let mut read = surface.read_request(&written)?;
+                let mut read = door::request(surface, &written)?;
                 step.run.name_results(&mut read);
                 Ok((injection, written, read))
             });
@@ -98,7 +98,7 @@ pub(in crate::proxy) fn edited(
 ) {
     let Some(surface) = step.surface.filter(|_| step.kept.reply) else { return };
     let Retelling { kept, told, streamed } = *change;
-    let read = if streamed { surface.read_stream(kept) } else { surface.read_reply(kept) };
+    let read = door::reply(surface, kept, streamed);
     // What cannot be read is kept under no id that anybody could learn.
     let Ok(read) = read else { return };
     let retelling = |hit: &&Hit| step.injection(hit.injection).is_some_and(|injection| injection.retell);

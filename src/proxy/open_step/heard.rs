@@ -7,8 +7,8 @@ use hyper::header::CONTENT_ENCODING;
 
 use super::OpenStep;
 use crate::{
-    proxy::{decode, headers},
-    surface,
+    proxy::headers,
+    surface::{self, door, door::UnpackedBody},
     trajectory::Usage,
 };
 
@@ -36,7 +36,7 @@ impl OpenStep {
         }
         let encoding = self.head.as_ref().and_then(|(_, headers)| headers::text(headers, &CONTENT_ENCODING));
         let whole = Bytes::from(self.whole(tape).into_owned());
-        surface::unread_usage(&decode::body(&whole, encoding)?)
+        surface::unread_usage(&UnpackedBody::of(&whole, encoding).plain)
     }
 
     /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts
@@ -44,7 +44,7 @@ impl OpenStep {
     pub(super) fn remember(&mut self, tape: &[(Bytes, u64)], failed: bool) -> Option<Usage> {
         let reply = self.surface.filter(|_| !failed).and_then(|surface| {
             let whole = self.whole(tape);
-            if self.streamed { surface.read_stream(&whole).ok() } else { surface.read_reply(&whole).ok() }
+            door::reply(surface, &whole, self.streamed).ok()
         });
         if let (Some(reply), Some(surface)) = (&reply, self.surface) {
             self.kept.remember(&self.run.told, surface, reply, || self.whole(tape), self.streamed);

@@ -6,18 +6,21 @@ use bytes::Bytes;
 use hyper::{Response, StatusCode, upgrade::OnUpgrade};
 
 use super::{PassedBytes, Tunnel};
-use crate::proxy::{
-    arrival::{Arrived, ModelCall},
-    decided::{self, Decided},
-    delivery::Delivery,
-    due::Due,
-    error::Interrupted,
-    exchange::Proxy,
-    faults, headers,
-    listen::socket::Link,
-    open_step::OpenStep,
-    unmade,
-    upstream::UpstreamError,
+use crate::{
+    proxy::{
+        arrival::{Arrived, ModelCall},
+        decided::{self, Decided},
+        delivery::Delivery,
+        due::Due,
+        error::Interrupted,
+        exchange::Proxy,
+        faults, headers,
+        listen::socket::Link,
+        open_step::OpenStep,
+        unmade,
+        upstream::UpstreamError,
+    },
+    surface::door::UnpackedBody,
 };
 
 /// Why a plan can do nothing in it.
@@ -32,7 +35,8 @@ impl Proxy {
     ) -> Result<Response<Box<Delivery>>, Interrupted> {
         let Arrived { kind, mut parts, hinted, received, .. } = arrived;
         let client = parts.extensions.remove::<OnUpgrade>();
-        let call = ModelCall { kind, parts, body: Bytes::new(), streams: false, hinted, received };
+        let unpacked = UnpackedBody::default();
+        let call = ModelCall { kind, parts, body: Bytes::new(), unpacked, streams: false, hinted, received };
         let (mut step, _, earlier) = self.open(&call, link).await?;
         step.written().await?;
         let mut decision = decided::decide(&mut step, None, earlier);

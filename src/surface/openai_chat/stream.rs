@@ -20,7 +20,7 @@ const EXPECTED: &str = "a chat completion stream";
 
 /// One choice of one frame.
 #[derive(Debug)]
-struct Delta<'a> {
+struct FrameChoice<'a> {
     choice: Node<'a>,
     delta: Node<'a>,
     /// For each element of its `tool_calls`, the number of the call that it is a piece of.
@@ -30,7 +30,7 @@ struct Delta<'a> {
 /// All that the frames say of one choice.
 #[derive(Debug, Default)]
 struct ChoiceTrack<'a> {
-    deltas: Vec<Delta<'a>>,
+    deltas: Vec<FrameChoice<'a>>,
     content: Vec<Piece>,
     calls: Vec<CallTrack>,
     finish: Option<Piece>,
@@ -128,7 +128,7 @@ impl<'a> ChoiceTrack<'a> {
             let arguments = member(&function, "arguments").or_else(|| member(&function, "input"));
             track.arguments.extend(arguments.and_then(|node| piece(&node)));
         }
-        self.deltas.push(Delta { choice, delta, calls });
+        self.deltas.push(FrameChoice { choice, delta, calls });
     }
 
     /// The number of the call that an element is a piece of; a new call where it is the first. Servers that state no index, or
