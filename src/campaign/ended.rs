@@ -329,6 +329,7 @@ mod tests {
             errors,
             others,
             evidence: None,
+            names_later: None,
         });
         EndedCell {
             format: FORMAT,

@@ -209,7 +209,7 @@ fn write_text(
     let unnamed = distinct.iter().filter(|agent| agent.as_str().starts_with("agent-")).count();
     if unnamed > 0 {
         let line = format!(
-            "hint: {unnamed} have no name yet; --suggest proposes [[agent]] rules for aegis.toml; a path /a/<agent>/ or a header needs none"
+            "hint: {unnamed} have no name yet; `aegis agents RUN_DIR --suggest` proposes [[agent]] rules, and `aegis amend RUN_DIR --roster FILE` names the agents of a recorded run by them"
         );
         writeln!(out, "{}", screen.painted(&line))?;
     }

@@ -53,6 +53,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "agents",
         &["aegis agents logs/first", "aegis agents logs/first --suggest", "aegis agents logs/first --check aegis.toml"],
     ),
+    (
+        "amend",
+        &[
+            "aegis amend logs/first --roster aegis.toml",
+            "aegis amend logs/first logs/second --outcome failure --evidence \"the total is 376, not 381\" --by ada",
+        ],
+    ),
     ("replay", &["aegis replay logs/first -- python my_agents.py", "aegis replay logs/first --listen 127.0.0.1:8485"]),
     ("fork", &["aegis fork logs/first --at 3 --replace reply.txt -- python my_agents.py"]),
     (

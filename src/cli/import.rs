@@ -36,7 +36,8 @@ pub(super) struct ImportArgs {
     /// Of OTLP, what is one run.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Group::Trace)]
     run_by: Group,
-    /// Of traces, the configuration that says what is masked in recordings; ./aegis.toml if there is one.
+    /// Of traces, the configuration that says what is masked in recordings and, by its `[[agent]]` rules, who the agents are;
+    /// ./aegis.toml if there is one.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Replace the dataset or campaign's dataset that lies there, or the runs that were imported before.

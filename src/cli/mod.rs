@@ -5,6 +5,7 @@
 
 mod again;
 mod agents;
+mod amend;
 mod annotations;
 mod asking;
 mod attribute;
@@ -59,7 +60,7 @@ use self::screen::Screen;
 pub use self::{
     config::Config,
     ending::{Exit, Failure, Finished},
-    terminal::escape,
+    terminal::{counted, escape},
 };
 
 /// Records multi-agent LLM runs at the wire and plants known errors in them, with ground-truth labels.
@@ -122,6 +123,8 @@ enum Verb {
     Annotations(annotations::AnnotationsArgs),
     /// Audit which agent made which call, and how that is known.
     Agents(agents::AgentsArgs),
+    /// Say of runs that have ended what was not known then: names of their agents, what they achieved, their task.
+    Amend(amend::AmendArgs),
     /// Answer a program from a recorded run, offline: nothing is sent anywhere.
     Replay(replay::ReplayArgs),
     /// Execute a program again: recorded up to a step, another reply there, live from it.
@@ -239,6 +242,7 @@ impl Verb {
             Verb::Learn(arguments) => learn::run(arguments, global),
             Verb::Trace(arguments) => trace::run(arguments, global),
             Verb::Prove(arguments) => prove::run(arguments, global),
+            Verb::Amend(arguments) => amend::run(arguments, json, &mut out()),
             Verb::Diff(arguments) => diff::run(arguments, json, &mut out()),
             Verb::Repair(arguments) => repair::run(arguments, json, &mut out()),
             Verb::Retry(arguments) => retry::run(arguments, global),

@@ -60,7 +60,7 @@ pub(super) struct ServeArgs {
     /// Seconds without traffic after which a run is sealed.
     #[arg(long, default_value_t = 300, value_name = "S")]
     idle: u64,
-    /// Listen here for outcomes (POST /outcome) and tell Prometheus the counts (GET /metrics); the token is read from `AEGIS_CONTROL_TOKEN`, or made and printed.
+    /// Listen here for outcomes (POST /outcome) and what becomes known later (POST /roster, /task), and tell Prometheus the counts (GET /metrics); the token is read from `AEGIS_CONTROL_TOKEN`, or made and printed.
     #[arg(long, value_name = "ADDR")]
     control: Option<String>,
     /// Ask the upstream how likely its tokens are (`logprobs`), where a request does not. The recording keeps it, for

@@ -15,6 +15,7 @@ use super::{
     escape,
 };
 use crate::{
+    identity::RosterRule,
     plan::{self, Plan},
     proxy::{HttpUpstream, Proxy, RunTemplate, Runs, UpstreamOrigin, upstream::Upstream},
     replay::Rules,
@@ -54,6 +55,9 @@ pub(super) struct ProxyArgs {
     /// Whether the upstream is asked for log-probabilities; `run` and `serve` have a flag for it.
     #[arg(skip)]
     pub logprobs: bool,
+    /// Who the agents of the run are that is executed again, where that was said after it was recorded.
+    #[arg(skip)]
+    pub(super) later_roster: Vec<RosterRule>,
 }
 
 /// Options of the verbs that apply a plan, beside those of the proxy: elsewhere nobody would look at them.
@@ -86,7 +90,10 @@ impl ProxyArgs {
     ///
     /// # Errors
     /// Whatever cannot be used, with the place and what was expected.
-    pub(super) fn proxy_of(&self, config: Config, run: Option<RunId>) -> Result<(Proxy, Config), Failure> {
+    pub(super) fn proxy_of(&self, mut config: Config, run: Option<RunId>) -> Result<(Proxy, Config), Failure> {
+        if config.agent.is_empty() {
+            config.agent.clone_from(&self.later_roster);
+        }
         let plan = self.plan.as_deref().map(read_plan).transpose()?.map(Arc::new);
         let upstream = self.upstream(&config)?;
         let model = self.asking.asking(&config.manipulator, self.simulator_seed)?;

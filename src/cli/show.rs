@@ -20,9 +20,9 @@ use super::{
     watch,
 };
 use crate::{
-    recording::{self, Recording},
+    recording::{self, Recording, RunFact},
     ruling,
-    trajectory::{Attempt, CloseCause, Label, Outcome, Step, StepIndex, Verdict},
+    trajectory::{Attempt, CloseCause, Label, Outcome, Reason, Step, StepIndex, Verdict},
     verdict::{self, FindingKind, Judgement},
     viewer::{Suspected, Traced, first_words, shown, word},
 };
@@ -54,7 +54,7 @@ pub(super) struct ShowArgs {
     /// Ask the rules that watch runs (docs/watch.md) of the record: those that are on by themselves, the ones named here, or `all`.
     #[arg(long, value_name = "RULE", value_delimiter = ',', num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["step", "before_after", "verdict"])]
     watch: Option<Vec<String>>,
-    /// The roster that says who verifies, for the rule `no-verifier`; ./aegis.toml if there is one.
+    /// The roster that says who the agents are, and who verifies for the rule `no-verifier`; ./aegis.toml if there is one.
     #[arg(long, value_name = "FILE", requires = "watch")]
     config: Option<PathBuf>,
     /// Write the same as a `JUnit` file: a case a call. An earlier one is replaced.
@@ -80,12 +80,12 @@ impl FromStr for Steps {
 }
 
 pub(super) fn run(arguments: &ShowArgs, json: bool, screen: Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
+    if let Some(rules) = &arguments.watch {
+        return watched(arguments, rules, json, out);
+    }
     let recording = recording::read(&arguments.dir)?;
     if arguments.verdict {
         return judged(&recording, arguments.junit.as_deref(), json, out);
-    }
-    if let Some(rules) = &arguments.watch {
-        return watched(&recording, rules, arguments.config.as_deref(), json, out);
     }
     let steps = wanted(arguments, &recording)?;
     let written = if json {
@@ -130,16 +130,13 @@ fn judged(
 }
 
 /// What the rules see in the record, whether or not they looked while the run was under way; a sign is a finding.
-fn watched(
-    recording: &Recording,
-    rules: &[String],
-    config: Option<&std::path::Path>,
-    json: bool,
-    out: &mut dyn Write,
-) -> Result<Exit, Failure> {
+fn watched(arguments: &ShowArgs, rules: &[String], json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+    // The roster that says who verifies says who speaks, too.
+    let config = super::Config::load(arguments.config.as_deref())?;
+    let recording = recording::read_under(&arguments.dir, &config.agent)?;
     let named: Vec<String> = rules.iter().filter(|rule| !rule.is_empty()).cloned().collect();
     let settings = watch::settings(&named, &[])?;
-    let signs = crate::watch::read(recording, settings.clone(), &watch::roster(&super::Config::load(config)?));
+    let signs = crate::watch::read(&recording, settings.clone(), &watch::roster(&config));
     let written = if json {
         let asked: Vec<&str> = settings.names().collect();
         let rules = crate::watch::RULES.iter().filter(|rule| asked.contains(&rule.name)).map(|rule| {
@@ -257,6 +254,10 @@ fn write_head(recording: &Recording, found: &FoundLines, screen: Screen, out: &m
         line("task", &first_words(task, screen.width - 9))?;
     }
     line("outcome", &outcome_text(&manifest.outcome))?;
+    let later: Vec<String> = recording.facts_that_hold().map(RunFact::words).collect();
+    if !later.is_empty() {
+        line("later", &later.join("; "))?;
+    }
     let objection = ruling::objection(recording);
     match (&recording.label, &objection) {
         (Some(label), objection) => {
@@ -336,7 +337,11 @@ fn outcome_text(outcome: &Outcome) -> String {
         Verdict::Failure => "failure",
         Verdict::Unknown => "unknown",
     };
-    let reason = outcome.reason.map(|reason| format!("  by {}", word(&reason))).unwrap_or_default();
+    let reason = match outcome.reason {
+        Some(Reason::Amended) => "  given later".to_owned(),
+        Some(reason) => format!("  by {}", word(&reason)),
+        None => String::new(),
+    };
     let evidence = first_words(&outcome.evidence, 80);
     format!("{verdict}{reason}{}{evidence}", if evidence.is_empty() { "" } else { ": " })
 }

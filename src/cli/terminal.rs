@@ -15,6 +15,11 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
+/// So many of something, in words: `1 run`, `2 runs`.
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

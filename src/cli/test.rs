@@ -168,6 +168,7 @@ impl TestArgs {
             simulator_seed: self.simulator_seed,
             ca_file: self.ca_file.clone(),
             asking: self.asking.clone(),
+            later_roster: Vec::new(),
         }
     }
 }

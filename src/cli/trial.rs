@@ -89,6 +89,8 @@ pub(super) fn failed(error: TrialError) -> Failure {
 /// Where the live calls of a fork or a trace of a recorded run go: to what was said, else to the recorded upstream, where the
 /// user's own configuration names it or no key could leave with them. Never to another one unasked.
 pub(super) fn live(proxy: &ProxyArgs, cassette: &Cassette, dir: &Path) -> Result<ProxyArgs, Failure> {
+    let later_roster = cassette.recording().later_roster().to_vec();
+    let proxy = &ProxyArgs { later_roster, ..proxy.clone() };
     let with = |upstream: &str| ProxyArgs { upstream: Some(upstream.to_owned()), plan: None, ..proxy.clone() };
     if let Some(upstream) = &proxy.upstream {
         return Ok(with(upstream));

@@ -15,7 +15,7 @@ use super::{
     record,
 };
 use crate::{
-    recording::{self, ImportedFrom, RecordingError, Settings},
+    recording::{self, Amendment, FactContent, FactSource, GivenRoster, Giver, ImportedFrom, RecordingError, Settings},
     trajectory::RunId,
 };
 
@@ -33,6 +33,8 @@ pub struct ForeignOptions {
     pub overwrite: bool,
     /// How recordings are written.
     pub settings: Settings,
+    /// Who the agents are, where the user says it: the names of the traces give way to it.
+    pub roster: Option<GivenRoster>,
 }
 
 /// What was read and written.
@@ -147,10 +149,33 @@ pub fn import(
             key: run.key.replace('\n', " ").trim().to_owned(),
             requests: run.requests.to_owned(),
         };
-        runs.push(record::record(run, &id, origin, log_dir, &options.settings)?);
+        let mut recorded = record::record(run, &id, origin, log_dir, &options.settings)?;
+        if let Some(roster) = &options.roster {
+            name(&mut recorded, roster, &log_dir.join(id.as_str()), &options.settings)?;
+        }
+        runs.push(recorded);
     }
     let (files, empty) = (files.len() as u64, empty.len() as u64);
     Ok(ForeignImport { from: format.name(), files, runs, empty, defects })
+}
+
+/// Names the agents of a run that was imported.
+fn name(
+    run: &mut RecordedForeign,
+    roster: &GivenRoster,
+    run_dir: &Path,
+    settings: &Settings,
+) -> Result<(), RecordingError> {
+    let amendment = Amendment { roster: Some(roster.clone()), ..Amendment::default() };
+    let giver = Giver { source: FactSource::Import, by: None };
+    for fact in recording::amend(run_dir, &amendment, &giver, settings)? {
+        if let FactContent::Roster { roster } = fact.content {
+            let named: usize = roster.named.iter().map(|group| group.steps.len()).sum();
+            run.remade.unnamed = run.remade.unnamed.min(run.calls.saturating_sub(named as u64));
+            run.agents = roster.agents;
+        }
+    }
+    Ok(())
 }
 
 /// Why there is no run.
@@ -213,7 +238,7 @@ fn named(
     let mut taken = BTreeSet::new();
     let mut named = Vec::with_capacity(runs.len());
     for run in runs {
-        let mut id = name(format, &run);
+        let mut id = id_of(format, &run);
         let mut number = 1;
         while !taken.insert(id.clone()) {
             number += 1;
@@ -239,7 +264,7 @@ fn named(
 }
 
 /// `<format>-<what people would call it>`, with a hash behind it where that does not tell it from others.
-fn name(format: &str, run: &ForeignRun) -> RunId {
+fn id_of(format: &str, run: &ForeignRun) -> RunId {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
     let label: String = run.label.chars().map(plain).take(LABEL).collect();
     let whole = RunId::parse(&format!("{format}-{label}")).ok().filter(|_| label == run.key);

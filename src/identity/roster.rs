@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 
 use memchr::memmem::Finder;
 use regex::Regex;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     surface::Outline,
@@ -22,30 +22,41 @@ pub struct RosterError {
 }
 
 /// One rule; all conditions that it names must hold.
-#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RosterRule {
     /// The agent. May be left out when `system_regex` has a group `agent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Text that the system prompt contains.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_contains: Option<String>,
     /// Regular expression that the system prompt matches somewhere; a group `agent` names the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_regex: Option<String>,
     /// Names of tools that are all on offer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// The model's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Text that the first user message contains.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_user_contains: Option<String>,
     /// Regular expression that the first user message matches somewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_user_regex: Option<String>,
     /// The `name` that the system message carries.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wire_name: Option<String>,
     /// Learned looks (`agent-<8 hex>`, as `aegis agents` shows them), any of which is this agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub looks: Option<Vec<String>>,
     /// Whether the request has no system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bare: Option<bool>,
     /// How many equal agents of this name a run has; 1 when not said. With more, each is told by its own history.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub instances: Option<u32>,
 }
 

@@ -360,7 +360,7 @@ impl Run {
 /// What is known of a run whose recording goes on after the program was killed: numbers and agents go on too.
 fn resumed(dir: &Path) -> Result<(RunState, RetoldRun, Speakers), RecordingError> {
     let (mut state, mut told, mut speakers) = (RunState::default(), RetoldRun::default(), Speakers::default());
-    for step in recording::read(dir)?.trajectory.steps {
+    for step in recording::read_recorded(dir)?.trajectory.steps {
         let Attribution { agent, instance, .. } = &step.attribution;
         let known = state.agents.entry((agent.clone(), *instance)).or_default();
         known.next_call = known.next_call.max(step.call + 1);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::{
-    Manifest,
+    Manifest, RunFact,
     content_hash::ContentHash,
     decode::{Body, Library},
     overlap,
@@ -39,6 +39,8 @@ pub struct Recording {
     pub label: Option<Label>,
     /// `identity.json`: where the late pass sees a step otherwise than its record does.
     pub late: Vec<LateStep>,
+    /// What was learned of the run after it was recorded (`facts.jsonl`), oldest first. All the rest reads as they say.
+    pub facts: Vec<RunFact>,
     /// Whether the run was sealed; its log was then checked against the seal.
     pub sealed: bool,
     /// Exchanges that never closed.
@@ -183,7 +185,6 @@ impl Assembly {
                 step.injected.push(error);
             }
         }
-        overlap::mark(&mut self.steps, &self.exchanges);
         if manifest.imported.is_some() {
             // No byte of a remade body went over a wire.
             self.steps.values_mut().flat_map(|step| &mut step.attempts).for_each(|attempt| attempt.exact = false);
@@ -198,6 +199,7 @@ impl Assembly {
             expected = number + 1;
         }
         let mut steps: Vec<Step> = self.steps.into_values().collect();
+        overlap::mark(&mut steps, &self.exchanges);
         let apart = self.requests.is_some();
         let hashes = self.requests.unwrap_or_default().into_values().collect();
         let requests = Requests::new(self.library.into_bodies(), hashes);
@@ -214,6 +216,7 @@ impl Assembly {
             manipulator_questions: self.questions,
             label: None,
             late: Vec::new(),
+            facts: Vec::new(),
             sealed: false,
             open_exchanges,
             torn_bytes: 0,

@@ -98,6 +98,20 @@ pub enum RecordingError {
         /// What the parser said.
         why: String,
     },
+    /// A rule of a roster cannot be used.
+    #[error("the roster cannot be used: {why}")]
+    Roster {
+        /// Which rule, and what is wrong with it.
+        why: String,
+    },
+    /// A run has as many facts as it may have.
+    #[error("`{}` takes no more: it holds {most} bytes at most", path.display())]
+    FactsFull {
+        /// The file.
+        path: PathBuf,
+        /// The most that it may hold, in bytes.
+        most: u64,
+    },
     /// The values that are to be masked cannot be searched for.
     #[error("what is to be masked cannot be looked for: {why}")]
     Secrets {
@@ -123,6 +137,8 @@ impl RecordingError {
             | Self::NotARun { .. }
             | Self::Imported { .. }
             | Self::Secrets { .. }
+            | Self::Roster { .. }
+            | Self::FactsFull { .. }
             | Self::Link { .. } => 2,
             Self::Io { source, .. } if is_refusal(source) => 2,
             Self::Io { .. }

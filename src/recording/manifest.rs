@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     ImportedFrom, Launched, RecordingError,
+    amended::FactsFile,
     disk::{self, Disk},
     redact::Redactor,
 };
@@ -193,12 +194,13 @@ pub fn write_label(run_dir: &Path, label: &Label) -> Result<(), RecordingError> 
     write_json(&Disk::default(), &run_dir.join(LABEL_FILE), label)
 }
 
-/// Reads `label.json`; `None` when the run has none.
+/// Reads `label.json`, under the names that were given to its steps since; `None` when the run has none.
 ///
 /// # Errors
 /// [`RecordingError`] when it is there and cannot be read.
 pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
-    read_json(&run_dir.join(LABEL_FILE))
+    let Some(label) = read_json::<Label>(&run_dir.join(LABEL_FILE))? else { return Ok(None) };
+    Ok(Some(FactsFile::read(run_dir)?.name(label)))
 }
 
 /// What every format of these files has.

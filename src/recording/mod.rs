@@ -1,10 +1,12 @@
 //! What is on disk of a run: writer, reader, recovery, seal.
 //!
-//! A run is a directory (`run.json`, `log.jsonl`, `blobs/`, `label.json`, `seal.json`). Records are appended by the
+//! A run is a directory (`run.json`, `log.jsonl`, `blobs/`, `label.json`, `seal.json`, `facts.jsonl`). Records are appended by the
 //! exchange itself: serialised and hashed outside the run's lock, one write inside it. A growing conversation is
 //! stored once ([`encode`]); a long log is compressed while it grows ([`roll`], [`head`]); keys are masked before the first write ([`redact`]); the first failed write ends the
 //! recording for good. Reading never changes a file. The proxy writes, every verb that looks at a run reads.
 
+mod amended;
+mod amendment;
 mod assemble;
 mod content_hash;
 mod decode;
@@ -33,6 +35,7 @@ mod recorder;
 mod recover;
 mod requests;
 mod redact;
+mod renamed;
 mod repair;
 mod roll;
 mod scan;
@@ -50,6 +53,8 @@ mod write;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use amended::{FACTS_FILE, FactContent, FactSource, LaterRoster, NamedSteps, RunFact, read_under};
+pub use amendment::{Amendment, GivenRoster, Giver, amend};
 pub use assemble::{ExchangeDetail, ManipulatorFailure, ManipulatorQuestion, Recording};
 pub use disk::{create_private, make_private_dir};
 pub use error::RecordingError;
@@ -59,7 +64,7 @@ pub use imported::ImportedFrom;
 pub use launched::Launched;
 pub use log::Queued;
 pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, Versions, read_label, write_beside, write_label};
-pub use read::{read, read_apart, read_manifest};
+pub use read::{read, read_apart, read_manifest, read_recorded};
 pub use recorder::Recorder;
 pub use redact::{Redactor, Secrets, first_key};
 pub use repair::{Repaired, discard, repair, seal_left};

@@ -4,6 +4,7 @@ use std::{io::Read, path::Path};
 
 use super::{
     Manifest, Recording, RecordingError, Requests, Seal,
+    amended::FactsFile,
     assemble::Assembly,
     decode::Library,
     disk,
@@ -15,6 +16,7 @@ use super::{
     scan::{Scan, corrupt, scan},
     threads::each_in_threads,
 };
+use crate::trajectory::Step;
 
 /// Records that are held before they are put together.
 const AT_ONCE: usize = 8192;
@@ -38,7 +40,7 @@ pub fn read_apart(run_dir: &Path) -> Result<(Recording, Requests), RecordingErro
     read_as(run_dir, true)
 }
 
-/// Reads `run.json`, and of a sealed run when it ended and who took part; not the log.
+/// Reads `run.json`, of a sealed run when it ended and who took part, and what was learned since; not the log.
 ///
 /// # Errors
 /// [`RecordingError::NotARun`] when it is not there; [`RecordingError`] when it cannot be read.
@@ -46,10 +48,12 @@ pub fn read_manifest(run_dir: &Path) -> Result<Manifest, RecordingError> {
     let manifest = read_run_file(run_dir)?;
     // A seal that cannot be read is a matter of the log.
     let seal = read_json(&run_dir.join("seal.json")).unwrap_or_default();
-    Ok(manifest.with_seal(seal.as_ref()))
+    let mut manifest = manifest.with_seal(seal.as_ref());
+    FactsFile::read(run_dir)?.amend_manifest(&mut manifest);
+    Ok(manifest)
 }
 
-fn read_run_file(run_dir: &Path) -> Result<Manifest, RecordingError> {
+pub(super) fn read_run_file(run_dir: &Path) -> Result<Manifest, RecordingError> {
     read_json(&run_dir.join("run.json"))
         .map_err(|error| match error {
             RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotADirectory => {
@@ -61,6 +65,22 @@ fn read_run_file(run_dir: &Path) -> Result<Manifest, RecordingError> {
 }
 
 fn read_as(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), RecordingError> {
+    let (mut recording, requests) = read_unamended(run_dir, apart)?;
+    let request = |at, step: &Step| if apart { requests.get(at) } else { step.request.clone() };
+    FactsFile::read(run_dir)?.amend(&mut recording, request);
+    Ok((recording, requests))
+}
+
+/// Reads a run as it was recorded, without what was learned of it since: for who goes on with its recording.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_recorded(run_dir: &Path) -> Result<Recording, RecordingError> {
+    Ok(read_unamended(run_dir, false)?.0)
+}
+
+/// As [`read`], without the run's facts. `apart`: with the steps' requests apart.
+pub(super) fn read_unamended(run_dir: &Path, apart: bool) -> Result<(Recording, Requests), RecordingError> {
     let manifest = read_run_file(run_dir)?;
     let mut seal: Option<Seal> = read_json(&run_dir.join("seal.json"))?;
     let found = match log_bytes(run_dir, seal.as_ref()) {

@@ -64,6 +64,11 @@ pub enum NoLabel {
 }
 
 impl NoLabel {
+    /// Whether a roster that names the agent, given now, takes the doubt away: which of overlapping calls a step is, it does not tell.
+    pub fn is_mended_by_names(self) -> bool {
+        matches!(self, Self::AmbiguousAgent | Self::ContestedName | Self::SeenLate)
+    }
+
     /// Whether it is about who made a call, or which of an agent's calls it is.
     pub fn is_about_identity(self) -> bool {
         match self {
@@ -194,6 +199,8 @@ pub const GATES: &[LabelGate] = &[
 #[derive(Debug)]
 pub struct Ruling<'a> {
     trajectory: &'a Trajectory,
+    /// The recording, where there is one: it knows which names were given later.
+    recording: Option<&'a Recording>,
     late: &'a [LateStep],
     answers_note: bool,
     edits_failed: bool,
@@ -206,6 +213,7 @@ impl<'a> Ruling<'a> {
     pub fn of(recording: &'a Recording) -> Self {
         Self {
             trajectory: &recording.trajectory,
+            recording: Some(recording),
             late: &recording.late,
             answers_note: recording.manifest.origin == Some(RunOrigin::Feedback),
             edits_failed: edits_failed(recording),
@@ -236,6 +244,7 @@ impl<'a> Ruling<'a> {
             errors: self.altered().map(|(_, entry)| entry).collect(),
             others: Vec::new(),
             evidence: None,
+            names_later: self.altered().find_map(|(step, _)| self.recording?.later_names(step.step)),
         }))
     }
 

@@ -12,7 +12,14 @@ fn run(steps: Vec<Step>) -> Trajectory {
 }
 
 fn before_gates(trajectory: &Trajectory) -> Ruling<'_> {
-    Ruling { trajectory, late: &[], answers_note: false, edits_failed: false, contested: OnceLock::new() }
+    Ruling {
+        trajectory,
+        recording: None,
+        late: &[],
+        answers_note: false,
+        edits_failed: false,
+        contested: OnceLock::new(),
+    }
 }
 
 fn ruled(trajectory: &Trajectory) -> Result<Label, NoLabel> {
@@ -35,6 +42,7 @@ fn a_label_says_what_was_delivered_and_nothing_of_what_it_caused() {
             errors: vec![entry],
             others: vec![],
             evidence: None,
+            names_later: None,
         })
     );
     let unseeded = Trajectory { seed: None, ..trajectory.clone() };

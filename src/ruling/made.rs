@@ -16,6 +16,7 @@ pub fn natural(definition: &str, errors: Vec<LabelEntry>, evidence: Evidence) ->
         errors,
         others: Vec::new(),
         evidence: Some(evidence),
+        names_later: None,
     })
 }
 

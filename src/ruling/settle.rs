@@ -55,6 +55,18 @@ pub fn settle(run_dir: &Path, reference: Option<&Recording>) -> Result<Result<La
     Ok(ruled)
 }
 
+/// Rules anew on a run of which more is known by now than when it ended. A label that rests on executions, or that was found by
+/// some, stays: what they showed does not depend on what the run is called.
+///
+/// # Errors
+/// As [`settle`].
+pub fn settle_amended(run_dir: &Path) -> Result<Result<Label, NoLabel>, RecordingError> {
+    match recording::read_label(run_dir)? {
+        Some(label) if label.definition != PLANTED || label.status != LabelStatus::Delivered => Ok(Ok(label)),
+        _ => settle(run_dir, None),
+    }
+}
+
 /// Writes the label of what was planted with what was executed for it, and gives it back.
 ///
 /// # Errors
@@ -100,6 +112,7 @@ pub fn settle_finding(
     if let Err(why) = steps.try_for_each(|step| ruling.may_name(step)) {
         return Ok(Err(why));
     }
+    let found = found.map(|label| with_later_names(label, recording));
     let former = recording::read_label(run_dir)?;
     let contradicted = former.as_ref().is_some_and(contradicts);
     Ok(Ok(match after_finding(former.as_ref(), found, contradicted) {
@@ -120,6 +133,17 @@ pub fn settle_finding(
             format!("label withdrawn: {of} is contradicted")
         }
     }))
+}
+
+/// A label that says when, how and by whom the names of its steps were given, where that was after the run was recorded.
+fn with_later_names(label: Label, recording: &Recording) -> Label {
+    let Some(names) = label.errors.iter().find_map(|entry| recording.later_names(entry.error.step)) else {
+        return label;
+    };
+    label.named_later(&names, |step| {
+        let step = recording.trajectory.steps.iter().find(|known| known.step == step)?;
+        Some((step.attribution.agent.clone(), step.attribution.instance))
+    })
 }
 
 fn write(run_dir: &Path, label: &Label) -> Result<(), RecordingError> {

@@ -86,6 +86,40 @@ impl Label {
         Self(facts)
     }
 
+    /// The same label with the names that its steps were given after the run was recorded. `name`: agent and instance of a
+    /// step; `None` where it keeps those that it was recorded under.
+    #[must_use]
+    pub fn named_later(mut self, names: &LaterNames, name: impl Fn(StepIndex) -> Option<(AgentName, u32)>) -> Self {
+        for entry in self.0.errors.iter_mut().chain(&mut self.0.others) {
+            if let Some((agent, instance)) = name(entry.error.step) {
+                entry.error.agent = agent;
+                entry.error.instance = instance;
+                self.0.names_later = Some(names.clone());
+            }
+        }
+        self
+    }
+
+    /// The same label, each error under the name and the number of the call that its step has by now.
+    #[must_use]
+    pub fn under_names_of(mut self, steps: &[Step]) -> Self {
+        for entry in self.0.errors.iter_mut().chain(&mut self.0.others) {
+            if let Some(step) = steps.iter().find(|step| step.step == entry.error.step) {
+                entry.error.agent.clone_from(&step.attribution.agent);
+                entry.error.instance = step.attribution.instance;
+                entry.error.call = step.call;
+            }
+        }
+        self
+    }
+
+    /// The same label of a run of which is known by now what it achieved.
+    #[must_use]
+    pub fn with_outcome(mut self, outcome: Verdict) -> Self {
+        self.0.outcome = outcome;
+        self
+    }
+
     /// What it says.
     pub fn into_content(self) -> LabelContent {
         self.0
@@ -131,6 +165,23 @@ pub struct LabelContent {
     /// The runs that it rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// When, how and by whom the names of its agents were given, where that was after the run was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names_later: Option<LaterNames>,
+}
+
+/// Names of agents that were given after the run was recorded: they count as declared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaterNames {
+    /// When, RFC 3339 UTC.
+    pub at: String,
+    /// How: `amend`, `http`, `import`.
+    pub source: String,
+    /// By whom, where that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The file of the roster.
+    pub file: String,
 }
 
 /// One injected error as ground truth.

@@ -22,7 +22,8 @@ pub use interval::{Interval, difference};
 #[cfg(test)]
 pub(crate) use label::tests as label_tests;
 pub use label::{
-    InjectedError, Label, LabelContent, LabelEntry, LabelStatus, ended_by_fault, ended_by_upstream, refused_as_edited,
+    InjectedError, Label, LabelContent, LabelEntry, LabelStatus, LaterNames, ended_by_fault, ended_by_upstream,
+    refused_as_edited,
 };
 pub use nearest::nearest;
 pub use pattern::{Pattern, PatternError};

@@ -260,6 +260,8 @@ pub enum Reason {
     Timeout,
     /// The harness, over the control listener.
     Reported,
+    /// Somebody who knew it after the run had ended (`aegis amend`).
+    Amended,
     /// An outcome checker.
     Verifier,
     /// The trace that the run was imported from: a score, a reward, the status of its root.

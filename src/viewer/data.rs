@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{change, told::ToldMessage};
 use crate::{
-    recording::Recording,
+    recording::{Recording, RunFact},
     ruling,
     trajectory::{Attempt, Step},
 };
@@ -45,6 +45,7 @@ pub(super) fn head(recording: &Recording, no_label: Option<&str>) -> Value {
         "sealed": recording.sealed,
         "open_exchanges": recording.open_exchanges,
         "outcome": manifest.outcome,
+        "later": recording.facts_that_hold().map(RunFact::words).collect::<Vec<_>>(),
         "label": recording.label,
         "no_label": no_label,
         "notes": recording.notes,

@@ -10,6 +10,7 @@
 
 mod acceptance;
 mod agentchaos;
+mod amend;
 mod annotate;
 mod architecture;
 mod assembled;

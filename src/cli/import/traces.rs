@@ -9,9 +9,10 @@ use clap::ValueEnum;
 
 use super::{Exit, Failure, Finished, ImportArgs, SHOWN, escape};
 use crate::{
-    cli::Config,
+    cli::{Config, counted},
     foreign::{self, ForeignError, ForeignImport, ForeignOptions, ForeignTrace, Grouping, RecordedForeign},
     launch::shell_word,
+    recording::GivenRoster,
     viewer::{first_words, word},
 };
 
@@ -45,7 +46,9 @@ pub(super) fn run(
         Group::Session => Grouping::Session,
         Group::File => Grouping::File,
     };
-    let options = ForeignOptions { grouping, overwrite: arguments.overwrite, settings: config.recording()? };
+    let file = config.file.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+    let roster = (!config.agent.is_empty()).then(|| GivenRoster { file, rules: config.agent.clone() });
+    let options = ForeignOptions { grouping, overwrite: arguments.overwrite, settings: config.recording()?, roster };
     let imported = foreign::import(format, paths, &log_dir, &options).map_err(|error| match error {
         ForeignError::Recording(error) => error.into(),
         other => Failure::new(Exit::Usage, other),
@@ -96,7 +99,7 @@ fn write(imported: &ForeignImport, log_dir: &Path, out: &mut dyn Write) -> io::R
 
 /// So many of something, in words.
 fn many(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    counted(usize::try_from(count).unwrap_or(usize::MAX), what)
 }
 
 fn line(run: &RecordedForeign, out: &mut dyn Write) -> io::Result<()> {

@@ -78,6 +78,7 @@ mod tests {
                 errors: Vec::new(),
                 others: Vec::new(),
                 evidence,
+                names_later: None,
             })
         };
         let text: Vec<String> =

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// How a step gets a name that a label may use.
-const ROSTER: &str = "aegis agents RUN_DIR --suggest proposes rules; with them, record the program once more";
+const ROSTER: &str = "`aegis agents RUN_DIR --suggest` proposes rules; `aegis amend RUN_DIR --roster FILE` names its agents by them, then trace it again";
 
 /// Writes, replaces or withdraws the label; says what became of it.
 pub(super) fn settle(
@@ -22,7 +22,10 @@ pub(super) fn settle(
 ) -> Result<String, Failure> {
     let contradicts = |former: &Label| is_contradicted(former, finding);
     let settled = ruling::settle_finding(cassette.recording(), dir, label_of(finding, rule), contradicts)?;
-    Ok(settled.unwrap_or_else(|why| format!("no label: {why}; {ROSTER}")))
+    Ok(settled.unwrap_or_else(|why| {
+        let hint = if why.is_mended_by_names() { format!("; {ROSTER}") } else { String::new() };
+        format!("no label: {why}{hint}")
+    }))
 }
 
 /// Replaces a small file whole.

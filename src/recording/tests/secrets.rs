@@ -63,6 +63,7 @@ fn canaries_everywhere_and_none_on_the_disk() {
         errors: Vec::new(),
         others: Vec::new(),
         evidence: None,
+        names_later: None,
     });
     write_label(&logs.path().join("r"), &label).expect("writes");
     assert_clean(logs.path());

@@ -208,6 +208,7 @@ export function RunHead({ run, kind, name, chosen, beside }) {
     ${head.task && html`<p class="task"><${Line} text=${head.task} /></p>`}
     <${Facts} facts=${[
       ['outcome', head.outcome.evidence && html`<${Line} text=${head.outcome.evidence} />`],
+      ['later', head.later?.length > 0 && html`<${Line} text=${head.later.join('; ')} />`],
       ['label', head.label ? labelWords(head.label) : head.no_label && html`none: <${Line} text=${head.no_label} />`],
       ['refused', head.label && head.no_label && html`the label does not hold: <${Line} text=${head.no_label} />`],
       ['trace', run.trace],

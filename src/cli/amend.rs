@@ -1,0 +1,192 @@
+//! `aegis amend RUN…`: says of runs that have ended what was not known when they were recorded: the names of their agents, what
+//! they achieved, their task.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::{Config, Exit, Failure, Finished, counted, escape};
+use crate::{
+    recording::{self, Amendment, FactContent, FactSource, GivenRoster, Giver, RunFact, Settings},
+    ruling::{self, NoLabel},
+    trajectory::{Label, Outcome, Reason, Verdict},
+    viewer::{first_words, word},
+};
+
+/// The longest text of a task that is taken, in bytes.
+const TASK_MAX: u64 = 1 << 20;
+
+/// Options of `amend`.
+#[derive(Debug, Args)]
+pub(super) struct AmendArgs {
+    /// The runs' directories.
+    #[arg(value_name = "RUN_DIR", required = true)]
+    dirs: Vec<PathBuf>,
+    /// Name the agents by the `[[agent]]` rules of this file (an aegis.toml), as if it had been there when the runs were
+    /// recorded. It takes the place of a roster that was given so before.
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["outcome", "task"])]
+    roster: Option<PathBuf>,
+    /// What the runs achieved.
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    outcome: Option<GivenVerdict>,
+    /// What shows that they achieved it, in words.
+    #[arg(long, value_name = "TEXT", requires = "outcome", default_value = "")]
+    evidence: String,
+    /// A file with the text of the task that the runs were given.
+    #[arg(long, value_name = "FILE")]
+    task: Option<PathBuf>,
+    /// Who says so: kept with each fact.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// The configuration that says what is masked in recordings; ./aegis.toml if there is one.
+    #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// What a run achieved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GivenVerdict {
+    /// The task was solved.
+    Success,
+    /// The task was not solved.
+    Failure,
+    /// Nobody can tell.
+    Unknown,
+}
+
+impl From<GivenVerdict> for Verdict {
+    fn from(given: GivenVerdict) -> Self {
+        match given {
+            GivenVerdict::Success => Self::Success,
+            GivenVerdict::Failure => Self::Failure,
+            GivenVerdict::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// What became of one run.
+struct AmendedRun<'a> {
+    dir: &'a Path,
+    added: Vec<RunFact>,
+    label: Result<Label, NoLabel>,
+}
+
+pub(super) fn run(arguments: &AmendArgs, json: bool, out: &mut dyn Write) -> Result<Finished, Failure> {
+    let amendment = arguments.amendment()?;
+    let settings = Config::load(arguments.config.as_deref())?.recording()?;
+    // Nothing is written where one of them is no run.
+    for dir in &arguments.dirs {
+        recording::read_manifest(dir)?;
+    }
+    let giver = Giver { source: FactSource::Amend, by: arguments.by.clone() };
+    let amended = |dir| amend(dir, &amendment, &giver, &settings);
+    let amended: Vec<AmendedRun<'_>> = arguments.dirs.iter().map(|dir| amended(dir)).collect::<Result<_, _>>()?;
+    if !json {
+        let written = amended.iter().try_for_each(|run| writeln!(out, "{}", escape(&run.line())));
+        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
+    }
+    let told = amended.iter().filter(|run| !run.added.is_empty()).count();
+    let facts = amended.iter().map(|run| run.added.len()).sum();
+    let known = match amended.len() - told {
+        0 => String::new(),
+        known => format!("; of {} all of it was known", counted(known, "run")),
+    };
+    let summary = format!("{} added to {}{known}", counted(facts, "fact"), counted(told, "run"));
+    let data = json!({"runs": amended.iter().map(AmendedRun::data).collect::<Vec<_>>()});
+    Ok(Finished { exit: Exit::Ok, summary, data })
+}
+
+fn amend<'a>(
+    dir: &'a Path,
+    amendment: &Amendment,
+    giver: &Giver,
+    settings: &Settings,
+) -> Result<AmendedRun<'a>, Failure> {
+    let added = recording::amend(dir, amendment, giver, settings)?;
+    // What is known by now may be enough for a label, or for none.
+    let label = ruling::settle_amended(dir)?;
+    Ok(AmendedRun { dir, added, label })
+}
+
+impl AmendArgs {
+    fn amendment(&self) -> Result<Amendment, Failure> {
+        let outcome = self.outcome.map(|verdict| Outcome {
+            verdict: verdict.into(),
+            reason: Some(Reason::Amended),
+            evidence: self.evidence.clone(),
+        });
+        let roster = self.roster.as_deref().map(roster).transpose()?;
+        let task = self.task.as_deref().map(task).transpose()?;
+        Ok(Amendment { outcome, task, roster })
+    }
+}
+
+/// The roster in a configuration.
+fn roster(file: &Path) -> Result<GivenRoster, Failure> {
+    let rules = Config::load(Some(file))?.agent;
+    if rules.is_empty() {
+        let error = format!("`{}` names no agent: expected `[[agent]]` rules", file.display());
+        return Err(Failure::new(Exit::Usage, error).hint("`aegis agents RUN_DIR --suggest` proposes some"));
+    }
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    Ok(GivenRoster { file: name.to_string_lossy().into_owned(), rules })
+}
+
+fn task(file: &Path) -> Result<String, Failure> {
+    let refuse = |why: String| Failure::new(Exit::Usage, format!("--task `{}`: {why}", file.display()));
+    let length = fs::metadata(file).map_err(|error| refuse(error.to_string()))?.len();
+    if length > TASK_MAX {
+        return Err(refuse(format!("it is longer than {} kB", TASK_MAX >> 10)));
+    }
+    let text = fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
+    Ok(text.trim().to_owned())
+}
+
+impl AmendedRun<'_> {
+    fn line(&self) -> String {
+        let mut said: Vec<String> = self.added.iter().map(said).collect();
+        if said.is_empty() {
+            said.push("all of it was known".to_owned());
+        }
+        if let Ok(label) = &self.label {
+            said.push(format!("label {}", word(&label.status)));
+        }
+        format!("{}  {}", self.dir.display(), said.join("; "))
+    }
+
+    fn data(&self) -> Value {
+        json!({"dir": self.dir, "added": self.added, "label": self.label.as_ref().ok(), "no_label": self.label.as_ref().err()})
+    }
+}
+
+/// A fact in words.
+fn said(fact: &RunFact) -> String {
+    let replaced = fact.replaces.is_some();
+    match &fact.content {
+        FactContent::Outcome { outcome } => {
+            let was = match &fact.replaces {
+                Some(FactContent::Outcome { outcome }) => format!(", not {}", word(&outcome.verdict)),
+                _ => String::new(),
+            };
+            format!("outcome {}{was}", word(&outcome.verdict))
+        }
+        FactContent::Task { task } => {
+            format!("task {}{}", first_words(task, 60), if replaced { ", in place of another" } else { "" })
+        }
+        FactContent::Roster { roster } => {
+            let named: usize = roster.named.iter().map(|group| group.steps.len()).sum();
+            let all: u64 = roster.agents.values().sum();
+            let agents: Vec<String> = roster.agents.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect();
+            format!(
+                "{named} of {} named: {}",
+                counted(usize::try_from(all).unwrap_or(usize::MAX), "step"),
+                agents.join(", ")
+            )
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! `facts.jsonl`: what was learned of a run after it was recorded. A line a fact, only ever appended to.
+//!
+//! The file lies outside the seal's hash: the recording stays as it is, and what is known of it may grow. The newest fact of
+//! a kind holds; each says when it was given, how, by whom, and what it takes the place of. Every reader of a run reads
+//! through it.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Manifest, Recording, RecordingError, amendment::roster, disk, read::read_unamended, renamed};
+use crate::{
+    identity::RosterRule,
+    trajectory::{AgentName, Label, LabelStatus, LaterNames, Outcome, Step, StepIndex, Verdict},
+};
+
+/// Where the facts of a run stand.
+pub const FACTS_FILE: &str = "facts.jsonl";
+/// The newest format of a line that is read.
+pub(super) const FORMAT: u64 = 1;
+/// The longest file, in bytes.
+pub(super) const LONGEST: u64 = 8 << 20;
+
+/// One fact: a line of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFact {
+    /// Format of this line.
+    pub format: u64,
+    /// When it was given, RFC 3339 UTC.
+    pub at: String,
+    /// How it was given.
+    pub source: FactSource,
+    /// Who gave it, where that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// What it says.
+    #[serde(flatten)]
+    pub content: FactContent,
+    /// What held before it, where anything did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<FactContent>,
+}
+
+impl RunFact {
+    /// What was given and by whom, in a few words: `names given by ada, from aegis.toml`.
+    pub fn words(&self) -> String {
+        let by = self.by.clone().unwrap_or_else(|| match self.source {
+            FactSource::Amend => "`aegis amend`".to_owned(),
+            FactSource::Http => "the control listener".to_owned(),
+            FactSource::Import => "`aegis import`".to_owned(),
+            FactSource::Other => "a later version".to_owned(),
+        });
+        match &self.content {
+            FactContent::Outcome { .. } => format!("outcome given by {by}"),
+            FactContent::Task { .. } => format!("task given by {by}"),
+            FactContent::Roster { roster } => format!("names given by {by}, from {}", roster.file),
+        }
+    }
+}
+
+/// How a fact was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactSource {
+    /// By `aegis amend`.
+    Amend,
+    /// Over the control listener of a server.
+    Http,
+    /// By `aegis import`, whose configuration had a roster.
+    Import,
+    /// In a way that a later version knows.
+    #[serde(other)]
+    Other,
+}
+
+impl FactSource {
+    /// Its name, as the file has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Amend => "amend",
+            Self::Http => "http",
+            Self::Import => "import",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What a fact says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+pub enum FactContent {
+    /// What the run achieved.
+    Outcome {
+        /// The outcome.
+        outcome: Outcome,
+    },
+    /// What the run was asked to do.
+    Task {
+        /// The task's text.
+        task: String,
+    },
+    /// Who its agents are.
+    Roster {
+        /// The roster, and which steps it names.
+        roster: LaterRoster,
+    },
+}
+
+/// A roster that was given after the run was recorded.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LaterRoster {
+    /// The file that it was read from.
+    pub file: String,
+    /// Its rules: what executes the run's program again names agents by them, too.
+    pub agent: Vec<RosterRule>,
+    /// The steps that it names; the others keep the names that they were recorded under.
+    pub named: Vec<NamedSteps>,
+    /// Steps per agent, under the names that hold from now on.
+    pub agents: BTreeMap<String, u64>,
+}
+
+/// Steps that one rule gives to one agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NamedSteps {
+    /// The agent.
+    pub agent: AgentName,
+    /// Which of several equal agents, 0-based.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub instance: u32,
+    /// Whether rules of different agents match, or only order tells which of several equal agents it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ambiguous: bool,
+    /// What names them.
+    pub evidence: String,
+    /// Their numbers, 0-based, ascending.
+    pub steps: Vec<StepIndex>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// The facts of a run, as its file has them.
+#[derive(Debug, Default)]
+pub(super) struct FactsFile {
+    all: Vec<RunFact>,
+    /// Words about lines that cannot be read.
+    unread: Vec<String>,
+    /// How long the file is, in bytes.
+    pub(super) length: u64,
+    /// Whether its last line was cut off.
+    pub(super) is_torn: bool,
+}
+
+impl FactsFile {
+    /// Reads the facts of a run; none where it has no such file. A line that cannot be read is left out, and said.
+    ///
+    /// # Errors
+    /// [`RecordingError::Io`] when the file cannot be read.
+    pub(super) fn read(run_dir: &Path) -> Result<Self, RecordingError> {
+        let Some(bytes) = disk::read_whole(&run_dir.join(FACTS_FILE), LONGEST)? else { return Ok(Self::default()) };
+        let mut facts = Self {
+            length: bytes.len() as u64,
+            is_torn: bytes.last().is_some_and(|last| *last != b'\n'),
+            ..Self::default()
+        };
+        for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+            match serde_json::from_slice::<RunFact>(line) {
+                Ok(fact) if fact.format <= FORMAT => facts.all.push(fact),
+                Ok(RunFact { format, .. }) => {
+                    let why = format!("it has format {format}: expected at most {FORMAT}");
+                    facts.unread.push(format!("{FACTS_FILE} line {} is left out: {why}", at + 1));
+                }
+                Err(error) => facts.unread.push(format!("{FACTS_FILE} line {} is left out: {error}", at + 1)),
+            }
+        }
+        Ok(facts)
+    }
+
+    fn outcome(&self) -> Option<&Outcome> {
+        self.all.iter().rev().find_map(|fact| match &fact.content {
+            FactContent::Outcome { outcome } => Some(outcome),
+            _ => None,
+        })
+    }
+
+    fn task(&self) -> Option<&String> {
+        self.all.iter().rev().find_map(|fact| match &fact.content {
+            FactContent::Task { task } => Some(task),
+            _ => None,
+        })
+    }
+
+    /// The roster that holds, and the fact that says it.
+    pub(super) fn roster(&self) -> Option<(&RunFact, &LaterRoster)> {
+        roster_of(&self.all)
+    }
+
+    /// A manifest as it reads with them.
+    pub(super) fn amend_manifest(&self, manifest: &mut Manifest) {
+        if let Some(outcome) = self.outcome() {
+            manifest.outcome.clone_from(outcome);
+        }
+        if let Some(task) = self.task() {
+            manifest.task = Some(task.clone());
+        }
+        if let Some((_, roster)) = self.roster() {
+            manifest.agents.clone_from(&roster.agents);
+        }
+    }
+
+    /// A label as it reads with them: under the names that its steps got since and, where it claims nothing of what caused the
+    /// outcome, with the outcome that is known by now.
+    pub(super) fn name(&self, label: Label) -> Label {
+        let label = match self.roster() {
+            None => label,
+            Some((fact, roster)) => label.named_later(&later_names(fact, roster), |step| {
+                let group = roster.named.iter().find(|group| group.steps.contains(&step))?;
+                Some((group.agent.clone(), group.instance))
+            }),
+        };
+        match self.outcome() {
+            Some(outcome) if label.status == LabelStatus::Delivered => label.with_outcome(outcome.verdict),
+            _ => label,
+        }
+    }
+
+    /// A recording as it reads with them. `request`: the request of the step at a position.
+    pub(super) fn amend(self, recording: &mut Recording, request: impl Fn(usize, &Step) -> bytes::Bytes) {
+        self.amend_manifest(&mut recording.manifest);
+        recording.trajectory.outcome.clone_from(&recording.manifest.outcome);
+        if let Some((_, roster)) = self.roster() {
+            renamed::apply(recording, &roster.named, request);
+        }
+        recording.notes.extend(self.unread);
+        recording.facts = self.all;
+    }
+
+    /// What holds of the kind of a fact that is to be added.
+    pub(super) fn holds(&self, manifest: &Manifest, content: &FactContent) -> Option<FactContent> {
+        let same = |fact: &&RunFact| std::mem::discriminant(&fact.content) == std::mem::discriminant(content);
+        let given = self.all.iter().rev().find(same).map(|fact| fact.content.clone());
+        given.or_else(|| match content {
+            FactContent::Outcome { .. } => {
+                let outcome = manifest.outcome.clone();
+                let is_said = outcome.reason.is_some() || outcome.verdict != Verdict::Unknown;
+                is_said.then_some(FactContent::Outcome { outcome })
+            }
+            FactContent::Task { .. } => manifest.task.clone().map(|task| FactContent::Task { task }),
+            FactContent::Roster { .. } => None,
+        })
+    }
+}
+
+impl Recording {
+    /// The rules of the roster that was given after the run was recorded; none where none was.
+    pub fn later_roster(&self) -> &[RosterRule] {
+        roster_of(&self.facts).map(|(_, roster)| roster.agent.as_slice()).unwrap_or_default()
+    }
+
+    /// The facts that hold, the newest of each kind.
+    pub fn facts_that_hold(&self) -> impl Iterator<Item = &RunFact> {
+        let kind = |fact: &RunFact| std::mem::discriminant(&fact.content);
+        let is_newest =
+            move |at: usize, fact: &RunFact| !self.facts.iter().skip(at + 1).any(|later| kind(later) == kind(fact));
+        self.facts.iter().enumerate().filter(move |(at, fact)| is_newest(*at, fact)).map(|(_, fact)| fact)
+    }
+
+    /// When, how and by whom the name of a step was given after the run was recorded; `None` where it was not.
+    pub fn later_names(&self, step: StepIndex) -> Option<LaterNames> {
+        let (fact, roster) = roster_of(&self.facts)?;
+        let named = roster.named.iter().any(|group| group.steps.contains(&step));
+        named.then(|| later_names(fact, roster))
+    }
+}
+
+/// The roster that holds of a run's facts, and the fact that says it.
+fn roster_of(facts: &[RunFact]) -> Option<(&RunFact, &LaterRoster)> {
+    facts.iter().rev().find_map(|fact| match &fact.content {
+        FactContent::Roster { roster } => Some((fact, roster)),
+        _ => None,
+    })
+}
+
+/// When, how and by whom the names of a roster were given.
+fn later_names(fact: &RunFact, roster: &LaterRoster) -> LaterNames {
+    LaterNames {
+        at: fact.at.clone(),
+        source: fact.source.name().to_owned(),
+        by: fact.by.clone(),
+        file: roster.file.clone(),
+    }
+}
+
+/// Reads a run under the names of a roster, as if it had been given; nothing is written.
+///
+/// # Errors
+/// As [`super::read`], and [`RecordingError::Roster`] where a rule cannot be used.
+pub fn read_under(run_dir: &Path, rules: &[RosterRule]) -> Result<Recording, RecordingError> {
+    let mut recording = super::read(run_dir)?;
+    if !rules.is_empty() {
+        let request = |_, step: &Step| step.request.clone();
+        let later = renamed::by_roster(&read_unamended(run_dir, false)?.0, roster(rules)?, request);
+        renamed::apply(&mut recording, &later.named, request);
+        recording.manifest.agents = later.agents;
+    }
+    Ok(recording)
+}
+
+#[cfg(test)]
+#[path = "amended_tests.rs"]
+mod tests;
