@@ -297,6 +297,8 @@ fn look(runtime: &Runtime, (names, prefix): (Names, &str), bodies: &[String], re
         recording: Settings::default(),
         plan: None,
         upstream: backend.url.clone(),
+        base_url: None,
+        config: None,
     };
     let proxy = Arc::new(Proxy {
         identity: rules(names),

@@ -166,6 +166,8 @@ async fn replay(logs: &Path, cassette: Arc<Cassette>, kind: Kind) -> (Duration, 
         recording: Settings::default(),
         plan: None,
         upstream: "replay".to_owned(),
+        base_url: None,
+        config: None,
     };
     let proxy = Arc::new(Proxy {
         identity: Identity::default(),

@@ -79,6 +79,8 @@ fn look(runtime: &Runtime) -> Look {
         recording: Settings::default(),
         plan: None,
         upstream: "none".to_owned(),
+        base_url: None,
+        config: None,
     };
     let runs = Arc::new(Runs::new(template));
     runtime.block_on(async {

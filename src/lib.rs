@@ -27,6 +27,7 @@ pub mod launch;
 pub mod verify;
 pub mod dataset;
 pub mod foreign;
+pub mod execution;
 pub mod attribution;
 pub mod example;
 pub mod campaign;

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::{
-    AgentFinding, TrialError,
+    AgentFinding,
     search::{SearchExecutions, Trial},
 };
 use crate::{
+    execution::ExecutionError,
     proof,
     replay::{AtFork, ForkPoint, emptied},
     trajectory::{AgentName, Executions as Counted, Step, StepIndex, difference},
@@ -20,7 +21,7 @@ use crate::{
 type Says = Vec<(StepIndex, AtFork)>;
 
 /// Tests every agent.
-pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<AgentFinding>, TrialError> {
+pub(super) async fn search(executions: &mut SearchExecutions<'_>) -> Result<Vec<AgentFinding>, ExecutionError> {
     let steps = executions.subject.cassette.recording().trajectory.steps.clone();
     let mut agents: BTreeMap<&AgentName, Vec<&Step>> = BTreeMap::new();
     for step in &steps {
@@ -72,7 +73,7 @@ async fn arm(
     from: StepIndex,
     says: Says,
     words: &'static str,
-) -> Result<Counted, TrialError> {
+) -> Result<Counted, ExecutionError> {
     let (mut arm, settings) = (Counted::default(), executions.subject.settings.clone());
     while arm.all() < settings.agents {
         let left = (settings.agents - arm.all()).min(settings.jobs.max(1));

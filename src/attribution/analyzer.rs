@@ -10,8 +10,9 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Bench, CallMeter, Correction, CorrectionOrigin, Corrections, TrialError, leak, line::ModelLine};
+use super::{CallMeter, Correction, CorrectionOrigin, Corrections, leak, line::ModelLine};
 use crate::{
+    execution::{ExecutionError, ListeningProxy},
     proxy::upstream::Upstream,
     replay::{AtFork, answer_text, asked_text, reworded},
     surface::{Conversation, Message, OpenaiChat, RequiredFormat, Role, door},
@@ -65,15 +66,16 @@ impl Analyzer {
     /// Asks about every step of a run, within the budget; the questions are recorded as the run `own`.
     ///
     /// # Errors
-    /// [`TrialError`] when that run cannot be recorded. What the analyzer gets wrong is no error: the step is left out.
+    /// [`ExecutionError`] when that run cannot be recorded. What the analyzer gets wrong is no error: the step is left out.
     pub async fn corrections(
         &self,
-        bench: &Bench,
+        through: &ListeningProxy,
         run: &Trajectory,
         own: &RunId,
         meter: &Arc<CallMeter>,
-    ) -> Result<Corrections, TrialError> {
-        let line = bench.line(own, meter.count(Arc::clone(&self.upstream)), "analyzer").await?;
+    ) -> Result<Corrections, ExecutionError> {
+        let line =
+            ModelLine::open(through, own, meter.count(Arc::clone(&self.upstream), Arc::default()), "analyzer").await?;
         let mut corrections = Corrections::default();
         let (mut answered, mut failed) = (false, None);
         for (index, step) in run.steps.iter().enumerate() {
@@ -105,7 +107,7 @@ impl Analyzer {
             }
         }
         corrections.unanswered = failed.filter(|_| !answered);
-        bench.hang_up(&line)?;
+        line.hang_up(through)?;
         Ok(corrections)
     }
 

@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use super::{
-    Draw, LogJudge, TrialError,
+    Draw, LogJudge,
     methods::{
         Abstention, COMBINED, Cuts, Dialogue, JudgeQuestion, JudgeSaid, LoggedRun, Method, Pause, PredictedStep,
         StepInterval, View, combined, voted,
     },
 };
-use crate::trajectory::Usage;
+use crate::{execution::ExecutionError, trajectory::Usage};
 
 /// Most questions of one dialogue; a run of a thousand steps has as many.
 const QUESTIONS_MAX: usize = 10_000;
@@ -94,14 +94,14 @@ impl Foreseen {
 /// Has a method attribute a run, asking the judge whatever it wants to know.
 ///
 /// # Errors
-/// [`TrialError`] when a question cannot be recorded.
+/// [`ExecutionError`] when a question cannot be recorded.
 pub async fn attribute(
     method: &dyn Method,
     run: &LoggedRun,
     view: View<'_>,
     judge: Option<&LogJudge>,
     driving: Driving,
-) -> Result<Attributed, TrialError> {
+) -> Result<Attributed, ExecutionError> {
     let mut tally = QuestionTally::default();
     let asks = method.needs() == super::methods::Needs::Model;
     let votes = if asks { driving.votes.max(1) } else { 1 };
@@ -219,7 +219,7 @@ async fn converse(
     view: View<'_>,
     judge: Option<(&LogJudge, Draw)>,
     tally: &mut QuestionTally,
-) -> Result<Result<Vec<PredictedStep>, Abstention>, TrialError> {
+) -> Result<Result<Vec<PredictedStep>, Abstention>, ExecutionError> {
     let mut answers: Vec<JudgeSaid> = Vec::new();
     loop {
         let question = match method.attribute(run, view, &mut Dialogue::new(&answers)) {

@@ -2,13 +2,17 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicU64, Ordering},
 };
 
 use hyper::Request;
 use serde::Serialize;
 
-use crate::proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError};
+use crate::{
+    execution::{ExecutedRun, ExecutionArm, ExecutionError, ExecutionMeter, Halt, SystemUnderTest},
+    proxy::upstream::{BackendAnswering, SentBody, Upstream, UpstreamError},
+    trajectory::RunId,
+};
 
 /// The most that a search may spend. Without a bound it spends what it asks for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,7 +41,6 @@ pub struct SearchSpent {
 pub struct CallMeter {
     limit: u64,
     calls: AtomicU64,
-    refused: AtomicBool,
 }
 
 /// An upstream whose calls are counted.
@@ -45,18 +48,40 @@ pub struct CallMeter {
 pub(super) struct CountedUpstream {
     live: Arc<dyn Upstream>,
     meter: Arc<CallMeter>,
+    /// The execution that is ended where a call is refused.
+    execution: Arc<ExecutionMeter>,
 }
 
 impl CallMeter {
     /// Nothing is spent yet.
     pub fn new(budget: SearchBudget) -> Arc<Self> {
         let limit = budget.calls.unwrap_or(u64::MAX);
-        Arc::new(Self { limit, calls: AtomicU64::new(0), refused: AtomicBool::new(false) })
+        Arc::new(Self { limit, calls: AtomicU64::new(0) })
     }
 
-    /// An upstream whose calls are counted here.
-    pub(super) fn count(self: &Arc<Self>, live: Arc<dyn Upstream>) -> Arc<dyn Upstream> {
-        Arc::new(CountedUpstream { live, meter: Arc::clone(self) })
+    /// An upstream whose calls are counted here; an execution that calls beyond the budget is ended.
+    pub(super) fn count(
+        self: &Arc<Self>,
+        live: Arc<dyn Upstream>,
+        execution: Arc<ExecutionMeter>,
+    ) -> Arc<dyn Upstream> {
+        Arc::new(CountedUpstream { live, meter: Arc::clone(self), execution })
+    }
+
+    /// Executes a system once with its live calls counted here. A call beyond the budget ends the program.
+    ///
+    /// # Errors
+    /// [`ExecutionError`]; being told to stop is one.
+    pub(super) async fn execute(
+        self: &Arc<Self>,
+        system: &SystemUnderTest,
+        run: &RunId,
+        arm: ExecutionArm,
+    ) -> Result<ExecutedRun, ExecutionError> {
+        let meter = Arc::<ExecutionMeter>::default();
+        let live = self.count(system.live(), Arc::clone(&meter));
+        let executed = system.execute_at(run, arm, Some(live), meter).await?;
+        if executed.is_interrupted() { Err(ExecutionError::Interrupted) } else { Ok(executed) }
     }
 
     /// Counts calls that were made elsewhere for the same search.
@@ -67,11 +92,6 @@ impl CallMeter {
     /// Calls made so far.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
-    }
-
-    /// Whether a call was refused: what it belonged to proves nothing.
-    pub(super) fn has_refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
     }
 
     /// Whether no further call would be let through.
@@ -86,10 +106,10 @@ impl Upstream for CountedUpstream {
     }
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
-        let CallMeter { limit, calls, refused } = &*self.meter;
+        let CallMeter { limit, calls } = &*self.meter;
         let reserve = |calls: u64| (calls < *limit).then_some(calls + 1);
         if calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve).is_err() {
-            refused.store(true, Ordering::Relaxed);
+            self.execution.stop(Halt::Budget);
             let limit = *limit;
             return Box::pin(async move { Err(UpstreamError::OverBudget { limit }) });
         }

@@ -8,11 +8,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Bench, CallMeter, Corrections, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding, TraceSettings,
-    TrialError, Watch, agents, doubt, order_name,
+    CallMeter, Corrections, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding, TraceSettings, Watch,
+    agents, doubt, order_name,
     search::{SearchExecutions, SearchSubject, SearchedArms},
 };
 use crate::{
+    execution::{ExecutionError, SystemUnderTest},
     proof::{Found, Offer, RuleAnswer, Stands},
     replay::{AtFork, Cassette, answer_text},
     trajectory::{Executed, Step, StepIndex},
@@ -29,20 +30,20 @@ pub struct Trace {
 impl Trace {
     /// A trace of the recorded run. `meter` counts what it asks of models, and what was asked for its corrections.
     pub fn new(
-        bench: Arc<Bench>,
+        system: Arc<SystemUnderTest>,
         cassette: Arc<Cassette>,
         corrections: Corrections,
         settings: TraceSettings,
         meter: Arc<CallMeter>,
     ) -> Self {
-        Self { subject: SearchSubject { bench, cassette, corrections, settings, meter } }
+        Self { subject: SearchSubject { system, cassette, corrections, settings, meter } }
     }
 
     /// Searches, and tells what it found.
     ///
     /// # Errors
-    /// [`TrialError`] when the program cannot be executed; what it comes to is no error.
-    pub async fn run(&self, watch: &dyn Watch) -> Result<TraceFinding, TrialError> {
+    /// [`ExecutionError`] when the program cannot be executed; what it comes to is no error.
+    pub async fn run(&self, watch: &dyn Watch) -> Result<TraceFinding, ExecutionError> {
         let settings = &self.subject.settings;
         let mut executions = SearchExecutions::new(&self.subject, watch);
         let searched = executions.search().await?;

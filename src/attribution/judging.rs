@@ -12,11 +12,12 @@ use bytes::Bytes;
 use tokio::sync::{Mutex, OnceCell};
 
 use super::{
-    KeptAnswers, TrialError,
-    line::{ListeningProxy, ModelLine},
+    KeptAnswers,
+    line::ModelLine,
     methods::{Abstention, JudgeQuestion, JudgeSaid},
 };
 use crate::{
+    execution::{ExecutionError, ListeningProxy},
     proxy::{Proxy, QuestionLedger, model::Unanswered},
     surface::{Answer, Conversation, Message, OpenaiChat, Part, RequiredFormat, Role, Sampling, Surface, door},
     trajectory::{RunId, Usage},
@@ -102,8 +103,8 @@ impl LogJudge {
     /// Asks. A judge that does not answer, or not in time, is no error.
     ///
     /// # Errors
-    /// [`TrialError`] when the question cannot be recorded.
-    pub async fn ask(&self, question: &JudgeQuestion, draw: Draw) -> Result<JudgeAsked, TrialError> {
+    /// [`ExecutionError`] when the question cannot be recorded.
+    pub async fn ask(&self, question: &JudgeQuestion, draw: Draw) -> Result<JudgeAsked, ExecutionError> {
         let mut body = self.body(question, draw, self.settings.by_schema);
         let plain = self.body(question, draw, false);
         for known in [&body, &plain] {
@@ -132,11 +133,11 @@ impl LogJudge {
     /// Ends the recorded run; `None` where nothing was asked live.
     ///
     /// # Errors
-    /// [`TrialError`] when it cannot be sealed.
-    pub async fn finish(self) -> Result<Option<RunId>, TrialError> {
+    /// [`ExecutionError`] when it cannot be sealed.
+    pub async fn finish(self) -> Result<Option<RunId>, ExecutionError> {
         let Some((listening, line)) = self.line.into_inner() else { return Ok(None) };
         if let Some(listening) = listening.into_inner() {
-            listening.hang_up(&line)?;
+            line.hang_up(&listening)?;
             listening.stop().await;
         }
         Ok(Some(self.run))
@@ -167,7 +168,7 @@ impl LogJudge {
     }
 
     /// Asks the model, again where it was busy; each try is put aside in the budget before it is made.
-    async fn live(&self, body: &Bytes, longest_answer: u64) -> Result<Result<Bytes, Silent>, TrialError> {
+    async fn live(&self, body: &Bytes, longest_answer: u64) -> Result<Result<Bytes, Silent>, ExecutionError> {
         let (_, line) = self.line.get_or_try_init(|| self.open()).await?;
         // A token has a byte at least.
         let most = Usage { input: body.len() as u64, output: longest_answer };
@@ -198,9 +199,9 @@ impl LogJudge {
         }
     }
 
-    async fn open(&self) -> Result<(Mutex<Option<ListeningProxy>>, ModelLine), TrialError> {
+    async fn open(&self) -> Result<(Mutex<Option<ListeningProxy>>, ModelLine), ExecutionError> {
         let listening = ListeningProxy::start(Arc::clone(&self.proxy)).await?;
-        let line = listening.line(&self.run, Arc::clone(&self.proxy.upstream), "judge").await?;
+        let line = ModelLine::open(&listening, &self.run, Arc::clone(&self.proxy.upstream), "judge").await?;
         Ok((Mutex::new(Some(listening)), line))
     }
 }

@@ -1,7 +1,7 @@
 //! Which agent and which step made a run fail: by going back and doing it again, or told from the log alone ([`methods`]).
 //!
-//! A [`Bench`] runs a program again and again, each time as a recorded run whose prefix comes from a record
-//! ([`crate::replay`]). What is executed next, and what it amounts to, [`crate::proof`] says.
+//! A program is executed again and again ([`crate::execution`]), each time as a recorded run whose beginning comes from a
+//! record. What is executed next, and what it amounts to, [`crate::proof`] says.
 
 mod agents;
 mod analyzer;
@@ -27,10 +27,8 @@ mod prove;
 mod recorded_log;
 mod retried;
 mod retry;
-mod sampled;
 mod search;
 mod settings;
-mod trial;
 
 pub use analyzer::Analyzer;
 pub use attributed::{Attributed, Driving, Foreseen, attribute, combine, foresee};
@@ -47,6 +45,4 @@ pub use prior::{Prior, PriorSaid, RankedStep};
 pub use prove::{ExecutionSaid, KeptProof, ProofOf, Proved, Proving, Unprovable};
 pub use retried::{RetryArm, RetryArmFinding, RetryExecution, RetryGain, RetryRound};
 pub use retry::{RetryBudget, RetrySettings, RetrySpent, RetrySubject, foretell_round};
-pub use sampled::sample;
 pub use settings::{EndedExecution, TraceSettings, Watch};
-pub use trial::{Bench, CommandSystem, Executing, ForkSample, System, TrialError, Tried, unrunnable};

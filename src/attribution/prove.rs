@@ -5,20 +5,18 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, TrialError, sample};
 use crate::{
-    launch::Ending,
+    execution::{ExecutionArm, ExecutionError, SystemUnderTest},
     plan::{Plan, Planted, Settled},
     proof::{Arm, Claim, Next, ProofSample, Terms},
-    recording,
     replay::{AtFork, Cassette, ForkPoint},
-    trajectory::{Executed, Label, Necessity, ProgramEnd, RunId, Side, Standing, Step, Verdict, Void},
+    trajectory::{Executed, Label, Necessity, RunId, Side, Standing, Step, Verdict, Void},
 };
 
 /// A run whose label is to be shown.
 pub struct Proving {
     /// Where its program is executed again.
-    pub bench: Arc<Bench>,
+    pub system: Arc<SystemUnderTest>,
     /// The run.
     pub cassette: Arc<Cassette>,
     /// Its label, as it was delivered.
@@ -29,6 +27,8 @@ pub struct Proving {
     pub terms: Terms,
     /// What is executed and how it is judged.
     pub of: ProofOf,
+    /// Whether the run itself was executed and judged so: then it is the first with the injection.
+    pub made_alike: bool,
 }
 
 /// What executions are made of, each as the first 16 hex digits of a blake3: those of another check, program or upstream
@@ -70,7 +70,7 @@ pub struct KeptProof {
     pub of: ProofOf,
     /// Executions that were begun: one that was ended before its end has a recording too.
     pub begun: u32,
-    /// With the injection; the run itself is the first.
+    /// With the injection; the run itself is the first, where it was made alike.
     pub treated: Vec<ExecutionSaid>,
     /// Without it.
     pub null: Vec<ExecutionSaid>,
@@ -152,17 +152,17 @@ impl Proving {
     /// Executes until the claim is settled, going on from what was executed before. `keep` is told before and after each execution.
     ///
     /// # Errors
-    /// [`TrialError`] when the program cannot be executed; what it comes to is no error.
+    /// [`ExecutionError`] when the program cannot be executed; what it comes to is no error.
     pub async fn run(
         &self,
         mut kept: KeptProof,
         keep: &mut (dyn FnMut(&KeptProof) + Send),
-    ) -> Result<Proved, TrialError> {
+    ) -> Result<Proved, ExecutionError> {
         kept.of = self.of.clone();
-        if kept.treated.is_empty() {
+        if kept.treated.is_empty() && self.made_alike {
             kept.treated.push(ExecutionSaid::Failed);
         }
-        let (Ok(treated), Ok(null)) = (self.treated(), self.null(None)) else { return Err(TrialError::Lost) };
+        let (Ok(treated), Ok(null)) = (self.treated(), self.null(None)) else { return Err(ExecutionError::Lost) };
         let terms = self.terms.drawn_for(self.cassette.run().as_str());
         let mut runs = 0;
         let standing = loop {
@@ -197,11 +197,11 @@ impl Proving {
         mut kept: KeptProof,
         keep: &mut (dyn FnMut(&KeptProof) + Send),
         proved: &mut Proved,
-    ) -> Result<(), TrialError> {
-        let Ok(treated) = self.treated() else { return Err(TrialError::Lost) };
+    ) -> Result<(), ExecutionError> {
+        let Ok(treated) = self.treated() else { return Err(ExecutionError::Lost) };
         kept.without.resize(planted.len(), Vec::new());
         for (number, one) in planted.iter().enumerate() {
-            let Ok(without) = self.null(Some(one)) else { return Err(TrialError::Lost) };
+            let Ok(without) = self.null(Some(one)) else { return Err(ExecutionError::Lost) };
             let terms = self.terms.drawn_for(&format!("{} without {number}", self.cassette.run()));
             let standing = loop {
                 let so_far = kept.without.get(number).cloned().unwrap_or_default();
@@ -234,21 +234,16 @@ impl Proving {
         treatment: &RunTreatment,
         kept: &mut KeptProof,
         keep: &mut (dyn FnMut(&KeptProof) + Send),
-    ) -> Result<ExecutionSaid, TrialError> {
+    ) -> Result<ExecutionSaid, ExecutionError> {
         let ProofOf { check, command, upstream } = &self.of;
         let name = format!("{} {check} {command} {upstream} {}", self.cassette.run(), kept.begun);
         let run = RunId::hashed("p", name.as_bytes());
         // Before it begins: its recording is in the way of another one of its name, however it ends.
         kept.begun += 1;
         keep(kept);
-        let prefixed = self.bench.prefix(&self.cassette, treatment.fork.clone())?;
-        let executed = self.bench.sample(&run, prefixed, treatment.plan.clone()).await?;
-        if executed.tried.ending == Ending::Interrupted {
-            return Err(TrialError::Interrupted);
-        }
-        let steps = recording::read(&executed.tried.dir)?.trajectory.steps;
-        let crashed = matches!(self.cassette.recording().manifest.program, Some(ProgramEnd::Signalled(_)));
-        Ok(sample(&executed, &steps, crashed, false).into())
+        let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
+        let executed = self.system.execute(&run, arm).await?;
+        if executed.is_interrupted() { Err(ExecutionError::Interrupted) } else { Ok(executed.sample().into()) }
     }
 
     /// The injection again: the bytes of the first edit, the plan's draws of then behind it.

@@ -10,21 +10,19 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 
 use super::{
-    Bench, CallMeter, EndedExecution, TrialError, Watch,
+    CallMeter, EndedExecution, Watch,
     critique::{Critique, generic},
     retried::{RetryArm, RetryExecution, RetryRound},
-    sampled,
     search::join_all,
-    trial::unrunnable,
 };
 use crate::{
-    launch::Ending,
+    execution::{ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, ReplySource, SystemUnderTest, unrunnable},
     plan::{self, Plan},
     proof::ProofSample,
     proxy::Price,
-    recording,
-    replay::{AtFork, Cassette, ForkPoint, Prefixed},
-    trajectory::{RunId, Step, StepIndex, Usage, Void},
+    recording::RunOrigin,
+    replay::{AtFork, Cassette, ForkPoint},
+    trajectory::{RunId, Step, StepIndex, Void},
 };
 
 /// The most that a retry may spend. Without a bound it spends what it asks for.
@@ -75,7 +73,7 @@ pub struct RetrySettings {
 /// A failed run that is tried again.
 pub struct RetrySubject {
     /// Where its program is executed again.
-    pub bench: Arc<Bench>,
+    pub system: Arc<SystemUnderTest>,
     /// The run.
     pub cassette: Arc<Cassette>,
     /// How.
@@ -96,14 +94,14 @@ impl RetrySubject {
     /// Executes a round.
     ///
     /// # Errors
-    /// [`TrialError`] when the program cannot be executed; what it comes to is no error.
+    /// [`ExecutionError`] when the program cannot be executed; what it comes to is no error.
     pub async fn round(
         &self,
         number: u32,
         critique: Critique,
         spent: &mut RetrySpent,
         watch: &dyn Watch,
-    ) -> Result<RetryRound, TrialError> {
+    ) -> Result<RetryRound, ExecutionError> {
         let planned = self.planned(number, &critique);
         let mut round = RetryRound {
             round: number,
@@ -122,13 +120,14 @@ impl RetrySubject {
             }
             let executed = join_all(batch.iter().map(|one| self.execute(one)).collect()).await;
             for (one, executed) in batch.iter().zip(executed) {
-                let (execution, usage, recorded, unrunnable) = executed?;
+                let executed = executed?;
+                let (execution, usage) = (one.came_to(&executed), executed.live_usage());
                 spent.runs += 1;
                 spent.tokens += usage.input + usage.output;
                 spent.money += self.settings.price.of(usage);
-                spent.recorded_tokens += recorded;
+                spent.recorded_tokens += executed.recorded_tokens();
                 round.out_of_budget |= execution.sample == ProofSample::Void(Void::Budget);
-                round.unrunnable_check = unrunnable.or(round.unrunnable_check.take());
+                round.unrunnable_check = unrunnable(&executed.outcome).or(round.unrunnable_check.take());
                 let (step, run, sample) = (execution.step, &execution.run, execution.sample);
                 watch.executed(&EndedExecution { number: spent.runs, step, arm: one.arm.name(), run, sample });
                 round.executions.push(execution);
@@ -191,38 +190,30 @@ impl RetrySubject {
         steps.get((first + sample as usize) % steps.len().max(1)).copied()
     }
 
-    async fn execute(
-        &self,
-        planned: &PlannedRetry,
-    ) -> Result<(RetryExecution, Usage, u64, Option<String>), TrialError> {
-        let fork = ForkPoint { step: planned.step, at: AtFork::Live };
-        let live = self.meter.count(self.bench.live());
-        let mut prefixed = Prefixed::new(Arc::clone(&self.cassette), fork, live)?;
-        if self.settings.any_tool_results {
-            prefixed = prefixed.with_any_tool_results();
-        }
-        let executed = self.bench.with_feedback(&planned.run, prefixed, planned.plan.clone()).await?;
-        if executed.tried.ending == Ending::Interrupted {
-            return Err(TrialError::Interrupted);
-        }
-        let recording = recording::read(&executed.tried.dir)?;
-        let steps = &recording.trajectory.steps;
-        let live = steps.iter().filter(|step| executed.report.live.contains(&step.step));
-        let usage = live.flat_map(|step| &step.attempts).filter_map(|attempt| attempt.usage);
-        let usage = usage
-            .fold(Usage::default(), |sum, one| Usage { input: sum.input + one.input, output: sum.output + one.output });
-        let crashed = self.cassette.recording().manifest.program;
-        let crashed = matches!(crashed, Some(crate::trajectory::ProgramEnd::Signalled(_)));
-        let mut sample = sampled::sample(&executed, steps, crashed, self.meter.has_refused());
+    async fn execute(&self, planned: &PlannedRetry) -> Result<ExecutedRun, ExecutionError> {
+        let fork = ForkedReplies {
+            cassette: Arc::clone(&self.cassette),
+            at: ForkPoint { step: planned.step, at: AtFork::Live },
+            any_tool_results: self.settings.any_tool_results,
+            says: None,
+        };
+        // It answers feedback, and earns no label.
+        let origin = Some(RunOrigin::Feedback);
+        let arm = ExecutionArm { plan: planned.plan.clone(), origin, replies: ReplySource::Forked(fork) };
+        self.meter.execute(&self.system, &planned.run, arm).await
+    }
+}
+
+impl PlannedRetry {
+    fn came_to(&self, executed: &ExecutedRun) -> RetryExecution {
+        let mut sample = executed.sample();
         // A note that never came says nothing of what it does.
         let came = |step: &Step| step.injected.iter().any(|note| note.delivered);
-        if planned.plan.is_some() && sample.verdict().is_some() && !steps.iter().any(came) {
+        if self.plan.is_some() && sample.verdict().is_some() && !executed.recording.trajectory.steps.iter().any(came) {
             sample = ProofSample::Void(Void::Diverged);
         }
-        let recorded = executed.report.saved.input + executed.report.saved.output;
-        let (run, dir) = (executed.tried.run, executed.tried.dir);
-        let execution = RetryExecution { arm: planned.arm, step: planned.step, run, dir, sample };
-        Ok((execution, usage, recorded, unrunnable(&executed.tried.outcome)))
+        let (run, dir) = (executed.run.clone(), executed.dir.clone());
+        RetryExecution { arm: self.arm, step: self.step, run, dir, sample }
     }
 }
 

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 
 use super::{
-    Bench, CallMeter, Corrections, EndedExecution, SearchSpent, TraceSettings, TrialError, Watch,
+    CallMeter, Corrections, EndedExecution, SearchSpent, TraceSettings, Watch,
     arms::{Arms, ForkArm},
-    sampled,
-    trial::{ForkSample, unrunnable},
 };
 use crate::{
-    launch::Ending,
+    execution::{ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, ReplySource, SystemUnderTest, unrunnable},
     proof::{self, Search},
-    recording,
-    replay::{AtFork, Cassette, Fit, ForkPoint, Prefixed},
+    replay::{AtFork, Cassette, Fit, ForkPoint},
     trajectory::{AgentName, RunId, StepIndex, Void},
 };
 
 /// A failed run that is searched.
 pub(super) struct SearchSubject {
-    pub(super) bench: Arc<Bench>,
+    pub(super) system: Arc<SystemUnderTest>,
     pub(super) cassette: Arc<Cassette>,
     pub(super) corrections: Corrections,
     pub(super) settings: TraceSettings,
@@ -60,32 +57,17 @@ pub(super) struct SearchedArms {
 }
 
 impl SearchSubject {
-    /// The record up to a fork point, and the live upstream under the budget.
-    fn prefix(&self, trial: &Trial) -> Result<Prefixed, TrialError> {
-        let live = self.meter.count(self.bench.live());
-        let mut prefixed = Prefixed::new(Arc::clone(&self.cassette), trial.fork.clone(), live)?;
-        if self.settings.any_tool_results {
-            prefixed = prefixed.with_any_tool_results();
-        }
-        Ok(match &trial.says {
-            Some((agent, says)) => prefixed.with_agent(agent.clone(), says.clone()),
-            None => prefixed,
-        })
-    }
-
-    /// One execution: what it came to, what it says, and the tokens that it paid for.
-    async fn execute(&self, trial: &Trial) -> Result<(ForkSample, proof::ProofSample, u64), TrialError> {
+    /// One execution.
+    async fn execute(&self, trial: &Trial) -> Result<ExecutedRun, ExecutionError> {
         let run = RunId::hashed("t", format!("{} {}", self.settings.salt, trial.identity).as_bytes());
-        let executed = self.bench.sample(&run, self.prefix(trial)?, None).await?;
-        if executed.tried.ending == Ending::Interrupted {
-            return Err(TrialError::Interrupted);
-        }
-        let steps = recording::read(&executed.tried.dir)?.trajectory.steps;
-        let live = steps.iter().filter(|step| executed.report.live.contains(&step.step));
-        let usage = live.flat_map(|step| &step.attempts).filter_map(|attempt| attempt.usage);
-        let tokens = usage.map(|usage| usage.input + usage.output).sum();
-        let sample = sampled::sample(&executed, &steps, self.settings.crashed, self.meter.has_refused());
-        Ok((executed, sample, tokens))
+        let fork = ForkedReplies {
+            cassette: Arc::clone(&self.cassette),
+            at: trial.fork.clone(),
+            any_tool_results: self.settings.any_tool_results,
+            says: trial.says.clone(),
+        };
+        let arm = ExecutionArm { replies: ReplySource::Forked(fork), ..ExecutionArm::default() };
+        self.meter.execute(&self.system, &run, arm).await
     }
 }
 
@@ -97,7 +79,7 @@ impl<'a> SearchExecutions<'a> {
     }
 
     /// Searches until nothing is left to learn, or to spend.
-    pub(super) async fn search(&mut self) -> Result<SearchedArms, TrialError> {
+    pub(super) async fn search(&mut self) -> Result<SearchedArms, ExecutionError> {
         let SearchSubject { cassette, corrections, settings, .. } = self.subject;
         let arms = Arms::of(cassette, corrections, settings);
         let (search, runs) = (Search::new(arms.question.clone()), vec![Vec::new(); arms.arms.len()]);
@@ -122,20 +104,21 @@ impl<'a> SearchExecutions<'a> {
     }
 
     /// Executes the program at once for each of these, and counts what it cost.
-    pub(super) async fn execute(&mut self, trials: &[Trial]) -> Result<Vec<TrialOutcome>, TrialError> {
+    pub(super) async fn execute(&mut self, trials: &[Trial]) -> Result<Vec<TrialOutcome>, ExecutionError> {
         let subject = self.subject;
         let executions = trials.iter().map(|trial| subject.execute(trial));
         let mut outcomes = Vec::new();
         for (trial, executed) in trials.iter().zip(join_all(executions.collect()).await) {
-            let (executed, sample, tokens) = executed?;
+            let executed = executed?;
+            let (sample, usage) = (executed.sample(), executed.live_usage());
             self.spent.runs += 1;
-            let other = executed.report.served.iter().any(|served| served.fit == Fit::ToolResults);
-            self.other_tool_results += u64::from(other);
-            self.spent.live_tokens += tokens;
-            self.spent.recorded_tokens += executed.report.saved.input + executed.report.saved.output;
+            let served = executed.replay.iter().flat_map(|report| &report.served);
+            self.other_tool_results += u64::from(served.into_iter().any(|served| served.fit == Fit::ToolResults));
+            self.spent.live_tokens += usage.input + usage.output;
+            self.spent.recorded_tokens += executed.recorded_tokens();
             self.out_of_budget |= sample == proof::ProofSample::Void(Void::Budget);
-            self.unrunnable = unrunnable(&executed.tried.outcome).or(self.unrunnable.take());
-            let run = executed.tried.run;
+            self.unrunnable = unrunnable(&executed.outcome).or(self.unrunnable.take());
+            let run = executed.run;
             let (number, step) = (self.spent.runs, trial.fork.step);
             self.watch.executed(&EndedExecution { number, step, arm: trial.words, run: &run, sample });
             outcomes.push(TrialOutcome { run, sample });

@@ -28,8 +28,6 @@ pub struct TraceSettings {
     pub any_tool_results: bool,
     /// How often each agent as a whole is executed with its replies all corrected, or emptied; 0: not.
     pub agents: u32,
-    /// Whether the recorded program was ended by a signal: then that is no reason to doubt an execution.
-    pub crashed: bool,
     /// What the ids of its runs are made from.
     pub salt: String,
 }

@@ -6,11 +6,7 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
-use tokio::{
-    net::TcpListener,
-    sync::{Mutex, oneshot, watch},
-    task::JoinSet,
-};
+use tokio::{sync::Mutex, task::JoinSet};
 
 use super::{
     cell::Cell,
@@ -22,18 +18,18 @@ use super::{
     state::CampaignState,
 };
 use crate::{
-    proxy::{Proxy, serve, upstream::Upstream},
+    execution::{Executor, Stop},
+    proxy::upstream::Upstream,
     trajectory::RunId,
     verify::Transcript,
 };
 
 /// Everything that a cell needs.
-#[derive(Debug)]
 pub(super) struct CellBench {
     pub(super) house: Arc<House>,
     /// The systems behind their proxies; none where only what was run before is looked at: then there is no upstream and
     /// no socket, and no cell is begun.
-    pub(super) systems: Vec<ServedSystem>,
+    pub(super) systems: Vec<Executor>,
     /// Chains at once.
     pub(super) jobs: usize,
     /// Systems that were seen not to repeat themselves, by index.
@@ -45,13 +41,13 @@ pub(super) struct CellBench {
     pub(super) rereads: bool,
     pub(super) references: References,
     /// The model that judges, where one does.
-    pub(super) judge: Option<Judge>,
+    pub(super) judge: Option<JudgeModel>,
     /// This program, for `{aegis}`.
     pub(super) program: PathBuf,
     /// What paths of the campaign file are relative to.
     pub(super) directory: PathBuf,
     /// Set when we are asked to stop.
-    pub(super) stop: watch::Receiver<bool>,
+    pub(super) stop: Stop,
 }
 
 /// Cells that several claims of a chain may ask for: each is made once, whoever asks first.
@@ -59,12 +55,12 @@ pub(super) type Slots = Mutex<HashMap<RunId, Arc<Mutex<Option<EndedCell>>>>>;
 
 /// The model that judges outcomes. It is asked once a question, however often that is put.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(super) struct JudgeModel {
     pub(super) transcript: Arc<Transcript>,
     pub(super) meter: Arc<CellMeter>,
 }
 
-impl Judge {
+impl JudgeModel {
     /// A judge at an upstream, within the campaign's budget.
     pub(super) fn at(
         upstream: Arc<dyn Upstream>,
@@ -79,29 +75,6 @@ impl Judge {
         let transcript = Transcript::open(&path, Some(Arc::new(metered)));
         let transcript = transcript.map_err(|source| CampaignError::Directory { path, source })?;
         Ok(Self { transcript: Arc::new(transcript), meter })
-    }
-}
-
-/// A system's proxy; each system has its own roster.
-#[derive(Debug)]
-pub(super) struct ServedSystem {
-    pub(super) proxy: Arc<Proxy>,
-    pub(super) origin: String,
-    /// The proxy serves as long as this lives.
-    _serving: oneshot::Sender<()>,
-}
-
-impl ServedSystem {
-    /// Starts a proxy on a free port.
-    pub(super) async fn start(proxy: Proxy) -> Result<Self, CampaignError> {
-        let proxy = Arc::new(proxy);
-        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(CampaignError::Listen)?;
-        let origin = format!("http://{}", listener.local_addr().map_err(CampaignError::Listen)?);
-        let (serving, stopped) = oneshot::channel::<()>();
-        tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
-            let _ = stopped.await;
-        }));
-        Ok(Self { proxy, origin, _serving: serving })
     }
 }
 
@@ -141,7 +114,7 @@ impl CellBench {
 
     /// Whether no further cell is to be begun.
     pub(super) fn is_over(&self) -> bool {
-        self.systems.is_empty() || *self.stop.borrow() || self.house.ledger.is_exhausted()
+        self.systems.is_empty() || self.stop.borrow().is_some() || self.house.ledger.is_exhausted()
     }
 
     /// A system was seen not to repeat itself: none of its claims is shown by equal repeats any more.

@@ -1,46 +1,33 @@
 //! One cell, from its opening to the file that says that it is finished.
 
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
-
-use nix::sys::signal::Signal;
+use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    bench::{CellBench, ServedSystem},
+    bench::CellBench,
     cell::{Cell, CellKind},
-    command::Setting,
+    command::{CommandTemplate, Setting},
+    cost::Cost,
     definition::CampaignSystem,
     ended::{EndedCell, FORMAT, HowEnded, Ran},
     error::CampaignError,
-    judge::{self, Left},
-    metered::{CellMeter, Halt, Metered},
-    prefix::ArmUpstream,
+    metered::{CellMeter, Metered},
+    prefix::fork,
     rewriting::Rewriting,
     salvage::Salvage,
 };
 use crate::{
     dataset::Task,
-    launch::{Ending, Launch, environment},
-    proxy::{Run, RunSetup, upstream::Upstream},
-    recording::{self, Recording},
-    ruling::{self, NoLabel},
-    trajectory::{Label, Outcome, Reason, Verdict, ended_by_upstream},
+    execution::{
+        Console, ErrorOutput, ExecutedRun, Execution, ExecutionArm, Executor, Halt, Judge, Program, TaskCheck,
+    },
+    launch::Ending,
+    proxy::upstream::Upstream,
+    recording::Recording,
+    trajectory::Void,
 };
 
 /// The longest part of what a program said last that an error shows, in characters.
 const SAID_MAX: usize = 300;
-
-/// What is known of a run when its program has ended.
-struct Closing<'a> {
-    how: HowEnded,
-    judged: (Outcome, String),
-    meter: &'a CellMeter,
-    arm: &'a ArmUpstream,
-    took: Duration,
-}
 
 impl CampaignSystem {
     /// Whether the program ended as it does when nothing is wrong with it.
@@ -58,36 +45,17 @@ impl CellBench {
         if let Some(ended) = self.finished(&cell.run)? {
             return Ok(Some(ended));
         }
-        let (Some(served), Some(system), Some(task)) = (
+        let (Some(executor), Some(system), Some(task)) = (
             self.systems.get(cell.system),
             self.house.campaign.systems.get(cell.system),
             self.house.campaign.tasks.get(cell.task),
         ) else {
             return Err(CampaignError::Lost);
         };
-        let began = Instant::now();
         let meter = Arc::new(CellMeter::default());
-        let salvage = Arc::new(self.state.salvage(&cell.run)?);
-        let metered = |inner: &Arc<dyn Upstream>, most| self.metered(inner, &meter, &salvage, most);
-        let live = metered(&served.proxy.upstream, Some(system.max_calls));
-        let arm = ArmUpstream::of(&self.references, &self.state, cell, live, &meter)?;
-        let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
-        let model = served.proxy.runs.model();
-        let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));
-        let setup = RunSetup { plan, upstream: Some(arm.upstream()), asking, ..RunSetup::default() };
-        let run = served.proxy.runs.open(&cell.run, setup).await?;
-        if let Some(words) = run.plan.as_ref().and_then(|plan| plan.repeats()) {
-            run.recorder.note(&words);
-        }
-        let launch = self.launch(cell, served, system, task)?;
-        let (errors, directory) = (launch.errors.clone(), launch.directory.clone().unwrap_or_default());
-        let ended = launch.run(self.until_stopped(&meter)).await.map_err(|source| {
-            served.proxy.runs.retire_run(&cell.run);
-            CampaignError::Launch { system: system.name.clone(), source }
-        })?;
-        served.proxy.runs.retire_run(&cell.run);
-        self.state.mask_errors(&cell.run, &served.proxy.runs.template().recording.redactor)?;
-        let how = match (ended.ending, meter.halt()) {
+        let executed = self.execute_cell(cell, executor, &meter, (system, task)).await?;
+        self.state.mask_errors(&cell.run, &executor.listening().proxy.runs.template().recording.redactor)?;
+        let how = match (executed.ending, executed.halt) {
             (_, Some(Halt::Budget | Halt::Price)) | (Ending::Interrupted, None) => return Ok(None),
             (_, Some(Halt::Calls)) => HowEnded::TooManyCalls,
             (_, Some(Halt::Diverged)) => HowEnded::Diverged,
@@ -95,24 +63,55 @@ impl CellBench {
             (Ending::Signalled(signal), None) => HowEnded::Signalled(signal),
             (Ending::TimedOut, None) => HowEnded::TimedOut,
         };
-        let recording = recording::read(run.dir())?;
-        let left = Left {
-            stdout: &ended.output,
-            directory: &directory,
-            trajectory: &recording.trajectory,
-            run_dir: run.dir(),
-        };
-        let judged = self.verdict(how, system, task, left).await;
         if self.judge_is_out_of_money() {
             return Ok(None);
         }
-        let arm = Closing { how, judged, meter: &meter, arm: &arm, took: began.elapsed() };
-        let ended = self.close(cell, arm, &run, recording)?;
-        if let (true, Some(errors)) = (system.in_order(how), errors) {
-            let _ = std::fs::remove_file(errors);
+        if system.in_order(how) {
+            let _ = std::fs::remove_file(self.state.errors_of(&cell.run)?);
         }
+        let ended = self.close(cell, how, executed, &meter)?;
         self.house.gate_after(&ended);
         Ok(Some(ended))
+    }
+
+    async fn execute_cell(
+        &self,
+        cell: &Cell,
+        executor: &Executor,
+        meter: &Arc<CellMeter>,
+        (system, task): (&CampaignSystem, &Task),
+    ) -> Result<ExecutedRun, CampaignError> {
+        let proxy = &executor.listening().proxy;
+        let salvage = Arc::new(self.state.salvage(&cell.run)?);
+        let metered = |inner: &Arc<dyn Upstream>, most| self.metered(inner, meter, &salvage, most);
+        let model = proxy.runs.model();
+        let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));
+        let (program, arm) = (self.program(cell, system, task)?, self.arm_of(cell)?);
+        let check = TaskCheck {
+            verify: self.house.campaign.verify.clone(),
+            question: task.question.clone(),
+            answer: task.answer.clone(),
+            own: task.check.clone(),
+            exit_codes: system.exit_codes.clone(),
+        };
+        let model = self.judge.as_ref().map(|judge| Arc::clone(&judge.transcript) as Arc<dyn Upstream>);
+        let judge = Judge::Checkers(Box::new(check), model);
+        let live = Some(metered(&proxy.upstream, Some(system.max_calls)));
+        let execution = Execution::new(&cell.run, &program, arm, &judge);
+        let execution = Execution { live, asking, meter: Arc::clone(&meter.execution), ..execution };
+        executor.execute(execution).await.map_err(|error| CampaignError::of_system(&system.name, error))
+    }
+
+    /// Who answers a cell's calls, and what is planted: a clean run by the live upstream alone, any other by the record of its
+    /// reference up to where it leaves it. So all arms of a task begin alike by construction, and the beginning is paid for once.
+    fn arm_of(&self, cell: &Cell) -> Result<ExecutionArm, CampaignError> {
+        let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
+        let Some(reference) = cell.reference() else { return Ok(ExecutionArm { plan, ..ExecutionArm::default() }) };
+        let cassette = self.references.open(&self.state, reference)?;
+        Ok(match fork(cell, &cassette) {
+            Some(at) => ExecutionArm::forked(&cassette, at, plan),
+            None => ExecutionArm { plan, ..ExecutionArm::default() },
+        })
     }
 
     /// A live upstream as a cell sees it: the program's, or that of the model that manipulators ask.
@@ -132,61 +131,20 @@ impl CellBench {
         })
     }
 
-    fn launch(
-        &self,
-        cell: &Cell,
-        served: &ServedSystem,
-        system: &CampaignSystem,
-        task: &Task,
-    ) -> Result<Launch, CampaignError> {
+    fn program(&self, cell: &Cell, system: &CampaignSystem, task: &Task) -> Result<Program, CampaignError> {
         let words = || system.command.iter().chain(system.environment.values());
-        let scratch = if words().any(super::command::CommandTemplate::wants_scratch) {
-            self.state.scratch(&cell.run)?
-        } else {
-            PathBuf::new()
-        };
+        let scratch =
+            if words().any(CommandTemplate::wants_scratch) { self.state.scratch(&cell.run)? } else { PathBuf::new() };
         let setting = Setting { aegis: &self.program, scratch: &scratch };
-        let command = system.command.iter().map(|word| word.fill(task, setting).into()).collect();
-        let header = &served.proxy.identity.hints.run_header;
-        let mut variables = environment(&served.origin, &cell.run, header);
-        variables.extend(system.environment.iter().map(|(name, value)| (name.clone(), value.fill(task, setting))));
+        let environment = system.environment.iter().map(|(name, value)| (name.clone(), value.fill(task, setting)));
         let directory = system.directory.as_ref().map_or(self.directory.clone(), |name| self.directory.join(name));
-        Ok(Launch {
-            environment: variables,
+        Ok(Program {
+            command: system.command.iter().map(|word| word.fill(task, setting).into()).collect(),
             directory: Some(directory),
+            environment: environment.collect(),
             limit: Some(system.timeout),
-            input: Some(Vec::new()),
-            errors: Some(self.state.begin_errors(&cell.run)?),
-            ..Launch::of(command)
+            console: Console { errors: ErrorOutput::File(self.state.begin_errors(&cell.run)?), ..Console::default() },
         })
-    }
-
-    /// Resolves when the program is to be ended: we were asked to stop, or the cell may spend no more.
-    async fn until_stopped(&self, meter: &CellMeter) -> Signal {
-        let mut stop = self.stop.clone();
-        tokio::select! {
-            _ = stop.wait_for(|stopped| *stopped) => {}
-            () = meter.halted() => {}
-        }
-        Signal::SIGTERM
-    }
-
-    async fn verdict(&self, how: HowEnded, system: &CampaignSystem, task: &Task, left: Left<'_>) -> (Outcome, String) {
-        let by_itself = |reason, evidence: &str| {
-            (Outcome { verdict: Verdict::Failure, reason: Some(reason), evidence: evidence.to_owned() }, String::new())
-        };
-        match how {
-            HowEnded::TimedOut => by_itself(Reason::Timeout, "the program ran out of time"),
-            HowEnded::TooManyCalls => by_itself(Reason::Timeout, "the program made more model calls than it may"),
-            HowEnded::Diverged => by_itself(Reason::Exit, "the program left the beginning that it was to share"),
-            HowEnded::Exited(_) if system.in_order(how) => {
-                judge::judge(&self.house.campaign, task, left, self.judge.as_ref().map(|judge| &judge.transcript)).await
-            }
-            HowEnded::Exited(code) => by_itself(Reason::Exit, &format!("the program exited with {code}")),
-            HowEnded::Signalled(signal) => {
-                by_itself(Reason::Exit, &format!("the program was ended by signal {signal}"))
-            }
-        }
     }
 
     /// A verdict that could not be paid for is none.
@@ -194,23 +152,26 @@ impl CellBench {
         self.judge.as_ref().is_some_and(|judge| judge.meter.halt().is_some())
     }
 
-    /// Seals the run, derives its label and writes what came of it.
+    /// Writes what came of a run that has ended.
     fn close(
         &self,
         cell: &Cell,
-        closing: Closing<'_>,
-        run: &Run,
-        mut recording: Recording,
+        how: HowEnded,
+        executed: ExecutedRun,
+        meter: &CellMeter,
     ) -> Result<EndedCell, CampaignError> {
-        let Closing { how, judged: (outcome, answer), meter, arm, took } = closing;
-        run.recorder.set_outcome(outcome.clone())?;
-        run.recorder.seal()?;
-        recording.trajectory.outcome = outcome.clone();
-        let (label, no_label) = match self.ruled(cell, run)? {
-            Some(Ok(label)) => (Some(label), None),
-            Some(Err(why)) => (None, Some(why)),
-            None => (None, None),
+        let ExecutedRun { recording, outcome, answer, label, replay, void, steps, took, .. } = executed;
+        let (label, no_label) = match label {
+            _ if cell.plan().is_none() => (None, None),
+            Ok(label) => (Some(label), None),
+            Err(why) => (None, Some(why)),
         };
+        let prefix = replay.as_ref().map(|report| Cost {
+            calls: report.served.len() as u64,
+            input: report.saved.input,
+            output: report.saved.output,
+            ..Cost::default()
+        });
         let (system, task) = self.names(cell)?;
         let ended = EndedCell {
             format: FORMAT,
@@ -226,27 +187,18 @@ impl CellBench {
             no_label,
             unmade: recording.manipulator_failures.iter().map(|f| (f.operator.clone(), f.why.clone())).collect(),
             rewriting: Rewriting::of(&recording),
-            steps: run.steps(),
-            upstream_failed: recording.trajectory.steps.iter().any(ended_by_upstream),
+            steps,
+            upstream_failed: void == Some(Void::Unanswered),
             faults: faults(&recording),
-            diverged: arm.diverged(),
+            diverged: replay.and_then(|report| report.diverged).map(|departure| departure.to_string()),
             spent: meter.spent(),
-            prefix: arm.served(),
+            prefix: prefix.unwrap_or_default(),
             salvaged: meter.salvaged(),
             limited: meter.limited(),
             seconds: took.as_secs_f64(),
         };
         self.state.finish(&ended)?;
         Ok(ended)
-    }
-
-    /// What is ruled of the label of a sealed run; `None` where nothing was to be planted.
-    fn ruled(&self, cell: &Cell, run: &Run) -> Result<Option<Result<Label, NoLabel>>, CampaignError> {
-        if cell.plan().is_none() {
-            return Ok(None);
-        }
-        let reference = cell.reference().map(|reference| self.references.open(&self.state, reference)).transpose()?;
-        Ok(Some(ruling::settle(run.dir(), reference.as_ref().map(|cassette| cassette.bare()))?))
     }
 
     /// The end of what a cell's program said on its standard error.

@@ -2,7 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{dataset::DatasetError, launch::LaunchError, proxy::ProxyError, recording::RecordingError};
+use crate::{
+    dataset::DatasetError, execution::ExecutionError, launch::LaunchError, proxy::ProxyError, recording::RecordingError,
+};
 
 /// Why a campaign cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -117,4 +119,17 @@ pub enum CampaignError {
     /// A cell's task ended by a defect of this program.
     #[error("a cell ended without a result")]
     Lost,
+}
+
+impl CampaignError {
+    /// Why a system's program could not be executed.
+    pub(super) fn of_system(system: &str, error: ExecutionError) -> Self {
+        match error {
+            ExecutionError::Listen(source) => CampaignError::Listen(source),
+            ExecutionError::Launch(source) => CampaignError::Launch { system: system.to_owned(), source },
+            ExecutionError::Proxy(error) => CampaignError::Proxy(error),
+            ExecutionError::Recording(error) => CampaignError::Recording(error),
+            _ => CampaignError::Lost,
+        }
+    }
 }

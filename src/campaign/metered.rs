@@ -5,15 +5,10 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
-
-use bytes::Bytes;
-use http_body_util::BodyExt as _;
-use hyper::{Request, Response, StatusCode, header};
-use tokio::sync::Notify;
 
 use super::{
     budget::{Ledger, Reservation},
@@ -23,9 +18,13 @@ use super::{
     salvage::Salvage,
 };
 use crate::{
+    execution::{ExecutionMeter, Halt},
     proxy::upstream::{BackendAnswering, Listener, ReceivedBody, SentBody, Upstream, UpstreamError},
     surface::{self, ErrorBody, OpenaiChat, Surface, door},
 };
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::{Request, Response, StatusCode, header};
 
 /// What all cells of a campaign share.
 #[derive(Debug)]
@@ -42,22 +41,8 @@ pub(super) struct CellMeter {
     calls: AtomicU64,
     salvaged: AtomicU64,
     limited: AtomicU64,
-    halted: Mutex<Option<Halt>>,
-    halting: Notify,
-    asked: AtomicBool,
-}
-
-/// Why a cell is to end before its program does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Halt {
-    /// The budget does not hold another call.
-    Budget,
-    /// The program made more calls than it may.
-    Calls,
-    /// The price of a model is not known, and money is bounded.
-    Price,
-    /// The program left the record that it was to begin like.
-    Diverged,
+    /// What ends the cell early.
+    pub(super) execution: Arc<ExecutionMeter>,
 }
 
 /// The upstream of one cell.
@@ -89,24 +74,7 @@ impl CellMeter {
 
     /// Why the cell is to end, if it is.
     pub(super) fn halt(&self) -> Option<Halt> {
-        *self.halted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Resolves when the cell is to end.
-    pub(super) async fn halted(&self) {
-        loop {
-            let halting = self.halting.notified();
-            if self.halt().is_some() {
-                return;
-            }
-            halting.await;
-        }
-    }
-
-    /// Has the cell ended.
-    pub(super) fn stop(&self, why: Halt) {
-        self.halted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
-        self.halting.notify_waiters();
+        self.execution.halt()
     }
 
     fn charge(&self, cost: &Cost) {
@@ -146,7 +114,6 @@ impl Metered {
         let Ok(reservation) = self.house.ledger.reserve(priced.most).await else {
             return Ok(self.refuse(Halt::Budget, surface));
         };
-        self.meter.asked.store(true, Ordering::Relaxed);
         let mut tab = Tab::open(Arc::clone(&self.meter), reservation, surface, priced);
         let request = Request::from_parts(parts, SentBody::Left(body.into()));
         let response = match self.inner.send(request).await {
@@ -185,7 +152,7 @@ impl Metered {
 
     /// An answer of our own that no client retries; the program is ended, too.
     fn refuse(&self, why: Halt, surface: Option<&'static dyn Surface>) -> Response<ReceivedBody> {
-        self.meter.stop(why);
+        self.meter.execution.stop(why);
         let message = "The request is beyond what this run may spend.";
         let error = ErrorBody { message, kind: "insufficient_quota", code: None, param: None };
         let body = surface.unwrap_or(&OpenaiChat).error_body(&error);

@@ -24,7 +24,6 @@ mod funnel;
 mod gate;
 mod going_on;
 mod journal;
-mod judge;
 mod junit;
 mod markdown;
 mod metered;

@@ -96,12 +96,13 @@ impl CellBench {
 
     /// What a run that did not pass came to: an upstream that answered nothing says more than what the program made of it.
     fn why(&self, ended: &EndedCell) -> String {
-        let told = ended.in_words(self.house.campaign.verify.answer.as_ref());
+        let told = || ended.in_words(self.house.campaign.verify.answer.as_ref());
+        let then = if ended.upstream_failed { String::new() } else { format!("; {}", told()) };
         let recorded = recording::read(&self.state.run_dir(&ended.run)).ok();
         match recorded.and_then(|recorded| unserved(&recorded.trajectory.steps)) {
-            Some(Unserved::Refused(status)) => format!("the upstream answered every call with {status}; {told}"),
-            Some(Unserved::Unreachable) => format!("no call reached the upstream; {told}"),
-            None => told,
+            Some(Unserved::Refused(status)) => format!("the upstream answered every call with {status}{then}"),
+            Some(Unserved::Unreachable) => format!("no call reached the upstream{then}"),
+            None => told(),
         }
     }
 

@@ -6,11 +6,9 @@ use std::{
     time::Instant,
 };
 
-use tokio::sync::watch;
-
 use super::{
     Progress,
-    bench::{CellBench, Judge, ServedSystem},
+    bench::{CellBench, JudgeModel},
     budget::Ledger,
     chain::HeardSystems,
     concluded::Concluded,
@@ -24,7 +22,10 @@ use super::{
     shard::{CampaignDigest, ShardPart},
     state::{CampaignState, Earlier},
 };
-use crate::proxy::{Proxy, upstream::Upstream};
+use crate::{
+    execution::{Executor, Stop},
+    proxy::{Proxy, upstream::Upstream},
+};
 
 /// How a campaign is run.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ pub struct CampaignOptions {
     /// The model that manipulators ask, if flags name one.
     pub rewriting: String,
     /// Set when the campaign is to stop.
-    pub stop: watch::Receiver<bool>,
+    pub stop: Stop,
 }
 
 /// A data set or a report without a campaign's state beside it is somebody's: a campaign would write its own in their place.
@@ -110,12 +111,13 @@ impl CellBench {
         let house = Arc::new(House { campaign: Arc::clone(campaign), ledger, gate });
         let mut systems = Vec::new();
         for proxy in proxies {
-            systems.push(ServedSystem::start(proxy).await?);
+            let executor = Executor::start(Arc::new(proxy), options.stop.clone()).await;
+            systems.push(executor.map_err(|error| CampaignError::of_system("", error))?);
         }
         let judge = match systems.first().filter(|_| campaign.asks_a_judge()) {
             Some(first) => {
-                let upstream = options.judge.unwrap_or_else(|| Arc::clone(&first.proxy.upstream));
-                Some(Judge::at(upstream, &house, &state)?)
+                let upstream = options.judge.unwrap_or_else(|| Arc::clone(&first.listening().proxy.upstream));
+                Some(JudgeModel::at(upstream, &house, &state)?)
             }
             None => None,
         };
@@ -159,7 +161,7 @@ impl CellBench {
             judge: None,
             program: PathBuf::new(),
             directory: PathBuf::new(),
-            stop: watch::channel(false).1,
+            stop: tokio::sync::watch::channel(None).1,
         }))
     }
 
@@ -169,7 +171,7 @@ impl CellBench {
             revoked: self.revoked_names(&self.revoked()),
             spent: self.house.ledger.spent(),
             exhausted: self.house.ledger.is_exhausted(),
-            stopped: *self.stop.borrow(),
+            stopped: self.stop.borrow().is_some(),
             lowest_jobs: self.house.gate.lowest(),
             ..Concluded::default()
         }

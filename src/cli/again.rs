@@ -10,7 +10,8 @@ use clap::Args;
 
 use super::{Exit, Failure};
 use crate::{
-    launch::{Launch, shell_word},
+    execution::{Judge, Program},
+    launch::shell_word,
     recording::{self, Launched},
 };
 
@@ -19,16 +20,7 @@ use crate::{
 pub(super) struct AgainArgs {
     /// Run the recorded command, in the directory that it was recorded in.
     #[arg(long, conflicts_with = "command")]
-    again: bool,
-}
-
-/// A command and where it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
-    /// Program and arguments.
-    pub(super) command: Vec<OsString>,
-    /// The working directory; ours, if none.
-    pub(super) directory: Option<PathBuf>,
+    pub(super) again: bool,
 }
 
 /// How a run was started, as far as its record says it.
@@ -38,7 +30,6 @@ pub(super) struct HowStarted {
     launched: Option<Launched>,
 }
 
-#[allow(dead_code, reason = "verbs that need an upstream or a command ask for them here")]
 impl HowStarted {
     /// Reads it of a recorded run.
     ///
@@ -47,6 +38,26 @@ impl HowStarted {
     pub(super) fn of(run_dir: &Path) -> Result<Self, Failure> {
         let launched = recording::read_manifest(run_dir)?.launched;
         Ok(Self { run_dir: run_dir.to_owned(), launched })
+    }
+
+    /// The `aegis.toml` that was read for the run, if it is still there.
+    pub(super) fn config(&self) -> Option<PathBuf> {
+        let config = PathBuf::from(self.launched.as_ref()?.config.as_ref()?);
+        config.is_file().then_some(config)
+    }
+
+    /// What judged the run; `None` where nothing but its program's end did.
+    ///
+    /// # Errors
+    /// Nobody can judge so again.
+    pub(super) fn judge(&self) -> Result<Option<Judge>, Failure> {
+        let Some(check) = self.launched.as_ref().and_then(|launched| launched.check.as_ref()) else { return Ok(None) };
+        let judge = Judge::of_record(check).map_err(|why| {
+            let error = format!("`{}` cannot be judged again as it was: {why}", self.run_dir.display());
+            Failure::new(Exit::Usage, error)
+                .hint("--check CMD judges it another way: exit code 0 is success, 1 failure")
+        });
+        judge.map(Some)
     }
 
     /// The base URL that the run's calls went to, or `simulator`; `None` where the record does not say it, or where a
@@ -70,6 +81,12 @@ impl HowStarted {
         for word in [options, "--"].into_iter().filter(|word| !word.is_empty()) {
             let _ = write!(line, " {word}");
         }
+        if !launched.environment.is_empty() {
+            line.push_str(" env");
+        }
+        for (name, value) in &launched.environment {
+            let _ = write!(line, " {}", shell_word(&format!("{name}={value}")));
+        }
         launched.command.iter().for_each(|argument| {
             let _ = write!(line, " {}", shell_word(argument));
         });
@@ -82,12 +99,12 @@ impl HowStarted {
     /// `--again`, and the record holds no command, or one of which a secret is masked.
     pub(super) fn program(&self, given: &[OsString], again: AgainArgs, verb: &str) -> Result<Option<Program>, Failure> {
         if !again.again {
-            let given = (!given.is_empty()).then(|| Program { command: given.to_vec(), directory: None });
+            let given = (!given.is_empty()).then(|| Program { command: given.to_vec(), ..Program::default() });
             return Ok(given);
         }
         let run = self.run_dir.display();
         let Some(launched) = &self.launched else {
-            let error = format!("`{run}` holds no command: `aegis run` did not start it, or an older version did");
+            let error = format!("`{run}` holds no command: Aegis did not start its program, or an older version did");
             return Err(Failure::new(Exit::Usage, error).hint(format!("aegis {verb} {run} -- CMD")));
         };
         if launched.masked {
@@ -96,7 +113,8 @@ impl HowStarted {
             return Err(Failure::new(Exit::Usage, error).hint(format!("put the secret in: {line}")));
         }
         let command = launched.command.iter().map(OsString::from).collect();
-        Ok(Some(Program { command, directory: launched.directory.as_ref().map(PathBuf::from) }))
+        let directory = launched.directory.as_ref().map(PathBuf::from);
+        Ok(Some(Program { command, directory, environment: launched.environment.clone(), ..Program::default() }))
     }
 
     /// As [`HowStarted::program`], for a verb that can do nothing without one.
@@ -112,24 +130,6 @@ impl HowStarted {
     }
 }
 
-impl Program {
-    /// As a child to be started.
-    pub(super) fn launch(self) -> Launch {
-        Launch { directory: self.directory, ..Launch::of(self.command) }
-    }
-}
-
-/// What is kept of a command that is about to be started here.
-pub(super) fn launched(command: &[OsString], upstream: &str) -> Launched {
-    let text = |argument: &OsString| argument.to_string_lossy().into_owned();
-    Launched {
-        command: command.iter().map(text).collect(),
-        directory: std::env::current_dir().ok().map(|directory| directory.to_string_lossy().into_owned()),
-        upstream: Some(upstream.to_owned()),
-        masked: command.iter().any(|argument| argument.to_str().is_none()),
-    }
-}
-
 fn is_here(directory: &str) -> bool {
     std::env::current_dir().is_ok_and(|here| here == Path::new(directory))
 }
@@ -141,7 +141,8 @@ mod tests {
     fn again(command: &[&str], directory: Option<&str>, masked: bool) -> HowStarted {
         let command = command.iter().map(|&word| word.to_owned()).collect();
         let upstream = Some("simulator".to_owned());
-        let launched = Launched { command, directory: directory.map(str::to_owned), upstream, masked };
+        let directory = directory.map(str::to_owned);
+        let launched = Launched { command, directory, upstream, masked, ..Launched::default() };
         HowStarted { run_dir: PathBuf::from("logs/x"), launched: Some(launched) }
     }
 
@@ -167,9 +168,9 @@ mod tests {
         let recorded = again(&["ls"], Some("/tmp"), false);
         assert_eq!(recorded.program(&[], UNSAID, "replay").expect("nothing wrong"), None);
         let given = recorded.required(&["cat".into()], UNSAID, "fork").expect("given");
-        assert_eq!(given, Program { command: vec!["cat".into()], directory: None });
+        assert_eq!((given.command, given.directory), (vec!["cat".into()], None));
         let ran = recorded.required(&[], SAID, "fork").expect("recorded");
-        assert_eq!(ran, Program { command: vec!["ls".into()], directory: Some("/tmp".into()) });
+        assert_eq!((ran.command, ran.directory), (vec!["ls".into()], Some("/tmp".into())));
         let failure = recorded.required(&[], UNSAID, "fork").expect_err("nothing is said");
         assert!(failure.hint.expect("a hint").ends_with("-- ls"));
     }

@@ -35,10 +35,11 @@ use super::{
 };
 use crate::{
     attribution::{
-        Attributed, Driving, JudgeSettings, KeptAnswers, LogJudge, TrialError, attribute, combine,
+        Attributed, Driving, JudgeSettings, KeptAnswers, LogJudge, attribute, combine,
         methods::{self, LearnedRanker, LoggedRun, Method, View},
     },
     cli::config::Config,
+    execution::ExecutionError,
     proxy::{Price, QuestionLedger},
     trajectory::RunId,
 };
@@ -165,7 +166,7 @@ async fn conduct(
         let mut done: Vec<(usize, Vec<Attributed>)> = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(log) = logs.failed.get(at) else { return Ok::<_, TrialError>(done) };
+            let Some(log) = logs.failed.get(at) else { return Ok::<_, ExecutionError>(done) };
             let rows = rows(log, asked, judge.as_ref(), driving, arguments).await?;
             if !global.quiet {
                 said(&rows, at + 1, logs.failed.len());
@@ -211,7 +212,7 @@ async fn rows(
     judge: Option<&LogJudge>,
     driving: Driving,
     arguments: &AttributeArgs,
-) -> Result<Vec<Attributed>, TrialError> {
+) -> Result<Vec<Attributed>, ExecutionError> {
     let (compat, longest_log) = (arguments.compat.is_some(), arguments.longest_log());
     let view = View { compat, longest_log, others: &log.others, ranker };
     let mut rows = Vec::new();

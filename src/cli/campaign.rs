@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Args;
+use nix::sys::signal::Signal;
 use tokio::sync::watch;
 
 use super::{
@@ -237,10 +238,13 @@ pub(super) fn conduct(campaign: Campaign, begun: CampaignStart, global: &Global)
 }
 
 /// What a campaign is run with, and what tells it to stop.
-fn options(campaign: &Campaign, begun: CampaignStart) -> Result<(CampaignOptions, watch::Sender<bool>), Failure> {
+fn options(
+    campaign: &Campaign,
+    begun: CampaignStart,
+) -> Result<(CampaignOptions, watch::Sender<Option<Signal>>), Failure> {
     settings::raise_file_limit();
     let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    let (stopping, stop) = watch::channel(false);
+    let (stopping, stop) = watch::channel(None);
     let options = CampaignOptions {
         judge: judge(campaign, begun.ca_file.as_ref())?,
         out: begun.out,
@@ -262,13 +266,13 @@ fn cores() -> usize {
 /// Waits for work to end; at a signal it is told to stop, and the signal's number is returned with what came of it.
 async fn until_signalled<T>(
     running: impl Future<Output = Result<T, CampaignError>>,
-    stopping: watch::Sender<bool>,
+    stopping: watch::Sender<Option<Signal>>,
 ) -> (Result<T, CampaignError>, Option<u8>) {
     let mut running = std::pin::pin!(running);
     tokio::select! {
         done = &mut running => (done, None),
         signal = interrupted() => {
-            let _ = stopping.send(true);
+            let _ = stopping.send(Some(signal));
             (running.await, Some(number(signal)))
         }
     }
@@ -311,7 +315,8 @@ fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, KeptCampaign
 /// A proxy a system, each with the system's own configuration.
 fn proxies(campaign: &Campaign, begun: &CampaignStart) -> Result<Vec<Proxy>, Failure> {
     let proxy = |(number, system): (usize, &campaign::CampaignSystem)| {
-        let config = Config::parse(&system.config_text, system.config.as_deref().unwrap_or("aegis.toml"))?;
+        let parsed = Config::parse(&system.config_text, system.config.as_deref().unwrap_or("aegis.toml"))?;
+        let config = Config { file: system.config.as_ref().map(|file| begun.directory.join(file)), ..parsed };
         let arguments = ProxyArgs {
             upstream: campaign.upstream.clone(),
             log_dir: Some(begun.out.join("logs")),

@@ -11,19 +11,21 @@ use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
-    again::{HowStarted, Program},
+    again::HowStarted,
     escape,
     replay::MatchArgs,
     settings::{self, PlannedArgs},
     trial::{ExecuteArgs, cannot_check, failed, live},
 };
 use crate::{
-    attribution::{Bench, ForkSample, TrialError, sample, unrunnable},
-    launch::{Echo, Ending},
+    execution::{
+        Console, ErrorOutput, ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, Judge, Program, ReplySource,
+        unrunnable,
+    },
+    launch::Echo,
     plan::{self, Plan},
-    proof,
+    proof::{self, ProofSample},
     proxy::Proxy,
-    recording,
     replay::{AtFork, Cassette, ForkPoint, NoReply, emptied, reworded},
     trajectory::{Executions, RunId, Side, Step, StepIndex, Void},
 };
@@ -65,10 +67,12 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
     let plan = arguments.planned.plan.as_deref().map(|path| resolved(path, &cassette)).transpose()?.map(Arc::new);
-    let program =
-        HowStarted::of(&arguments.dir)?.required(&arguments.execute.command, arguments.execute.again, "fork")?;
+    let (recorded, execute) = (HowStarted::of(&arguments.dir)?, &arguments.execute);
+    let program = recorded.required(&execute.command, execute.again, "fork")?;
+    let judge = execute.trial.judge(&recorded, execute.again)?;
+    let checked = judge.is_some();
     let planned = arguments.planned.on(&arguments.execute.proxy);
-    let (proxy, _) = live(&planned, &cassette, &arguments.dir)?.proxy(None)?;
+    let (proxy, _) = live(&planned, execute.again, &cassette, &arguments.dir)?.proxy(None)?;
     let runs: Vec<RunId> = (0..arguments.samples).map(|_| settings::fresh_run_id()).collect();
     let mut forks = Vec::new();
     for run in runs {
@@ -84,47 +88,49 @@ pub(super) fn run(arguments: &ForkArgs, global: &Global) -> Result<Finished, Fai
             fork.step
         );
     }
-    let samples = settings::block_on(conduct((Arc::new(proxy), program), &cassette, plan, forks, arguments, global))??;
-    if let Some(said) = samples.iter().find_map(|sample| unrunnable(&sample.tried.outcome)) {
+    let samples = settings::block_on(conduct(
+        proxy,
+        (program, judge.unwrap_or(Judge::End)),
+        &cassette,
+        plan,
+        forks,
+        arguments,
+        global,
+    ))??;
+    if let Some(said) = samples.iter().find_map(|sample| unrunnable(&sample.outcome)) {
         return Err(cannot_check(&said));
     }
-    let crashed = matches!(cassette.recording().manifest.program, Some(crate::trajectory::ProgramEnd::Signalled(_)));
-    let told = samples.iter().map(|one| {
-        let steps = recording::read(&one.tried.dir)?.trajectory.steps;
-        Ok(sample(one, &steps, crashed, false))
-    });
-    let told = told.collect::<Result<Vec<_>, Failure>>()?;
-    Ok(finish(&samples, &told, arguments.execute.trial.check.is_some()))
+    Ok(finish(&samples, checked))
 }
 
 async fn conduct(
-    (proxy, program): (Arc<Proxy>, Program),
+    proxy: Proxy,
+    executed: (Program, Judge),
     cassette: &Arc<Cassette>,
     plan: Option<Arc<Plan>>,
     forks: Vec<(RunId, ForkPoint)>,
     arguments: &ForkArgs,
     global: &Global,
-) -> Result<Vec<ForkSample>, Failure> {
+) -> Result<Vec<ExecutedRun>, Failure> {
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
-    let system = arguments.execute.trial.system(&program, &proxy, echo, false)?;
-    let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
+    let console = Console { echo, errors: ErrorOutput::Ours, ..Console::default() };
+    let system = Arc::new(arguments.execute.trial.system(executed, proxy, console).await?);
     let places = Arc::new(tokio::sync::Semaphore::new(arguments.execute.trial.jobs as usize));
     let mut running = tokio::task::JoinSet::new();
     for (number, (run, fork)) in forks.into_iter().enumerate() {
-        let mut prefixed = bench.prefix(cassette, fork).map_err(|error| failed(error.into()))?;
-        if arguments.matching.any_tool_results() {
-            prefixed = prefixed.with_any_tool_results();
-        }
-        let (bench, places, plan) = (Arc::clone(&bench), Arc::clone(&places), plan.clone());
+        let any_tool_results = arguments.matching.any_tool_results();
+        let fork = ForkedReplies { cassette: Arc::clone(cassette), at: fork, any_tool_results, says: None };
+        let arm = ExecutionArm { plan: plan.clone(), origin: None, replies: ReplySource::Forked(fork) };
+        let (system, places) = (Arc::clone(&system), Arc::clone(&places));
         running.spawn(async move {
             let _place = places.acquire().await;
-            (number, bench.sample(&run, prefixed, plan).await)
+            (number, system.execute(&run, arm).await)
         });
     }
     // Whichever ends first, they are told in their order.
     let (mut early, mut samples) = (std::collections::BTreeMap::new(), Vec::new());
     while let Some(ended) = running.join_next().await {
-        let (number, sample) = ended.map_err(|_| failed(TrialError::Lost))?;
+        let (number, sample) = ended.map_err(|_| failed(ExecutionError::Lost))?;
         early.insert(number, sample.map_err(failed)?);
         while let Some(sample) = early.remove(&samples.len()) {
             if !global.quiet {
@@ -197,12 +203,12 @@ fn fork_point(
     Ok(ForkPoint { step: step.step, at })
 }
 
-fn say(number: usize, sample: &ForkSample) {
-    let ForkSample { tried, report } = sample;
-    let verdict = format!("{:?}", tried.outcome.verdict).to_lowercase();
+fn say(number: usize, sample: &ExecutedRun) {
+    let Some(report) = &sample.replay else { return };
+    let verdict = format!("{:?}", sample.outcome.verdict).to_lowercase();
     eprintln!(
         "sample {number:<2} {}  {} recorded, {} live  outcome {verdict}",
-        tried.dir.display(),
+        sample.dir.display(),
         report.served.len(),
         report.live.len()
     );
@@ -214,13 +220,13 @@ fn say(number: usize, sample: &ForkSample) {
     }
 }
 
-fn finish(samples: &[ForkSample], told: &[proof::ProofSample], checked: bool) -> Finished {
-    let counted = proof::counted(told);
+fn finish(samples: &[ExecutedRun], checked: bool) -> Finished {
+    let counted = proof::counted(&samples.iter().map(ExecutedRun::sample).collect::<Vec<_>>());
     let diverged = counted.void.get(&Void::Diverged).copied().unwrap_or_default();
     let (judged, interval) = (counted.passed + counted.failed, counted.tally().interval());
-    let (input, output) = samples.iter().fold((0, 0), |(input, output), sample| {
-        (input + sample.report.saved.input, output + sample.report.saved.output)
-    });
+    let saved = || samples.iter().filter_map(|sample| Some(&sample.replay.as_ref()?.saved));
+    let (input, output) =
+        (saved().map(|saved| saved.input).sum::<u64>(), saved().map(|saved| saved.output).sum::<u64>());
     let exit = exit(samples, &counted, checked);
     let mut summary = if judged == 0
         && !checked
@@ -234,12 +240,11 @@ fn finish(samples: &[ForkSample], told: &[proof::ProofSample], checked: bool) ->
         let _ = write!(summary, "  {count} {}", why.words());
     }
     let _ = write!(summary, "  {} tokens from the record", input + output);
-    let data = samples.iter().zip(told).map(|(sample, told)| {
-        let tried = &sample.tried;
-        let void = if let proof::ProofSample::Void(why) = told { Some(why) } else { None };
+    let data = samples.iter().map(|sample| {
+        let void = if let ProofSample::Void(why) = sample.sample() { Some(why) } else { None };
         json!({
-            "run": tried.run, "run_dir": tried.dir, "steps": tried.steps, "outcome": tried.outcome, "void": void,
-            "label": tried.label.as_ref().ok(), "report": sample.report,
+            "run": sample.run, "run_dir": sample.dir, "steps": sample.steps, "outcome": sample.outcome, "void": void,
+            "label": sample.label.as_ref().ok(), "report": sample.replay,
         })
     });
     let data = json!({
@@ -251,11 +256,11 @@ fn finish(samples: &[ForkSample], told: &[proof::ProofSample], checked: bool) ->
 }
 
 /// A fork of which nothing is known is not well, whatever kept it from being known.
-fn exit(samples: &[ForkSample], counted: &Executions, checked: bool) -> Exit {
+fn exit(samples: &[ExecutedRun], counted: &Executions, checked: bool) -> Exit {
     let void = |why: Void| counted.void.get(&why).copied().unwrap_or_default();
-    let no_call = samples.iter().all(|sample| sample.tried.steps == 0);
+    let no_call = samples.iter().all(|sample| sample.steps == 0);
     match () {
-        () if samples.iter().any(|sample| sample.tried.ending == Ending::Interrupted) => Exit::Signal(2),
+        () if samples.iter().any(ExecutedRun::is_interrupted) => Exit::Signal(2),
         () if no_call => Exit::Infrastructure,
         () if counted.passed + counted.failed == 0 && void(Void::Unanswered) > 0 => Exit::Infrastructure,
         () if counted.failed > 0 => Exit::Finding,

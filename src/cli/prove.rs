@@ -4,6 +4,7 @@
 mod rows;
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,18 +14,18 @@ use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global,
-    again::{HowStarted, Program},
+    again::HowStarted,
     asking::AskingArgs,
     settings::{self, ProxyArgs},
-    trial::{ExecuteArgs, TrialArgs, failed, live},
+    trial::{ExecuteArgs, failed, live},
 };
 use crate::{
-    attribution::{Bench, KeptProof, ProofOf, Proved, Proving},
+    attribution::{KeptProof, ProofOf, Proved, Proving},
     dataset::Dataset,
-    launch::Echo,
+    execution::{Console, Judge, Program},
     plan::{self, RecordedCall},
     proof::{Terms, in_words},
-    recording,
+    recording::{self, RecordedCheck},
     replay::Cassette,
     ruling::{self, Ruling},
     trajectory::{Evidence, Label, Standing, Step},
@@ -56,19 +57,14 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
     settings::raise_file_limit();
     let terms = Terms { alpha: arguments.alpha, pairs: arguments.pairs, ..Terms::default() };
     let terms = terms.checked().map_err(|bad| Failure::new(Exit::Usage, bad))?;
-    if arguments.execute.trial.check.is_none() {
-        let error = "a proof needs --check CMD: without it nobody can tell whether an execution succeeded";
-        return Err(Failure::new(Exit::Usage, error).hint(
-            "for example --check 'grep -q \"ANSWER: 84$\"': it reads the program's output, exit code 0 is success",
-        ));
-    }
     if !arguments.path.join("log.jsonl").is_file() && !arguments.path.join("log.jsonl.zst").is_file() {
         let dataset = Dataset::open(&arguments.path)?;
         return rows::run(&dataset, arguments, terms, global);
     }
-    let program =
-        HowStarted::of(&arguments.path)?.required(&arguments.execute.command, arguments.execute.again, "prove")?;
-    let (label, proved) = prove(&arguments.path, &program, &arguments.execute.trial, arguments, terms, global)?;
+    let (recorded, execute) = (HowStarted::of(&arguments.path)?, &arguments.execute);
+    let judge = execute.trial.required_judge(&recorded, execute.again, "a proof")?;
+    let program = recorded.required(&execute.command, execute.again, "prove")?;
+    let (label, proved) = prove(&arguments.path, (program, judge), arguments, terms, global)?;
     let words = in_words(&proved.executed, "without", "with");
     let name = word(proved.standing);
     let summary = format!("label {name}: {words}  {} executions made", proved.runs);
@@ -79,8 +75,7 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
 /// Proves one run, and writes its label.
 fn prove(
     dir: &Path,
-    program: &Program,
-    trial: &TrialArgs,
+    executed: (Program, Judge),
     arguments: &ProveArgs,
     terms: Terms,
     global: &Global,
@@ -93,8 +88,9 @@ fn prove(
         return Err(unproven(format!("no label: {why}")));
     }
     let plan = planned(&cassette).map_err(unproven)?;
-    let proxy = live(&arguments.execute.proxy, &cassette, dir)?;
-    let of = proof_of(trial, program, proxy.upstream.as_deref());
+    let proxy = live(&arguments.execute.proxy, arguments.execute.again, &cassette, dir)?;
+    let of = proof_of(&executed.1, &executed.0.command, proxy.upstream.as_deref());
+    let made_alike = of_record(&cassette).is_some_and(|recorded| recorded == of);
     let logs = Some(proxy.beneath(dir, cassette.run()).join("proof"));
     let (proxy, _) = ProxyArgs { log_dir: logs, asking: arguments.asking.clone(), ..proxy }.proxy(None)?;
     let (kept, others) = kept(dir, &of)?;
@@ -103,13 +99,12 @@ fn prove(
         tell_anew(dir, &of, &others);
     }
     let proved = settings::block_on(async {
-        let proxy = Arc::new(proxy);
-        let system = trial.system(program, &proxy, Echo::Silent, true)?;
-        let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
-        let proving = Proving { bench, cassette: Arc::clone(&cassette), label: label.clone(), plan, terms, of };
+        let system = arguments.execute.trial.system(executed, proxy, Console::default()).await?;
+        let (system, label) = (Arc::new(system), label.clone());
+        let proving = Proving { system, cassette: Arc::clone(&cassette), label, plan, terms, of, made_alike };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
         let mut unwritten = None;
-        let mut said = (kept.treated.len().max(1), kept.null.len());
+        let mut said = (kept.treated.len().max(usize::from(made_alike)), kept.null.len());
         let mut keep = |kept: &KeptProof| {
             unwritten = write(dir, &others, kept).err().or(unwritten.take());
             let arms = (kept.treated.len(), kept.null.len());
@@ -153,8 +148,16 @@ fn evidence(label: &Label, proved: &Proved) -> Evidence {
     }
 }
 
+/// What was executed when the run was recorded, and how it was judged, where its record says that.
+fn of_record(cassette: &Cassette) -> Option<ProofOf> {
+    let launched = cassette.recording().manifest.launched.as_ref()?;
+    let judge = Judge::of_record(launched.check.as_ref()?).ok()?;
+    let command: Vec<OsString> = launched.command.iter().map(OsString::from).collect();
+    Some(proof_of(&judge, &command, launched.upstream.as_deref()))
+}
+
 /// What is executed, and how it is judged.
-fn proof_of(trial: &TrialArgs, program: &Program, upstream: Option<&str>) -> ProofOf {
+fn proof_of(judge: &Judge, command: &[OsString], upstream: Option<&str>) -> ProofOf {
     let digest = |words: &[&[u8]]| {
         let mut hash = blake3::Hasher::new();
         for word in words {
@@ -162,9 +165,14 @@ fn proof_of(trial: &TrialArgs, program: &Program, upstream: Option<&str>) -> Pro
         }
         hash.finalize().to_hex().chars().take(16).collect()
     };
-    let command: Vec<&[u8]> = program.command.iter().map(|word| word.as_encoded_bytes()).collect();
+    let command: Vec<&[u8]> = command.iter().map(|word| word.as_encoded_bytes()).collect();
+    let check = match judge.recorded() {
+        Some(RecordedCheck::Command(line)) => line,
+        Some(RecordedCheck::Checkers(checkers)) => checkers.to_string(),
+        None => String::new(),
+    };
     ProofOf {
-        check: digest(&[trial.check.as_deref().unwrap_or_default().as_bytes()]),
+        check: digest(&[check.as_bytes()]),
         command: digest(&command),
         upstream: digest(&[upstream.unwrap_or_default().as_bytes()]),
     }

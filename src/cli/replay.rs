@@ -1,21 +1,23 @@
 //! `aegis replay RUN [-- CMD]`: a recording as the upstream, offline; as a server or around a command.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
-    again::{AgainArgs, HowStarted, Program},
+    again::{AgainArgs, HowStarted},
     escape,
     serve::{TokenArgs, announce, bind},
     settings,
     signals::interrupted,
+    trial,
 };
 use crate::{
-    launch::{Echo, Ending, Launch, environment},
-    proxy::{Proxy, RunSetup, serve, upstream::Upstream},
+    execution::{Console, ErrorOutput, Execution, ExecutionArm, Executor, Judge, ListeningProxy, Program, ReplySource},
+    launch::{Echo, Ending},
+    proxy::{Proxy, RunSetup, upstream::Upstream},
     recording,
     replay::{Cassette, Fit, ReplayReport, Replayed, Timing},
     trajectory::RunId,
@@ -111,9 +113,10 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     }
     let replayed = Arc::new(replayed);
     let upstream: Arc<dyn Upstream> = Arc::clone(&replayed) as Arc<dyn Upstream>;
-    let mut proxy = settings::offline(arguments.config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
-    let limit = settings::time_limit(arguments.timeout)?;
     let again = HowStarted::of(&arguments.dir)?;
+    let config = arguments.config.clone().or_else(|| again.config().filter(|_| arguments.again.again));
+    let mut proxy = settings::offline(config.as_deref(), arguments.log_dir.as_deref(), upstream, id.clone())?;
+    let limit = settings::time_limit(arguments.timeout)?;
     let program = again.program(&arguments.command, arguments.again, "replay")?;
     // A command that is started here knows no token.
     let token = if program.is_some() { &arguments.token.without_token() } else { &arguments.token };
@@ -124,8 +127,11 @@ pub(super) fn run(arguments: &ReplayArgs, global: &Global) -> Result<Finished, F
     {
         eprintln!("recorded {}", escape(&line));
     }
+    let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
+    let console = Console { reads: true, echo, errors: ErrorOutput::Ours };
+    let program = program.map(|program| Program { limit, console, ..program });
     let proxy = (Arc::new(proxy), id.clone());
-    let ended = settings::block_on_one(conduct(proxy, &replayed, program, arguments, limit, global))??;
+    let ended = settings::block_on_one(conduct(proxy, &replayed, program, arguments, global))??;
     let report = replayed.report();
     if !global.quiet {
         talk(&cassette, &report, arguments.explain);
@@ -139,41 +145,34 @@ async fn conduct(
     replayed: &Arc<Replayed>,
     program: Option<Program>,
     arguments: &ReplayArgs,
-    limit: Option<Duration>,
     global: &Global,
 ) -> Result<Option<Ending>, Failure> {
     let own = if program.is_none() { "127.0.0.1:8484" } else { "127.0.0.1:0" };
     let listen = arguments.listen.as_deref().unwrap_or(own);
     let listener = bind(listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    let upstream: Arc<dyn Upstream> = Arc::clone(replayed) as Arc<dyn Upstream>;
-    let setup = RunSetup { upstream: Some(upstream), ..RunSetup::default() };
-    let run = proxy.runs.open(&id, setup).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
-        let _ = stopped.await;
-    }));
-    let ending = if let Some(program) = program {
-        let launch = Launch {
-            environment: environment(&format!("http://{address}"), &id, &proxy.identity.hints.run_header),
-            limit,
-            echo: if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout },
-            ..program.launch()
-        };
-        let ended = launch.run(interrupted()).await.map_err(|error| Failure::new(Exit::Usage, error))?;
-        Some(ended.ending)
+    let listening = ListeningProxy::at(Arc::clone(&proxy), listener).map_err(trial::failed)?;
+    let (ending, dir, steps) = if let Some(program) = program {
+        let executor = Executor::at(listening, trial::stop());
+        let arm = ExecutionArm { replies: ReplySource::Replayed(Arc::clone(replayed)), ..ExecutionArm::default() };
+        let executed = executor.execute(Execution::new(&id, &program, arm, &Judge::End)).await;
+        executor.stop().await;
+        let executed = executed.map_err(trial::failed)?;
+        (Some(executed.ending), executed.dir, executed.steps)
     } else {
+        let upstream: Arc<dyn Upstream> = Arc::clone(replayed) as Arc<dyn Upstream>;
+        let repeat_of = Some(replayed.cassette().run().clone());
+        let setup = RunSetup { upstream: Some(upstream), repeat_of, ..RunSetup::default() };
+        let run = proxy.runs.open(&id, setup).await.map_err(|error| Failure::new(Exit::unopened(&error), error))?;
         announce(address, None, listen, &proxy, global)?;
         interrupted().await;
-        None
+        listening.stop().await;
+        proxy.runs.retire();
+        proxy.runs.seal(&run).map_err(|error: recording::RecordingError| Failure::new(Exit::Recording, error))?;
+        (None, run.dir().to_owned(), run.steps())
     };
-    drop(stop);
-    let _ = server.await;
-    proxy.runs.retire();
-    let failed = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
-    run.recorder.seal().map_err(failed)?;
     if !global.quiet {
-        eprintln!("run      {}  {} steps", run.dir().display(), run.steps());
+        eprintln!("run      {}  {steps} steps", dir.display());
     }
     Ok(ending)
 }

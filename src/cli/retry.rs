@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(super) use self::arguments::RetryArgs;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
-    again::{HowStarted, Program},
+    again::HowStarted,
     attribute::{self, AttributeArgs, JudgeArgs},
     output::{OutputFile, Replaces},
     settings,
@@ -25,10 +25,10 @@ use super::{
 };
 use crate::{
     attribution::{
-        Bench, CallMeter, Critique, RetryRound, RetrySpent, RetrySubject, SearchBudget, foretell_round,
+        CallMeter, Critique, RetryRound, RetrySpent, RetrySubject, SearchBudget, foretell_round,
         methods::{self, Needs},
     },
-    launch::Echo,
+    execution::{Console, Judge, Program},
     plan,
     proof::ProofSample,
     replay::Cassette,
@@ -43,6 +43,7 @@ struct Retrying<'a> {
     arguments: &'a RetryArgs,
     global: &'a Global,
     program: Program,
+    judge: Judge,
     /// Where live calls go.
     proxy: ProxyArgs,
     meter: Arc<CallMeter>,
@@ -61,17 +62,18 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     let file = arguments.pairs.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
     let cassette = arguments.matching.open(&arguments.dir)?;
     require(arguments, &cassette)?;
-    let mut proxy = live(&arguments.execute.proxy, &cassette, &arguments.dir)?;
+    let (recorded, execute) = (HowStarted::of(&arguments.dir)?, &arguments.execute);
+    let mut proxy = live(&execute.proxy, execute.again, &cassette, &arguments.dir)?;
     proxy.log_dir = Some(proxy.beneath(&arguments.dir, cassette.run()).join("retry"));
     let meter = CallMeter::new(SearchBudget { runs: None, calls: arguments.budget.budget_calls });
     let spent = RetrySpent::default();
     if arguments.dry_run {
         return dry(arguments, global, &cassette);
     }
-    let program =
-        HowStarted::of(&arguments.dir)?.required(&arguments.execute.command, arguments.execute.again, "retry")?;
+    let judge = execute.trial.required_judge(&recorded, execute.again, "a retry")?;
+    let program = recorded.required(&execute.command, execute.again, "retry")?;
     let (rounds, pairs, ended) = (Vec::new(), Vec::new(), None);
-    let mut retrying = Retrying { arguments, global, program, proxy, meter, spent, rounds, pairs, file, ended };
+    let mut retrying = Retrying { arguments, global, program, judge, proxy, meter, spent, rounds, pairs, file, ended };
     retrying.conduct(cassette)?;
     retrying.finish()
 }
@@ -81,13 +83,6 @@ fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
     if cassette.recording().trajectory.outcome.verdict == Verdict::Success {
         let error = format!("`{}` succeeded: there is nothing to repair", arguments.dir.display());
         return Err(Failure::new(Exit::Usage, error));
-    }
-    if arguments.execute.trial.check.is_none() && !arguments.dry_run {
-        let error =
-            "a retry needs --check CMD: without it nobody can tell whether an execution succeeded, and each costs";
-        return Err(Failure::new(Exit::Usage, error).hint(
-            "for example --check 'grep -q \"ANSWER: 84$\"': it reads the program's output, exit code 0 is success",
-        ));
     }
     if arguments.critique.is_none() {
         let named = AttributeArgs::after(&arguments.dir, vec![arguments.method.clone()], JudgeArgs::default());
@@ -253,10 +248,9 @@ impl Retrying<'_> {
         let (proxy, _) = self.proxy.proxy(None)?;
         let (meter, mut spent) = (Arc::clone(&self.meter), self.spent);
         let round = settings::block_on(async {
-            let proxy = Arc::new(proxy);
-            let system = self.arguments.execute.trial.system(&self.program, &proxy, Echo::Silent, true)?;
-            let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
-            let subject = RetrySubject { bench, cassette: Arc::clone(cassette), settings, meter };
+            let executed = (self.program.clone(), self.judge.clone());
+            let system = self.arguments.execute.trial.system(executed, proxy, Console::default()).await?;
+            let subject = RetrySubject { system: Arc::new(system), cassette: Arc::clone(cassette), settings, meter };
             let talk = ExecutionTalk { quiet: self.global.quiet };
             subject.round(number, critique, &mut spent, &talk).await.map_err(failed)
         })??;

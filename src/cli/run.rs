@@ -2,29 +2,33 @@
 
 mod talk;
 
-use std::{collections::BTreeMap, ffi::OsString, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::Path, sync::Arc};
 
 use clap::Args;
 use nix::sys::signal::Signal;
 
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, again,
+    Exit, Failure, Finished, Global, OutputFormat,
     attribute::{self, AttributeArgs, JudgeArgs},
     client_verdict,
     config::Config,
-    serve::{bind, monitoring::Monitoring},
+    serve::monitoring::Monitoring,
     settings,
     settings::{PlannedArgs, ProxyArgs},
-    signals::{interrupted, number},
+    signals::number,
+    trial,
     watch::WatchArgs,
 };
 use crate::{
-    attribution::unrunnable,
-    launch::{Echo, Ended, Ending, Launch, LaunchError, environment, judge},
+    execution::{
+        Console, ErrorOutput, ExecutedRun, Execution, ExecutionArm, ExecutionError, Executor, Judge, Program,
+        unrunnable,
+    },
+    launch::{Echo, Ending},
     plan,
-    proxy::{Proxy, ProxyError, serve},
-    recording::{self, Launched, Recording},
-    ruling::{self, NoLabel},
+    proxy::{Proxy, ProxyError},
+    recording::{self, Recording},
+    ruling::NoLabel,
     surface,
     trajectory::{Label, Outcome, RunId, Unserved, Verdict, WatchSign, unserved},
     verdict::{self, ClientVerdict, Judgement},
@@ -122,15 +126,21 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
     if !global.quiet {
         arguments.proxy.say_destination(&config);
     }
-    let launched = again::launched(&arguments.command, &arguments.proxy.upstream_url(&config));
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
+    let program = Program {
+        command: arguments.command.clone(),
+        limit,
+        console: Console { reads: true, echo, errors: ErrorOutput::Ours },
+        ..Program::default()
+    };
     let monitoring = Monitoring::of(&config, proxy.upstream.name(), false)?;
-    let concluded = settings::block_on(async {
+    let executed = settings::block_on(async {
         let monitored = monitoring.start(&proxy.runs);
-        let concluded = conduct((Arc::new(proxy), id), launched, arguments, limit, echo).await;
+        let executed = execute(proxy, &id, &program, arguments.check.as_deref()).await;
         monitored.end().await;
-        concluded
+        executed
     })??;
+    let concluded = ConcludedRun::of(executed, arguments);
     if !global.quiet {
         concluded.talk(global.color);
     }
@@ -176,71 +186,50 @@ fn attributed(
     }
 }
 
-async fn conduct(
-    (proxy, id): (Arc<Proxy>, RunId),
-    launched: Launched,
-    arguments: &RunArgs,
-    limit: Option<Duration>,
-    echo: Echo,
-) -> Result<ConcludedRun, Failure> {
-    let listener = bind("127.0.0.1:0").await?;
-    let address = listener.local_addr().map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    // The run exists from here on, so that even a child that makes no call leaves a record.
-    let run = proxy.runs.get(&id).await.map_err(unopened)?;
-    let recording = |error: recording::RecordingError| Failure::new(Exit::Recording, error);
-    run.recorder.set_launched(launched).map_err(recording)?;
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = tokio::spawn(serve(Arc::clone(&proxy), listener, async move {
-        let _ = stopped.await;
-    }));
-    let header = &proxy.identity.hints.run_header;
-    let launch = Launch {
-        environment: environment(&format!("http://{address}"), &id, header),
-        limit,
-        echo,
-        ..Launch::of(arguments.command.clone())
-    };
-    let ended = launch.run(interrupted()).await.map_err(unstarted)?;
-    drop(stop);
-    let _ = server.await;
-    let judged = judge(&ended, arguments.check.as_deref(), run.dir(), interrupted()).await;
-    let outcome = judged.map_err(|error| Failure::new(Exit::Usage, error))?;
-    run.recorder.set_program_end(ended.ending.into());
-    run.recorder.set_outcome(outcome.clone()).map_err(recording)?;
-    proxy.runs.retire();
-    run.end_watch();
-    proxy.runs.seal(&run).map_err(recording)?;
-    let label = ruling::settle(run.dir(), None).map_err(recording)?;
-    let (dir, steps, uninspected) = (run.dir().to_owned(), run.steps(), run.uninspected());
-    let (planned, checked) = (run.plan.is_some(), arguments.check.is_some());
-    let recorded = recording::read(&dir).map_err(recording)?;
-    let client = planned.then(|| verdict::read(&recorded)).filter(ClientVerdict::is_planned);
-    let upstream = recorded.manifest.upstream.as_str().to_owned();
-    let unserved = unserved(&recorded.trajectory.steps).map(|why| (why, upstream));
-    let mut unread = BTreeMap::<String, usize>::new();
-    for step in recorded.trajectory.steps.iter().filter(|step| surface::is_unread(&step.surface)) {
-        *unread.entry(step.surface.clone()).or_default() += 1;
-    }
-    let missed = if label == Err(NoLabel::NotInjected) { missed(&recorded) } else { Vec::new() };
-    let Ended { ending, interrupted, .. } = ended;
-    Ok(ConcludedRun {
-        run: id,
-        dir,
-        steps,
-        uninspected,
-        unread,
-        fetches: run.fetches(),
-        ending,
-        interrupted,
-        outcome,
-        label,
-        planned,
-        checked,
-        unserved,
-        missed,
-        client,
-        watched: recorded.watched,
+async fn execute(proxy: Proxy, id: &RunId, program: &Program, check: Option<&str>) -> Result<ExecutedRun, Failure> {
+    let arm = ExecutionArm { plan: proxy.runs.template().plan.clone(), ..ExecutionArm::default() };
+    let executor = Executor::start(Arc::new(proxy), trial::stop()).await.map_err(trial::failed)?;
+    let judge = Judge::of_command(check);
+    let executed = executor.execute(Execution::new(id, program, arm, &judge)).await;
+    executor.stop().await;
+    executed.map_err(|error| match error {
+        ExecutionError::Proxy(error) => unopened(error),
+        ExecutionError::Launch(error) => Failure::new(Exit::Usage, error)
+            .hint("is it installed, spelt so, and on PATH? try the command without `aegis run`"),
+        error => trial::failed(error),
     })
+}
+
+impl ConcludedRun {
+    fn of(executed: ExecutedRun, arguments: &RunArgs) -> Self {
+        let recorded = &executed.recording;
+        let planned = recorded.manifest.plan.is_some();
+        let client = planned.then(|| verdict::read(recorded)).filter(ClientVerdict::is_planned);
+        let unserved = unserved(&recorded.trajectory.steps).map(|why| (why, recorded.manifest.upstream.clone()));
+        let mut unread = BTreeMap::<String, usize>::new();
+        for step in recorded.trajectory.steps.iter().filter(|step| surface::is_unread(&step.surface)) {
+            *unread.entry(step.surface.clone()).or_default() += 1;
+        }
+        let missed = if executed.label == Err(NoLabel::NotInjected) { missed(recorded) } else { Vec::new() };
+        Self {
+            run: executed.run,
+            dir: executed.dir,
+            steps: executed.steps,
+            uninspected: executed.uninspected,
+            unread,
+            fetches: executed.fetches,
+            ending: executed.ending,
+            interrupted: executed.interrupted,
+            outcome: executed.outcome,
+            label: executed.label,
+            planned,
+            checked: arguments.check.is_some(),
+            unserved,
+            missed,
+            client,
+            watched: executed.recording.watched,
+        }
+    }
 }
 
 /// What kept each injection of a run's plan from every step.
@@ -258,15 +247,10 @@ fn unopened(error: ProxyError) -> Failure {
     if sealed { failure.hint("another `--run NAME` keeps it; `--overwrite` replaces it") } else { failure }
 }
 
-/// Why the command cannot be started.
-fn unstarted(error: LaunchError) -> Failure {
-    Failure::new(Exit::Usage, error).hint("is it installed, spelt so, and on PATH? try the command without `aegis run`")
-}
-
 impl ConcludedRun {
     fn exit(&self) -> Exit {
         match (self.ending, &self.outcome) {
-            (Ending::Interrupted, _) => Exit::Signal(self.interrupted.map_or(2, number)),
+            _ if self.interrupted.is_some() => Exit::Signal(self.interrupted.map_or(2, number)),
             _ if self.steps == 0 || matches!(self.unserved, Some((Unserved::Unreachable, _))) => Exit::Infrastructure,
             _ if unrunnable(&self.outcome).is_some() => Exit::Usage,
             _ if self.stopped().is_some() => Exit::Finding,

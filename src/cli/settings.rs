@@ -105,6 +105,8 @@ impl ProxyArgs {
             recording: config.recording()?,
             plan,
             upstream: upstream.name().to_owned(),
+            base_url: Some(self.upstream_url(&config)),
+            config: config.file.clone(),
         };
         let runs = if self.logprobs { Runs::new(template).asking_logprobs() } else { Runs::new(template) };
         let proxy = Proxy {
@@ -281,6 +283,8 @@ pub(super) fn offline(
         recording: config.recording()?,
         plan: None,
         upstream: upstream.name().to_owned(),
+        base_url: None,
+        config: config.file.clone(),
     };
     Ok(Proxy {
         identity: config.identity()?,

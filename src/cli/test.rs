@@ -15,7 +15,7 @@ use self::{
     tested::{PlannedRun, TestedProgram, TestedRun, test_run},
 };
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, again,
+    Exit, Failure, Finished, Global, OutputFormat,
     asking::{self, AskingArgs},
     client_verdict,
     config::Config,
@@ -23,12 +23,12 @@ use super::{
     progress::ShownProgress,
     screen,
     settings::{self, ProxyArgs},
-    signals::{interrupted, number},
+    signals::number,
     trial,
 };
 use crate::{
-    attribution::Bench,
     campaign::Progress,
+    execution::{Console, Executor, Judge, Program},
     launch::Echo,
     trajectory::Verdict,
     verdict::{FindingKind, SurvivalResult},
@@ -135,21 +135,20 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
     if !global.quiet {
         wanted.say_destination(&config);
     }
-    let program = TestedProgram {
-        launched: again::launched(&arguments.command, &wanted.upstream_url(&config)),
-        command: arguments.command.clone(),
-        check: arguments.check.clone(),
-        limit: settings::time_limit(Some(arguments.timeout))?,
-        echo: match (global.verbose, global.format) {
-            (0, _) => Echo::Silent,
-            (_, OutputFormat::Json) => Echo::Stderr,
-            (_, OutputFormat::Text) => Echo::Stdout,
-        },
-        run_header: proxy.identity.hints.run_header.clone(),
-        stop: tokio::sync::watch::channel(false).1,
+    let echo = match (global.verbose, global.format) {
+        (0, _) => Echo::Silent,
+        (_, OutputFormat::Json) => Echo::Stderr,
+        (_, OutputFormat::Text) => Echo::Stdout,
     };
+    let program = Program {
+        command: arguments.command.clone(),
+        limit: settings::time_limit(Some(arguments.timeout))?,
+        console: Console { echo, ..Console::default() },
+        ..Program::default()
+    };
+    let tested = TestedProgram { program, judge: Judge::of_command(arguments.check.as_deref()) };
     let begun = Instant::now();
-    let (runs, signal) = settings::block_on(conduct(proxy, program, &planned, global))??;
+    let (runs, signal) = settings::block_on(conduct(proxy, tested, &planned, global))??;
     let seconds = begun.elapsed().as_secs_f64();
     let concluded = ConcludedTest { name, dir, plans, runs, planned: planned.len(), seconds, signal };
     let finished = concluded.finish();
@@ -176,29 +175,18 @@ impl TestArgs {
 /// Makes the runs, one after the other: programs may get into each other's way.
 async fn conduct(
     proxy: crate::proxy::Proxy,
-    mut program: TestedProgram,
+    tested: TestedProgram,
     planned: &[PlannedRun],
     global: &Global,
 ) -> Result<(Vec<TestedRun>, Option<u8>), Failure> {
-    let (told, stop) = tokio::sync::watch::channel(None);
-    tokio::spawn(async move {
-        let signal = interrupted().await;
-        told.send_replace(Some(number(signal)));
-    });
-    let (stopping, stopped) = tokio::sync::watch::channel(false);
-    let mut heard = stop.clone();
-    tokio::spawn(async move {
-        let _ = heard.wait_for(Option::is_some).await;
-        stopping.send_replace(true);
-    });
-    program.stop = stopped;
-    let bench = Bench::start(Arc::new(proxy), Arc::new(program)).await.map_err(trial::failed)?;
+    let stop = trial::stop();
+    let executor = Executor::start(Arc::new(proxy), stop.clone()).await.map_err(trial::failed)?;
     let progress = ShownProgress::new(global);
     progress.stage("test", planned.len());
     let begun = Instant::now();
     let mut runs: Vec<TestedRun> = Vec::new();
     for (number, planned_run) in (1_u32..).zip(planned) {
-        let run = test_run(&bench, planned_run).await?;
+        let run = test_run(&executor, &tested, planned_run).await?;
         let left = begun.elapsed() / number * (u32::try_from(planned.len()).unwrap_or(u32::MAX).saturating_sub(number));
         progress.advance(0);
         progress.say(&report::line(&run, number, planned.len(), left));
@@ -209,8 +197,8 @@ async fn conduct(
         }
     }
     progress.end();
-    bench.stop().await;
-    let signal = *stop.borrow();
+    executor.stop().await;
+    let signal = stop.borrow().map(number);
     Ok((runs, signal))
 }
 

@@ -13,22 +13,22 @@ pub(super) use self::arguments::TraceArgs;
 use self::prior::AskedPrior;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
-    again::{HowStarted, Program},
+    again::HowStarted,
     settings,
     settings::ProxyArgs,
     trial::{ExecutionTalk, cannot_check, failed, live},
 };
 use crate::{
     attribution::{
-        Analyzer, Bench, CallMeter, Corrections, Decisive, ForetoldTrace, LabelRule, SearchBudget, Trace, TraceFinding,
+        Analyzer, CallMeter, Corrections, Decisive, ForetoldTrace, LabelRule, SearchBudget, Trace, TraceFinding,
         TraceSettings, foretell, label_of,
     },
-    launch::Echo,
+    execution::{Console, Judge, Program},
     proof::SearchEnding,
     proxy::Proxy,
     recording,
     replay::Cassette,
-    trajectory::{ProgramEnd, Verdict, Void},
+    trajectory::{Verdict, Void},
 };
 
 /// Executions of each arm of an agent as a whole.
@@ -38,29 +38,24 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
     require_failure(&cassette, &arguments.dir)?;
-    require_check(arguments)?;
+    let (recorded, execute) = (HowStarted::of(&arguments.dir)?, &arguments.execute);
+    let program = recorded.required(&execute.command, execute.again, "trace");
+    let judge = execute.trial.required_judge(&recorded, execute.again, "a trace");
+    // What it would cost can be asked before there is a check or a command.
+    let executed = if arguments.dry_run { None } else { Some((program?, judge?)) };
     let entry = arguments.kept.entry()?;
     let mut known = known(arguments, &cassette)?;
-    let settings = trace_settings(arguments, &cassette)?;
+    let settings = trace_settings(arguments)?;
     let prior = prior::ask(arguments, &cassette, global)?;
     if let Some(asked) = &prior {
         asked.prior.suspect(&mut known);
     }
-    if arguments.dry_run {
+    let live = live(&execute.proxy, execute.again, &cassette, &arguments.dir)?;
+    let (analyzer, (proxy, _)) = (analyzer(arguments, &cassette)?, beneath(live, arguments, &cassette).proxy(None)?);
+    let Some(executed) = executed else {
         return dry(&cassette, known, &settings, arguments, global);
-    }
-    let again = HowStarted::of(&arguments.dir)?;
-    let program = again.required(&arguments.execute.command, arguments.execute.again, "trace")?;
-    let analyzer = analyzer(arguments, &cassette)?;
-    let (proxy, _) =
-        beneath(live(&arguments.execute.proxy, &cassette, &arguments.dir)?, arguments, &cassette).proxy(None)?;
-    let traced = conduct(
-        (Arc::new(proxy), program),
-        Arc::clone(&cassette),
-        (known, analyzer, settings, prior),
-        arguments,
-        global,
-    );
+    };
+    let traced = conduct(proxy, executed, Arc::clone(&cassette), (known, analyzer, settings, prior), arguments, global);
     let finding = settings::block_on(traced)??;
     write(&finding, &arguments.dir)?;
     if let (Some(SearchEnding::Void(Void::NoVerdict)), Some(said)) = (finding.ending, &finding.unrunnable_check) {
@@ -87,18 +82,6 @@ fn require_failure(cassette: &Cassette, dir: &Path) -> Result<(), Failure> {
     if cassette.recording().trajectory.outcome.verdict == Verdict::Success {
         let error = format!("`{}` succeeded: there is no failure to trace", dir.display());
         return Err(Failure::new(Exit::Usage, error));
-    }
-    Ok(())
-}
-
-/// Without a check nothing says that an execution succeeded, so none could show anything.
-fn require_check(arguments: &TraceArgs) -> Result<(), Failure> {
-    if arguments.execute.trial.check.is_none() && !arguments.dry_run {
-        let error =
-            "a trace needs --check CMD: without it nobody can tell whether an execution succeeded, and each costs";
-        return Err(Failure::new(Exit::Usage, error).hint(
-            "for example --check 'grep -q \"ANSWER: 84$\"': it reads the program's output, exit code 0 is success",
-        ));
     }
     Ok(())
 }
@@ -140,7 +123,7 @@ fn analyzer(arguments: &TraceArgs, cassette: &Cassette) -> Result<Option<Analyze
     Ok(Some(Analyzer { upstream, model: analyzer_model.clone(), gold: gold.clone(), feedback }))
 }
 
-fn trace_settings(arguments: &TraceArgs, cassette: &Cassette) -> Result<TraceSettings, Failure> {
+fn trace_settings(arguments: &TraceArgs) -> Result<TraceSettings, Failure> {
     Ok(TraceSettings {
         terms: arguments.terms.terms()?,
         order: arguments.order()?,
@@ -151,7 +134,6 @@ fn trace_settings(arguments: &TraceArgs, cassette: &Cassette) -> Result<TraceSet
         jobs: arguments.execute.trial.jobs,
         any_tool_results: arguments.matching.any_tool_results(),
         agents: if arguments.agents { AGENT_EXECUTIONS } else { 0 },
-        crashed: matches!(cassette.recording().manifest.program, Some(ProgramEnd::Signalled(_))),
         salt: settings::fresh_token(),
     })
 }
@@ -212,14 +194,14 @@ fn dry(
 }
 
 async fn conduct(
-    (proxy, program): (Arc<Proxy>, Program),
+    proxy: Proxy,
+    executed: (Program, Judge),
     cassette: Arc<Cassette>,
     (known, analyzer, settings, prior): (Corrections, Option<Analyzer>, TraceSettings, Option<AskedPrior>),
     arguments: &TraceArgs,
     global: &Global,
 ) -> Result<TraceFinding, Failure> {
-    let system = arguments.execute.trial.system(&program, &proxy, Echo::Silent, true)?;
-    let bench = Arc::new(Bench::start(proxy, Arc::new(system)).await.map_err(failed)?);
+    let system = Arc::new(arguments.execute.trial.system(executed, proxy, Console::default()).await?);
     let (run, meter) = (&cassette.recording().trajectory, CallMeter::new(settings.budget));
     meter.paid(prior.as_ref().map_or(0, |asked| asked.calls));
     let mut corrections = match analyzer {
@@ -229,7 +211,11 @@ async fn conduct(
             if !global.quiet {
                 eprintln!("analyzer {} steps are asked about, recorded as run {own}", run.steps.len());
             }
-            analyzer.corrections(&bench, run, &own, &meter).await.map_err(failed)?.checked_by(known)
+            analyzer
+                .corrections(system.executor.listening(), run, &own, &meter)
+                .await
+                .map_err(failed)?
+                .checked_by(known)
         }
     };
     require_corrections(&corrections)?;
@@ -245,7 +231,7 @@ async fn conduct(
             run.steps.len()
         );
     }
-    let trace = Trace::new(bench, cassette, corrections, settings, meter);
+    let trace = Trace::new(system, cassette, corrections, settings, meter);
     let finding = trace.run(&ExecutionTalk { quiet: global.quiet }).await.map_err(failed)?;
     Ok(TraceFinding { prior, ..finding })
 }

@@ -1,19 +1,19 @@
 //! What `fork`, `trace` and `prove` have in common: a recorded run's program is executed again, and judged.
 
-use std::{ffi::OsString, path::Path};
+use std::{ffi::OsString, path::Path, sync::Arc};
 
 use clap::Args;
 
 use super::{
     Exit, Failure,
-    again::{AgainArgs, HowStarted, Program},
+    again::{AgainArgs, HowStarted},
     config::Config,
     settings::{self, ProxyArgs},
     signals::interrupted,
 };
 use crate::{
-    attribution::{CommandSystem, EndedExecution, TrialError, Watch},
-    launch::Echo,
+    attribution::{EndedExecution, Watch},
+    execution::{Console, ExecutionError, Executor, Judge, Program, Stop, SystemUnderTest},
     proof::ProofSample,
     proxy::{Proxy, UpstreamOrigin},
     replay::Cassette,
@@ -49,72 +49,92 @@ pub(super) struct TrialArgs {
 }
 
 impl TrialArgs {
-    /// The command as a system that can be executed again. Call it on a runtime: it listens for signals.
-    pub(super) fn system(
+    /// The program as a system that can be executed again. Call it on a runtime: it listens for signals.
+    pub(super) async fn system(
         &self,
-        program: &Program,
-        proxy: &Proxy,
-        echo: Echo,
-        hush: bool,
-    ) -> Result<CommandSystem, Failure> {
-        let (told, stop) = tokio::sync::watch::channel(false);
-        tokio::spawn(async move {
-            interrupted().await;
-            told.send_replace(true);
-        });
-        Ok(CommandSystem {
-            command: program.command.clone(),
-            directory: program.directory.clone(),
-            check: self.check.clone(),
-            limit: settings::time_limit(self.timeout)?,
-            echo,
-            hush,
-            run_header: proxy.identity.hints.run_header.clone(),
-            stop,
+        (program, judge): (Program, Judge),
+        proxy: Proxy,
+        console: Console,
+    ) -> Result<SystemUnderTest, Failure> {
+        let program = Program { limit: settings::time_limit(self.timeout)?, console, ..program };
+        let executor = Executor::start(Arc::new(proxy), stop()).await.map_err(failed)?;
+        Ok(SystemUnderTest { executor, system: Arc::new(program), judge })
+    }
+
+    /// What tells the outcome: `--check`, or with `--again` what judged the recorded run.
+    pub(super) fn judge(&self, recorded: &HowStarted, again: AgainArgs) -> Result<Option<Judge>, Failure> {
+        match &self.check {
+            Some(check) => Ok(Some(Judge::Command(check.clone()))),
+            None if again.again => recorded.judge(),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`TrialArgs::judge`], for a verb that can show nothing without one; `what` it makes, as in `a trace`.
+    pub(super) fn required_judge(&self, recorded: &HowStarted, again: AgainArgs, what: &str) -> Result<Judge, Failure> {
+        self.judge(recorded, again)?.ok_or_else(|| {
+            let error = format!(
+                "{what} needs --check CMD: without it nobody can tell whether an execution succeeded, and each costs"
+            );
+            Failure::new(Exit::Usage, error).hint(
+                "for example --check 'grep -q \"ANSWER: 84$\"': it reads the program's output, exit code 0 is success",
+            )
         })
     }
 }
 
+/// Becomes a signal when we are told to stop. Call it on a runtime.
+pub(super) fn stop() -> Stop {
+    let (told, stop) = tokio::sync::watch::channel(None);
+    tokio::spawn(async move {
+        told.send_replace(Some(interrupted().await));
+    });
+    stop
+}
+
 /// How a verb ends that cannot make its trials.
-pub(super) fn failed(error: TrialError) -> Failure {
+pub(super) fn failed(error: ExecutionError) -> Failure {
     match error {
-        TrialError::Proxy(error) => Failure::new(Exit::unopened(&error), error),
-        TrialError::Recording(error) => error.into(),
-        TrialError::Listen(_) | TrialError::Lost | TrialError::Line(_) => Failure::new(Exit::Infrastructure, error),
-        TrialError::Interrupted => Failure::new(Exit::Signal(2), error),
-        TrialError::Launch(_) | TrialError::NoSuchStep(_) => Failure::new(Exit::Usage, error),
+        ExecutionError::Proxy(error) => Failure::new(Exit::unopened(&error), error),
+        ExecutionError::Recording(error) => error.into(),
+        ExecutionError::Listen(_) | ExecutionError::Lost | ExecutionError::Line(_) => {
+            Failure::new(Exit::Infrastructure, error)
+        }
+        ExecutionError::Interrupted => Failure::new(Exit::Signal(2), error),
+        ExecutionError::Launch(_) | ExecutionError::NoSuchStep(_) => Failure::new(Exit::Usage, error),
     }
 }
 
 /// Where the live calls of a fork or a trace of a recorded run go: to what was said, else to the recorded upstream, where the
 /// user's own configuration names it or no key could leave with them. Never to another one unasked.
-pub(super) fn live(proxy: &ProxyArgs, cassette: &Cassette, dir: &Path) -> Result<ProxyArgs, Failure> {
+/// With `again`, the recorded configuration is read where none is named.
+pub(super) fn live(proxy: &ProxyArgs, again: AgainArgs, cassette: &Cassette, dir: &Path) -> Result<ProxyArgs, Failure> {
+    let recorded = HowStarted::of(dir)?;
+    let config = proxy.config.clone().or_else(|| recorded.config().filter(|_| again.again));
     let later_roster = cassette.recording().later_roster().to_vec();
-    let proxy = &ProxyArgs { later_roster, ..proxy.clone() };
+    let proxy = &ProxyArgs { config, later_roster, ..proxy.clone() };
     let with = |upstream: &str| ProxyArgs { upstream: Some(upstream.to_owned()), plan: None, ..proxy.clone() };
     if let Some(upstream) = &proxy.upstream {
         return Ok(with(upstream));
     }
-    let recorded = cassette.recording().manifest.upstream.as_str();
-    if recorded == "simulator" {
-        return Ok(with(recorded));
+    let name = cassette.recording().manifest.upstream.as_str();
+    if name == "simulator" {
+        return Ok(with(name));
     }
     let config = Config::load(proxy.config.as_deref())?;
     let configured = proxy.upstream_url(&config);
-    let named = UpstreamOrigin::parse(&configured, None).is_ok_and(|origin| origin.name() == recorded);
+    let named = UpstreamOrigin::parse(&configured, None).is_ok_and(|origin| origin.name() == name);
     if named {
         return Ok(with(&configured));
     }
     let key = std::env::vars_os().map(|(name, _)| name).find(|name| name.to_string_lossy().ends_with("API_KEY"));
     let key = key.map(|name| name.to_string_lossy().into_owned()).or(config.upstream.key_env);
-    let again = HowStarted::of(dir)?;
-    match (key, again.upstream()) {
+    match (key, recorded.upstream()) {
         (None, Some(recorded)) => Ok(with(recorded)),
         (key, whole) => {
             let key = key.map(|name| format!(", and the key in {name} would be sent")).unwrap_or_default();
-            let error =
-                format!("`{}` was recorded on {recorded}, which nothing you configured names{key}", dir.display());
-            let hint = format!("--upstream {} sends its live calls there", whole.unwrap_or(recorded));
+            let error = format!("`{}` was recorded on {name}, which nothing you configured names{key}", dir.display());
+            let hint = format!("--upstream {} sends its live calls there", whole.unwrap_or(name));
             Err(Failure::new(Exit::Usage, error).hint(hint))
         }
     }

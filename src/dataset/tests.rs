@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use super::*;
 use crate::{
     recording::{
-        self, Captured, Close, Launched, Manifest as RunManifest, Open, Recorder, Recording, Settings, tests::sample,
+        self, Captured, Close, Launched, Manifest as RunManifest, Open, RecordedCheck, Recorder, Recording, Settings,
+        tests::sample,
     },
     trajectory::{AgentName, Attribution, FailureMode, LabelStatus, Outcome, RunId, Source, StepIndex, Verdict},
 };
@@ -89,7 +90,13 @@ pub(super) fn call<'a>(
 
 pub(super) fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdict) -> Recording {
     let run = RunId::parse(name).expect("an id");
+    let command = vec!["python".to_owned(), "CANARY.py".to_owned()];
+    let (directory, upstream) = (Some("/home/CANARY".to_owned()), Some("http://CANARY/v1".to_owned()));
+    let check = Some(RecordedCheck::Command("grep CANARY".to_owned()));
+    let environment = [("PLACE".to_owned(), "CANARY".to_owned())].into();
+    let launched = Launched { command, directory, environment, upstream, check, ..Launched::default() };
     let manifest = RunManifest::new(run, "simulator", Timestamp::UNIX_EPOCH).with_plan("format = 1", 7);
+    let manifest = RunManifest { launched: Some(launched), ..manifest };
     let recorder = Recorder::create(logs, manifest, &Settings::default()).expect("creates");
     // What happened first stands first in a log; at the same moment, an end before a beginning.
     let mut events: Vec<(u64, bool, StepIndex, &Call<'_>)> = Vec::new();
@@ -102,9 +109,6 @@ pub(super) fn record(logs: &Path, name: &str, calls: &[Call<'_>], verdict: Verdi
     }
     let outcome = Outcome { verdict, reason: None, evidence: "expected `4`, got `5`".to_owned() };
     recorder.set_outcome(outcome).expect("sets");
-    let command = vec!["python".to_owned(), "CANARY.py".to_owned()];
-    let (directory, upstream) = (Some("/home/CANARY".to_owned()), Some("http://CANARY/v1".to_owned()));
-    recorder.set_launched(Launched { command, directory, upstream, masked: false }).expect("sets");
     recorder.seal().expect("seals");
     let dir = logs.join(name);
     let _ = crate::ruling::settle(&dir, None).expect("reads");

@@ -1,7 +1,6 @@
 //! Child processes: their own process group, the terminal if they read it, the environment that points them at the proxy,
 //! a time limit, no orphans.
 
-mod check;
 mod guard;
 mod terminal;
 mod word;
@@ -22,11 +21,8 @@ use nix::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
-    sync::watch,
     time::timeout,
 };
-
-pub use check::{describe, judge};
 pub use word::shell_word;
 
 use self::{guard::Guard, terminal::Terminal};
@@ -257,6 +253,16 @@ pub fn environment(origin: &str, run: &RunId, run_header: &str) -> Vec<(String, 
     variables
 }
 
+/// An ending in words.
+pub fn describe(ending: Ending) -> String {
+    match ending {
+        Ending::Exited(code) => format!("exited with {code}"),
+        Ending::Signalled(signal) => format!("was ended by signal {signal}"),
+        Ending::TimedOut => "ran out of time".to_owned(),
+        Ending::Interrupted => "was interrupted".to_owned(),
+    }
+}
+
 fn ending_of(status: ExitStatus) -> Ending {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
@@ -281,14 +287,6 @@ async fn end(child: &mut Child, group: Option<Pid>, asked: Signal) {
     }
     signal(group, Signal::SIGKILL);
     let _ = child.wait().await;
-}
-
-/// Ends with the signal that a program is to get, once all work is to stop; a watch that nobody holds any more never tells.
-pub async fn told_to_stop(mut stop: watch::Receiver<bool>) -> Signal {
-    if stop.wait_for(|stop| *stop).await.is_err() {
-        std::future::pending::<()>().await;
-    }
-    Signal::SIGTERM
 }
 
 async fn stops(terminal: Option<&Terminal>) {

@@ -30,6 +30,7 @@ mod remembered;
 mod reshape;
 mod run;
 mod runs;
+mod setup;
 mod spans;
 mod tape;
 mod tunnel;
@@ -50,8 +51,9 @@ pub use listen::{
     serve, serve_control,
 };
 pub use recorded_answers::RecordedAnswers;
-pub use run::{Run, RunSetup, RunTemplate};
+pub use run::Run;
 pub use runs::{EndedRun, Runs};
+pub use setup::{RunSetup, RunTemplate};
 pub use spans::send_spans;
 pub use upstream::{HttpUpstream, OriginError, UpstreamOrigin};
 pub use watched::{LiveWatch, Teller};

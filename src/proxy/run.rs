@@ -1,7 +1,7 @@
 //! A run under way: its recorder, its step numbers, what retries and manipulators need to remember.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicU32, AtomicU64, Ordering},
@@ -16,15 +16,16 @@ use super::{
     kept::RetoldRun,
     lock::locked,
     remembered::{Numbers, Remembered},
+    setup::{RunSetup, RunTemplate},
     upstream::Upstream,
-    watched::{HeardExchange, LiveWatch, WatchedRun},
+    watched::{HeardExchange, WatchedRun},
 };
 use crate::{
     fault::{Level, Window},
     identity::{Identity, SaidTries, Speakers},
     monitor::Monitor,
     plan::{Decision, Plan},
-    recording::{self, Manifest, Recorder, RecordingError, RunOrigin, Settings},
+    recording::{self, Manifest, Recorder, RecordingError},
     surface::{self, Conversation, Outline, Reply, Served, Surface, door},
     trajectory::{AgentName, Attribution, Call, InjectedError, RunId, Step, StepIndex, WatchSign},
 };
@@ -33,34 +34,6 @@ use crate::{
 const REMEMBERED_ANSWERS: usize = 256;
 /// Longest remembered answer, in bytes.
 const REMEMBERED_ANSWER_MAX: usize = 64 << 10;
-
-/// What every run of a server starts from.
-#[derive(Debug)]
-pub struct RunTemplate {
-    /// Where run directories are made.
-    pub log_dir: PathBuf,
-    /// How recordings are written.
-    pub recording: Settings,
-    /// The plan, if there is one.
-    pub plan: Option<Arc<Plan>>,
-    /// The upstream's name.
-    pub upstream: String,
-}
-
-/// What a run that somebody opens on purpose has of its own.
-#[derive(Debug, Clone, Default)]
-pub struct RunSetup {
-    /// Its plan, immutable for its life.
-    pub plan: Option<Arc<Plan>>,
-    /// Its upstream; without one it uses the server's.
-    pub upstream: Option<Arc<dyn Upstream>>,
-    /// The model that its manipulators may ask; without one they ask the server's.
-    pub asking: Option<Arc<Asking>>,
-    /// What it is watched for; without that what all runs of the server are.
-    pub watch: Option<Arc<LiveWatch>>,
-    /// What it was made for, where it is nobody's run.
-    pub origin: Option<RunOrigin>,
-}
 
 /// A run under way.
 #[derive(Debug)]
@@ -112,10 +85,10 @@ struct AgentState {
 
 impl Run {
     pub(super) fn create(id: RunId, setup: RunSetup, template: &RunTemplate) -> Result<Self, RecordingError> {
-        let RunSetup { plan, upstream, asking, watch, origin } = setup;
+        let RunSetup { plan, upstream, asking, watch, origin, launched, repeat_of } = setup;
         let started = template.recording.clock.wall();
         let name = upstream.as_ref().map_or(template.upstream.as_str(), |upstream| upstream.name());
-        let mut manifest = Manifest { origin, ..Manifest::new(id.clone(), name, started) };
+        let mut manifest = Manifest { launched, repeat_of, origin, ..Manifest::new(id.clone(), name, started) };
         if let Some(plan) = &plan {
             manifest = manifest.with_plan(&plan.text, plan.seed);
         }
@@ -347,7 +320,8 @@ impl Run {
         Duration::from_micros(self.elapsed_us().saturating_sub(self.last_seen_us.load(Ordering::Relaxed)))
     }
 
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Whether no exchange is under way.
+    pub fn is_quiet(&self) -> bool {
         self.in_flight() == 0
     }
 

@@ -25,7 +25,8 @@ use super::{
     fuller::LogprobQuestions,
     kept::awaited::{Background, NEVER_FETCHED},
     lock::locked,
-    run::{Run, RunSetup, RunTemplate},
+    run::Run,
+    setup::{RunSetup, RunTemplate},
     watched::LiveWatch,
 };
 use crate::{

@@ -55,9 +55,12 @@ pub struct Manifest {
     /// How the run's program ended, where Aegis started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramEnd>,
-    /// How the run's program was started, where Aegis started it. Never exported.
+    /// How the run's program was started and judged, where Aegis started it. Never exported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched: Option<Launched>,
+    /// The recorded run whose replies answered this one, all of them or its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat_of: Option<RunId>,
     /// Whose trace the run was, where it was imported and not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedFrom>,
@@ -121,6 +124,7 @@ impl Manifest {
             outcome: Outcome::default(),
             program: None,
             launched: None,
+            repeat_of: None,
             imported: None,
             origin: None,
             agents: BTreeMap::new(),

@@ -61,7 +61,7 @@ pub use error::RecordingError;
 pub use facts::{Captured, Close, HeaderPairs, Inject, ManipulatorAsked, ManipulatorFailed, Open, StreamedRequest};
 pub use identity::write_identity;
 pub use imported::ImportedFrom;
-pub use launched::Launched;
+pub use launched::{Launched, RecordedCheck};
 pub use log::Queued;
 pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, Versions, read_label, write_beside, write_label};
 pub use read::{read, read_apart, read_manifest, read_recorded};

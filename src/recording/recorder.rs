@@ -11,7 +11,7 @@ use std::{
 use jiff::{Timestamp, fmt::temporal::DateTimePrinter};
 
 use super::{
-    Captured, Close, Durability, Launched, Manifest, Open, RecordingError, Seal, Settings,
+    Captured, Close, Durability, Manifest, Open, RecordingError, Seal, Settings,
     content_hash::ContentHash,
     disk::Disk,
     encode::{Encoder, Prepared, joined},
@@ -75,6 +75,11 @@ impl Recorder {
         let manifest = match earlier {
             Some(earlier) if earlier.plan_digest != manifest.plan_digest => {
                 return Err(RecordingError::OtherPlan { run: manifest.run.as_str().to_owned() });
+            }
+            Some(earlier) if manifest.launched.is_some() && manifest.launched != earlier.launched => {
+                let manifest = Manifest { launched: manifest.launched, ..earlier };
+                write_json(&disk, &dir.join("run.json"), &manifest)?;
+                manifest
             }
             Some(earlier) => earlier,
             None => {
@@ -251,8 +256,7 @@ impl Recorder {
     /// [`RecordingError::Io`] when the file cannot be written.
     pub fn set_outcome(&self, outcome: Outcome) -> Result<(), RecordingError> {
         let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
-        manifest.outcome = outcome;
-        manifest.outcome.evidence = self.encoder.redactor.text(&manifest.outcome.evidence).into_owned();
+        manifest.outcome = self.redacted(outcome);
         write_json(&self.disk, &self.dir.join("run.json"), &*manifest)
     }
 
@@ -263,19 +267,16 @@ impl Recorder {
         (began, manifest.outcome.clone())
     }
 
-    /// Keeps how the run's program ended; it is written with the outcome, or when the run is sealed.
-    pub fn set_program_end(&self, end: ProgramEnd) {
-        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).program = Some(end);
+    /// Keeps how the run's program ended and what it achieved. [`Recorder::seal`] writes both.
+    pub fn conclude(&self, end: ProgramEnd, outcome: Outcome) {
+        let outcome = self.redacted(outcome);
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        (manifest.program, manifest.outcome) = (Some(end), outcome);
     }
 
-    /// Keeps how the run's program was started, secrets masked, and writes it to `run.json`.
-    ///
-    /// # Errors
-    /// [`RecordingError::Io`] when the file cannot be written.
-    pub fn set_launched(&self, launched: Launched) -> Result<(), RecordingError> {
-        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
-        manifest.launched = Some(launched.redacted(&self.encoder.redactor));
-        write_json(&self.disk, &self.dir.join("run.json"), &*manifest)
+    fn redacted(&self, mut outcome: Outcome) -> Outcome {
+        outcome.evidence = self.encoder.redactor.text(&outcome.evidence).into_owned();
+        outcome
     }
 
     /// Ends the run: a last record, `seal.json` with the hash of the log, the log compressed. Nothing can be added

@@ -40,6 +40,11 @@ impl Replayed {
         self
     }
 
+    /// The record that it answers from.
+    pub fn cassette(&self) -> &Arc<Cassette> {
+        &self.play.cassette
+    }
+
     /// What came of it so far.
     pub fn report(&self) -> ReplayReport {
         self.play.report(|_| true)

@@ -31,26 +31,41 @@ struct FormerLabel {
 /// The run cannot be read, or a file cannot be written. [`NoLabel`] is no error of this kind: it says why a run is no evidence
 /// of anything.
 pub fn settle(run_dir: &Path, reference: Option<&Recording>) -> Result<Result<Label, NoLabel>, RecordingError> {
-    let mut recording = recording::read(run_dir)?;
-    let hidden = reference.map(|reference| reference::overlapped(&recording, reference)).unwrap_or_default();
+    settle_recording(&mut recording::read(run_dir)?, run_dir, reference)
+}
+
+/// The same for a run that was read already; what overlapped in `reference` is noted there too.
+///
+/// # Errors
+/// As [`settle`].
+pub fn settle_recording(
+    recording: &mut Recording,
+    run_dir: &Path,
+    reference: Option<&Recording>,
+) -> Result<Result<Label, NoLabel>, RecordingError> {
+    let hidden = reference.map(|reference| reference::overlapped(recording, reference)).unwrap_or_default();
     if !hidden.is_empty() {
         recording.late.retain(|late| !late.overlapping_in_reference);
         recording.late.extend(hidden);
         recording::write_identity(run_dir, &recording.late)?;
     }
-    let ruled = Ruling::of(&recording).label();
-    match (&ruled, recording.label) {
-        (Ok(label), Some(former)) if made::is_proof_of(&former, label) => return Ok(Ok(former)),
+    let ruled = Ruling::of(recording).label();
+    match (&ruled, recording.label.take()) {
+        (Ok(label), Some(former)) if made::is_proof_of(&former, label) => {
+            recording.label = Some(former.clone());
+            return Ok(Ok(former));
+        }
         (Ok(label), former) => {
             if former.as_ref().is_some_and(|former| former.definition != PLANTED) {
                 remember(former, "the run holds what was planted", run_dir)?;
             }
             write(run_dir, label)?;
+            recording.label = Some(label.clone());
         }
         (Err(_), Some(former)) if former.definition == PLANTED && former.status != LabelStatus::Withdrawn => {
             write(run_dir, &made::withdrawn(former))?;
         }
-        (Err(_), _) => {}
+        (Err(_), former) => recording.label = former,
     }
     Ok(ruled)
 }

@@ -7,12 +7,9 @@ mod map;
 mod names;
 mod paths;
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs, path::Path};
 
+pub use paths::walk;
 use paths::{Named, Source, named, sources};
 
 /// What each room may see. Rooms above come first; a room always sees itself.
@@ -29,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "proof",
             "example",
             "attribution",
+            "execution",
             "replay",
             "dataset",
             "simulator",
@@ -51,6 +49,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "campaign",
         &[
             "viewer",
+            "execution",
             "dataset",
             "verify",
             "verdict",
@@ -71,11 +70,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         "attribution",
         &[
             "watch",
+            "execution",
             "dataset",
             "score",
             "proof",
             "replay",
-            "launch",
             "proxy",
             "ruling",
             "recording",
@@ -84,6 +83,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "surface",
             "trajectory",
         ],
+    ),
+    (
+        "execution",
+        &["verify", "proof", "replay", "launch", "proxy", "ruling", "recording", "plan", "surface", "trajectory"],
     ),
     (
         "dataset",
@@ -209,17 +212,6 @@ fn crates() -> BTreeSet<String> {
 
 fn all() -> Vec<Source> {
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"))
-}
-
-pub fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(dir).expect("a directory").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            walk(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
 }
 
 /// The room above its own that a name reaches into, or the whole crate.

@@ -111,6 +111,8 @@ impl Lab {
             recording: setup.settings,
             plan: setup.plan,
             upstream: upstream.name().to_owned(),
+            base_url: None,
+            config: None,
         };
         let runs = Runs::new(template);
         let proxy = Arc::new(Proxy {

@@ -29,6 +29,7 @@ mod durability;
 mod echo;
 mod example_data;
 mod examples;
+mod executions;
 mod fault_transcripts;
 mod faults;
 mod foreign;

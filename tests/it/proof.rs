@@ -11,13 +11,14 @@ use std::{sync::Arc, sync::atomic::AtomicU64};
 
 use aegis::{
     attribution::{
-        Bench, CallMeter, Corrections, Decisive, EndedExecution, LabelRule, SearchBudget, Trace, TraceFinding,
-        TraceSettings, Watch, label_of, order_name,
+        CallMeter, Corrections, Decisive, EndedExecution, LabelRule, SearchBudget, Trace, TraceFinding, TraceSettings,
+        Watch, label_of, order_name,
     },
+    execution::{ExecutionArm, Executor, Judge, SystemUnderTest, TaskCheck},
     identity::Identity,
     plan,
     proof::{Order, Stands, Terms},
-    proxy::{Gate, Limits, Proxy, RunSetup, RunTemplate, Runs, upstream::Upstream},
+    proxy::{Gate, Limits, Proxy, RunTemplate, Runs, upstream::Upstream},
     recording::Settings,
     replay::Cassette,
     trajectory::{RunId, Trajectory, Verdict},
@@ -60,10 +61,10 @@ fn case_of(seed: u64) -> Case {
     }
 }
 
-/// A failed run of the case, its clean twin, and the bench to trace it on.
+/// A failed run of the case, its clean twin, and the system to trace it on.
 struct Failed {
     dir: tempfile::TempDir,
-    bench: Arc<Bench>,
+    system: Arc<SystemUnderTest>,
     cassette: Arc<Cassette>,
     twin: Trajectory,
 }
@@ -75,6 +76,8 @@ async fn failed(case: &Case, seed: u64) -> Failed {
         recording: Settings::default(),
         plan: None,
         upstream: "simulator".to_owned(),
+        base_url: None,
+        config: None,
     };
     let (rate, never_right, weather, calls) = (case.noise, case.never_right, case.weather, AtomicU64::new(0));
     let proxy = Arc::new(Proxy {
@@ -86,10 +89,15 @@ async fn failed(case: &Case, seed: u64) -> Failed {
         gate: Gate::default(),
         limits: Limits::default(),
     });
-    let bench = Arc::new(Bench::start(proxy, Arc::new(case.topology)).await.expect("a bench"));
+    let executor = Executor::start(proxy, tokio::sync::watch::channel(None).1).await.expect("an executor");
+    let checked = serde_json::json!({"verify": {"checks": [{"numeric": {}}]}, "question": "", "exit_codes": [0],
+        "answer": case.topology.answer().to_string()});
+    let check: TaskCheck = serde_json::from_value(checked).expect("a check");
+    let judge = Judge::Checkers(Box::new(check), None);
+    let system = Arc::new(SystemUnderTest { executor, system: Arc::new(case.topology), judge });
     let quiet = || Some(Arc::new(Noisy::quiet(seed)) as Arc<dyn Upstream>);
     let twin = RunId::parse("twin").expect("an id");
-    let tried = bench.execute(&twin, RunSetup { upstream: quiet(), ..RunSetup::default() }).await.expect("executed");
+    let tried = system.execute_at(&twin, ExecutionArm::default(), quiet(), Arc::default()).await.expect("executed");
     assert_eq!(tried.outcome.verdict, Verdict::Success, "{:?}: {}", case.topology, tried.outcome.evidence);
     let twin = aegis::recording::read(&tried.dir).expect("read").trajectory;
     // Who observes is wrong whenever it speaks.
@@ -102,11 +110,11 @@ async fn failed(case: &Case, seed: u64) -> Failed {
     let text: String = case.wrong.iter().map(injection).collect();
     let plan = Arc::new(plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}")));
     let run = RunId::parse("failed").expect("an id");
-    let setup = RunSetup { plan: Some(plan), upstream: quiet(), ..RunSetup::default() };
-    let tried = bench.execute(&run, setup).await.expect("executed");
+    let arm = ExecutionArm { plan: Some(plan), ..ExecutionArm::default() };
+    let tried = system.execute_at(&run, arm, quiet(), Arc::default()).await.expect("executed");
     assert_eq!(tried.outcome.verdict, Verdict::Failure, "{:?}: {}", case.topology, tried.outcome.evidence);
     let cassette = Arc::new(Cassette::open(&tried.dir).expect("a cassette"));
-    Failed { dir, bench, cassette, twin }
+    Failed { dir, system, cassette, twin }
 }
 
 impl Failed {
@@ -120,7 +128,7 @@ impl Failed {
 
     async fn trace(&self, corrections: Corrections, settings: TraceSettings) -> TraceFinding {
         let meter = CallMeter::new(settings.budget);
-        let trace = Trace::new(Arc::clone(&self.bench), Arc::clone(&self.cassette), corrections, settings, meter);
+        let trace = Trace::new(Arc::clone(&self.system), Arc::clone(&self.cassette), corrections, settings, meter);
         trace.run(&Silent).await.expect("traced")
     }
 }
@@ -136,7 +144,6 @@ fn settings(order: Order, salt: &str) -> TraceSettings {
         jobs: 1,
         any_tool_results: false,
         agents: 0,
-        crashed: false,
         salt: format!("proof {salt} {}", order_name(order)),
     }
 }

@@ -135,7 +135,7 @@ pub async fn run_shard(
     }
     ended.spent = bench.house.ledger.spent();
     ended.exhausted = bench.house.ledger.is_exhausted();
-    ended.stopped = *bench.stop.borrow();
+    ended.stopped = bench.stop.borrow().is_some();
     for system in bench.revoked_names(&bench.revoked()) {
         progress.done(&format!("          `{system}` does not repeat itself: its claims were shown by pairs instead"));
     }

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::{ProveArgs, prove, word};
 use crate::{
-    cli::{Exit, Failure, Finished, Global, again::Program},
+    cli::{Exit, Failure, Finished, Global},
     dataset::{About, Claims, Dataset, Sample, SampleKind, Task, Writer},
+    execution::{Judge, Program},
     proof::Terms,
     recording,
     trajectory::{Evidence, LabelStatus, RunId, Standing},
@@ -20,6 +21,10 @@ pub(super) fn run(
     terms: Terms,
     global: &Global,
 ) -> Result<Finished, Failure> {
+    if arguments.execute.trial.check.is_none() {
+        let error = "a proof needs --check CMD: without it nobody can tell whether an execution succeeded";
+        return Err(Failure::new(Exit::Usage, error).hint("`{question}` and `{answer}` in it are the task's"));
+    }
     if arguments.execute.command.is_empty() {
         let error = "no command was given: expected `-- CMD [ARG]…` with `{question}` where the task goes";
         return Err(Failure::new(Exit::Usage, error));
@@ -79,14 +84,12 @@ fn proven(
         return Ok(None);
     }
     let command = arguments.execute.command.iter().map(|word| filled(word, &sample.task)).collect();
-    let program = Program { command, directory: None };
+    let program = Program { command, ..Program::default() };
     let check = arguments.execute.trial.check.as_ref().map(|check| {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         check.replace("{question}", &quoted(&sample.task.question)).replace("{answer}", &quoted(&sample.task.answer))
     });
-    let mut trial = arguments.execute.trial.clone();
-    trial.check = check;
-    let (_, proved) = prove(&dir, &program, &trial, arguments, terms, global)?;
+    let (_, proved) = prove(&dir, (program, Judge::of_command(check.as_deref())), arguments, terms, global)?;
     let about = About {
         kind: sample.kind,
         system: sample.system.clone(),

@@ -4,8 +4,8 @@ use clap::ColorChoice;
 
 use super::ConcludedRun;
 use crate::{
-    attribution::unrunnable,
     cli::{client_verdict, escape, screen, trial::cannot_check},
+    execution::unrunnable,
     launch::{Ending, shell_word},
     surface,
     trajectory::{Unserved, Verdict},

@@ -1,17 +1,14 @@
 //! One run of a test: the program under a plan, and whether it survived.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration, time::Instant};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use serde_json::json;
-use tokio::sync::watch;
 
 use crate::{
-    attribution::{Bench, Executing, System, TrialError},
     cli::{Failure, trial},
-    launch::{Echo, Ending, Launch, environment, judge, told_to_stop},
+    execution::{Console, ErrorOutput, Execution, ExecutionArm, ExecutionError, Executor, Judge, Program},
+    launch::Echo,
     plan::Plan,
-    proxy::RunSetup,
-    recording::{self, Launched},
     trajectory::{Outcome, RunId},
     verdict::{self, FindingKind, Survival},
 };
@@ -52,39 +49,8 @@ pub(super) struct TestedRun {
 /// The program that is tested.
 #[derive(Debug, Clone)]
 pub(super) struct TestedProgram {
-    pub(super) launched: Launched,
-    pub(super) command: Vec<OsString>,
-    pub(super) check: Option<String>,
-    pub(super) limit: Option<Duration>,
-    pub(super) echo: Echo,
-    pub(super) run_header: String,
-    /// Becomes true when all work is to stop.
-    pub(super) stop: watch::Receiver<bool>,
-}
-
-impl System for TestedProgram {
-    fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, run_dir: &'a std::path::Path) -> Executing<'a> {
-        Box::pin(async move {
-            let stopped = || told_to_stop(self.stop.clone());
-            let launch = Launch {
-                environment: environment(origin, run, &self.run_header),
-                limit: self.limit,
-                echo: self.echo,
-                input: Some(Vec::new()),
-                errors: (self.echo == Echo::Silent).then(|| beside(run_dir, "stderr")),
-                ..Launch::of(self.command.clone())
-            };
-            let ended = launch.run(stopped()).await?;
-            // Beside the recording, which holds nothing but what was recorded. Without it the verdict is the same.
-            let _ = std::fs::write(beside(run_dir, "stdout"), &ended.output);
-            let outcome = judge(&ended, self.check.as_deref(), run_dir, stopped()).await?;
-            Ok((ended.ending, outcome))
-        })
-    }
-
-    fn launched(&self) -> Option<Launched> {
-        Some(self.launched.clone())
-    }
+    pub(super) program: Program,
+    pub(super) judge: Judge,
 }
 
 /// A file of a run's program, beside the run's directory.
@@ -97,28 +63,42 @@ fn beside(run_dir: &std::path::Path, ending: &str) -> PathBuf {
 ///
 /// # Errors
 /// The program cannot be started, or the run cannot be recorded.
-pub(super) async fn test_run(bench: &Bench, planned: &PlannedRun) -> Result<TestedRun, Failure> {
+pub(super) async fn test_run(
+    executor: &Executor,
+    tested: &TestedProgram,
+    planned: &PlannedRun,
+) -> Result<TestedRun, Failure> {
     let begun = Instant::now();
-    let setup = RunSetup { plan: Some(Arc::clone(&planned.plan)), ..RunSetup::default() };
-    let tried = bench.execute(&planned.run, setup).await.map_err(|error| match error {
-        TrialError::Launch(error) => Failure::new(super::Exit::Usage, error)
-            .hint("is it installed, spelt so, and on PATH? try the command without `aegis test`"),
-        error => trial::failed(error),
-    })?;
-    let survival = verdict::survival(&recording::read(&tried.dir)?);
-    let said = if survival.is_passed() { Vec::new() } else { last_lines(&beside(&tried.dir, "stderr")) };
-    let interrupted = tried.ending == Ending::Interrupted;
+    let TestedProgram { program, judge } = tested;
+    let dir = executor.listening().proxy.runs.template().log_dir.join(planned.run.as_str());
+    let errors = match program.console.echo {
+        Echo::Silent => ErrorOutput::File(beside(&dir, "stderr")),
+        _ => ErrorOutput::Ours,
+    };
+    let program = Program { console: Console { errors, ..program.console.clone() }, ..program.clone() };
+    let arm = ExecutionArm { plan: Some(Arc::clone(&planned.plan)), ..ExecutionArm::default() };
+    let executed =
+        executor.execute(Execution::new(&planned.run, &program, arm, judge)).await.map_err(|error| match error {
+            ExecutionError::Launch(error) => Failure::new(super::Exit::Usage, error)
+                .hint("is it installed, spelt so, and on PATH? try the command without `aegis test`"),
+            error => trial::failed(error),
+        })?;
+    // Beside the recording, which holds nothing but what was recorded. Without it the verdict is the same.
+    let _ = std::fs::write(beside(&dir, "stdout"), &executed.output);
+    let survival = verdict::survival(&executed.recording);
+    let silent = survival.is_passed() || executed.is_interrupted();
+    let said = if silent { Vec::new() } else { last_lines(&beside(&dir, "stderr")) };
     Ok(TestedRun {
-        run: tried.run,
+        run: executed.run,
         plan: planned.plan_name.clone(),
         number: planned.number,
         of: planned.of,
-        dir: tried.dir,
-        steps: tried.steps,
-        outcome: tried.outcome,
+        dir: executed.dir,
+        steps: executed.steps,
+        outcome: executed.outcome,
         survival,
         seconds: begun.elapsed().as_secs_f64(),
-        said: if interrupted { Vec::new() } else { said },
+        said,
     })
 }
 

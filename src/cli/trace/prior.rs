@@ -150,7 +150,7 @@ fn sources(named: &[String]) -> Result<PriorSources, Failure> {
 /// The trace's own upstream as the judge, within what is left to spend.
 fn judge(arguments: &TraceArgs, cassette: &Cassette) -> Result<JudgeArgs, Failure> {
     let PriorArgs { prior_model, prior_cassette, prior_budget, .. } = &arguments.prior;
-    let proxy = trial::live(&arguments.execute.proxy, cassette, &arguments.dir)?;
+    let proxy = trial::live(&arguments.execute.proxy, arguments.execute.again, cassette, &arguments.dir)?;
     let model = prior_model.clone().or_else(|| attribute::model_of(cassette.recording()));
     let logs = super::beneath(proxy.clone(), arguments, cassette).log_dir.unwrap_or_default();
     let config = crate::cli::config::Config::load(proxy.config.as_deref())?;

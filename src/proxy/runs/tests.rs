@@ -56,6 +56,8 @@ fn runs() -> (Arc<Runs>, tempfile::TempDir) {
         recording: Settings::default(),
         plan: None,
         upstream: "none".to_owned(),
+        base_url: None,
+        config: None,
     };
     (Arc::new(Runs::new(template)), logs)
 }

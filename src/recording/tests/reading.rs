@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan};
 use super::sample;
 use crate::{
     recording::{Captured, Clock, Inject, Open, Recorder, RecordingError, Settings, read, read_manifest, repair},
-    trajectory::{CloseCause, FailureMode, ProgramEnd, Side},
+    trajectory::{CloseCause, FailureMode, Outcome, ProgramEnd, Side},
 };
 
 fn recorder(logs: &tempfile::TempDir) -> Recorder {
@@ -70,7 +70,7 @@ fn the_end_of_a_run_is_known_without_a_second_run_json() {
         let written = || std::fs::metadata(path.join("run.json")).expect("there").ino();
         let before = written();
         if let Some(end) = program {
-            recorder.set_program_end(end);
+            recorder.conclude(end, Outcome::default());
         }
         let seal = recorder.seal().expect("seals");
         assert_eq!(before == written(), program.is_none(), "what its program came to stands nowhere else");

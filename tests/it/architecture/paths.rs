@@ -273,3 +273,15 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 }
+
+/// The Rust files beneath a directory.
+pub fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            walk(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}

@@ -128,8 +128,8 @@ async fn a_key_that_the_upstream_refuses_is_said() {
     let backend = Backend::refusing(|_| Some((hyper::StatusCode::UNAUTHORIZED, "")), Duration::ZERO).await;
     let bench = Bench::new(&text().replace("first = 2", "first = 1"));
     let (code, _, said) = bench.run(&["--only", "pipeline/*", "--upstream", &backend.url]).await;
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("is left out") && said.contains("the upstream answered every call with 401"), "{said}");
+    assert_eq!(code, Some(3), "nothing can be measured: {said}");
+    assert!(said.contains("is left out, infra_error: the upstream answered every call with 401"), "{said}");
     let page = std::fs::read_to_string(bench.out().join("report.md")).expect("a report");
     assert!(page.contains("the upstream answered every call with 401"), "{page}");
 }

@@ -38,7 +38,7 @@ impl Upstream for Scripted {
             let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
             assert_eq!(body["response_format"]["json_schema"]["name"], "correction");
             let question = body["messages"][1]["content"].as_str().expect("text");
-            assert!(question.contains("The verifier says: expected 27"), "{question}");
+            assert!(question.contains("The verifier says: numeric: expected `27`, got `37`"), "{question}");
             assert!(!question.contains("corrupt") && !question.contains("FM-2.6"), "{question}");
             let asked = self.asked.fetch_add(1, Ordering::SeqCst);
             let (_, reply) = question.split_once("It replied:\n").expect("the step");
@@ -73,7 +73,7 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
     };
     let own = RunId::parse("analyzer").expect("an id");
     let meter = CallMeter::new(SearchBudget::default());
-    let corrections = analyzer.corrections(&failed.bench, run, &own, &meter).await.expect("asked");
+    let corrections = analyzer.corrections(failed.system.executor.listening(), run, &own, &meter).await.expect("asked");
     let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
     assert_eq!(steps, [2], "{:?}", corrections.left_out);
     assert!(corrections.left_out[&0].starts_with("the analyzer finds nothing wrong"), "{:?}", corrections.left_out);
@@ -83,7 +83,7 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
     let again = String::from_utf8_lossy(&recorded.trajectory.steps[3].request).into_owned();
     assert!(again.contains("gives the final result away"), "{again}");
     let trace = Trace::new(
-        Arc::clone(&failed.bench),
+        Arc::clone(&failed.system),
         Arc::clone(&failed.cassette),
         corrections,
         settings(Order::BestFirst, "asked"),
@@ -112,7 +112,7 @@ async fn an_analyzer_is_asked_within_the_budget() {
     let analyzer = Analyzer { upstream: asked, model: "m".to_owned(), gold: None, feedback };
     let own = RunId::parse("analyzer").expect("an id");
     let meter = CallMeter::new(SearchBudget { calls: Some(2), runs: None });
-    let corrections = analyzer.corrections(&failed.bench, run, &own, &meter).await.expect("asked");
+    let corrections = analyzer.corrections(failed.system.executor.listening(), run, &own, &meter).await.expect("asked");
     assert_eq!(upstream.asked.load(Ordering::SeqCst), 2);
     assert!(corrections.left_out[&5].contains("the budget ended"), "{:?}", corrections.left_out);
 }

@@ -2,7 +2,6 @@
 
 use std::{
     fmt::Write,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -11,12 +10,12 @@ use std::{
 };
 
 use aegis::{
-    attribution::{Executing, System},
-    launch::Ending,
+    execution::{Executing, ExecutionPlace, System},
+    launch::{Ended, Ending},
     proxy::upstream::{Asker, BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
     simulator::Simulator,
     surface::{OpenaiChat, Surface},
-    trajectory::{Outcome, Reason, RunId, Verdict},
+    trajectory::RunId,
 };
 use http_body_util::{BodyExt, Either, Full};
 use hyper::{Request, Response};
@@ -60,7 +59,7 @@ const JUDGE: &str =
 
 impl Topology {
     /// The right result.
-    fn answer(self) -> i64 {
+    pub fn answer(self) -> i64 {
         match self {
             Topology::Chain(stages) | Topology::Row(stages) => START + PARTS[..stages].iter().sum::<i64>(),
             Topology::Watched(stages) => START + PARTS.iter().cycle().take(stages).sum::<i64>(),
@@ -132,16 +131,14 @@ impl Topology {
 }
 
 impl System for Topology {
-    fn execute<'a>(&'a self, origin: &'a str, run: &'a RunId, _: &'a Path) -> Executing<'a> {
+    fn execute<'a>(&'a self, place: ExecutionPlace<'a>) -> Executing<'a> {
         Box::pin(async move {
             let patience = if matches!(self, Topology::Watched(_)) { 10 * PATIENCE } else { PATIENCE };
-            let Ok(answer) = tokio::time::timeout(patience, self.solve(&Speaker { origin, run })).await else {
-                let (verdict, reason) = (Verdict::Failure, Some(Reason::Timeout));
-                return Ok((Ending::TimedOut, Outcome { verdict, reason, evidence: String::new() }));
-            };
-            let verdict = if answer == Some(self.answer()) { Verdict::Success } else { Verdict::Failure };
-            let evidence = format!("expected {}, got {answer:?}", self.answer());
-            Ok((Ending::Exited(0), Outcome { verdict, reason: Some(Reason::Verifier), evidence }))
+            let speaker = Speaker { origin: place.origin, run: place.run };
+            let solved = tokio::time::timeout(patience, self.solve(&speaker)).await;
+            let ending = if solved.is_ok() { Ending::Exited(0) } else { Ending::TimedOut };
+            let output = solved.ok().flatten().map(|answer| answer.to_string()).unwrap_or_default().into_bytes();
+            Ok(Ended { ending, output, interrupted: None })
         })
     }
 }

@@ -1,0 +1,46 @@
+//! What a run starts from: what all runs of a server share, and what one that is opened on purpose has of its own.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{asking::Asking, upstream::Upstream, watched::LiveWatch};
+use crate::{
+    plan::Plan,
+    recording::{Launched, RunOrigin, Settings},
+    trajectory::RunId,
+};
+
+/// What every run of a server starts from.
+#[derive(Debug)]
+pub struct RunTemplate {
+    /// Where run directories are made.
+    pub log_dir: PathBuf,
+    /// How recordings are written.
+    pub recording: Settings,
+    /// The plan, if there is one.
+    pub plan: Option<Arc<Plan>>,
+    /// The upstream's name.
+    pub upstream: String,
+    /// Where model calls go, as somebody would type it: a base URL or `simulator`. None where nothing live is asked.
+    pub base_url: Option<String>,
+    /// The `aegis.toml` that was read.
+    pub config: Option<PathBuf>,
+}
+
+/// What a run that somebody opens on purpose has of its own.
+#[derive(Debug, Clone, Default)]
+pub struct RunSetup {
+    /// Its plan, immutable for its life.
+    pub plan: Option<Arc<Plan>>,
+    /// Its upstream; without one it uses the server's.
+    pub upstream: Option<Arc<dyn Upstream>>,
+    /// The model that its manipulators may ask; without one they ask the server's.
+    pub asking: Option<Arc<Asking>>,
+    /// What it is watched for; without that what all runs of the server are.
+    pub watch: Option<Arc<LiveWatch>>,
+    /// What it was made for, where it is nobody's run.
+    pub origin: Option<RunOrigin>,
+    /// How its program is started and judged, where we start it.
+    pub launched: Option<Launched>,
+    /// The recorded run that answers it, or its beginning.
+    pub repeat_of: Option<RunId>,
+}

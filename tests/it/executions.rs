@@ -1,0 +1,143 @@
+//! What every execution leaves, whichever verb made it, and that it can be executed again from that alone.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use crate::{
+    campaign::{Bench, PIPELINE, json},
+    program::verb,
+};
+
+/// What `run.json` says of each run whose program Aegis started.
+const KEYS: [&str; 10] =
+    ["format", "run", "upstream", "started", "ended", "versions", "outcome", "program", "launched", "agents"];
+
+/// A campaign of the pipeline over one task, with a plan that makes it fail.
+async fn campaign() -> Bench {
+    let tasks = "upstream = \"simulator\"\ntasks = { file = \"ROOT/examples/tasks.jsonl\", first = 1 }\n";
+    let plan = "[[plan]]\nfile = \"ROOT/plans/corrupt-number.toml\"\n";
+    let bench = Bench::new(&[tasks, "clean.repeats = 1\nproof.repeatable = true\n", PIPELINE, plan].concat());
+    let (code, _, said) = bench.run(&[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    bench
+}
+
+/// The directories of recordings beneath a directory.
+fn recordings(beneath: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(beneath).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.join("run.json").is_file() {
+            found.push(path.clone());
+        }
+        if path.is_dir() {
+            found.extend(recordings(&path));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+/// Runs a verb and expects this exit code.
+async fn expect(dir: &Path, arguments: &[&str], code: i32) -> String {
+    let (got, out, talk) = verb(dir, arguments).await;
+    assert_eq!(got, Some(code), "{arguments:?}: {talk}{out}");
+    talk
+}
+
+/// A run that a campaign made says how its program was started and judged; so every verb that executes a run again takes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_run_of_a_campaign_can_be_executed_again() {
+    let bench = campaign().await;
+    let dir = bench.dir.path();
+    let runs = recordings(&bench.out().join("logs"));
+    assert!(runs.len() >= 2, "{runs:?}");
+    for run in &runs {
+        let talk = expect(dir, &["replay", text(run), "--again"], 0).await;
+        assert!(talk.contains(" 0 missed  0 of 3 steps unused"), "{talk}");
+    }
+    let failed = runs.iter().find(|run| json(&run.join("run.json"))["outcome"]["verdict"] == "failure");
+    let failed = text(failed.expect("the plan makes one fail"));
+    let talk = expect(dir, &["prove", failed, "--again"], 0).await;
+    assert!(talk.contains("RESULT  ok label verified"), "{talk}");
+    let talk = expect(dir, &["fork", failed, "--at", "1", "--again"], 0).await;
+    assert!(talk.contains("1 of 1 succeeded"), "{talk}");
+    let talk = expect(dir, &["trace", failed, "--redraw", "--first", "--again"], 0).await;
+    assert!(talk.contains("earliest flip solver at step 1"), "{talk}");
+    fs::write(dir.join("note.txt"), "Multiply first.").expect("written");
+    let retry = ["retry", failed, "--critique", "note.txt", "--at", "1", "--samples", "1", "--again"];
+    let (code, _, talk) = verb(dir, &retry).await;
+    assert!(matches!(code, Some(0 | 1)) && talk.contains("4 executions"), "{talk}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_json_has_one_form_whichever_verb_made_the_run() {
+    let bench = campaign().await;
+    let dir = bench.dir.path();
+    let runs = recordings(&bench.out().join("logs"));
+    let failed = runs.iter().find(|run| json(&run.join("run.json"))["outcome"]["verdict"] == "failure");
+    let failed = text(failed.expect("the plan makes one fail"));
+    let again = json(&Path::new(failed).join("run.json"))["launched"]["command"].clone();
+    let command: Vec<&str> = again.as_array().expect("a command").iter().filter_map(Value::as_str).collect();
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/plans/corrupt-number.toml");
+    let to = ["--upstream", "simulator", "--config", config, "--check", "true"];
+    let (code, _, talk) = verb(dir, &[&["run", "--run", "ran"], &to[..], &["--"], &command].concat()).await;
+    assert_eq!(code, Some(0), "{talk}");
+    let (code, _, talk) = verb(dir, &[&["test", plan, "--name", "tested"], &to[..], &["--"], &command].concat()).await;
+    assert_eq!(code, Some(0), "{talk}");
+    for (arguments, code) in [
+        (&["replay", "logs/ran", "--again"][..], 0),
+        (&["fork", "logs/ran", "--at", "1", "--again"], 0),
+        (&["prove", failed, "--again"], 0),
+        (&["trace", failed, "--redraw", "--first", "--again"], 0),
+    ] {
+        expect(dir, arguments, code).await;
+    }
+    let all = recordings(dir);
+    assert!(all.len() > 20, "{all:?}");
+    for run in &all {
+        let manifest = json(&run.join("run.json"));
+        let missing: Vec<_> = KEYS.iter().filter(|key| manifest.get(**key).is_none()).collect();
+        assert!(missing.is_empty(), "{}: no {missing:?}: {manifest}", run.display());
+        let launched = &manifest["launched"];
+        assert_eq!(launched["command"], again, "{}", run.display());
+        assert!(launched["directory"].is_string() && launched["config"].is_string(), "{launched}");
+        // A replay is judged by its program's end, all others by what was said or by what judged the recorded run.
+        let replays = manifest["repeat_of"] == "ran" && launched.get("upstream").is_none();
+        assert!(launched.get("check").is_some() || replays, "{}: {manifest}", run.display());
+    }
+    let begin_alike = |beneath: &Path| {
+        let trials = recordings(beneath);
+        !trials.is_empty() && trials.iter().all(|run| json(&run.join("run.json"))["repeat_of"].is_string())
+    };
+    assert!(begin_alike(&Path::new(failed).join("proof")) && begin_alike(&Path::new(failed).join("trials")));
+}
+
+/// What judged a run is part of what its proof rests on: the same check again counts the run itself, another does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_of_a_run_counts_in_its_proof() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/plans/corrupt-number.toml");
+    let task = "Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?";
+    let check = "grep -q 'ANSWER: 84'";
+    let run =
+        ["run", "--upstream", "simulator", "--config", config, "--run", "r", "--plan", plan, "--check", check, "--"];
+    let talk =
+        expect(dir, &[&run[..], &[crate::program::AEGIS, "example", "pipeline", "--task", task]].concat(), 1).await;
+    assert_eq!(json(&dir.join("logs/r/run.json"))["launched"]["check"], check, "{talk}");
+    let talk = expect(dir, &["prove", "logs/r", "--again"], 0).await;
+    assert!(talk.contains("  11 executions made"), "{talk}");
+    let talk = expect(dir, &["prove", "logs/r", "--check", "grep -q 'ANSWER: 84$'", "--again"], 0).await;
+    assert!(talk.contains("  12 executions made"), "{talk}");
+}
