@@ -124,11 +124,7 @@ pub(super) fn of_run(root: &Path, run: &RunId) -> io::Result<String> {
     };
     add(&fs::read(root.join("cells").join(format!("{run}.json")))?);
     add(&fs::read(log.join("seal.json"))?);
-    match fs::read(log.join(recording::LABEL_FILE)) {
-        Ok(label) => add(&label),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
+    recording::label_bytes(&log)?.iter().for_each(|label| add(label));
     Ok(short(&hash.finalize()))
 }
 

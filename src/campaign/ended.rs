@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{cost::Cost, rewriting::Rewriting};
 use crate::{
     proof::ProofSample,
     ruling::NoLabel,
-    trajectory::{AgentName, Label, Outcome, Pattern, RunId, StepIndex, Verdict, Void},
+    trajectory::{AgentName, Label, LabelContent, Outcome, Pattern, RunId, StepIndex, Verdict, Void},
 };
 
 /// The format of these files.
@@ -37,7 +37,7 @@ pub struct EndedCell {
     #[serde(default)]
     pub answer: String,
     /// What was really planted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read_label")]
     pub label: Option<Label>,
     /// Why there is no label; of a run with a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,6 +215,11 @@ impl Class {
             Class::Unproven => "unproven",
         }
     }
+}
+
+/// The label that was ruled when the cell ended.
+fn read_label<'de, D: Deserializer<'de>>(file: D) -> Result<Option<Label>, D::Error> {
+    Ok(Option::<LabelContent>::deserialize(file)?.map(Label::read_back))
 }
 
 impl EndedCell {

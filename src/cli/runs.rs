@@ -171,7 +171,8 @@ fn label(label: &LabelRow) -> String {
         let mode = error.mode.map(|mode| format!("{mode} ")).unwrap_or_default();
         format!("{mode}{} at {}", error.agent, error.step)
     });
-    format!("{} {}", label.status, errors.collect::<Vec<_>>().join(", "))
+    let named = format!("{} {}", label.status, errors.collect::<Vec<_>>().join(", "));
+    label.refused.as_ref().map(|why| format!("refused ({named}): {why}")).unwrap_or(named)
 }
 
 #[cfg(test)]

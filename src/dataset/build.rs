@@ -36,7 +36,8 @@ impl Sample {
     /// # Errors
     /// As [`Sample::of`].
     pub fn alone(recording: &Recording) -> Result<Self, DatasetError> {
-        let kind = match (&recording.label, recording.manifest.outcome.verdict) {
+        let label = recording.label.as_ref().filter(|label| Ruling::of(recording).objects_to(label).is_none());
+        let kind = match (label, recording.manifest.outcome.verdict) {
             (Some(_), Verdict::Success) => SampleKind::Benign,
             (None, Verdict::Success) => SampleKind::Clean,
             _ => SampleKind::Failure,
@@ -59,7 +60,7 @@ impl Sample {
         Ok(sample)
     }
 
-    /// The sample of a run. Its label is the recording's; a clean run's is left out.
+    /// The sample of a run. Its label is the recording's; a clean run's is left out, and one that a gate refuses.
     ///
     /// # Errors
     /// [`DatasetError::Stray`] when the label names a step that the recording does not hold.
@@ -76,7 +77,8 @@ impl Sample {
                 ..builder.step(number, step, overlaps)
             })
             .collect();
-        let label = recording.label.as_ref().filter(|_| about.kind != SampleKind::Clean);
+        let stands = |label: &&Label| about.kind != SampleKind::Clean && ruling.objects_to(label).is_none();
+        let label = recording.label.as_ref().filter(stands);
         let label = label.map(|label| truth(label, recording, &steps, &numbers)).transpose()?;
         let outcome = &recording.manifest.outcome;
         let mut sample = Self {

@@ -1,6 +1,10 @@
 //! `run.json` and the other small files beside the log: each is replaced whole, never edited in place.
 
-use std::{collections::BTreeMap, io::Write, path::Path};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    path::Path,
+};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -186,25 +190,27 @@ pub struct Seal {
     pub log_blake3: String,
 }
 
-/// Where a run's label stands.
+/// Where a run's label stands. It lies outside the seal's hash: a label may be earned or withdrawn after the run.
 pub const LABEL_FILE: &str = "label.json";
-
-/// Writes `label.json`, replacing an earlier one. It lies outside the seal's hash: a label may be earned or withdrawn
-/// after the run.
-///
-/// # Errors
-/// [`RecordingError::Io`] when the file cannot be written.
-pub fn write_label(run_dir: &Path, label: &Label) -> Result<(), RecordingError> {
-    write_json(&Disk::default(), &run_dir.join(LABEL_FILE), label)
-}
 
 /// Reads `label.json`, under the names that were given to its steps since; `None` when the run has none.
 ///
 /// # Errors
 /// [`RecordingError`] when it is there and cannot be read.
 pub fn read_label(run_dir: &Path) -> Result<Option<Label>, RecordingError> {
-    let Some(label) = read_json::<Label>(&run_dir.join(LABEL_FILE))? else { return Ok(None) };
+    let Some(label) = read_json(&run_dir.join(LABEL_FILE))?.map(Label::read_back) else { return Ok(None) };
     Ok(Some(FactsFile::read(run_dir)?.name(label)))
+}
+
+/// The bytes of `label.json`, for a digest; `None` when the run has none.
+///
+/// # Errors
+/// When it is there and cannot be read.
+pub fn label_bytes(run_dir: &Path) -> io::Result<Option<Vec<u8>>> {
+    match std::fs::read(run_dir.join(LABEL_FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// What every format of these files has.

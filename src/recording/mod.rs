@@ -63,7 +63,7 @@ pub use identity::write_identity;
 pub use imported::ImportedFrom;
 pub use launched::{Launched, RecordedCheck};
 pub use log::Queued;
-pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, Versions, read_label, write_beside, write_label};
+pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, Versions, label_bytes, read_label, write_beside};
 pub use read::{read, read_apart, read_manifest, read_recorded};
 pub use recorder::Recorder;
 pub use redact::{Redactor, Secrets, first_key};

@@ -13,4 +13,4 @@ mod why;
 pub use gate::{GATES, LabelGate, NoLabel, Ruling};
 pub use made::{LabelChange, PLANTED, after_finding, natural, proven};
 pub use settle::{restore, settle, settle_amended, settle_finding, settle_proof, settle_recording};
-pub use why::{objection, repeats, why_none};
+pub use why::{objection, refused, repeats, why_none};

@@ -162,7 +162,7 @@ fn with_later_names(label: Label, recording: &Recording) -> Label {
 }
 
 fn write(run_dir: &Path, label: &Label) -> Result<(), RecordingError> {
-    recording::write_label(run_dir, label)
+    recording::write_beside(&run_dir.join(recording::LABEL_FILE), label)
 }
 
 /// Keeps a former label; says in words which it was.

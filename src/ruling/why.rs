@@ -1,7 +1,21 @@
 //! Why a run has no label, or one that does not hold, in words.
 
+use std::path::Path;
+
 use super::{NoLabel, Ruling};
-use crate::{plan, recording::Recording};
+use crate::{
+    plan,
+    recording::{self, Recording, RecordingError},
+    trajectory::Label,
+};
+
+/// The first gate that refuses the label of a recorded run, if one does.
+///
+/// # Errors
+/// The run cannot be read.
+pub fn refused(run_dir: &Path, label: &Label) -> Result<Option<NoLabel>, RecordingError> {
+    Ok(Ruling::of(&recording::read(run_dir)?).objects_to(label))
+}
 
 /// Why a run has no label, or why a gate refuses the one that it has; `None` where it has one that holds. Takes a recording
 /// with its requests.

@@ -75,14 +75,20 @@ impl From<Standing> for LabelStatus {
     }
 }
 
-/// The ground truth of a run, as it was ruled. It reads as [`LabelContent`], and cannot be changed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The ground truth of a run, as it was ruled. It reads as [`LabelContent`], and cannot be changed. It is not
+/// [`Deserialize`]: what a file says becomes a label by [`Label::read_back`] alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Label(LabelContent);
 
 impl Label {
     /// A label that says this. Only `ruling` makes labels; a test of the architecture holds that nobody else does.
     pub fn ruled(facts: LabelContent) -> Self {
+        Self(facts)
+    }
+
+    /// A label as `ruling` wrote it to a file. The same test lists the files for which it is called.
+    pub fn read_back(facts: LabelContent) -> Self {
         Self(facts)
     }
 

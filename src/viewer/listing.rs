@@ -1,4 +1,5 @@
-//! What lies below some directories: runs, campaigns, datasets. Small files alone are read; no log is opened.
+//! What lies below some directories: runs, campaigns, datasets. Small files alone are read; a log is opened only where its run has
+//! a label, to ask whether that holds.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -17,6 +18,7 @@ use super::{
 use crate::{
     dataset,
     recording::{self, Manifest},
+    ruling,
     trajectory::{Label, Verdict},
 };
 
@@ -79,6 +81,9 @@ pub struct LabelRow {
     pub status: String,
     /// Who, where, how.
     pub errors: Vec<LabelledStep>,
+    /// The first gate that refuses it now, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// An error of a label.
@@ -339,7 +344,7 @@ fn row_of(dir: &Path) -> RunRow {
         evidence: manifest.outcome.evidence.clone(),
         started: manifest.started,
         sealed,
-        label: label.ok().flatten().as_ref().map(label_of),
+        label: label.ok().flatten().map(|label| label_of(dir, &label)),
         imported: manifest.imported.map(|imported| imported.format),
         trace: Traced::of(dir).as_ref().map(Traced::line),
         suspected: Suspected::of(dir, manifest.run.as_str(), &[]).as_ref().map(Suspected::line),
@@ -348,13 +353,14 @@ fn row_of(dir: &Path) -> RunRow {
     }
 }
 
-fn label_of(label: &Label) -> LabelRow {
+fn label_of(dir: &Path, label: &Label) -> LabelRow {
     let errors = label.errors.iter().map(|entry| LabelledStep {
         agent: entry.error.agent.to_string(),
         step: entry.error.step,
         mode: entry.error.failure_mode.map(crate::trajectory::FailureMode::code),
     });
-    LabelRow { status: super::data::word(&label.status), errors: errors.collect() }
+    let refused = ruling::refused(dir, label).ok().flatten().map(|why| why.to_string());
+    LabelRow { status: super::data::word(&label.status), errors: errors.collect(), refused }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a time that is shown")]

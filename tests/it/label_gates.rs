@@ -45,9 +45,20 @@ async fn looked_at(bench: &Bench, run: &MadeRun) -> Vec<String> {
     let stands = answer.is_none() || bench.column.late && run.planned;
     differs(run.dir.join("label.json").exists() == stands, "label.json".to_owned());
     let refusal = answer.map(|why| words(why, run.planned));
+    let view = View::of(bench.dir.path(), &[path]).await;
     let shown = bench.json(&["show", path, "--format", "json"]).await;
     differs(shown["label"].is_null() != stands, format!("show: label {}", shown["label"]));
     differs(shown["no_label"].as_str() == refusal.as_deref(), format!("show: no_label {}", shown["no_label"]));
+    let standing_refusal = refusal.as_deref().filter(|_| stands);
+    let listed = bench.json(&["runs", path, "--format", "json"]).await;
+    let own = |rows: &Value| {
+        let row = rows["runs"].as_array().and_then(|rows| rows.iter().find(|row| row["trial_of"].is_null())).cloned();
+        row.unwrap_or_else(|| panic!("{rows:#}"))
+    };
+    for (who, row) in [("runs", own(&listed)), ("view: the list", own(&view.get("/api/tree").await))] {
+        differs(row["label"].is_null() != stands, format!("{who}: label {}", row["label"]));
+        differs(row["label"]["refused"].as_str() == standing_refusal, format!("{who}: refused {}", row["label"]));
+    }
     let text = verb(bench.dir.path(), &["show", path]).await.1;
     let line = refusal.as_ref().is_none_or(|why| text.contains(&format!(": {why}")));
     differs(line && text.contains("label    none: ") != stands, format!("show: {text}"));
@@ -56,10 +67,7 @@ async fn looked_at(bench: &Bench, run: &MadeRun) -> Vec<String> {
     differs(step["labels"] == about_step.is_null() && step["no_label"] == about_step, format!("agents: {step}"));
     let linted = bench.linted(&run.dir).await;
     differs(lint_says(&linted, answer, run.planned), format!("lint: {:#}", linted["findings"]));
-    let view = View::of(bench.dir.path(), &[path]).await;
-    let tree = view.get("/api/tree").await;
-    let row = tree["runs"].as_array().and_then(|rows| rows.iter().find(|row| row["trial_of"].is_null()));
-    let key = row.and_then(|row| row["key"].as_str()).unwrap_or_else(|| panic!("{tree:#}")).to_owned();
+    let key = own(&listed)["key"].as_str().expect("a key").to_owned();
     let head = view.get(&format!("/api/run/{key}")).await["head"].clone();
     differs(head["label"].is_null() != stands, format!("view: label {}", head["label"]));
     differs(head["no_label"].as_str() == refusal.as_deref(), format!("view: no_label {}", head["no_label"]));

@@ -9,6 +9,7 @@ use crate::{
     dataset::{About, Dataset, DatasetError, Sample, SampleKind, Splits, Task, Writer, read_tasks},
     recording::{self, Recording},
     replay::answer_text,
+    ruling::Ruling,
     trajectory::{Evidence, LabelStatus, nearest},
 };
 
@@ -63,7 +64,8 @@ impl TracedDataset {
             Err(DatasetError::NotADataset { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        let holds = failed.label.as_ref().is_some_and(|label| label.status == LabelStatus::Verified);
+        let verified = failed.label.as_ref().filter(|label| label.status == LabelStatus::Verified);
+        let holds = verified.is_some_and(|label| Ruling::of(&failed).objects_to(label).is_none());
         let mut samples = Vec::new();
         let mut gone = None;
         if holds {

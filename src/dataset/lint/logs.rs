@@ -7,7 +7,7 @@ use crate::{
     dataset::{About, Dataset, LabelledError, Mode, ModeSource, PlacedSample, Sample, Truth, ids},
     proof,
     recording::{self, Recording},
-    ruling::{NoLabel, Ruling},
+    ruling::{NoLabel, PLANTED, Ruling},
     trajectory::{Evidence, Executed, Label, LabelEntry, RunId},
 };
 
@@ -97,8 +97,13 @@ fn compare(sample: &Sample, again: &Sample, recording: &Recording, noted: &mut N
 
 /// Why the recording of a labelled sample allows no label, if it does not.
 fn refused(sample: &Sample, recording: &Recording) -> Option<NoLabel> {
-    sample.label.as_ref()?;
-    Ruling::of(recording).objects_to(recording.label.as_ref()?)
+    let truth = sample.label.as_ref()?;
+    let ruling = Ruling::of(recording);
+    match &recording.label {
+        Some(label) => ruling.objects_to(label),
+        None if truth.definition == PLANTED => ruling.label().err(),
+        None => None,
+    }
 }
 
 /// What was executed for a label, in words: an e-value may move by a rounding when it is read and written again.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::sample;
 use crate::{
-    recording::{Captured, Inject, ManipulatorFailed, Open, Recorder, Redactor, Secrets, Settings, read, write_label},
+    recording::{Captured, Inject, ManipulatorFailed, Open, Recorder, Redactor, Secrets, Settings, read, write_beside},
     trajectory::{Label, LabelContent, LabelStatus, Outcome, Side, Verdict},
 };
 
@@ -65,7 +65,7 @@ fn canaries_everywhere_and_none_on_the_disk() {
         evidence: None,
         names_later: None,
     });
-    write_label(&logs.path().join("r"), &label).expect("writes");
+    write_beside(&logs.path().join("r/label.json"), &label).expect("writes");
     assert_clean(logs.path());
     let recording = read(&logs.path().join("r")).expect("reads");
     let step = &recording.trajectory.steps[0];

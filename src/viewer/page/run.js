@@ -87,6 +87,7 @@ function Foretold({ row }) {
       <${Facts} facts=${[
         ['outcome', row.evidence && html`<${Line} text=${row.evidence} />`],
         ['label', labelWords(row.label)],
+        ['refused', row.label?.refused && html`the label does not hold: <${Line} text=${row.label.refused} />`],
         ['trace', row.trace],
         ['suspected', row.suspected && html`<${Line} text=${row.suspected} />`],
         ['agents', row.agents.length > 0 && html`<${Line} text=${row.agents.join(', ')} />`],

@@ -23,7 +23,8 @@ const SORTS = {
 function labelText(row) {
   if (!row.label) return '';
   const errors = row.label.errors.map((error) => `${error.mode ?? ''} ${error.agent} at step ${error.step}`.trim());
-  return `${plain(row.label.status)} ${errors.join('; ')}`;
+  const named = `${plain(row.label.status)} ${errors.join('; ')}`;
+  return row.label.refused ? `refused (${named}): ${row.label.refused}` : named;
 }
 
 /** Whether a row has what is sought, anywhere in its words. */

@@ -178,7 +178,8 @@ impl Reader<'_> {
                         self.end(&mut path, line);
                         line = token.span().start().line;
                     }
-                    if dotted {
+                    // What is called of a type in angle brackets: `<Label>::ruled`.
+                    if dotted || (colons == 2 && path.is_empty()) {
                         let path = vec![ident.to_string()];
                         self.found.push(Named { path, line, tests: self.tests, method: true });
                     } else {
@@ -255,6 +256,15 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         self.take(&segments, path.span().start().line);
         visit::visit_path(self, path);
+    }
+
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        // What is called of a type in angle brackets: `<Label>::ruled`.
+        if let (Some(_), Some(last)) = (&path.qself, path.path.segments.last()) {
+            let line = last.ident.span().start().line;
+            self.found.push(Named { path: vec![last.ident.to_string()], line, tests: self.tests, method: true });
+        }
+        visit::visit_expr_path(self, path);
     }
 
     fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {

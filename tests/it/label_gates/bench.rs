@@ -228,18 +228,19 @@ impl Bench {
                 fs::copy(file.path(), copy.join("blobs").join(file.file_name())).expect("copied");
             }
         }
-        let step = self.step(run).await;
-        let label = json!({"format": 1, "status": "delivered", "definition": PLANTED, "seed": 7, "outcome": "failure",
-            "errors": [{"injection": 0, "agent": "adder", "instance": 0, "failure_mode": {"code": "FM-2.6",
-                "name": "reasoning-action mismatch", "taxonomy": "MAST-2503.13657v2"}, "side": "response",
-                "operator": "corrupt_number", "step": step["step"], "call": step["call"], "before_bytes": "0",
-                "after_bytes": "1", "delivered": true, "taxonomy": "MAST-2503.13657v2"}]});
-        if !run.join("label.json").exists() {
-            fs::write(copy.join("label.json"), label.to_string()).expect("written");
-        }
         let recording = recording::read(&copy).expect("a run");
         let mut sample = aegis::dataset::Sample::alone(&recording).expect("a row");
         sample.kind = aegis::dataset::SampleKind::Failure;
+        let is_it = |step: &&aegis::dataset::SampleStep| {
+            step.agent.as_str() == "adder" && u64::from(step.call) == self.column.call
+        };
+        let step = sample.steps.iter().find(is_it).expect("the step");
+        let label = json!({"status": "delivered", "definition": PLANTED, "seed": 7, "outcome": "failure",
+            "errors": [{"agent": "adder", "instance": 0, "step": step.step, "call": step.call,
+                "failure_mode": {"code": "FM-2.6", "name": "reasoning-action mismatch", "taxonomy": "MAST-2503.13657v2"},
+                "mode_source": "declared", "side": "response", "operator": "corrupt_number", "injection": 0,
+                "before": "0", "after": "1"}]});
+        sample.label.get_or_insert_with(|| serde_json::from_value(label).expect("a label"));
         let row = serde_json::to_string(&sample).expect("JSON") + "\n";
         fs::write(set.path().join("dataset.jsonl"), row).expect("written");
         self.json(&["lint", set.path().to_str().expect("text"), "--format", "json"]).await

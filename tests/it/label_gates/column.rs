@@ -142,6 +142,11 @@ pub fn of_runs() -> Vec<Column> {
             "manipulator_failed",
         )),
         of_plan(refused(
+            column("reading not complete", "unread", std::slice::from_ref(&corrupt)),
+            NoLabel::ManipulatorFailed,
+            "manipulator_failed",
+        )),
+        of_plan(refused(
             column("refused as edited", "plain", &[edit("adder", 0, refuse)]),
             NoLabel::EditRefused,
             "edit_refused",

@@ -16,7 +16,7 @@ use crate::scripted::chat_reply;
 pub const TEAM: &str = r#"
 import http.client, json, os, re, signal, sys, threading, time
 kind = sys.argv[1]
-task = "5 and 7" + (" badly" if len(sys.argv) > 2 else "")
+task = "5 and 7" + (" badly" if len(sys.argv) > 2 else "") + (" in a form that nobody reads" if kind == "unread" else "")
 host, path = re.match(r"http://([^/]+)(/.*)", os.environ["OPENAI_BASE_URL"]).groups()
 def ask(agent, text, prompt=None):
     messages = [{"role": "user", "content": text}]
@@ -26,7 +26,7 @@ def ask(agent, text, prompt=None):
     call = http.client.HTTPConnection(host)
     call.request("POST", path + "/chat/completions", json.dumps({"model": "m", "messages": messages}), headers)
     said = json.loads(call.getresponse().read())
-    return said["choices"][0]["message"]["content"] if "choices" in said else "nothing"
+    return str(said["choices"][0]["message"]["content"]) if "choices" in said else "nothing"
 said = {}
 if kind == "contested":
     said[0] = ask("adder", task, "You add numbers, step by step.")
@@ -67,9 +67,13 @@ async fn answer(asked: &str) -> (u16, String) {
     if asked.contains("slowly") {
         tokio::time::sleep(Duration::from_millis(400)).await;
     }
+    let message = json!({"role": "assistant", "content": {"answer": "The sum is 12."}});
+    let unread = json!({"id": "u", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}]});
     let refused = json!({"error": {"message": "too long", "type": "invalid_request_error"}}).to_string();
     match () {
         () if asked.contains("REFUSE") => (400, refused),
+        () if asked.contains("nobody reads") => (200, unread.to_string()),
         () if asked.contains("1 and 2") => (200, chat_reply("The sum is 3.")),
         () if asked.contains("badly") => (200, chat_reply("The sum is 11.")),
         () => (200, chat_reply("The sum is 12.")),
