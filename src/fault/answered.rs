@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::surface::{Answer, Reply, Surface, door, sse};
+use crate::surface::{Answer, Reading, Reply, Surface, door, sse, written};
 
 /// A whole reply of the upstream.
 #[derive(Debug)]
@@ -84,19 +84,20 @@ impl Answered<'_> {
         if after == before {
             return Err("the reply is already so".to_owned());
         }
-        let written = if self.streamed {
-            self.surface.write_stream(self.body, &before, &after)
-        } else {
-            self.surface.write_reply(self.body, &before, &after)
-        };
-        match written {
-            Ok(written) if written == self.body => Err("the reply has no place for it".to_owned()),
-            written => written.map_err(|error| error.to_string()),
+        let body = Bytes::copy_from_slice(self.body);
+        let edited = door::write_reply(self.surface, &body, self.streamed, &before, &after);
+        let edited = edited.map_err(|error| error.to_string())?;
+        if edited == self.body {
+            return Err("the reply has no place for it".to_owned());
         }
+        written::reply(self.surface, &edited, self.streamed, &before, &after)?;
+        Ok(edited)
     }
 
+    /// What it says, where all of it was read.
     fn read(&self) -> Result<Reply, String> {
-        let read = door::reply(self.surface, self.body, self.streamed);
-        read.map_err(|error| error.to_string())
+        let read = door::reading(self.surface, self.body, self.streamed);
+        let Reading { view, unplaced } = read.map_err(|error| error.to_string())?;
+        unplaced.first().map_or(Ok(view), |piece| Err(written::not_placed(piece)))
     }
 }

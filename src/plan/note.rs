@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::{AgentPattern, Agents, Injection, Operator, Plan, When};
+use bytes::Bytes;
+
 use crate::{
     manipulator::{Adaptive, AppendInstruction, Context, InstructionTarget},
     surface::{self, door},
@@ -66,7 +68,8 @@ pub fn note(step: &Step, text: &str) -> Result<Plan, NoNotePlace> {
         adaptive: Adaptive::default(),
     };
     let told = injection.edit_request(&asked, &context).map_err(|error| refused(&error))?;
-    surface.write_request(&step.request, &asked, &told).map_err(|error| refused(&error))?;
+    let plain = Bytes::from(door::plain(&step.request).into_owned());
+    door::write_request(surface, &plain, &asked, &told).map_err(|error| refused(&error))?;
     let text = format!("# A note of `aegis retry`, no injection: {} at its call {}.\n", attribution.agent, step.call);
     let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
     let (seed, draws_of, settled, left_out, checks) = (0, None, None, None, Vec::new());

@@ -23,9 +23,9 @@ use crate::{
     plan::{Hit, Injection},
     recording::Inject,
     surface::{
-        Conversation, Reply, Surface, SurfaceError,
+        Conversation, Reading, Reply, Surface, SurfaceError,
         door::{self, UnpackedBody},
-        recounted, sse,
+        recounted, sse, written,
     },
     trajectory::{Attribution, Side},
 };
@@ -106,9 +106,10 @@ async fn edit_each(
         let edit =
             |adaptive: Adaptive<'_>| injection.edit_request(before, &context(step, before, &answers, hit, adaptive));
         let written = ask::told(step, hit, &injection, until, edit).await?.and_then(|after| {
-            let written =
-                door::write_request(surface, &current.0, before, &after).map_err(|error| error.to_string())?;
-            Ok(bounded(written, limits)?)
+            let written = door::write_request(surface, &current.0, before, &after);
+            let written = bounded(written.map_err(|error| error.to_string())?, limits)?;
+            written::request(surface, &current.0, &written, &after)?;
+            Ok(written)
         });
         match written {
             Ok(written) if written == current.0 => failed(step, hit, &injection, &NO_PLACE.to_owned().into())?,
@@ -189,9 +190,12 @@ pub(super) async fn edit_response(
 fn read_reply(surface: &dyn Surface, head: &HeaderMap, raw: &Bytes) -> (bool, Result<(Bytes, Reply), String>) {
     let UnpackedBody { plain, refused, .. } = UnpackedBody::of(raw, headers::text(head, &header::CONTENT_ENCODING));
     let streamed = door::is_stream(&plain, headers::is_event_stream(head));
-    let read = refused.map_or_else(|| door::reply(surface, &plain, streamed), Err);
-    let read = read.map_err(|error| error.to_string());
-    (streamed, read.and_then(|reply| of_asking_agent(&reply).map(|()| (plain, reply))))
+    let read = refused.map_or_else(|| door::reading(surface, &plain, streamed), Err);
+    let read = read.map_err(|error| error.to_string()).and_then(|Reading { view, unplaced }| {
+        of_asking_agent(&view)?;
+        unplaced.first().map_or(Ok((plain, view)), |piece| Err(written::not_placed(piece)))
+    });
+    (streamed, read)
 }
 
 /// An edit is aimed at the agent that asks: a reply in which the upstream names others is not that agent's.
@@ -270,8 +274,8 @@ fn write(
     if written == body {
         return Err(said(SurfaceError::NoPlace("it is the same as before".to_owned())));
     }
-    let read = door::reply(surface, &written, streamed);
-    Ok((written, read.map_err(said)?))
+    let read = written::reply(surface, &written, streamed, before, after)?;
+    Ok((written, read))
 }
 
 /// A body of ours: event streams go out frame by frame, as they came.
@@ -279,7 +283,10 @@ pub(super) fn made(body: Bytes, streamed: bool) -> ReceivedBody {
     if !streamed {
         return ReceivedBody::Made(VecDeque::from([body]));
     }
-    ReceivedBody::Made(sse::events(&body).into_iter().map(|event| body.slice(event.span)).collect())
+    let events = sse::events(&body);
+    // What stands before the first event, as a byte order mark does, goes out with it.
+    let starts = std::iter::once(0).chain(events.iter().skip(1).map(|event| event.span.start));
+    ReceivedBody::Made(starts.zip(&events).map(|(start, event)| body.slice(start..event.span.end)).collect())
 }
 
 fn context<'a>(

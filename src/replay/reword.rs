@@ -91,11 +91,8 @@ fn written(surface: &dyn Surface, step: &Step, before: &Reply, after: &Reply) ->
     let body = step.last_attempt().map(|attempt| attempt.delivered().clone()).unwrap_or_default();
     let calls = before.answers.iter().any(|answer| !answer.message.tool_calls.is_empty());
     if !calls {
-        let spliced = if is_streamed(step) {
-            surface.write_stream(&body, before, after)
-        } else {
-            surface.write_reply(&body, before, after)
-        };
+        let body = Bytes::from(door::plain(&body).into_owned());
+        let spliced = door::write_reply(surface, &body, is_streamed(step), before, after);
         if let Ok(spliced) = spliced {
             return spliced;
         }

@@ -7,7 +7,7 @@ use super::{
     language::number_text,
     plan,
     problem::{Operand, SolutionStep, solution},
-    reading::{Reading, SpokenBy},
+    reading::{ReadConversation, SpokenBy},
     stated,
 };
 
@@ -39,7 +39,7 @@ pub(super) struct AnswerJudgement {
     pub(super) reason: String,
 }
 
-impl Reading<'_> {
+impl ReadConversation<'_> {
     /// The answer, as far as this conversation gives one.
     pub(super) fn conclusion(&self) -> Option<Conclusion> {
         match self.duty {

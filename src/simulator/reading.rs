@@ -60,7 +60,7 @@ impl StatedTask {
 
 /// The conversation, understood.
 #[derive(Debug)]
-pub(super) struct Reading<'a> {
+pub(super) struct ReadConversation<'a> {
     /// As it came.
     pub(super) conversation: &'a Conversation,
     /// The seed of every draw.
@@ -77,7 +77,7 @@ pub(super) struct Reading<'a> {
     pub(super) orders: Orders,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ReadConversation<'a> {
     /// Reads a conversation.
     pub(super) fn of(conversation: &'a Conversation, seed: u64) -> Self {
         let prompt = conversation.prompt();

@@ -3,7 +3,7 @@
 
 use super::{
     ability::{self, Utterance},
-    reading::Reading,
+    reading::ReadConversation,
     vectors,
 };
 use crate::{
@@ -19,7 +19,7 @@ pub(super) fn give(conversation: &Conversation, seed: u64) -> (Reply, Option<&'s
     if let Some(asked) = conversation.vectors {
         return (embedded(conversation, asked), Some("vectors"));
     }
-    let reading = Reading::of(conversation, seed);
+    let reading = ReadConversation::of(conversation, seed);
     let found = ability::ALL.iter().find_map(|ability| Some((ability.name, (ability.run)(&reading)?)));
     let (name, said) = match found {
         Some((name, said)) => (Some(name), said),

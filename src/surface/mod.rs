@@ -4,6 +4,7 @@
 //! byte-exact splices of the original. It never knows which manipulator ran, and never re-serialises a body.
 //! To add one: a file here, and one line in [`ALL`].
 
+pub mod account;
 mod anthropic_messages;
 pub mod conversation;
 mod counts;
@@ -20,6 +21,7 @@ mod openai_responses;
 mod parameters;
 mod pieces;
 mod pointed;
+mod reading;
 mod said;
 pub mod scan;
 pub mod schema;
@@ -30,11 +32,16 @@ pub mod sse;
 mod stored;
 mod unread;
 mod utterance;
+pub mod written;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use self::{
+    account::{ReadAccount, StreamState},
+    splice::Node,
+};
 use crate::trajectory::Usage;
 pub use anthropic_messages::AnthropicMessages;
 pub use conversation::{
@@ -47,6 +54,7 @@ pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
 pub use pointed::{MemberEdit, edit_member};
+pub use reading::{Reading, Unplaced, UnplacedKind};
 pub use said::SaidMessage;
 pub use served::Served;
 pub use shape::{Shape, shape, text_so_far};
@@ -137,6 +145,15 @@ pub trait Surface: Sync + std::fmt::Debug {
     fn write_stream(&self, _body: &[u8], _before: &Reply, _after: &Reply) -> Result<Bytes, SurfaceError> {
         Err(SurfaceError::NoPlace("this API does not stream".to_owned()))
     }
+
+    /// Notes what of a request no reader places.
+    fn account_for_request(&self, _root: &Node<'_>, _account: &mut ReadAccount) {}
+
+    /// Notes what of a whole reply is read, and what no reader places.
+    fn account_for_reply(&self, _root: &Node<'_>, _account: &mut ReadAccount) {}
+
+    /// As [`account_for_reply`](Self::account_for_reply), of one event of a stream. `state`: what earlier ones opened.
+    fn account_for_event(&self, _event: &Node<'_>, _state: &mut StreamState, _account: &mut ReadAccount) {}
 
     /// Token counts of a whole reply, or of the last chunk of a streamed one, read without building the view.
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {

@@ -109,7 +109,10 @@ fn is_read(shape: &Shape, usage: Option<aegis::trajectory::Usage>) -> Result<(),
         Err(why) => Err(why),
         Ok(read) => {
             let said = edits::said(&read);
-            if said == meant { Ok(()) } else { Err(format!("it says {said:?}, and {meant:?} was meant")) }
+            if said != meant {
+                return Err(format!("it says {said:?}, and {meant:?} was meant"));
+            }
+            reading::accounts(shape.surface(), &shape.bytes(), shape.is_stream(), shape.unplaced.as_deref())
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::reading::{Reading, StatedTask},
+    super::reading::{ReadConversation, StatedTask},
     Utterance,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Calls a calculator where one is offered, the agent is to solve, and no result is there yet.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let choice = &reading.conversation.tool_choice;
     let forced = matches!(choice, ToolChoice::Required | ToolChoice::Named(_));
     if *choice == ToolChoice::None || (!forced && !matches!(reading.duty, Duty::Solve | Duty::Open)) {
@@ -50,7 +50,7 @@ pub(super) fn is_calculator(tool: &Tool) -> bool {
 }
 
 /// The results that calculators have given since somebody last spoke; `None` for one that is no number.
-fn results(reading: &Reading<'_>, tools: &[&Tool]) -> Vec<Option<f64>> {
+fn results(reading: &ReadConversation<'_>, tools: &[&Tool]) -> Vec<Option<f64>> {
     let fresh = reading.fresh_results();
     let ours =
         fresh.into_iter().filter(|(call, _)| tools.iter().any(|tool| tool.name == call.name && is_calculator(tool)));
@@ -81,7 +81,7 @@ fn expression_property(tool: &Tool) -> Option<String> {
 }
 
 /// What is to be computed, as one expression.
-fn expression(reading: &Reading<'_>) -> Option<String> {
+fn expression(reading: &ReadConversation<'_>) -> Option<String> {
     let steps = reading.steps().filter(|steps| !steps.is_empty());
     let Some(mut steps) = steps else {
         let task = reading.task.as_ref()?;

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::{super::reading::Reading, Utterance, calculator, hand_off, structured};
+use super::{super::reading::ReadConversation, Utterance, calculator, hand_off, structured};
 use crate::{
     simulator::{duty::Duty, reading::SpokenBy},
     surface::{Tool, ToolChoice},
 };
 
 /// Gives the task to each coworker in turn, with what the others found; then the last result is the answer.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     if reading.conversation.tool_choice == ToolChoice::None {
         return None;
     }
@@ -36,7 +36,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
 }
 
 /// The work as another agent is to get it: the task, then what has been found so far.
-pub(super) fn work(reading: &Reading<'_>) -> String {
+pub(super) fn work(reading: &ReadConversation<'_>) -> String {
     let task = reading.task.as_ref().map_or_else(|| first_words(reading), |task| task.text.clone());
     let found =
         reading.spoken.iter().filter(|s| matches!(&s.who, SpokenBy::Tool(name) if !hand_off::is_hand_off(name)));
@@ -44,7 +44,7 @@ pub(super) fn work(reading: &Reading<'_>) -> String {
     if found.is_empty() { task } else { format!("{task}\n\n{}", found.join("\n\n")) }
 }
 
-fn first_words(reading: &Reading<'_>) -> String {
+fn first_words(reading: &ReadConversation<'_>) -> String {
     let first = reading.spoken.iter().find(|s| s.who == SpokenBy::Caller);
     first.map(|s| s.text.trim().chars().take(400).collect()).unwrap_or_default()
 }

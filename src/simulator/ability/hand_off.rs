@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{super::reading::Reading, Utterance, structured, text};
+use super::{super::reading::ReadConversation, Utterance, structured, text};
 use crate::{
     simulator::{duty::Duty, reading::SpokenBy, stated},
     surface::{Tool, ToolChoice},
 };
 
 /// Hands over to the next agent that fits and has not been heard; workers first say their part.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let targets: Vec<&Tool> = reading.conversation.tools.iter().filter(|tool| is_hand_off(&tool.name)).collect();
     if targets.is_empty() || reading.conversation.tool_choice == ToolChoice::None {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn target(name: &str) -> String {
     after.replace('_', " ")
 }
 
-fn next<'t>(reading: &Reading<'_>, tools: &[&'t Tool], worker: bool, objected: bool) -> Option<&'t Tool> {
+fn next<'t>(reading: &ReadConversation<'_>, tools: &[&'t Tool], worker: bool, objected: bool) -> Option<&'t Tool> {
     let instructions = reading.prompt.to_lowercase();
     let place = |tool: &Tool| {
         instructions.find(&target(&tool.name)).or_else(|| instructions.find(&target(&tool.name).replace(' ', "_")))
@@ -64,7 +64,7 @@ fn next<'t>(reading: &Reading<'_>, tools: &[&'t Tool], worker: bool, objected: b
 }
 
 /// The tool that leads back to who is in charge.
-fn back<'t>(reading: &Reading<'_>, tools: &[&'t Tool]) -> Option<&'t Tool> {
+fn back<'t>(reading: &ReadConversation<'_>, tools: &[&'t Tool]) -> Option<&'t Tool> {
     let charged = |tool: &&&Tool| {
         let name = target(&tool.name);
         tool.name.contains("back")
@@ -80,7 +80,7 @@ fn fits(tool: &Tool) -> bool {
 }
 
 /// How often an agent was handed to or has spoken.
-fn heard(reading: &Reading<'_>, tool: &Tool) -> usize {
+fn heard(reading: &ReadConversation<'_>, tool: &Tool) -> usize {
     let name = target(&tool.name);
     let called = reading.spoken.iter().flat_map(|s| &s.calls).filter(|call| call.name == tool.name).count();
     let spoke = |s: &&crate::simulator::reading::SpokenMessage| {
@@ -95,12 +95,12 @@ fn heard(reading: &Reading<'_>, tool: &Tool) -> usize {
 }
 
 /// Whether the last words of anybody object.
-fn objection_stands(reading: &Reading<'_>) -> bool {
+fn objection_stands(reading: &ReadConversation<'_>) -> bool {
     let words = reading.spoken.iter().rev().filter(|s| !matches!(s.who, SpokenBy::Tool(_)) && s.calls.is_empty());
     words.map(|s| &s.text).find(|text| !text.trim().is_empty()).is_some_and(|text| stated::objects(text))
 }
 
-fn arguments(reading: &Reading<'_>, tool: &Tool) -> Value {
+fn arguments(reading: &ReadConversation<'_>, tool: &Tool) -> Value {
     if tool.parameters.get("properties").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty) {
         return json!({});
     }

@@ -10,7 +10,7 @@ mod structured;
 mod text;
 mod tool;
 
-use super::{reading::Reading, rewriting};
+use super::{reading::ReadConversation, rewriting};
 
 /// What an ability says.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ pub(super) struct Ability {
     /// Its name.
     pub(super) name: &'static str,
     /// What it does.
-    pub(super) run: fn(&Reading<'_>) -> Option<Utterance>,
+    pub(super) run: fn(&ReadConversation<'_>) -> Option<Utterance>,
 }
 
 /// All abilities, in the order in which they are tried.

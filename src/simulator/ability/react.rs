@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{super::reading::Reading, Utterance};
+use super::{super::reading::ReadConversation, Utterance};
 use crate::simulator::{duty::Duty, stated};
 
 /// Acts once where the prompt lists tools in text and a calculator is among them; else states the final answer.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     if !(reading.told("Action Input:") && reading.told("Action:")) {
         return None;
     }

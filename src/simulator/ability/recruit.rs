@@ -1,6 +1,6 @@
 //! Names experts for a task.
 
-use super::{super::reading::Reading, Utterance};
+use super::{super::reading::ReadConversation, Utterance};
 use crate::simulator::{
     duty::Duty,
     language::{TextToken, tokens},
@@ -17,7 +17,7 @@ const EXPERTS: [&str; 4] = [
 const USUAL: usize = 2;
 
 /// A numbered list of experts, as many as are wanted. Asked again it begins with another.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     if reading.duty != Duty::Recruit {
         return None;
     }

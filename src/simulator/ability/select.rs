@@ -1,10 +1,10 @@
 //! Selectors: one name out of a list.
 
-use super::{super::reading::Reading, Utterance};
+use super::{super::reading::ReadConversation, Utterance};
 use crate::simulator::stated;
 
 /// Answers `select the next role from ['a', 'b']` by a name of the list.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let text = reading.instructions();
     let lower = text.to_lowercase();
     let asks = ["select the next", "choose the next", "who should speak next", "next speaker", "pick the next"];
@@ -20,7 +20,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
 
 /// The next to speak: who has not spoken yet, in the order in which the instructions name them; after an objection
 /// somebody who solves; else the one that has spoken least.
-pub(super) fn next(reading: &Reading<'_>, candidates: &[String]) -> Option<String> {
+pub(super) fn next(reading: &ReadConversation<'_>, candidates: &[String]) -> Option<String> {
     let talk = talk(reading);
     let place = |name: &String| reading.instructions().find(name.as_str()).unwrap_or(usize::MAX);
     let turns = |name: &str| turns(reading, &talk, name);
@@ -60,7 +60,7 @@ fn listed(text: &str) -> Option<Vec<String>> {
 }
 
 /// What has been said so far, without the instructions around it where a prompt quotes the conversation.
-fn talk(reading: &Reading<'_>) -> String {
+fn talk(reading: &ReadConversation<'_>) -> String {
     let mut talk: Vec<String> = Vec::new();
     let prompt = &reading.prompt;
     let quoted = prompt.split_once("conversation").map(|(_, after)| after).unwrap_or_default();
@@ -72,7 +72,7 @@ fn talk(reading: &Reading<'_>) -> String {
     talk.join("\n\n")
 }
 
-fn turns(reading: &Reading<'_>, talk: &str, name: &str) -> usize {
+fn turns(reading: &ReadConversation<'_>, talk: &str, name: &str) -> usize {
     let opening = format!("{name}:");
     let lines =
         talk.lines().enumerate().filter(|(at, line)| *at > 0 && line.trim_start().starts_with(&opening)).count();

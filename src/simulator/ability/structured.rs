@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{super::reading::Reading, Utterance, delegate, select};
+use super::{super::reading::ReadConversation, Utterance, delegate, select};
 use crate::{simulator::language, surface::RequiredFormat};
 
 /// Answers as the required format wants it.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let value = match &reading.conversation.format {
         RequiredFormat::Text => return None,
         RequiredFormat::JsonObject => object(reading),
@@ -16,13 +16,13 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
 }
 
 /// Arguments of a tool: `fixed` names values that are known.
-pub(super) fn arguments(reading: &Reading<'_>, schema: &Value, fixed: &[(&str, String)]) -> Value {
+pub(super) fn arguments(reading: &ReadConversation<'_>, schema: &Value, fixed: &[(&str, String)]) -> Value {
     let filled = Filler::new(reading, schema, fixed).fill(schema, "", 0);
     if filled.is_object() { filled } else { json!({}) }
 }
 
 /// An object with the keys that the instructions write in quotes before a colon, or an answer.
-fn object(reading: &Reading<'_>) -> Value {
+fn object(reading: &ReadConversation<'_>) -> Value {
     let instructions = reading.instructions();
     let filler = Filler::new(reading, &Value::Null, &[]);
     let mut map = Map::new();
@@ -40,7 +40,7 @@ fn object(reading: &Reading<'_>) -> Value {
 }
 
 struct Filler<'a> {
-    reading: &'a Reading<'a>,
+    reading: &'a ReadConversation<'a>,
     root: &'a Value,
     fixed: &'a [(&'a str, String)],
     answer: Option<String>,
@@ -49,7 +49,7 @@ struct Filler<'a> {
 }
 
 impl<'a> Filler<'a> {
-    fn new(reading: &'a Reading<'a>, root: &'a Value, fixed: &'a [(&'a str, String)]) -> Self {
+    fn new(reading: &'a ReadConversation<'a>, root: &'a Value, fixed: &'a [(&'a str, String)]) -> Self {
         let conclusion = reading.conclusion();
         let judgement = reading.judgement();
         Self {

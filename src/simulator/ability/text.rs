@@ -1,10 +1,10 @@
 //! Answers in plain text: plans, verdicts, summaries, solutions.
 
-use super::{super::reading::Reading, Utterance};
+use super::{super::reading::ReadConversation, Utterance};
 use crate::simulator::{conclusion, duty::Duty, function, stated};
 
 /// A plan of the task; once the task is answered, the answer instead.
-pub(super) fn plan(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn plan(reading: &ReadConversation<'_>) -> Option<Utterance> {
     if reading.duty != Duty::Plan {
         return None;
     }
@@ -22,7 +22,7 @@ pub(super) fn plan(reading: &Reading<'_>) -> Option<Utterance> {
 }
 
 /// A verdict, in the words that the prompt asks for.
-pub(super) fn check(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn check(reading: &ReadConversation<'_>) -> Option<Utterance> {
     if reading.duty != Duty::Check {
         return None;
     }
@@ -43,7 +43,7 @@ pub(super) fn check(reading: &Reading<'_>) -> Option<Utterance> {
 }
 
 /// What was said, one sentence for each message.
-pub(super) fn summary(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn summary(reading: &ReadConversation<'_>) -> Option<Utterance> {
     if reading.duty != Duty::Summarise {
         return None;
     }
@@ -55,7 +55,7 @@ pub(super) fn summary(reading: &Reading<'_>) -> Option<Utterance> {
 }
 
 /// An answer with the way to it.
-pub(super) fn answer(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn answer(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let conclusion = reading.conclusion()?;
     let mut lines = conclusion.lines;
     lines.extend(ratings(reading, &conclusion.answer));
@@ -69,7 +69,7 @@ pub(super) fn answer(reading: &Reading<'_>) -> Option<Utterance> {
 }
 
 /// A rating for each peer, where they are asked for: who shares the answer gets the best.
-fn ratings(reading: &Reading<'_>, answer: &str) -> Option<String> {
+fn ratings(reading: &ReadConversation<'_>, answer: &str) -> Option<String> {
     let peers = conclusion::opinions_of(reading.without_task(reading.last_caller()));
     let rating = |peer: &String| if peer == answer { "5" } else { "1" };
     let given: Vec<&str> = peers.iter().map(rating).collect();
@@ -77,7 +77,7 @@ fn ratings(reading: &Reading<'_>, answer: &str) -> Option<String> {
 }
 
 /// What a worker says before it hands over; `None` where it has said it.
-pub(super) fn own_part(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn own_part(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let said = reading.last_own().and_then(|at| reading.spoken.get(at).map(|s| (at, s)));
     let new_since = said
         .as_ref()
@@ -90,13 +90,13 @@ pub(super) fn own_part(reading: &Reading<'_>) -> Option<Utterance> {
 }
 
 /// The last word of somebody whose work is done.
-pub(super) fn closing(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn closing(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let conclusion = reading.repeated()?;
     Some(Utterance::text(finished(reading, &answer_line(reading, &conclusion.answer))))
 }
 
 /// The line that states an answer, as the instructions want it.
-pub(super) fn answer_line(reading: &Reading<'_>, answer: &str) -> String {
+pub(super) fn answer_line(reading: &ReadConversation<'_>, answer: &str) -> String {
     if function::is_code(answer) {
         return answer.to_owned();
     }
@@ -114,13 +114,13 @@ pub(super) fn answer_line(reading: &Reading<'_>, answer: &str) -> String {
 }
 
 /// Ends with the word that ends the conversation, where the instructions name one.
-fn finished(reading: &Reading<'_>, text: &str) -> String {
+fn finished(reading: &ReadConversation<'_>, text: &str) -> String {
     let ends = reading.instructions().contains("TERMINATE") && !text.contains("TERMINATE");
     if ends { format!("{text}\nTERMINATE") } else { text.to_owned() }
 }
 
 /// The first of these words that stands in the instructions in capitals.
-fn told_word(reading: &Reading<'_>, words: &[&'static str]) -> Option<&'static str> {
+fn told_word(reading: &ReadConversation<'_>, words: &[&'static str]) -> Option<&'static str> {
     let instructions = reading.instructions();
     let told: Vec<&str> = instructions.split(|c: char| !c.is_alphanumeric()).collect();
     words.iter().find(|word| told.contains(word)).copied()

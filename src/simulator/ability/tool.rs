@@ -1,10 +1,10 @@
 //! Any other tool: called once when the prompt speaks of it, when it must be, or when there is nothing else to go by.
 
-use super::{super::reading::Reading, Utterance, calculator, hand_off, structured};
+use super::{super::reading::ReadConversation, Utterance, calculator, hand_off, structured};
 use crate::surface::{Tool, ToolChoice};
 
 /// Calls a tool that has not been called since the caller last spoke.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     let choice = &reading.conversation.tool_choice;
     if *choice == ToolChoice::None {
         return None;

@@ -11,7 +11,7 @@ mod wording;
 
 use serde_json::{Value, json};
 
-use super::{ability::Utterance, reading::Reading};
+use super::{ability::Utterance, reading::ReadConversation};
 use crate::trajectory::FailureMode;
 
 /// Where the message begins.
@@ -22,7 +22,7 @@ const ASKED: &str = "about to be asked";
 /// A question of this kind, taken apart.
 #[derive(Debug)]
 struct Wanted<'a> {
-    reading: &'a Reading<'a>,
+    reading: &'a ReadConversation<'a>,
     /// The weakness.
     mode: FailureMode,
     /// Whether the message is what the agent is asked; else what it answered.
@@ -36,7 +36,7 @@ struct Wanted<'a> {
 }
 
 /// The rewritten message, in the JSON that the question asks for.
-pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
+pub(super) fn run(reading: &ReadConversation<'_>) -> Option<Utterance> {
     // Later messages of the caller only say what was wrong with an earlier answer.
     let question = reading.spoken.iter().map(|spoken| spoken.text.as_str()).find(|text| text.contains(MESSAGE))?;
     let wanted = Wanted::read(reading, question)?;
@@ -61,7 +61,7 @@ pub(super) fn run(reading: &Reading<'_>) -> Option<Utterance> {
 }
 
 impl<'a> Wanted<'a> {
-    fn read(reading: &'a Reading<'a>, question: &'a str) -> Option<Self> {
+    fn read(reading: &'a ReadConversation<'a>, question: &'a str) -> Option<Self> {
         let weakness = question.split("## Weakness").nth(1)?.trim_start();
         let mode = FailureMode::parse(weakness.split_whitespace().next()?).ok()?;
         let (before, message) = question.split_once(MESSAGE)?;

@@ -4,6 +4,7 @@
 //! and `edit` read and edit a request, `reply` and `changes` a whole reply, `stream` and `rewrite` the same sent as
 //! events; `compose` makes replies of our own.
 
+mod account;
 mod block;
 mod changes;
 mod compose;
@@ -20,7 +21,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields};
+use super::{
+    Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError,
+    account::{ReadAccount, StreamState},
+    fields,
+    splice::Node,
+};
 use crate::trajectory::Usage;
 
 /// The messages API.
@@ -72,6 +78,18 @@ impl Surface for AnthropicMessages {
 
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
         rewrite::write(body, before, after)
+    }
+
+    fn account_for_request(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::request(root, account);
+    }
+
+    fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::whole(root, account);
+    }
+
+    fn account_for_event(&self, event: &Node<'_>, state: &mut StreamState, account: &mut ReadAccount) {
+        account::event(event, state, account);
     }
 
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {

@@ -3,6 +3,7 @@
 //! `message` reads and edits one message, `request` and `reply` the bodies around it, `stream` the same reply sent as
 //! frames, `kept` what is stored of them, `compose` makes replies of our own.
 
+mod account;
 mod compose;
 mod message;
 mod refusal;
@@ -19,7 +20,12 @@ pub(super) use reply::{drop_fields, usage, usage_of};
 use bytes::Bytes;
 pub(super) use message::tool_calls;
 
-use super::{Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError, fields, logprobs};
+use super::{
+    Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError,
+    account::{ReadAccount, StreamState},
+    fields, logprobs,
+    splice::Node,
+};
 use crate::trajectory::Usage;
 
 /// The chat completions API.
@@ -85,6 +91,18 @@ impl Surface for OpenaiChat {
 
     fn fetches(&self, method: &str, path: &str) -> bool {
         method == "GET" && (path.contains("/chat/completions/") || path.ends_with("/chat/completions"))
+    }
+
+    fn account_for_request(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::request(root, account);
+    }
+
+    fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::whole(root, account);
+    }
+
+    fn account_for_event(&self, event: &Node<'_>, state: &mut StreamState, account: &mut ReadAccount) {
+        account::event(event, state, account);
     }
 
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {

@@ -3,6 +3,7 @@
 //! It has one prompt and no roles: each prompt is read as a message of a user, each choice as an answer without tool
 //! calls. A whole reply and a stream are the same objects, so both are read by `reply`.
 
+mod account;
 mod reply;
 mod request;
 #[cfg(test)]
@@ -10,7 +11,12 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Conversation, Reply, Surface, SurfaceError, fields, logprobs};
+use super::{
+    Conversation, Reply, Surface, SurfaceError,
+    account::{ReadAccount, StreamState},
+    fields, logprobs,
+    splice::Node,
+};
 
 /// The completions API.
 #[derive(Debug)]
@@ -58,6 +64,18 @@ impl Surface for OpenaiCompletions {
 
     fn write_stream(&self, body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes, SurfaceError> {
         reply::write_stream(body, before, after)
+    }
+
+    fn account_for_request(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::request(root, account);
+    }
+
+    fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::whole(root, account);
+    }
+
+    fn account_for_event(&self, event: &Node<'_>, state: &mut StreamState, account: &mut ReadAccount) {
+        account::event(event, state, account);
     }
 
     fn ends_of_stream(&self) -> &'static [&'static [u8]] {

@@ -4,6 +4,7 @@
 //! read and edit a request, `reply` and `changes` a whole response, `stream` and `rewrite` the same sent as events;
 //! `compose` makes responses of our own.
 
+mod account;
 mod changes;
 mod compose;
 mod edit;
@@ -19,7 +20,10 @@ mod tests;
 use bytes::Bytes;
 
 use super::{
-    Conversation, ErrorBody, Kept, Outline, Reply, ReplyProgress, Surface, SurfaceError, fields, logprobs, openai_chat,
+    Conversation, ErrorBody, Kept, Outline, Reply, ReplyProgress, Surface, SurfaceError,
+    account::{ReadAccount, StreamState},
+    fields, logprobs, openai_chat,
+    splice::Node,
 };
 use crate::trajectory::Usage;
 
@@ -104,6 +108,18 @@ impl Surface for OpenaiResponses {
 
     fn retell(&self, body: &[u8], told: &[String]) -> Result<Bytes, SurfaceError> {
         kept::retell(body, told)
+    }
+
+    fn account_for_request(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::request(root, account);
+    }
+
+    fn account_for_reply(&self, root: &Node<'_>, account: &mut ReadAccount) {
+        account::whole("", root, account);
+    }
+
+    fn account_for_event(&self, event: &Node<'_>, _state: &mut StreamState, account: &mut ReadAccount) {
+        account::event(event, account);
     }
 
     fn usage(&self, body: &[u8], streamed: bool) -> Option<Usage> {

@@ -152,6 +152,7 @@ fn is_read(asked: &Asked, sent: Sent<'_>) -> Result<(), String> {
     if *body != asked.bytes() || *coding != asked.encoding {
         return Err("other bytes reached the upstream than were sent".to_owned());
     }
+    super::reading::request_accounts(asked.surface(), &asked.bytes(), asked.unplaced.as_deref())?;
     let read = super::reading::request(asked.surface(), &asked.bytes());
     if asked.unplaced.is_some() {
         return Ok(());
