@@ -31,6 +31,11 @@ pub(super) fn string(members: &[Member<'_>], key: &str) -> Option<String> {
     member(members, key).and_then(|value| value.string()).map(Cow::into_owned)
 }
 
+/// What a tool is called with: a string that holds JSON, or, as some servers write it, the JSON itself.
+pub(super) fn arguments(node: &Node<'_>) -> Option<String> {
+    node.string().map(Cow::into_owned).or_else(|| node.is_object().then(|| node.raw().to_owned()))
+}
+
 /// A number member, if there is one.
 pub(super) fn number(members: &[Member<'_>], key: &str) -> Option<u64> {
     member(members, key).and_then(|value| value.value())

@@ -79,6 +79,19 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
     };
     let changes = of(&block::blocks(&content), old, new);
     let (mut splices, mut elements) = (Splices::default(), Vec::new());
+    if content.string().is_some() {
+        // Blocks have no place in a text.
+        if !changes.added.is_empty() {
+            return Err(no_place("`content` is a text, and no list of blocks"));
+        }
+        if let Some(BlockChange::Text(text)) = changes.blocks.first() {
+            splices.replace(content.span(), encode_string(text));
+        }
+        if let Some(reason) = &changes.stop_reason {
+            edit_stop(&root, reason, &mut splices);
+        }
+        return Ok(splices.apply(body));
+    }
     for (at, (node, change)) in content.elements().iter().zip(&changes.blocks).enumerate() {
         let mut inside = Splices::default();
         match change {

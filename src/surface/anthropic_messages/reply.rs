@@ -16,8 +16,9 @@ pub(super) const EXPECTED: &str = "a message";
 pub(super) fn read(body: &[u8]) -> Result<Reply, SurfaceError> {
     let root = Node::parse(body).map_err(|detail| unreadable(EXPECTED, detail))?;
     let members = root.members();
-    let content = member(&members, "content").filter(Node::is_array);
-    let content = content.ok_or_else(|| unreadable(EXPECTED, "`content` is missing or is no list"))?;
+    let content = member(&members, "content").filter(|content| content.is_array() || content.string().is_some());
+    let content =
+        content.ok_or_else(|| unreadable(EXPECTED, "`content` is missing or is neither a list nor a text"))?;
     let message = block::message(Role::Assistant, block::blocks(&content).iter(), 0);
     let mut reply = head(&members);
     let finish_reason = string(&members, "stop_reason").map(|reason| block::finish(&reason).to_owned());

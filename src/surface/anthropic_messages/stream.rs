@@ -48,6 +48,8 @@ pub(super) struct MessageEvents<'a> {
     pub(super) frames: Vec<MessageFrame<'a>>,
     /// Blocks by index.
     pub(super) tracks: BTreeMap<u64, BlockTrack<'a>>,
+    /// The block that each index stands for: some gateways give every block the same.
+    open: BTreeMap<u64, u64>,
     reply: Reply,
     stop_reason: Option<Piece>,
     usage: Option<Usage>,
@@ -90,12 +92,15 @@ impl<'a> MessageEvents<'a> {
             }
             "content_block_start" => {
                 if let Some(block) = member(members, "content_block") {
-                    self.tracks.insert(index, BlockTrack::new(block));
+                    let next = || self.tracks.keys().next_back().map_or(0, |last| last + 1);
+                    let place = if self.tracks.contains_key(&index) { next() } else { index };
+                    self.open.insert(index, place);
+                    self.tracks.insert(place, BlockTrack::new(block));
                 }
             }
             "content_block_delta" => {
                 let delta = member(members, "delta").map(|delta| delta.members()).unwrap_or_default();
-                if let Some(track) = self.tracks.get_mut(&index) {
+                if let Some(track) = self.open.get(&index).and_then(|place| self.tracks.get_mut(place)) {
                     let said = ["text", "partial_json"].iter().find_map(|key| member(&delta, key));
                     track.pieces.extend(said.and_then(|node| piece(&node)));
                 }

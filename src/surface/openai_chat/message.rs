@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::surface::{
     Message, Part, ToolCall,
-    fields::{edit_parts, parts, role, role_name, set},
+    fields::{arguments, edit_parts, parts, role, role_name, set},
     scan,
     splice::{Member, Node, Splices, encode_string, member},
 };
@@ -102,10 +102,11 @@ pub(in crate::surface) fn tool_calls(calls: &Node<'_>) -> Vec<ToolCall> {
             .map(|f| f.members())
             .unwrap_or_default();
         let text = |key: &str| member(&inner, key).and_then(|value| value.string()).map(std::borrow::Cow::into_owned);
+        let said = |key: &str| member(&inner, key).and_then(|value| arguments(&value));
         ToolCall {
             id: member(&members, "id").and_then(|id| id.string()).unwrap_or_default().into_owned(),
             name: text("name").unwrap_or_default(),
-            arguments: text("arguments").or_else(|| text("input")).unwrap_or_default(),
+            arguments: said("arguments").or_else(|| said("input")).unwrap_or_default(),
             origin: Some(origin),
         }
     };

@@ -95,7 +95,7 @@ pub(in crate::surface) fn usage_of(body: &[u8], streamed: bool) -> Option<Usage>
 fn counts(object: &[u8]) -> Option<Usage> {
     let (mut input, mut output) = (None, None);
     for (key, count) in scan::members(object) {
-        let count = std::str::from_utf8(count).ok().and_then(|count| count.parse().ok());
+        let count = std::str::from_utf8(count).ok().and_then(|count| whole_number(count).parse().ok());
         match key.as_ref() {
             b"prompt_tokens" => input = count,
             b"completion_tokens" => output = count,
@@ -104,6 +104,12 @@ fn counts(object: &[u8]) -> Option<Usage> {
     }
     (input.is_some() || output.is_some())
         .then(|| Usage { input: input.unwrap_or_default(), output: output.unwrap_or_default() })
+}
+
+/// A number without the zeros behind its point, which some servers write.
+fn whole_number(number: &str) -> &str {
+    let is_whole = |(_, rest): &(&str, &str)| rest.bytes().all(|digit| digit == b'0');
+    number.split_once('.').filter(is_whole).map_or(number, |(whole, _)| whole)
 }
 
 /// Sets token-by-token fields that described the old text to `null`.

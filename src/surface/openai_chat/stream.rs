@@ -88,7 +88,10 @@ fn take_apart(source: &str) -> Result<Frames<'_>, SurfaceError> {
             frames.reply.id = fields::text(&members, "id");
             frames.reply.model = fields::text(&members, "model");
         }
-        if let Some(usage) = member(&members, "usage").and_then(|node| reply::usage(&node)) {
+        // Some servers count within the choice, or beside it in an object of their own.
+        let places = [member(&members, "x_groq").and_then(|own| own.get("usage")), member(&members, "usage")];
+        let within = choices.elements().into_iter().map(|choice| choice.get("usage"));
+        if let Some(usage) = within.chain(places).flatten().filter_map(|node| reply::usage(&node)).next_back() {
             frames.reply.usage = Some(usage);
         }
         for (position, choice) in choices.elements().into_iter().enumerate() {
@@ -126,7 +129,8 @@ impl<'a> ChoiceTrack<'a> {
             let function = function.map(|f| f.members()).unwrap_or_default();
             track.name.extend(member(&function, "name").and_then(|node| piece(&node)));
             let arguments = member(&function, "arguments").or_else(|| member(&function, "input"));
-            track.arguments.extend(arguments.and_then(|node| piece(&node)));
+            let said = |node: Node<'_>| Some(Piece { span: node.span(), text: fields::arguments(&node)? });
+            track.arguments.extend(arguments.and_then(said));
         }
         self.deltas.push(FrameChoice { choice, delta, calls });
     }

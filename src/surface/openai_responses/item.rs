@@ -76,7 +76,9 @@ pub(super) fn read(node: &Node<'_>) -> Item {
         Some(kind) if is_call(kind) => ItemKind::Call {
             call_id: text(&members, "call_id"),
             name: text(&members, "name"),
-            arguments: text(&members, arguments_key(kind)),
+            arguments: member(&members, arguments_key(kind))
+                .and_then(|node| fields::arguments(&node))
+                .unwrap_or_default(),
         },
         Some("function_call_output" | "custom_tool_call_output") => {
             ItemKind::Result { call_id: text(&members, "call_id"), parts: content("output") }
@@ -248,7 +250,7 @@ pub(super) fn edit(node: &Node<'_>, edit: &ItemEdit, splices: &mut Splices) {
     if let Some(call) = &edit.call {
         let arguments = arguments_key(&text(&members, "type"));
         for (key, new) in [("call_id", &call.id), ("name", &call.name), (arguments, &call.arguments)] {
-            let old = member(&members, key).and_then(|old| Some((old, old.string()?)));
+            let old = member(&members, key).and_then(|old| Some((old, fields::arguments(&old)?)));
             if let Some((place, old)) = old
                 && old != new.as_str()
                 && !(key == arguments && old.is_empty() && text(&members, "status") == "in_progress")
