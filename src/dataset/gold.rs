@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What predictions about a sample are measured against: nobody for a clean run, and nothing for an injection that
-/// did no harm, because neither answer would be wrong there.
+/// did no harm, because neither answer would be wrong there, and for a failure that nobody labelled.
 pub fn gold(sample: &Sample) -> Option<Gold> {
     if sample.kind == SampleKind::Benign {
         return None;
@@ -28,6 +28,9 @@ pub fn gold(sample: &Sample) -> Option<Gold> {
             .collect(),
         None => annotated(sample),
     };
+    if sample.kind == SampleKind::Failure && culprits.is_empty() {
+        return None;
+    }
     Some(Gold {
         id: sample.id.clone(),
         culprits,

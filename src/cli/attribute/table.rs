@@ -1,6 +1,9 @@
 //! Methods side by side where the truth is known: each figure with its interval, what it took, and the rules without a model.
 
-use std::io::{self, Write};
+use std::{
+    collections::HashSet,
+    io::{self, Write},
+};
 
 use serde_json::{Value, json};
 
@@ -25,7 +28,9 @@ pub(super) struct MethodFigures {
 
 /// Measures each method against the labels, where there are any.
 pub(super) fn measured(logs: &Logs, rows: &[Vec<Attributed>]) -> Result<Vec<MethodFigures>, Failure> {
-    let golds: Option<Vec<Gold>> = logs.failed.iter().map(|log| log.gold.clone()).collect();
+    // Of failures that nobody labelled nothing is right or wrong.
+    let golds: Vec<Gold> = logs.failed.iter().filter_map(|log| log.gold.clone()).collect();
+    let labelled: HashSet<&str> = golds.iter().map(|gold| gold.id.as_str()).collect();
     let names: Vec<String> = rows.first().into_iter().flatten().map(|row| row.method.clone()).collect();
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| Failure::new(Exit::Infrastructure, error);
     names
@@ -33,17 +38,16 @@ pub(super) fn measured(logs: &Logs, rows: &[Vec<Attributed>]) -> Result<Vec<Meth
         .map(|name| {
             let own: Vec<&Attributed> = rows.iter().flatten().filter(|row| row.method == name).collect();
             let mut text = String::new();
-            for row in &own {
+            for row in own.iter().filter(|row| labelled.contains(row.id.as_str())) {
                 text.push_str(&serde_json::to_string(row).map_err(|error| failed(error.into()))?);
                 text.push('\n');
             }
             // As `score` would read the file that --out writes.
-            let report = match &golds {
-                Some(golds) => {
-                    let predictions = read::predictions(&text).map_err(|error| failed(error.into()))?;
-                    score::evaluate(golds, &predictions, 0).ok()
-                }
-                None => None,
+            let report = if golds.is_empty() {
+                None
+            } else {
+                let predictions = read::predictions(&text).map_err(|error| failed(error.into()))?;
+                score::evaluate(&golds, &predictions, 0).ok()
             };
             let costs: Vec<f64> = own.iter().filter_map(|row| row.cost).collect();
             Ok(MethodFigures {

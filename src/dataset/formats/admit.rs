@@ -86,6 +86,8 @@ pub(super) fn taken(
     match sample.label.as_ref().map(Truth::ground) {
         Some(Ground::Unproven(status)) if status != LabelStatus::Withdrawn && is_imported(sample) => Ok(()),
         Some(ground) => kept.takes(ground, options),
+        // An answer of nobody would teach that nobody erred.
+        None if sample.kind == SampleKind::Failure && format.trains() => Err(Unfit("a failure that nobody labelled")),
         None => Ok(()),
     }
 }

@@ -256,6 +256,9 @@ impl Format for Aegis {
 pub(super) fn entered(sample: &Sample, inputs: Inputs) -> Result<Value, Unfit> {
     let own = sample.extra.get("format").and_then(Value::as_str) == Some("aegis");
     let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
+    if !own && sample.kind == SampleKind::Failure && errors.is_empty() {
+        return Err(Unfit("a failure that nobody labelled"));
+    }
     if !own && errors.iter().any(|error| error.failure_mode.is_none()) {
         return Err(Unfit("an error without failure mode"));
     }

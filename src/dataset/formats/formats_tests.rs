@@ -177,7 +177,7 @@ fn an_export_that_fails_leaves_what_was_there() {
 }
 
 /// Imports one value and gives its sample and the rules that spoke.
-fn imported(from: ImportSource, name: &str, text: &str) -> (Vec<Sample>, Vec<&'static str>) {
+pub(super) fn imported(from: ImportSource, name: &str, text: &str) -> (Vec<Sample>, Vec<&'static str>) {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join(name), text).expect("written");
     let out = dir.path().join("out");
@@ -187,13 +187,13 @@ fn imported(from: ImportSource, name: &str, text: &str) -> (Vec<Sample>, Vec<&'s
     (samples.collect(), imported.defects.iter().map(|defect| defect.rule).collect())
 }
 
-fn generated() -> Value {
+pub(super) fn generated() -> Value {
     json!({"is_correct": false, "question": "q", "question_ID": "t1", "level": "1", "ground_truth": "4",
         "history": [{"content": "go", "role": "assistant", "name": "Maths_Expert"}, {"content": "5", "role": "user", "name": "Checker"}],
         "mistake_agent": "Checker", "mistake_step": "1", "mistake_reason": "wrong", "system_prompt": {"Checker": "check"}})
 }
 
-fn crafted() -> Value {
+pub(super) fn crafted() -> Value {
     json!({"is_corrected": false, "question": "q", "question_ID": "t1", "ground_truth": "4", "level": 2,
         "history": [{"content": "go", "role": "human"}, {"content": "plan", "role": "Orchestrator (thought)"},
             {"content": "look", "role": "Orchestrator (-> WebSurfer)"}, {"content": "found", "role": "WebSurfer"}],
@@ -230,7 +230,6 @@ fn who_and_when_defects_by_rule() {
         ),
         (with(generated(), &[("/labels", json!("x"))]), &["unknown-field"]),
         (with(crafted(), &[("/mistake_type", json!("x"))]), &["unknown-field"]),
-        (with(generated(), &[("/is_correct", json!(true))]), &["not-a-failure"]),
         (
             with(generated(), &[("/history/1/name", json!("\u{1b}[31m"))]),
             &["agent-absent", "agent-name", "other-speaker"],
@@ -324,9 +323,10 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
+    /// Of labelled failures: a success is a clean run, and a row that names nobody has no label to write.
     #[test]
     fn export_after_import_is_the_identity(
-        entries in entries(), agent in text(), step in prop_oneof![(0u32..7).prop_map(|n| json!(n.to_string())), (0u32..7).prop_map(|n| json!(n)), text().prop_map(Value::from)],
+        entries in entries(), agent in text().prop_filter("somebody", |agent| !agent.trim().is_empty()), step in prop_oneof![(0u32..7).prop_map(|n| json!(n.to_string())), (0u32..7).prop_map(|n| json!(n)), text().prop_map(Value::from)],
         question in text(), mode in text(), flag in any::<bool>(), extra in text(),
     ) {
         let history = |speaker: bool, numbered: bool| -> Value {
@@ -345,8 +345,8 @@ proptest! {
             file
         };
         let files = [
-            (ImportSource::Whowhen, "whowhen", label(json!({"is_correct": flag, "level": "1", "history": history(true, false), "system_prompt": {"a": extra}, "labels": extra}))),
-            (ImportSource::Whowhen, "whowhen-hand-crafted", label(json!({"is_corrected": flag, "history": history(false, false)}))),
+            (ImportSource::Whowhen, "whowhen", label(json!({"is_correct": false, "level": "1", "history": history(true, false), "system_prompt": {"a": extra}, "labels": extra}))),
+            (ImportSource::Whowhen, "whowhen-hand-crafted", label(json!({"is_corrected": false, "history": history(false, false)}))),
             (ImportSource::Agentracer, "agentracer", label(json!({"history": history(true, true)}))),
             (ImportSource::Mast, "mast", json!({"mas_name": agent, "llm_name": mode, "benchmark_name": extra, "trace_id": 5, "trace": {"key": "k", "index": 1, "trajectory": question}, "mast_annotation": {"1.1": u8::from(flag), mode.clone(): 0}})),
             (ImportSource::Aegis, "aegis", json!({"id": extra, "metadata": {"framework": agent, "num_agents": 3}, "input": {"query": question,

@@ -42,6 +42,8 @@ pub(super) struct HistoryFormat {
 /// Fields of the shape that have a place in a sample.
 const PLACED: &[&str] =
     &["question", "question_ID", "ground_truth", "history", "mistake_agent", "mistake_step", "mistake_reason"];
+/// Fields of a label.
+const LABEL: &[&str] = &["mistake_agent", "mistake_step", "mistake_reason"];
 /// Fields that some files have, kept in `extra`.
 const KEPT: &[&str] = &["level", "system_prompt", "is_correct", "is_corrected", "model_prediction"];
 
@@ -112,7 +114,8 @@ impl HistoryFormat {
             steps.push(step);
         }
         number(&mut steps);
-        let label = self.label(fields, &steps, defects);
+        let outcome = self.achieved(fields);
+        let label = self.label(fields, outcome, &steps, defects);
         let mut extra = Map::new();
         extra.insert("format".to_owned(), self.format.into());
         let file = defects.file().rsplit(['/', '\\']).next().unwrap_or_default();
@@ -121,7 +124,7 @@ impl HistoryFormat {
             extra.extend(fields.get(name).map(|value| (name.to_owned(), value.clone())));
         }
         self.check_outcome(fields, &mut extra, defects);
-        extra.extend(raw_step(fields, &label));
+        extra.extend(raw_label(fields, label.as_ref()));
         let known: Vec<&str> = PLACED.iter().chain(KEPT).copied().collect();
         let unknown = unknown_fields(fields, &known, defects);
         if !unknown.is_empty() {
@@ -136,17 +139,17 @@ impl HistoryFormat {
         Some(Sample {
             format: FORMAT,
             id: id.to_owned(),
-            kind: SampleKind::Failure,
+            kind: if outcome == Verdict::Success { SampleKind::Clean } else { SampleKind::Failure },
             system: self.system.to_owned(),
             backend: String::new(),
             task,
             split: None,
-            outcome: Verdict::Failure,
+            outcome,
             outcome_evidence: String::new(),
             final_answer: String::new(),
             tools: Vec::new(),
             steps,
-            label: Some(label),
+            label,
             clean_twin: None,
             extra,
         })
@@ -155,11 +158,19 @@ impl HistoryFormat {
     fn entry(&self, place: usize, entry: &Value, defects: &mut Defects) -> Option<SampleStep> {
         let fields = entry.as_object()?;
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
-        let (content, role) = (text("content")?, text("role")?);
+        // An entry may lack the field that its layout has besides the speaker's, or name the speaker in the other one.
+        let (content, role, name) = (text("content")?, text("role"), text("name"));
         let raw = match self.speaker {
-            SpeakerField::Name => text("name")?,
-            SpeakerField::Role => role,
+            SpeakerField::Name => name.or(role)?,
+            SpeakerField::Role => role.or(name)?,
         };
+        for (field, is_there) in
+            [("role", role.is_some()), ("name", name.is_some() || self.speaker == SpeakerField::Role)]
+        {
+            if !is_there {
+                defects.add("missing-field", format!("history[{place}] has no `{field}`"));
+            }
+        }
         if content.trim().is_empty() {
             defects.add("empty-content", format!("history[{place}] of `{raw}`"));
         }
@@ -168,11 +179,14 @@ impl HistoryFormat {
             SpeakerField::Role => raw.split(" (").next().unwrap_or(raw),
         };
         let (agent, raw_agent) = named(raw, canonical, defects);
-        let role = if self.speaker == SpeakerField::Role { "other" } else { role };
-        let mut step = spoken_step(agent, raw_agent, role, content.to_owned());
+        let view = if self.speaker == SpeakerField::Role { "other" } else { role.unwrap_or("other") };
+        let mut step = spoken_step(agent, raw_agent, view, content.to_owned());
         let mut known = vec!["content", "role"];
         if self.speaker == SpeakerField::Name {
             known.push("name");
+        }
+        for field in known.iter().filter(|field| !fields.contains_key(**field)) {
+            step.extra.insert((*field).to_owned(), Value::Null);
         }
         if self.numbered {
             known.push("step");
@@ -187,7 +201,32 @@ impl HistoryFormat {
         Some(step)
     }
 
-    fn label(&self, fields: &Map<String, Value>, steps: &[SampleStep], defects: &mut Defects) -> Truth {
+    /// What the row says that the run achieved. One that names a culprit is of a failure; one that says nothing is not known.
+    fn achieved(&self, fields: &Map<String, Value>) -> Verdict {
+        let told = self.outcome.and_then(|name| fields.get(name)).and_then(Value::as_bool);
+        match told {
+            Some(true) => Verdict::Success,
+            Some(false) => Verdict::Failure,
+            None if names_culprit(fields) => Verdict::Failure,
+            None => Verdict::Unknown,
+        }
+    }
+
+    /// The label of a failure; `None` where nobody is named, and where the run succeeded.
+    fn label(
+        &self,
+        fields: &Map<String, Value>,
+        outcome: Verdict,
+        steps: &[SampleStep],
+        defects: &mut Defects,
+    ) -> Option<Truth> {
+        if outcome == Verdict::Success {
+            return None;
+        }
+        if !names_culprit(fields) {
+            defects.add("no-label", "no agent is named");
+            return None;
+        }
         let raw = text_field(fields, "mistake_agent", defects);
         let (agent, raw_agent) = named(&raw, &raw, defects);
         let step = label_step(fields.get("mistake_step"), steps.len(), defects);
@@ -195,7 +234,7 @@ impl HistoryFormat {
         let reason = text_field(fields, "mistake_reason", defects);
         let call =
             step.and_then(|step| steps.get(step as usize)).filter(|step| step.agent == agent).map(|step| step.call);
-        spoken(SpokenName { agent, raw: raw_agent }, (step, call), reason, self.definition)
+        Some(spoken(SpokenName { agent, raw: raw_agent }, (step, call), reason, self.definition))
     }
 
     fn check_outcome(&self, fields: &Map<String, Value>, extra: &mut Map<String, Value>, defects: &mut Defects) {
@@ -277,6 +316,11 @@ impl HistoryFormat {
     }
 }
 
+/// Whether a row names who erred.
+fn names_culprit(fields: &Map<String, Value>) -> bool {
+    fields.get("mistake_agent").and_then(Value::as_str).is_some_and(|name| !name.trim().is_empty())
+}
+
 /// The system prompt of each agent, as its first request had it.
 fn system_prompts(sample: &Sample) -> Value {
     let mut prompts = Map::new();
@@ -309,11 +353,13 @@ fn label_step(raw: Option<&Value>, entries: usize, defects: &mut Defects) -> Opt
     step
 }
 
-/// The raw step, where a canonical decimal text of the step would not give it back.
-fn raw_step(fields: &Map<String, Value>, label: &Truth) -> Option<(String, Value)> {
-    let raw = fields.get("mistake_step")?;
-    let step = label.errors.first()?.step.map(|step| Value::from(step.to_string()));
-    (step.as_ref() != Some(raw)).then(|| ("mistake_step".to_owned(), raw.clone()))
+/// What is kept of a label as the file has it: its step, where a canonical decimal text of the step would not give it back;
+/// all of it, where it names nobody or stands beside a success, and so is none.
+fn raw_label(fields: &Map<String, Value>, label: Option<&Truth>) -> Vec<(String, Value)> {
+    let kept = |name: &str| Some((name.to_owned(), fields.get(name)?.clone()));
+    let Some(label) = label else { return LABEL.iter().filter_map(|name| kept(name)).collect() };
+    let step = label.errors.first().and_then(|error| error.step).map(|step| Value::from(step.to_string()));
+    kept("mistake_step").filter(|(_, raw)| step.as_ref() != Some(raw)).into_iter().collect()
 }
 
 fn check_agent(raw: &str, step: Option<StepIndex>, steps: &[SampleStep], defects: &mut Defects) {

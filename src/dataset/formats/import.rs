@@ -137,10 +137,17 @@ fn each_sample(
 ) -> Result<(u64, u64, Vec<Defect>), ImportError> {
     let unread = |path: &Path, source| ImportError::Read { path: path.to_owned(), source };
     let files = values::files(path, &values::KINDS).map_err(|source| unread(path, source))?;
-    let mut reader =
-        SampleReader { from, defects: Defects::default(), ids: BTreeMap::new(), tasks: BTreeMap::new(), samples: 0 };
+    let mut reader = SampleReader {
+        from,
+        path: PathBuf::new(),
+        defects: Defects::default(),
+        ids: BTreeMap::new(),
+        tasks: BTreeMap::new(),
+        samples: 0,
+    };
     for file in &files {
         let mut broken = None;
+        reader.path.clone_from(file);
         let read = values::read(file, &values::named(file, path), &mut |place| match reader.row(place) {
             Some(sample) => hand_on(sample).map_err(|error| broken = Some(error)).is_ok(),
             None => true,
@@ -173,6 +180,8 @@ fn holds(dir: &Path) -> Option<&'static str> {
 /// Turns values into samples.
 struct SampleReader {
     from: ImportSource,
+    /// The file that is being read.
+    path: PathBuf,
     defects: Defects,
     ids: BTreeMap<String, u64>,
     /// The layouts that hold a task.
@@ -194,7 +203,7 @@ impl SampleReader {
         let row = place.row.map_or_else(|| stem.clone(), |row| format!("{stem}-{row}"));
         let defects = &mut self.defects;
         let mut sample = match self.from {
-            ImportSource::Whowhen => whowhen::read(&value, &row, defects),
+            ImportSource::Whowhen => whowhen::read(&value, &row, &self.path, defects),
             ImportSource::Agentracer => agentracer::read(&value, &format!("agentracer-{row}"), defects),
             ImportSource::Mast => mast::read(&value, &format!("mast-{row}"), defects),
             ImportSource::Aegis => {

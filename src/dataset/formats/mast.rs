@@ -114,6 +114,9 @@ impl Format for Mast {
         let errors = sample.label.as_ref().map(|truth| truth.errors.as_slice()).unwrap_or_default();
         let modes: Vec<String> =
             errors.iter().flat_map(LabelledError::modes).map(|mode| mode_key(&mode.code)).collect();
+        if sample.kind == SampleKind::Failure && errors.is_empty() {
+            return Err(Unfit("a failure that nobody labelled"));
+        }
         if errors.iter().any(|error| error.failure_mode.is_none()) {
             return Err(Unfit("an error without failure mode"));
         }

@@ -50,6 +50,8 @@ mod told_tests;
 mod testing;
 #[cfg(test)]
 mod tracer_tests;
+#[cfg(test)]
+mod unlabelled_tests;
 
 pub use annotated::{SpokenError, UnspokenError, read_annotated, write_annotated};
 pub use balance::{Balance, CleanRows};

@@ -1,6 +1,8 @@
 //! Who&When (ICML 2025): one JSON file a failure, two layouts. Algorithm-generated files name the speaker in `name`,
 //! hand-crafted ones in `role`, where one agent is logged under several remarks. Steps are 0-based entries of `history`.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::{
@@ -21,7 +23,7 @@ const GENERATED: HistoryFormat = HistoryFormat {
     format: "whowhen",
     speaker: SpeakerField::Name,
     definition: "human",
-    system: "captain-agent",
+    system: "",
     outcome: Some("is_correct"),
     numbered: false,
 };
@@ -31,7 +33,7 @@ const CRAFTED: HistoryFormat = HistoryFormat {
     format: "whowhen-hand-crafted",
     speaker: SpeakerField::Role,
     definition: "human",
-    system: "magentic-one",
+    system: "",
     outcome: Some("is_corrected"),
     numbered: false,
 };
@@ -70,13 +72,18 @@ const ROLED: Type = Type::Open(&[
     Needed("mistake_reason", Type::Text),
 ]);
 
-/// Reads a file of either layout; its id is `whowhen-ag-12` or `whowhen-hc-12`.
-pub(super) fn read(value: &Value, stem: &str, defects: &mut Defects) -> Option<Sample> {
+/// Directories of the published set, and the system that each is of. A file elsewhere says nothing of its system.
+const SYSTEMS: &[(&str, &str)] = &[("Algorithm-Generated", "captain-agent"), ("Hand-Crafted", "magentic-one")];
+
+/// Reads a file of either layout; its id is `whowhen-ag-12` or `whowhen-hc-12`. `path`: where it lies.
+pub(super) fn read(value: &Value, stem: &str, path: &Path, defects: &mut Defects) -> Option<Sample> {
     let first = value.pointer("/history/0");
     let named = first.is_some_and(|entry| entry.get("name").is_some());
     let generated = named || value.get("is_correct").is_some();
     let (layout, prefix) = if generated { (GENERATED, "ag") } else { (CRAFTED, "hc") };
-    layout.read(value, &format!("whowhen-{prefix}-{stem}"), defects)
+    let within = |dir: &str| path.components().any(|part| part.as_os_str() == dir);
+    let system = SYSTEMS.iter().find(|(dir, _)| within(dir)).map_or("", |(_, system)| system);
+    HistoryFormat { system, ..layout }.read(value, &format!("whowhen-{prefix}-{stem}"), defects)
 }
 
 /// A sample of ours in the algorithm-generated layout; `None` where it has no labelled step.
