@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     recording::Redactor,
-    trajectory::{Outcome, RunId},
+    trajectory::{GENAI_SCHEMA_URL, Outcome, RunId},
 };
 
 /// What waits at most, in calls and runs.
@@ -156,7 +156,8 @@ fn batch(made: Vec<Span>) -> SpanBatch {
         ..InstrumentationScope::default()
     };
     let resource = Resource { attributes: vec![spans::said("service.name", "aegis".into())], ..Resource::default() };
-    let scope_spans = vec![ScopeSpans { scope: Some(scope), spans: made, schema_url: String::new() }];
-    let resource_spans = vec![ResourceSpans { resource: Some(resource), scope_spans, schema_url: String::new() }];
+    let scope_spans = vec![ScopeSpans { scope: Some(scope), spans: made, schema_url: GENAI_SCHEMA_URL.to_owned() }];
+    let resource_spans =
+        vec![ResourceSpans { resource: Some(resource), scope_spans, schema_url: GENAI_SCHEMA_URL.to_owned() }];
     SpanBatch { spans, body: ExportTraceServiceRequest { resource_spans }.encode_to_vec().into() }
 }

@@ -1,11 +1,14 @@
-//! A call as a span, in the words of OpenTelemetry's GenAI conventions (semantic-conventions-genai, in development, state of
-//! November 2026) and, for what they have no words for, of `OpenInference`; what only Aegis knows stands under `aegis.*`.
+//! A call as a span, in the words of OpenTelemetry's GenAI conventions (semantic-conventions-genai v0.1.0) and, for what they have no words for, of `OpenInference`; what only Aegis knows stands under `aegis.*`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, ArrayValue, KeyValue, any_value::Value as Any},
-    trace::v1::{Span, Status, span::SpanKind, status::StatusCode},
+    trace::v1::{
+        Span, Status,
+        span::{Event, SpanKind},
+        status::StatusCode,
+    },
 };
 use serde_json::{Value, json};
 
@@ -13,7 +16,7 @@ use super::{ClosedCall, SpanSettings, closed::ClosedBodies};
 use crate::{
     recording::Redactor,
     surface::{Conversation, Message, Part, Reply, Role, Surface, door},
-    trajectory::{Attribution, Call, CloseCause, Outcome, RunId, StepIndex, Usage, Verdict},
+    trajectory::{Attribution, Call, CloseCause, EVALUATION_EVENT, Outcome, RunId, StepIndex, Usage, Verdict},
 };
 
 /// A call that waits to become a span.
@@ -158,14 +161,31 @@ pub(super) fn run(told: &SpannedRun) -> Span {
         end_time_unix_nano: nanos(*ended),
         attributes: vec![
             said("gen_ai.operation.name", "invoke_workflow".into()),
+            // The conventions name a workflow as they name an agent.
+            said("gen_ai.agent.name", run.to_string()),
             said("gen_ai.conversation.id", run.to_string()),
             said("openinference.span.kind", "CHAIN".into()),
             said("session.id", run.to_string()),
             said("aegis.outcome", verdict.into()),
         ],
+        events: evaluation(outcome, nanos(*ended)).into_iter().collect(),
         status: Some(status(outcome.verdict == Verdict::Failure, outcome.evidence.clone())),
         ..Span::default()
     }
+}
+
+/// What the run achieved, as the conventions have it; `None` where that is not known.
+fn evaluation(outcome: &Outcome, time_unix_nano: u64) -> Option<Event> {
+    let score = outcome.verdict.score()?;
+    let mut attributes = vec![
+        said("gen_ai.evaluation.name", "outcome".into()),
+        said("gen_ai.evaluation.score.label", score.label.into()),
+        keyed("gen_ai.evaluation.score.value", Any::DoubleValue(score.value.into())),
+    ];
+    attributes.extend(
+        (!outcome.evidence.is_empty()).then(|| said("gen_ai.evaluation.explanation", outcome.evidence.clone())),
+    );
+    Some(Event { time_unix_nano, name: EVALUATION_EVENT.to_owned(), attributes, ..Event::default() })
 }
 
 /// What is known of a call without its bodies.

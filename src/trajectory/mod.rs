@@ -3,6 +3,7 @@
 //! Nothing here does IO or knows an API's field names. Everything is `0`-based unless it says otherwise.
 
 mod doubt;
+mod evaluation;
 mod evidence;
 mod failure_mode;
 mod id;
@@ -15,6 +16,7 @@ mod unserved;
 mod watched;
 
 pub use doubt::TokenDoubt;
+pub use evaluation::{EVALUATION_EVENT, EvaluationScore, GENAI_SCHEMA_URL};
 pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, Void};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
 pub use id::{AgentName, Call, IdError, RunId, StepIndex};

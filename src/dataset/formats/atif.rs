@@ -1,4 +1,4 @@
-//! ATIF, the Agent Trajectory Interchange Format of Harbor (RFC 0001, v1.6): one JSON document a run, steps from 1, the
+//! ATIF, the Agent Trajectory Interchange Format of Harbor (RFC 0001, v1.7): one JSON document a run, steps from 1, the
 //! task as the first. Several agents share one trajectory; each step names its own in `extra.agent`.
 
 use serde_json::{Map, Value, json};
@@ -15,12 +15,13 @@ use super::{
 use crate::dataset::{Called, Said, Sample, SampleStep};
 
 /// The version whose fields are written.
-const VERSION: &str = "ATIF-v1.6";
+const VERSION: &str = "ATIF-v1.7";
 
 /// What a document holds.
 const DOCUMENT: Type = Type::Record(&[
     Needed("schema_version", Type::OneOf(&[VERSION])),
     Needed("session_id", Type::Text),
+    Needed("trajectory_id", Type::Text),
     Needed("agent", Type::Record(&[Needed("name", Type::Text), Needed("version", Type::Text)])),
     Needed("steps", Type::List(&STEP)),
     Needed("final_metrics", Type::Record(&[Needed("total_steps", Type::Whole)])),
@@ -47,6 +48,7 @@ const STEP: Type = Type::Record(&[
             Type::List(&Type::Record(&[Needed("source_call_id", Type::Text), Needed("content", Type::Text)])),
         )]),
     ),
+    May("llm_call_count", Type::Whole),
     May("extra", Type::Map(&Type::Json)),
 ]);
 
@@ -59,7 +61,7 @@ impl Format for Atif {
         "atif"
     }
     fn about(&self) -> &'static str {
-        "Agent Trajectory Interchange Format v1.6: one document a run, step 1 is the task, ours follow from 2"
+        "Agent Trajectory Interchange Format v1.7: one document a run, step 1 is the task, ours follow from 2"
     }
     fn takes_recordings(&self) -> bool {
         true
@@ -79,6 +81,7 @@ impl Format for Atif {
         let document = json!({
             "schema_version": VERSION,
             "session_id": sample.id,
+            "trajectory_id": sample.id,
             "agent": {"name": if sample.system.is_empty() { "unknown" } else { &sample.system }, "version": "unknown"},
             "steps": steps,
             "final_metrics": {"total_steps": steps.len()},
@@ -104,6 +107,8 @@ fn step(sample: &Sample, at: &SampleStep) -> Value {
             fields.insert("observation".to_owned(), json!({"results": results}));
         }
     }
+    // A step of ours is one model call.
+    fields.insert("llm_call_count".to_owned(), 1.into());
     fields.insert("extra".to_owned(), json!({"agent": at.agent, "call": at.call, "turn": at.turn}));
     Value::Object(fields)
 }

@@ -1,6 +1,7 @@
 //! OpenTelemetry spans as OTLP/JSON, one `resourceSpans` object a line and run, with the attributes of the GenAI
-//! conventions (semantic-conventions-genai, in development, state of May 2026) and of OpenInference. What was injected
-//! stands under `aegis.injection.*`. A dataset has no clock: step n lasts from second n to n + 1 after the epoch.
+//! conventions (semantic-conventions-genai v0.1.0) and of OpenInference. The run's verdict is a `gen_ai.evaluation.result`
+//! event of its span, each labelled error one of its step's; what was injected stands under `aegis.injection.*` besides. A
+//! dataset has no clock: step n lasts from second n to n + 1 after the epoch.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     dataset::{LabelledError, Said, Sample, SampleStep},
-    trajectory::Verdict,
+    trajectory::{EVALUATION_EVENT, GENAI_SCHEMA_URL, Verdict},
 };
 
 /// What a line holds.
@@ -28,8 +29,10 @@ const LINE: Type = Type::Record(&[Needed(
             Type::List(&Type::Record(&[
                 Needed("scope", Type::Record(&[Needed("name", Type::Text), Needed("version", Type::Text)])),
                 Needed("spans", Type::List(&SPAN)),
+                Needed("schemaUrl", Type::OneOf(&[GENAI_SCHEMA_URL])),
             ])),
         ),
+        Needed("schemaUrl", Type::OneOf(&[GENAI_SCHEMA_URL])),
     ])),
 )]);
 
@@ -42,7 +45,14 @@ const SPAN: Type = Type::Record(&[
     Needed("startTimeUnixNano", Type::Text),
     Needed("endTimeUnixNano", Type::Text),
     Needed("attributes", ATTRIBUTES),
+    May("events", Type::List(&EVENT)),
     Needed("status", Type::Record(&[May("code", Type::Whole), May("message", Type::Text)])),
+]);
+
+const EVENT: Type = Type::Record(&[
+    Needed("timeUnixNano", Type::Text),
+    Needed("name", Type::OneOf(&[EVALUATION_EVENT])),
+    Needed("attributes", ATTRIBUTES),
 ]);
 
 const ATTRIBUTES: Type = Type::List(&Type::Record(&[
@@ -80,7 +90,9 @@ impl Format for Otlp {
         spans.extend(sample.steps.iter().map(|step| chat(sample, step, &trace, &root)));
         Ok(vec![WrittenPiece::row(json!({"resourceSpans": [{
             "resource": {"attributes": attributes([("service.name", Value::from("aegis"))])},
-            "scopeSpans": [{"scope": {"name": "aegis", "version": env!("CARGO_PKG_VERSION")}, "spans": spans}],
+            "scopeSpans": [{"scope": {"name": "aegis", "version": env!("CARGO_PKG_VERSION")}, "spans": spans,
+                "schemaUrl": GENAI_SCHEMA_URL}],
+            "schemaUrl": GENAI_SCHEMA_URL,
         }]}))])
     }
 }
@@ -94,19 +106,55 @@ fn hex(id: &str, what: &str, digits: usize) -> String {
 fn workflow(sample: &Sample, trace: &str, root: &str) -> Value {
     let failed = sample.outcome == Verdict::Failure;
     json!({
-        "traceId": trace, "spanId": root, "name": format!("invoke_workflow {}", sample.system), "kind": 1,
+        "traceId": trace, "spanId": root, "name": format!("invoke_workflow {}", sample.system).trim_end(), "kind": 1,
         "startTimeUnixNano": "0", "endTimeUnixNano": nanos(sample.steps.len() as u64),
         "attributes": attributes([
             ("gen_ai.operation.name", Value::from("invoke_workflow")),
-            ("gen_ai.workflow.name", sample.system.clone().into()),
+            ("gen_ai.agent.name", sample.system.clone().into()),
             ("gen_ai.conversation.id", sample.id.clone().into()),
             ("openinference.span.kind", "CHAIN".into()),
             ("session.id", sample.id.clone().into()),
             ("input.value", sample.task.question.clone().into()),
             ("output.value", sample.final_answer.clone().into()),
         ]),
+        "events": verdict(sample),
         "status": if failed { json!({"code": 2, "message": sample.outcome_evidence}) } else { json!({}) },
     })
+}
+
+/// What the run achieved, where that is known.
+fn verdict(sample: &Sample) -> Vec<Value> {
+    let Some(score) = sample.outcome.score() else { return Vec::new() };
+    let mut told = vec![
+        ("gen_ai.evaluation.name", Value::from("outcome")),
+        ("gen_ai.evaluation.score.label", score.label.into()),
+        ("gen_ai.evaluation.score.value", score.value.into()),
+    ];
+    if !sample.outcome_evidence.is_empty() {
+        told.push(("gen_ai.evaluation.explanation", sample.outcome_evidence.as_str().into()));
+    }
+    vec![
+        json!({"timeUnixNano": nanos(sample.steps.len() as u64), "name": EVALUATION_EVENT, "attributes": attributes(told)}),
+    ]
+}
+
+/// A labelled error of a step: who erred, how, and how far that is established.
+fn labelled(sample: &Sample, step: &SampleStep) -> Vec<Value> {
+    let Some(truth) = &sample.label else { return Vec::new() };
+    let status = serde_json::to_value(truth.status).unwrap_or_default();
+    let told = truth.errors.iter().filter(|error| error.step == Some(step.step)).map(|error| {
+        let modes: Vec<String> = error.modes().map(|mode| format!("{} {}", mode.code, mode.name)).collect();
+        let mut told = vec![
+            ("gen_ai.evaluation.name", Value::from("failure_attribution")),
+            ("gen_ai.evaluation.score.label", status.clone()),
+            ("gen_ai.agent.name", error.agent.as_str().into()),
+            ("aegis.label.definition", truth.definition.as_str().into()),
+        ];
+        let why = error.reason.clone().filter(|why| !why.is_empty()).or(Some(modes.join("; ")).filter(|modes| !modes.is_empty()));
+        told.extend(why.map(|why| ("gen_ai.evaluation.explanation", why.into())));
+        json!({"timeUnixNano": nanos(u64::from(step.step) + 1), "name": EVALUATION_EVENT, "attributes": attributes(told)})
+    });
+    told.collect()
 }
 
 fn chat(sample: &Sample, step: &SampleStep, trace: &str, root: &str) -> Value {
@@ -133,7 +181,7 @@ fn chat(sample: &Sample, step: &SampleStep, trace: &str, root: &str) -> Value {
         "traceId": trace, "spanId": hex(&sample.id, &format!("step {}", step.step), 16), "parentSpanId": root,
         "name": format!("chat {model}"), "kind": 3,
         "startTimeUnixNano": nanos(step.step.into()), "endTimeUnixNano": nanos(u64::from(step.step) + 1),
-        "attributes": list, "status": {},
+        "attributes": list, "events": labelled(sample, step), "status": {},
     })
 }
 
@@ -168,7 +216,7 @@ fn parts<'a>(messages: impl Iterator<Item = &'a Said>) -> Value {
 }
 
 /// Key and value pairs in OTLP's form: 64-bit integers are texts there.
-fn attributes<const N: usize>(pairs: [(&str, Value); N]) -> Vec<Value> {
+fn attributes<'a>(pairs: impl IntoIterator<Item = (&'a str, Value)>) -> Vec<Value> {
     pairs
         .into_iter()
         .map(|(key, value)| {
