@@ -21,7 +21,7 @@ const SHOWN: usize = 5;
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
     /// Whose files they are: `whowhen`, `aegis`, `agentracer` and `mast` are labelled files, for a dataset; `otlp`,
-    /// `inspect` and `atif` are traces, for runs.
+    /// `inspect`, `atif`, `langfuse` and `log` are traces, for runs.
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(names()))]
     from: String,
     /// Files, or directories of files; labelled files are one of either.
@@ -36,6 +36,10 @@ pub(super) struct ImportArgs {
     /// Of OTLP, what is one run.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Group::Trace)]
     run_by: Group,
+    /// Of a plain log, what it calls a field: `agent`, `content`, `time`, `inputs`, `error`, `model` or `run`. May be given
+    /// several times.
+    #[arg(long, value_name = "FIELD=NAME")]
+    map: Vec<String>,
     /// Of traces, the configuration that says what is masked in recordings and, by its `[[agent]]` rules, who the agents are;
     /// ./aegis.toml if there is one.
     #[arg(long, env = "AEGIS_CONFIG", value_name = "FILE")]

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     ForeignAgent, ForeignCall, ForeignReader, ForeignRun, ForeignTrace, Grouping, TracePlace,
-    fields::{REASONING, arguments, as_text, call, content, list, silent, text, time, tool, usage, whole},
+    fields::{FieldNames, REASONING, arguments, as_text, call, content, list, silent, text, time, tool, usage, whole},
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
     scored,
 };
@@ -40,7 +40,7 @@ impl ForeignTrace for AtifTrajectory {
     fn beside(&self) -> Option<&'static str> {
         Some("../result.json")
     }
-    fn reader(&self) -> Box<dyn ForeignReader> {
+    fn reader(&self, _: &FieldNames) -> Box<dyn ForeignReader> {
         Box::new(TrajectoryReader::default())
     }
 }
@@ -71,7 +71,7 @@ impl ForeignReader for TrajectoryReader {
         };
         trajectory(document, &mut run, &mut RequestRoom::default(), 0);
         if text(document, "continued_trajectory_ref").is_some() {
-            run.leave_out("continuations in another file", 1);
+            run.account.leave_out("continuations in another file", 1);
         }
         self.runs.push(run);
         Ok(())
@@ -115,7 +115,7 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
     for step in list(document, "steps") {
         let mut message = silent(Role::User);
         for what in content(step.get("message").unwrap_or(&Value::Null), &mut message) {
-            run.leave_out(what, 1);
+            run.account.leave_out(what, 1);
         }
         if text(step, "source") != Some("agent") {
             message.role = if text(step, "source") == Some("system") { Role::System } else { Role::User };
@@ -126,7 +126,7 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
             continue;
         }
         message.role = Role::Assistant;
-        run.leave_out(REASONING, u64::from(text(step, "reasoning_content").is_some()));
+        run.account.leave_out(REASONING, u64::from(text(step, "reasoning_content").is_some()));
         message.tool_calls = list(step, "tool_calls")
             .iter()
             .map(|made| call(text(made, "tool_call_id"), text(made, "function_name"), arguments(made.get("arguments"))))
@@ -138,19 +138,20 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
         };
         let counts = step.get("llm_call_count").and_then(whole);
         if step.get("is_copied_context").and_then(Value::as_bool) == Some(true) {
-            run.leave_out("steps that were copied from another trajectory", 1);
+            run.account.leave_out("steps that were copied from another trajectory", 1);
         } else if counts == Some(0) {
-            run.leave_out("steps without a model call", 1);
+            run.account.leave_out("steps without a model call", 1);
         } else {
-            run.leave_out("further calls of steps of several", counts.unwrap_or(1).saturating_sub(1));
+            run.account.leave_out("further calls of steps of several", counts.unwrap_or(1).saturating_sub(1));
             let request = conversation.request(&speaker.name, &tools, room);
-            run.leave_out(TOO_LONG, u64::from(request.is_none()));
+            run.account.leave_out(TOO_LONG, u64::from(request.is_none()));
             let model = text(step, "model_name").or_else(|| text(agent, "model_name")).unwrap_or_default().to_owned();
             run.calls.push(made(step, &speaker, model, request, &message));
         }
         let called = !message.tool_calls.is_empty();
         conversation.say(message, &speaker.name);
         observed(step, called, &mut conversation, run);
+        run.account.leave_out("trajectories of helpers in another file", elsewhere(step, helpers));
         if depth < DEEPEST {
             for (helper, told) in helpers.iter().zip(&mut told).filter(|(_, told)| !**told) {
                 if names(step, helper) {
@@ -199,7 +200,7 @@ fn observed(step: &Value, called: bool, conversation: &mut RebuiltConversation, 
             }
             Some(whole) => {
                 for what in content(whole, &mut message) {
-                    run.leave_out(what, 1);
+                    run.account.leave_out(what, 1);
                 }
             }
             None => {}
@@ -208,10 +209,26 @@ fn observed(step: &Value, called: bool, conversation: &mut RebuiltConversation, 
     }
 }
 
-/// Whether a step's observation names a helper's trajectory.
+/// Whether a step's observation names a helper's trajectory: by its own id, and where it has none, as before v1.7, by its
+/// session's, which helpers may share.
 fn names(step: &Value, helper: &Value) -> bool {
-    let results = step.get("observation").map(|observation| list(observation, "results")).unwrap_or_default();
-    let refs = results.iter().flat_map(|result| list(result, "subagent_trajectory_ref"));
     let same = |named: &Value, field: &str| text(named, field).is_some_and(|id| text(helper, field) == Some(id));
-    refs.into_iter().any(|named| same(named, "trajectory_id") || same(named, "session_id"))
+    let own = text(helper, "trajectory_id").is_some();
+    references(step).any(|named| same(named, "trajectory_id") || (!own && same(named, "session_id")))
+}
+
+/// How many helpers of a step have their trajectory in another file.
+fn elsewhere(step: &Value, helpers: &[Value]) -> u64 {
+    let is_here = |named: &Value| {
+        helpers
+            .iter()
+            .any(|helper| text(named, "trajectory_id").is_some_and(|id| text(helper, "trajectory_id") == Some(id)))
+    };
+    references(step).filter(|named| text(named, "trajectory_path").is_some() && !is_here(named)).count() as u64
+}
+
+/// What a step's observation says of helpers.
+fn references(step: &Value) -> impl Iterator<Item = &Value> {
+    let results = step.get("observation").map(|observation| list(observation, "results")).unwrap_or_default();
+    results.iter().flat_map(|result| list(result, "subagent_trajectory_ref"))
 }

@@ -1,5 +1,7 @@
 //! Fields of documents that nobody vouches for: what has another type is not there.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::{
@@ -32,6 +34,47 @@ pub(super) fn time(value: &Value, name: &str) -> Option<i64> {
     // Some writers leave the zone out and mean UTC.
     let read = said.parse::<jiff::Timestamp>().or_else(|_| format!("{said}Z").parse());
     i64::try_from(read.ok()?.as_nanosecond()).ok()
+}
+
+/// A time in whichever way logs write it: RFC 3339, also with a blank for the `T`, or a number since 1970 in seconds,
+/// milliseconds, microseconds or nanoseconds, told apart by its size; in nanoseconds since 1970.
+pub(super) fn moment(value: &Value) -> Option<i64> {
+    if let Some(said) = value.as_str() {
+        let said = said.trim().replacen(' ', "T", 1);
+        return time(&serde_json::json!({ "at": said }), "at").or_else(|| moment(&said.parse::<f64>().ok()?.into()));
+    }
+    let number = value.as_f64().filter(|number| *number >= 0.0)?;
+    // From these on a number of the unit before would lie in the year 5138 and later.
+    let scale = [(1e11, 1e9), (1e14, 1e6), (1e17, 1e3)].into_iter().find(|(end, _)| number < *end);
+    let nanos = number * scale.map_or(1.0, |(_, scale)| scale);
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+    (nanos < 9.2e18).then_some(nanos as i64)
+}
+
+/// What the user calls the fields of a log, by what they hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldNames(BTreeMap<String, String>);
+
+impl FieldNames {
+    /// Reads `agent=who`.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn add(&mut self, pair: &str) -> Result<(), String> {
+        let known: Vec<&str> = super::log::NAMES.iter().map(|(what, _)| *what).collect();
+        let expected = || format!("expected FIELD=NAME, FIELD one of {}; for example `agent=who`", known.join(", "));
+        let (what, name) = pair.split_once('=').ok_or_else(expected)?;
+        if !known.contains(&what) || name.is_empty() {
+            return Err(expected());
+        }
+        self.0.insert(what.to_owned(), name.to_owned());
+        Ok(())
+    }
+
+    /// The name of the field that holds this, where the user says it.
+    pub fn of(&self, what: &str) -> Option<&str> {
+        self.0.get(what).map(String::as_str)
+    }
 }
 
 /// Token counts, where both sides are there or one of them is.
@@ -83,7 +126,7 @@ pub(super) fn tool(value: &Value) -> Option<Tool> {
     Some(Tool {
         name: text(function, "name")?.to_owned(),
         description: text(function, "description").unwrap_or_default().to_owned(),
-        parameters: ["parameters", "input_schema"]
+        parameters: ["parameters", "input_schema", "inputSchema", "parameters_json_schema"]
             .iter()
             .find_map(|name| function.get(*name))
             .cloned()

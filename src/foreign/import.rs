@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    ForeignDefect, ForeignRun, ForeignTrace, Grouping, RecordedForeign, TracePlace,
+    FieldNames, ForeignDefect, ForeignRun, ForeignTrace, Grouping, RecordedForeign, TracePlace,
     documents::{self, LONGEST},
     record,
 };
@@ -31,6 +31,8 @@ pub struct ForeignOptions {
     pub grouping: Grouping,
     /// Whether runs that were imported before are replaced; recorded ones never are.
     pub overwrite: bool,
+    /// What the user calls the fields of a log.
+    pub names: FieldNames,
     /// How recordings are written.
     pub settings: Settings,
     /// Who the agents are, where the user says it: the names of the traces give way to it.
@@ -111,7 +113,7 @@ pub fn import(
     for path in paths {
         files.extend(below(format, path)?);
     }
-    let mut reader = format.reader();
+    let mut reader = format.reader(&options.names);
     let (mut defects, mut digests) = (Vec::new(), Vec::new());
     let mut room = TOTAL;
     for (number, file) in files.iter().enumerate() {

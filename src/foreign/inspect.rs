@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     ForeignAgent, ForeignCall, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace, Grouping,
     TracePlace,
-    fields::{arguments, as_text, call, content, list, role, silent, text, time, tool, usage, whole},
+    fields::{FieldNames, arguments, as_text, call, content, list, role, silent, text, time, tool, usage, whole},
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
     scored,
 };
@@ -43,7 +43,7 @@ impl ForeignTrace for InspectLog {
              `.json` log of it",
         )
     }
-    fn reader(&self) -> Box<dyn ForeignReader> {
+    fn reader(&self, _: &FieldNames) -> Box<dyn ForeignReader> {
         Box::new(LogReader::default())
     }
 }
@@ -107,9 +107,9 @@ impl<'a> SampleLog<'a> {
         let mut room = RequestRoom::default();
         for event in events {
             if event.get("pending").and_then(Value::as_bool) == Some(true) {
-                run.leave_out("calls that were under way when the log was written", 1);
+                run.account.leave_out("calls that were under way when the log was written", 1);
             } else if self.upwards(event).any(|span| matches!(text(span, "type"), Some("scorer" | "scorers"))) {
-                run.leave_out("calls of scorers", 1);
+                run.account.leave_out("calls of scorers", 1);
             } else {
                 let call = self.call(event, &mut room, &mut run);
                 run.calls.push(call);
@@ -121,7 +121,7 @@ impl<'a> SampleLog<'a> {
             self.said_in_messages(&mut run, &mut room);
         }
         for what in std::mem::take(&mut self.left_out) {
-            run.leave_out(what, 1);
+            run.account.leave_out(what, 1);
         }
         run
     }
@@ -168,7 +168,7 @@ impl<'a> SampleLog<'a> {
         let count = |name: &str| counted.get(name).and_then(whole);
         let request = self.request(event, room);
         if request.is_none() {
-            run.leave_out(TOO_LONG, 1);
+            run.account.leave_out(TOO_LONG, 1);
         }
         let answer = list(output, "choices").first().map(|choice| {
             let message = self.message(choice.get("message").unwrap_or(&Value::Null));
@@ -251,7 +251,7 @@ impl<'a> SampleLog<'a> {
                 continue;
             }
             let request = conversation.request(named.unwrap_or_default(), &tools, room);
-            run.leave_out(TOO_LONG, u64::from(request.is_none()));
+            run.account.leave_out(TOO_LONG, u64::from(request.is_none()));
             let evidence = "metadata.agent of the message".to_owned();
             run.calls.push(ForeignCall {
                 agent: named.map(|name| ForeignAgent { name: name.to_owned(), evidence }),

@@ -12,6 +12,9 @@ mod documents;
 mod fields;
 mod import;
 mod inspect;
+mod langfuse;
+mod log;
+mod messages;
 mod otlp;
 mod rebuilt;
 mod record;
@@ -20,13 +23,17 @@ mod trace;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod log_tests;
 
+pub use fields::FieldNames;
 pub use import::{ForeignError, ForeignImport, ForeignOptions, import};
 pub use record::{RecordedForeign, Remade};
 pub use trace::{
     ForeignAgent, ForeignCall, ForeignDefect, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace,
-    Grouping, TracePlace,
+    Grouping, TraceAccount, TracePlace,
 };
 
 /// Every format of traces that is read.
-pub const ALL: &[&dyn ForeignTrace] = &[&otlp::OtlpSpans, &inspect::InspectLog, &atif::AtifTrajectory];
+pub const ALL: &[&dyn ForeignTrace] =
+    &[&otlp::OtlpSpans, &inspect::InspectLog, &atif::AtifTrajectory, &langfuse::LangfuseExport, &log::PlainLog];

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
-use super::{ForeignCall, ForeignFailure, ForeignRun, agents::ImportedSpeakers, rebuilt::TOO_LONG};
+use super::{ForeignCall, ForeignFailure, ForeignRun, TraceAccount, agents::ImportedSpeakers, rebuilt::TOO_LONG};
 use crate::{
     recording::{Captured, Clock, Close, ImportedFrom, Manifest, Open, Recorder, RecordingError, Settings},
     surface::{Conversation, MemberEdit, OpenaiChat, Outline, Reply, Surface, edit_member},
@@ -40,6 +40,8 @@ pub struct RecordedForeign {
     pub remade: Remade,
     /// What was left out, and how often.
     pub left_out: BTreeMap<&'static str, u64>,
+    /// What holds text and is known to no reader, by name, and how often it was there.
+    pub unplaced: BTreeMap<String, u64>,
 }
 
 /// How much of a run its trace holds.
@@ -88,9 +90,9 @@ pub(super) fn record(
         writer.open(call)?;
     }
     writer.close_until(i64::MAX)?;
-    run.leave_out(TOO_LONG, writer.too_long);
+    run.account.leave_out(TOO_LONG, writer.too_long);
     let (remade, agents) = (writer.remade, writer.agents);
-    for text in notes(&remade, &run.left_out) {
+    for text in notes(&remade, &run.account) {
         recorder.note(&text);
     }
     let (outcome, evidence) = run.outcome.clone().unwrap_or_default();
@@ -107,12 +109,13 @@ pub(super) fn record(
         outcome,
         evidence,
         remade,
-        left_out: run.left_out,
+        left_out: run.account.left_out,
+        unplaced: run.account.unplaced,
     })
 }
 
 /// What a reader of the run must know of it.
-fn notes(remade: &Remade, left_out: &BTreeMap<&'static str, u64>) -> Vec<String> {
+fn notes(remade: &Remade, account: &TraceAccount) -> Vec<String> {
     let said = [
         (remade.without_request, "the trace does not hold the request of"),
         (remade.without_reply, "the trace does not hold the reply of"),
@@ -121,7 +124,9 @@ fn notes(remade: &Remade, left_out: &BTreeMap<&'static str, u64>) -> Vec<String>
     ];
     let calls = |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
     let said = said.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what} {}", calls(count)));
-    said.chain(left_out.iter().map(|(what, count)| format!("left out: {what} ({count})"))).collect()
+    let left_out = account.left_out.iter().map(|(what, count)| format!("left out: {what} ({count})"));
+    let unplaced = account.unplaced.iter().map(|(name, count)| format!("partly read: `{name}` has no place ({count})"));
+    said.chain(left_out).chain(unplaced).collect()
 }
 
 /// A call with its times: those of the trace, or those of the call before.

@@ -8,7 +8,7 @@ use crate::trajectory::Verdict;
 /// What some documents of a format are, and what is wrong with them.
 fn read(format: &str, documents: &[Value]) -> (Vec<ForeignRun>, Vec<String>) {
     let format = ALL.iter().find(|known| known.name() == format).expect("a format");
-    let mut reader = format.reader();
+    let mut reader = format.reader(&FieldNames::default());
     let place = TracePlace { file: "trace.json", number: 0, line: None, beside: None };
     let wrong = documents.iter().filter_map(|document| reader.take(document, &place).err()).collect();
     (reader.finish(Grouping::Trace), wrong)
@@ -61,7 +61,7 @@ fn a_call_that_two_tracers_saw_is_one() {
         ]),
     );
     assert_eq!(run.calls.len(), 1);
-    let left_out: Vec<(&str, u64)> = run.left_out.iter().map(|(what, count)| (*what, *count)).collect();
+    let left_out: Vec<(&str, u64)> = run.account.left_out.iter().map(|(what, count)| (*what, *count)).collect();
     let expected = [
         ("calls for vectors", 1),
         ("spans around the span of the same call", 1),
@@ -139,7 +139,10 @@ fn messages_of_spans_keep_instructions_results_and_what_log_records_hold() {
     let call = &runs[0].calls[0];
     assert_eq!(asked(call), ["System Be kind.", "User x", "Tool {\"a\":1}", "Tool b", "Assistant "]);
     assert_eq!(call.request.as_ref().expect("asked").messages[3].answers_call.as_deref(), Some("2"));
-    assert_eq!((runs[0].left_out["parts that are no text"], runs[0].left_out["passages of reasoning"]), (1, 1));
+    assert_eq!(
+        (runs[0].account.left_out["parts that are no text"], runs[0].account.left_out["passages of reasoning"]),
+        (1, 1)
+    );
 }
 
 fn log(sample: Value) -> Value {
@@ -166,7 +169,7 @@ fn scorers_are_no_agents_and_an_error_is_a_failure() {
         (names(&run), run.label.as_str(), run.upstream.as_deref()),
         (vec!["solver"], "a-epoch-2", Some("openai"))
     );
-    assert_eq!((run.left_out["calls of scorers"], run.left_out.len()), (1, 2));
+    assert_eq!((run.account.left_out["calls of scorers"], run.account.left_out.len()), (1, 2));
     assert_eq!(run.calls[0].failure.as_ref().map(|failure| failure.why.as_str()), Some("refused"));
     let failed = (Verdict::Failure, "the sample ended with an error: boom".to_owned());
     assert_eq!((run.outcome, run.task.as_deref()), (Some(failed), Some("Add.")));
@@ -218,11 +221,33 @@ fn a_trajectory_is_one_conversation_of_whoever_is_named() {
         "steps without a model call",
     ];
     assert!(
-        counts.iter().all(|what| run.left_out.get(what) == Some(&1)) && run.left_out.len() == 4,
+        counts.iter().all(|what| run.account.left_out.get(what) == Some(&1)) && run.account.left_out.len() == 4,
         "{:?}",
-        run.left_out
+        run.account.left_out
     );
     assert_eq!(run.outcome, Some((Verdict::Failure, "field `extra.outcome` is \"failure\"".to_owned())));
+}
+
+#[test]
+fn helpers_of_one_session_stand_where_they_were_called() {
+    let step = |text: &str| json!({"step_id": 1, "source": "agent", "message": text});
+    let helper = |id: &str| json!({"schema_version": "ATIF-v1.7", "trajectory_id": id, "session_id": "s", "agent": {"name": id}, "steps": [step(id)]});
+    let calls = |named: Value| {
+        let mut step = step("call");
+        step["observation"] = json!({"results": [{"content": "ok", "subagent_trajectory_ref": [named]}]});
+        step
+    };
+    let run = only(
+        "atif",
+        json!({"schema_version": "ATIF-v1.7", "trajectory_id": "root", "session_id": "s", "agent": {"name": "main"},
+            "subagent_trajectories": [helper("one"), helper("two")], "steps": [
+            calls(json!({"trajectory_id": "two", "session_id": "s"})), calls(json!({"trajectory_id": "one", "session_id": "s"})),
+            calls(json!({"trajectory_path": "elsewhere.json"}))]}),
+    );
+    assert_eq!(names(&run), ["main", "two", "main", "one", "main"]);
+    assert_eq!(run.account.left_out["trajectories of helpers in another file"], 1);
+    let run = only("atif", json!({"schema_version": "ATIF-v1.7", "agent": {"name": "main"}, "steps": [step("x")]}));
+    assert_eq!(run.label, "trace.json", "neither id has to be there");
 }
 
 #[test]
@@ -237,7 +262,7 @@ fn the_reward_of_a_trial_is_its_outcome() {
         ),
         (json!({"verifier_result": {"rewards": null}}), None),
     ] {
-        let mut reader = ALL[2].reader();
+        let mut reader = ALL[2].reader(&FieldNames::default());
         let place = TracePlace { file: "trajectory.json", number: 0, line: None, beside: Some(&beside) };
         reader.take(&document, &place).expect("a trajectory");
         let runs = reader.finish(Grouping::Trace);

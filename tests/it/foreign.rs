@@ -122,6 +122,50 @@ fn spans_of_real_tracers_are_runs() {
     }
 }
 
+/// What frameworks under real tracers wrote: the same names on the same words, whoever traced.
+#[test]
+fn spans_of_frameworks_name_their_agents() {
+    let graph = ["intake: Add 12 and 30.", "pricer: add", "pricer: The answer is 42.", "auditor: The answer is 42."];
+    let delegated = ["planner: delegate", "solver: add", "solver: The answer is 42.", "planner: The answer is 42."];
+    for (format, file, expected, evidence) in [
+        ("otlp", "langgraph-openllmetry.jsonl", &graph[..], "traceloop.association.properties.langgraph_node"),
+        ("otlp", "langgraph-openinference.jsonl", &graph, "metadata.langgraph_node"),
+        ("otlp", "langgraph-langfuse.jsonl", &graph, "langfuse.observation.metadata.langgraph_node"),
+        ("langfuse", "langfuse.json", &graph, "langfuse.observation.metadata.langgraph_node"),
+        ("otlp", "pydantic-ai.jsonl", &delegated, "gen_ai.agent.name"),
+        ("otlp", "smolagents.jsonl", &["boss: final_answer"], "the name"),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [recording] = &imported(format, &[fixture(file)], dir.path())[..] else { panic!("{file}: one run") };
+        let told: Vec<String> = steps(&sample(recording))
+            .into_iter()
+            .map(|(agent, asked, said)| {
+                assert!(asked.len() > 1 && asked[0].starts_with("system "), "{file}: {asked:?}");
+                let said = said.unwrap_or_default();
+                format!(
+                    "{agent}: {}",
+                    said.trim_start_matches("assistant").trim().split('(').next().unwrap_or_default()
+                )
+            })
+            .collect();
+        assert_eq!(told, expected, "{file}");
+        let first = &recording.trajectory.steps[0].attribution;
+        assert!(first.source == Source::Trace && first.evidence.starts_with(evidence), "{file}: {first:?}");
+        let notes = recording.notes.join("\n");
+        assert!(!notes.contains("partly read") && !notes.contains("does not hold"), "{file}: {notes}");
+        let wanted = if format == "langfuse" { Verdict::Success } else { Verdict::Unknown };
+        assert_eq!(recording.trajectory.outcome.verdict, wanted, "{file}: {:?}", recording.trajectory.outcome);
+        let asks = if file == "smolagents.jsonl" { None } else { Some("What is 12 + 30?") };
+        assert!(asks.is_none() || recording.manifest.task.as_deref() == asks, "{file}: {:?}", recording.manifest.task);
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let runs = imported("otlp", &[fixture("ai-sdk.jsonl")], dir.path());
+    let mut agents: Vec<&str> =
+        runs.iter().flat_map(|run| &run.trajectory.steps).map(|step| step.attribution.agent.as_str()).collect();
+    agents.sort_unstable();
+    assert_eq!((runs.len(), agents), (2, vec!["critic", "solver", "solver"]), "each call of the SDK is a trace");
+}
+
 #[test]
 fn what_a_trace_does_not_hold_is_counted_and_not_made_up() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -277,6 +321,8 @@ async fn what_cannot_be_imported_says_where_and_what_to_type() {
         (&["--from", "otlp", "nothing"], 2, "cannot read `nothing`"),
         (&["--from", "otlp", "other.json", "--out", "x"], 2, "traces become runs"),
         (&["--from", "mast", "other.json"], 2, "`--out DIR`"),
+        (&["--from", "langfuse", "other.json"], 2, "expected a trace with `observations`"),
+        (&["--from", "log", "other.json"], 2, "--map agent=NAME"),
         (&["--from", "otlp", "torn.jsonl"], 0, "torn.jsonl:2: no JSON"),
         // Each of two spans is the other's parent: neither is the call.
         (&["--from", "otlp", "round.jsonl", "--run-by", "file"], 2, "hold no model call"),
@@ -284,6 +330,29 @@ async fn what_cannot_be_imported_says_where_and_what_to_type() {
         (&["--from", "inspect", "wide.json"], 0, "1 call without a request"),
     ] {
         let (ended, said, talk) = run(dir, &[&["import", "--log-dir", "logs"][..], arguments].concat()).await;
+        assert_eq!(ended, Some(code), "{arguments:?}: {said} {talk}");
+        assert!(format!("{said}{talk}").contains(words), "{arguments:?}: {said} {talk}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_with_names_of_its_own_is_read_by_naming_them() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    let entry = json!({"who": "planner", "text": "Add.", "annex": "more words"});
+    fs::write(dir.join("own.jsonl"), format!("{entry}\n")).expect("written");
+    for (arguments, code, words) in [
+        (&["log", "own.jsonl"][..], 2, "the entry names nobody"),
+        (&["log", "own.jsonl", "--map", "whom=who"], 2, "FIELD one of agent, content, time"),
+        (&["otlp", "own.jsonl", "--map", "agent=who"], 2, "names the fields of a plain log"),
+        (&["log", "own.jsonl", "--map", "agent=who"], 0, "1 call: planner 1"),
+        (
+            &["log", "own.jsonl", "--map", "agent=who", "--overwrite"],
+            0,
+            "partly read: text that no reader knows in `annex` (1)",
+        ),
+    ] {
+        let (ended, said, talk) = run(dir, &[&["import", "--log-dir", "logs", "--from"][..], arguments].concat()).await;
         assert_eq!(ended, Some(code), "{arguments:?}: {said} {talk}");
         assert!(format!("{said}{talk}").contains(words), "{arguments:?}: {said} {talk}");
     }

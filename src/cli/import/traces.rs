@@ -1,4 +1,4 @@
-//! `aegis import --from otlp|inspect|atif FILE… --log-dir DIR`: traces of others become runs.
+//! `aegis import --from otlp|inspect|atif|langfuse|log FILE… --log-dir DIR`: traces of others become runs.
 
 use std::{
     io::{self, Write},
@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use super::{Exit, Failure, Finished, ImportArgs, SHOWN, escape};
 use crate::{
     cli::{Config, counted},
-    foreign::{self, ForeignError, ForeignImport, ForeignOptions, ForeignTrace, Grouping, RecordedForeign},
+    foreign::{self, FieldNames, ForeignError, ForeignImport, ForeignOptions, ForeignTrace, Grouping, RecordedForeign},
     launch::shell_word,
     recording::GivenRoster,
     viewer::{first_words, word},
@@ -47,8 +47,13 @@ pub(super) fn run(
         Group::File => Grouping::File,
     };
     let file = config.file.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
-    let roster = (!config.agent.is_empty()).then(|| GivenRoster { file, rules: config.agent.clone() });
-    let options = ForeignOptions { grouping, overwrite: arguments.overwrite, settings: config.recording()?, roster };
+    let options = ForeignOptions {
+        grouping,
+        overwrite: arguments.overwrite,
+        names: field_names(format, arguments)?,
+        settings: config.recording()?,
+        roster: (!config.agent.is_empty()).then(|| GivenRoster { file, rules: config.agent.clone() }),
+    };
     let imported = foreign::import(format, paths, &log_dir, &options).map_err(|error| match error {
         ForeignError::Recording(error) => error.into(),
         other => Failure::new(Exit::Usage, other),
@@ -97,6 +102,19 @@ fn write(imported: &ForeignImport, log_dir: &Path, out: &mut dyn Write) -> io::R
     Ok(())
 }
 
+/// What the user calls the fields of a log.
+fn field_names(format: &dyn ForeignTrace, arguments: &ImportArgs) -> Result<FieldNames, Failure> {
+    let mut names = FieldNames::default();
+    for pair in &arguments.map {
+        names.add(pair).map_err(|error| Failure::new(Exit::Usage, format!("--map {pair}: {error}")))?;
+    }
+    if !arguments.map.is_empty() && format.name() != "log" {
+        let error = format!("--from {}: `--map` names the fields of a plain log", format.name());
+        return Err(Failure::new(Exit::Usage, error).hint("aegis import --from log FILE --map agent=who"));
+    }
+    Ok(names)
+}
+
 /// So many of something, in words.
 fn many(count: u64, what: &str) -> String {
     counted(usize::try_from(count).unwrap_or(usize::MAX), what)
@@ -123,5 +141,12 @@ fn line(run: &RecordedForeign, out: &mut dyn Write) -> io::Result<()> {
         .map(|(count, what)| format!("{} {what}", many(count, "call")));
     let left_out = run.left_out.iter().map(|(what, count)| format!("left out: {what} ({count})"));
     let said: Vec<String> = lacks.chain(left_out).collect();
-    if said.is_empty() { Ok(()) } else { writeln!(out, "  {}", escape(&said.join(", "))) }
+    if !said.is_empty() {
+        writeln!(out, "  {}", escape(&said.join(", ")))?;
+    }
+    let unplaced: Vec<String> = run.unplaced.iter().map(|(name, count)| format!("`{name}` ({count})")).collect();
+    if unplaced.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "  partly read: text that no reader knows in {}", escape(&unplaced.join(", ")))
 }

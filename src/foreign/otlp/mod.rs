@@ -1,20 +1,38 @@
 //! OTLP/JSON: spans of the GenAI conventions of OpenTelemetry and of `OpenInference`, as a collector's file exporter, a
 //! tracer's own or a trace store writes them: one document or one a line, spans of a trace anywhere among them.
 
+mod ai_sdk;
+mod convention;
+mod doubles;
+mod former;
 mod genai;
+mod known;
+mod langfuse;
+mod langgraph;
+mod logfire;
+mod mlflow;
 mod openinference;
+mod openllmetry;
 mod span;
 mod tree;
 
-use std::collections::BTreeMap;
+#[cfg(test)]
+mod form_tests;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tree_tests;
+
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use self::span::{TraceSpan, attributes};
+use self::span::{SpanEvent, TraceSpan, identifier};
 use super::{
-    ForeignReader, ForeignRun, ForeignTrace, Grouping, TracePlace,
-    fields::{list, text},
+    ForeignReader, ForeignRun, ForeignTrace, Grouping, TraceAccount, TracePlace,
+    fields::{FieldNames, list, text, whole},
 };
+use crate::trajectory::EVALUATION_EVENT;
 
 /// Event and log record that hold what was said, where the span does not.
 const DETAILS: &str = "gen_ai.client.inference.operation.details";
@@ -28,7 +46,7 @@ impl ForeignTrace for OtlpSpans {
         "otlp"
     }
     fn about(&self) -> &'static str {
-        "OTLP/JSON spans with GenAI or OpenInference attributes: a run a trace, a step a span of a model call"
+        "OTLP/JSON spans and log records (GenAI conventions present and former, OpenInference, OpenLLMetry, Langfuse, AI SDK, MLflow, Logfire): a run a trace, a step a span of a model call"
     }
     fn extensions(&self) -> &'static [&'static str] {
         &["json", "jsonl"]
@@ -38,14 +56,14 @@ impl ForeignTrace for OtlpSpans {
         (beginning.first() == Some(&0x0a))
             .then_some("this looks like OTLP as protobuf: let the collector's file exporter write `format: json`")
     }
-    fn reader(&self) -> Box<dyn ForeignReader> {
+    fn reader(&self, _: &FieldNames) -> Box<dyn ForeignReader> {
         Box::new(SpanReader::default())
     }
 }
 
 /// All spans of an import, by trace.
 #[derive(Debug, Default)]
-struct SpanReader {
+pub(super) struct SpanReader {
     traces: BTreeMap<String, GatheredTrace>,
     /// The order in which traces were first seen.
     order: Vec<String>,
@@ -57,8 +75,11 @@ struct GatheredTrace {
     id: String,
     file: (usize, String),
     spans: Vec<TraceSpan>,
-    /// Attributes that log records hold of spans, by span.
-    details: Vec<(String, BTreeMap<String, Value>)>,
+    /// Log records that name a span, by span, each with its time.
+    records: Vec<(String, u64, SpanEvent)>,
+    /// Log records of the trace that name no span of it.
+    events: Vec<SpanEvent>,
+    account: TraceAccount,
 }
 
 impl ForeignReader for SpanReader {
@@ -75,9 +96,12 @@ impl ForeignReader for SpanReader {
             ["scopeSpans", "instrumentationLibrarySpans"].into_iter().flat_map(|name| list(resource, name))
         }) {
             for value in list(scope, "spans") {
-                let trace = text(value, "traceId").ok_or("a span has no `traceId`")?;
+                let trace = ["traceId", "trace_id"]
+                    .iter()
+                    .find_map(|name| text(value, name))
+                    .ok_or("a span has no `traceId`")?;
                 let span = TraceSpan::read(value).ok_or("a span has no `spanId`")?;
-                self.trace(trace, place).spans.push(span);
+                self.trace(&identifier(trace), place).spans.push(span);
             }
         }
         for scope in logs.into_iter().flatten().flat_map(|resource| list(resource, "scopeLogs")) {
@@ -95,10 +119,7 @@ impl ForeignReader for SpanReader {
         // Files may have equal names, and are told apart by their numbers.
         let mut places: BTreeMap<(usize, String), usize> = BTreeMap::new();
         for mut trace in ordered.filter(|trace| !trace.spans.is_empty()) {
-            for (span, details) in std::mem::take(&mut trace.details) {
-                let spans = trace.spans.iter_mut().filter(|known| known.id == span);
-                spans.for_each(|known| known.add(&details));
-            }
+            trace.join_records();
             let key = match grouping {
                 Grouping::Trace => (0, trace.id.clone()),
                 Grouping::Session => (0, trace.session().unwrap_or_else(|| trace.id.clone())),
@@ -123,18 +144,38 @@ impl SpanReader {
         })
     }
 
-    /// What a log record says of a span, if it is one that holds messages.
+    /// Keeps a log record that has a name and says whose trace it is of: an event, written beside the spans.
     fn log(&mut self, record: &Value, place: &TracePlace<'_>) {
-        let attributes = attributes(record);
-        let named = text(record, "eventName").or_else(|| attributes.get("event.name")?.as_str());
-        if let (Some(DETAILS), Some(trace), Some(span)) = (named, text(record, "traceId"), text(record, "spanId")) {
-            let span = span.to_owned();
-            self.trace(trace, place).details.push((span, attributes));
-        }
+        let id = |names: [&str; 2]| names.iter().find_map(|name| text(record, name)).map(identifier);
+        let (Some(event), Some(trace)) = (SpanEvent::read(record), id(["traceId", "trace_id"])) else { return };
+        let time = ["timeUnixNano", "observedTimeUnixNano"]
+            .iter()
+            .find_map(|name| whole(record.get(*name)?))
+            .unwrap_or_default();
+        let span = id(["spanId", "span_id"]).unwrap_or_default();
+        self.trace(&trace, place).records.push((span, time, event));
     }
 }
 
 impl GatheredTrace {
+    /// Gives each span the log records that name it, in the order of their times.
+    fn join_records(&mut self) {
+        let mut records = std::mem::take(&mut self.records);
+        records.sort_by_key(|(_, time, _)| *time);
+        let places: HashMap<String, usize> =
+            self.spans.iter().enumerate().rev().map(|(place, span)| (span.id.clone(), place)).collect();
+        for (id, _, event) in records {
+            if let Some(span) = places.get(&id).and_then(|place| self.spans.get_mut(*place)) {
+                span.happened(event);
+                continue;
+            }
+            if event.name.starts_with("gen_ai.") && event.name != EVALUATION_EVENT {
+                self.account.cannot_place(&format!("log record {} of no span", event.name));
+            }
+            self.events.push(event);
+        }
+    }
+
     /// The conversation or session that the trace names.
     fn session(&self) -> Option<String> {
         let names = ["gen_ai.conversation.id", "session.id"];

@@ -1,73 +1,104 @@
 //! `OpenInference`'s attributes (Arize): kinds of spans, and messages spread over numbered names.
 
-use std::{collections::BTreeMap, sync::Arc};
-
 use serde_json::Value;
 
 use super::{
     super::{
-        ForeignAgent, ForeignCall, ForeignRequest,
-        fields::{MEDIA, REASONING, as_text, call, role, silent, tool, usage},
+        ForeignAgent, ForeignCall, TraceAccount,
+        fields::{MEDIA, REASONING, as_text, call as made, role, silent, text, tool, usage},
+        messages,
     },
+    convention::{Convention, SpanOf, fill, named, request},
+    former::{Numbered, below},
+    langgraph,
     span::TraceSpan,
 };
-use crate::surface::{Answer, Message, Part, Role, Tool, ToolCall};
+use crate::surface::{Answer, Message, Part, Tool, ToolCall};
 
-/// Attributes below a number, by what follows it.
-type Numbered<'a> = BTreeMap<&'a str, &'a Value>;
+/// Reads kinds and messages.
+#[derive(Debug)]
+pub(super) struct OpenInference;
 
-/// Whether the span is a model call; `None` where it says nothing in these conventions.
-pub(super) fn is_call(span: &TraceSpan) -> Option<bool> {
-    Some(kind(span)? == "LLM")
-}
-
-/// Whether it asks for vectors.
-pub(super) fn is_embedding(span: &TraceSpan) -> bool {
-    kind(span) == Some("EMBEDDING")
-}
-
-fn kind(span: &TraceSpan) -> Option<&str> {
-    span.text("openinference.span.kind")
-}
-
-/// The agent that the span is of, or names.
-pub(super) fn agent(span: &TraceSpan) -> Option<ForeignAgent> {
-    let said = |name: &str, what: &str| ForeignAgent {
-        name: name.to_owned(),
-        evidence: format!("{what} of the span `{}`", span.name),
-    };
-    if let Some(name) = span.text("agent.name") {
-        return Some(said(name, "agent.name"));
+impl Convention for OpenInference {
+    fn of(&self, span: &TraceSpan) -> Option<SpanOf> {
+        Some(match span.text("openinference.span.kind")? {
+            "LLM" => SpanOf::Call,
+            "EMBEDDING" => SpanOf::Vectors,
+            "TOOL" => SpanOf::Tool,
+            "AGENT" if span.name == langgraph::UNNAMED => SpanOf::Workflow,
+            "AGENT" => SpanOf::Agent,
+            _ => SpanOf::Other,
+        })
     }
-    if kind(span) != Some("AGENT") {
-        return None;
+
+    fn agent(&self, span: &TraceSpan) -> Option<ForeignAgent> {
+        if let Some(name) = span.text("agent.name") {
+            return named(name, "agent.name", span);
+        }
+        if self.of(span) != Some(SpanOf::Agent) {
+            return None;
+        }
+        if let Some(node) = span.text("graph.node.id") {
+            return named(node, "graph.node.id", span);
+        }
+        // smolagents' spans are methods of the agent that has the name; a node of a loop is nobody.
+        let name = span.name.strip_suffix(".run").filter(|_| span.has_prefix("smolagents.")).unwrap_or(&span.name);
+        (name != "agent").then(|| named(name, "the name", span))?
     }
-    match span.text("graph.node.id") {
-        Some(node) => Some(said(node, "graph.node.id")),
-        None => (!span.name.is_empty()).then(|| said(&span.name, "the name")),
+
+    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+        read(span, call, account);
+    }
+
+    fn given(&self, span: &TraceSpan) -> Option<Value> {
+        let is_json = span.text("input.mime_type") == Some("application/json");
+        let input = span.value("input.value")?;
+        let inner =
+            input.as_str().and_then(|said| serde_json::from_str::<Value>(said).ok()).filter(|inner| !inner.is_null());
+        if is_json || inner.as_ref().is_some_and(|inner| inner.is_object() || inner.is_array()) {
+            inner
+        } else {
+            Some(input.clone())
+        }
     }
 }
 
-/// What a span of a model call says; also what of it has no place. What is known already stays.
-pub(super) fn read(span: &TraceSpan, call: &mut ForeignCall) -> Vec<&'static str> {
-    let mut left_out = Vec::new();
+/// What a span of a model call says. What is known already stays.
+fn read(span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+    let parameters = span.json("llm.invocation_parameters").unwrap_or_default();
     if call.model.is_empty() {
-        span.text("llm.model_name").unwrap_or_default().clone_into(&mut call.model);
+        let model = span.text("llm.model_name").or_else(|| text(&parameters, "model"));
+        model.unwrap_or_default().clone_into(&mut call.model);
     }
     let counted = usage(span.whole("llm.token_count.prompt"), span.whole("llm.token_count.completion"));
     call.usage = call.usage.or(counted);
     call.finish_reason = call.finish_reason.take().or_else(|| span.text("llm.finish_reason").map(str::to_owned));
     let asked = span.numbered("llm.input_messages.");
     if call.request.is_none() && !asked.is_empty() {
-        let messages = asked.values().map(|fields| Arc::new(said(fields, "user", &mut left_out)));
-        call.request = Some(ForeignRequest { messages: messages.collect(), tools: Arc::new(tools(span)) });
+        let told = asked.values().map(|fields| said(fields, "user", account)).collect();
+        call.request = request(told, tools(span));
     }
     let answers = span.numbered("llm.output_messages.");
-    if let (None, Some(fields)) = (&call.answer, answers.values().next()) {
-        let message = Message { role: Role::Assistant, ..said(fields, "assistant", &mut left_out) };
-        call.answer = Some(Answer { index: 0, message, finish_reason: call.finish_reason.clone() });
+    if call.answer.is_none() && !answers.is_empty() {
+        let told = answers.values().map(|fields| said(fields, "assistant", account)).collect();
+        let message = messages::together(told, false, account);
+        call.answer = message.map(|message| Answer { index: 0, message, finish_reason: call.finish_reason.clone() });
     }
-    left_out
+    // Completions are told by their texts, and where nothing else is told, by what went in and came out.
+    let text_of = |names: [&str; 2], field: &str| -> Option<Value> {
+        let numbered = names.iter().map(|name| span.numbered(name)).find(|numbered| !numbered.is_empty())?;
+        numbered.values().filter_map(|fields| fields.get(field)).map(|said| (*said).clone()).next()
+    };
+    let prompt =
+        text_of(["llm.prompts.", "llm.prompts."], "prompt.text").or_else(|| span.value("llm.prompts").cloned());
+    let completion = text_of(["llm.choices.", "llm.completions."], "completion.text");
+    let whole = |name: &str| span.value(name).filter(|said| !said.is_null()).cloned();
+    fill(
+        call,
+        prompt.or_else(|| whole("input.value")).as_ref(),
+        completion.or_else(|| whole("output.value")).as_ref(),
+        account,
+    );
 }
 
 fn tools(span: &TraceSpan) -> Vec<Tool> {
@@ -83,7 +114,7 @@ fn tools(span: &TraceSpan) -> Vec<Tool> {
 }
 
 /// A message of its numbered attributes.
-fn said(fields: &Numbered<'_>, default: &str, left_out: &mut Vec<&'static str>) -> Message {
+fn said(fields: &Numbered<'_>, default: &str, account: &mut TraceAccount) -> Message {
     let text = |name: &str| fields.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
     let mut message = silent(role(text("message.role").unwrap_or(default)));
     message.name = text("message.name").map(str::to_owned);
@@ -95,8 +126,8 @@ fn said(fields: &Numbered<'_>, default: &str, left_out: &mut Vec<&'static str>) 
         let part = |name: &str| part.get(name).and_then(|value| value.as_str());
         match (part("message_content.type"), part("message_content.text")) {
             (None | Some("text"), Some(text)) => message.parts.push(Part::Text(text.to_owned())),
-            (Some("reasoning"), _) => left_out.push(REASONING),
-            _ => left_out.push(MEDIA),
+            (Some("reasoning"), _) => account.leave_out(REASONING, 1),
+            _ => account.leave_out(MEDIA, 1),
         }
     }
     message.tool_calls = below(fields, "message.tool_calls.").values().map(called).collect();
@@ -106,17 +137,5 @@ fn said(fields: &Numbered<'_>, default: &str, left_out: &mut Vec<&'static str>) 
 fn called(fields: &Numbered<'_>) -> ToolCall {
     let text = |name: &str| fields.get(name).and_then(|value| value.as_str());
     let arguments = fields.get("tool_call.function.arguments").map(|value| as_text(value)).unwrap_or_default();
-    call(text("tool_call.id"), text("tool_call.function.name"), arguments)
-}
-
-/// The attributes below a further number.
-fn below<'a>(fields: &Numbered<'a>, prefix: &str) -> BTreeMap<u32, Numbered<'a>> {
-    let mut numbered: BTreeMap<u32, Numbered<'a>> = BTreeMap::new();
-    for (name, value) in fields {
-        let rest = name.strip_prefix(prefix).and_then(|rest| rest.split_once('.'));
-        if let Some((number, rest)) = rest.and_then(|(number, rest)| Some((number.parse().ok()?, rest))) {
-            numbered.entry(number).or_default().insert(rest, value);
-        }
-    }
-    numbered
+    made(text("tool_call.id"), text("tool_call.function.name"), arguments)
 }

@@ -4,7 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::fields::{list, text, whole};
+use super::{
+    super::{
+        ForeignAgent,
+        fields::{list, text, whole},
+    },
+    convention::SpanOf,
+};
 
 /// A span.
 #[derive(Debug, Clone, Default)]
@@ -19,13 +25,55 @@ pub(super) struct TraceSpan {
     pub(super) status: SpanStatus,
     /// What the status says.
     pub(super) said: String,
+    /// What it is of, and whom it names: told once, when all of it is known.
+    pub(super) of: Option<SpanOf>,
+    pub(super) agent: Option<ForeignAgent>,
+    /// The node of a loop, for a call that nothing else names.
+    pub(super) node: Option<ForeignAgent>,
 }
 
-/// An event of a span.
+/// An event of a span, or a log record that names the span.
 #[derive(Debug, Clone)]
 pub(super) struct SpanEvent {
     pub(super) name: String,
     pub(super) attributes: BTreeMap<String, Value>,
+    /// What a log record holds beside its attributes.
+    pub(super) body: Value,
+}
+
+impl SpanEvent {
+    /// An event of a span, or a log record: `None` where it has no name.
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        let attributes = attributes(value);
+        let named = ["name", "eventName", "event_name"].iter().find_map(|name| text(value, name));
+        let named = named.or_else(|| attributes.get("event.name")?.as_str()).map(str::to_owned)?;
+        let body = value.get("body").map(plain).unwrap_or_default();
+        let body = body.as_str().and_then(|body| serde_json::from_str(body).ok()).unwrap_or(body);
+        Some(Self { name: named, attributes, body })
+    }
+
+    /// Its fields, wherever tracers put them: attributes, the body, JSON in one attribute.
+    pub(super) fn fields(&self) -> Value {
+        let mut fields: serde_json::Map<String, Value> = self.attributes.clone().into_iter().collect();
+        // Attributes have no structure: what has one is written as JSON.
+        for name in ["tool_calls", "message", "function_call"] {
+            let inner =
+                fields.get(name).and_then(Value::as_str).and_then(|said| serde_json::from_str::<Value>(said).ok());
+            if let Some(inner) = inner.filter(|inner| inner.is_object() || inner.is_array()) {
+                fields.insert(name.to_owned(), inner);
+            }
+        }
+        let inner = self.attributes.get("gen_ai.event.content").and_then(Value::as_str);
+        let inner = inner.and_then(|inner| serde_json::from_str::<Value>(inner).ok());
+        for more in [inner.as_ref(), Some(&self.body)].into_iter().flatten() {
+            match more {
+                Value::Object(more) => fields.extend(more.clone()),
+                Value::String(said) => drop(fields.insert("content".to_owned(), said.as_str().into())),
+                _ => {}
+            }
+        }
+        Value::Object(fields)
+    }
 }
 
 /// How a span ended. `Ok` is not told apart from unset: tracers write it for whatever raised nothing.
@@ -41,33 +89,43 @@ pub(super) enum SpanStatus {
 impl TraceSpan {
     /// Reads a span; `None` without an id.
     pub(super) fn read(value: &Value) -> Option<Self> {
-        let time = |name: &str| {
-            let nanos = value.get(name).and_then(whole)?;
+        let time = |names: [&str; 2]| {
+            let nanos = names.iter().find_map(|name| value.get(*name)).and_then(whole)?;
             i64::try_from(nanos).ok().filter(|nanos| *nanos >= 0)
         };
         let status = value.get("status").unwrap_or(&Value::Null);
         let code = status.get("code").unwrap_or(&Value::Null);
-        let failed = code.as_u64() == Some(2) || code.as_str() == Some("STATUS_CODE_ERROR");
-        let events = list(value, "events").iter().map(|event| SpanEvent {
-            name: text(event, "name").unwrap_or_default().to_owned(),
-            attributes: attributes(event),
-        });
+        let failed = whole(code) == Some(2) || matches!(code.as_str(), Some("STATUS_CODE_ERROR" | "ERROR"));
+        let id = |names: [&str; 2]| names.iter().find_map(|name| text(value, name)).map(identifier);
         let mut span = Self {
-            id: text(value, "spanId")?.to_owned(),
-            parent: text(value, "parentSpanId").map(str::to_owned),
+            id: id(["spanId", "span_id"])?,
+            parent: id(["parentSpanId", "parent_span_id"]).filter(|id| !is_no_id(id)),
             name: text(value, "name").unwrap_or_default().to_owned(),
-            began: time("startTimeUnixNano"),
-            ended: time("endTimeUnixNano"),
+            began: time(["startTimeUnixNano", "start_time_unix_nano"]),
+            ended: time(["endTimeUnixNano", "end_time_unix_nano"]),
             attributes: attributes(value),
-            events: events.collect(),
+            events: list(value, "events").iter().filter_map(SpanEvent::read).collect(),
             status: if failed { SpanStatus::Error } else { SpanStatus::Unset },
             said: text(status, "message").unwrap_or_default().to_owned(),
+            of: None,
+            agent: None,
+            node: None,
         };
-        let details: Vec<_> = span.events.iter().filter(|event| event.name == super::DETAILS).cloned().collect();
-        for event in &details {
-            span.add(&event.attributes);
+        for event in std::mem::take(&mut span.events) {
+            span.happened(event);
         }
         Some(span)
+    }
+
+    /// Takes an event in. One that holds what the span could hold itself gives it its attributes.
+    pub(super) fn happened(&mut self, event: SpanEvent) {
+        if event.name == super::DETAILS {
+            self.add(&event.attributes);
+            let body = event.body.as_object().cloned().unwrap_or_default();
+            self.add(&body.into_iter().collect());
+        } else {
+            self.events.push(event);
+        }
     }
 
     /// Takes in attributes that stand elsewhere; its own stay.
@@ -75,6 +133,16 @@ impl TraceSpan {
         for (name, value) in more {
             self.attributes.entry(name.clone()).or_insert_with(|| value.clone());
         }
+    }
+
+    /// All attributes, by name.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.attributes.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Whether an attribute begins so.
+    pub(super) fn has_prefix(&self, prefix: &str) -> bool {
+        self.attributes.range(prefix.to_owned()..).next().is_some_and(|(name, _)| name.starts_with(prefix))
     }
 
     /// An attribute.
@@ -115,15 +183,32 @@ impl TraceSpan {
     }
 }
 
+/// An id in one spelling: hexadecimal digits have no case.
+pub(super) fn identifier(id: &str) -> String {
+    let is_hex = id.len() >= 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hex { id.to_ascii_lowercase() } else { id.to_owned() }
+}
+
+/// Whether an id says that there is none: zeros, or what base64 makes of zeros.
+fn is_no_id(id: &str) -> bool {
+    id.bytes().all(|byte| byte == b'0') || id == "AAAAAAAAAAA="
+}
+
 /// The attributes of a span, an event or a log record.
 pub(super) fn attributes(of: &Value) -> BTreeMap<String, Value> {
     let pair = |pair: &Value| Some((text(pair, "key")?.to_owned(), plain(pair.get("value")?)));
-    list(of, "attributes").iter().filter_map(pair).collect()
+    match of.get("attributes") {
+        // Some stores write them as an object of plain values.
+        Some(Value::Object(plain)) => plain.clone().into_iter().collect(),
+        _ => list(of, "attributes").iter().filter_map(pair).collect(),
+    }
 }
 
 /// A typed value as a plain one.
 fn plain(value: &Value) -> Value {
-    let Some((kind, inner)) = value.as_object().and_then(|fields| fields.iter().next()) else { return Value::Null };
+    let Some((kind, inner)) = value.as_object().and_then(|fields| fields.iter().next()) else {
+        return if value.is_object() { Value::Null } else { value.clone() };
+    };
     match kind.as_str() {
         "intValue" => {
             inner.as_str().and_then(|text| text.parse::<i64>().ok()).map_or_else(|| inner.clone(), Value::from)
@@ -133,7 +218,8 @@ fn plain(value: &Value) -> Value {
             let pair = |pair: &Value| Some((text(pair, "key")?.to_owned(), plain(pair.get("value")?)));
             Value::Object(list(inner, "values").iter().filter_map(pair).collect())
         }
-        _ => inner.clone(),
+        "stringValue" | "boolValue" | "doubleValue" | "bytesValue" => inner.clone(),
+        _ => value.clone(),
     }
 }
 

@@ -1,15 +1,21 @@
 //! From the spans of a run to its calls: which spans are calls, whose they are, what became of the run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::{
-    super::{ForeignAgent, ForeignCall, ForeignFailure, ForeignRun, scored},
-    GatheredTrace, genai, openinference,
-    span::{SpanStatus, TraceSpan},
+    super::{ForeignAgent, ForeignCall, ForeignFailure, ForeignRun, TraceAccount, messages, scored},
+    GatheredTrace,
+    convention::{self, SpanOf},
+    doubles::{self, CallSpan},
+    known, langgraph,
+    span::{SpanEvent, SpanStatus, TraceSpan},
 };
-use crate::trajectory::Verdict;
+use crate::{
+    surface::{Message, Role},
+    trajectory::{EVALUATION_EVENT, Verdict},
+};
 
 /// How far up agents and wrappers are looked for.
 const HIGHEST: usize = 256;
@@ -20,47 +26,70 @@ pub(super) fn run(key: String, traces: Vec<GatheredTrace>) -> ForeignRun {
     let requests = "the messages that the spans hold";
     let mut run = ForeignRun { label: key.clone(), key, file, requests, ..ForeignRun::default() };
     let mut scores = Vec::new();
-    let mut failed = None;
+    let mut last: Option<(i64, Option<String>)> = None;
+    let mut root_name = None;
     for trace in traces {
         let tree = SpanTree::of(trace.spans);
-        run.leave_out("spans that were exported twice", tree.doubled);
+        run.account.leave_out("spans that were exported twice", tree.doubled);
+        run.account.leave_out("spans whose parent is not in the trace", tree.orphans() as u64);
+        run.account.add(&trace.account);
+        scores.extend(trace.events.iter().filter_map(evaluation));
         tree.calls(&mut run);
-        for root in tree.spans.iter().filter(|span| tree.parent(span).is_none()) {
+        for root in tree.spans.iter().filter(|span| span.parent.is_none()) {
             run.task = run.task.take().or_else(|| task(root));
-            scores.extend(evaluations(root));
-            if root.status == SpanStatus::Error && failed.is_none() {
-                failed = Some(format!("the span `{}` ended with an error: {}", root.name, root.said));
+            root_name = root_name.take().or_else(|| (!root.name.trim().is_empty()).then(|| root.name.clone()));
+            scores.extend(root.events.iter().filter_map(evaluation));
+            // How a program ended is told by the span of the program that ended last: what failed in a tool or in a call fails
+            // no run, for agents recover; but where a call is all there is.
+            let is_piece = matches!(root.of, Some(SpanOf::Tool | SpanOf::Call | SpanOf::Vectors));
+            if is_piece && tree.spans.len() > 1 {
+                continue;
+            }
+            let failed = root.status == SpanStatus::Error;
+            let failed = failed.then(|| format!("the span `{}` ended with an error: {}", root.name, root.said));
+            let ended = root.ended.or(root.began).unwrap_or_default();
+            if last.as_ref().is_none_or(|(before, _)| *before <= ended) {
+                last = Some((ended, failed));
             }
         }
     }
-    let failed = failed.map(|evidence| (Verdict::Failure, evidence));
+    run.task = run.task.take().or_else(|| asked_first(&run)).or(root_name);
+    let failed = last.and_then(|(_, failed)| failed).map(|evidence| (Verdict::Failure, evidence));
     run.outcome = scored::together(&scores, "evaluation").or(failed);
     run
 }
 
 /// What a root span says that the run is to do.
 fn task(root: &TraceSpan) -> Option<String> {
-    let is_json = root.text("input.mime_type") == Some("application/json");
-    let input = root.text("input.value").filter(|text| !is_json && !text.trim_start().starts_with(['{', '[']));
-    let named = input.or_else(|| root.text("gen_ai.workflow.name"));
-    let bare =
-        (genai::is_call(root) != Some(true) && openinference::is_call(root) != Some(true)).then_some(&*root.name);
-    named.or(bare).filter(|text| !text.trim().is_empty()).map(str::to_owned)
+    if matches!(root.of, Some(SpanOf::Call | SpanOf::Tool | SpanOf::Vectors)) {
+        return None;
+    }
+    let given = convention::ALL.iter().find_map(|convention| convention.given(root));
+    let told = given.map(|given| messages::messages(&given, Role::User, &mut TraceAccount::default()));
+    let asked = told.iter().flatten().find(|message| message.role == Role::User).map(Message::text);
+    asked.filter(|text| !text.trim().is_empty()).or_else(|| root.text("gen_ai.workflow.name").map(str::to_owned))
 }
 
-/// Results of evaluations that stand at a root span: those are of the whole run.
-fn evaluations(root: &TraceSpan) -> Vec<(String, Value)> {
-    let results = root.events.iter().filter(|event| event.name == "gen_ai.evaluation.result");
-    let read = |event: &super::span::SpanEvent| {
-        let at = |name: &str| event.attributes.get(name).filter(|value| !value.is_null()).cloned();
-        let name = at("gen_ai.evaluation.name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
-        Some((name, at("gen_ai.evaluation.score.label").or_else(|| at("gen_ai.evaluation.score.value"))?))
-    };
-    results.filter_map(read).collect()
+/// What the first call's user asks.
+fn asked_first(run: &ForeignRun) -> Option<String> {
+    let first = run.calls.iter().min_by_key(|call| call.began)?.request.as_ref()?;
+    let asked = first.messages.iter().find(|message| message.role == Role::User)?.text();
+    (!asked.trim().is_empty()).then_some(asked)
+}
+
+/// A result of an evaluation: one that stands at a root span is of the whole run.
+fn evaluation(event: &SpanEvent) -> Option<(String, Value)> {
+    if event.name != EVALUATION_EVENT {
+        return None;
+    }
+    let fields = event.fields();
+    let at = |name: &str| fields.get(name).filter(|value| !value.is_null()).cloned();
+    let name = at("gen_ai.evaluation.name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+    Some((name, at("gen_ai.evaluation.score.label").or_else(|| at("gen_ai.evaluation.score.value"))?))
 }
 
 /// The spans of one trace, and who is above whom.
-struct SpanTree {
+pub(super) struct SpanTree {
     spans: Vec<TraceSpan>,
     places: HashMap<String, usize>,
     doubled: u64,
@@ -69,11 +98,14 @@ struct SpanTree {
 impl SpanTree {
     fn of(all: Vec<TraceSpan>) -> Self {
         let (mut spans, mut places, mut doubled) = (Vec::with_capacity(all.len()), HashMap::new(), 0);
-        for span in all {
+        for mut span in all {
             if places.contains_key(&span.id) {
                 doubled += 1;
                 continue;
             }
+            span.of = convention::of(&span);
+            span.agent = convention::agent(&span);
+            span.node = langgraph::loop_node(&span);
             places.insert(span.id.clone(), spans.len());
             spans.push(span);
         }
@@ -86,47 +118,53 @@ impl SpanTree {
     }
 
     /// A span and those above it, up to a height: a trace may go round.
-    fn upwards<'a>(&'a self, span: &'a TraceSpan) -> impl Iterator<Item = &'a TraceSpan> {
+    pub(super) fn upwards<'a>(&'a self, span: &'a TraceSpan) -> impl Iterator<Item = &'a TraceSpan> {
         std::iter::successors(Some(span), |span| self.parent(span)).take(HIGHEST)
     }
 
+    /// How many spans name a parent that is not here: what is above them is not known.
+    fn orphans(&self) -> usize {
+        self.spans.iter().filter(|span| span.parent.is_some() && self.parent(span).is_none()).count()
+    }
+
     fn calls(&self, run: &mut ForeignRun) {
-        let mut calls: Vec<&TraceSpan> = self.spans.iter().filter(|span| is_call(span)).collect();
-        let vectors = self.spans.iter().filter(|span| genai::is_embedding(span) || openinference::is_embedding(span));
-        run.leave_out("calls for vectors", vectors.count() as u64);
-        // A framework's span and its SDK's are one call; the inner one is nearer to the wire.
-        let above = calls.iter().flat_map(|span| self.upwards(span).skip(1)).map(|span| span.id.as_str());
-        let wrappers: HashSet<&str> = above.collect();
-        let before = calls.len();
-        calls.retain(|span| !wrappers.contains(span.id.as_str()));
-        run.leave_out("spans around the span of the same call", (before - calls.len()) as u64);
-        for span in calls {
-            let mut call = ForeignCall {
-                began: span.began,
-                ended: span.ended,
-                agent: self.agent(span),
-                failure: failure(span),
-                ..ForeignCall::default()
-            };
-            for what in genai::read(span, &mut call).into_iter().chain(openinference::read(span, &mut call)) {
-                run.leave_out(what, 1);
+        let vectors = self.spans.iter().filter(|span| span.of == Some(SpanOf::Vectors));
+        run.account.leave_out("calls for vectors", vectors.count() as u64);
+        let mut calls = Vec::new();
+        for span in self.spans.iter().filter(|span| is_call(span)) {
+            let mut call =
+                ForeignCall { began: span.began, ended: span.ended, failure: failure(span), ..ForeignCall::default() };
+            for convention in convention::ALL {
+                convention.read(span, &mut call, &mut run.account);
             }
+            call.answer = call.answer.take().filter(|_| call.failure.is_none());
+            call.agent = self.agent(span);
+            known::account(span, &mut run.account);
             let address = span.text("server.address").or_else(|| span.text("gen_ai.provider.name"));
             let provider = address.or_else(|| span.text("gen_ai.system")).or_else(|| span.text("llm.system"));
             run.upstream = run.upstream.take().or_else(|| provider.map(str::to_owned));
-            run.calls.push(call);
+            calls.push(CallSpan { span, call });
         }
+        let round = calls.iter().any(|one| self.upwards(one.span).count() == HIGHEST);
+        let (calls, doubles) = doubles::without_doubles(self, calls);
+        run.account.leave_out("spans around the span of the same call", doubles);
+        run.account.leave_out("spans that are deeper than any program's, or their own parents", u64::from(round));
+        run.calls.extend(calls);
     }
 
-    /// Who made a call: the nearest span that names somebody.
+    /// Who made a call: the nearest span that names somebody, and is no whole program.
     fn agent(&self, span: &TraceSpan) -> Option<ForeignAgent> {
-        self.upwards(span).find_map(|span| genai::agent(span).or_else(|| openinference::agent(span)))
+        self.upwards(span)
+            .find_map(|span| span.agent.clone())
+            .or_else(|| self.upwards(span).find_map(|span| span.node.clone()))
     }
 }
 
 fn is_call(span: &TraceSpan) -> bool {
-    let told = genai::is_call(span).or_else(|| openinference::is_call(span));
-    told.unwrap_or_else(|| span.text("gen_ai.request.model").is_some())
+    match span.of {
+        Some(kind) => kind == SpanOf::Call,
+        None => span.text("gen_ai.request.model").is_some() || span.text("llm.model_name").is_some(),
+    }
 }
 
 /// How a call failed, if its span says so.

@@ -77,9 +77,23 @@ pub fn examples(format: usize) -> Vec<Vec<u8>> {
         r#"{"schema_version":"ATIF-v1.6","steps":[{"source":"agent","llm_call_count":0},{"source":"agent","is_copied_context":true}]}"#,
         "{}",
     ];
+    let langfuse = [
+        r#"{"id":"t","input":"x","scores":[{"name":"s","dataType":"BOOLEAN","value":1,"stringValue":"True"}],"observations":[{"id":"a","type":"AGENT","name":"a"},{"id":"g","type":"GENERATION","parentObservationId":"a","startTime":"2026-01-01T00:00:00Z","input":{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}]},"output":{"role":"assistant","content":"y"},"usageDetails":{"input":1}}]}"#,
+        r#"{"data":[{"id":"g","trace_id":"t","type":"GENERATION","input":"[{\"type\":\"human\",\"data\":{\"content\":\"x\"}}]","metadata":"{\"langgraph_node\":\"a\"}"}],"meta":{}}"#,
+        r#"{"observations":["a"]}"#,
+        r#"[{"id":"g","traceId":"t","type":"GENERATION","level":"ERROR","statusMessage":"x","input":["a",{"role":"tool"}],"output":{"choices":[]}}]"#,
+    ];
+    let logs = [
+        "{\"agent\":\"a\",\"content\":\"x\",\"timestamp\":1e300}\n{\"role\":\"tool\",\"name\":\"f\",\"content\":[{\"toolResult\":{}}]}\n",
+        r#"{"question":"q","success":false,"history":[{"name":"a","text":"x","inputs":{"messages":[[]]}},{"name":"b","error":{}}]}"#,
+        r#"[{"who":"a"}]"#,
+        r#"{"steps":[{"agent":"a","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":[{"text":"x"}]}]}"#,
+    ];
     match format {
         0 => spans.map(String::into_bytes).to_vec(),
         1 => inspect.map(|text| text.as_bytes().to_vec()).to_vec(),
+        3 => langfuse.map(|text| text.as_bytes().to_vec()).to_vec(),
+        4 => logs.map(|text| text.as_bytes().to_vec()).to_vec(),
         _ => atif.map(|text| text.as_bytes().to_vec()).to_vec(),
     }
 }

@@ -119,20 +119,12 @@ pub const TARGETS: &[Target] = &[
         name: "otlp",
         examples: || foreign::examples(0),
         words: foreign::SPANS,
-        check: |input| sum(&foreign::check(0, input)),
+        check: |input| imported(0, input),
     },
-    Target {
-        name: "inspect",
-        examples: || foreign::examples(1),
-        words: JSON,
-        check: |input| sum(&foreign::check(1, input)),
-    },
-    Target {
-        name: "atif",
-        examples: || foreign::examples(2),
-        words: JSON,
-        check: |input| sum(&foreign::check(2, input)),
-    },
+    Target { name: "inspect", examples: || foreign::examples(1), words: JSON, check: |input| imported(1, input) },
+    Target { name: "atif", examples: || foreign::examples(2), words: JSON, check: |input| imported(2, input) },
+    Target { name: "langfuse", examples: || foreign::examples(3), words: JSON, check: |input| imported(3, input) },
+    Target { name: "plain_log", examples: || foreign::examples(4), words: JSON, check: |input| imported(4, input) },
     Target { name: "kept", examples: kept::examples, words: KEPT, check: |input| sum(&kept::check(input)) },
     Target {
         name: "request_head",
@@ -282,6 +274,11 @@ fn splice(input: &[u8]) -> u64 {
 fn words_of(reply: &Reply) -> Vec<(String, usize, Option<String>)> {
     let answers = reply.answers.iter();
     answers.map(|a| (a.message.text(), a.message.tool_calls.len(), a.finish_reason.clone())).collect()
+}
+
+/// What an import of one format makes of it.
+fn imported(format: usize, input: &[u8]) -> u64 {
+    sum(&foreign::check(format, input))
 }
 
 /// Whatever can be read is written back unchanged, and an edited text reads back where it has a place.

@@ -1,0 +1,104 @@
+//! What the ways of writing model calls as spans share: each is a file and a line of [`ALL`].
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    super::{ForeignAgent, ForeignCall, ForeignRequest, TraceAccount, messages},
+    ai_sdk, former, genai, langfuse, langgraph, logfire, mlflow, openinference, openllmetry,
+    span::TraceSpan,
+};
+use crate::surface::{Message, Role, Tool};
+
+/// Every convention, nearest to the standard first: what one has read stays.
+pub(super) const ALL: &[&dyn Convention] = &[
+    &genai::GenAi,
+    &former::FormerGenAi,
+    &openinference::OpenInference,
+    &langgraph::LangGraph,
+    &openllmetry::OpenLlmetry,
+    &langfuse::Langfuse,
+    &ai_sdk::AiSdk,
+    &mlflow::MlFlow,
+    &logfire::Logfire,
+];
+
+/// What a span is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SpanOf {
+    /// One call of a model.
+    Call,
+    /// A call for vectors.
+    Vectors,
+    /// A tool.
+    Tool,
+    /// An agent's work.
+    Agent,
+    /// A whole program: a graph, a crew, a workflow. Its name is nobody's.
+    Workflow,
+    /// Anything else.
+    Other,
+}
+
+/// One way in which tracers write model calls.
+pub(super) trait Convention: std::fmt::Debug + Sync {
+    /// What the span is of; `None` where it says nothing in this convention.
+    fn of(&self, _span: &TraceSpan) -> Option<SpanOf> {
+        None
+    }
+    /// The agent that the span is of, or names.
+    fn agent(&self, _span: &TraceSpan) -> Option<ForeignAgent> {
+        None
+    }
+    /// Reads a call's span into what is not known of the call yet.
+    fn read(&self, _span: &TraceSpan, _call: &mut ForeignCall, _account: &mut TraceAccount) {}
+    /// What a span that is no call was given, where it says so.
+    fn given(&self, _span: &TraceSpan) -> Option<Value> {
+        None
+    }
+}
+
+/// What a span is of: a call where any convention says so, else what the first says.
+pub(super) fn of(span: &TraceSpan) -> Option<SpanOf> {
+    let told: Vec<SpanOf> = ALL.iter().filter_map(|convention| convention.of(span)).collect();
+    // A graph may call itself an agent; that it is one is said by who knows graphs.
+    let strongest = [SpanOf::Call, SpanOf::Workflow, SpanOf::Vectors];
+    strongest.into_iter().find(|kind| told.contains(kind)).or_else(|| told.first().copied())
+}
+
+/// The agent that a span names itself.
+pub(super) fn agent(span: &TraceSpan) -> Option<ForeignAgent> {
+    (span.of != Some(SpanOf::Workflow)).then(|| ALL.iter().find_map(|convention| convention.agent(span)))?
+}
+
+/// An agent's name, and where it stands.
+pub(super) fn named(name: &str, what: &str, span: &TraceSpan) -> Option<ForeignAgent> {
+    let name = name.trim();
+    (!name.is_empty())
+        .then(|| ForeignAgent { name: name.to_owned(), evidence: format!("{what} of the span `{}`", span.name) })
+}
+
+/// A request of messages, where there are any.
+pub(super) fn request(asked: Vec<Message>, tools: Vec<Tool>) -> Option<ForeignRequest> {
+    let messages: Vec<Arc<Message>> = asked.into_iter().map(Arc::new).collect();
+    (!messages.is_empty()).then(|| ForeignRequest { messages, tools: Arc::new(tools) })
+}
+
+/// Fills in what a call was asked and answered from two values, where it is not known yet.
+pub(super) fn fill(
+    call: &mut ForeignCall,
+    asked: Option<&Value>,
+    answered: Option<&Value>,
+    account: &mut TraceAccount,
+) {
+    if let (None, Some(asked)) = (&call.request, asked) {
+        call.request = request(messages::messages(asked, Role::User, account), Vec::new());
+    }
+    if let (None, Some(answered)) = (&call.answer, answered) {
+        call.answer = messages::answer(answered, account).map(|mut answer| {
+            answer.finish_reason = answer.finish_reason.or_else(|| call.finish_reason.clone());
+            answer
+        });
+    }
+}
