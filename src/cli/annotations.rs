@@ -88,7 +88,9 @@ fn annotated(rows: Vec<RunRow>) -> Result<Vec<AnnotatedRun>, Failure> {
         if said.is_empty() {
             continue;
         }
-        let proven = recording::read_label(&row.dir)?.filter(|label| label.status == LabelStatus::Verified);
+        let stands = row.label.as_ref().is_some_and(|label| label.refused.is_none());
+        let label = recording::read_label(&row.dir)?;
+        let proven = label.filter(|label| stands && label.status == LabelStatus::Verified);
         runs.push(AnnotatedRun { row, said, proven });
     }
     Ok(runs)

@@ -59,8 +59,8 @@ pub(super) struct ExportArgs {
     /// The kind of claim that failures make, as `definition` of their labels says it: what was planted (`injected`), what a trace found
     /// (`earliest_flip`, `commitment`, `coupled`, `flip`), people's words (`human`), or `all`; may be said several times. Without it
     /// the labels must be of one kind.
-    #[arg(long, value_name = "KIND")]
-    kind: Vec<ClaimKind>,
+    #[arg(long, value_name = "KIND", value_parser = KINDS)]
+    kind: Vec<String>,
     /// Your own attribution prompt: text with `{question}`, `{conversation}`, `{gold_answer}`, `{modes}`, `{agents}`, `{answer_form}`.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
@@ -109,36 +109,10 @@ enum DatasetPart {
     Test,
 }
 
-/// A kind of claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum ClaimKind {
-    /// What was planted.
-    Injected,
-    /// The earliest step whose correction turns the outcome.
-    EarliestFlip,
-    /// The step after which no correction does.
-    Commitment,
-    /// Steps that only turn the outcome together.
-    Coupled,
-    /// A step whose correction turns the outcome; others may too.
-    Flip,
-    /// A person's word.
-    Human,
-    /// All kinds, side by side.
-    All,
-}
-
-impl ClaimKind {
-    fn chosen(kinds: &[Self]) -> DefinitionChoice {
-        let names = kinds.iter().filter_map(ValueEnum::to_possible_value).map(|kind| kind.get_name().to_owned());
-        match kinds {
-            [] => DefinitionChoice::One,
-            kinds if kinds.contains(&Self::All) => DefinitionChoice::All,
-            _ => DefinitionChoice::Of(names.collect()),
-        }
-    }
-}
+/// The kinds of claims that can be asked for.
+const KINDS: [&str; 7] = ["injected", "earliest_flip", "commitment", "coupled", "flip", "human", ALL_KINDS];
+/// All kinds, side by side.
+const ALL_KINDS: &str = "all";
 
 /// Which clean runs.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -297,7 +271,11 @@ fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
         alpha: Some(arguments.alpha),
         former: arguments.former,
         unverified: arguments.unverified,
-        definitions: ClaimKind::chosen(&arguments.kind),
+        definitions: match arguments.kind.as_slice() {
+            [] => DefinitionChoice::One,
+            kinds if kinds.iter().any(|kind| kind == ALL_KINDS) => DefinitionChoice::All,
+            kinds => DefinitionChoice::Of(kinds.to_vec()),
+        },
         recording: false,
     })
 }

@@ -44,6 +44,9 @@ async fn looked_at(bench: &Bench, run: &MadeRun) -> Vec<String> {
     // A label that was written before its step was seen otherwise stays in its file, and is said not to hold.
     let stands = answer.is_none() || bench.column.late && run.planned;
     differs(run.dir.join("label.json").exists() == stands, "label.json".to_owned());
+    if stands && answer.is_none() {
+        differs(bench.is_true(run), format!("what the label says: {:?}", label_of(run)));
+    }
     let refusal = answer.map(|why| words(why, run.planned));
     let view = View::of(bench.dir.path(), &[path]).await;
     let shown = bench.json(&["show", path, "--format", "json"]).await;
@@ -72,6 +75,11 @@ async fn looked_at(bench: &Bench, run: &MadeRun) -> Vec<String> {
     differs(head["label"].is_null() != stands, format!("view: label {}", head["label"]));
     differs(head["no_label"].as_str() == refusal.as_deref(), format!("view: no_label {}", head["no_label"]));
     found
+}
+
+/// The label's file.
+fn label_of(run: &MadeRun) -> String {
+    fs::read_to_string(run.dir.join("label.json")).unwrap_or_default()
 }
 
 /// Whether lint says of a row whose label names the step what the gates say; rows mark steps whose agent is in doubt.

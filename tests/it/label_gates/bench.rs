@@ -65,6 +65,27 @@ impl Bench {
         step.unwrap_or_else(|| panic!("{}: {agents:#}", self.column.name))
     }
 
+    /// Whether the label of a run says what was done, which is known here: who, at which call and step, and which bytes came and went.
+    pub fn is_true(&self, run: &MadeRun) -> bool {
+        let recording = recording::read(&run.dir).expect("a run");
+        let mut steps = recording.trajectory.steps.iter();
+        let is_it = |step: &&aegis::trajectory::Step| {
+            step.attribution.agent.as_str() == "adder" && u64::from(step.call) == self.column.call
+        };
+        let step = steps.find(is_it).expect("the step");
+        let reply = step.last_attempt().expect("a reply");
+        let hash = |body: &[u8]| blake3::hash(body).to_hex().to_string();
+        let Some([entry]) = recording.label.as_ref().map(|label| label.errors.as_slice()) else { return false };
+        let error = &entry.error;
+        let place = (error.step, error.agent.as_str(), error.instance, error.call);
+        // What a trace found was said by the model itself.
+        let bytes = !run.planned
+            || (error.before.as_str(), error.after.as_str())
+                == (hash(&reply.reply).as_str(), hash(reply.delivered()).as_str());
+        let changed = reply.reply != *reply.delivered();
+        place == (step.step, "adder", 0, step.call) && bytes && changed == run.planned
+    }
+
     /// Executes it by a verb.
     pub async fn execute(&self, by: Verb) -> MadeRun {
         match by {
