@@ -191,6 +191,7 @@ mod tests {
             at: String::new(),
             status: Some(200),
             cause: None,
+            ending: None,
             reply: reply.into(),
             reply_fuller: None,
             reply_delivered: None,

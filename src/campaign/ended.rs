@@ -254,12 +254,12 @@ impl EndedCell {
         if self.diverged.is_some() {
             return Some(Class::Diverged);
         }
-        if self.upstream_failed || self.no_label == Some(NoLabel::InfraError) {
-            return Some(Class::InfraError);
-        }
         // Whatever the program made of it: its end is the edit's doing.
         if self.no_label == Some(NoLabel::EditRefused) {
             return Some(Class::EditRefused);
+        }
+        if self.upstream_failed || self.no_label == Some(NoLabel::InfraError) {
+            return Some(Class::InfraError);
         }
         match self.ending {
             HowEnded::TimedOut | HowEnded::TooManyCalls => Some(Class::Timeout),

@@ -13,7 +13,6 @@ use crate::{
     proxy::{model, upstream::ReceivedBody},
     recording::{self, RecordingError},
     surface::sse,
-    trajectory::CloseCause,
 };
 
 /// Replies by what was asked. Each is given once: equal requests may have had different answers.
@@ -49,8 +48,8 @@ impl Salvage {
             for attempt in &step.attempts {
                 // Refusals were not paid for, and what redaction touched is not what was said.
                 let Some(status) = attempt.status.filter(|status| (200..300).contains(status)) else { continue };
-                let whole = attempt.cause == Some(CloseCause::Complete);
-                if whole && attempt.exact && !attempt.reply.is_empty() {
+                // A stream that broke off, or said an error under way, is asked again.
+                if attempt.is_answered() && attempt.exact && !attempt.reply.is_empty() {
                     let paid = Paid { status, streamed: attempt.streamed, body: attempt.reply.clone() };
                     replies.entry(key(path, sent)).or_default().push_back(paid);
                 }

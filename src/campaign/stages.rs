@@ -100,8 +100,8 @@ impl CellBench {
         let then = if ended.upstream_failed { String::new() } else { format!("; {}", told()) };
         let recorded = recording::read(&self.state.run_dir(&ended.run)).ok();
         match recorded.and_then(|recorded| unserved(&recorded.trajectory.steps)) {
-            Some(Unserved::Refused(status)) => format!("the upstream answered every call with {status}{then}"),
             Some(Unserved::Unreachable) => format!("no call reached the upstream{then}"),
+            Some(refused) => format!("the upstream answered every call with {refused}{then}"),
             None => told(),
         }
     }

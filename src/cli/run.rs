@@ -30,7 +30,7 @@ use crate::{
     recording::{self, Recording},
     ruling::NoLabel,
     surface,
-    trajectory::{Label, Outcome, RunId, Unserved, Verdict, WatchSign, unserved},
+    trajectory::{Label, Outcome, RunId, Step, Unserved, Verdict, WatchSign, unanswered, unserved},
     verdict::{self, ClientVerdict, Judgement},
 };
 
@@ -98,6 +98,8 @@ struct ConcludedRun {
     checked: bool,
     /// Why no call got an answer, if none did, and who should have given it.
     unserved: Option<(Unserved, String)>,
+    /// Calls that the upstream left without an answer.
+    unanswered: usize,
     /// What kept the plan's injections from every step, where nothing was delivered: one line each.
     missed: Vec<String>,
     /// How the program met the plan's faults, if it has any.
@@ -206,17 +208,14 @@ impl ConcludedRun {
         let planned = recorded.manifest.plan.is_some();
         let client = planned.then(|| verdict::read(recorded)).filter(ClientVerdict::is_planned);
         let unserved = unserved(&recorded.trajectory.steps).map(|why| (why, recorded.manifest.upstream.clone()));
-        let mut unread = BTreeMap::<String, usize>::new();
-        for step in recorded.trajectory.steps.iter().filter(|step| surface::is_unread(&step.surface)) {
-            *unread.entry(step.surface.clone()).or_default() += 1;
-        }
+        let unanswered = unanswered(&recorded.trajectory.steps);
         let missed = if executed.label == Err(NoLabel::NotInjected) { missed(recorded) } else { Vec::new() };
         Self {
             run: executed.run,
             dir: executed.dir,
             steps: executed.steps,
             uninspected: executed.uninspected,
-            unread,
+            unread: unread(&recorded.trajectory.steps),
             fetches: executed.fetches,
             ending: executed.ending,
             interrupted: executed.interrupted,
@@ -225,11 +224,21 @@ impl ConcludedRun {
             planned,
             checked: arguments.check.is_some(),
             unserved,
+            unanswered,
             missed,
             client,
             watched: executed.recording.watched,
         }
     }
+}
+
+/// How many calls of a run no surface reads, by what they are.
+fn unread(steps: &[Step]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::<String, usize>::new();
+    for step in steps.iter().filter(|step| surface::is_unread(&step.surface)) {
+        *counts.entry(step.surface.clone()).or_default() += 1;
+    }
+    counts
 }
 
 /// What kept each injection of a run's plan from every step.
@@ -304,6 +313,7 @@ impl ConcludedRun {
             "uninspected": self.uninspected,
             "unread": self.unread,
             "fetches": self.fetches,
+            "unanswered": self.unanswered,
             "outcome": self.outcome,
             "label": self.label.as_ref().ok(),
             "no_label": self.label.as_ref().err(),
@@ -317,6 +327,7 @@ impl ConcludedRun {
         let unread: usize = self.unread.values().sum();
         let unread = if unread > 0 { format!("  {unread} unread") } else { String::new() };
         let fetches = if self.fetches > 0 { format!("  {} fetches", self.fetches) } else { String::new() };
+        let unanswered = if self.unanswered > 0 { format!("  {} unanswered", self.unanswered) } else { String::new() };
         let ended = self.failed().filter(|_| !self.checked || self.ending == Ending::TimedOut);
         let ended = ended.map(|ended| format!(": {ended}")).unwrap_or_default();
         let watched = match (self.stopped(), self.watched.len()) {
@@ -325,7 +336,7 @@ impl ConcludedRun {
             (None, signs) => format!("  {signs} signs of trouble"),
         };
         let summary = format!(
-            "{}  {} steps{uninspected}{unread}{fetches}  outcome {verdict}{ended}{label}{client}{watched}",
+            "{}  {} steps{uninspected}{unread}{fetches}{unanswered}  outcome {verdict}{ended}{label}{client}{watched}",
             self.run, self.steps
         );
         Finished { exit: self.exit(), summary, data }

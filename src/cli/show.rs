@@ -22,7 +22,7 @@ use super::{
 use crate::{
     recording::{self, Recording, RunFact},
     ruling,
-    trajectory::{Attempt, CloseCause, Label, Outcome, Reason, Step, StepIndex, Verdict},
+    trajectory::{Attempt, CallEnding, CloseCause, Label, Outcome, Reason, Step, StepIndex, Verdict},
     verdict::{self, FindingKind, Judgement},
     viewer::{Suspected, Traced, first_words, shown, word},
 };
@@ -312,11 +312,15 @@ fn status_text(step: &Step) -> String {
     if step.attempts.len() > 1 { format!("{ended} x{}", step.attempts.len()) } else { ended }
 }
 
-/// Status and cause of an attempt.
+/// Status and cause of an attempt; how it ended where neither says so.
 fn attempt_text(attempt: &Attempt) -> String {
     let status = attempt.status.map(|status| status.to_string()).unwrap_or_default();
+    let inside = attempt.status.is_some_and(|status| status < 400);
     match attempt.cause {
         None => "open".to_owned(),
+        Some(_) if inside && attempt.ending.is_some_and(CallEnding::is_error) => {
+            format!("{status} {}", attempt.ending.map(CallEnding::name).unwrap_or_default())
+        }
         Some(CloseCause::Complete) => status,
         Some(cause) => format!("{status} {}", word(&cause)).trim().to_owned(),
     }

@@ -10,7 +10,7 @@ use crate::{
     recording::Recording,
     ruling::Ruling,
     surface::{self, Conversation, Reply, Surface, door},
-    trajectory::{AgentName, Attempt, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt, Verdict},
+    trajectory::{AgentName, Attempt, CallEnding, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt, Verdict},
 };
 
 /// What a recording does not say of its run.
@@ -334,7 +334,7 @@ fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
 
 fn read(step: &Step, attempt: &Attempt, body: &[u8]) -> Option<Reply> {
     // An error body is no answer.
-    read_body(step, attempt, body).filter(|_| attempt.status.is_none_or(|status| status < 400))
+    read_body(step, attempt, body).filter(|_| !attempt.ending.is_some_and(CallEnding::is_error))
 }
 
 fn read_body(step: &Step, attempt: &Attempt, body: &[u8]) -> Option<Reply> {

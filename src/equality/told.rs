@@ -167,7 +167,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::trajectory::{Attribution, CloseCause, Source};
+    use crate::trajectory::{Attribution, CallEnding, CloseCause, Source};
 
     fn step(request: &str, reply: &str) -> Step {
         let attempt = Attempt {
@@ -175,6 +175,7 @@ mod tests {
             at: String::new(),
             status: Some(200),
             cause: Some(CloseCause::Complete),
+            ending: Some(CallEnding::Answered),
             reply: Bytes::copy_from_slice(reply.as_bytes()),
             reply_delivered: None,
             reply_fuller: None,

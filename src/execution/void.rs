@@ -5,7 +5,9 @@ use crate::{
     launch::Ending,
     replay::ReplayReport,
     surface::{answers_unread, is_unread},
-    trajectory::{CloseCause, InjectedError, Step, Void, ended_by_upstream},
+    trajectory::{
+        CallEnding, CloseCause, InjectedError, RefusalKind, Step, Void, ended_by_upstream, refused_as_edited,
+    },
 };
 
 /// How an execution ended, as far as it decides whether it counts.
@@ -32,8 +34,9 @@ impl ExecutionEnd<'_> {
             (Some(Halt::Diverged), _) => Some(Void::Diverged),
             _ if diverged => Some(Void::Diverged),
             (Some(Halt::Budget | Halt::Price), _) => Some(Void::Budget),
-            _ if refused || live().any(ended_by_upstream) => Some(Void::Unanswered),
-            // What was asked beyond that was refused by us, not by the upstream.
+            _ if refused || live().any(|step| ended_by_upstream(step) && !self.is_beyond_calls(step)) => {
+                Some(Void::Unanswered)
+            }
             (Some(Halt::Calls), _) => Some(Void::TimedOut),
             _ if live().any(is_refused) => Some(Void::Unanswered),
             (_, Ending::TimedOut) => Some(Void::TimedOut),
@@ -42,6 +45,12 @@ impl ExecutionEnd<'_> {
             _ => None,
         }
     }
+
+    /// Whether a step was asked beyond the calls that the program may make: then we refused it, with 402, and not the upstream.
+    fn is_beyond_calls(&self, step: &Step) -> bool {
+        let status = step.last_attempt().and_then(|last| last.status);
+        self.halt == Some(Halt::Calls) && status == Some(402)
+    }
 }
 
 /// Whether a model was to answer: not so of a token count, nor of what older recordings call `opaque`.
@@ -49,12 +58,16 @@ fn asks_model(step: &Step) -> bool {
     step.surface != "opaque" && (!is_unread(&step.surface) || answers_unread(&step.surface))
 }
 
-/// Whether the upstream refused a step for a reason that is not about what was asked. A planted fault is no refusal of the
-/// upstream, and what is no model call asks the model nothing.
+/// Whether the upstream refused a step for what an edit had made of it, or for a reason that is not about what was asked. A
+/// planted fault is no refusal of the upstream, and what is no model call asks the model nothing.
 fn is_refused(step: &Step) -> bool {
-    const ABOUT_THE_CALLER: [u16; 6] = [401, 402, 403, 404, 408, 409];
-    let status = step.last_attempt().and_then(|attempt| attempt.status);
-    let refused = status.is_some_and(|status| ABOUT_THE_CALLER.contains(&status));
+    // No such place, or another request in the way: the kind of a refusal does not tell these from faults of the request.
+    const ABOUT_THE_PLACE: [u16; 2] = [404, 409];
+    let about_the_caller = step.last_attempt().is_some_and(|last| {
+        let kind = last.ending.filter(|_| last.cause != Some(CloseCause::Refused));
+        let by_kind = kind == Some(CallEnding::Refused(RefusalKind::Auth));
+        by_kind || last.status.is_some_and(|status| ABOUT_THE_PLACE.contains(&status))
+    });
     let planted = step.injected.iter().any(InjectedError::is_fault);
-    refused && !planted && asks_model(step)
+    refused_as_edited(step) || (about_the_caller && !planted && asks_model(step))
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     surface::Surface,
-    trajectory::{Attribution, Call, CloseCause, RunId, StepIndex, Usage},
+    trajectory::{Attribution, Call, CallEnding, CloseCause, RunId, StepIndex, Usage},
 };
 
 /// A call that is over.
@@ -22,8 +22,10 @@ pub struct ClosedCall<'a> {
     pub attribution: &'a Attribution,
     /// The API shape; `None` where it passed as bytes.
     pub surface: Option<&'static dyn Surface>,
-    /// How it ended.
+    /// Why the exchange closed.
     pub cause: CloseCause,
+    /// How the call ended.
+    pub ending: CallEnding,
     /// HTTP status of the reply.
     pub status: Option<u16>,
     /// Token counts, as the upstream said them.

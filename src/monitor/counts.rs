@@ -26,8 +26,10 @@ fn times() -> Histogram {
 struct CallLabels {
     /// API shape.
     surface: &'static str,
-    /// How it ended.
+    /// Why the exchange closed.
     cause: &'static str,
+    /// How the call ended: `answered`, `refused_rate`, `failed`, …
+    ending: &'static str,
     /// Class of the HTTP status: `2xx`, …; `none` where there was no reply.
     status: &'static str,
 }
@@ -126,7 +128,8 @@ impl TrafficCounts {
             Some(4) => "4xx",
             Some(_) => "5xx",
         };
-        let labels = CallLabels { surface: call.surface_name(), cause: call.cause.name(), status };
+        let labels =
+            CallLabels { surface: call.surface_name(), cause: call.cause.name(), ending: call.ending.name(), status };
         self.calls.get_or_create(&labels).inc();
         if call.attempt > 0 {
             self.retries.inc();
@@ -182,7 +185,7 @@ mod tests {
     use super::*;
     use crate::{
         surface::OpenaiChat,
-        trajectory::{AgentName, Attribution, CloseCause, RunId, Source, Usage},
+        trajectory::{AgentName, Attribution, CallEnding, CloseCause, RunId, Source, Usage},
     };
 
     #[test]
@@ -211,6 +214,7 @@ mod tests {
                 attribution: &attribution,
                 surface: Some(&OpenaiChat),
                 cause,
+                ending: CallEnding::of_transport(cause, status),
                 status,
                 usage: status.map(|_| Usage { input: 3, output: 2 }),
                 streamed: false,
@@ -221,9 +225,9 @@ mod tests {
         counts.opened();
         let text = counts.text(2, &[("cut", 3)]).expect("a text");
         for line in [
-            r#"aegis_calls_total{surface="openai_chat",cause="complete",status="4xx"} 1"#,
-            r#"aegis_calls_total{surface="openai_chat",cause="complete",status="2xx"} 1"#,
-            r#"aegis_calls_total{surface="openai_chat",cause="upstream_unreachable",status="none"} 1"#,
+            r#"aegis_calls_total{surface="openai_chat",cause="complete",ending="refused_rate",status="4xx"} 1"#,
+            r#"aegis_calls_total{surface="openai_chat",cause="complete",ending="answered",status="2xx"} 1"#,
+            r#"aegis_calls_total{surface="openai_chat",cause="upstream_unreachable",ending="failed",status="none"} 1"#,
             "aegis_retries_total 1",
             "aegis_calls_under_way 1",
             r#"aegis_tokens_total{kind="input"} 6"#,

@@ -16,7 +16,9 @@ use super::{ClosedCall, SpanSettings, closed::ClosedBodies};
 use crate::{
     recording::Redactor,
     surface::{Conversation, Message, Part, Reply, Role, Surface, door},
-    trajectory::{Attribution, Call, CloseCause, EVALUATION_EVENT, Outcome, RunId, StepIndex, Usage, Verdict},
+    trajectory::{
+        Attribution, Call, CallEnding, CloseCause, EVALUATION_EVENT, Outcome, RunId, StepIndex, Usage, Verdict,
+    },
 };
 
 /// A call that waits to become a span.
@@ -29,6 +31,7 @@ pub(super) struct SpannedCall {
     attribution: Attribution,
     surface: Option<&'static dyn Surface>,
     cause: CloseCause,
+    ending: CallEnding,
     status: Option<u16>,
     usage: Option<Usage>,
     streamed: bool,
@@ -48,6 +51,7 @@ impl SpannedCall {
             attribution: call.attribution.clone(),
             surface: call.surface,
             cause: call.cause,
+            ending: call.ending,
             status: call.status,
             usage: call.usage,
             streamed: call.streamed,
@@ -68,7 +72,7 @@ impl SpannedCall {
     }
 
     fn answered(&self) -> Option<Reply> {
-        let surface = self.surface.filter(|_| self.status.is_none_or(|status| status < 400))?;
+        let surface = self.surface.filter(|_| !self.ending.is_error())?;
         let body = &self.bodies.answered;
         door::reply(surface, body, self.streamed).ok()
     }
@@ -107,7 +111,7 @@ pub(super) fn call(call: &SpannedCall, settings: &SpanSettings) -> Span {
         _ => "chat",
     };
     let model = asked.as_ref().map_or("", |asked| asked.model.as_str());
-    let failed = call.cause != CloseCause::Complete || call.status.is_some_and(|status| status >= 400);
+    let failed = !call.ending.is_answered();
     let mut attributes = about(call, operation, settings);
     if let Some(asked) = &asked {
         attributes.extend(requested(asked));
@@ -121,7 +125,8 @@ pub(super) fn call(call: &SpannedCall, settings: &SpanSettings) -> Span {
     }
     if failed {
         let error = match (call.cause, call.status) {
-            (CloseCause::Complete, Some(status)) => status.to_string(),
+            (CloseCause::Complete, Some(status)) if status >= 400 => status.to_string(),
+            (CloseCause::Complete, _) => call.ending.name().to_owned(),
             (cause, _) => cause.name().to_owned(),
         };
         attributes.push(said("error.type", error));

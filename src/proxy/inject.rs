@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use hyper::{HeaderMap, Response, header};
+use hyper::{Response, header, http::response};
 
 use super::{
     ask,
@@ -15,7 +15,7 @@ use super::{
     limits::Limits,
     open_step::OpenStep,
     run::Run,
-    unmade::{all_failed, failed},
+    unmade::{UnmadeEdit, all_failed, failed},
     upstream::ReceivedBody,
 };
 use crate::{
@@ -25,9 +25,9 @@ use crate::{
     surface::{
         Conversation, Reading, Reply, Surface, SurfaceError,
         door::{self, UnpackedBody},
-        recounted, sse, written,
+        ending, recounted, sse, written,
     },
-    trajectory::{Attribution, Side},
+    trajectory::{Attribution, CloseCause, Side},
 };
 
 /// Why an edit that changes what is read of a body, and not the body, is none.
@@ -144,11 +144,11 @@ pub(super) async fn edit_response(
         Collected::Whole(raw) => raw,
         Collected::TooLarge(rest) => {
             let why = format!("the reply is larger than {} bytes", limits.max_body_bytes);
-            all_failed(step, decided, &why)?;
+            all_failed(step, decided, &why.into())?;
             return Ok(Response::from_parts(head, rest));
         }
     };
-    let (streamed, read) = read_reply(surface, &head.headers, &raw);
+    let (streamed, read) = read_reply(surface, &head, &raw);
     let mut current = match read {
         Ok(read) => read,
         Err(why) => {
@@ -186,16 +186,26 @@ pub(super) async fn edit_response(
     Ok(Response::from_parts(head, made(current.0, streamed)))
 }
 
-/// A collected reply without its content codings and as manipulators see it, and whether it is a stream.
-fn read_reply(surface: &dyn Surface, head: &HeaderMap, raw: &Bytes) -> (bool, Result<(Bytes, Reply), String>) {
-    let UnpackedBody { plain, refused, .. } = UnpackedBody::of(raw, headers::text(head, &header::CONTENT_ENCODING));
-    let streamed = door::is_stream(&plain, headers::is_event_stream(head));
+/// A collected reply without its content codings and as manipulators see it, and whether it is a stream. An error inside a status
+/// of success is edited no more than one with a status of its own.
+fn read_reply(
+    surface: &dyn Surface,
+    head: &response::Parts,
+    raw: &Bytes,
+) -> (bool, Result<(Bytes, Reply), UnmadeEdit>) {
+    let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING);
+    let UnpackedBody { plain, refused, .. } = UnpackedBody::of(raw, encoding);
+    let streamed = door::is_stream(&plain, headers::is_event_stream(&head.headers));
+    if ending(Some(surface), (CloseCause::Complete, Some(head.status.as_u16())), &plain, streamed).is_error() {
+        let why = "the reply is an error, or none of this API".to_owned();
+        return (streamed, Err(UnmadeEdit { why, nothing: true }));
+    }
     let read = refused.map_or_else(|| door::reading(surface, &plain, streamed), Err);
     let read = read.map_err(|error| error.to_string()).and_then(|Reading { view, unplaced }| {
         of_asking_agent(&view)?;
         unplaced.first().map_or(Ok((plain, view)), |piece| Err(written::not_placed(piece)))
     });
-    (streamed, read)
+    (streamed, read.map_err(UnmadeEdit::from))
 }
 
 /// An edit is aimed at the agent that asks: a reply in which the upstream names others is not that agent's.

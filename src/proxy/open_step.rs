@@ -32,8 +32,8 @@ use crate::{
     identity::Track,
     plan::Injection,
     recording::{Captured, Close, Queued, RecordingError},
-    surface::{Surface, door},
-    trajectory::{Attribution, CloseCause},
+    surface::{self, Surface, door},
+    trajectory::{Attribution, CallEnding, CloseCause},
 };
 
 /// A step under way.
@@ -316,16 +316,20 @@ impl OpenStep {
         }
         self.link.leave();
         let status = self.head.as_ref().map(|(status, _)| status.as_u16());
-        let retried = status.is_some_and(|status| matches!(status, 408 | 409 | 429 | 500..));
-        let failed = retried || cause != CloseCause::Complete;
         let tape = self.tape.take();
         let first_byte_us = tape.first().map(|(_, at)| *at);
-        let read = self.remember(&tape, failed);
-        if self.watch.is_on() && cause == CloseCause::Complete && status.is_some_and(|status| status >= 400) {
-            let said = self.whole(&tape).into_owned();
-            self.watch.refused(said.into());
+        let body = self.surface.map(|_| self.whole(&tape)).unwrap_or_default();
+        let ending = surface::ending(self.surface, (cause, status), &body, self.streamed);
+        // Clients ask again after these statuses, whatever they say, and after what says nothing of what was asked.
+        let retried = status.is_some_and(|status| matches!(status, 408 | 409 | 429 | 500..));
+        let failed = retried || cause != CloseCause::Complete || ending.is_infrastructure();
+        // What came to its end without saying so is still what the agent got.
+        let is_reply = !failed || (cause == CloseCause::Complete && ending == CallEnding::Cut);
+        let read = self.remember(&body, is_reply, failed);
+        if self.watch.is_on() && ending.is_error() && !cause.is_own() {
+            self.watch.refused(body);
         }
-        let usage = if failed { None } else { read.or_else(|| self.skim_usage(&tape)) };
+        let usage = if is_reply { read.or_else(|| self.skim_usage(&tape)) } else { None };
         let headers = self.head.take().map(|(_, headers)| headers).unwrap_or_default();
         let whole: Vec<Bytes> =
             if self.streamed { Vec::new() } else { tape.iter().map(|(chunk, _)| chunk.clone()).collect() };
@@ -355,7 +359,7 @@ impl OpenStep {
         let length: usize = tape.iter().map(|(chunk, _)| chunk.len()).sum();
         self.log(cause, status, length);
         let queued = heavy::apart(length, || self.run.recorder.queue_close(close));
-        self.tell_closed(cause, status, usage, &tape);
+        self.tell_closed((cause, ending), status, usage, &tape);
         // Only now is a further call of the agent no longer overlapping with this one.
         self.run.depart(&self.attribution, self.body_hash, self.numbers.step, failed);
         self.queued = Some(queued?);

@@ -47,11 +47,10 @@ pub(super) fn failed(
 }
 
 /// Writes down that no edit of the reply could be made.
-pub(super) fn all_failed(step: &OpenStep, decided: &Decided, why: &str) -> Result<(), Interrupted> {
-    let unmade = UnmadeEdit::from(why.to_owned());
+pub(super) fn all_failed(step: &OpenStep, decided: &Decided, unmade: &UnmadeEdit) -> Result<(), Interrupted> {
     for hit in &decided.edits.response {
         if let Some(injection) = step.injection(hit.injection) {
-            failed(step, hit, injection, &unmade)?;
+            failed(step, hit, injection, unmade)?;
         }
     }
     Ok(())

@@ -8,14 +8,15 @@ use super::{
     Manifest, RunFact,
     content_hash::ContentHash,
     decode::{Body, Library},
-    overlap,
+    ended, overlap,
     record::{CloseRecord, InjectRecord, ManipulatorRecord, OpenRecord, Record},
     requests::Requests,
     turns,
 };
-use crate::identity::LateStep;
-use crate::trajectory::{
-    Attempt, CloseCause, InjectedError, Label, Side, Step, StepIndex, Trajectory, Usage, WatchSign,
+use crate::{
+    identity::LateStep,
+    surface,
+    trajectory::{Attempt, InjectedError, Label, Side, Step, StepIndex, Trajectory, Usage, WatchSign},
 };
 
 /// A run as it was recorded.
@@ -181,7 +182,7 @@ impl Assembly {
     pub(super) fn finish(mut self, manifest: Manifest) -> (Recording, Requests) {
         for ((step, _), (attempt, mut error)) in self.injected {
             if let Some(step) = self.steps.get_mut(&step) {
-                error.delivered = delivered(step, attempt, &error);
+                error.delivered = ended::delivered(step, attempt, &error);
                 step.injected.push(error);
             }
         }
@@ -268,6 +269,7 @@ impl Assembly {
             at: open.at.into_owned(),
             status: None,
             cause: None,
+            ending: None,
             reply: Bytes::new(),
             reply_delivered: None,
             reply_fuller: None,
@@ -368,6 +370,7 @@ impl Assembly {
         }
         let Body { bytes, frames, .. } = reply.unwrap_or_default();
         attempt.reply = bytes;
+        attempt.ending = Some(ended::ending(surface::named(&step.surface), attempt, close.cause));
         let is_it = |detail: &&mut ExchangeDetail| detail.step == close.step && detail.attempt == close.attempt;
         if let Some(detail) = self.exchanges.iter_mut().rev().find(is_it) {
             detail.reply_headers = owned(close.headers);
@@ -376,20 +379,6 @@ impl Assembly {
             detail.closed = Some(self.position);
         }
         Ok(())
-    }
-}
-
-/// Whether an applied edit reached whom it was meant for: the attempt is the one that the program went on with, and
-/// it ended so that the altered bytes were taken (by the upstream on the request side, by the client on the other).
-fn delivered(step: &Step, attempt: u32, error: &InjectedError) -> bool {
-    let Some(last) = step.last_attempt() else { return false };
-    let same = last.attempt == attempt || error.failure_mode.is_none();
-    let ended = step.attempts.iter().rev().find(|candidate| candidate.attempt == attempt);
-    let Some(ended) = ended.and_then(|candidate| candidate.cause) else { return false };
-    same && match ended {
-        CloseCause::Complete => true,
-        CloseCause::Injected => error.failure_mode.is_none(),
-        _ => false,
     }
 }
 

@@ -12,6 +12,7 @@ mod content_hash;
 mod decode;
 mod disk;
 mod encode;
+mod ended;
 mod error;
 mod escaped;
 mod facts;

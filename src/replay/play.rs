@@ -20,7 +20,7 @@ use super::{
 use crate::{
     proxy::upstream::{Asker, ReceivedBody, SentBody, UpstreamError},
     surface,
-    trajectory::{AgentName, Attempt, Attribution, StepIndex, Usage},
+    trajectory::{AgentName, Attempt, Attribution, CallEnding, StepIndex, Usage},
 };
 
 /// How many records are compared in full to find the nearest.
@@ -240,7 +240,7 @@ impl Play {
                 exact: attempt.exact,
             });
         }
-        if attempt.status.is_none_or(|status| status >= 400) {
+        if attempt.status.is_none() || attempt.ending.is_some_and(CallEnding::is_error) {
             self.hold(position, &attempt).await;
         }
         let how = (self.timing, self.cassette.is_cut_clean(step, &attempt));

@@ -12,6 +12,7 @@ pub mod door;
 mod elements;
 mod escape;
 mod fields;
+mod finish;
 mod logprobs;
 pub mod octets;
 mod openai_chat;
@@ -23,6 +24,7 @@ mod pieces;
 mod pointed;
 mod reading;
 mod said;
+mod said_error;
 pub mod scan;
 pub mod schema;
 mod served;
@@ -57,7 +59,7 @@ pub use pointed::{MemberEdit, edit_member};
 pub use reading::{Reading, Unplaced, UnplacedKind};
 pub use said::SaidMessage;
 pub use served::Served;
-pub use shape::{Shape, shape, text_so_far};
+pub use shape::{Shape, ending, shape, text_so_far};
 pub use stored::{Edited, is_list};
 pub use unread::{
     UnreadCall, answers_unread, asked_of, is_fetch, is_unread, unread_call, unread_page, unread_usage, unread_what,
@@ -257,6 +259,20 @@ pub trait Surface: Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// The members of which every reply, whole or an event of a stream, has one, and no error of this API has any.
+    fn answer_members(&self) -> &'static [&'static str];
+
+    /// The part of a reply, or of one event of a stream, that says an error; `None` where it says none.
+    fn said_error<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
+        said_error::of(json, self.answer_members())
+    }
+
+    /// Whether one look tells that the model had finished, and why it stopped is a word for an answer. What one look cannot tell
+    /// is read.
+    fn is_plainly_finished(&self, _body: &[u8], _streamed: bool) -> bool {
+        false
+    }
+
     /// Whether this chunk of a stream says that the model had finished, whatever is missing after it.
     fn is_finished(&self, _chunk: &[u8]) -> bool {
         false
@@ -309,12 +325,21 @@ pub fn for_path(method: &str, path: &str) -> Option<&'static dyn Surface> {
     ALL.iter().copied().find(|surface| surface.matches(method, path))
 }
 
+/// The surface of that name in records.
+pub fn named(name: &str) -> Option<&'static dyn Surface> {
+    ALL.iter().copied().find(|surface| surface.name() == name)
+}
+
 /// The surface of whose kept replies a request to this path fetches something.
 pub fn fetched_from(method: &str, path: &str) -> Option<&'static dyn Surface> {
     ALL.iter().copied().find(|surface| surface.fetches(method, path))
 }
 
 #[cfg(test)]
+mod ending_tests;
+#[cfg(test)]
 mod provider_tests;
+#[cfg(test)]
+mod said_error_tests;
 #[cfg(test)]
 mod tests;

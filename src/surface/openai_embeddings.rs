@@ -88,6 +88,10 @@ impl Surface for OpenaiEmbeddings {
         no_place()
     }
 
+    fn answer_members(&self) -> &'static [&'static str] {
+        &["data"]
+    }
+
     fn compose(&self, reply: &Reply, _: u64) -> Bytes {
         let row = |(index, vector): (usize, &Vec<f32>)| json!({"object": "embedding", "index": index, "embedding": written(vector, reply.base64)});
         let data: Vec<_> = reply.vectors.iter().enumerate().map(row).collect();

@@ -1,9 +1,14 @@
-//! What a reply looks like from a client's side: whole, cut short, an error under way, or nothing that can be read.
+//! What a reply comes to: answered, cut short, an error instead of an answer or on the way to one, or nothing that can be read.
+//!
+//! Two questions are answered from the same look at the bytes: how a call ended ([`ending`]), and what a client's parser makes of
+//! its reply ([`shape`]).
 
-use serde::Deserialize;
+use std::borrow::Cow;
+
 use serde::de::IgnoredAny;
 
-use super::{Surface, sse};
+use super::{Message, Part, Surface, door, finish, said_error, splice::Node, sse};
+use crate::trajectory::{CallEnding, CloseCause};
 
 /// The shape of a reply that came with a status of success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,44 +23,188 @@ pub enum Shape {
     Unreadable,
 }
 
-/// An error as every API says it: as a member, or as the kind of an event.
-#[derive(Deserialize)]
-struct SaidError {
-    error: Option<IgnoredAny>,
-    #[serde(rename = "type")]
-    kind: Option<String>,
+/// What the bytes of a reply come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReplyContent {
+    /// An answer of this API.
+    Answered,
+    /// An answer to its end marker, without a word for why the model stopped.
+    Unfinished,
+    /// The beginning of an answer, or of a body.
+    Torn,
+    /// An error, or a word for why the model stopped that is one.
+    Ended(CallEnding),
+    /// Neither: a page, another object, nothing at all.
+    NoAnswer(CallEnding),
+    /// What cannot be told: packed bytes, JSON of a server that takes its liberties.
+    Unknown,
+}
+
+/// How a call ended, told from transport and from what came: why the exchange closed, the status, the body. `streamed` is what the
+/// type of the body says. A body of no surface is not looked at.
+pub fn ending(
+    surface: Option<&dyn Surface>,
+    (cause, status): (CloseCause, Option<u16>),
+    body: &[u8],
+    streamed: bool,
+) -> CallEnding {
+    let by_transport = CallEnding::of_transport(cause, status);
+    // What the proxy did itself, a planned fault included, is told from the cause.
+    let (Some(surface), Some(status), false) = (surface, status, cause.is_own()) else { return by_transport };
+    let body = &*door::plain(body);
+    if status >= 400 {
+        return error_of(surface, body, Some(status)).unwrap_or(by_transport);
+    }
+    let plainly_answered = || surface.is_plainly_finished(body, streamed) && !mentions_error(body);
+    if !(200..300).contains(&status) || plainly_answered() {
+        return by_transport;
+    }
+    match (content(surface, body, streamed), by_transport) {
+        // An error that was said is the end, whoever hung up then.
+        (ReplyContent::Ended(ending), _) if by_transport.is_answered() || ending.is_error() => ending,
+        (ReplyContent::NoAnswer(ending), CallEnding::Answered) => ending,
+        // Clients leave at the marker, and do not wait for the connection's end.
+        (ReplyContent::NoAnswer(ending), CallEnding::Abandoned) if is_marked_over(body) => ending,
+        (ReplyContent::Torn, CallEnding::Answered) => CallEnding::Cut,
+        _ => by_transport,
+    }
 }
 
 /// The shape of a reply.
 pub fn shape(surface: &dyn Surface, body: &[u8], streamed: bool) -> Shape {
-    if !streamed {
-        return match surface.read_reply(body) {
-            // A surface reads past what a client's parser does not.
-            Ok(_) if serde_json::from_slice::<IgnoredAny>(body).is_ok() => Shape::Whole,
-            _ if says_error(body) => Shape::Failed,
-            _ => Shape::Unreadable,
-        };
-    }
-    if sse::events(body).into_iter().flat_map(|event| event.data).any(|data| body.get(data).is_some_and(says_error)) {
-        return Shape::Failed;
-    }
-    let whole = whole_frames(body);
-    match surface.read_stream(whole) {
-        // What was cut before its first frame says nothing that could be misread.
-        _ if whole.is_empty() => Shape::CutShort,
-        Ok(reply) if whole.len() == body.len() && reply.answers.iter().all(|answer| answer.finish_reason.is_some()) => {
-            Shape::Whole
-        }
-        Ok(_) => Shape::CutShort,
-        Err(_) => Shape::Unreadable,
+    let body = &*door::plain(body);
+    match content(surface, body, streamed) {
+        ReplyContent::Ended(_) => Shape::Failed,
+        ReplyContent::Torn | ReplyContent::Unfinished if streamed => Shape::CutShort,
+        // A surface reads past what a client's parser does not.
+        ReplyContent::Answered if streamed || serde_json::from_slice::<IgnoredAny>(body).is_ok() => Shape::Whole,
+        _ => Shape::Unreadable,
     }
 }
 
 /// The text that a reply gives a client that takes it as it is, however it ends; empty where there is none.
 pub fn text_so_far(surface: &dyn Surface, body: &[u8], streamed: bool) -> String {
-    let read = if streamed { surface.read_stream(whole_frames(body)) } else { surface.read_reply(body) };
+    let plain = door::plain(body);
+    let read = if door::is_stream(&plain, streamed) {
+        surface.read_stream(whole_frames(&plain))
+    } else {
+        door::reply(surface, &plain, false)
+    };
     let answers = read.map(|reply| reply.answers).unwrap_or_default();
     answers.iter().map(|answer| answer.message.text()).collect::<Vec<_>>().join("\n")
+}
+
+/// What an unpacked body says. Its bytes tell a stream from JSON where they can.
+fn content(surface: &dyn Surface, body: &[u8], streamed: bool) -> ReplyContent {
+    let text = door::json(body).trim_ascii_start();
+    match text.first() {
+        None if streamed => ReplyContent::Torn,
+        None => ReplyContent::NoAnswer(CallEnding::Failed),
+        Some(b'{' | b'[' | b'"') => of_whole(surface, door::whole_and_rest(text).0),
+        _ if sse::is_stream(body) == Some(true) => of_stream(surface, body),
+        Some(b'<') => ReplyContent::NoAnswer(CallEnding::Failed),
+        Some(byte) if byte.is_ascii_graphic() => of_text(text),
+        Some(_) => ReplyContent::Unknown,
+    }
+}
+
+/// Whether the last that a stream said is the marker of its end.
+fn is_marked_over(body: &[u8]) -> bool {
+    body.trim_ascii_end().ends_with(b"[DONE]")
+}
+
+/// A line of a proxy, or of a server that died before it could say more.
+fn of_text(text: &[u8]) -> ReplyContent {
+    std::str::from_utf8(text).map_or(ReplyContent::Unknown, |text| ReplyContent::NoAnswer(said_error::of_text(text)))
+}
+
+fn of_whole(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
+    if let Ok(reply) = surface.read_reply(body) {
+        let error = if mentions_error(body) { error_of(surface, body, None) } else { None };
+        return error.map_or_else(|| ended(finish::of_reply(&reply)), ReplyContent::Ended);
+    }
+    let Ok(root) = Node::parse(body) else {
+        let torn = serde_json::from_slice::<IgnoredAny>(body).is_err_and(|error| error.is_eof());
+        return if torn { ReplyContent::Torn } else { ReplyContent::Unknown };
+    };
+    match (surface.said_error(&root), root.string()) {
+        (Some(error), _) => ReplyContent::Ended(said_error::ending(&error, None)),
+        (None, Some(text)) => ReplyContent::Ended(said_error::of_text(&text)),
+        (None, None) => ReplyContent::NoAnswer(CallEnding::Failed),
+    }
+}
+
+fn of_stream(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
+    let mut marked = false;
+    for event in sse::events(body) {
+        let data = joined(body, &event);
+        let data = data.trim_ascii();
+        if data == b"[DONE]" {
+            marked = true;
+            continue;
+        }
+        if let Some(error) = error_of(surface, data, None) {
+            return ReplyContent::Ended(error);
+        }
+    }
+    let whole = whole_frames(body);
+    match surface.read_stream(whole) {
+        Ok(reply) if reply.answers.iter().any(|answer| answer.finish_reason.is_some()) => {
+            let open = reply.answers.iter().any(|answer| answer.finish_reason.is_none());
+            match finish::of_reply(&reply) {
+                CallEnding::Answered if open && marked => ReplyContent::Unfinished,
+                CallEnding::Answered if open || whole.len() < body.len() => ReplyContent::Torn,
+                ending => ended(ending),
+            }
+        }
+        Ok(_) if !marked || whole.len() < body.len() => ReplyContent::Torn,
+        Ok(reply) => {
+            if reply.answers.iter().any(|answer| speaks(&answer.message)) {
+                ReplyContent::Unfinished
+            } else {
+                ReplyContent::NoAnswer(CallEnding::Failed)
+            }
+        }
+        // What is beside the API's own events must not hide that they came to their end.
+        Err(_) if surface.is_finished(whole) => ReplyContent::Unknown,
+        Err(_) if whole.is_empty() => ReplyContent::Torn,
+        Err(_) => ReplyContent::NoAnswer(CallEnding::Failed),
+    }
+}
+
+/// Whether a message says anything, or calls a tool.
+fn speaks(message: &Message) -> bool {
+    let empty = |part: &Part| part.as_text().is_some_and(str::is_empty);
+    !message.tool_calls.is_empty() || !message.parts.iter().all(empty)
+}
+
+fn ended(ending: CallEnding) -> ReplyContent {
+    if ending.is_answered() { ReplyContent::Answered } else { ReplyContent::Ended(ending) }
+}
+
+/// How a call ended whose body, or one of whose events, is this JSON: where it says an error. `status`: that of an error reply.
+fn error_of(surface: &dyn Surface, json: &[u8], status: Option<u16>) -> Option<CallEnding> {
+    let root = Node::parse(json).ok()?;
+    surface.said_error(&root).map(|error| said_error::ending(&error, status))
+}
+
+/// The data of an event in one piece.
+fn joined<'a>(body: &'a [u8], event: &sse::Event) -> Cow<'a, [u8]> {
+    match event.data.as_slice() {
+        [one] => Cow::Borrowed(body.get(one.clone()).unwrap_or_default()),
+        many => Cow::Owned(many.iter().filter_map(|one| body.get(one.clone())).collect::<Vec<_>>().join(&b'\n')),
+    }
+}
+
+/// Whether `"error"` stands in a body, as the name of something that is not `null` or as a word. Quotes in a text are escaped, so
+/// this is no word of the model's.
+fn mentions_error(body: &[u8]) -> bool {
+    const ERROR: &[u8] = b"\"error\"";
+    memchr::memmem::find_iter(body, ERROR).any(|at| {
+        let after = body.get(at + ERROR.len()..).unwrap_or_default().trim_ascii_start();
+        let value = after.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
+        !value.is_some_and(|value| value.starts_with(b"null"))
+    })
 }
 
 /// The stream without a last frame that was cut in its middle.
@@ -75,17 +224,10 @@ fn ends_with_blank_line(frame: &[u8]) -> bool {
     [b"\n\n".as_slice(), b"\r\n\r\n", b"\r\r"].iter().any(|end| frame.ends_with(end))
 }
 
-fn says_error(json: &[u8]) -> bool {
-    let said: Option<SaidError> = serde_json::from_slice(json).ok();
-    said.is_some_and(|said| {
-        said.error.is_some() || said.kind.is_some_and(|kind| matches!(kind.as_str(), "error" | "response.failed"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::{ALL, Answer, ErrorBody, Message, Part, Reply, Role};
+    use crate::surface::{ALL, Answer, ErrorBody, Reply, Role};
 
     fn reply() -> Reply {
         let message = Message {

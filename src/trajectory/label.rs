@@ -4,7 +4,9 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Attempt, Call, CloseCause, Evidence, FailureMode, Side, Standing, Step, StepIndex, Verdict};
+use super::{
+    AgentName, Attempt, Call, CallEnding, CloseCause, Evidence, FailureMode, Side, Standing, Step, StepIndex, Verdict,
+};
 
 /// What was really applied to one side of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -204,39 +206,36 @@ pub struct LabelEntry {
     pub proposed_mode: Option<FailureMode>,
 }
 
-/// Whether the upstream's own failure ended the step; one healed by a retry does not count, nor does a planted one.
+/// Whether the upstream left the step without an answer, for no reason of the program's; what a retry healed does not count, nor does
+/// a planted failure. A status of the 400s is the program's own doing; the same words behind a status of success, or of a server's
+/// error, come from an upstream that had taken the request.
 pub fn ended_by_upstream(step: &Step) -> bool {
-    step.last_attempt().is_some_and(|last| failed(last) && !met_fault(step, last))
+    let planted = |last: &Attempt| last.cause == Some(CloseCause::Injected) || met_fault(step, last);
+    let Some((last, ending)) = last_ending(step).filter(|(last, _)| !planted(last)) else { return false };
+    let by_status = last.status.is_some_and(|status| (400..500).contains(&status));
+    let refused = matches!(ending, CallEnding::Refused(_)) && !by_status && last.cause != Some(CloseCause::Refused);
+    ending.is_infrastructure() || (refused && !refused_as_edited(step))
 }
 
 /// Whether a planted fault ended the step: it broke the last attempt off, or answered it with an error.
 pub fn ended_by_fault(step: &Step) -> bool {
-    let Some(last) = step.last_attempt() else { return false };
-    let refused = last.cause == Some(CloseCause::Complete) && last.status.is_some_and(|status| status >= 400);
-    last.cause == Some(CloseCause::Injected) || ((refused || failed(last)) && met_fault(step, last))
+    last_ending(step).is_some_and(|(last, ending)| {
+        let ended = !matches!(ending, CallEnding::Answered | CallEnding::Abandoned);
+        last.cause == Some(CloseCause::Injected) || (ended && met_fault(step, last))
+    })
 }
 
 /// Whether the upstream would not answer an edited request, one that is too long for its model for example: the edit does that
 /// each time, and the agent then said nothing that could be its error.
 pub fn refused_as_edited(step: &Step) -> bool {
     let edited = |error: &InjectedError| error.delivered && error.side == Side::Request && !error.is_fault();
-    let refused = step.last_attempt().and_then(|last| last.status).is_some_and(|status| status >= 400);
-    refused && step.injected.iter().any(edited)
+    last_ending(step).is_some_and(|(_, ending)| ending.is_error()) && step.injected.iter().any(edited)
 }
 
-/// Whether an attempt has no usable reply, whoever is to blame.
-fn failed(attempt: &Attempt) -> bool {
-    let broken = matches!(
-        attempt.cause,
-        Some(
-            CloseCause::UpstreamUnreachable
-                | CloseCause::UpstreamReset
-                | CloseCause::UpstreamTimeout
-                | CloseCause::UpstreamTruncated
-        )
-    );
-    let refused = attempt.status.is_some_and(|status| status == 429 || status >= 500);
-    broken || (refused && attempt.cause == Some(CloseCause::Complete))
+/// The last attempt and how it ended; `None` where the recording ends before it.
+fn last_ending(step: &Step) -> Option<(&Attempt, CallEnding)> {
+    let last = step.last_attempt()?;
+    Some((last, last.ending?))
 }
 
 fn met_fault(step: &Step, attempt: &Attempt) -> bool {

@@ -36,6 +36,7 @@ fn attempt(number: u32, cause: Option<CloseCause>, status: Option<u16>) -> Attem
         at: "2026-01-01T00:00:00Z".into(),
         status,
         cause,
+        ending: cause.map(|cause| CallEnding::of_transport(cause, status)),
         reply: Bytes::from_static(b"said"),
         reply_delivered: None,
         reply_fuller: None,

@@ -4,6 +4,7 @@
 
 mod doubt;
 mod evaluation;
+mod ending;
 mod evidence;
 mod failure_mode;
 mod id;
@@ -16,6 +17,7 @@ mod unserved;
 mod watched;
 
 pub use doubt::TokenDoubt;
+pub use ending::{CallEnding, RefusalKind};
 pub use evaluation::{EVALUATION_EVENT, EvaluationScore, GENAI_SCHEMA_URL};
 pub use evidence::{Evidence, Executed, Executions, Necessity, Standing, Tally, Void};
 pub use failure_mode::{FailureMode, TAXONOMY, UnknownFailureMode};
@@ -34,5 +36,5 @@ pub use step::{
     Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, Side, Source, Step, Trajectory, Uninspected, Usage,
     Verdict,
 };
-pub use unserved::{Unserved, unserved};
+pub use unserved::{Unserved, unanswered, unserved};
 pub use watched::WatchSign;

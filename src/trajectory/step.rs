@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Call, InjectedError, RunId, StepIndex};
+use super::{AgentName, Call, CallEnding, InjectedError, RunId, StepIndex};
 
 /// A run's steps in order, with what became of the run.
 #[derive(Debug, Clone)]
@@ -65,6 +65,8 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// How the exchange ended; `None` when the recording ends before it.
     pub cause: Option<CloseCause>,
+    /// How the call ended, told from status, cause and content; `None` when the recording ends before it.
+    pub ending: Option<CallEnding>,
     /// The reply body as the upstream sent it, without what only the recorder asked for.
     pub reply: Bytes,
     /// The reply body as the client got it, where it differs.
@@ -89,6 +91,11 @@ impl Attempt {
     /// The reply body that the client got.
     pub fn delivered(&self) -> &Bytes {
         self.reply_delivered.as_ref().unwrap_or(&self.reply)
+    }
+
+    /// Whether the model answered. What has no end in the recording has no answer.
+    pub fn is_answered(&self) -> bool {
+        self.ending.is_some_and(CallEnding::is_answered)
     }
 }
 
@@ -197,6 +204,11 @@ pub enum CloseCause {
 }
 
 impl CloseCause {
+    /// Whether the proxy ended the exchange itself: by a plan, by refusing it, by a defect.
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::Injected | Self::Refused | Self::Internal)
+    }
+
     /// Its name, as records and counts write it.
     pub fn name(self) -> &'static str {
         match self {
@@ -329,6 +341,7 @@ mod tests {
             at: String::new(),
             status: None,
             cause: None,
+            ending: None,
             reply: Bytes::from_static(b"said"),
             reply_delivered: None,
             reply_fuller: None,

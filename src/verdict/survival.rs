@@ -7,7 +7,9 @@ use super::{ClientVerdict, Judgement, Weight, read, unfired};
 use crate::{
     plan::{self, Operator},
     recording::Recording,
-    trajectory::{AgentName, Call, CloseCause, Reason, Step, StepIndex, Verdict},
+    trajectory::{
+        AgentName, Call, CallEnding, CloseCause, Reason, RefusalKind, Step, StepIndex, Unserved, Verdict, unserved,
+    },
 };
 
 /// Whether a program survived, and why not.
@@ -160,9 +162,10 @@ fn unanswered(steps: &[Step], upstream: &str) -> Option<SurvivalFinding> {
     } else if steps.iter().any(|step| !step.injected.is_empty()) {
         return None;
     } else {
-        let status = last().next()?.status.filter(|status| matches!(status, 401 | 403))?;
-        last().all(|attempt| attempt.status == Some(status)).then_some(())?;
-        format!("the upstream {upstream} answered every call with {status}: is its key set?")
+        let why = unserved(steps)?;
+        let auth = matches!(why, Unserved::Refused { ending: CallEnding::Refused(RefusalKind::Auth), .. });
+        let hint = if auth { ": is its key set?" } else { "" };
+        format!("the upstream {upstream} answered every call with {why}{hint}")
     };
     Some(SurvivalFinding { kind: FindingKind::Unanswered, at: None, says })
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     recording::each_in_threads,
-    trajectory::{CloseCause, Step, StepIndex},
+    trajectory::{Step, StepIndex},
 };
 
 /// How much of a reply stands in its row, in characters.
@@ -232,7 +232,7 @@ fn state_of(step: &Step, recorded: bool) -> State {
     let Some(last) = step.last_attempt() else { return State::Open };
     match last.cause {
         None => State::Open,
-        Some(CloseCause::Complete) if last.status.is_none_or(|status| status < 400) => {
+        Some(_) if last.is_answered() => {
             if recorded {
                 State::Record
             } else {

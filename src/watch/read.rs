@@ -30,12 +30,11 @@ pub fn read(recording: &Recording, settings: WatchSettings, roster: &[String]) -
 }
 
 fn hear(watching: &mut Watching, step: &Step, attempt: &Attempt, surface: &'static dyn Surface) -> Vec<WatchSign> {
-    if attempt.cause != Some(CloseCause::Complete) {
-        return Vec::new();
-    }
     let body = attempt.delivered();
-    match attempt.status {
-        Some(status) if status >= 400 => watching.hear(&exchange(step, surface, WireAnswer::Refused(body))),
+    let own = attempt.cause.is_none_or(CloseCause::is_own);
+    match attempt.ending {
+        Some(ending) if ending.is_error() && !own => watching.hear(&exchange(step, surface, WireAnswer::Refused(body))),
+        _ if attempt.cause != Some(CloseCause::Complete) => Vec::new(),
         _ => {
             let reply = door::reply(surface, body, attempt.streamed);
             let Ok(reply) = reply else { return Vec::new() };

@@ -27,6 +27,7 @@ mod context;
 mod dataset;
 mod durability;
 mod echo;
+mod endings;
 mod example_data;
 mod examples;
 mod executions;

@@ -157,7 +157,7 @@ async fn prometheus_is_told_the_counts_by_who_knows_the_token() {
     let reply = scraper.reply().await;
     assert!(reply.header("content-type").expect("a type").starts_with("application/openmetrics-text"));
     for line in [
-        r#"aegis_calls_total{surface="openai_chat",cause="complete",status="2xx"} 1"#,
+        r#"aegis_calls_total{surface="openai_chat",cause="complete",ending="answered",status="2xx"} 1"#,
         "aegis_calls_under_way 0",
         "aegis_runs_open 1",
         "aegis_call_duration_seconds_count 1",

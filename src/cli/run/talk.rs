@@ -8,7 +8,7 @@ use crate::{
     execution::unrunnable,
     launch::{Ending, shell_word},
     surface,
-    trajectory::{Unserved, Verdict},
+    trajectory::{CallEnding, RefusalKind, Unserved, Verdict},
 };
 
 impl ConcludedRun {
@@ -69,9 +69,9 @@ impl ConcludedRun {
                     self.dir_word()
                 ));
             }
-            Some((Unserved::Refused(status), upstream)) => {
-                say(&format!("warning: {upstream} answered every call with {status}"));
-                if matches!(status, 401 | 403) {
+            Some((refused @ Unserved::Refused { ending, .. }, upstream)) => {
+                say(&format!("warning: {upstream} answered every call with {refused}"));
+                if *ending == CallEnding::Refused(RefusalKind::Auth) {
                     say(
                         "hint: it wants a key: set OPENAI_API_KEY for the command, or `[upstream] key_env` in aegis.toml",
                     );

@@ -57,7 +57,7 @@ pub(super) fn write(
         let reply = fitted(&escape(&first_words(&ToldMessage::of(step).reply_text(), room)), room);
         let text = line(row, &kept, &widths, &reply);
         let text = text.trim_end();
-        let failed = step.last_attempt().is_some_and(|last| last.status.is_none_or(|status| status >= 400));
+        let failed = step.last_attempt().is_some_and(|last| !last.is_answered());
         let painted = match (step.injected.iter().any(|error| error.delivered), failed) {
             (true, _) => screen.paint(Colour::Planted, text),
             (false, true) => screen.paint(Colour::Bad, text),

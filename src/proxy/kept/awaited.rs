@@ -146,7 +146,7 @@ impl Postponed {
     pub(super) fn give_up(self, why: &str) {
         let Self { due: Due { mut step, decision, .. }, head, said } = self;
         // What cannot be recorded has stopped the run already.
-        let _ = unmade::all_failed(&step, &decision, why);
+        let _ = unmade::all_failed(&step, &decision, &why.to_owned().into());
         for fault in decision.faults.iter().filter(|fault| matches!(fault.disturbance, Disturbance::Reshape)) {
             let _ = faults::fault_failed(&step, fault, why);
         }

@@ -35,19 +35,16 @@ impl OpenStep {
             return None;
         }
         let encoding = self.head.as_ref().and_then(|(_, headers)| headers::text(headers, &CONTENT_ENCODING));
-        let whole = Bytes::from(self.whole(tape).into_owned());
-        surface::unread_usage(&UnpackedBody::of(&whole, encoding).plain)
+        surface::unread_usage(&UnpackedBody::of(&self.whole(tape), encoding).plain)
     }
 
     /// Keeps what was answered: for identity, and for manipulators where a plan may need it. Gives the token counts
     /// that the answer states.
-    pub(super) fn remember(&mut self, tape: &[(Bytes, u64)], failed: bool) -> Option<Usage> {
-        let reply = self.surface.filter(|_| !failed).and_then(|surface| {
-            let whole = self.whole(tape);
-            door::reply(surface, &whole, self.streamed).ok()
-        });
+    pub(super) fn remember(&mut self, body: &Bytes, is_reply: bool, failed: bool) -> Option<Usage> {
+        let reply =
+            self.surface.filter(|_| is_reply).and_then(|surface| door::reply(surface, body, self.streamed).ok());
         if let (Some(reply), Some(surface)) = (&reply, self.surface) {
-            self.kept.remember(&self.run.told, surface, reply, || self.whole(tape), self.streamed);
+            self.kept.remember(&self.run.told, surface, reply, || Cow::Borrowed(body.as_ref()), self.streamed);
         }
         self.run.heard(&self.attribution, self.body_hash, reply.as_ref(), failed);
         if let Some(track) = &self.track {
@@ -65,11 +62,11 @@ impl OpenStep {
     }
 
     /// The reply as the client got it, in one piece.
-    pub(super) fn whole<'a>(&'a self, tape: &'a [(Bytes, u64)]) -> Cow<'a, [u8]> {
+    pub(super) fn whole(&self, tape: &[(Bytes, u64)]) -> Bytes {
         match (&self.delivered, tape) {
-            (Some(delivered), _) => Cow::Borrowed(delivered),
-            (None, [(only, _)]) => Cow::Borrowed(only),
-            (None, tape) => tape.iter().flat_map(|(chunk, _)| chunk.iter().copied()).collect(),
+            (Some(delivered), _) => delivered.clone(),
+            (None, [(only, _)]) => only.clone(),
+            (None, tape) => tape.iter().map(|(chunk, _)| chunk.as_ref()).collect::<Vec<_>>().concat().into(),
         }
     }
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{OpenStep, micros_since};
 use crate::{
     monitor::{ClosedBodies, ClosedCall},
-    trajectory::{CloseCause, Usage},
+    trajectory::{CallEnding, CloseCause, Usage},
 };
 
 impl OpenStep {
@@ -20,7 +20,7 @@ impl OpenStep {
     /// Whoever is told of calls hears that this one is over.
     pub(super) fn tell_closed(
         &self,
-        cause: CloseCause,
+        (cause, ending): (CloseCause, CallEnding),
         status: Option<u16>,
         usage: Option<Usage>,
         tape: &[(Bytes, u64)],
@@ -34,6 +34,7 @@ impl OpenStep {
             attribution: &self.attribution,
             surface: self.surface,
             cause,
+            ending,
             status,
             usage,
             streamed: self.streamed,
@@ -42,7 +43,7 @@ impl OpenStep {
         };
         monitor.closed(&call, || ClosedBodies {
             asked: self.told.clone().unwrap_or_default(),
-            answered: self.whole(tape).into_owned().into(),
+            answered: self.whole(tape),
         });
     }
 }

@@ -24,7 +24,7 @@ use bytes::Bytes;
 use super::{
     Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError,
     account::{ReadAccount, StreamState},
-    fields,
+    fields, finish,
     splice::Node,
 };
 use crate::trajectory::Usage;
@@ -126,6 +126,15 @@ impl Surface for AnthropicMessages {
 
     fn limit_headers(&self, limit: u32, left: u32, reset: Duration) -> Vec<(&'static str, String)> {
         refusal::limit_headers(limit, left, reset)
+    }
+
+    fn answer_members(&self) -> &'static [&'static str] {
+        &["content", "type"]
+    }
+
+    fn is_plainly_finished(&self, body: &[u8], _streamed: bool) -> bool {
+        let word = finish::last_word(body, "stop_reason");
+        matches!(word, Some(b"end_turn" | b"tool_use" | b"max_tokens" | b"stop_sequence" | b"pause_turn"))
     }
 
     fn is_finished(&self, chunk: &[u8]) -> bool {

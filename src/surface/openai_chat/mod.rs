@@ -23,7 +23,7 @@ pub(super) use message::tool_calls;
 use super::{
     Conversation, ErrorBody, Outline, Reply, Surface, SurfaceError,
     account::{ReadAccount, StreamState},
-    fields, logprobs,
+    fields, finish, logprobs, said_error,
     splice::Node,
 };
 use crate::trajectory::Usage;
@@ -127,6 +127,18 @@ impl Surface for OpenaiChat {
 
     fn error_body(&self, error: &ErrorBody<'_>) -> Bytes {
         compose::error(error)
+    }
+
+    fn answer_members(&self) -> &'static [&'static str] {
+        &["choices"]
+    }
+
+    fn said_error<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
+        said_error::of(json, self.answer_members()).or_else(|| said_error::of_choices(json))
+    }
+
+    fn is_plainly_finished(&self, body: &[u8], _streamed: bool) -> bool {
+        matches!(finish::last_word(body, "finish_reason"), Some(b"stop" | b"length" | b"tool_calls" | b"function_call"))
     }
 
     fn is_finished(&self, chunk: &[u8]) -> bool {

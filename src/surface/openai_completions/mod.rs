@@ -14,7 +14,7 @@ use bytes::Bytes;
 use super::{
     Conversation, Reply, Surface, SurfaceError,
     account::{ReadAccount, StreamState},
-    fields, logprobs,
+    fields, finish, logprobs, said_error,
     splice::Node,
 };
 
@@ -92,6 +92,18 @@ impl Surface for OpenaiCompletions {
 
     fn compose_stream(&self, reply: &Reply, created: u64, with_usage: bool) -> Vec<Bytes> {
         reply::compose_stream(reply, created, with_usage)
+    }
+
+    fn answer_members(&self) -> &'static [&'static str] {
+        &["choices"]
+    }
+
+    fn said_error<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
+        said_error::of(json, self.answer_members()).or_else(|| said_error::of_choices(json))
+    }
+
+    fn is_plainly_finished(&self, body: &[u8], _streamed: bool) -> bool {
+        matches!(finish::last_word(body, "finish_reason"), Some(b"stop" | b"length" | b"tool_calls" | b"function_call"))
     }
 
     fn is_finished(&self, chunk: &[u8]) -> bool {

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use super::{
     Conversation, ErrorBody, Kept, Outline, Reply, ReplyProgress, Surface, SurfaceError,
     account::{ReadAccount, StreamState},
-    fields, logprobs, openai_chat,
+    fields, logprobs, openai_chat, said_error,
     splice::Node,
 };
 use crate::trajectory::Usage;
@@ -144,6 +144,26 @@ impl Surface for OpenaiResponses {
 
     fn error_frame(&self, error: &ErrorBody<'_>) -> Bytes {
         compose::error_frame(error)
+    }
+
+    fn answer_members(&self) -> &'static [&'static str] {
+        &["output", "response", "type"]
+    }
+
+    fn said_error<'a>(&self, json: &Node<'a>) -> Option<Node<'a>> {
+        said_error::of(json, self.answer_members()).or_else(|| {
+            let response = json.get("response").filter(Node::is_object).unwrap_or(*json);
+            let failed = response.get("status").is_some_and(|status| status.raw() == "\"failed\"");
+            let error = response.get("error").filter(said_error::is_said);
+            error.or_else(|| (failed || json.get("type")?.raw() == "\"response.failed\"").then_some(response))
+        })
+    }
+
+    fn is_plainly_finished(&self, body: &[u8], streamed: bool) -> bool {
+        let says = |word: &str| memchr::memmem::find(body, word.as_bytes()).is_some();
+        let ended = if streamed { "\"response.completed\"" } else { "\"completed\"" };
+        let otherwise = ["failed\"", "incomplete\"", "\"cancelled\""];
+        says(ended) && !otherwise.into_iter().any(says)
     }
 
     fn is_finished(&self, chunk: &[u8]) -> bool {

@@ -80,8 +80,8 @@ function Said({ block, href }) {
 }
 
 function Answered({ attempt, alone, href }) {
-  const bad = attempt.status >= 400 || (attempt.cause && attempt.cause !== 'complete');
-  const facts = [attempt.status, attempt.cause && attempt.cause !== 'complete' ? plain(attempt.cause) : null, attempt.last_byte_us && duration(attempt.last_byte_us / 1000)];
+  const bad = attempt.ending && attempt.ending !== 'answered';
+  const facts = [attempt.status, attempt.cause && attempt.cause !== 'complete' ? plain(attempt.cause) : bad && attempt.status < 400 ? plain(attempt.ending) : null, attempt.last_byte_us && duration(attempt.last_byte_us / 1000)];
   if (attempt.usage) facts.push(`${count(attempt.usage.input)} → ${count(attempt.usage.output)} tokens`);
   if (attempt.events) facts.push(many(attempt.events, 'event'));
   return html`<div class="answered ${bad ? 'bad' : ''}">
@@ -125,7 +125,8 @@ function Times({ told }) {
         ['arrived', attempt.at],
         ['first byte after', attempt.first_byte_us === null ? '' : duration(attempt.first_byte_us / 1000)],
         ['whole after', attempt.last_byte_us === null ? '' : duration(attempt.last_byte_us / 1000)],
-        ['ended', plain(attempt.cause)],
+        ['closed', plain(attempt.cause)],
+        ['ended', plain(attempt.ending)],
         ['finish reason', attempt.finish_reason],
         ['length', bytes(attempt.bytes)],
       ]} />

@@ -62,7 +62,8 @@ fn left(shape: &Shape, injection: &Injection, failure: Option<&ManipulatorFailur
     let original = read(shape.surface(), shape.plain().as_bytes(), shape.is_stream());
     let original = original.ok().filter(|read| said(read) == shape.meant()).unwrap_or_else(|| reply_of(&shape.meant()));
     let could = !injection.asks_model() && edited(injection, &original).is_ok();
-    if failure.nothing && could && shape.unplaced.is_none() {
+    let is_answer = shape.ending == Ending::Answered;
+    if failure.nothing && could && is_answer && shape.unplaced.is_none() {
         return Err(format!("there is something to edit, and it says: {}", failure.why));
     }
     Ok(Outcome::Left(failure.why.clone()))
