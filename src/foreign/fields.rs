@@ -77,6 +77,16 @@ impl FieldNames {
     }
 }
 
+/// Whether words may stand in a value: identifiers and flags are none.
+pub(super) fn holds_text(value: &Value) -> bool {
+    match value {
+        Value::String(said) => said.trim().contains(char::is_whitespace) || said.starts_with(['{', '[']),
+        Value::Array(all) => all.iter().any(holds_text),
+        Value::Object(fields) => fields.values().any(|inner| holds_text(inner) || inner.is_string()),
+        _ => false,
+    }
+}
+
 /// Token counts, where both sides are there or one of them is.
 pub(super) fn usage(input: Option<u64>, output: Option<u64>) -> Option<Usage> {
     (input.is_some() || output.is_some())

@@ -16,6 +16,7 @@ mod langfuse;
 mod log;
 mod messages;
 mod otlp;
+mod parts;
 mod rebuilt;
 mod record;
 mod scored;

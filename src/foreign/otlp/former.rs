@@ -10,7 +10,7 @@ use super::{
     super::{
         ForeignCall, TraceAccount,
         fields::{as_text, call as made, role, silent, text, usage},
-        messages,
+        messages, parts,
     },
     convention::{Convention, SpanOf, fill, request},
     genai,
@@ -92,7 +92,7 @@ fn said(fields: &Numbered<'_>, default: Role, account: &mut TraceAccount) -> Vec
         .get("content")
         .map(|content| content.as_str().map_or_else(|| (*content).clone(), messages::content_of_text));
     match content {
-        Some(Value::Array(parts)) => messages::parts(&parts, message, account),
+        Some(Value::Array(parts)) => parts::parts(&parts, message, account),
         Some(content) => {
             let said = as_text(&content);
             message.parts.extend((!said.is_empty() && !content.is_null()).then_some(Part::Text(said)));

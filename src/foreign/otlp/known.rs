@@ -1,9 +1,10 @@
 //! Which attributes of a model call's span have a place, or are known to be none of what was said. What is not among them and
 //! holds text is told by its name: an answer may stand there.
 
-use serde_json::Value;
-
-use super::{super::TraceAccount, span::TraceSpan};
+use super::{
+    super::{TraceAccount, fields::holds_text},
+    span::TraceSpan,
+};
 
 /// Names that are known, with `#` for a number; one that ends in `*` stands for all that begin so.
 const KNOWN: &[&str] = &[
@@ -179,6 +180,17 @@ const EVENTS: &[&str] = &[
     "ai.stream.finish",
 ];
 
+/// Where the answer of a model stands in a span of a call, by how its name begins.
+const ANSWERS: &[&str] =
+    &["gen_ai.output.messages", "gen_ai.completion", "llm.output_messages.", "ai.response.text", "ai.response.object"];
+
+/// Counts the answers of a span that no call holds: the span is none, and none is below it.
+pub(super) fn without_call(span: &TraceSpan, account: &mut TraceAccount) {
+    if let Some(name) = ANSWERS.iter().find(|name| span.has_prefix(name)) {
+        account.cannot_place(&format!("{} of a span that is no call", name.trim_end_matches('.')));
+    }
+}
+
 /// Counts what of a call's span holds text and has no place.
 pub(super) fn account(span: &TraceSpan, account: &mut TraceAccount) {
     for (name, value) in span.all() {
@@ -193,16 +205,6 @@ pub(super) fn account(span: &TraceSpan, account: &mut TraceAccount) {
         if holds_text(&event.body) || event.attributes.values().any(holds_text) {
             account.cannot_place(&format!("event {}", event.name));
         }
-    }
-}
-
-/// Whether words may stand in a value: identifiers and flags are none.
-fn holds_text(value: &Value) -> bool {
-    match value {
-        Value::String(said) => said.trim().contains(char::is_whitespace) || said.starts_with(['{', '[']),
-        Value::Array(all) => all.iter().any(holds_text),
-        Value::Object(fields) => fields.values().any(|inner| holds_text(inner) || inner.is_string()),
-        _ => false,
     }
 }
 

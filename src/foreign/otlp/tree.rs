@@ -1,6 +1,6 @@
 //! From the spans of a run to its calls: which spans are calls, whose they are, what became of the run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -144,6 +144,11 @@ impl SpanTree {
             let provider = address.or_else(|| span.text("gen_ai.system")).or_else(|| span.text("llm.system"));
             run.upstream = run.upstream.take().or_else(|| provider.map(str::to_owned));
             calls.push(CallSpan { span, call });
+        }
+        let above: HashSet<&str> =
+            calls.iter().flat_map(|one| self.upwards(one.span)).map(|span| span.id.as_str()).collect();
+        for span in self.spans.iter().filter(|span| !above.contains(span.id.as_str())) {
+            known::without_call(span, &mut run.account);
         }
         let round = calls.iter().any(|one| self.upwards(one.span).count() == HIGHEST);
         let (calls, doubles) = doubles::without_doubles(self, calls);

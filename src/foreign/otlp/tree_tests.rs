@@ -316,3 +316,51 @@ fn ids_are_joined_whatever_their_case_and_what_has_no_place_is_named() {
         [("acme.answer.#.words", 1)]
     );
 }
+
+#[test]
+fn what_a_span_or_a_message_says_beside_its_call_is_named() {
+    let said = |more: Value| {
+        json!([joined(&[json!({"role": "assistant", "parts": [{"type": "text", "content": "It is 42."}]}), more])])
+    };
+    let call = |id: &str, message: Value| {
+        span(id, "r", "chat m", &json!({"gen_ai.operation.name": "chat", "gen_ai.output.messages": message}))
+    };
+    let other = |id: &str, parent: &str| {
+        let fields = json!({"gen_ai.operation.name": "summarize", "gen_ai.output.messages": said(json!({}))});
+        span(id, parent, "summarize", &fields)
+    };
+    for (case, spans, expected) in [
+        ("an answer above its call", vec![other("r", ""), call("c", said(json!({})))], vec![]),
+        (
+            "an answer of no call",
+            vec![call("c", said(json!({}))), other("x", "r")],
+            vec!["gen_ai.output.messages of a span that is no call"],
+        ),
+        (
+            "a member of a message",
+            vec![call("c", said(json!({"annex": "a whole sentence", "id": "m 1"})))],
+            vec!["annex of a message"],
+        ),
+        (
+            "a part of an unknown type",
+            vec![call(
+                "c",
+                json!([{"role": "assistant", "parts": [{"type": "text", "content": "It is 42."},
+                {"type": "verse", "lines": "a whole sentence"}]}]),
+            )],
+            vec!["a part of type verse"],
+        ),
+        (
+            "a picture",
+            vec![call(
+                "c",
+                json!([{"role": "assistant", "parts": [{"type": "text", "content": "It is 42."},
+                {"type": "image", "alt": "a whole sentence"}]}]),
+            )],
+            vec![],
+        ),
+    ] {
+        let run = read(&spans, &[]);
+        assert_eq!(run.account.unplaced.keys().collect::<Vec<_>>(), expected, "{case}");
+    }
+}
