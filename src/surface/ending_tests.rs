@@ -114,6 +114,33 @@ fn a_response_ends_by_its_status() {
     assert_eq!(of(&OpenaiResponses, &format!("event: error\n{error}"), true), TOO_LONG);
 }
 
+/// Servers that imitate an API leave the word out and send the end marker all the same. A stream without either broke off.
+#[test]
+fn an_answer_without_a_word_for_its_end_is_whole_at_its_marker() {
+    let chat = event(r#"{"id":"c","choices":[{"index":0,"delta":{"content":"It is 42."},"finish_reason":null}]}"#);
+    let message = [
+        event(r#"{"type":"message_start","message":{"id":"m","role":"assistant","content":[]}}"#),
+        event(r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#),
+        event(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"It is 42."}}"#),
+        event(r#"{"type":"content_block_stop","index":0}"#),
+    ]
+    .concat();
+    for (surface, said, marker) in [
+        (&OpenaiChat as &dyn Surface, &chat, event("[DONE]")),
+        (&OpenaiChat, &chat, event("\"[DONE]\"")),
+        (&OpenaiChat, &chat, event(" [done] ")),
+        (&OpenaiChat, &chat, "data: [DONE]".to_owned()),
+        (&AnthropicMessages, &message, event(r#"{"type":"message_stop"}"#)),
+        (&AnthropicMessages, &message, format!("event: message_stop\n{}", event(r#"{ "type" : "message_stop" }"#))),
+        (&AnthropicMessages, &message, r#"data: {"type":"message_stop"}"#.to_owned()),
+        (&AnthropicMessages, &message, event("[DONE]")),
+    ] {
+        let name = surface.name();
+        assert_eq!(of(surface, &format!("{said}{marker}"), true), CallEnding::Answered, "{name}: {marker}");
+        assert_eq!(of(surface, said, true), CallEnding::Cut, "{name} without a marker");
+    }
+}
+
 #[test]
 fn a_message_ends_by_its_stop_reason() {
     for (reason, expected) in [

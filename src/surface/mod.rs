@@ -273,6 +273,12 @@ pub trait Surface: Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether the data of an event is the last that a stream of this API says. Gateways put the `[DONE]` of chat completions
+    /// behind streams of other APIs too.
+    fn is_end_marker(&self, data: &[u8]) -> bool {
+        sse::is_done(data)
+    }
+
     /// Whether this chunk of a stream says that the model had finished, whatever is missing after it.
     fn is_finished(&self, _chunk: &[u8]) -> bool {
         false

@@ -64,7 +64,7 @@ pub fn ending(
         (ReplyContent::Ended(ending), _) if by_transport.is_answered() || ending.is_error() => ending,
         (ReplyContent::NoAnswer(ending), CallEnding::Answered) => ending,
         // Clients leave at the marker, and do not wait for the connection's end.
-        (ReplyContent::NoAnswer(ending), CallEnding::Abandoned) if is_marked_over(body) => ending,
+        (ReplyContent::NoAnswer(ending), CallEnding::Abandoned) if is_marked_over(surface, body) => ending,
         (ReplyContent::Torn, CallEnding::Answered) => CallEnding::Cut,
         _ => by_transport,
     }
@@ -109,8 +109,8 @@ fn content(surface: &dyn Surface, body: &[u8], streamed: bool) -> ReplyContent {
 }
 
 /// Whether the last that a stream said is the marker of its end.
-fn is_marked_over(body: &[u8]) -> bool {
-    body.trim_ascii_end().ends_with(b"[DONE]")
+fn is_marked_over(surface: &dyn Surface, body: &[u8]) -> bool {
+    sse::events(body).last().is_some_and(|last| surface.is_end_marker(joined(body, last).trim_ascii()))
 }
 
 /// A line of a proxy, or of a server that died before it could say more.
@@ -139,7 +139,7 @@ fn of_stream(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
     for event in sse::events(body) {
         let data = joined(body, &event);
         let data = data.trim_ascii();
-        if data == b"[DONE]" {
+        if surface.is_end_marker(data) {
             marked = true;
             continue;
         }
@@ -213,7 +213,7 @@ fn whole_frames(body: &[u8]) -> &[u8] {
         Some(last) if !ends_with_blank_line(body.get(last.span.clone()).unwrap_or_default()) => {
             // An end marker may lack its blank line: clients leave as soon as they have read it.
             let data = last.data.first().and_then(|data| body.get(data.clone())).unwrap_or_default();
-            let complete = data == b"[DONE]" || serde_json::from_slice::<IgnoredAny>(data).is_ok();
+            let complete = sse::is_done(data.trim_ascii()) || serde_json::from_slice::<IgnoredAny>(data).is_ok();
             if complete { body } else { body.get(..last.span.start).unwrap_or_default() }
         }
         _ => body,

@@ -82,6 +82,13 @@ fn has_joined_lines(body: &[u8]) -> bool {
     })
 }
 
+/// Whether the data of an event is the end marker of chat completions, in any of the dresses that servers give it: `[DONE]`,
+/// `"[DONE]"`, `[done]`, `DONE`.
+pub(super) fn is_done(data: &[u8]) -> bool {
+    let word = data.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(data);
+    word.eq_ignore_ascii_case(b"[DONE]") || word.eq_ignore_ascii_case(b"DONE")
+}
+
 /// The events that carry a JSON object, each with the span of the object. Comments, empty data, `[DONE]` in any dress, and
 /// words that are no object are nothing that an API says. The source has its data [on single lines](single_lines).
 pub fn objects(source: &str) -> impl Iterator<Item = (Event, Range<usize>)> + '_ {

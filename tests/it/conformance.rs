@@ -17,7 +17,7 @@ use aegis::{
     replay::{Cassette, Replayed},
     simulator::Simulator,
     surface::{Message, Role, Surface},
-    trajectory::{CloseCause, RunId},
+    trajectory::{CallEnding, Label, RunId},
 };
 use futures_util::{StreamExt, stream};
 
@@ -80,7 +80,7 @@ fn row(lab: &Lab, plan: &plan::Plan, number: usize, shape: &Shape, got: &[Reply]
     Row {
         read: passed(shape, &got[0], &attempt.reply).and_then(|()| is_read(shape, attempt.usage)),
         edited: edited.collect(),
-        ended: ended(shape, attempt.cause, recording.label.as_ref()),
+        ended: ended(shape, attempt.ending, recording.label.as_ref()),
         replayed: Ok(()),
     }
 }
@@ -117,17 +117,21 @@ fn is_read(shape: &Shape, usage: Option<aegis::trajectory::Usage>) -> Result<(),
     }
 }
 
-/// A call that was not answered earns no label; one that was is complete.
-fn ended(shape: &Shape, cause: Option<CloseCause>, label: Option<&aegis::trajectory::Label>) -> Result<(), String> {
-    let is_complete = cause == Some(CloseCause::Complete);
-    match shape.ending {
-        Ending::Answered if !is_complete => Err(format!("it ended as {cause:?}")),
-        Ending::Cut if is_complete => Err("it has no end, and counts as complete".to_owned()),
-        Ending::Refused | Ending::Failed | Ending::Cut if label.is_some_and(|label| !label.errors.is_empty()) => {
-            Err("a label stands on a call that was not answered".to_owned())
-        }
-        _ => Ok(()),
+/// A call ended as the shape says, and one that was not answered earns no label.
+fn ended(shape: &Shape, ending: Option<CallEnding>, label: Option<&Label>) -> Result<(), String> {
+    let is_so = match shape.ending {
+        Ending::Answered => ending == Some(CallEnding::Answered),
+        Ending::Refused => matches!(ending, Some(CallEnding::Refused(_))),
+        Ending::Failed => ending == Some(CallEnding::Failed),
+        Ending::Cut => ending == Some(CallEnding::Cut),
+    };
+    if !is_so {
+        return Err(format!("it ended as `{}`", ending.map_or("open", CallEnding::name)));
     }
+    if shape.ending != Ending::Answered && label.is_some_and(|label| !label.errors.is_empty()) {
+        return Err("a label stands on a call that was not answered".to_owned());
+    }
+    Ok(())
 }
 
 /// Replays the unedited call of each run.

@@ -26,6 +26,7 @@ use super::{
     account::{ReadAccount, StreamState},
     fields, finish,
     splice::Node,
+    sse,
 };
 use crate::trajectory::Usage;
 
@@ -135,6 +136,11 @@ impl Surface for AnthropicMessages {
     fn is_plainly_finished(&self, body: &[u8], _streamed: bool) -> bool {
         let word = finish::last_word(body, "stop_reason");
         matches!(word, Some(b"end_turn" | b"tool_use" | b"max_tokens" | b"stop_sequence" | b"pause_turn"))
+    }
+
+    fn is_end_marker(&self, data: &[u8]) -> bool {
+        let kind = || Node::parse(data).ok()?.get("type")?.string();
+        sse::is_done(data) || kind().is_some_and(|kind| kind == "message_stop")
     }
 
     fn is_finished(&self, chunk: &[u8]) -> bool {
