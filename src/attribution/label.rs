@@ -44,6 +44,7 @@ fn label(definition: &str, steps: &[&Decisive], finding: &TraceFinding) -> Label
             failure_mode: None,
             side: Side::Response,
             operator: "counterfactual".to_owned(),
+            speaker: None,
             step,
             call,
             attempt: 0,

@@ -2,6 +2,7 @@
 //! roster (`--suggest`) and says what a roster would change (`--check`).
 
 mod hear;
+mod upstream;
 
 use std::{
     collections::BTreeMap,
@@ -128,7 +129,11 @@ fn write_json(runs: &[LateRun<'_>], names: &Names, out: &mut dyn Write) -> std::
         json!({"agent": agent, "calls": audit.calls, "source": source, "evidence": audit.first.evidence,
             "confidence": decimal(audit.first.confidence), "ambiguous": audit.ambiguous, "display": display(agent, names)})
     };
-    let agents: Vec<Value> = rows(runs).iter().map(agent_of).collect();
+    let mut agents: Vec<Value> = rows(runs).iter().map(agent_of).collect();
+    agents.extend(upstream::named(runs).iter().map(|((asker, agent), replies)| {
+        json!({"agent": agent, "replies": replies, "source": "upstream", "asked_by": asker, "confidence": 1.0,
+            "ambiguous": 0, "display": agent})
+    }));
     let mut steps = Vec::new();
     let heard = heard(runs);
     let suggested = Suggestions::of(&heard, names).of_steps(&heard);
@@ -143,6 +148,7 @@ fn write_json(runs: &[LateRun<'_>], names: &Names, out: &mut dyn Write) -> std::
                 "source": told.source, "confidence": decimal(told.confidence), "ambiguous": told.ambiguous,
                 "evidence": told.evidence, "attempts": step.attempts.len(), "run_source": run.run_source(step),
                 "labels": no_label.is_none(), "no_label": no_label,
+                "upstream_agents": upstream::of_step(step),
                 "display": display(agent, names), "suggested": suggested, "looks": looks});
             if let (Some(late), Some(entry)) = (late, entry.as_object_mut()) {
                 entry.insert("late".to_owned(), serde_json::to_value(late)?);
@@ -197,6 +203,14 @@ fn write_text(
         let notes = screen.paint(Colour::Doubtful, &notes);
         let (name, seen) = (escape(agent.as_str()), escape(&audit.first.evidence));
         writeln!(out, "{name:width$}  {:5}  {source:12}  {seen}{notes}", audit.calls)?;
+    }
+    for ((asker, agent), replies) in &upstream::named(runs) {
+        let (name, asker) = (escape(agent), escape(asker.as_str()));
+        writeln!(
+            out,
+            "{name:width$}  {:5}  {:12}  the upstream names it in {replies} replies to {asker}",
+            "", "upstream"
+        )?;
     }
     if evidence {
         write_evidence(runs, out)?;

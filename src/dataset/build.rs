@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use super::{
     Change, DatasetError, Input, LabelledError, Mode, ModeSource, OfferedTool, Said, Sample, SampleKind, SampleStep,
-    Split, Task, Truth, backend, content, ids, order, sample::FORMAT,
+    Split, Task, Truth, backend, content, ids, order, sample::FORMAT, spoken, spoken::SpokenRows,
 };
 use crate::{
     recording::Recording,
     ruling::Ruling,
     surface::{self, Conversation, Reply, Surface, door},
-    trajectory::{AgentName, Attempt, CallEnding, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt, Verdict},
+    trajectory::{
+        AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt, Verdict,
+    },
 };
 
 /// What a recording does not say of its run.
@@ -52,7 +54,10 @@ impl Sample {
         };
         let mut sample = Self::of(recording, about)?;
         let asked = sample
-            .input(0)
+            .steps
+            .iter()
+            .find(|step| step.input.is_some())
+            .and_then(|step| sample.input(step.step))
             .and_then(|said| said.into_iter().find(|said| said.role == "user").map(|said| said.text.clone()));
         sample.task.question = asked.unwrap_or_default();
         let answer = sample.steps.iter().rev().find_map(|step| step.output.as_ref());
@@ -66,20 +71,20 @@ impl Sample {
     /// [`DatasetError::Stray`] when the label names a step that the recording does not hold.
     pub fn of(recording: &Recording, about: About) -> Result<Self, DatasetError> {
         let steps = order::canonical(recording);
-        let numbers: BTreeMap<StepIndex, StepIndex> = (0..).zip(&steps).map(|(new, step)| (step.step, new)).collect();
         let mut builder = Builder::default();
         let overlaps = order::overlaps(recording);
         let ruling = Ruling::of(recording);
-        let numbered = (0..).zip(steps.iter().zip(overlaps));
-        let built = numbered
-            .map(|(number, (step, overlaps))| SampleStep {
-                ambiguous: ruling.is_ambiguous(step),
-                ..builder.step(number, step, overlaps)
-            })
-            .collect();
+        let mut numbers = BTreeMap::new();
+        let mut built: Vec<SampleStep> = Vec::new();
+        for (step, overlaps) in steps.iter().zip(overlaps) {
+            let number = StepIndex::try_from(built.len()).unwrap_or(StepIndex::MAX);
+            numbers.insert(step.step, NumberedStep { first: number, step });
+            let row = SampleStep { ambiguous: ruling.is_ambiguous(step), ..builder.step(number, step, overlaps) };
+            built.extend(builder.spoken.rows(step, row));
+        }
         let stands = |label: &&Label| about.kind != SampleKind::Clean && ruling.objects_to(label).is_none();
         let label = recording.label.as_ref().filter(stands);
-        let label = label.map(|label| truth(label, recording, &steps, &numbers)).transpose()?;
+        let label = label.map(|label| truth(label, recording, &numbers)).transpose()?;
         let outcome = &recording.manifest.outcome;
         let mut sample = Self {
             format: FORMAT,
@@ -111,6 +116,20 @@ struct Builder {
     tools: Vec<OfferedTool>,
     /// Turns in order of their first steps.
     turns: Vec<u32>,
+    spoken: SpokenRows,
+}
+
+/// A step of the recording, with the number of its first row.
+struct NumberedStep<'a> {
+    first: StepIndex,
+    step: &'a Step,
+}
+
+impl NumberedStep<'_> {
+    /// The number of the row that an error is in.
+    fn row_of(&self, error: &InjectedError) -> StepIndex {
+        self.first + spoken::row_of(self.step, error)
+    }
 }
 
 impl Builder {
@@ -182,29 +201,25 @@ impl Builder {
 fn truth(
     label: &Label,
     recording: &Recording,
-    steps: &[&Step],
-    numbers: &BTreeMap<StepIndex, StepIndex>,
+    numbers: &BTreeMap<StepIndex, NumberedStep<'_>>,
 ) -> Result<Truth, DatasetError> {
     let run = &recording.manifest.run;
-    let number = |step: StepIndex| numbers.get(&step).copied().ok_or(DatasetError::Stray { run: run.clone(), step });
-    let told = |entry: &LabelEntry| {
-        let at = number(entry.error.step)?;
-        Ok(labelled(entry, at, steps.get(at as usize).copied()))
-    };
+    let at = |step: StepIndex| numbers.get(&step).ok_or(DatasetError::Stray { run: run.clone(), step });
+    let told = |entry: &LabelEntry| Ok(labelled(entry, at(entry.error.step)?));
     let errors = label.errors.iter().map(told).collect::<Result<Vec<_>, DatasetError>>()?;
     let others = label.others.iter().map(told).collect::<Result<Vec<_>, DatasetError>>()?;
     let mut changes: Vec<Change> = Vec::new();
     for LabelEntry { error, .. } in label.errors.iter().chain(&label.others) {
-        let at = number(error.step)?;
-        let noted = changes.iter().any(|change| change.step == at && change.side == error.side);
-        if let Some(step) = steps.get(at as usize).filter(|_| !noted) {
-            changes.extend(change(step, at, error.side));
+        let numbered = at(error.step)?;
+        let row = numbered.row_of(error);
+        if !changes.iter().any(|change| change.step == row && change.side == error.side) {
+            changes.extend(change(numbered.step, row, error));
         }
     }
     changes.sort_by_key(|change| change.step);
     let evidence = label.evidence.clone().map(|mut evidence| {
-        evidence.fork_step = evidence.fork_step.and_then(|step| numbers.get(&step).copied());
-        evidence.cleared = evidence.cleared.iter().filter_map(|step| numbers.get(step).copied()).collect();
+        evidence.fork_step = evidence.fork_step.and_then(|step| Some(numbers.get(&step)?.first));
+        evidence.cleared = evidence.cleared.iter().filter_map(|step| Some(numbers.get(step)?.first)).collect();
         evidence.cleared.sort_unstable();
         evidence
     });
@@ -221,17 +236,18 @@ fn truth(
 }
 
 /// What was planted, with the sample's step number.
-fn labelled(entry: &LabelEntry, at: StepIndex, step: Option<&Step>) -> LabelledError {
-    let error = &entry.error;
+fn labelled(entry: &LabelEntry, numbered: &NumberedStep<'_>) -> LabelledError {
+    let (error, step) = (&entry.error, numbered.step);
     let failure_mode = error.failure_mode.map(|mode| Mode { taxonomy: entry.taxonomy.clone(), ..Mode::from(mode) });
-    let hashed = step.and_then(|step| hashes(step, error.side));
+    let hashed = hashes(step, error.side);
     let [before, after] = hashed.unwrap_or_else(|| [error.before.clone(), error.after.clone()]);
+    let (agent, call) = spoken::principal(step, error);
     LabelledError {
-        agent: error.agent.clone(),
+        agent,
         raw_agent: None,
         instance: error.instance,
-        step: Some(at),
-        call: Some(error.call),
+        step: Some(numbered.row_of(error)),
+        call: Some(call),
         mode_source: failure_mode.is_some().then_some(ModeSource::Declared),
         failure_mode,
         other_modes: Vec::new(),
@@ -285,7 +301,11 @@ fn hashes(step: &Step, side: Side) -> Option<[String; 2]> {
 }
 
 /// What one side of a step was, and became.
-fn change(step: &Step, number: StepIndex, side: Side) -> Option<Change> {
+fn change(step: &Step, number: StepIndex, error: &InjectedError) -> Option<Change> {
+    let side = error.side;
+    if let Some([before, after]) = spoken::changed(step, error) {
+        return Some(Change { step: number, side, before: vec![before], after: vec![after] });
+    }
     let surface = surface_of(step);
     let bodies = bodies(step, side)?;
     let read: [Option<Vec<Said>>; 2] = match side {
@@ -328,7 +348,7 @@ fn raw(body: &[u8]) -> Said {
     }
 }
 
-fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
+pub(super) fn surface_of(step: &Step) -> Option<&'static dyn Surface> {
     surface::ALL.iter().copied().find(|surface| surface.name() == step.surface)
 }
 

@@ -22,6 +22,7 @@ mod read;
 mod sample;
 mod sample_line;
 mod split;
+mod spoken;
 pub mod statistics;
 mod tasks;
 mod truth;

@@ -200,7 +200,7 @@ pub struct Input {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
     /// `system`, `developer`, `user`, `assistant`, `tool` or `other`.
     pub role: String,

@@ -12,7 +12,8 @@ pub struct Agents(pub Vec<AgentPattern>);
 
 /// An agent's name, or a glob: `*` stands for any characters, `?` for one.
 ///
-/// A helper of an agent, `planner/selector`, is matched by its exact name only, never by a glob.
+/// A helper of an agent, `planner/selector`, is matched by its exact name only, never by a glob. An agent that the upstream names,
+/// `/root/solver`, is matched by its name or by a glob that begins as such names do, `/root/*`.
 #[derive(Debug, Clone)]
 pub struct AgentPattern {
     text: AgentName,
@@ -20,6 +21,11 @@ pub struct AgentPattern {
 }
 
 impl Agents {
+    /// Whether any pattern can only be the name of an agent that the upstream names: those begin with a slash.
+    pub fn names_upstream(&self) -> bool {
+        self.0.iter().any(AgentPattern::is_upstream)
+    }
+
     /// Whether any pattern matches.
     pub fn matches(&self, agent: &str) -> bool {
         self.0.iter().any(|pattern| pattern.matches(agent))
@@ -41,8 +47,12 @@ impl AgentPattern {
 
     /// Whether it matches this agent.
     pub fn matches(&self, agent: &str) -> bool {
-        agent == self.text.as_str()
-            || (!agent.contains('/') && self.glob.as_ref().is_some_and(|glob| glob.is_match(agent)))
+        let may_glob = self.is_upstream() || !agent.contains('/');
+        agent == self.text.as_str() || (may_glob && self.glob.as_ref().is_some_and(|glob| glob.is_match(agent)))
+    }
+
+    fn is_upstream(&self) -> bool {
+        self.text.as_str().starts_with('/')
     }
 }
 
@@ -78,6 +88,10 @@ mod tests {
             ("planner/selector", "planner/selector", true),
             ("a.c", "abc", false),
             ("[ab]", "a", false),
+            ("/root/solver", "/root/solver", true),
+            ("/root/*", "/root/solver", true),
+            ("/root/*", "/root/solver/checker", false),
+            ("*", "/root", false),
         ] {
             let pattern = AgentPattern::parse(pattern).expect("a pattern");
             assert_eq!(pattern.matches(agent), expected, "{pattern} {agent}");

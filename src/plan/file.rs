@@ -41,7 +41,7 @@ pub(super) struct PlanFile {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InjectionEntry {
-    /// The agent: a name, a list, or a glob with `*` and `?`. A helper such as `planner/selector` by exact name only.
+    /// The agent: a name, a list, or a glob with `*` and `?`. A helper such as `planner/selector` by exact name only; an agent that the upstream names as `/root/solver`, or `/root/*`.
     #[schemars(required, with = "OneOrMany<String>")]
     pub(super) agent: Option<Spanned<OneOrMany<String>>>,
     /// Which of several equal agents of that name, 0-based; each when left out.

@@ -139,6 +139,11 @@ impl Injection {
         self.agents.matches(agent) && self.instance.is_none_or(|wanted| wanted == instance)
     }
 
+    /// Whether it edits replies.
+    pub fn edits_reply(&self) -> bool {
+        matches!(self.operator, Operator::Manipulator { side: Side::Response, .. })
+    }
+
     /// The edited request; the request side only.
     ///
     /// # Errors

@@ -14,12 +14,19 @@ use crate::{
 pub(super) struct Decided {
     pub(super) edits: Arc<Decision>,
     pub(super) faults: Vec<Planned>,
+    /// Whether agents that the upstream names may speak in the reply: what the plan wants of those is decided when it is there.
+    pub(super) names_speakers: bool,
 }
 
 impl Decided {
     /// Whether it may make the reply another.
     pub(super) fn alters_reply(&self) -> bool {
-        !self.edits.response.is_empty() || !self.faults.is_empty()
+        self.may_edit_reply() || !self.faults.is_empty()
+    }
+
+    /// Whether it may edit the reply.
+    pub(super) fn may_edit_reply(&self) -> bool {
+        self.names_speakers || !self.edits.response.is_empty()
     }
 }
 
@@ -70,5 +77,5 @@ pub(super) fn decide(
     // Of those that end the exchange or break its reply, the first one does.
     let mut ended = false;
     faults.retain(|fault| !fault.disturbance.is_final() || !std::mem::replace(&mut ended, true));
-    Decided { edits, faults }
+    Decided { edits, faults, names_speakers: step.names_speakers }
 }

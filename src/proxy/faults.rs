@@ -103,6 +103,7 @@ pub(super) fn fault_failed(step: &OpenStep, fault: &Planned, why: &str) -> Resul
         side: Side::Response,
         operator: &planned.name,
         failure_mode: None,
+        speaker: None,
         seed: plan.seed,
         draw: Some(fault.draw),
         planned: true,

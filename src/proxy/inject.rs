@@ -15,6 +15,7 @@ use super::{
     limits::Limits,
     open_step::OpenStep,
     run::Run,
+    speakers::{self, DueEdit},
     unmade::{UnmadeEdit, all_failed, failed},
     upstream::ReceivedBody,
 };
@@ -41,6 +42,7 @@ pub(super) fn conversation(
     run: &Run,
     surface: Option<&'static dyn Surface>,
     attribution: &Attribution,
+    names_speakers: bool,
     body: &UnpackedBody,
 ) -> Result<Option<Conversation>, ProxyError> {
     let (Some(plan), Some(surface)) = (&run.plan, surface) else { return Ok(None) };
@@ -48,7 +50,7 @@ pub(super) fn conversation(
         run.learn_task(|| Some(door::outline(surface, &body.plain).ok()?.first_user()?.into_owned()));
     }
     let aimed = |injection: &Injection| injection.agents.matches(attribution.agent.as_str());
-    if plan.injections.iter().any(aimed) {
+    if names_speakers || plan.injections.iter().any(aimed) {
         let refused = body.refused.as_ref().map_or(Ok(()), |error| Err(ProxyError::Unreadable(error.to_string())));
         return refused.and_then(|()| read(run, surface, &body.plain)).map(Some);
     }
@@ -131,8 +133,7 @@ pub(super) async fn edit_response(
     received: Response<ReceivedBody>,
     limits: &Limits,
 ) -> Result<Response<ReceivedBody>, Interrupted> {
-    let (Some(surface), Some(conversation), false) = (step.surface, conversation, decided.edits.response.is_empty())
-    else {
+    let (Some(surface), Some(conversation), true) = (step.surface, conversation, decided.may_edit_reply()) else {
         return Ok(received);
     };
     let (mut head, body) = received.into_parts();
@@ -149,37 +150,26 @@ pub(super) async fn edit_response(
         }
     };
     let (streamed, read) = read_reply(surface, &head, &raw);
-    let mut current = match read {
+    let (untouched, Reading { view, unplaced }) = match read {
         Ok(read) => read,
         Err(why) => {
             all_failed(step, decided, &why)?;
             return Ok(Response::from_parts(head, made(raw, streamed)));
         }
     };
-    let untouched = current.0.clone();
-    let until = step.deadline();
-    for hit in &decided.edits.response {
-        let Some(injection) = step.injection(hit.injection).cloned() else { continue };
-        let answers = step.run.answers();
-        let edit = |adaptive: Adaptive<'_>| {
-            injection.edit_reply(&current.1, &context(step, conversation, &answers, hit, adaptive))
-        };
-        let written = ask::told(step, hit, &injection, until, edit)
-            .await?
-            .and_then(|after| Ok(write(surface, streamed, &current, &after, limits)?));
-        match written {
-            Ok(written) => {
-                record(step, hit.injection, hit.draw, Side::Response, Some((&current.0, &written.0)))?;
-                current = written;
-            }
-            Err(why) => failed(step, hit, &injection, &why)?,
-        }
+    let edits = speakers::due(step, decided, conversation, &view)?;
+    if let Some(piece) = unplaced.first() {
+        speakers::all_failed(step, &edits, &written::not_placed(piece).into())?;
+        return Ok(Response::from_parts(head, made(raw, streamed)));
     }
+    let read = (untouched.clone(), view);
+    let current = edit_reply(step, (&edits, conversation), surface, streamed, read, limits).await?;
     if current.0 == untouched {
         return Ok(Response::from_parts(head, made(raw, streamed)));
     }
     let change = retell::Retelling { kept: &untouched, told: &current.0, streamed };
-    retell::edited(step, &change, &decided.edits.response, Some(conversation));
+    let hits: Vec<Hit> = edits.iter().map(|edit| edit.hit).collect();
+    retell::edited(step, &change, &hits, Some(conversation));
     step.delivered = Some(current.0.clone());
     headers::body_changed(&mut head.headers);
     head.headers.remove(header::CONTENT_ENCODING);
@@ -192,7 +182,7 @@ fn read_reply(
     surface: &dyn Surface,
     head: &response::Parts,
     raw: &Bytes,
-) -> (bool, Result<(Bytes, Reply), UnmadeEdit>) {
+) -> (bool, Result<(Bytes, Reading<Reply>), UnmadeEdit>) {
     let encoding = headers::text(&head.headers, &header::CONTENT_ENCODING);
     let UnpackedBody { plain, refused, .. } = UnpackedBody::of(raw, encoding);
     let streamed = door::is_stream(&plain, headers::is_event_stream(&head.headers));
@@ -201,20 +191,40 @@ fn read_reply(
         return (streamed, Err(UnmadeEdit { why, nothing: true }));
     }
     let read = refused.map_or_else(|| door::reading(surface, &plain, streamed), Err);
-    let read = read.map_err(|error| error.to_string()).and_then(|Reading { view, unplaced }| {
-        of_asking_agent(&view)?;
-        unplaced.first().map_or(Ok((plain, view)), |piece| Err(written::not_placed(piece)))
-    });
-    (streamed, read.map_err(UnmadeEdit::from))
+    (streamed, read.map(|read| (plain, read)).map_err(|error| error.to_string().into()))
 }
 
-/// An edit is aimed at the agent that asks: a reply in which the upstream names others is not that agent's.
-fn of_asking_agent(reply: &Reply) -> Result<(), String> {
-    let Some(agents) = reply.team() else { return Ok(()) };
-    let agents = agents.join(", ");
-    Err(format!(
-        "the upstream names agents of its own in the reply ({agents}), and an edit is aimed at the agent that asks"
-    ))
+/// A reply after each edit that is due to it, in turn.
+async fn edit_reply(
+    step: &OpenStep,
+    (edits, conversation): (&[DueEdit], &Conversation),
+    surface: &dyn Surface,
+    streamed: bool,
+    read: (Bytes, Reply),
+    limits: &Limits,
+) -> Result<(Bytes, Reply), Interrupted> {
+    let mut current = read;
+    let until = step.deadline();
+    for due in edits {
+        let Some(injection) = step.injection(due.hit.injection).cloned() else { continue };
+        let answers = step.run.answers();
+        let seen = due.view(&current.1);
+        let edit = |adaptive: Adaptive<'_>| {
+            let context = context(step, conversation, &answers, &due.hit, adaptive);
+            injection.edit_reply(&seen, &Context { agent: due.agent(step), ..context })
+        };
+        let written = ask::told(step, &due.hit, &injection, until, edit)
+            .await?
+            .and_then(|after| Ok(write(surface, streamed, &current, (&seen, &after), limits)?));
+        match written {
+            Ok(written) => {
+                record_edit(step, due, (&current.0, &written.0))?;
+                current = written;
+            }
+            Err(why) => failed(step, &due.hit, &injection, &why)?,
+        }
+    }
+    Ok(current)
 }
 
 /// An edit is none that makes more of a body than would be read.
@@ -272,15 +282,21 @@ async fn collect(step: &mut OpenStep, mut body: ReceivedBody, limits: &Limits) -
 fn write(
     surface: &dyn Surface,
     streamed: bool,
-    current: &(Bytes, Reply),
-    after: &Reply,
+    (body, whole): &(Bytes, Reply),
+    (before, after): (&Reply, &Reply),
     limits: &Limits,
 ) -> Result<(Bytes, Reply), String> {
-    let (body, before) = current;
     let said = |error: SurfaceError| error.to_string();
     let written = door::write_reply(surface, body, streamed, before, after);
     let written = bounded(written.map_err(said)?, limits)?;
-    let written = recounted(written, streamed, before, after);
+    let read = |body: &[u8]| door::reply(surface, body, streamed).map_err(said);
+    // Tokens are counted of the whole reply, whosever words were edited.
+    let written = if before.speaker.is_none() {
+        recounted(written, streamed, before, after)
+    } else {
+        let after = read(&written)?;
+        recounted(written, streamed, whole, &after)
+    };
     if written == body {
         return Err(said(SurfaceError::NoPlace("it is the same as before".to_owned())));
     }
@@ -323,6 +339,15 @@ pub(super) fn record(
     Ok(())
 }
 
+/// As [`record`], of an edited reply, or of what one agent says in it.
+fn record_edit(step: &OpenStep, due: &DueEdit, edit: (&Bytes, &Bytes)) -> Result<(), Interrupted> {
+    let Hit { injection, draw } = due.hit;
+    let Some(inject) = applied(step, injection, draw, Side::Response, Some(edit)) else { return Ok(()) };
+    step.run.recorder.inject(Inject { speaker: due.speaker.as_ref(), ..inject })?;
+    step.run.count_delivered(&due.attribution(step), injection);
+    Ok(())
+}
+
 /// As [`record`], of an edited request; nothing leaves before it is [written](OpenStep::written).
 fn queue(step: &mut OpenStep, hit: &Hit, edit: (&Bytes, &Bytes)) -> Result<(), Interrupted> {
     let Some(inject) = applied(step, hit.injection, hit.draw, Side::Request, Some(edit)) else { return Ok(()) };
@@ -348,6 +373,7 @@ fn applied<'a>(
         side,
         operator: &planned.name,
         failure_mode: planned.failure_mode,
+        speaker: None,
         seed: plan.seed,
         draw: Some(draw),
         planned: true,

@@ -32,6 +32,7 @@ mod run;
 mod runs;
 mod setup;
 mod spans;
+mod speakers;
 mod tape;
 mod tunnel;
 mod unmade;

@@ -46,6 +46,8 @@ pub(super) struct OpenStep {
     pub(super) body_hash: u128,
     link: Arc<Link>,
     awaited: ReplyWait,
+    /// Whether agents that the upstream names may speak in its reply, and the plan edits replies.
+    pub(super) names_speakers: bool,
     /// What it has to do with what the upstream keeps.
     pub(super) kept: StepKept,
     pub(super) delivered: Option<Bytes>,
@@ -100,6 +102,7 @@ impl OpenStep {
             body_hash,
             link,
             awaited: ReplyWait { received, since: received, patience },
+            names_speakers: false,
             kept: StepKept::default(),
             delivered: None,
             fuller: None,

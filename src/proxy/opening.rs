@@ -16,6 +16,7 @@ use super::{
     listen::socket::Link,
     open_step::OpenStep,
     run::Run,
+    speakers,
 };
 use crate::{
     identity::{Placed, RunSource, Track},
@@ -80,8 +81,12 @@ impl Proxy {
             own.recall(&surface, &call.body, &attribution)
         });
         let attribution = recalled.unwrap_or(attribution);
-        let conversation = inject::conversation(&run, call.kind.surface(), &attribution, &call.unpacked)?;
-        let (step, earlier) = PlacedCall { run, source, track, attribution, body_hash, asked }.numbered(call, link)?;
+        let names_speakers = speakers::may_be_named(&run, call.kind.surface(), &call.unpacked.plain);
+        let conversation =
+            inject::conversation(&run, call.kind.surface(), &attribution, names_speakers, &call.unpacked)?;
+        let (mut step, earlier) =
+            PlacedCall { run, source, track, attribution, body_hash, asked }.numbered(call, link)?;
+        step.names_speakers = names_speakers;
         Ok((step, conversation, earlier))
     }
 

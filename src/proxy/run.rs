@@ -17,6 +17,7 @@ use super::{
     lock::locked,
     remembered::{Numbers, Remembered},
     setup::{RunSetup, RunTemplate},
+    speakers::SpokenSteps,
     upstream::Upstream,
     watched::{HeardExchange, WatchedRun},
 };
@@ -26,8 +27,8 @@ use crate::{
     monitor::Monitor,
     plan::{Decision, Plan},
     recording::{self, Manifest, Recorder, RecordingError},
-    surface::{self, Conversation, Outline, Reply, Served, Surface, door},
-    trajectory::{AgentName, Attribution, Call, InjectedError, RunId, Step, StepIndex, WatchSign},
+    surface::{self, Conversation, Outline, Reply, Served, door},
+    trajectory::{AgentName, Attribution, Call, InjectedError, RunId, StepIndex, WatchSign},
 };
 
 /// Answers that a run remembers at least for manipulators that need an earlier one; at most a quarter more.
@@ -74,6 +75,8 @@ struct RunState {
     windows: HashMap<(u32, Option<AgentName>), Level>,
     /// Agents that an injection was meant for and that are not known well enough to be hit.
     refused: HashSet<AgentName>,
+    /// Where agents speak that the upstream names.
+    spoken: SpokenSteps,
 }
 
 #[derive(Debug, Default)]
@@ -237,6 +240,11 @@ impl Run {
         self.recorder.note(&format!("not injected: that `{agent}` calls is only believed ({evidence}); {hint}"));
     }
 
+    /// An agent that the upstream names speaks in the reply of a step: its number among such replies, 0-based.
+    pub(super) fn spoken(&self, asker: &Attribution, speaker: &AgentName, step: StepIndex) -> Call {
+        locked(&self.state).spoken.number(asker, speaker, step)
+    }
+
     /// Counts a delivered injection.
     pub fn count_delivered(&self, attribution: &Attribution, injection: u32) {
         let mut state = locked(&self.state);
@@ -341,6 +349,7 @@ fn resumed(dir: &Path) -> Result<(RunState, RetoldRun, Speakers), RecordingError
         // What only told again what another injection had changed was no delivery of it.
         let counts = |error: &&InjectedError| error.delivered && (error.failure_mode.is_some() || error.is_fault());
         for error in step.injected.iter().filter(counts) {
+            let known = state.agents.entry((error.agent.clone(), error.instance)).or_default();
             *known.delivered.entry(error.injection).or_default() += 1;
         }
         state.next_step = state.next_step.max(step.step + 1);
@@ -352,23 +361,12 @@ fn resumed(dir: &Path) -> Result<(RunState, RetoldRun, Speakers), RecordingError
         });
         if let Some(reply) = &reply {
             state.served.learn(reply);
-            recall_kept(&mut told, surface, &step, reply);
+            state.spoken.recall(&step, reply);
+            told.recall(surface, &step, reply);
         }
         if let Ok(outline) = door::outline(surface, &step.request) {
             speakers.recall(&outline, &step.attribution, reply.as_ref());
         }
     }
     Ok((state, told, speakers))
-}
-
-/// Knows again what the upstream keeps otherwise than the program got it.
-fn recall_kept(told: &mut RetoldRun, surface: &dyn Surface, step: &Step, reply: &Reply) {
-    let sent = step.request_sent.as_ref().unwrap_or(&step.request);
-    let asked = door::request(surface, sent).ok();
-    let (continues, thread) = asked.map(|asked| (asked.continues, asked.thread)).unwrap_or_default();
-    let edited = step.last_attempt().is_some_and(|attempt| attempt.reply_delivered.is_some());
-    let goes_on = continues.iter().chain(&thread).any(|id| told.has_diverged(id));
-    if surface.stores(sent) && (edited || goes_on) {
-        told.diverge(thread.into_iter().chain([reply.id.clone()]));
-    }
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     identity::LateStep,
     surface,
-    trajectory::{Attempt, InjectedError, Label, Side, Step, StepIndex, Trajectory, Usage, WatchSign},
+    trajectory::{AgentName, Attempt, InjectedError, Label, Side, Step, StepIndex, Trajectory, Usage, WatchSign},
 };
 
 /// A run as it was recorded.
@@ -134,8 +134,8 @@ pub(super) struct Assembly {
     /// The steps' requests, where they are kept apart from them.
     requests: Option<BTreeMap<StepIndex, Option<ContentHash>>>,
     exchanges: Vec<ExchangeDetail>,
-    /// Per step and injection: the attempt that it was last applied to.
-    injected: BTreeMap<(StepIndex, u32), (u32, InjectedError)>,
+    /// Per step, injection and agent of a team: the attempt that it was last applied to.
+    injected: BTreeMap<(StepIndex, u32, Option<AgentName>), (u32, InjectedError)>,
     notes: Vec<String>,
     watched: Vec<WatchSign>,
     failures: Vec<ManipulatorFailure>,
@@ -180,7 +180,7 @@ impl Assembly {
 
     /// The recording, and the requests where they are kept apart; label, seal and torn end are the caller's to add.
     pub(super) fn finish(mut self, manifest: Manifest) -> (Recording, Requests) {
-        for ((step, _), (attempt, mut error)) in self.injected {
+        for ((step, ..), (attempt, mut error)) in self.injected {
             if let Some(step) = self.steps.get_mut(&step) {
                 error.delivered = ended::delivered(step, attempt, &error);
                 step.injected.push(error);
@@ -296,21 +296,23 @@ impl Assembly {
         if inject.side == Side::Request {
             step.request_sent = body.map(|body| body.bytes).or(step.request_sent.take());
         }
+        let (agent, call) = step.aimed_at(inject.speaker.as_ref());
         let error = InjectedError {
             injection: inject.injection,
-            agent: step.attribution.agent.clone(),
+            agent: agent.clone(),
             instance: step.attribution.instance,
             failure_mode: inject.failure_mode,
             side: inject.side,
             operator: inject.operator.clone().into_owned(),
+            speaker: inject.speaker.as_ref().map(|speaker| speaker.name.clone()),
             step: inject.step,
-            call: step.call,
+            call,
             attempt: inject.attempt,
             before: inject.before.clone().unwrap_or_default(),
             after: inject.after.clone().unwrap_or_default(),
             delivered: false,
         };
-        self.injected.insert((inject.step, inject.injection), (inject.attempt, error));
+        self.injected.insert((inject.step, inject.injection, error.speaker.clone()), (inject.attempt, error));
         Ok(())
     }
 

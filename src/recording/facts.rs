@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::trajectory::{Attribution, Call, CloseCause, FailureMode, Side, StepIndex, Uninspected, Usage};
+use crate::trajectory::{
+    Attribution, Call, CloseCause, FailureMode, ReplySpeaker, Side, StepIndex, Uninspected, Usage,
+};
 
 /// Header names and values as they came; the recorder stores an allow-list of them.
 pub type HeaderPairs<'a> = &'a [(&'a str, &'a [u8])];
@@ -57,6 +59,8 @@ pub struct Inject<'a> {
     pub operator: &'a str,
     /// The failure mode it plants; `None` for faults.
     pub failure_mode: Option<FailureMode>,
+    /// Whose words alone it edits, where the reply is that of a team.
+    pub speaker: Option<&'a ReplySpeaker>,
     /// The plan's seed.
     pub seed: u64,
     /// The draw that the decision used, if it used one.

@@ -37,6 +37,7 @@ impl Recorder {
             side: inject.side,
             operator: inject.operator.into(),
             failure_mode: inject.failure_mode,
+            speaker: inject.speaker.cloned(),
             seed: inject.seed,
             draw: inject.draw,
             planned: inject.planned,

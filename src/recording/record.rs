@@ -8,7 +8,9 @@ use base64::Engine;
 use serde::{Deserialize, Serialize};
 
 use super::content_hash::ContentHash;
-use crate::trajectory::{Attribution, Call, CloseCause, FailureMode, Side, StepIndex, Uninspected, Usage, WatchSign};
+use crate::trajectory::{
+    Attribution, Call, CloseCause, FailureMode, ReplySpeaker, Side, StepIndex, Uninspected, Usage, WatchSign,
+};
 
 /// Text that is borrowed when written and owned when read.
 pub(super) type Text<'a> = Cow<'a, str>;
@@ -86,6 +88,8 @@ pub(super) struct InjectRecord<'a> {
     pub(super) operator: Text<'a>,
     #[serde(default)]
     pub(super) failure_mode: Option<FailureMode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) speaker: Option<ReplySpeaker>,
     pub(super) seed: u64,
     #[serde(default)]
     pub(super) draw: Option<u64>,

@@ -10,8 +10,8 @@ use crate::{
     recording::{Recording, RunOrigin},
     surface,
     trajectory::{
-        AgentName, Label, LabelContent, LabelEntry, LabelStatus, Source, Step, StepIndex, TAXONOMY, Trajectory,
-        ended_by_fault, ended_by_upstream, refused_as_edited,
+        AgentName, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Source, Step, StepIndex, TAXONOMY,
+        Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
     },
 };
 
@@ -105,8 +105,8 @@ pub struct LabelGate {
 enum Refuses {
     /// The run as a whole.
     Run(fn(&Ruling<'_>) -> bool),
-    /// Each step that a label would name.
-    Step(fn(&Ruling<'_>, &Step) -> bool),
+    /// Each step that a label would name, with what was planted there where that is asked about.
+    Step(fn(&Ruling<'_>, &Step, Option<&InjectedError>) -> bool),
 }
 
 const fn of_run(
@@ -122,7 +122,7 @@ const fn of_step(
     name: &'static str,
     rule: &'static str,
     refusal: NoLabel,
-    refuses: fn(&Ruling<'_>, &Step) -> bool,
+    refuses: fn(&Ruling<'_>, &Step, Option<&InjectedError>) -> bool,
 ) -> LabelGate {
     LabelGate { name, rule, refusal, refuses: Refuses::Step(refuses) }
 }
@@ -144,9 +144,9 @@ pub const GATES: &[LabelGate] = &[
     ),
     of_step(
         "certain agent",
-        "The user declared the agent, or a framework writes its name into each request.",
+        "The user declared the agent, a framework writes its name into each request, or the upstream names it in the reply.",
         NoLabel::AmbiguousAgent,
-        |_, step| !step.attribution.is_certain(),
+        |_, step, error| !error.is_some_and(InjectedError::is_named_by_upstream) && !step.attribution.is_certain(),
     ),
     of_step(
         "one speaker a name",
@@ -156,27 +156,27 @@ pub const GATES: &[LabelGate] = &[
     ),
     of_step(
         "one agent a reply",
-        "The upstream names no team of agents in the reply: an error in it could be any one's.",
+        "The reply is one agent's, or what was edited in it is what one agent says that the upstream names.",
         NoLabel::SeveralAgentsReply,
-        |_, step| is_of_team(step),
+        |_, step, error| error.is_none_or(|error| error.speaker.is_none()) && is_of_team(step),
     ),
     of_step(
         "no overlap",
         "No other call of the agent was under way at the same time.",
         NoLabel::Overlapping,
-        |_, step| step.overlapping,
+        |_, step, _| step.overlapping,
     ),
     of_step(
         "no overlap in the reference",
         "Nor was one in the run whose beginning was given again: a record answers at once, and hides an overlap.",
         NoLabel::OverlappingInReference,
-        |run, step| run.late_of(step).any(|late| late.overlapping_in_reference),
+        |run, step, _| run.late_of(step).any(|late| late.overlapping_in_reference),
     ),
     of_step(
         "not seen otherwise late",
         "All traffic together says the same of the step as its request alone did when it arrived.",
         NoLabel::SeenLate,
-        |run, step| run.late_of(step).any(|late| !late.overlapping_in_reference),
+        |run, step, _| run.late_of(step).any(|late| !late.overlapping_in_reference),
     ),
     of_run(
         "answered",
@@ -206,6 +206,8 @@ pub struct Ruling<'a> {
     edits_failed: bool,
     /// Names that nobody declared and under which several agents spoke; worked out where a gate asks for it.
     contested: OnceLock<BTreeSet<AgentName>>,
+    /// The same of names that the upstream gives.
+    contested_upstream: OnceLock<BTreeSet<AgentName>>,
 }
 
 impl<'a> Ruling<'a> {
@@ -218,6 +220,7 @@ impl<'a> Ruling<'a> {
             answers_note: recording.manifest.origin == Some(RunOrigin::Feedback),
             edits_failed: edits_failed(recording),
             contested: OnceLock::new(),
+            contested_upstream: OnceLock::new(),
         }
     }
 
@@ -229,7 +232,7 @@ impl<'a> Ruling<'a> {
         for gate in GATES {
             let refused = match gate.refuses {
                 Refuses::Run(refuses) => refuses(self),
-                Refuses::Step(refuses) => self.altered().any(|(step, _)| refuses(self, step)),
+                Refuses::Step(refuses) => self.altered().any(|(step, entry)| refuses(self, step, Some(&entry.error))),
             };
             if refused {
                 return Err(gate.refusal);
@@ -262,7 +265,7 @@ impl<'a> Ruling<'a> {
     /// # Errors
     /// The first gate of steps that refuses.
     pub fn of_step(&self, step: &Step) -> Result<(), NoLabel> {
-        let refuses = |gate: &&LabelGate| matches!(gate.refuses, Refuses::Step(refuses) if refuses(self, step));
+        let refuses = |gate: &&LabelGate| matches!(gate.refuses, Refuses::Step(refuses) if refuses(self, step, None));
         GATES.iter().find(refuses).map_or(Ok(()), |gate| Err(gate.refusal))
     }
 
@@ -276,12 +279,12 @@ impl<'a> Ruling<'a> {
     }
 
     /// Whether a step may be another agent's, or another call of its agent: a doubt that rows of data sets state of any step. A
-    /// name that was only learned is no such doubt.
+    /// name that was only learned is no such doubt, nor is a reply of several agents, which has a row for each.
     pub fn is_ambiguous(&self, step: &Step) -> bool {
         let doubts = |gate: &LabelGate| {
             gate.refusal.is_about_identity()
-                && gate.refusal != NoLabel::AmbiguousAgent
-                && matches!(gate.refuses, Refuses::Step(refuses) if refuses(self, step))
+                && !matches!(gate.refusal, NoLabel::AmbiguousAgent | NoLabel::SeveralAgentsReply)
+                && matches!(gate.refuses, Refuses::Step(refuses) if refuses(self, step, None))
         };
         step.attribution.ambiguous || GATES.iter().any(doubts)
     }
@@ -306,7 +309,10 @@ impl<'a> Ruling<'a> {
 }
 
 /// Whether several agents of the run go by the name of a step, and nobody declared it.
-fn is_contested(run: &Ruling<'_>, step: &Step) -> bool {
+fn is_contested(run: &Ruling<'_>, step: &Step, error: Option<&InjectedError>) -> bool {
+    if let Some(error) = error.filter(|error| error.is_named_by_upstream()) {
+        return run.contested_upstream.get_or_init(|| contested::upstream(run.trajectory)).contains(&error.agent);
+    }
     let told = &step.attribution;
     told.source == Source::Dialect
         && run.contested.get_or_init(|| contested::names(run.trajectory)).contains(&told.agent)

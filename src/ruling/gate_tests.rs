@@ -19,6 +19,7 @@ fn before_gates(trajectory: &Trajectory) -> Ruling<'_> {
         answers_note: false,
         edits_failed: false,
         contested: OnceLock::new(),
+        contested_upstream: OnceLock::new(),
     }
 }
 

@@ -222,6 +222,8 @@ pub struct Reply {
     pub base64: bool,
     /// Who says what in it, in order, where the upstream names agents; empty where it names none. Read, never edited.
     pub utterances: Vec<AgentUtterance>,
+    /// The agent whose words alone `answers` are, where the view is [narrowed](Reply::of_speaker) to one.
+    pub speaker: Option<String>,
 }
 
 /// One alternative of a reply.

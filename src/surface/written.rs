@@ -1,6 +1,6 @@
 //! An edited body, read again before it leaves: it says what was meant, and nothing of the old answer is left in it.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     Answer, Conversation, Message, Part, Reading, Reply, Surface, ToolCall, Unplaced,
@@ -40,10 +40,19 @@ pub fn reply(
     if let Some(Unplaced { place, what, .. }) = unplaced.first() {
         return Err(format!("the edited reply would not be read whole: `{place}` is {}", what.words()));
     }
-    if view.answers.len() != meant.answers.len() {
+    let read = match before.speaker.as_deref() {
+        Some(speaker) if words_of_others(&view, speaker) != words_of_others(before, speaker) => {
+            return Err(format!(
+                "the edited reply would not say what was meant: another agent's words than {speaker}'s would differ"
+            ));
+        }
+        Some(speaker) => Cow::Owned(view.of_speaker(speaker)),
+        None => Cow::Borrowed(&view),
+    };
+    if read.answers.len() != meant.answers.len() {
         return Err("the edited reply would have another number of answers".to_owned());
     }
-    for ((read, meant), before) in view.answers.iter().zip(&meant.answers).zip(&before.answers) {
+    for ((read, meant), before) in read.answers.iter().zip(&meant.answers).zip(&before.answers) {
         if let Some(what) = differs(read, meant, before) {
             return Err(format!("the edited reply would not say what was meant: its {what} would differ"));
         }
@@ -53,6 +62,12 @@ pub fn reply(
         Some(place) => Err(format!("a piece of the old answer would be left at `{place}`")),
         None => Ok(view),
     }
+}
+
+/// What the agents of a team say in a reply that an edit of one agent's words leaves alone.
+fn words_of_others(reply: &Reply, speaker: &str) -> Vec<(Option<String>, Message)> {
+    let others = reply.utterances.iter().filter(|uttered| uttered.agent.as_deref() != Some(speaker));
+    others.map(|uttered| (uttered.agent.clone(), Message { origin: None, ..uttered.message.clone() })).collect()
 }
 
 /// In what an answer that was read again differs from the one that was meant.
@@ -109,7 +124,11 @@ impl OldAnswer {
         let new_texts: Vec<_> = meant.answers.iter().flat_map(|answer| texts(&answer.message)).collect();
         let new_labels: Vec<_> = meant.answers.iter().flat_map(|answer| labels(&answer.message)).collect();
         let says_much = |text: &String| !matches!(text.as_str(), "" | "{}" | "[]" | "null");
-        let is_gone = |old: &String| says_much(old) && !new_texts.iter().any(|new| new.contains(old.as_str()));
+        // Another agent of a team may say the same.
+        let others = before.speaker.as_deref().map(|speaker| words_of_others(before, speaker)).unwrap_or_default();
+        let other_texts: Vec<_> = others.iter().flat_map(|(_, message)| texts(message)).collect();
+        let kept = new_texts.iter().chain(&other_texts);
+        let is_gone = |old: &String| says_much(old) && !kept.clone().any(|new| new.contains(old.as_str()));
         let old_texts = pairs().flat_map(|(old, _)| texts(&old.message));
         let old_labels = pairs().flat_map(|(old, _)| labels(&old.message));
         Self {

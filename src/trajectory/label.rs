@@ -23,9 +23,12 @@ pub struct InjectedError {
     pub side: Side,
     /// The manipulator or fault, by name.
     pub operator: String,
+    /// The agent whose words alone were edited, by the name that the upstream gives it, where the reply is that of a team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<AgentName>,
     /// Step of the run, 0-based.
     pub step: StepIndex,
-    /// Call of the agent instance, 0-based.
+    /// Call of the agent instance, 0-based; of an agent that the upstream names, its number among the replies in which it speaks.
     pub call: Call,
     /// Attempt of the step that it was last applied to, 0-based.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -41,6 +44,11 @@ pub struct InjectedError {
 }
 
 impl InjectedError {
+    /// Whether the agent goes by the name that the upstream gives it, not by that of the agent that asks.
+    pub fn is_named_by_upstream(&self) -> bool {
+        self.speaker.as_ref() == Some(&self.agent)
+    }
+
     /// Whether it is a fault: those plant no mode. What acts on a request plants none either where it only mends what
     /// the upstream keeps.
     pub fn is_fault(&self) -> bool {

@@ -13,6 +13,7 @@ pub(crate) fn planted() -> InjectedError {
         failure_mode: Some(FailureMode::PrematureTermination),
         side: Side::Response,
         operator: "end_early".into(),
+        speaker: None,
         step: 0,
         call: 0,
         attempt: 0,

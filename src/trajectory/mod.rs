@@ -33,8 +33,8 @@ pub use nearest::nearest;
 pub use pattern::{Pattern, PatternError};
 pub(crate) use pattern::{compiled, patterns};
 pub use step::{
-    Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, Side, Source, Step, Trajectory, Uninspected, Usage,
-    Verdict,
+    Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, ReplySpeaker, Side, Source, Step, Trajectory,
+    Uninspected, Usage, Verdict,
 };
 pub use unserved::{Unserved, unanswered, unserved};
 pub use watched::WatchSign;

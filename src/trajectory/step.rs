@@ -48,6 +48,12 @@ pub struct Step {
 }
 
 impl Step {
+    /// The agent and the call that an edit was aimed at: one that the upstream names in the reply, or the agent that asks.
+    pub fn aimed_at<'a>(&'a self, speaker: Option<&'a ReplySpeaker>) -> (&'a AgentName, Call) {
+        let named = speaker.and_then(|speaker| Some((&speaker.name, speaker.call?)));
+        named.unwrap_or((&self.attribution.agent, self.call))
+    }
+
     /// The last attempt: the one whose reply the program went on with.
     pub fn last_attempt(&self) -> Option<&Attempt> {
         self.attempts.last()
@@ -159,6 +165,17 @@ impl Attribution {
         let written = self.source == Source::Dialect && self.confidence >= 0.95;
         !self.ambiguous && (declared || written)
     }
+}
+
+/// Whose words an edit of a team's reply is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplySpeaker {
+    /// The agent, by the name that the upstream gives it, for example `/root/solver`.
+    pub name: AgentName,
+    /// Its number among the replies to the asking agent in which it speaks, 0-based; `None` where the edit was aimed at the agent
+    /// that asks, for which it speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Call>,
 }
 
 /// The part of an exchange that an injection touches.

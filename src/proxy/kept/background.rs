@@ -66,7 +66,7 @@ impl Proxy {
         step.kept.name(&step.run.told, &Reply { id: id.clone(), ..Reply::default() });
         step.wait_on();
         let rewords = decision.faults.iter().any(|fault| matches!(fault.disturbance, Disturbance::Reshape));
-        let is_due = !decision.edits.response.is_empty() || rewords;
+        let is_due = decision.may_edit_reply() || rewords;
         let run = Arc::clone(&step.run);
         let postponed = Postponed { due, head: head.clone(), said: raw.clone() };
         let awaited = Awaited { id, run, surface, is_due, held: tokio::sync::Mutex::new(Some(postponed)) };

@@ -17,7 +17,10 @@ use std::{
 use bytes::Bytes;
 
 use super::lock::locked;
-use crate::surface::{self, Conversation, Edited, Reply, Surface, door};
+use crate::{
+    surface::{self, Conversation, Edited, Reply, Surface, door},
+    trajectory::Step,
+};
 
 /// Bytes of replies and requests that a run keeps for this; later ones cannot be told again.
 const BYTES_MAX: usize = 32 << 20;
@@ -152,6 +155,18 @@ impl RetoldRun {
     /// Remembers what the upstream keeps otherwise than the program got it: the ids of replies and conversations.
     pub(super) fn diverge(&mut self, ids: impl IntoIterator<Item = String>) {
         self.diverged.extend(ids.into_iter().filter(|id| !id.is_empty()));
+    }
+
+    /// Knows again what the upstream keeps otherwise than the program got it, from a step of a run that goes on.
+    pub(super) fn recall(&mut self, surface: &dyn Surface, step: &Step, reply: &Reply) {
+        let sent = step.request_sent.as_ref().unwrap_or(&step.request);
+        let asked = door::request(surface, sent).ok();
+        let (continues, thread) = asked.map(|asked| (asked.continues, asked.thread)).unwrap_or_default();
+        let edited = step.last_attempt().is_some_and(|attempt| attempt.reply_delivered.is_some());
+        let goes_on = continues.iter().chain(&thread).any(|id| self.has_diverged(id));
+        if surface.stores(sent) && (edited || goes_on) {
+            self.diverge(thread.into_iter().chain([reply.id.clone()]));
+        }
     }
 
     /// Whether the upstream keeps the reply or conversation of this id otherwise than the program got it.

@@ -68,6 +68,7 @@ pub(in crate::proxy) fn request(
         side: Side::Request,
         operator: "retell",
         failure_mode: None,
+        speaker: None,
         seed: plan.seed,
         draw: None,
         planned: true,

@@ -69,6 +69,7 @@ pub(crate) fn injection<'a>(step: StepIndex, before: &'a Bytes, after: &'a Bytes
         side: Side::Response,
         operator: "corrupt_number",
         failure_mode: Some(FailureMode::ReasoningActionMismatch),
+        speaker: None,
         seed: 7,
         draw: None,
         planned: true,

@@ -9,9 +9,9 @@ use super::{
     item::{self, Item, ItemEdit, ItemKind},
 };
 use crate::surface::{
-    Answer, Part,
+    Answer, Part, Reply,
     elements::{self, Element},
-    fields,
+    fields, is_root,
     splice::{Node, Splices, encode_string, member},
 };
 
@@ -55,14 +55,20 @@ impl ResponseEnd {
     }
 }
 
-/// Compares two views of the answer that these items make. `id` is the response's: new ids are made from it.
-pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, id: &str) -> ResponseChanges {
+/// Compares two views of the answer that these items make. `reply` is the old view: new ids are made from its id, and where it is
+/// narrowed to one agent of a team, the items of the others stay.
+pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, reply: &Reply) -> ResponseChanges {
+    let speaker = reply.speaker.as_deref();
     let mut texts = fields::new_texts(&old.message.parts, &new.message.parts).into_iter();
     let mut calls = 0;
     let mut changes = ResponseChanges { text: joined(&new.message.parts), ..ResponseChanges::default() };
     for item in items {
         let mut edit = ItemEdit::default();
         let mut stays = true;
+        if speaker.is_some_and(|speaker| !item.is_of(speaker)) {
+            changes.items.push(Some(edit));
+            continue;
+        }
         match &item.kind {
             ItemKind::Message { parts, .. } | ItemKind::Result { parts, .. } => {
                 let fresh = texts.by_ref().take(parts.len()).enumerate();
@@ -80,11 +86,17 @@ pub(super) fn of(items: &[Item], old: &Answer, new: &Answer, id: &str) -> Respon
     }
     let speechless = !old.message.parts.iter().any(|part| part.as_text().is_some());
     if speechless && !changes.text.is_empty() {
-        changes.added.push(compose::said(&made_id(id), &changes.text, "completed"));
+        changes.added.push(compose::said(&made_id(&reply.id), &changes.text, "completed"));
     }
     let fresh = new.message.tool_calls.iter().filter(|call| call.origin.is_none_or(|origin| origin >= calls));
     changes.added.extend(fresh.map(compose::called));
-    changes.end_as(items, old, new);
+    if let Some(speaker) = speaker {
+        changes.among_others(items, speaker);
+    }
+    // A response ends as the root of its team does.
+    if speaker.is_none_or(is_root) {
+        changes.end_as(items, old, new, speaker);
+    }
     changes
 }
 
@@ -100,16 +112,33 @@ fn made_id(response: &str) -> String {
 }
 
 impl ResponseChanges {
-    fn end_as(&mut self, items: &[Item], old: &Answer, new: &Answer) {
+    fn end_as(&mut self, items: &[Item], old: &Answer, new: &Answer, speaker: Option<&str>) {
         let end = ResponseEnd::of(new.finish_reason.as_deref());
         if new.finish_reason.is_none() || end == ResponseEnd::of(old.finish_reason.as_deref()) {
             return;
         }
-        let last = items.iter().rposition(|item| matches!(item.kind, ItemKind::Message { .. }));
+        let is_own = |item: &Item| speaker.is_none_or(|speaker| item.is_of(speaker));
+        let last = items.iter().rposition(|item| matches!(item.kind, ItemKind::Message { .. }) && is_own(item));
         if let Some(Some(edit)) = last.and_then(|last| self.items.get_mut(last)) {
             edit.status = Some(end.status());
         }
         self.end = Some(end);
+    }
+
+    /// What is one agent's of a team: its new items name it, and all text is that of all agents.
+    fn among_others(&mut self, items: &[Item], speaker: &str) {
+        for added in self.added.iter_mut().filter_map(Value::as_object_mut) {
+            added.insert("agent".to_owned(), serde_json::json!({"agent_name": speaker}));
+        }
+        let mut text = String::new();
+        for (item, edit) in items.iter().zip(&self.items) {
+            let (ItemKind::Message { parts, .. }, Some(edit)) = (&item.kind, edit) else { continue };
+            let said = parts.iter().enumerate();
+            text.extend(said.filter_map(|(at, part)| edit.texts.get(&at).map(String::as_str).or(part.as_text())));
+        }
+        let added = self.added.iter().filter_map(|added| added.pointer("/content/0/text")?.as_str());
+        text.extend(added);
+        self.text = text;
     }
 
     /// Whether items come or go.

@@ -22,11 +22,16 @@ pub(super) struct Item {
 /// The agent of an item, as the upstream names it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ItemSpeaker {
-    agent: String,
+    pub(super) agent: String,
     /// The agent that a message goes to.
     to: Option<String>,
-    /// What an item says that stands between agents only.
-    parts: Vec<Part>,
+}
+
+impl Item {
+    /// Whether the upstream names this agent as the one whose item it is.
+    pub(super) fn is_of(&self, agent: &str) -> bool {
+        self.speaker.as_ref().is_some_and(|speaker| speaker.agent == agent)
+    }
 }
 
 /// What an item is.
@@ -62,8 +67,6 @@ pub(super) enum ItemKind {
 }
 
 pub(super) const REASONING: &str = "reasoning";
-/// Types of items by which agents that the upstream runs speak to each other.
-const BETWEEN_AGENTS: [&str; 3] = ["agent_message", "multi_agent_call", "multi_agent_call_output"];
 
 /// Reads an item object.
 pub(super) fn read(node: &Node<'_>) -> Item {
@@ -83,7 +86,17 @@ pub(super) fn read(node: &Node<'_>) -> Item {
         Some("function_call_output" | "custom_tool_call_output") => {
             ItemKind::Result { call_id: text(&members, "call_id"), parts: content("output") }
         }
+        // What one agent that the upstream runs says to another.
+        Some("agent_message") => ItemKind::Message { role: Role::Other, parts: content("content") },
         Some(REASONING) => ItemKind::Reasoning,
+        Some(kind @ "multi_agent_call") => {
+            ItemKind::Other(format!("{kind} {} {}", text(&members, "action"), text(&members, "arguments")))
+        }
+        Some(kind @ "multi_agent_call_output") => {
+            let said: Vec<String> =
+                content("output").iter().filter_map(|part| part.as_text().map(str::to_owned)).collect();
+            ItemKind::Other(format!("{kind} {} {}", text(&members, "action"), said.join(" ")))
+        }
         Some(other) => ItemKind::Other(other.to_owned()),
     };
     Item { id: string(&members, "id"), speaker: speaker(&members), kind }
@@ -91,19 +104,10 @@ pub(super) fn read(node: &Node<'_>) -> Item {
 
 /// The agent that an item names as its own. A message between agents is its author's, whoever hands it on.
 fn speaker(members: &[Member<'_>]) -> Option<ItemSpeaker> {
-    let kind = text(members, "type");
     let named = || member(members, "agent")?.get("agent_name")?.string().map(Cow::into_owned);
-    let content = |key: &str| member(members, key).map(|content| fields::parts(&content)).unwrap_or_default();
-    let parts = match kind.as_str() {
-        "agent_message" => content("content"),
-        "multi_agent_call" => {
-            vec![Part::Opaque(format!("{} {}", text(members, "action"), text(members, "arguments")))]
-        }
-        "multi_agent_call_output" => content("output"),
-        _ => Vec::new(),
-    };
-    let author = string(members, "author").filter(|_| kind == "agent_message");
-    Some(ItemSpeaker { agent: author.or_else(named)?, to: string(members, "recipient"), parts })
+    let is_between = member(members, "type").is_some_and(|kind| kind.raw() == "\"agent_message\"");
+    let author = string(members, "author").filter(|_| is_between);
+    Some(ItemSpeaker { agent: author.or_else(named)?, to: string(members, "recipient").filter(|_| is_between) })
 }
 
 /// Who says what, where an item names its agent: neighbours of the same agent, to the same one, are one utterance.
@@ -111,20 +115,10 @@ pub(super) fn utterances(items: &[Item]) -> Vec<AgentUtterance> {
     if items.iter().all(|item| item.speaker.is_none()) {
         return Vec::new();
     }
-    let of = |item: &Item| item.speaker.as_ref().map(|speaker| (speaker.agent.clone(), speaker.to.clone()));
-    let neighbours = items.chunk_by(|one, next| of(one) == of(next));
-    let uttered = neighbours.map(|items| {
-        let mut message = message(items.iter(), 0);
-        message.role = Role::Assistant;
-        let between = items.iter().filter_map(|item| item.speaker.as_ref()).flat_map(|speaker| &speaker.parts);
-        let mut between = between.cloned().peekable();
-        if between.peek().is_some() {
-            // Their words stand in the place of their types.
-            message.parts.retain(|part| !matches!(part, Part::Opaque(kind) if BETWEEN_AGENTS.contains(&kind.as_str())));
-            message.parts.extend(between);
-        }
-        let (agent, to) = items.first().and_then(of).map_or((None, None), |(agent, to)| (Some(agent), to));
-        AgentUtterance { agent, to, message }
+    let uttered = items.chunk_by(|one, next| one.speaker == next.speaker).map(|items| {
+        let speaker = items.first().and_then(|item| item.speaker.clone());
+        let (agent, to) = speaker.map_or((None, None), |speaker| (Some(speaker.agent), speaker.to));
+        AgentUtterance { agent, to, message: Message { role: Role::Assistant, name: None, ..message(items.iter(), 0) } }
     });
     uttered.collect()
 }
@@ -158,6 +152,7 @@ pub(super) fn message<'i>(items: impl Iterator<Item = &'i Item>, origin: usize) 
     let mut message =
         Message { parts: Vec::new(), origin: Some(origin), ..Message::text_of(Role::Assistant, String::new()) };
     for item in items {
+        message.name = item.speaker.as_ref().map(|speaker| speaker.agent.clone()).or(message.name.take());
         match &item.kind {
             ItemKind::Message { role, parts } => {
                 message.role = *role;
@@ -187,7 +182,7 @@ pub(super) fn message<'i>(items: impl Iterator<Item = &'i Item>, origin: usize) 
 /// The one answer that the items of a response are.
 pub(super) fn answer(items: &[Item], finish: Option<Cow<'_, str>>) -> Answer {
     let mut message = message(items.iter(), 0);
-    message.role = Role::Assistant;
+    (message.role, message.name) = (Role::Assistant, None);
     let finish_reason = finish.map(|finish| match finish {
         // A response that ended by itself says nothing of its calls.
         Cow::Borrowed(Answer::STOPPED) if !message.tool_calls.is_empty() => Answer::CALLS.to_owned(),

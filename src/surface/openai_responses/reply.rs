@@ -61,7 +61,7 @@ pub(super) fn write(body: &[u8], before: &Reply, after: &Reply) -> Result<Bytes,
         return Err(SurfaceError::NoPlace("the response has no answer".to_owned()));
     };
     let mut splices = Splices::default();
-    changes::of(&items, old, new, &before.id).write(source, &root, &items, &mut splices);
+    changes::of(&items, old, new, before).write(source, &root, &items, &mut splices);
     Ok(splices.apply(body))
 }
 

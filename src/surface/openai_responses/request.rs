@@ -4,7 +4,7 @@ use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
 
-use super::item::{self, Item, ItemKind};
+use super::item::{self, Item, ItemKind, ItemSpeaker};
 use crate::surface::{
     Conversation, Message, Outline, RequiredFormat, Role, SurfaceError, Tool, ToolChoice,
     fields::{self, entries, number, owned, string, text, unreadable},
@@ -107,8 +107,8 @@ fn messages(members: &[Member<'_>], items: &[Item]) -> Vec<Message> {
 /// either, anything else by itself.
 pub(super) fn groups(items: &[Item]) -> Vec<Range<usize>> {
     let mut groups: Vec<Range<usize>> = Vec::new();
-    // Whether the last group is a model's and still open for calls.
-    let mut open = false;
+    // Whose the last group is, if it is a model's and still open for calls.
+    let mut open: Option<&Option<ItemSpeaker>> = None;
     // Reasoning that waits for the item it belongs to.
     let mut waiting = 0;
     for (at, item) in items.iter().enumerate() {
@@ -117,11 +117,12 @@ pub(super) fn groups(items: &[Item]) -> Vec<Range<usize>> {
                 waiting += 1;
                 continue;
             }
-            (ItemKind::Call { .. }, Some(last)) if open => last.end = at + 1,
+            (ItemKind::Call { .. }, Some(last)) if open == Some(&item.speaker) => last.end = at + 1,
             _ => groups.push(at - waiting..at + 1),
         }
         waiting = 0;
-        open = matches!(item.kind, ItemKind::Call { .. } | ItemKind::Message { role: Role::Assistant, .. });
+        let is_open = matches!(item.kind, ItemKind::Call { .. } | ItemKind::Message { role: Role::Assistant, .. });
+        open = is_open.then_some(&item.speaker);
     }
     if waiting > 0 {
         groups.push(items.len() - waiting..items.len());
