@@ -29,7 +29,10 @@ use crate::{
     proxy::{Proxy, ProxyError},
     recording::{self, Recording},
     ruling::NoLabel,
-    surface,
+    surface::{
+        self,
+        account::{self, RunAccount},
+    },
     trajectory::{Label, Outcome, RunId, Step, Unserved, Verdict, WatchSign, unanswered, unserved},
     verdict::{self, ClientVerdict, Judgement},
 };
@@ -86,6 +89,10 @@ struct ConcludedRun {
     uninspected: u32,
     /// Steps by the API that they speak, where that is recorded and not read.
     unread: BTreeMap<String, usize>,
+    /// How many steps were read, whether or not a surface reads their calls.
+    account: RunAccount,
+    /// What was not read of the first step that a surface reads, and not whole.
+    not_whole: Vec<String>,
     /// Requests that looked at what the provider keeps, or took it away: they are no steps.
     fetches: u32,
     ending: Ending,
@@ -216,6 +223,8 @@ impl ConcludedRun {
             steps: executed.steps,
             uninspected: executed.uninspected,
             unread: unread(&recorded.trajectory.steps),
+            account: RunAccount::of(&recorded.trajectory.steps),
+            not_whole: not_whole(&recorded.trajectory.steps),
             fetches: executed.fetches,
             ending: executed.ending,
             interrupted: executed.interrupted,
@@ -239,6 +248,16 @@ fn unread(steps: &[Step]) -> BTreeMap<String, usize> {
         *counts.entry(step.surface.clone()).or_default() += 1;
     }
     counts
+}
+
+/// What was not read of the first step that a surface reads, and not whole: a line a piece.
+fn not_whole(steps: &[Step]) -> Vec<String> {
+    let of_surface = steps.iter().filter(|step| surface::named(&step.surface).is_some());
+    let said = |step: &Step| {
+        let lines = account::of_step(step).lines().into_iter();
+        lines.map(|line| format!("step {}: {line}", step.step)).collect::<Vec<_>>()
+    };
+    of_surface.map(said).find(|lines| !lines.is_empty()).unwrap_or_default()
 }
 
 /// What kept each injection of a run's plan from every step.
@@ -312,6 +331,7 @@ impl ConcludedRun {
             "steps": self.steps,
             "uninspected": self.uninspected,
             "unread": self.unread,
+            "account": self.account,
             "fetches": self.fetches,
             "unanswered": self.unanswered,
             "outcome": self.outcome,
@@ -324,8 +344,9 @@ impl ConcludedRun {
         let client = client.unwrap_or_default();
         let uninspected =
             if self.uninspected > 0 { format!("  {} uninspected", self.uninspected) } else { String::new() };
-        let unread: usize = self.unread.values().sum();
-        let unread = if unread > 0 { format!("  {unread} unread") } else { String::new() };
+        let account: Vec<String> =
+            self.account.counted().into_iter().map(|counted| "  ".to_owned() + &counted).collect();
+        let account = account.concat();
         let fetches = if self.fetches > 0 { format!("  {} fetches", self.fetches) } else { String::new() };
         let unanswered = if self.unanswered > 0 { format!("  {} unanswered", self.unanswered) } else { String::new() };
         let ended = self.failed().filter(|_| !self.checked || self.ending == Ending::TimedOut);
@@ -336,7 +357,7 @@ impl ConcludedRun {
             (None, signs) => format!("  {signs} signs of trouble"),
         };
         let summary = format!(
-            "{}  {} steps{uninspected}{unread}{fetches}{unanswered}  outcome {verdict}{ended}{label}{client}{watched}",
+            "{}  {} steps{uninspected}{account}{fetches}{unanswered}  outcome {verdict}{ended}{label}{client}{watched}",
             self.run, self.steps
         );
         Finished { exit: self.exit(), summary, data }

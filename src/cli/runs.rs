@@ -61,7 +61,13 @@ pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Fai
     }
     let counts: Vec<String> = outcomes(&runs).iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
     let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
-    Ok(Finished { exit: Exit::Ok, summary: format!("{} runs{counts}", runs.len()), data: json!({ "runs": runs }) })
+    let left_out = runs.iter().filter(|row| row.sealed && row.account.is_none()).count();
+    let left_out = if left_out > 0 { format!("  {left_out} not looked at for their accounts") } else { String::new() };
+    Ok(Finished {
+        exit: Exit::Ok,
+        summary: format!("{} runs{counts}{left_out}", runs.len()),
+        data: json!({ "runs": runs }),
+    })
 }
 
 /// The lines, newest first; the last column takes what room there is.
@@ -144,7 +150,9 @@ fn cells(row: &RunRow) -> [String; 7] {
     let label = row.label.as_ref().map(label).unwrap_or_default();
     let imported = row.imported.as_ref().map(|format| format!("imported from {format}"));
     let suspected = row.suspected.as_ref().map(|line| format!("suspected: {line}"));
-    let beside = [imported, Some(label), row.trace.clone(), suspected, row.unreadable.clone(), row.class.clone()];
+    let account = row.account.map(|account| account.counted().join(", "));
+    let beside =
+        [imported, account, Some(label), row.trace.clone(), suspected, row.unreadable.clone(), row.class.clone()];
     let beside: Vec<String> = beside.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     let state = if row.sealed { "" } else { " *" };
     let cells = [

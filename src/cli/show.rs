@@ -22,6 +22,7 @@ use super::{
 use crate::{
     recording::{self, Recording, RunFact},
     ruling,
+    surface::account::RunAccount,
     trajectory::{Attempt, CallEnding, CloseCause, Label, Outcome, Reason, Step, StepIndex, Verdict},
     verdict::{self, FindingKind, Judgement},
     viewer::{Suspected, Traced, first_words, shown, word},
@@ -276,6 +277,11 @@ fn write_head(recording: &Recording, found: &FoundLines, screen: Screen, out: &m
             line("plan", &format!("{}  seed {seed}", digest.get(..16).unwrap_or(digest)))?;
         }
         _ => line("plan", "none")?,
+    }
+    let account = RunAccount::of(&recording.trajectory.steps).counted();
+    if !account.is_empty() {
+        let steps = recording.trajectory.steps.len();
+        line("account", &format!("of {steps} steps {}: `--step N` says what", account.join(", ")))?;
     }
     beside(recording).iter().try_for_each(|(name, text)| line(name, text))?;
     writeln!(out)

@@ -65,7 +65,7 @@ pub use imported::ImportedFrom;
 pub use launched::{Launched, RecordedCheck};
 pub use log::Queued;
 pub use manifest::{LABEL_FILE, Manifest, RunOrigin, Seal, Versions, label_bytes, read_label, write_beside};
-pub use read::{read, read_apart, read_manifest, read_recorded};
+pub use read::{read, read_apart, read_manifest, read_recorded, read_seal};
 pub use recorder::Recorder;
 pub use redact::{Redactor, Secrets, first_key};
 pub use repair::{Repaired, discard, repair, seal_left};

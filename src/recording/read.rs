@@ -47,10 +47,18 @@ pub fn read_apart(run_dir: &Path) -> Result<(Recording, Requests), RecordingErro
 pub fn read_manifest(run_dir: &Path) -> Result<Manifest, RecordingError> {
     let manifest = read_run_file(run_dir)?;
     // A seal that cannot be read is a matter of the log.
-    let seal = read_json(&run_dir.join("seal.json")).unwrap_or_default();
+    let seal = read_seal(run_dir).unwrap_or_default();
     let mut manifest = manifest.with_seal(seal.as_ref());
     FactsFile::read(run_dir)?.amend_manifest(&mut manifest);
     Ok(manifest)
+}
+
+/// Reads `seal.json`; `None` where the run is not sealed.
+///
+/// # Errors
+/// [`RecordingError`] when it is there and cannot be read.
+pub fn read_seal(run_dir: &Path) -> Result<Option<Seal>, RecordingError> {
+    read_json(&run_dir.join("seal.json"))
 }
 
 pub(super) fn read_run_file(run_dir: &Path) -> Result<Manifest, RecordingError> {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 /// A view of a body, with the account of what the view does not hold.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading<T> {
@@ -12,7 +14,7 @@ pub struct Reading<T> {
 }
 
 /// A piece of a body that may carry a text or a call and stands in no view.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unplaced {
     /// Where it stands, for example `event 3: choices[0].delta.foo`. Events are counted from 0.
     pub place: String,
@@ -53,6 +55,12 @@ impl UnplacedKind {
             Self::Call => "a further call within one call",
             Self::Missing => "a piece that stands in no view",
         }
+    }
+}
+
+impl Serialize for UnplacedKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.words())
     }
 }
 

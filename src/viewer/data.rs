@@ -7,12 +7,14 @@ use super::{change, told::ToldMessage};
 use crate::{
     recording::{Recording, RunFact},
     ruling,
+    surface::account::{self, RunAccount},
     trajectory::{Attempt, Step},
 };
 
 /// The run, with these of its steps.
 pub fn shown(recording: &Recording, steps: &[&Step], with_changes: bool) -> Value {
-    let mut head = head(recording, ruling::objection(recording).as_deref());
+    let account = RunAccount::of(&recording.trajectory.steps);
+    let mut head = head(recording, &account, ruling::objection(recording).as_deref());
     if let Some(object) = head.as_object_mut() {
         object.insert("steps".to_owned(), steps.iter().map(|step| step_of(step, with_changes)).collect());
     }
@@ -20,7 +22,7 @@ pub fn shown(recording: &Recording, steps: &[&Step], with_changes: bool) -> Valu
 }
 
 /// The run without its steps. `no_label` says why it has no label, or why the one that it has does not hold.
-pub(super) fn head(recording: &Recording, no_label: Option<&str>) -> Value {
+pub(super) fn head(recording: &Recording, account: &RunAccount, no_label: Option<&str>) -> Value {
     let manifest = &recording.manifest;
     let failures = recording.manipulator_failures.iter().map(|failure| {
         json!({"step": failure.step, "attempt": failure.attempt, "injection": failure.injection,
@@ -48,6 +50,7 @@ pub(super) fn head(recording: &Recording, no_label: Option<&str>) -> Value {
         "later": recording.facts_that_hold().map(RunFact::words).collect::<Vec<_>>(),
         "label": recording.label,
         "no_label": no_label,
+        "account": account,
         "notes": recording.notes,
         "watched": recording.watched,
         "manipulator_failures": failures.collect::<Vec<_>>(),
@@ -94,6 +97,7 @@ pub(super) fn step_facts(step: &Step) -> Value {
         "surface": step.surface,
         "method": step.method,
         "path": step.path,
+        "account": account::of_step(step),
         "injected": step.injected,
     })
 }

@@ -1,5 +1,5 @@
-//! What lies below some directories: runs, campaigns, datasets. Small files alone are read; a log is opened only where its run has
-//! a label, to ask whether that holds.
+//! What lies below some directories: runs, campaigns, datasets. Small files are read; a log is opened where its run has a label, to
+//! ask whether that holds, and of the newest sealed runs to say how much of them was read, as far as [`LOOKED_AT`] goes.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    accounts::account_of,
     opened::{Stamp, stamp},
     suspected::{Suspected, is_rows},
     traced::Traced,
@@ -19,6 +20,7 @@ use crate::{
     dataset,
     recording::{self, Manifest},
     ruling,
+    surface::account::RunAccount,
     trajectory::{Label, Verdict},
 };
 
@@ -26,6 +28,8 @@ use crate::{
 const REPORT: &str = "report.json";
 /// How deep is looked.
 const DEEPEST: usize = 6;
+/// How much of logs and requests is looked at for the accounts of a list, in bytes.
+const LOOKED_AT: u64 = 64 << 20;
 
 /// A run in one line.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -54,6 +58,8 @@ pub struct RunRow {
     pub evidence: String,
     /// Whether it is sealed; others may still be written.
     pub sealed: bool,
+    /// How many of its steps were read. `None` where it is not sealed, or where the list had looked at enough.
+    pub account: Option<RunAccount>,
     /// Its label: how sure, and who failed where.
     pub label: Option<LabelRow>,
     /// The format of the trace that it was imported from.
@@ -132,8 +138,9 @@ impl Listing {
         for dir in dirs {
             found.look(dir, 0, None);
         }
-        *known = std::mem::take(&mut found.now);
-        found.finish()
+        found.finish();
+        *known = found.now;
+        found.listing
     }
 
     /// The run that an address names.
@@ -290,7 +297,7 @@ impl FoundEntry {
         key
     }
 
-    fn finish(mut self) -> Listing {
+    fn finish(&mut self) {
         for row in &mut self.listing.runs {
             let Some((campaign, cell)) = self.cells.get(&row.run) else { continue };
             let word = |name: &str| cell.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -301,7 +308,13 @@ impl FoundEntry {
             row.program = row.program.take().or_else(|| word("system"));
         }
         self.listing.runs.sort_by(|a, b| b.started.cmp(&a.started).then_with(|| a.key.cmp(&b.key)));
-        self.listing
+        let mut room = LOOKED_AT;
+        for row in self.listing.runs.iter_mut().filter(|row| row.sealed && row.account.is_none()) {
+            row.account = account_of(&row.dir, &mut room);
+            if let Some((_, known)) = self.now.rows.get_mut(&row.dir) {
+                known.account = row.account;
+            }
+        }
     }
 }
 

@@ -86,7 +86,9 @@ pub(super) async fn follow(
 async fn open(library: &Arc<ViewerLibrary>, run: &str) -> Result<(Arc<OpenedRun>, Duration), NoAnswer> {
     let (library, run) = (Arc::clone(library), run.to_owned());
     let began = Instant::now();
-    let opened = tokio::task::spawn_blocking(move || library.open(&run)).await;
+    // What was read of it is looked at here, too: that takes as long as reading it.
+    let looked = move || library.open(&run).inspect(|opened| _ = opened.accounts());
+    let opened = tokio::task::spawn_blocking(looked).await;
     let lost = || NoAnswer::Unreadable("the recording was not read: a defect of this program".to_owned());
     opened.map_err(|_| lost())?.map(|opened| (opened, began.elapsed()))
 }
@@ -95,7 +97,7 @@ impl LiveTold {
     /// What is new, as an event; `None` where nothing is.
     fn next(&mut self, opened: &OpenedRun) -> Option<Bytes> {
         let position = skeleton::position(opened);
-        let head = data::head(&opened.recording, opened.no_label());
+        let head = data::head(&opened.recording, &opened.accounts().account, opened.no_label());
         if position == self.position && head == self.head {
             return None;
         }

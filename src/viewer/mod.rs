@@ -4,6 +4,7 @@
 //! [`ViewerLibrary`] answers one path with one piece of data; [`Viewer`] puts it on a listener, [`bundle`] into one file. The
 //! page ([`page`]) is hand-written modules without a build step; it gets a run's skeleton at once and bodies on demand.
 
+mod accounts;
 mod annotation;
 mod blind;
 mod bundle;

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::value::RawValue;
 
-use super::{blind, suspected::Suspected, traced::Traced};
+use super::{accounts::ReadSteps, blind, suspected::Suspected, traced::Traced};
 use crate::{
     recording::{self, Recording, RecordingError, Requests},
     ruling,
@@ -29,6 +29,8 @@ pub struct OpenedRun {
     requests: Requests,
     /// Why it has no label, or one that does not hold; it is asked for when it is shown.
     no_label: OnceLock<Option<String>>,
+    /// How much of each step was read; it is looked at when it is shown.
+    accounts: OnceLock<ReadSteps>,
     /// Whether what is known about the run is left out.
     pub(super) is_blind: bool,
     /// The rows of its page as they are sent, once they were asked for.
@@ -47,6 +49,7 @@ impl OpenedRun {
             dir: dir.to_owned(),
             requests,
             no_label: OnceLock::new(),
+            accounts: OnceLock::new(),
             is_blind: false,
             rows: OnceLock::new(),
         })
@@ -66,6 +69,11 @@ impl OpenedRun {
             ruling::objection(&whole)
         };
         self.no_label.get_or_init(why).as_deref()
+    }
+
+    /// How much of each step was read.
+    pub(super) fn accounts(&self) -> &ReadSteps {
+        self.accounts.get_or_init(|| ReadSteps::for_page(self))
     }
 
     /// What a trace found, as far as it may be seen.

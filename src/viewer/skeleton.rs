@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     recording::each_in_threads,
+    surface::account::ReadState,
     trajectory::{Step, StepIndex},
 };
 
@@ -127,7 +128,7 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
     let suspected = opened.suspected(&listing.predictions);
     let agents = SkeletonAgents::of(opened.steps());
     let beside = json!({
-        "head": data::head(recording, opened.no_label()),
+        "head": data::head(recording, &opened.accounts().account, opened.no_label()),
         "dir": opened.dir.display().to_string(),
         "plan": recording.manifest.plan,
         "program": recording.manifest.launched.as_ref().map(|launched| &launched.command),
@@ -180,8 +181,10 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
     let live = first_live(opened);
     let traced = opened.traced();
     let blamed = |step: StepIndex| label.is_some_and(|label| label.errors.iter().any(|entry| entry.error.step == step));
-    let steps: Vec<&Step> = opened.steps().iter().filter(|step| wanted(step.step)).collect();
-    let row = |step: &&Step| {
+    let read = &opened.accounts().words;
+    let steps = opened.steps().iter().enumerate().filter(|(_, step)| wanted(step.step));
+    let steps: Vec<(usize, &Step)> = steps.collect();
+    let row = |(at, step): &(usize, &Step)| {
         let last = step.last_attempt();
         let usage = last.and_then(|attempt| attempt.usage);
         let (first, latest) = began.get(&step.step).copied().unwrap_or_default();
@@ -197,7 +200,9 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
             (step.overlapping, "overlapping"),
             (step.attribution.ambiguous, "ambiguous"),
         ];
-        let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).chain(found).collect();
+        let read = read.get(*at).copied().filter(|words| *words != ReadState::Whole.words());
+        let marks = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark);
+        let marks: Vec<&str> = marks.chain(read).chain(found).collect();
         json!([
             step.step,
             agents.numbers.get(&lane(step)),

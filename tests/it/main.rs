@@ -9,6 +9,7 @@
 )]
 
 mod acceptance;
+mod accounts;
 mod agentchaos;
 mod amend;
 mod annotate;

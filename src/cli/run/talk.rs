@@ -46,6 +46,9 @@ impl ConcludedRun {
         if !self.unread.is_empty() {
             say("hint: no agent is told and no plan edits them; most such servers speak chat completions, too");
         }
+        for line in &self.not_whole {
+            say(&format!("warning: {}", escape(line)));
+        }
         if self.uninspected > 0 {
             say(&format!("warning: {} of the steps are WebSockets, which pass uninspected", self.uninspected));
             say("hint: switch the framework's WebSocket transport off, so that its calls can be read and edited");

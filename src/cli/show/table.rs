@@ -8,7 +8,8 @@ use crate::{
         escape,
         screen::{Colour, Screen, fitted},
     },
-    trajectory::{Step, StepIndex},
+    surface::account,
+    trajectory::Step,
     viewer::{Suspected, ToldMessage, Traced, first_words},
 };
 
@@ -45,7 +46,7 @@ pub(super) fn write(
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(title.len())
         })
         .collect();
-    let marks: Vec<Option<String>> = steps.iter().map(|step| mark(step.step, traced, suspected)).collect();
+    let marks: Vec<Option<String>> = steps.iter().map(|step| mark(step, traced, suspected)).collect();
     let mark = marks.iter().flatten().map(|mark| mark.chars().count() + 2).max().unwrap_or(0);
     let kept = kept(&widths, screen.width.saturating_sub(mark));
     let taken: usize = kept.iter().filter_map(|column| widths.get(*column)).map(|width| width + 2).sum();
@@ -69,10 +70,15 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What a trace found of a step; else that methods suspect it: who they are stands in the head.
-fn mark(step: StepIndex, traced: Option<&Traced>, suspected: Option<&Suspected>) -> Option<String> {
-    let found = traced.and_then(|traced| traced.mark(step));
-    found.or_else(|| suspected?.is_suspect(step).then(|| "◇ suspected".to_owned()))
+/// What a trace found of a step, else that methods suspect it: who they are stands in the head. Then how much of it was read, where
+/// that is not all.
+fn mark(step: &Step, traced: Option<&Traced>, suspected: Option<&Suspected>) -> Option<String> {
+    let found = traced.and_then(|traced| traced.mark(step.step));
+    let found = found.or_else(|| suspected?.is_suspect(step.step).then(|| "◇ suspected".to_owned()));
+    let account = account::of_step(step);
+    let read = (!account.is_whole()).then(|| account.words().to_owned());
+    let marks: Vec<String> = found.into_iter().chain(read).collect();
+    (!marks.is_empty()).then(|| marks.join("  "))
 }
 
 /// The columns that there is room for beside the replies.

@@ -9,6 +9,7 @@ use crate::{
         screen::{Colour, Screen},
     },
     recording::Recording,
+    surface::account,
     trajectory::{Attempt, Step},
     viewer::{ToldBlock, ToldMessage, before, fresh, since, word},
 };
@@ -58,6 +59,9 @@ fn write_head(step: &Step, screen: Screen, out: &mut dyn Write) -> io::Result<()
     let evidence = escape(&attribution.evidence);
     writeln!(out, "{}  (known by {evidence}{doubt}{overlapping})", screen.paint(Colour::Strong, &name))?;
     writeln!(out, "{} {}  surface {}", escape(&step.method), escape(&step.path), escape(&step.surface))?;
+    for line in account::of_step(step).lines() {
+        writeln!(out, "{}", screen.paint(Colour::Bad, &escape(&line)))?;
+    }
     for error in &step.injected {
         let (operator, side) = (escape(&error.operator), word(&error.side));
         let arrived = if error.delivered { "delivered" } else { "not delivered" };

@@ -1,9 +1,14 @@
-//! The account of one recorded step.
+//! The account of one recorded step, and of a run's steps together.
+
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
-    surface::{self, Unplaced, door},
+    surface::{self, SurfaceError, Unplaced, door},
     trajectory::Step,
 };
+
+/// Most pieces of one body that [`StepAccount::lines`] names.
+const LINES_MAX: usize = 10;
 
 /// How much of a body was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,10 +39,48 @@ impl ReadState {
             Self::Whole | Self::Unread(_) => &[],
         }
     }
+
+    /// Why nothing was read, where nothing was.
+    pub fn unread_because(&self) -> Option<&str> {
+        match self {
+            Self::Unread(why) => Some(why),
+            Self::Whole | Self::Partly(_) => None,
+        }
+    }
+
+    /// What is to be said of the side `side` that was not read whole, a line for each piece.
+    fn lines(&self, side: &str) -> Vec<String> {
+        let words = self.words();
+        match self {
+            Self::Whole => Vec::new(),
+            Self::Unread(why) => vec![format!("{side} {words}: {why}")],
+            Self::Partly(pieces) => {
+                let named = pieces.iter().take(LINES_MAX).map(|piece| format!("{side} {words}: {piece}"));
+                let more = pieces.len().saturating_sub(LINES_MAX);
+                named.chain((more > 0).then(|| format!("{side} {words}: {more} more pieces"))).collect()
+            }
+        }
+    }
+}
+
+/// As `{"state": "read" | "partly read" | "unread", "unplaced": […], "why": …}`, the last two where there are such.
+impl Serialize for ReadState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct WrittenState<'a> {
+            state: &'static str,
+            #[serde(skip_serializing_if = "<[Unplaced]>::is_empty")]
+            unplaced: &'a [Unplaced],
+            #[serde(skip_serializing_if = "Option::is_none")]
+            why: Option<&'a str>,
+        }
+        WrittenState { state: self.words(), unplaced: self.unplaced(), why: self.unread_because() }
+            .serialize(serializer)
+    }
 }
 
 /// How much of a step was read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct StepAccount {
     /// Of what was asked.
     pub request: ReadState,
@@ -51,9 +94,72 @@ impl StepAccount {
         self.request == ReadState::Whole && self.reply == ReadState::Whole
     }
 
+    /// The worse of both states.
+    fn worse(&self) -> &ReadState {
+        if rank(&self.request) > rank(&self.reply) { &self.request } else { &self.reply }
+    }
+
     /// The worse of both states, in words.
     pub fn words(&self) -> &'static str {
-        [&self.request, &self.reply].into_iter().max_by_key(|state| rank(state)).map_or("read", ReadState::words)
+        self.worse().words()
+    }
+
+    /// What was not read, a line for each piece that is named; none where all was.
+    pub fn lines(&self) -> Vec<String> {
+        if self.request == self.reply && self.request.unread_because().is_some() {
+            return self.request.lines("step");
+        }
+        [self.request.lines("request"), self.reply.lines("reply")].concat()
+    }
+}
+
+/// How many steps of a run were read, each counted by the worse of its two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RunAccount {
+    /// Steps that were read whole.
+    pub read: u64,
+    /// Steps with a piece that stands in no view.
+    pub partly_read: u64,
+    /// Steps of which a side was not read at all.
+    pub unread: u64,
+    /// Requests that nobody looked at for this account, since the run is too long for the place that shows it. Their steps are
+    /// counted by their replies alone.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub requests_left_out: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+impl RunAccount {
+    /// The account of steps.
+    pub fn of<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
+        let mut account = Self::default();
+        steps.into_iter().for_each(|step| account.add(&of_step(step)));
+        account
+    }
+
+    /// Counts one step more.
+    pub fn add(&mut self, step: &StepAccount) {
+        let count = match step.worse() {
+            ReadState::Whole => &mut self.read,
+            ReadState::Partly(_) => &mut self.partly_read,
+            ReadState::Unread(_) => &mut self.unread,
+        };
+        *count += 1;
+    }
+
+    /// How many steps were not read whole, in the words of their states: `2 partly read`, `1 unread`. None where all were.
+    pub fn counted(&self) -> Vec<String> {
+        let counts =
+            [(self.partly_read, ReadState::Partly(Vec::new())), (self.unread, ReadState::Unread(String::new()))];
+        let stated = counts.into_iter().filter(|(count, _)| *count > 0);
+        let stated = stated.map(|(count, state)| format!("{count} {}", state.words()));
+        let left_out =
+            (self.requests_left_out > 0).then(|| format!("{} requests not looked at", self.requests_left_out));
+        stated.chain(left_out).collect()
     }
 }
 
@@ -67,21 +173,27 @@ fn rank(state: &ReadState) -> u8 {
 
 /// The account of a step, from the bytes of its record: one rule for runs under way, old recordings and imported ones.
 pub fn of_step(step: &Step) -> StepAccount {
-    let Some(surface) = surface::ALL.iter().copied().find(|surface| surface.name() == step.surface) else {
+    let Some(surface) = surface::named(&step.surface) else {
         let why = || ReadState::Unread("no surface reads this call".to_owned());
         return StepAccount { request: why(), reply: why() };
     };
-    let state = |read: Result<Vec<Unplaced>, surface::SurfaceError>| match read {
+    let request = state(&step.request, |body| door::request_reading(surface, body).map(|reading| reading.unplaced));
+    let attempt = step.last_attempt().filter(|attempt| attempt.status.is_some_and(|status| status < 400));
+    let reply = attempt.map(|attempt| {
+        let read = |body: &[u8]| door::reading(surface, body, attempt.streamed).map(|reading| reading.unplaced);
+        state(attempt.delivered(), read)
+    });
+    StepAccount { request, reply: reply.unwrap_or_default() }
+}
+
+/// How much of a body is read; of none, all.
+fn state(body: &[u8], read: impl Fn(&[u8]) -> Result<Vec<Unplaced>, SurfaceError>) -> ReadState {
+    if body.is_empty() {
+        return ReadState::Whole;
+    }
+    match read(body) {
         Ok(unplaced) if unplaced.is_empty() => ReadState::Whole,
         Ok(unplaced) => ReadState::Partly(unplaced),
         Err(error) => ReadState::Unread(error.to_string()),
-    };
-    let request = door::request_reading(surface, &step.request).map(|reading| reading.unplaced);
-    let attempt = step.last_attempt().filter(|attempt| attempt.status.is_some_and(|status| status < 400));
-    let replied = attempt.filter(|attempt| !attempt.delivered().is_empty());
-    let reply = replied.map(|attempt| {
-        let reading = door::reading(surface, attempt.delivered(), attempt.streamed);
-        state(reading.map(|reading| reading.unplaced))
-    });
-    StepAccount { request: state(request), reply: reply.unwrap_or_default() }
+    }
 }

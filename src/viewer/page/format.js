@@ -55,3 +55,10 @@ export function arm(executions) {
   const said = `${passed} of ${passed + (executions.failed ?? 0)} passed`;
   return voids.length ? `${said}, void: ${voids.join(', ')}` : said;
 }
+
+/** How many steps of a run were not read whole: `2 partly read, 1 unread`; nothing where all were, or where nobody looked. */
+export function accountWords(account) {
+  const words = ['partly_read', 'unread'].filter((state) => account?.[state]).map((state) => `${count(account[state])} ${plain(state)}`);
+  if (account?.requests_left_out) words.push(`${count(account.requests_left_out)} requests not looked at`);
+  return words.join(', ');
+}

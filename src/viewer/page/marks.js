@@ -17,6 +17,8 @@ export const MARKS = {
   suspected: { form: 'M8 1 15 8 8 15 1 8ZM8 4 4 8 8 12 12 8Z', colour: 'odd', words: 'suspected: a method names it from the log alone' },
   watched: { form: 'M3 1h10l-3 4 3 4H5v6H3Z', colour: 'odd', words: 'a rule saw a sign of trouble' },
   retried: { form: 'M2 3h12v3H2zM2 10h12v3H2z', colour: 'odd', words: 'it was retried' },
+  unread: { form: 'M2 2h12v12H2ZM4 4v8h8V4ZM5 7h6v2H5Z', colour: 'odd', words: 'unread: no text and no call of it was read' },
+  'partly read': { form: 'M2 2h12v12H2ZM4 4v8h8V4ZM8 4h4v8H8Z', colour: 'odd', words: 'partly read: a piece of it stands in no view' },
   'not delivered': { form: 'M8 2 15 14 1 14ZM8 6 4.5 12h7Z', colour: 'faint', words: 'an injection that did not arrive' },
   open: { form: 'M8 2a6 6 0 1 0 0 12A6 6 0 1 0 8 2ZM8 4.5a3.5 3.5 0 1 1 0 7a3.5 3.5 0 1 1 0-7Z', colour: 'faint', words: 'not answered yet' },
   record: { form: 'M2 2h12v12H2ZM4 4v8h8V4Z', colour: 'faint', words: 'answered from a record' },

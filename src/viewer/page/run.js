@@ -13,7 +13,7 @@ import { Line } from './text.js';
 import { List } from './list.js';
 import { Step } from './step.js';
 import { Annotate, Annotations } from './annotate.js';
-import { count, duration, many, plain, when } from './format.js';
+import { accountWords, count, duration, many, plain, when } from './format.js';
 
 /** A row as the server cuts it, with names. */
 export function named(columns, cells) {
@@ -215,6 +215,7 @@ export function RunHead({ run, kind, name, chosen, beside }) {
       ['trace', run.trace],
       ['suspected', run.suspected && html`<${Line} text=${run.suspected} />`],
       ['steps', run.rows && many(run.rows.length, 'call') + ` of ${many(run.agents.length, 'agent')}`],
+      ['account', accountWords(head.account)],
       ['began', when(head.started)],
       ['upstream', html`<${Line} text=${head.upstream} />`],
       ['imported', head.imported && html`<${Line} text=${`${head.imported.format} ${head.imported.file}: bodies are remade from a trace`} />`],

@@ -10,7 +10,7 @@ import { Awaited, Head, LeftOut, Tag } from './part.js';
 import { Outcome } from './marks.js';
 import { Line } from './text.js';
 import { List } from './list.js';
-import { count, duration, many, plain, when } from './format.js';
+import { accountWords, count, duration, many, plain, when } from './format.js';
 
 const SORTS = {
   began: (a, b) => (a.started < b.started ? 1 : -1),
@@ -94,5 +94,5 @@ export function RunRow({ row, annotated = false }) {
     <span class="some">${when(row.started)} · ${row.calls === null ? 'being written' : many(row.calls, 'call')}${row.seconds === null ? '' : ` · ${duration(1000 * row.seconds)}`}</span>
     <span class="who"><${Line} text=${row.agents.join(', ')} /></span>
     <span class="label">${row.unreadable ? html`<${Tag} kind="bad">unreadable<//> <${Line} text=${row.unreadable} />` : html`<${Line} text=${labelText(row)} />`}
-      ${row.imported && html`<span class="soft">imported from ${row.imported}</span>`}${row.trace && html`<${Line} class="soft" text=${row.trace} />`}${row.suspected && html`<${Line} class="soft" text=${`suspected: ${row.suspected}`} />`}${!row.label && row.class && html`<span class="soft">${plain(row.class)}</span>`}</span>`;
+      ${accountWords(row.account) && html`<span class="soft">${accountWords(row.account)}</span>`}${row.imported && html`<span class="soft">imported from ${row.imported}</span>`}${row.trace && html`<${Line} class="soft" text=${row.trace} />`}${row.suspected && html`<${Line} class="soft" text=${`suspected: ${row.suspected}`} />`}${!row.label && row.class && html`<span class="soft">${plain(row.class)}</span>`}</span>`;
 }

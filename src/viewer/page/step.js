@@ -31,6 +31,7 @@ function Told({ told, base, tab, signs, href, twin, introduced }) {
     ${introduced && html`<p class="introduced"><${Line} text=${introduced} /></p>`}
     ${told.injected.length > 0 && chosen !== 'changed' && html`<p class="planted">${told.injected.map((error) => html`<${Planted} error=${error} />`)}</p>`}
     ${signs.map((sign) => html`<${Sign} sign=${sign} />`)}
+    ${told.account && ['request', 'reply'].map((side) => html`<${NotRead} side=${side} state=${told.account[side]} />`)}
     <${Tabs} tabs=${tabs.map(link)} chosen=${chosen} label="Parts of the step" />
     ${chosen === 'messages' && html`<${Messages} told=${told} base=${base} href=${href} />`}
     ${chosen === 'changed' && html`<${Changes} told=${told} href=${(step) => href(step)} />`}
@@ -43,6 +44,13 @@ function Told({ told, base, tab, signs, href, twin, introduced }) {
 /** What a rule saw at the step: a sign, which proves nothing. */
 function Sign({ sign }) {
   return html`<p class="sign"><${Tag} kind="odd">${sign.rule}<//> <${Line} text=${sign.seen} />${sign.quote && html`: <q><${Line} text=${sign.quote} /></q>`}${sign.stops && ' (the run was stopped for it)'}</p>`;
+}
+
+/** What of a body stands in no view. */
+function NotRead({ side, state }) {
+  if (state.state === 'read') return null;
+  const pieces = (state.unplaced ?? []).map((piece) => html`<li><code><${Line} text=${piece.place} /></code> is ${piece.what}: <q><${Line} text=${piece.quote} /></q></li>`);
+  return html`<div class="sign"><${Tag} kind="odd">${side} ${state.state}<//> ${state.why && html`<${Line} text=${state.why} />`}${pieces.length > 0 && html`<ul>${pieces}</ul>`}</div>`;
 }
 
 function Messages({ told, base, href }) {
