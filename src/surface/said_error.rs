@@ -259,6 +259,15 @@ pub(super) fn of<'a>(root: &Node<'a>, answers: &[&str]) -> Option<Node<'a>> {
     if says("type") || says("object") {
         return Some(root);
     }
+    // FastChat and Baidu beside the words, MiniMax in an object of its own; 0 is no error.
+    let is_code = |value: &Node<'_>| value.value::<i64>().is_some_and(|code| code != 0);
+    if member(&members, "error_code").as_ref().is_some_and(is_code) {
+        return Some(root);
+    }
+    let base = member(&members, "base_resp");
+    if base.as_ref().and_then(|base| base.get("status_code")).as_ref().is_some_and(is_code) {
+        return base;
+    }
     if answers.iter().any(|key| member(&members, key).is_some()) {
         return None;
     }
@@ -325,12 +334,11 @@ impl SaidError {
                     Some(word) => self.code_or_status(word),
                     None => self.status = self.status.or_else(|| value.value().filter(|status| *status >= 400)),
                 },
-                "message" | "msg" | "detail" | "error_message" | "error_msg" | "errorMessage" | "raw" | "reason" => {
-                    match value.string() {
-                        Some(_) => self.take(value, depth),
-                        None => self.list(value, depth),
-                    }
-                }
+                "message" | "msg" | "detail" | "error_message" | "error_msg" | "errorMessage" | "status_msg"
+                | "raw" | "reason" => match value.string() {
+                    Some(_) => self.take(value, depth),
+                    None => self.list(value, depth),
+                },
                 "error" | "errors" | "innererror" | "inner_error" | "metadata" | "details" => self.list(value, depth),
                 _ => {}
             }

@@ -14,6 +14,14 @@ const OTHER: CallEnding = CallEnding::Refused(RefusalKind::Other);
 
 /// Errors as bodies: what providers and gateways write, and whom it blames.
 const ERRORS: &[(&str, CallEnding)] = &[
+    // MiniMax, FastChat, Baidu
+    (
+        r#"{"id":"x","choices":null,"usage":{"total_tokens":0},"base_resp":{"status_code":1002,"status_msg":"rate limit"}}"#,
+        RATE,
+    ),
+    (r#"{"base_resp":{"status_code":1000,"status_msg":"unknown error"}}"#, CallEnding::Failed),
+    (r#"{"text":"**NETWORK ERROR DUE TO HIGH TRAFFIC.**","error_code":50004}"#, CallEnding::Failed),
+    (r#"{"error_code":336501,"error_msg":"Rate limit reached for RPM"}"#, RATE),
     // OpenAI, Azure
     (
         r#"{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,

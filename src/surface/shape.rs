@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 
-use super::{Message, Part, Surface, door, finish, said_error, splice::Node, sse};
+use super::{Answer, Message, Part, Reply, Surface, door, finish, said_error, splice::Node, sse};
 use crate::trajectory::{CallEnding, CloseCause};
 
 /// The shape of a reply that came with a status of success.
@@ -120,6 +120,10 @@ fn of_text(text: &[u8]) -> ReplyContent {
 
 fn of_whole(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
     if let Ok(reply) = surface.read_reply(body) {
+        if is_silent(surface, &reply) {
+            return error_of(surface, body, None)
+                .map_or(ReplyContent::NoAnswer(CallEnding::Failed), ReplyContent::Ended);
+        }
         let error = if mentions_error(body) { error_of(surface, body, None) } else { None };
         return error.map_or_else(|| ended(finish::of_reply(&reply)), ReplyContent::Ended);
     }
@@ -170,6 +174,13 @@ fn of_stream(surface: &dyn Surface, body: &[u8]) -> ReplyContent {
         Err(_) if whole.is_empty() => ReplyContent::Torn,
         Err(_) => ReplyContent::NoAnswer(CallEnding::Failed),
     }
+}
+
+/// Whether a whole reply has no alternative that says anything, or at least why it stopped: prompts that a provider blocks come back
+/// so. Embeddings have no alternatives.
+fn is_silent(surface: &dyn Surface, reply: &Reply) -> bool {
+    let says = |answer: &Answer| answer.finish_reason.is_some() || speaks(&answer.message);
+    !reply.answers.iter().any(says) && (!reply.answers.is_empty() || surface.answer_members().contains(&"choices"))
 }
 
 /// Whether a message says anything, or calls a tool.
@@ -227,7 +238,7 @@ fn ends_with_blank_line(frame: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surface::{ALL, Answer, ErrorBody, Reply, Role};
+    use crate::surface::{ALL, ErrorBody, Role};
 
     fn reply() -> Reply {
         let message = Message {

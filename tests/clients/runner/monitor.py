@@ -99,7 +99,7 @@ def gemini(interpreter, logs, aegis, report):
     done = aegis.call("run", "--upstream", upstream, "--log-dir", logs, "--run", "gemini", "--", "sh", "-c", line)
     backend.shutdown()
     report.equal("gemini: its SDK gets its answers", done.stdout.split(), ["hi", "hi"])
-    report.check("gemini: its calls are counted and said", "2 of the steps are calls of an API that is recorded, not read: gemini" in done.stderr, done.stderr)
+    report.check("gemini: its calls are counted and said", "2 of the steps are calls that are recorded, not read: gemini" in done.stderr, done.stderr)
     shown = json.loads(aegis.call("show", logs / "gemini", "--format", "json").stdout)
     report.equal("gemini: its calls are recorded", [step["surface"] for step in shown["steps"]], ["gemini", "gemini"])
 
