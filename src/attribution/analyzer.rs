@@ -13,9 +13,9 @@ use serde_json::json;
 use super::{CallMeter, Correction, CorrectionOrigin, Corrections, leak, line::ModelLine};
 use crate::{
     execution::{ExecutionError, ListeningProxy},
-    proxy::upstream::Upstream,
+    proxy::{NegotiatingUpstream, upstream::Upstream},
     replay::{AtFork, answer_text, asked_text, reworded},
-    surface::{Conversation, Message, OpenaiChat, RequiredFormat, Role, door},
+    surface::{Conversation, Message, OpenaiChat, ParameterSettings, RequiredFormat, Role, door},
     trajectory::{FailureMode, RunId, Step, Trajectory},
 };
 
@@ -46,6 +46,8 @@ pub struct Analyzer {
     pub gold: Option<String>,
     /// What the verifier said, where it may know that.
     pub feedback: Option<String>,
+    /// Parameters that the user sets by hand.
+    pub parameters: ParameterSettings,
 }
 
 /// What the analyzer says of a step.
@@ -74,8 +76,9 @@ impl Analyzer {
         own: &RunId,
         meter: &Arc<CallMeter>,
     ) -> Result<Corrections, ExecutionError> {
-        let line =
-            ModelLine::open(through, own, meter.count(Arc::clone(&self.upstream), Arc::default()), "analyzer").await?;
+        let counted = meter.count(Arc::clone(&self.upstream), Arc::default());
+        let upstream = NegotiatingUpstream::over(counted, None);
+        let line = ModelLine::open(through, own, upstream, "analyzer").await?;
         let mut corrections = Corrections::default();
         let (mut answered, mut failed) = (false, None);
         for (index, step) in run.steps.iter().enumerate() {
@@ -155,7 +158,7 @@ impl Analyzer {
             format: RequiredFormat::JsonSchema { name: "correction".to_owned(), schema: schema() },
             ..Conversation::default()
         };
-        line.ask(OpenaiChat::compose_request(&question, Some(0.0))).await
+        line.ask(self.parameters.apply(OpenaiChat::compose_request(&question, Some(0.0)))).await
     }
 
     fn question(&self, step: &Step, earlier: &[Step], refused: &str) -> String {
@@ -186,7 +189,11 @@ impl Analyzer {
 fn said(body: &[u8]) -> Result<AnalyzerSaid, String> {
     let reply = door::reply(&OpenaiChat, body, false).map_err(|error| error.to_string())?;
     let text = reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default();
-    serde_json::from_str(&text).map_err(|error| format!("its answer does not fit the schema: {error}"))
+    // An upstream that takes no schema answers in a fence, or among words.
+    let json = text.find('{').and_then(|from| text.get(from..)).unwrap_or_default();
+    let said = serde_json::Deserializer::from_str(json).into_iter().next();
+    let said = said.unwrap_or_else(|| serde_json::from_str(&text));
+    said.map_err(|error| format!("its answer does not fit the schema: {error}"))
 }
 
 /// What was said before, the nearest steps where there is no room for all.

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -18,8 +18,11 @@ use super::{
 };
 use crate::{
     execution::{ExecutionError, ListeningProxy},
-    proxy::{Proxy, QuestionLedger, model::Unanswered},
-    surface::{Answer, Conversation, Message, OpenaiChat, Part, RequiredFormat, Role, Sampling, Surface, door},
+    proxy::{Proxy, QuestionLedger},
+    surface::{
+        Answer, Conversation, Message, OpenaiChat, ParameterSettings, Part, RequiredFormat, Role, Sampling, Surface,
+        door,
+    },
     trajectory::{RunId, Usage},
 };
 
@@ -30,8 +33,10 @@ pub struct JudgeSettings {
     pub model: String,
     /// Longest wait for one answer.
     pub patience: Duration,
-    /// Whether answers may be asked for by JSON schema; an upstream that refuses that is asked in words from then on.
+    /// Whether answers are asked for by JSON schema.
     pub by_schema: bool,
+    /// Parameters that the user sets by hand.
+    pub parameters: ParameterSettings,
 }
 
 /// Which of several equal questions this is.
@@ -66,8 +71,6 @@ pub struct LogJudge {
     kept: KeptAnswers,
     ledger: QuestionLedger,
     line: OnceCell<(Mutex<Option<ListeningProxy>>, ModelLine)>,
-    by_schema: AtomicBool,
-    live: AtomicU64,
     replayed: AtomicU64,
 }
 
@@ -80,14 +83,12 @@ impl LogJudge {
         kept: KeptAnswers,
         ledger: QuestionLedger,
     ) -> Self {
-        let by_schema = AtomicBool::new(settings.by_schema);
-        let (line, live, replayed) = (OnceCell::new(), AtomicU64::new(0), AtomicU64::new(0));
-        Self { proxy, run, settings, kept, ledger, line, by_schema, live, replayed }
+        Self { proxy, run, settings, kept, ledger, line: OnceCell::new(), replayed: AtomicU64::new(0) }
     }
 
-    /// Questions that went to the model, and questions that were answered from the cassette.
+    /// Calls of the model, and questions that were answered from the cassette.
     pub fn counts(&self) -> (u64, u64) {
-        (self.live.load(Ordering::Relaxed), self.replayed.load(Ordering::Relaxed))
+        (self.ledger.spent().calls, self.replayed.load(Ordering::Relaxed))
     }
 
     /// What its answers cost.
@@ -105,28 +106,17 @@ impl LogJudge {
     /// # Errors
     /// [`ExecutionError`] when the question cannot be recorded.
     pub async fn ask(&self, question: &JudgeQuestion, draw: Draw) -> Result<JudgeAsked, ExecutionError> {
-        let mut body = self.body(question, draw, self.settings.by_schema);
-        let plain = self.body(question, draw, false);
-        for known in [&body, &plain] {
+        let body = self.body(question, draw, self.settings.by_schema);
+        // Cassettes of earlier versions hold what was asked in words where a schema was refused.
+        for known in [&body, &self.body(question, draw, false)] {
             if let Some(answer) = self.kept.get(known) {
                 self.replayed.fetch_add(1, Ordering::Relaxed);
                 return Ok(heard(&answer, known.clone()));
             }
         }
-        if !self.by_schema.load(Ordering::Relaxed) {
-            body = plain.clone();
-        }
-        let mut asked = self.live(&body, question.longest_answer).await?;
-        if let (Err(Silent { refuses_form: true, .. }), true) = (&asked, body != plain) {
-            self.by_schema.store(false, Ordering::Relaxed);
-            body = plain;
-            asked = self.live(&body, question.longest_answer).await?;
-        }
-        Ok(match asked {
+        Ok(match self.live(&body, question.longest_answer).await? {
             Ok(answer) => heard(&self.kept.masked(&answer), body),
-            Err(silent) => {
-                JudgeAsked { said: JudgeSaid::Nothing(silent.why), usage: Usage::default(), served: None, body }
-            }
+            Err(why) => JudgeAsked { said: JudgeSaid::Nothing(why), usage: Usage::default(), served: None, body },
         })
     }
 
@@ -164,11 +154,11 @@ impl LogJudge {
             sampling: Sampling { seed, ..Sampling::default() },
             ..Conversation::default()
         };
-        OpenaiChat::compose_request(&conversation, temperature)
+        self.settings.parameters.apply(OpenaiChat::compose_request(&conversation, temperature))
     }
 
     /// Asks the model, again where it was busy; each try is put aside in the budget before it is made.
-    async fn live(&self, body: &Bytes, longest_answer: u64) -> Result<Result<Bytes, Silent>, ExecutionError> {
+    async fn live(&self, body: &Bytes, longest_answer: u64) -> Result<Result<Bytes, Abstention>, ExecutionError> {
         let (_, line) = self.line.get_or_try_init(|| self.open()).await?;
         // A token has a byte at least.
         let most = Usage { input: body.len() as u64, output: longest_answer };
@@ -176,12 +166,11 @@ impl LogJudge {
         loop {
             let reserved = match self.ledger.reserve(most) {
                 Ok(reserved) => reserved,
-                Err(what) => return Ok(Err(Abstention::Budget(format!("no {what} left")).into())),
+                Err(what) => return Ok(Err(Abstention::Budget(format!("no {what} left")))),
             };
-            self.live.fetch_add(1, Ordering::Relaxed);
             let Ok(answered) = tokio::time::timeout(self.settings.patience, line.ask_once(body)).await else {
                 let waited = format!("no answer within {:?}", self.settings.patience);
-                return Ok(Err(Abstention::TimedOut(waited).into()));
+                return Ok(Err(Abstention::TimedOut(waited)));
             };
             // Without a count the reservation stands.
             reserved.settle(match &answered {
@@ -192,7 +181,7 @@ impl LogJudge {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(unanswered) => match unanswered.again_in(resends) {
                     Some(wait) => tokio::time::sleep(wait).await,
-                    None => return Ok(Err(unanswered.into())),
+                    None => return Ok(Err(Abstention::Unanswered(unanswered.to_string()))),
                 },
             }
             resends += 1;
@@ -203,26 +192,6 @@ impl LogJudge {
         let listening = ListeningProxy::start(Arc::clone(&self.proxy)).await?;
         let line = ModelLine::open(&listening, &self.run, Arc::clone(&self.proxy.upstream), "judge").await?;
         Ok((Mutex::new(Some(listening)), line))
-    }
-}
-
-/// Why a question has no answer.
-struct Silent {
-    why: Abstention,
-    /// Whether it may be the form of the question that was refused.
-    refuses_form: bool,
-}
-
-impl From<Abstention> for Silent {
-    fn from(why: Abstention) -> Self {
-        Self { why, refuses_form: false }
-    }
-}
-
-impl From<Unanswered> for Silent {
-    fn from(unanswered: Unanswered) -> Self {
-        let refuses_form = matches!(&unanswered, Unanswered::Status { status, .. } if matches!(status.as_u16(), 400 | 404 | 415 | 422));
-        Self { why: Abstention::Unanswered(unanswered.to_string()), refuses_form }
     }
 }
 

@@ -10,10 +10,12 @@ use crate::{
     manipulator::Templates,
     proxy::{AnswerFormat, Asking, AskingSettings, Budget, HttpUpstream, Price, upstream::Upstream},
     simulator::Simulator,
+    surface::ParameterSetting,
 };
 
 /// Flags that win over `[manipulator]`.
 #[derive(Debug, Clone, Default, Args)]
+#[expect(clippy::struct_field_names, reason = "a field is the name of its option")]
 pub(super) struct AskingArgs {
     /// Where the model is that `rewrite_with_model` asks: http://…, https://… or `simulator`.
     /// Without it: [manipulator] of aegis.toml.
@@ -22,6 +24,10 @@ pub(super) struct AskingArgs {
     /// Its name.
     #[arg(long, env = "AEGIS_MANIPULATOR_MODEL", value_name = "NAME")]
     manipulator_model: Option<String>,
+    /// Set a parameter of its requests by hand: temperature=1, or temperature=none to leave it out; may be said several times.
+    /// What its upstream refuses is left out or exchanged by itself.
+    #[arg(long, value_name = "NAME=VALUE")]
+    manipulator_parameter: Vec<ParameterSetting>,
 }
 
 /// `[manipulator]`: the model that manipulators may ask.
@@ -36,6 +42,10 @@ pub struct ManipulatorConfig {
     pub key_env: Option<String>,
     /// Its temperature; 0.7 when left out.
     pub temperature: Option<f64>,
+    /// Parameters of its requests that are set by hand, each `"NAME=VALUE"`; `"seed=none"` leaves one out. What its upstream refuses
+    /// is left out or exchanged by itself.
+    #[schemars(with = "Vec<String>")]
+    pub parameters: Vec<ParameterSetting>,
     /// How it is asked to answer in JSON: by schema, as an object, or in words.
     pub answers: AnswersConfig,
     /// Longest wait for all answers of one edit, in seconds; 20 when left out. A client's own patience shortens it.
@@ -125,6 +135,7 @@ impl AskingArgs {
         Ok(AskingSettings {
             model,
             temperature,
+            parameters: [config.parameters.as_slice(), self.manipulator_parameter.as_slice()].concat().into(),
             answers: match config.answers {
                 AnswersConfig::JsonSchema => AnswerFormat::JsonSchema,
                 AnswersConfig::JsonObject => AnswerFormat::JsonObject,
@@ -162,6 +173,7 @@ mod tests {
         let args = |url: &str, model: Option<&str>| AskingArgs {
             manipulator_upstream: Some(url.to_owned()).filter(|url| !url.is_empty()),
             manipulator_model: model.map(str::to_owned),
+            manipulator_parameter: Vec::new(),
         };
         let config = |text: &str| toml::from_str::<ManipulatorConfig>(text).expect("a table");
         for (args, text, expected) in [

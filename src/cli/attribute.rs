@@ -40,7 +40,7 @@ use crate::{
     },
     cli::config::Config,
     execution::ExecutionError,
-    proxy::{Price, QuestionLedger},
+    proxy::{NegotiatingUpstream, Price, QuestionLedger},
     trajectory::RunId,
 };
 
@@ -138,7 +138,7 @@ fn judge(arguments: &AttributeArgs, methods: &[&dyn Method], price: Price) -> Re
     let named = arguments.judge.named(methods)?;
     let (budget, patience) = (arguments.judge.budget()?, arguments.judge.patience()?);
     let Some((url, model)) = named else { return Ok(None) };
-    let JudgeArgs { key_env, cassette, log_dir, config, ca_file, no_schema, .. } = &arguments.judge;
+    let JudgeArgs { key_env, cassette, log_dir, config, ca_file, no_schema, parameter, .. } = &arguments.judge;
     let proxied = ProxyArgs { ca_file: ca_file.clone(), simulator_seed: 7, ..ProxyArgs::default() };
     let upstream = settings::other_upstream(url, key_env.as_deref(), &proxied)?;
     let redactor = Config::load(config.as_deref())?.recording()?.redactor;
@@ -148,9 +148,12 @@ fn judge(arguments: &AttributeArgs, methods: &[&dyn Method], price: Price) -> Re
     };
     let run = settings::fresh_run_id();
     let dir = cassette.as_deref().or(log_dir.as_deref());
+    let ledger = QuestionLedger::new(budget, price);
+    let upstream = NegotiatingUpstream::over(upstream, Some(ledger.clone()));
     let proxy = settings::offline(config.as_deref(), dir, upstream, run.clone())?;
-    let settings = JudgeSettings { model, patience, by_schema: !no_schema && arguments.compat.is_none() };
-    Ok(Some(LogJudge::new(Arc::new(proxy), run, settings, kept, QuestionLedger::new(budget, price))))
+    let (by_schema, parameters) = (!no_schema && arguments.compat.is_none(), parameter.clone().into());
+    let settings = JudgeSettings { model, patience, by_schema, parameters };
+    Ok(Some(LogJudge::new(Arc::new(proxy), run, settings, kept, ledger)))
 }
 
 async fn conduct(

@@ -240,6 +240,7 @@ impl Retrying<'_> {
         ];
         let config = arguments.execute.proxy.config.clone();
         JudgeArgs::of_upstream(url, model, named.judge_key_env.clone(), logs, config)
+            .with_parameters(named.judge_parameter.clone())
             .spending(left.into_iter().flatten().collect(), budget.price)
     }
 

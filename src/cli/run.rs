@@ -30,7 +30,7 @@ use crate::{
     recording::{self, Recording},
     ruling::NoLabel,
     surface::{
-        self,
+        self, ParameterSetting,
         account::{self, RunAccount},
     },
     trajectory::{Label, Outcome, RunId, Step, Unserved, Verdict, WatchSign, unanswered, unserved},
@@ -68,6 +68,10 @@ pub(super) struct RunArgs {
     /// The judge's model, where it is not the one that the run asked first.
     #[arg(long, value_name = "NAME", requires = "attribute")]
     attribute_model: Option<String>,
+    /// Set a parameter of that judge's requests by hand: temperature=1, or temperature=none to leave it out; may be said several
+    /// times. What its upstream refuses is left out or exchanged by itself.
+    #[arg(long, value_name = "NAME=VALUE", requires = "attribute")]
+    attribute_parameter: Vec<ParameterSetting>,
     /// Ask the upstream how likely its tokens are (`logprobs`), where a request does not. The recording keeps it, for
     /// `attribute --method confidence`; the program sees what it would have seen without.
     #[arg(long)]
@@ -185,6 +189,7 @@ fn attributed(
         arguments.proxy.log_dir(config),
         arguments.proxy.config.clone(),
     );
+    let judge = judge.with_parameters(arguments.attribute_parameter.clone());
     let arguments = AttributeArgs::after(&concluded.dir, arguments.attribute.clone(), judge);
     match attribute::after(&arguments, global) {
         Ok(rows) => Some(rows),

@@ -292,10 +292,13 @@ fn beside(recording: &Recording) -> Vec<(&'static str, String)> {
     let asked = recording.manipulator_questions.iter().map(|asked| {
         let tokens = asked.usage.map(|usage| format!("  tokens {}>{}", usage.input, usage.output)).unwrap_or_default();
         let cost = asked.cost.map(|cost| format!("  cost {cost:.6}")).unwrap_or_default();
-        let error = asked.error.as_ref().map(|error| format!("  {error}")).unwrap_or_default();
+        let words = |said: &Option<String>| said.as_ref().map(|said| format!("  {said}")).unwrap_or_default();
+        let (changed, error) = (words(&asked.changed), words(&asked.error));
         let took = millis(asked.took_us);
-        let text =
-            format!("{} at step {}: {}  {took} ms{tokens}{cost}{error}", asked.model, asked.step, asked.template);
+        let text = format!(
+            "{} at step {}: {}  {took} ms{tokens}{cost}{changed}{error}",
+            asked.model, asked.step, asked.template
+        );
         ("asked", text)
     });
     let failed = recording

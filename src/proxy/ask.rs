@@ -85,6 +85,7 @@ fn record(
         question: &asked.question,
         answer: asked.answer.as_ref(),
         error: error.as_deref(),
+        changed: asked.changed.as_deref(),
         usage: asked.usage,
         cost: asked.usage.filter(|_| priced).map(|usage| asking.price(usage)),
         took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),

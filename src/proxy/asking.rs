@@ -10,12 +10,13 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     ledger::{Budget, Price, QuestionLedger, Spent},
-    model::{self, Unanswered},
+    model::{self, ModelAnswer, Unanswered},
+    negotiating::NegotiatingUpstream,
     upstream::Upstream,
 };
 use crate::{
     manipulator::{Question, Templates},
-    surface::{OpenaiChat, RequiredFormat, Surface, door},
+    surface::{OpenaiChat, ParameterSettings, RequiredFormat, Surface, door},
     trajectory::Usage,
 };
 
@@ -26,6 +27,8 @@ pub struct AskingSettings {
     pub model: String,
     /// Its temperature; `None` leaves it to the backend.
     pub temperature: Option<f64>,
+    /// Parameters that the user sets by hand.
+    pub parameters: ParameterSettings,
     /// How answers are asked to be JSON.
     pub answers: AnswerFormat,
     /// Longest wait for all answers of one edit. A client that announces its patience shortens it.
@@ -45,6 +48,7 @@ impl Default for AskingSettings {
         Self {
             model: "gpt-4o-mini".to_owned(),
             temperature: Some(0.7),
+            parameters: ParameterSettings::default(),
             answers: AnswerFormat::default(),
             deadline: Duration::from_secs(20),
             budget: Budget::default(),
@@ -92,6 +96,8 @@ pub(super) enum AskError {
 pub(super) struct ModelAsked {
     pub(super) question: Bytes,
     pub(super) answer: Option<Bytes>,
+    /// What was changed in the question, because the upstream refuses it.
+    pub(super) changed: Option<String>,
     pub(super) said: Result<String, AskError>,
     pub(super) usage: Option<Usage>,
 }
@@ -100,6 +106,7 @@ impl Asking {
     /// A model behind this upstream, which speaks chat completions.
     pub fn new(upstream: Arc<dyn Upstream>, settings: AskingSettings) -> Self {
         let ledger = QuestionLedger::new(settings.budget, settings.price);
+        let upstream = NegotiatingUpstream::over(upstream, Some(ledger.clone()));
         Self { upstream, settings, ledger }
     }
 
@@ -141,6 +148,7 @@ impl Asking {
             AnswerFormat::Text => conversation.format = RequiredFormat::Text,
         }
         let body = OpenaiChat::compose_request(&conversation, self.settings.temperature);
+        let body = self.settings.parameters.apply(body);
         // A token has a byte at least.
         let most = Usage { input: body.len() as u64, output: question.max_tokens };
         let started = Instant::now();
@@ -151,27 +159,27 @@ impl Asking {
                 before: started.saturating_duration_since(began),
             }),
         };
-        let (answer, usage) = match &answered {
-            Ok(answer) => (Some(answer.clone()), OpenaiChat.usage(answer, false)),
-            Err(_) => (None, None),
+        let (answer, usage, changed) = match &answered {
+            Ok(answer) => (Some(answer.body.clone()), OpenaiChat.usage(&answer.body, false), answer.changed.clone()),
+            Err(_) => (None, None, None),
         };
         let said = answered.and_then(|answer| {
-            let reply =
-                door::reply(&OpenaiChat, &answer, false).map_err(|error| AskError::Unreadable(error.to_string()))?;
+            let reply = door::reply(&OpenaiChat, &answer.body, false)
+                .map_err(|error| AskError::Unreadable(error.to_string()))?;
             Ok(reply.answers.first().map(|answer| answer.message.text()).unwrap_or_default())
         });
-        ModelAsked { question: body, answer, said, usage }
+        ModelAsked { question: body, answer, changed, said, usage }
     }
 
     /// Sends a question, again where the backend was busy; what each may cost is reserved before.
-    async fn paid(&self, body: &Bytes, most: Usage) -> Result<Bytes, AskError> {
+    async fn paid(&self, body: &Bytes, most: Usage) -> Result<ModelAnswer, AskError> {
         let mut resends = 0;
         loop {
             let reserved = self.ledger.reserve(most).map_err(AskError::Budget)?;
-            let sent = model::ask_once(&*self.upstream, body).await;
+            let sent = model::answer_once(&*self.upstream, body).await;
             let usage = match &sent {
                 // Without a count the reservation stands.
-                Ok(answer) => OpenaiChat.usage(answer, false).unwrap_or(most),
+                Ok(answer) => OpenaiChat.usage(&answer.body, false).unwrap_or(most),
                 Err(_) => Usage::default(),
             };
             reserved.settle(usage);

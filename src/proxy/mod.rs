@@ -23,6 +23,7 @@ mod listen;
 mod lock;
 pub mod model;
 mod narrowed;
+mod negotiating;
 mod open_step;
 mod opening;
 mod recorded_answers;
@@ -51,6 +52,7 @@ pub use listen::{
     gate::{Gate, Token},
     serve, serve_control,
 };
+pub use negotiating::NegotiatingUpstream;
 pub use recorded_answers::RecordedAnswers;
 pub use run::Run;
 pub use runs::{EndedRun, Runs};

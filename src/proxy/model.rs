@@ -9,13 +9,14 @@ use hyper::{Request, StatusCode, header};
 
 use super::{
     headers::seconds,
+    negotiating::NegotiatingUpstream,
     upstream::{SentBody, Upstream},
 };
 
 /// Where questions go: the path that clients of the API use.
 pub const PATH: &str = "/v1/chat/completions";
 /// Longest answer that is read, in bytes.
-const ANSWER_MAX: usize = 4 << 20;
+pub(super) const ANSWER_MAX: usize = 4 << 20;
 /// How often a question is sent again that met a busy or broken backend.
 const RESENDS: u32 = 3;
 /// The wait before the first of them; it doubles.
@@ -51,15 +52,29 @@ impl Unanswered {
     }
 }
 
+/// A good reply.
+#[derive(Debug)]
+pub(super) struct ModelAnswer {
+    /// Its body.
+    pub(super) body: Bytes,
+    /// What was changed in its question, because the upstream refuses it.
+    pub(super) changed: Option<String>,
+}
+
 /// Puts a question once. The answer is the body of a good reply.
 ///
 /// # Errors
 /// [`Unanswered`].
 pub async fn ask_once(upstream: &dyn Upstream, question: &Bytes) -> Result<Bytes, Unanswered> {
+    answer_once(upstream, question).await.map(|answer| answer.body)
+}
+
+/// As [`ask_once`], with what was changed in the question.
+pub(super) async fn answer_once(upstream: &dyn Upstream, question: &Bytes) -> Result<ModelAnswer, Unanswered> {
     post_once(upstream, PATH, "application/json", question).await
 }
 
-async fn post_once(upstream: &dyn Upstream, path: &str, kind: &str, body: &Bytes) -> Result<Bytes, Unanswered> {
+async fn post_once(upstream: &dyn Upstream, path: &str, kind: &str, body: &Bytes) -> Result<ModelAnswer, Unanswered> {
     let unreachable = |error: &dyn std::error::Error| Unanswered::Unreachable(chain(error));
     let sent: SentBody = Either::Left(Full::new(body.clone()));
     let request = Request::post(path).header(header::CONTENT_TYPE, kind);
@@ -69,7 +84,7 @@ async fn post_once(upstream: &dyn Upstream, path: &str, kind: &str, body: &Bytes
     let read = Limited::new(body, ANSWER_MAX).collect().await;
     let answer = read.map_err(|error| unreachable(error.as_ref()))?.to_bytes();
     if head.status.is_success() {
-        return Ok(answer);
+        return Ok(ModelAnswer { body: answer, changed: NegotiatingUpstream::changed(&head.headers) });
     }
     let said: String = String::from_utf8_lossy(&answer).chars().take(200).collect();
     Err(Unanswered::Status { status: head.status, said, wait: seconds(&head.headers, &header::RETRY_AFTER) })
@@ -90,7 +105,7 @@ pub async fn ask(upstream: &dyn Upstream, question: &Bytes) -> Result<Bytes, Una
 pub(super) async fn post(upstream: &dyn Upstream, path: &str, kind: &str, body: &Bytes) -> Result<Bytes, Unanswered> {
     for resends in 0.. {
         let unanswered = match post_once(upstream, path, kind, body).await {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => return Ok(answer.body),
             Err(unanswered) => unanswered,
         };
         let Some(wait) = unanswered.again_in(resends) else { return Err(unanswered) };

@@ -118,6 +118,8 @@ pub struct ManipulatorQuestion {
     pub answer: Bytes,
     /// Why there is no answer that could be read.
     pub error: Option<String>,
+    /// What was changed in the question on its way, because the upstream refuses it: in words.
+    pub changed: Option<String>,
     /// Token counts as the backend said them.
     pub usage: Option<Usage>,
     /// What it cost, in the unit of the configured prices.
@@ -333,6 +335,7 @@ impl Assembly {
                 question,
                 answer: answer.map(|body| body.bytes).unwrap_or_default(),
                 error: asked.error.map(std::borrow::Cow::into_owned),
+                changed: asked.changed.map(std::borrow::Cow::into_owned),
                 usage: asked.usage,
                 cost: asked.cost,
                 took_us: asked.took_us,

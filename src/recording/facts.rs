@@ -118,6 +118,8 @@ pub struct ManipulatorAsked<'a> {
     pub answer: Option<&'a Bytes>,
     /// Why there is no answer that could be read.
     pub error: Option<&'a str>,
+    /// What was changed in the question on its way, because the upstream refuses it: in words.
+    pub changed: Option<&'a str>,
     /// Token counts as the backend said them.
     pub usage: Option<Usage>,
     /// What it cost, in the unit of the configured prices.

@@ -85,6 +85,7 @@ impl Recorder {
                 question: question.record(),
                 answer: answer.as_ref().map(Prepared::record),
                 error: asked.error.map(|error| redactor.text(error)),
+                changed: asked.changed.map(Into::into),
                 usage: asked.usage,
                 cost: asked.cost,
                 took_us: asked.took_us,

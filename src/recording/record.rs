@@ -134,6 +134,8 @@ pub(super) struct AskedRecord<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<Text<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) changed: Option<Text<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<f64>,

@@ -14,6 +14,7 @@ mod escape;
 mod fields;
 mod finish;
 mod logprobs;
+mod negotiable;
 pub mod octets;
 mod openai_chat;
 mod openai_completions;
@@ -51,6 +52,7 @@ pub use conversation::{
     Vectors,
 };
 pub use counts::recounted;
+pub use negotiable::{ParameterChange, ParameterSetting, ParameterSettings};
 pub use openai_chat::OpenaiChat;
 pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Case, UnnamedVerdict, Surroundings, excerpt};
 use crate::{
     proxy::{model, upstream::Upstream},
-    surface::{Conversation, RequiredFormat, Message, OpenaiChat, Role, door},
+    surface::{Conversation, RequiredFormat, Message, OpenaiChat, ParameterSetting, ParameterSettings, Role, door},
 };
 
 /// Asks a model, at temperature 0, whether the output answers the question as the expected answer does. Where it is
@@ -30,6 +30,11 @@ pub struct ModelJudge {
     /// Longest wait for an answer, in seconds.
     #[serde(default = "minute")]
     pub timeout_s: f64,
+    /// Parameters of the request that are set by hand, each `"NAME=VALUE"`; `"temperature=none"` leaves one out. What the upstream
+    /// refuses is left out by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub parameters: Vec<ParameterSetting>,
 }
 
 const INSTRUCTION: &str = "You grade answers. You are given a question, the reference answer and a candidate answer. \
@@ -61,17 +66,12 @@ impl ModelJudge {
             return UnnamedVerdict::unknown("no upstream for the model judge is set");
         };
         let mut last = UnnamedVerdict::unknown("the judge was never asked");
-        // A backend may refuse the schema itself: what it would not answer, it is asked without one.
-        let mut refused = false;
         for attempt in 0..self.attempts.clamp(1, 10) {
-            let asked = self.question(case, attempt, !refused);
+            let asked = self.question(case, attempt);
             let limit = Duration::try_from_secs_f64(self.timeout_s).unwrap_or(Duration::from_mins(1));
             let said = match tokio::time::timeout(limit, ask(&**upstream, asked)).await {
                 Ok(Ok(answer)) => read(&answer),
-                Ok(Err(why)) => {
-                    refused = true;
-                    Err(why)
-                }
+                Ok(Err(why)) => Err(why),
                 Err(_) => Err(format!("no answer within {} s", self.timeout_s)),
             };
             match said {
@@ -83,7 +83,7 @@ impl ModelJudge {
     }
 
     /// The request. A second attempt differs, so that a recorded unreadable answer is not served again.
-    fn question(&self, case: &Case<'_>, attempt: u32, by_schema: bool) -> Bytes {
+    fn question(&self, case: &Case<'_>, attempt: u32) -> Bytes {
         let length = case.output.chars().count();
         let output: String = case.output.chars().skip(length.saturating_sub(SHOWN)).collect();
         let again = if attempt == 0 { "" } else { "\n\nReply with the JSON object alone." };
@@ -95,11 +95,11 @@ impl ModelJudge {
         let question = Conversation {
             model: self.model.clone(),
             messages: vec![Message::text_of(Role::System, system), Message::text_of(Role::User, user)],
-            format: if by_schema { RequiredFormat::JsonSchema { name: "judgement".to_owned(), schema: schema() } } else { RequiredFormat::Text },
+            format: RequiredFormat::JsonSchema { name: "judgement".to_owned(), schema: schema() },
             max_tokens: Some(ANSWER_TOKENS),
             ..Conversation::default()
         };
-        OpenaiChat::compose_request(&question, Some(0.0))
+        ParameterSettings::from(self.parameters.clone()).apply(OpenaiChat::compose_request(&question, Some(0.0)))
     }
 }
 

@@ -14,7 +14,10 @@ use hyper::{Request, Response, StatusCode};
 
 use super::*;
 use crate::{
-    proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, UpstreamError},
+    proxy::{
+        NegotiatingUpstream,
+        upstream::{BackendAnswering, ReceivedBody, SentBody, UpstreamError},
+    },
     surface::{Answer, Message, OpenaiChat, Reply, Role, Surface},
     trajectory::{Outcome, Trajectory},
 };
@@ -107,7 +110,8 @@ async fn a_judge_is_read_and_asked_again() {
     assert!(!body.contains("one sentence") && !body.contains(r#"\"correct\" |"#), "no form to copy: {body}");
     // A backend that knows no schema is asked by words alone.
     let upstream = Scripted::new(&[(400, "response_format is not supported"), (200, RIGHT)]);
-    assert_eq!(judged(&judge(2), upstream.clone()).await.verdict, Verdict::Success);
+    let negotiated = NegotiatingUpstream::over(upstream.clone(), None);
+    assert_eq!(judged(&judge(1), negotiated).await.verdict, Verdict::Success);
     let bodies = upstream.bodies.lock().expect("a lock").clone();
     assert_eq!(bodies.iter().map(|body| body.contains("response_format")).collect::<Vec<_>>(), [true, false]);
     let case = Case { question: "", expected: "4", output: "4" };

@@ -14,7 +14,10 @@ use http_body_util::{BodyExt as _, Either, Full, Limited};
 use hyper::{Request, Response, header};
 use serde::{Deserialize, Serialize};
 
-use crate::proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError};
+use crate::proxy::{
+    NegotiatingUpstream,
+    upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
+};
 
 /// The largest request or reply that is kept, in bytes.
 const BODY_MAX: usize = 8 << 20;
@@ -41,6 +44,9 @@ struct TranscriptLine {
     key: String,
     request: String,
     reply: String,
+    /// What was changed in the request on its way, because the upstream refuses it: in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changed: Option<String>,
 }
 
 impl Transcript {
@@ -73,6 +79,7 @@ impl Transcript {
             }
             None => None,
         };
+        let behind = behind.map(|behind| NegotiatingUpstream::over(behind, None) as Arc<dyn Upstream>);
         Ok(Self { path: path.to_owned(), behind, kept: Mutex::new(KeptLines { answers, file }) })
     }
 
@@ -106,14 +113,15 @@ impl Transcript {
         let reply = Limited::new(reply, BODY_MAX).collect().await.map_err(broken)?.to_bytes();
         // Only whole answers are kept: an error may go away.
         if head.status.is_success() {
-            self.keep(key, &body, &reply).map_err(|error| broken(error.into()))?;
+            self.keep(key, [&body, &reply], NegotiatingUpstream::changed(&head.headers))
+                .map_err(|error| broken(error.into()))?;
         }
         Ok(Response::from_parts(head, ReceivedBody::Made(VecDeque::from([reply]))))
     }
 
-    fn keep(&self, key: String, request: &[u8], reply: &[u8]) -> io::Result<()> {
+    fn keep(&self, key: String, [request, reply]: [&[u8]; 2], changed: Option<String>) -> io::Result<()> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let line = TranscriptLine { key, request: text(request), reply: text(reply) };
+        let line = TranscriptLine { key, request: text(request), reply: text(reply), changed };
         let mut written = serde_json::to_vec(&line)?;
         written.push(b'\n');
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

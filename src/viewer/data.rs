@@ -32,7 +32,7 @@ pub(super) fn head(recording: &Recording, account: &RunAccount, no_label: Option
         json!({"step": asked.step, "attempt": asked.attempt, "injection": asked.injection,
             "operator": asked.operator, "upstream": asked.upstream, "model": asked.model, "template": asked.template,
             "question": body(&asked.question), "answer": body(&asked.answer), "error": asked.error,
-            "usage": asked.usage, "cost": asked.cost, "took_us": asked.took_us})
+            "changed": asked.changed, "usage": asked.usage, "cost": asked.cost, "took_us": asked.took_us})
     });
     json!({
         "run": manifest.run,

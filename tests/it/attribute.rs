@@ -22,13 +22,13 @@ type FailingJudge = (&'static str, Box<Answers>, &'static [&'static str], &'stat
 type Answers = dyn Fn(&Value) -> (u16, String) + Send + Sync;
 
 /// A judge behind HTTP that notes what it was asked.
-struct ScriptedJudge {
+pub(crate) struct ScriptedJudge {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Value>>>,
 }
 
 impl ScriptedJudge {
-    async fn start(answers: impl Fn(&Value) -> (u16, String) + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(answers: impl Fn(&Value) -> (u16, String) + Send + Sync + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
@@ -65,11 +65,11 @@ impl ScriptedJudge {
         Self { address, asked }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    fn asked(&self) -> Vec<Value> {
+    pub(crate) fn asked(&self) -> Vec<Value> {
         self.asked.lock().expect("unpoisoned").clone()
     }
 }
@@ -80,7 +80,7 @@ async fn say(dir: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-fn rows(path: &Path) -> Vec<Value> {
+pub(crate) fn rows(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("rows");
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
@@ -90,7 +90,7 @@ fn user(body: &Value) -> &str {
 }
 
 /// Files in both layouts of Who&When, with what is odd in the public ones: remarks, a hyphen, an empty entry, no ASCII.
-fn whowhen(dir: &Path) {
+pub(crate) fn whowhen(dir: &Path) {
     let entry = |name: &str, content: &str| json!({"content": content, "role": "user", "name": name});
     let crafted = |role: &str, content: &str| json!({"content": content, "role": role});
     let generated = |history: Value, agent: &str, step: &str| {
@@ -212,7 +212,7 @@ async fn compat_asks_and_reads_as_the_public_script_does() {
     }
 }
 
-fn culprit(agent: &str, step: u32) -> String {
+pub(crate) fn culprit(agent: &str, step: u32) -> String {
     json!({"reason": "it misread", "agent": agent, "step": step, "quote": "It is Été.", "fix": "Look again.", "failure_mode": "FM-2.6"}).to_string()
 }
 

@@ -55,6 +55,7 @@ mod memory;
 mod monitor;
 mod mistakes;
 mod outputs;
+mod parameters;
 mod passing;
 mod plans;
 mod program;

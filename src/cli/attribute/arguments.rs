@@ -11,6 +11,7 @@ use crate::{
     attribution::methods::{self, LearnedRanker, Method, Needs},
     cli::{Exit, Failure},
     proxy::{Budget, Price},
+    surface::ParameterSetting,
     trajectory::nearest,
 };
 
@@ -114,6 +115,10 @@ pub(in crate::cli) struct JudgeArgs {
     /// Ask for answers in words alone, not by JSON schema. An upstream that refuses a schema is asked so by itself.
     #[arg(long)]
     pub(super) no_schema: bool,
+    /// Set a parameter of its requests by hand: temperature=1, or temperature=none to leave it out; may be said several times.
+    /// What its upstream refuses is left out or exchanged by itself.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) parameter: Vec<ParameterSetting>,
 }
 
 /// What a recorded run does not say of itself.
@@ -271,7 +276,14 @@ impl JudgeArgs {
             budget: Vec::new(),
             price: None,
             no_schema: false,
+            parameter: Vec::new(),
         }
+    }
+
+    /// The same with parameters that are set by hand.
+    #[must_use]
+    pub(in crate::cli) fn with_parameters(self, parameter: Vec<ParameterSetting>) -> Self {
+        Self { parameter, ..self }
     }
 
     /// The same with a cassette, and with no more to spend than this and so many calls.

@@ -8,6 +8,7 @@ use crate::{
     attribution::{RetryBudget, RetrySettings},
     cli::{Exit, Failure, attribute::price, replay::MatchArgs, settings, trial::ExecuteArgs},
     proxy::Price,
+    surface::ParameterSetting,
     trajectory::StepIndex,
 };
 
@@ -69,6 +70,10 @@ pub(super) struct RetryJudgeArgs {
     /// Environment variable that holds its key.
     #[arg(long, value_name = "VAR", requires = "judge")]
     pub(super) judge_key_env: Option<String>,
+    /// Set a parameter of its requests by hand: temperature=1, or temperature=none to leave it out; may be said several times.
+    /// What its upstream refuses is left out or exchanged by itself.
+    #[arg(long, visible_alias = "parameter", value_name = "NAME=VALUE")]
+    pub(super) judge_parameter: Vec<ParameterSetting>,
 }
 
 /// What it may spend.

@@ -9,6 +9,7 @@ use crate::{
     attribution::{LabelRule, order_name},
     cli::{Exit, Failure, replay::MatchArgs, trial::ExecuteArgs},
     proof::{Order, Terms},
+    surface::ParameterSetting,
 };
 
 /// Options of `trace`.
@@ -92,6 +93,10 @@ pub(super) struct AnalyzerArgs {
     /// Do not tell it what the verifier said of the run.
     #[arg(long, requires = "analyzer")]
     pub(super) no_feedback: bool,
+    /// Set a parameter of its requests by hand: temperature=1, or temperature=none to leave it out; may be said several times.
+    /// What its upstream refuses is left out or exchanged by itself.
+    #[arg(long, visible_alias = "parameter", value_name = "NAME=VALUE", requires = "analyzer")]
+    pub(super) analyzer_parameter: Vec<ParameterSetting>,
 }
 
 /// On what terms something counts as shown.

@@ -20,6 +20,7 @@ use crate::{
     proof::Order,
     replay::Cassette,
     score::read,
+    surface::ParameterSetting,
     trajectory::nearest,
 };
 
@@ -39,6 +40,10 @@ pub(super) struct PriorArgs {
     /// Most that is spent on the judge: calls=N, tokens=N. Its calls count towards --budget-calls too.
     #[arg(long, value_name = "LIMITS", value_delimiter = ',', requires = "prior")]
     prior_budget: Vec<String>,
+    /// Set a parameter of the judge's requests by hand: temperature=1, or temperature=none to leave it out; may be said several
+    /// times. What its upstream refuses is left out or exchanged by itself.
+    #[arg(long, value_name = "NAME=VALUE", requires = "prior")]
+    prior_parameter: Vec<ParameterSetting>,
 }
 
 /// A prior, and the questions that it took.
@@ -149,13 +154,14 @@ fn sources(named: &[String]) -> Result<PriorSources, Failure> {
 
 /// The trace's own upstream as the judge, within what is left to spend.
 fn judge(arguments: &TraceArgs, cassette: &Cassette) -> Result<JudgeArgs, Failure> {
-    let PriorArgs { prior_model, prior_cassette, prior_budget, .. } = &arguments.prior;
+    let PriorArgs { prior_model, prior_cassette, prior_budget, prior_parameter, .. } = &arguments.prior;
     let proxy = trial::live(&arguments.execute.proxy, arguments.execute.again, cassette, &arguments.dir)?;
     let model = prior_model.clone().or_else(|| attribute::model_of(cassette.recording()));
     let logs = super::beneath(proxy.clone(), arguments, cassette).log_dir.unwrap_or_default();
     let config = crate::cli::config::Config::load(proxy.config.as_deref())?;
     let judge =
         JudgeArgs::of_upstream(proxy.upstream_url(&config), model, config.upstream.key_env, logs, proxy.config.clone());
+    let judge = judge.with_parameters(prior_parameter.clone());
     Ok(judge.within(prior_cassette.clone(), prior_budget.clone(), arguments.budget_calls))
 }
 

@@ -11,6 +11,7 @@ use aegis::{
     },
     proof::Order,
     proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
+    surface::ParameterSettings,
     trajectory::{FailureMode, RunId, Trajectory},
 };
 use http_body_util::BodyExt;
@@ -70,6 +71,7 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
         model: "m".to_owned(),
         gold: Some("27".to_owned()),
         feedback: Some(run.outcome.evidence.clone()),
+        parameters: ParameterSettings::default(),
     };
     let own = RunId::parse("analyzer").expect("an id");
     let meter = CallMeter::new(SearchBudget::default());
@@ -109,7 +111,13 @@ async fn an_analyzer_is_asked_within_the_budget() {
     let upstream = Arc::new(Scripted::default());
     let asked: Arc<dyn Upstream> = Arc::clone(&upstream) as Arc<dyn Upstream>;
     let feedback = Some(run.outcome.evidence.clone());
-    let analyzer = Analyzer { upstream: asked, model: "m".to_owned(), gold: None, feedback };
+    let analyzer = Analyzer {
+        upstream: asked,
+        model: "m".to_owned(),
+        gold: None,
+        feedback,
+        parameters: ParameterSettings::default(),
+    };
     let own = RunId::parse("analyzer").expect("an id");
     let meter = CallMeter::new(SearchBudget { calls: Some(2), runs: None });
     let corrections = analyzer.corrections(failed.system.executor.listening(), run, &own, &meter).await.expect("asked");
