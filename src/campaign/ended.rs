@@ -274,7 +274,7 @@ impl EndedCell {
         let unlabelled = match self.no_label {
             Some(NoLabel::ManipulatorFailed) => Some(Class::ManipulatorFailed),
             Some(why) if why.is_about_identity() => Some(Class::AmbiguousAgent),
-            Some(NoLabel::NotInjected | NoLabel::Note) => Some(Class::NotInjected),
+            Some(NoLabel::NotInjected | NoLabel::Note | NoLabel::Unanswered) => Some(Class::NotInjected),
             Some(NoLabel::InfraError) => Some(Class::InfraError),
             Some(NoLabel::EditRefused) => Some(Class::EditRefused),
             None if self.label.is_none() => Some(Class::NotInjected),

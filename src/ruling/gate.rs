@@ -10,8 +10,8 @@ use crate::{
     recording::{Recording, RunOrigin},
     surface,
     trajectory::{
-        AgentName, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Source, Step, StepIndex, TAXONOMY,
-        Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
+        AgentName, Attempt, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Source, Step, StepIndex,
+        TAXONOMY, Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
     },
 };
 
@@ -61,6 +61,9 @@ pub enum NoLabel {
     /// The upstream refused a request as an edit had made it, so that its agent said nothing.
     #[error("the upstream refused a request as an edit had made it")]
     EditRefused,
+    /// The call that a label would name has no answer: it was refused, failed or broke off, or its client left.
+    #[error("the call that a label would name was not answered")]
+    Unanswered,
 }
 
 impl NoLabel {
@@ -83,7 +86,8 @@ impl NoLabel {
             | Self::NotInjected
             | Self::InfraError
             | Self::FaultEnded
-            | Self::EditRefused => false,
+            | Self::EditRefused
+            | Self::Unanswered => false,
         }
     }
 }
@@ -192,6 +196,12 @@ pub const GATES: &[LabelGate] = &[
         "The upstream answered each request as an edit had made it.",
         NoLabel::EditRefused,
         |run| run.trajectory.steps.iter().any(refused_as_edited),
+    ),
+    of_step(
+        "answered where it is named",
+        "The call that a label names was answered: it was not refused, did not fail or break off, and its client did not leave.",
+        NoLabel::Unanswered,
+        |_, step, _| !step.last_attempt().is_some_and(Attempt::is_answered),
     ),
 ];
 

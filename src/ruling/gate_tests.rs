@@ -92,16 +92,17 @@ fn who_ended_a_step_decides_whether_the_run_is_evidence() {
     let (reply, none) = (vec![planted()], Vec::new());
     let with = |also: InjectedError| vec![planted(), also];
     let request = |error: InjectedError| vec![error];
-    let (infra, ended) = (Some(NoLabel::InfraError), Some(NoLabel::FaultEnded));
+    let (infra, ended, unanswered) = (Some(NoLabel::InfraError), Some(NoLabel::FaultEnded), Some(NoLabel::Unanswered));
     for (what, injected, attempts, expected) in [
         ("answered", &reply, &[(DONE, 200)][..], None),
-        ("never answered", &reply, &[], None),
-        ("no end in the record", &reply, &[(None, 500)], None),
+        ("never answered", &reply, &[], unanswered),
+        ("no end in the record", &reply, &[(None, 500)], unanswered),
         ("unreachable", &none, &[(Some(UpstreamUnreachable), 502)], infra),
         ("reset", &none, &[(Some(UpstreamReset), 200)], infra),
         ("silent", &none, &[(Some(UpstreamTimeout), 200)], infra),
         ("cut", &none, &[(Some(UpstreamTruncated), 200)], infra),
         ("the client left", &none, &[(Some(ClientGone), 200)], None),
+        ("the client left what was edited", &request(asked()), &[(Some(ClientGone), 200)], unanswered),
         ("the client left when it read the status", &none, &[(Some(ClientGone), 500)], infra),
         ("stopped", &none, &[(Some(Stopped), 200)], None),
         ("too many requests", &none, &[(DONE, 429)], infra),
@@ -119,10 +120,10 @@ fn who_ended_a_step_decides_whether_the_run_is_evidence() {
         ("a fault that the client fled", &with(fault(0)), &[(Some(ClientGone), 503)], ended),
         ("a fault that a retry healed", &with(fault(0)), &[(DONE, 503), (DONE, 200)], None),
         ("a fault, then the upstream's own", &with(fault(0)), &[(DONE, 503), (DONE, 503)], infra),
-        ("a fault, then the client's own error", &with(fault(0)), &[(DONE, 503), (DONE, 404)], None),
+        ("a fault, then the client's own error", &with(fault(0)), &[(DONE, 503), (DONE, 404)], unanswered),
         ("an edited request refused", &request(asked()), &[(DONE, 400)], Some(NoLabel::EditRefused)),
         ("an edited request answered", &request(asked()), &[(DONE, 399)], None),
-        ("a reply edited, the request refused", &reply, &[(DONE, 404)], None),
+        ("a reply edited, the request refused", &reply, &[(DONE, 404)], unanswered),
         ("an edit that never left", &request(InjectedError { delivered: false, ..asked() }), &[(DONE, 400)], None),
         (
             "a request mended and refused",

@@ -209,20 +209,38 @@ fn own_ways(api: &Api) -> Vec<(&'static str, Act, CallEnding)> {
     ways
 }
 
-/// What is ruled of a run in which the planner's call gets the first reply and the solver's, whose request is edited, the second;
-/// and how each of the two ended.
-async fn ruled(api: &Api, replies: [Act; 2]) -> (Result<(), NoLabel>, Vec<Option<CallEnding>>) {
-    let plan = "format = 1\nseed = 7\n[[injection]]\nagent = \"solver\"\nfailure_mode = \"FM-1.1\"\nwhen.call = 0\nmanipulator.append_instruction = { text = \"Add one to each number.\" }\n";
+/// Edits of what the solver is asked, and of what it answers.
+const ASKED: &str = "append_instruction = { text = \"Add one to each number.\" }";
+const ANSWERED: &str = "corrupt_number = { which = \"last\", by = 10 }";
+
+/// What is ruled of a run in which the planner's call gets the first reply and the solver's, which is edited, the second;
+/// and how each of the two ended. A label may name what was answered, and nothing else.
+async fn ruled(api: &Api, edit: &str, replies: [Act; 2]) -> (Result<(), NoLabel>, Vec<Option<CallEnding>>) {
+    let plan = format!(
+        "format = 1
+seed = 7
+[[injection]]
+agent = \"solver\"
+failure_mode = \"FM-1.1\"
+when.call = 0
+manipulator.{edit}
+"
+    );
     let upstream = Scripted::start(replies.map(|act| vec![act]).to_vec()).await;
-    let mut lab = Lab::before(upstream.address, Setup::planned(plan)).await;
+    let mut lab = Lab::before(upstream.address, Setup::planned(&plan)).await;
     for agent in ["planner", "solver"] {
         let path = format!("/a/{agent}{}", api.path);
         lab.post(&path, (api.asked)(&format!("{agent} asks")).to_string().as_bytes()).await;
     }
     let recording = lab.sealed("r0").await;
-    let endings =
+    let endings: Vec<_> =
         recording.trajectory.steps.iter().map(|step| step.last_attempt().and_then(|last| last.ending)).collect();
-    let ruled = Ruling::of(&recording).label().map(|_| ());
+    let ruling = Ruling::of(&recording);
+    for (step, ending) in (0..).zip(&endings) {
+        let expected = if *ending == Some(CallEnding::Answered) { Ok(()) } else { Err(NoLabel::Unanswered) };
+        assert_eq!(ruling.may_name(step), expected, "{} {ending:?}: whether a label may name it", api.name);
+    }
+    let ruled = ruling.label().map(|_| ());
     assert_eq!(recording.label.is_some(), ruled.is_ok(), "{} {ruled:?}", api.name);
     (ruled, endings)
 }
@@ -233,12 +251,12 @@ async fn no_label_stands_on_a_call_that_failed_inside_a_200() {
         let answer = || http("200 OK", "application/json", &(api.whole)().to_string());
         let streamed = http("200 OK", "text/event-stream", &(api.events)().concat());
         for fine in [answer(), streamed] {
-            let (ruled, endings) = ruled(api, [answer(), fine]).await;
+            let (ruled, endings) = ruled(api, ASKED, [answer(), fine]).await;
             assert_eq!((ruled, endings), (Ok(()), vec![Some(CallEnding::Answered); 2]), "{}: answered", api.name);
         }
         for (way, reply, expected) in ways(api).into_iter().chain(own_ways(api)) {
             let what = format!("{}: {way}", api.name);
-            let (edited, endings) = ruled(api, [answer(), reply.clone()]).await;
+            let (edited, endings) = ruled(api, ASKED, [answer(), reply.clone()]).await;
             let infrastructure = matches!(expected, CallEnding::Failed | RATE);
             let why = if infrastructure { NoLabel::InfraError } else { NoLabel::EditRefused };
             assert_eq!(
@@ -246,7 +264,10 @@ async fn no_label_stands_on_a_call_that_failed_inside_a_200() {
                 (Err(why), vec![Some(CallEnding::Answered), Some(expected)]),
                 "{what}, as edited"
             );
-            let (beside, endings) = ruled(api, [reply, answer()]).await;
+            let (edited, endings) = ruled(api, ANSWERED, [answer(), reply.clone()]).await;
+            assert!(edited.is_err(), "{what}, its answer edited");
+            assert_eq!(endings, vec![Some(CallEnding::Answered), Some(expected)], "{what}, its answer edited");
+            let (beside, endings) = ruled(api, ASKED, [reply, answer()]).await;
             assert_eq!(beside, Err(NoLabel::InfraError), "{what}, at another agent");
             assert_eq!(endings, vec![Some(expected), Some(CallEnding::Answered)], "{what}, at another agent");
         }

@@ -34,6 +34,8 @@ pub struct Column {
     pub forked: bool,
     /// Whether the late pass has an objection to the step.
     pub late: bool,
+    /// Whether the call that a label would name got no answer, which is said of its step whatever else speaks against the run.
+    pub unanswered: bool,
     /// Verbs in which it cannot come about, and why.
     pub cannot: &'static [(&'static [Verb], &'static str)],
 }
@@ -67,6 +69,7 @@ fn column(name: &'static str, kind: &'static str, edits: &[String]) -> Column {
         call: 0,
         forked: false,
         late: false,
+        unanswered: false,
         cannot: &[NOTED],
     }
 }
@@ -133,6 +136,7 @@ pub fn of_runs() -> Vec<Column> {
     let corrupt = edit("adder", 0, CORRUPT);
     let fault = "[[injection]]\nagent = \"critic\"\nwhen.call = 0\nfault.status = { code = 503 }\n".to_owned();
     let refuse = "side = \"request\"\nmanipulator.append_instruction = { text = \"REFUSE\" }";
+    let suffix = "side = \"request\"\nmanipulator.append_instruction = { text = \"Add one.\" }";
     let of_plan = |column: Column| Column { cannot: &[NO_PLANT, NOTED], ..column };
     vec![
         column("labelled", "plain", std::slice::from_ref(&corrupt)),
@@ -146,11 +150,22 @@ pub fn of_runs() -> Vec<Column> {
             NoLabel::ManipulatorFailed,
             "manipulator_failed",
         )),
-        of_plan(refused(
-            column("refused as edited", "plain", &[edit("adder", 0, refuse)]),
-            NoLabel::EditRefused,
-            "edit_refused",
-        )),
+        Column {
+            unanswered: true,
+            ..of_plan(refused(
+                column("refused as edited", "plain", &[edit("adder", 0, refuse)]),
+                NoLabel::EditRefused,
+                "edit_refused",
+            ))
+        },
+        Column {
+            unanswered: true,
+            ..of_plan(refused(
+                column("client left", "left", &[edit("adder", 0, suffix)]),
+                NoLabel::NotInjected,
+                "not_injected",
+            ))
+        },
         of_plan(refused(column("fault planted", "plain", &[corrupt.clone(), fault]), NoLabel::FaultEnded, "fault")),
         Column { class: "crashed", ..column("child killed", "killed", &[corrupt]) },
     ]

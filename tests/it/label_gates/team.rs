@@ -28,6 +28,12 @@ def ask(agent, text, prompt=None):
     said = json.loads(call.getresponse().read())
     return str(said["choices"][0]["message"]["content"]) if "choices" in said else "nothing"
 said = {}
+def leave(text):
+    call = http.client.HTTPConnection(host, timeout=0.15)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]})
+    try: call.request("POST", path + "/chat/completions", body, {"content-type": "application/json", "x-aegis-agent": "adder"}); call.getresponse()
+    except TimeoutError: call.close(); time.sleep(0.5)
+if kind == "left": leave("slowly " + task)
 if kind == "contested":
     said[0] = ask("adder", task, "You add numbers, step by step.")
     ask("adder", "Write one.", "You write short poems about the sea.")
