@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     dataset::{Splits, Task},
-    plan::{AgentPattern, Plan},
+    plan::{self, AgentPattern, Plan},
     proof::Terms,
     trajectory::{FailureMode, Side},
     verify::{Check, Verify},
@@ -34,13 +34,16 @@ pub trait Files {
     fn list(&self, directory: &str) -> io::Result<Vec<String>>;
 }
 
-/// Files beside the campaign file.
+/// Files beside the campaign file, and ready-made plans by name where there is no such file.
 #[derive(Debug)]
 pub struct Beside(pub PathBuf);
 
 impl Files for Beside {
     fn read(&self, path: &str) -> io::Result<String> {
-        std::fs::read_to_string(self.0.join(path))
+        std::fs::read_to_string(self.0.join(path)).or_else(|error| match plan::shipped_as(path).as_slice() {
+            [plan] if error.kind() == io::ErrorKind::NotFound => Ok(plan.text.to_owned()),
+            _ => Err(error),
+        })
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<String>> {

@@ -68,7 +68,7 @@ pub use shard::{
     Engine, EngineScript, KeptCampaign, MergeOptions, Merged, NotedFiles, PartError, ShardEnd, ShardOptions, ShardPart,
     merge, run_shard,
 };
-pub use start::{CampaignOptions, run};
+pub use start::{CampaignOptions, refuse_start, run};
 pub use state::Earlier;
 
 /// Hears how far a campaign is.

@@ -1,6 +1,6 @@
 //! What a campaign file names: files, plans, systems; and its counts.
 
-use std::{ops::Range, path::Path};
+use std::ops::Range;
 
 use toml::Spanned;
 
@@ -68,5 +68,7 @@ pub(super) fn unknown<'a>(what: &str, name: &Spanned<String>, known: impl Iterat
 
 /// A file's name without directory and ending.
 pub(super) fn stem(file: &str) -> String {
-    Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or(file).to_owned()
+    let name = file.rsplit('/').next().unwrap_or(file);
+    // Names of ready-made plans have points and no ending.
+    name.strip_suffix(".toml").unwrap_or(name).to_owned()
 }

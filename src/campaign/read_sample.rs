@@ -8,7 +8,7 @@ use super::{
     read_named::{at_least_one, indices, read_file, read_plan, stem},
 };
 use crate::{
-    plan::{AgentPattern, Operator, Problem},
+    plan::{self, AgentPattern, Operator, Problem},
     trajectory::{FailureMode, Pattern, Side},
 };
 
@@ -74,7 +74,14 @@ fn matching(pattern: &Spanned<String>, files: &dyn Files, problems: &mut Vec<Pro
     let text = pattern.get_ref();
     let (directory, name) = text.rsplit_once('/').unwrap_or((".", text));
     if !name.contains('*') {
-        return vec![text.clone()];
+        let is_missing = files.read(text).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+        // A folder of ready-made plans.
+        let shipped = if is_missing { plan::shipped_as(text) } else { Vec::new() };
+        return if shipped.is_empty() {
+            vec![text.clone()]
+        } else {
+            shipped.iter().map(|plan| plan.name.to_owned()).collect()
+        };
     }
     let expression = name.split('*').map(regex::escape).collect::<Vec<_>>().join(".*");
     let expression = match Pattern::new(&format!("^{expression}$")) {

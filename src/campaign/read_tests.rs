@@ -70,6 +70,29 @@ fn templates_are_found_and_narrowed() {
 }
 
 #[test]
+fn ready_made_plans_are_taken_by_name() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("t.jsonl"), "{\"id\":\"a\",\"question\":\"q\",\"answer\":\"1\"}\n")
+        .expect("written");
+    let beside = crate::campaign::Beside(dir.path().to_owned());
+    let planned = GOOD.replace("p/end.toml", "corrupt-number");
+    let campaign = parse(&planned, "c.toml", &beside).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(campaign.plans[0].name, "corrupt-number");
+    let (head, _) = GOOD.split_once("[[plan]]").expect("a plan");
+    let sampled = |templates: &str| {
+        let text = format!("{head}[sample]\ntemplates = [{templates}]\nper_task = 1\n");
+        let campaign = parse(&text, "c.toml", &beside).unwrap_or_else(|error| panic!("{error}"));
+        campaign.sample.expect("a sample").templates
+    };
+    assert_eq!(sampled("\"fm-1.1-request\"")[0].name, "fm-1.1-request");
+    let modes: std::collections::BTreeSet<_> =
+        sampled("\"mast\"").into_iter().map(|planting| planting.mode.code()).collect();
+    assert_eq!(modes.len(), 14, "{modes:?}");
+    let error = parse(&GOOD.replace("p/end.toml", "no-such"), "c.toml", &beside).expect_err("no such plan");
+    assert!(error.to_string().contains("cannot read `no-such`"), "{error}");
+}
+
+#[test]
 fn the_schema_beside_the_examples_is_current() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/campaigns/campaign.schema.json");
     let written = std::fs::read_to_string(path).unwrap_or_default();

@@ -58,6 +58,21 @@ fn spare_others(out: &Path) -> Result<(), CampaignError> {
     if others && !is_campaign { Err(CampaignError::NotOurs(out.to_owned())) } else { Ok(()) }
 }
 
+/// Refuses what [`run`] would refuse before its first run.
+///
+/// # Errors
+/// As [`run`].
+pub fn refuse_start(campaign: &Campaign, proxies: &[Proxy], out: &Path, earlier: Earlier) -> Result<(), CampaignError> {
+    spare_others(out)?;
+    if matches!(earlier, Earlier::Resume { .. }) {
+        let state = CampaignState::open(out, earlier)?;
+        if earlier.must_fit() {
+            state.refuse_others(campaign, &campaign.chains(&[]), proxies)?;
+        }
+    }
+    Ok(())
+}
+
 /// Runs a campaign. `proxies` are one a system, in order, and record under `out/logs`.
 ///
 /// # Errors

@@ -1,7 +1,6 @@
 //! `aegis campaign FILE`: clean runs, injected runs, proof, labels, dataset, report.
 
 use std::{
-    io::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,9 +10,9 @@ use nix::sys::signal::Signal;
 use tokio::sync::watch;
 
 use super::{
-    Config, Exit, Failure, Finished, Global, OutputFormat,
+    Config, Exit, Failure, Finished, Global,
     asking::{self, AskingArgs},
-    browser, client_verdict, escape,
+    browser, client_verdict,
     progress::ShownProgress,
     settings,
     settings::ProxyArgs,
@@ -28,6 +27,7 @@ use crate::{
     verify,
 };
 
+mod dry;
 mod next;
 mod shard;
 
@@ -115,8 +115,12 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     let commands = campaign.task_commands();
     let allowed = commands == 0 || campaign.verify.allow_task_commands || arguments.allow_task_commands;
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-run", campaign.name)));
+    let earlier = if arguments.resume { Earlier::Resume { changed: arguments.changed } } else { Earlier::Refuse };
+    let directory = beside(file);
+    let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
+    let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
     if arguments.dry_run {
-        return dry(&campaign, &only, allowed, &out, global);
+        return dry::tell(&campaign, &begun, allowed, global);
     }
     let junit = client_verdict::junit_file(arguments.junit.as_deref())?;
     if !allowed {
@@ -133,10 +137,6 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
             eprintln!("checks    {commands} tasks bring commands: {}", verify::sandbox_words());
         }
     }
-    let earlier = if arguments.resume { Earlier::Resume { changed: arguments.changed } } else { Earlier::Refuse };
-    let directory = beside(file);
-    let (ca_file, asking) = (arguments.ca_file.clone(), arguments.asking.clone());
-    let begun = CampaignStart { out, earlier, directory, only, jobs: arguments.jobs, ca_file, asking };
     if let Some(part) = &arguments.shard {
         return shard::work((part, arguments.changed), campaign, kept, begun, global);
     }
@@ -159,41 +159,6 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
         eprintln!("report    {}   report.md, report.json beside it", out.join("report.html").display());
     }
     Ok(finished)
-}
-
-/// Foretells, on standard output; what is expected, where `out` holds clean runs already.
-fn dry(
-    campaign: &Campaign,
-    only: &[regex::Regex],
-    allowed: bool,
-    out: &Path,
-    global: &Global,
-) -> Result<Finished, Failure> {
-    let extent = campaign.extent(only).expecting(campaign, campaign::measured(campaign, out));
-    let commands = campaign.task_commands();
-    if global.format != OutputFormat::Json {
-        let told = match (commands, allowed) {
-            (0, _) => String::new(),
-            (_, true) => format!("commands       {commands} tasks bring one; {}\n", verify::sandbox_words()),
-            (_, false) => format!("commands       {commands} tasks bring one; refused without --allow-task-commands\n"),
-        };
-        let unknown = match extent.expected {
-            Some(_) => String::new(),
-            None => format!(
-                "expected       not known: `{}` holds no clean run of it; run a part of it there (`--only TASK`) first\n",
-                escape(&out.display().to_string())
-            ),
-        };
-        let mut out = std::io::stdout().lock();
-        let written = out.write_all((extent.text() + &unknown + &told).as_bytes());
-        written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    }
-    let runs = extent.clean + extent.injected + extent.verify + extent.narrow;
-    let expected =
-        extent.expected.map(|expected| format!(", about {:.0} calls expected before labels", expected.calls));
-    let expected = expected.unwrap_or_default();
-    let summary = format!("nothing was run: at most {runs} runs and {} model calls{expected}", extent.calls);
-    Ok(Finished { exit: Exit::Ok, summary, data: serde_json::json!({ "dry_run": extent, "task_commands": commands }) })
 }
 
 /// Reads `calls=N,tokens=N,money=X` into a budget.

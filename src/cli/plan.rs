@@ -44,7 +44,7 @@ enum PlanAction {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// List the ready-made plans, which any verb takes by name; with a name, print that plan, to be copied and changed.
+    /// List the ready-made plans, which verbs and campaign files take by name; with a name, print that plan, to be copied and changed.
     Ready {
         /// A plan's name, or a folder's.
         name: Option<String>,

@@ -119,6 +119,8 @@ impl<'s> Schema<'s, '_> {
         let inner = Self { depth: self.depth + 1, ..self };
         match schema {
             Value::Bool(holds) => SchemaFit::of(*holds, "false"),
+            // A tool may be offered without one: nothing is said of its arguments.
+            Value::Null => SchemaFit::Yes,
             Value::Object(rules) => {
                 SchemaFit::all(rules.iter().map(|(rule, wanted)| inner.rule(rules, rule, wanted, before, after)))
             }

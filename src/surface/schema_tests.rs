@@ -115,6 +115,7 @@ fn rules_of_items_members_and_bounds() {
         ),
         (json!({"title": "T", "description": "d", "default": 1, "x-order": 2}), vec![json!("a")], vec![]),
         (json!(true), vec![json!(1)], vec![]),
+        (json!(null), vec![json!({"a": 1})], vec![]),
         (json!(false), vec![], vec![json!(1)]),
     ]);
 }

@@ -78,6 +78,8 @@ async fn a_dry_run_does_nothing_and_says_the_most_it_could_cost() {
     let (_, out, _) = bench.run(&["--dry-run", "--budget", "calls=10,money=0.5"]).await;
     assert!(out.contains("model calls    at most 10\n"), "{out}");
     assert_eq!(bench.run(&["--budget", "calls=x"]).await.0, Some(2));
+    let (code, out, said) = bench.run(&["--dry-run", "--resume"]).await;
+    assert_eq!((code, bench.out().exists()), (Some(2), false), "nothing is there to go on with: {out}{said}");
     let (_, out, _) = bench.run(&["--dry-run", "--only", "debate/*"]).await;
     assert!(out.starts_with("clean runs     2\ninjected runs  at most 1\n"), "what is left out costs nothing: {out}");
 }

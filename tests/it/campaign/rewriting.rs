@@ -42,7 +42,11 @@ async fn a_models_words_are_delivered_and_accounted_for() {
 #[tokio::test]
 async fn a_dry_run_counts_what_models_are_asked() {
     let bench = bench();
-    let (code, out, said) = bench.run(&["--dry-run", "--format", "json"]).await;
+    // What the line itself would be refused for is no price.
+    let (code, out, said) = bench.run(&["--dry-run"]).await;
+    assert!(code == Some(2) && said.contains("--manipulator-upstream simulator"), "{out}{said}");
+    let model = ["--manipulator-upstream", "simulator", "--dry-run"];
+    let (code, out, said) = bench.run(&[&model[..], &["--format", "json"]].concat()).await;
     assert_eq!(code, Some(0), "{said}");
     let extent: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     let extent = &extent["dry_run"];
@@ -50,7 +54,7 @@ async fn a_dry_run_counts_what_models_are_asked() {
     // delivers the same words: it asks nothing.
     assert_eq!((&extent["questions"], &extent["judgements"]), (&600.into(), &0.into()));
     assert_eq!(extent["calls"], (2 + 1 + 120) * 200 + 600);
-    let (_, out, _) = bench.run(&["--dry-run"]).await;
+    let (_, out, _) = bench.run(&model).await;
     assert!(out.contains("   of them     at most 600 of models that rewrite\n"), "{out}");
     let judged = Bench::new(&format!("{}{PIPELINE}{}", tasks(2), plans(&["corrupt-number"], "\"pipeline\"")));
     let file = judged.dir.path().join("c.toml");
