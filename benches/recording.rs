@@ -111,6 +111,7 @@ fn exchange(recorder: &Recorder, attribution: &Attribution, step: u32, request: 
         step,
         attempt: 0,
         cause: CloseCause::Complete,
+        origin: aegis::trajectory::ReplyOrigin::Live,
         status: Some(200),
         headers: &[("content-type", b"application/json"), ("x-request-id", b"req_0123456789abcdef")],
         streamed_request: None,

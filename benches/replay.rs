@@ -138,6 +138,7 @@ fn record(logs: &Path, (_, steps, agents, request): Kind) {
             step,
             attempt: 0,
             cause: CloseCause::Complete,
+            origin: aegis::trajectory::ReplyOrigin::Live,
             status: Some(200),
             headers: &[("content-type", b"application/json")],
             streamed_request: None,

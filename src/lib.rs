@@ -32,5 +32,6 @@ pub mod attribution;
 pub mod example;
 pub mod campaign;
 pub mod demo;
+pub mod capability;
 pub mod viewer;
 pub mod cli;

@@ -201,6 +201,7 @@ mod tests {
             usage: None,
             uninspected: None,
             exact: true,
+            origin: crate::trajectory::ReplyOrigin::default(),
         };
         Step {
             step: number,

@@ -19,7 +19,7 @@ use self::hear::{agent, ambiguous};
 use super::{
     Exit, Failure,
     config::Config,
-    escape,
+    counted, escape,
     screen::{Colour, Screen},
 };
 use crate::{
@@ -219,11 +219,12 @@ fn write_text(
     let mut distinct: Vec<&AgentName> = rows.iter().map(|((agent, _), _)| *agent).collect();
     distinct.sort();
     distinct.dedup();
-    writeln!(out, "{} agents, {steps} steps", distinct.len())?;
+    writeln!(out, "{}, {}", counted(distinct.len(), "agent"), counted(steps, "step"))?;
     let unnamed = distinct.iter().filter(|agent| agent.as_str().starts_with("agent-")).count();
     if unnamed > 0 {
         let line = format!(
-            "hint: {unnamed} have no name yet; `aegis agents RUN_DIR --suggest` proposes [[agent]] rules, and `aegis amend RUN_DIR --roster FILE` names the agents of a recorded run by them"
+            "hint: {unnamed} {} no name yet; `aegis agents RUN_DIR --suggest` proposes [[agent]] rules, and `aegis amend RUN_DIR --roster FILE` names the agents of a recorded run by them",
+            if unnamed == 1 { "has" } else { "have" }
         );
         writeln!(out, "{}", screen.painted(&line))?;
     }

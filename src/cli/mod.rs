@@ -11,6 +11,7 @@ mod asking;
 mod attribute;
 mod browser;
 mod campaign;
+mod capability;
 mod client_verdict;
 mod config;
 mod demo;

@@ -16,18 +16,20 @@ use super::{
     Exit, Failure, Finished, Global,
     again::HowStarted,
     asking::AskingArgs,
+    capability,
     settings::{self, ProxyArgs},
     trial::{ExecuteArgs, failed, live},
 };
 use crate::{
     attribution::{KeptProof, ProofOf, Proved, Proving},
+    capability::RunVerb,
     dataset::Dataset,
     execution::{Console, Judge, Program},
     plan::{self, RecordedCall},
     proof::{Terms, in_words},
     recording::{self, RecordedCheck},
     replay::Cassette,
-    ruling::{self, Ruling},
+    ruling,
     trajectory::{Evidence, Label, Standing, Step},
 };
 
@@ -82,11 +84,8 @@ fn prove(
 ) -> Result<(Label, Proved), Failure> {
     let unproven = |error: String| Failure::new(Exit::Usage, format!("`{}`: {error}", dir.display()));
     let cassette = Arc::new(Cassette::open(dir)?);
-    let label = recording::read_label(dir)?
-        .ok_or_else(|| unproven(format!("no label: {}", ruling::why_none(cassette.recording()))))?;
-    if let Some(why) = Ruling::of(cassette.recording()).objects_to(&label) {
-        return Err(unproven(format!("no label: {why}")));
-    }
+    capability::require(RunVerb::Prove, cassette.recording(), dir)?;
+    let label = recording::read_label(dir)?.ok_or_else(|| unproven("no label".to_owned()))?;
     let plan = planned(&cassette).map_err(unproven)?;
     let proxy = live(&arguments.execute.proxy, arguments.execute.again, &cassette, dir)?;
     let of = proof_of(&executed.1, &executed.0.command, proxy.upstream.as_deref());

@@ -18,6 +18,7 @@ use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     again::HowStarted,
     attribute::{self, AttributeArgs, JudgeArgs},
+    capability,
     output::{OutputFile, Replaces},
     settings,
     settings::ProxyArgs,
@@ -28,11 +29,12 @@ use crate::{
         CallMeter, Critique, RetryRound, RetrySpent, RetrySubject, SearchBudget, foretell_round,
         methods::{self, Needs},
     },
+    capability::RunVerb,
     execution::{Console, Judge, Program},
     plan,
     proof::ProofSample,
     replay::Cassette,
-    trajectory::{Verdict, Void},
+    trajectory::Void,
 };
 
 /// What came of it, beside the run.
@@ -80,10 +82,7 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
 
 /// What cannot be retried is said before anything is executed.
 fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
-    if cassette.recording().trajectory.outcome.verdict == Verdict::Success {
-        let error = format!("`{}` succeeded: there is nothing to repair", arguments.dir.display());
-        return Err(Failure::new(Exit::Usage, error));
-    }
+    capability::require(RunVerb::Retry, cassette.recording(), &arguments.dir)?;
     if arguments.critique.is_none() {
         let named = AttributeArgs::after(&arguments.dir, vec![arguments.method.clone()], JudgeArgs::default());
         let needs = named.methods()?.first().map(|method| method.needs());

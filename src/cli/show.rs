@@ -2,6 +2,7 @@
 
 mod change;
 mod evidence;
+mod head;
 mod table;
 mod whole;
 
@@ -14,18 +15,13 @@ use std::{
 use clap::Args;
 
 use self::whole::ShownExtent;
-use super::{
-    Exit, Failure, client_verdict, escape,
-    screen::{Colour, Screen},
-    watch,
-};
+use super::{Exit, Failure, client_verdict, escape, screen::Screen, watch};
 use crate::{
-    recording::{self, Recording, RunFact},
+    recording::{self, Recording},
     ruling,
-    surface::account::RunAccount,
-    trajectory::{Attempt, CallEnding, CloseCause, Label, Outcome, Reason, Step, StepIndex, Verdict},
+    trajectory::{Attempt, CallEnding, CloseCause, ReplyOrigin, Step, StepIndex},
     verdict::{self, FindingKind, Judgement},
-    viewer::{Suspected, Traced, first_words, shown, word},
+    viewer::{ReplyOrigins, Suspected, Traced, shown, word},
 };
 
 /// Options of `show`.
@@ -90,7 +86,7 @@ pub(super) fn run(arguments: &ShowArgs, json: bool, screen: Screen, out: &mut dy
     }
     let steps = wanted(arguments, &recording)?;
     let written = if json {
-        writeln!(out, "{}", shown(&recording, &steps, arguments.before_after))
+        writeln!(out, "{}", shown(&recording, &arguments.dir, &steps, arguments.before_after))
     } else {
         write_text(arguments, &recording, &steps, screen, out)
     };
@@ -192,10 +188,9 @@ fn write_text(
 ) -> io::Result<()> {
     let traced = Traced::of(&arguments.dir);
     let suspected = Suspected::of(&arguments.dir, recording.manifest.run.as_str(), &[]);
+    let origins = ReplyOrigins::of(recording, &arguments.dir);
     if arguments.step.is_none() {
-        let found =
-            [("trace", traced.as_ref().map(Traced::line)), ("suspect", suspected.as_ref().map(Suspected::line))];
-        write_head(recording, &found, screen, out)?;
+        head::write(recording, &arguments.dir, (traced.as_ref(), suspected.as_ref()), screen, out)?;
         if !recording.sealed {
             let dir = escape(&arguments.dir.display().to_string());
             writeln!(out, "next     aegis repair {dir} --seal  if its writer was killed")?;
@@ -210,104 +205,16 @@ fn write_text(
         };
     }
     if arguments.step.is_none() && !arguments.new && !arguments.all {
-        return table::write(steps, traced.as_ref(), suspected.as_ref(), screen, out);
+        return table::write(steps, &origins, (traced.as_ref(), suspected.as_ref()), screen, out);
     }
     let extent = if arguments.all { ShownExtent::All } else { ShownExtent::New };
     for (number, step) in steps.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
         }
-        whole::write(step, recording, extent, screen, out)?;
+        whole::write(step, (recording, &origins), extent, screen, out)?;
     }
     Ok(())
-}
-
-/// What was found of a run, by the names of its lines.
-type FoundLines = [(&'static str, Option<String>); 2];
-
-/// The run: what it is, what became of it.
-fn write_head(recording: &Recording, found: &FoundLines, screen: Screen, out: &mut dyn Write) -> io::Result<()> {
-    let manifest = &recording.manifest;
-    let state = match (recording.sealed, recording.open_exchanges) {
-        (true, 0) => "sealed".to_owned(),
-        (true, open) => format!("sealed, {open} exchanges never closed"),
-        (false, open) => format!("not sealed, {open} exchanges open"),
-    };
-    let mut line = |name: &str, value: &str| {
-        let colour = match (name, manifest.outcome.verdict) {
-            ("outcome", Verdict::Success) => Colour::Good,
-            ("outcome", Verdict::Failure) => Colour::Bad,
-            ("run", _) => Colour::Strong,
-            _ => return writeln!(out, "{}{}", screen.paint(Colour::Faint, &format!("{name:9}")), escape(value)),
-        };
-        let name = screen.paint(Colour::Faint, &format!("{name:9}"));
-        writeln!(out, "{name}{}", screen.paint(colour, &escape(value)))
-    };
-    line("run", &format!("{}  ({state})", manifest.run))?;
-    line("began", &format!("{}  upstream {}", manifest.started, manifest.upstream))?;
-    if let Some(from) = &manifest.imported {
-        line("imported", &format!("{} {}  {}: bodies are remade", from.format, from.file, from.key))?;
-    }
-    if manifest.origin == Some(recording::RunOrigin::Feedback) {
-        line("origin", "feedback: an execution of `aegis retry`, no evidence of who erred")?;
-    }
-    if let Some(task) = &manifest.task {
-        line("task", &first_words(task, screen.width - 9))?;
-    }
-    line("outcome", &outcome_text(&manifest.outcome))?;
-    let later: Vec<String> = recording.facts_that_hold().map(RunFact::words).collect();
-    if !later.is_empty() {
-        line("later", &later.join("; "))?;
-    }
-    let objection = ruling::objection(recording);
-    match (&recording.label, &objection) {
-        (Some(label), objection) => {
-            line("label", &label_text(label))?;
-            objection.iter().try_for_each(|why| line("refused", &format!("the label does not hold: {why}")))?;
-            evidence::lines(label).iter().try_for_each(|(name, text)| line(name, text))?;
-        }
-        (None, why) => line("label", &format!("none: {}", why.as_deref().unwrap_or_default()))?,
-    }
-    found
-        .iter()
-        .filter_map(|(name, text)| Some((name, text.as_ref()?)))
-        .try_for_each(|(name, text)| line(name, text))?;
-    match (&manifest.plan_digest, manifest.seed) {
-        (Some(digest), Some(seed)) => {
-            line("plan", &format!("{}  seed {seed}", digest.get(..16).unwrap_or(digest)))?;
-        }
-        _ => line("plan", "none")?,
-    }
-    let account = RunAccount::of(&recording.trajectory.steps).counted();
-    if !account.is_empty() {
-        let steps = recording.trajectory.steps.len();
-        line("account", &format!("of {steps} steps {}: `--step N` says what", account.join(", ")))?;
-    }
-    beside(recording).iter().try_for_each(|(name, text)| line(name, text))?;
-    writeln!(out)
-}
-
-/// What stands in the record beside the steps, a line each: questions of manipulators, edits that failed, signs, notes.
-fn beside(recording: &Recording) -> Vec<(&'static str, String)> {
-    let asked = recording.manipulator_questions.iter().map(|asked| {
-        let tokens = asked.usage.map(|usage| format!("  tokens {}>{}", usage.input, usage.output)).unwrap_or_default();
-        let cost = asked.cost.map(|cost| format!("  cost {cost:.6}")).unwrap_or_default();
-        let words = |said: &Option<String>| said.as_ref().map(|said| format!("  {said}")).unwrap_or_default();
-        let (changed, error) = (words(&asked.changed), words(&asked.error));
-        let took = millis(asked.took_us);
-        let text = format!(
-            "{} at step {}: {}  {took} ms{tokens}{cost}{changed}{error}",
-            asked.model, asked.step, asked.template
-        );
-        ("asked", text)
-    });
-    let failed = recording
-        .manipulator_failures
-        .iter()
-        .map(|failure| ("failed", format!("`{}` failed at step {}: {}", failure.operator, failure.step, failure.why)));
-    let watched = recording.watched.iter().map(|sign| ("watch", watch::line(sign)));
-    let notes = recording.notes.iter().map(|note| ("note", note.clone()));
-    asked.chain(failed).chain(watched).chain(notes).collect()
 }
 
 /// Microseconds as milliseconds.
@@ -315,9 +222,10 @@ fn millis(micros: u64) -> String {
     format!("{}.{}", micros / 1000, micros % 1000 / 100)
 }
 
-/// Status and cause of the last attempt, and how many there were.
-fn status_text(step: &Step) -> String {
+/// Status and cause of the last attempt, where its reply came from if not from the upstream, and how many there were.
+fn status_text(step: &Step, origin: ReplyOrigin) -> String {
     let ended = step.last_attempt().map_or_else(|| "open".to_owned(), attempt_text);
+    let ended = if origin.is_live() { ended } else { format!("{ended} {}", origin.words()).trim().to_owned() };
     if step.attempts.len() > 1 { format!("{ended} x{}", step.attempts.len()) } else { ended }
 }
 
@@ -342,30 +250,6 @@ fn injected_text(step: &Step) -> String {
         if error.delivered { format!("*{what}") } else { format!("({what})") }
     });
     escape(&marks.collect::<Vec<_>>().join(" "))
-}
-
-fn outcome_text(outcome: &Outcome) -> String {
-    let verdict = match outcome.verdict {
-        Verdict::Success => "success",
-        Verdict::Failure => "failure",
-        Verdict::Unknown => "unknown",
-    };
-    let reason = match outcome.reason {
-        Some(Reason::Amended) => "  given later".to_owned(),
-        Some(reason) => format!("  by {}", word(&reason)),
-        None => String::new(),
-    };
-    let evidence = first_words(&outcome.evidence, 80);
-    format!("{verdict}{reason}{}{evidence}", if evidence.is_empty() { "" } else { ": " })
-}
-
-fn label_text(label: &Label) -> String {
-    let errors = label.errors.iter().map(|entry| {
-        let error = &entry.error;
-        let mode = error.failure_mode.map(|mode| format!("{} {} ", mode.code(), mode.name())).unwrap_or_default();
-        format!("{mode}by {} at step {} ({}, {})", error.agent, error.step, word(&error.side), error.operator)
-    });
-    format!("{}: {}", word(&label.status), errors.collect::<Vec<_>>().join("; "))
 }
 
 #[cfg(test)]

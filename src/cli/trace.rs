@@ -14,7 +14,7 @@ use self::prior::AskedPrior;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     again::HowStarted,
-    settings,
+    capability, settings,
     settings::ProxyArgs,
     trial::{ExecutionTalk, cannot_check, failed, live},
 };
@@ -23,6 +23,7 @@ use crate::{
         Analyzer, CallMeter, Corrections, Decisive, ForetoldTrace, LabelRule, SearchBudget, Trace, TraceFinding,
         TraceSettings, foretell, label_of,
     },
+    capability::{Capabilities, RunVerb},
     execution::{Console, Judge, Program},
     proof::SearchEnding,
     proxy::Proxy,
@@ -37,7 +38,7 @@ const AGENT_EXECUTIONS: u32 = 3;
 pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Failure> {
     settings::raise_file_limit();
     let cassette = arguments.matching.open(&arguments.dir)?;
-    require_failure(&cassette, &arguments.dir)?;
+    capability::require(RunVerb::Trace, cassette.recording(), &arguments.dir)?;
     let (recorded, execute) = (HowStarted::of(&arguments.dir)?, &arguments.execute);
     let program = recorded.required(&execute.command, execute.again, "trace");
     let judge = execute.trial.required_judge(&recorded, execute.again, "a trace");
@@ -65,7 +66,7 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
     if let Some(entry) = &entry {
         entry.keep(&arguments.dir, arguments.source.twin.as_deref())?;
     }
-    let next = next::line(&finding, arguments);
+    let next = next::line(&finding, arguments, &Capabilities::of(cassette.recording(), &arguments.dir));
     if global.format == OutputFormat::Text {
         let mut out = std::io::stdout().lock();
         let written = table::write(&finding, &mut out).and_then(|()| match &next {
@@ -75,15 +76,6 @@ pub(super) fn run(arguments: &TraceArgs, global: &Global) -> Result<Finished, Fa
         written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     finish(&finding, arguments, &label, next)
-}
-
-/// A run that did not fail has no decisive error.
-fn require_failure(cassette: &Cassette, dir: &Path) -> Result<(), Failure> {
-    if cassette.recording().trajectory.outcome.verdict == Verdict::Success {
-        let error = format!("`{}` succeeded: there is no failure to trace", dir.display());
-        return Err(Failure::new(Exit::Usage, error));
-    }
-    Ok(())
 }
 
 /// Trials are the trace's, not the user's runs.
@@ -186,7 +178,7 @@ fn dry(
     let most = foretold.iter().max_by_key(|foretold| foretold.executions);
     let summary = most.map_or_else(String::new, |most| {
         format!(
-            "at most {} executions, {} live calls foretold; nothing was executed",
+            "for a model that repeats itself, at most {} executions, {} live calls foretold; nothing was executed",
             most.executions,
             most.calls + questions
         )

@@ -16,7 +16,7 @@ use super::{
     serve::bind,
     settings,
 };
-use crate::viewer::{BundleExtent, Viewer, ViewerLibrary, bundle};
+use crate::viewer::{BundleError, BundleExtent, Viewer, ViewerLibrary, bundle};
 
 /// Options of `view`.
 #[derive(Debug, Args)]
@@ -72,7 +72,13 @@ pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Fai
 
 fn write_bundle(library: &ViewerLibrary, path: &Path, file: &OutputFile<'_>) -> Result<Finished, Failure> {
     let made = bundle(library).map_err(|error| {
-        Failure::new(Exit::Usage, error).hint("name fewer runs: aegis view logs/RUN --bundle OUT.html")
+        let hint = match error {
+            BundleError::Nothing => {
+                "`aegis runs [DIR]` lists the runs of a directory; logs of others come in by `aegis import`"
+            }
+            BundleError::TooLong(_) => "name fewer runs: aegis view logs/RUN --bundle OUT.html",
+        };
+        Failure::new(Exit::Usage, error).hint(hint)
     })?;
     let bytes = made.html.len();
     file.write_aloud(made.html.as_bytes())?;

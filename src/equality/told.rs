@@ -185,6 +185,7 @@ mod tests {
             usage: None,
             uninspected: None,
             exact: true,
+            origin: crate::trajectory::ReplyOrigin::default(),
         };
         Step {
             step: 0,

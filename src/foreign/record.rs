@@ -11,7 +11,7 @@ use super::{ForeignCall, ForeignFailure, ForeignRun, TraceAccount, agents::Impor
 use crate::{
     recording::{Captured, Clock, Close, ImportedFrom, Manifest, Open, Recorder, RecordingError, Settings},
     surface::{Conversation, MemberEdit, OpenaiChat, Outline, Reply, Surface, edit_member},
-    trajectory::{AgentName, Attribution, Call, CloseCause, Outcome, Reason, RunId, StepIndex, Verdict},
+    trajectory::{AgentName, Attribution, Call, CloseCause, Outcome, Reason, ReplyOrigin, RunId, StepIndex, Verdict},
 };
 
 /// The shape that bodies are remade in.
@@ -295,6 +295,7 @@ impl<'a> CallWriter<'a> {
             step: open.step,
             attempt: 0,
             cause: if failed && status.is_none() { CloseCause::Failed } else { CloseCause::Complete },
+            origin: ReplyOrigin::Remade,
             status,
             headers: &[],
             streamed_request: None,

@@ -98,6 +98,7 @@ impl Proxy {
             self.send(step, call, body).await?
         };
         headers::strip_hop_by_hop(received.headers_mut());
+        step.origin = received.extensions().get().copied().unwrap_or_default();
         step.answered(received.status(), received.headers());
         Ok(received)
     }

@@ -33,7 +33,7 @@ use crate::{
     plan::Injection,
     recording::{Captured, Close, Queued, RecordingError},
     surface::{self, Surface, door},
-    trajectory::{Attribution, CallEnding, CloseCause},
+    trajectory::{Attribution, CallEnding, CloseCause, ReplyOrigin},
 };
 
 /// A step under way.
@@ -60,6 +60,8 @@ pub(super) struct OpenStep {
     /// How lineage hears of it, where that told its run.
     track: Option<Track>,
     head: Option<(StatusCode, HeaderMap)>,
+    /// Where the reply comes from: an upstream that answers from a record says so.
+    pub(super) origin: ReplyOrigin,
     /// Whether the reply is an event stream: as its head says, until its first bytes tell.
     streamed: bool,
     tape: Tape,
@@ -110,6 +112,7 @@ impl OpenStep {
             tunnel: None,
             track: None,
             head: None,
+            origin: ReplyOrigin::default(),
             streamed: false,
             tape: Tape::default(),
             closed: false,
@@ -342,6 +345,7 @@ impl OpenStep {
             step: self.numbers.step,
             attempt: self.numbers.attempt,
             cause,
+            origin: self.origin,
             status,
             headers: &headers::pairs(&headers),
             streamed_request: upload.as_ref(),

@@ -136,6 +136,7 @@ impl Proxy {
             sent => sent?,
         };
         headers::strip_hop_by_hop(received.headers_mut());
+        step.origin = received.extensions().get().copied().unwrap_or_default();
         step.answered(received.status(), received.headers());
         Ok(received)
     }

@@ -16,7 +16,9 @@ use super::{
 use crate::{
     identity::LateStep,
     surface,
-    trajectory::{AgentName, Attempt, InjectedError, Label, Side, Step, StepIndex, Trajectory, Usage, WatchSign},
+    trajectory::{
+        AgentName, Attempt, InjectedError, Label, ReplyOrigin, Side, Step, StepIndex, Trajectory, Usage, WatchSign,
+    },
 };
 
 /// A run as it was recorded.
@@ -190,7 +192,8 @@ impl Assembly {
         }
         if manifest.imported.is_some() {
             // No byte of a remade body went over a wire.
-            self.steps.values_mut().flat_map(|step| &mut step.attempts).for_each(|attempt| attempt.exact = false);
+            let attempts = self.steps.values_mut().flat_map(|step| &mut step.attempts);
+            attempts.for_each(|attempt| (attempt.exact, attempt.origin) = (false, ReplyOrigin::Remade));
         }
         let attempts = self.steps.values().flat_map(|step| &step.attempts);
         let open_exchanges = attempts.filter(|attempt| attempt.cause.is_none()).count() as u64;
@@ -281,6 +284,7 @@ impl Assembly {
             usage: None,
             uninspected: None,
             exact,
+            origin: ReplyOrigin::Live,
         });
         Ok(())
     }
@@ -361,7 +365,7 @@ impl Assembly {
         let is_it = |attempt: &&mut Attempt| attempt.attempt == close.attempt && attempt.cause.is_none();
         let attempt = step.attempts.iter_mut().rev().find(is_it).ok_or("it closes an exchange that is not open")?;
         attempt.exact &= exact;
-        attempt.cause = Some(close.cause);
+        (attempt.cause, attempt.origin) = (Some(close.cause), close.origin);
         attempt.status = close.status;
         attempt.streamed = close.streamed;
         attempt.first_byte_us = close.first_byte_us;

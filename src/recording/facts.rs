@@ -4,7 +4,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::trajectory::{
-    Attribution, Call, CloseCause, FailureMode, ReplySpeaker, Side, StepIndex, Uninspected, Usage,
+    Attribution, Call, CloseCause, FailureMode, ReplyOrigin, ReplySpeaker, Side, StepIndex, Uninspected, Usage,
 };
 
 /// Header names and values as they came; the recorder stores an allow-list of them.
@@ -159,6 +159,8 @@ pub struct Close<'a> {
     pub attempt: u32,
     /// How it ended.
     pub cause: CloseCause,
+    /// Where the reply came from.
+    pub origin: ReplyOrigin,
     /// The status that the client got, or is about to get.
     pub status: Option<u16>,
     /// All headers of the reply.

@@ -74,6 +74,10 @@ pub struct Manifest {
     /// Steps per agent; filled when the run is sealed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, u64>,
+    /// From the arrival of the first call to the end of the last, in microseconds: the seal says it, and nothing does of an
+    /// unsealed run or one that an earlier version sealed.
+    #[serde(skip)]
+    pub calls_us: Option<u64>,
     /// Keys of a later version, kept.
     #[serde(flatten)]
     pub other: serde_json::Map<String, serde_json::Value>,
@@ -132,6 +136,7 @@ impl Manifest {
             imported: None,
             origin: None,
             agents: BTreeMap::new(),
+            calls_us: None,
             other: serde_json::Map::new(),
         }
     }
@@ -148,6 +153,7 @@ impl Manifest {
 
     /// With what the seal says of the run's end, where `run.json` was written before it.
     pub(super) fn with_seal(mut self, seal: Option<&Seal>) -> Self {
+        self.calls_us = seal.and_then(|seal| seal.calls_us);
         if let (None, Some(seal)) = (&self.ended, seal) {
             self.ended.clone_from(&seal.ended);
             self.agents.clone_from(&seal.agents);
@@ -184,6 +190,9 @@ pub struct Seal {
     /// When the run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// From the arrival of the first call to the end of the last, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_us: Option<u64>,
     /// Bytes of the uncompressed log.
     pub log_bytes: u64,
     /// blake3 of the uncompressed log.

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::content_hash::ContentHash;
 use crate::trajectory::{
-    Attribution, Call, CloseCause, FailureMode, ReplySpeaker, Side, StepIndex, Uninspected, Usage, WatchSign,
+    Attribution, Call, CloseCause, FailureMode, ReplyOrigin, ReplySpeaker, Side, StepIndex, Uninspected, Usage,
+    WatchSign,
 };
 
 /// Text that is borrowed when written and owned when read.
@@ -148,6 +149,9 @@ pub(super) struct CloseRecord<'a> {
     pub(super) step: StepIndex,
     pub(super) attempt: u32,
     pub(super) cause: CloseCause,
+    /// Where the reply came from; nothing stands of one that the upstream gave.
+    #[serde(default, skip_serializing_if = "ReplyOrigin::is_live")]
+    pub(super) origin: ReplyOrigin,
     #[serde(default)]
     pub(super) status: Option<u16>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,7 +1,7 @@
 //! The writer of one run: what the exchange calls.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     io::Write,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -22,7 +22,7 @@ use super::{
     recover::{Recovered, recover},
     roll, seal, write,
 };
-use crate::trajectory::{Outcome, ProgramEnd, WatchSign};
+use crate::trajectory::{Outcome, ProgramEnd, StepIndex, WatchSign};
 
 /// How records write the wall clock: to the microsecond.
 const STAMP: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
@@ -35,6 +35,8 @@ pub struct Recorder {
     dir: PathBuf,
     settings: Settings,
     manifest: Mutex<Manifest>,
+    /// Whether an earlier recording goes on.
+    goes_on: bool,
     pub(super) counts: Mutex<RecordCounts>,
     pub(super) log: Arc<Log>,
     pub(super) encoder: Encoder,
@@ -45,6 +47,30 @@ pub(super) struct RecordCounts {
     agents: BTreeMap<String, u64>,
     pub(super) exchanges: u64,
     pub(super) closed: u64,
+    times: CallTimes,
+}
+
+/// When the calls of a run were under way, in microseconds since the recording began.
+#[derive(Debug, Default)]
+struct CallTimes {
+    /// Those under way: when each arrived, by step and attempt.
+    open: HashMap<(StepIndex, u32), u64>,
+    /// From the arrival of the first to the end of the last.
+    span: Option<(u64, u64)>,
+}
+
+impl CallTimes {
+    fn opened(&mut self, call: (StepIndex, u32), at_us: u64) {
+        self.open.insert(call, at_us);
+        let (first, last) = self.span.unwrap_or((at_us, at_us));
+        self.span = Some((first.min(at_us), last.max(at_us)));
+    }
+
+    fn closed(&mut self, call: (StepIndex, u32), took_us: u64) {
+        if let (Some(at_us), Some((first, last))) = (self.open.remove(&call), self.span) {
+            self.span = Some((first, last.max(at_us.saturating_add(took_us))));
+        }
+    }
 }
 
 impl Recorder {
@@ -90,10 +116,16 @@ impl Recorder {
         let mut found = if is_new { Recovered::default() } else { recover(&disk, &dir, &file)? };
         let (records, torn) = (found.records, found.torn);
         let agents = std::mem::take(&mut found.agents);
-        let counts = Mutex::new(RecordCounts { agents, exchanges: found.exchanges, closed: found.closed });
+        let counts = Mutex::new(RecordCounts {
+            agents,
+            exchanges: found.exchanges,
+            closed: found.closed,
+            ..RecordCounts::default()
+        });
         let log = Log::new(disk.clone(), &dir.join("log.jsonl"), file, settings.durability, found, step);
         let manifest = Mutex::new(manifest);
-        let recorder = Self { disk, dir, settings: settings.clone(), manifest, counts, log, encoder };
+        let recorder =
+            Self { disk, dir, settings: settings.clone(), manifest, goes_on: records > 0, counts, log, encoder };
         if torn > 0 {
             recorder.try_note(&format!("the last write was torn: {torn} bytes moved to log.torn"))?;
         }
@@ -150,6 +182,7 @@ impl Recorder {
         let below = self.queue(&record, &[(body.as_ref(), true)])?;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.exchanges += 1;
+        counts.times.opened((open.step, open.attempt), open.at_us);
         if open.attempt == 0 {
             *counts.agents.entry(agent.to_string()).or_default() += 1;
         }
@@ -207,6 +240,7 @@ impl Recorder {
             step: close.step,
             attempt: close.attempt,
             cause: close.cause,
+            origin: close.origin,
             status: close.status,
             headers: encoder.redactor.headers(close.headers),
             usage: close.usage,
@@ -229,6 +263,7 @@ impl Recorder {
         let below = self.queue(&record, &bodies)?;
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.closed += 1;
+        counts.times.closed((close.step, close.attempt), close.last_byte_us.unwrap_or_default());
         Ok(Queued { below, is_alone: counts.exchanges <= counts.closed })
     }
 
@@ -306,6 +341,8 @@ impl Recorder {
             open,
             agents: counts.agents.clone(),
             ended: manifest.ended.clone(),
+            // Of a recording that goes on, the calls before it went on are not known here.
+            calls_us: counts.times.span.filter(|_| !self.goes_on).map(|(first, last)| last - first),
             log_bytes: 0,
             log_blake3: String::new(),
         };

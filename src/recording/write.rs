@@ -54,6 +54,9 @@ fn write_close(close: &CloseRecord<'_>, line: &mut Json<'_>) {
     line.raw(br#"{"kind":"close","step":"#).number(close.step.into());
     line.raw(br#","attempt":"#).number(close.attempt.into());
     line.raw(br#","cause":"#).value(&close.cause);
+    if !close.origin.is_live() {
+        line.raw(br#","origin":"#).value(&close.origin);
+    }
     line.raw(br#","status":"#).optional(close.status.map(u64::from));
     line.headers(&close.headers);
     if let Some(usage) = &close.usage {
@@ -207,7 +210,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::trajectory::{AgentName, Attribution, CloseCause, Source, Uninspected, Usage};
+    use crate::trajectory::{AgentName, Attribution, CloseCause, ReplyOrigin, Source, Uninspected, Usage};
 
     fn text() -> impl Strategy<Value = Cow<'static, str>> {
         let parts =
@@ -288,6 +291,7 @@ mod tests {
             (first_byte_us, last_byte_us, streamed, truncated) in any::<(Option<u64>, Option<u64>, bool, bool)>(),
             (usage, uninspected) in any::<(Option<(u64, u64)>, Option<(u64, u64)>)>(),
             finish_reason in prop::option::of(text()),
+            origin in prop::sample::select(vec![ReplyOrigin::Live, ReplyOrigin::Recorded, ReplyOrigin::AlteredAgain]),
             headers in headers(),
             (request, reply, delivered, fuller) in (body(), body(), body(), body()),
         ) {
@@ -295,7 +299,7 @@ mod tests {
             let uninspected =
                 uninspected.map(|(from_client, from_upstream)| Uninspected { from_client, from_upstream });
             as_serde_writes(&Record::Close(Box::new(CloseRecord {
-                step, attempt, cause: CloseCause::Complete, status, headers, usage, finish_reason, first_byte_us,
+                step, attempt, cause: CloseCause::Complete, origin, status, headers, usage, finish_reason, first_byte_us,
                 last_byte_us, streamed, truncated, uninspected, request, reply, delivered, fuller,
             })))?;
         }

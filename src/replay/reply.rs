@@ -20,7 +20,7 @@ use crate::{
     proxy::upstream::{BodyError, ReceivedBody, UpstreamError},
     recording::ExchangeDetail,
     surface::sse,
-    trajectory::{Attempt, CloseCause},
+    trajectory::{Attempt, CloseCause, ReplyOrigin},
 };
 
 /// How fast recorded replies come.
@@ -77,6 +77,7 @@ pub(super) async fn give(
         ReceivedBody::Streamed(Playback { frames, timer, whole, sized: !attempt.streamed }.boxed_unsync())
     };
     let mut response = Response::new(body);
+    response.extensions_mut().insert(origin(attempt, given));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     for (name, value) in detail.map(|detail| detail.reply_headers.as_slice()).unwrap_or_default() {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_str()), HeaderValue::from_str(value)) {
@@ -88,6 +89,16 @@ pub(super) async fn give(
         response.headers_mut().remove(header::CONTENT_LENGTH);
     }
     Ok(response)
+}
+
+/// Where the reply comes from, as the run that gets it records it.
+fn origin(attempt: &Attempt, given: &Given) -> ReplyOrigin {
+    match given {
+        Given::Instead(_) => ReplyOrigin::Replaced,
+        Given::Delivered if attempt.reply_delivered.is_some() => ReplyOrigin::AlteredAgain,
+        Given::Delivered if !attempt.origin.is_live() => attempt.origin,
+        Given::Delivered | Given::Upstream => ReplyOrigin::Recorded,
+    }
 }
 
 /// What an exchange without an answer met.

@@ -47,6 +47,7 @@ fn attempt(number: u32, cause: Option<CloseCause>, status: Option<u16>) -> Attem
         usage: None,
         uninspected: None,
         exact: true,
+        origin: crate::trajectory::ReplyOrigin::default(),
     }
 }
 

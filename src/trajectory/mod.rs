@@ -11,6 +11,7 @@ mod id;
 mod interval;
 mod label;
 mod nearest;
+mod origin;
 mod pattern;
 mod step;
 mod unserved;
@@ -30,6 +31,7 @@ pub use label::{
     refused_as_edited,
 };
 pub use nearest::nearest;
+pub use origin::ReplyOrigin;
 pub use pattern::{Pattern, PatternError};
 pub(crate) use pattern::{compiled, patterns};
 pub use step::{

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Call, CallEnding, InjectedError, RunId, StepIndex};
+use super::{AgentName, Call, CallEnding, InjectedError, ReplyOrigin, RunId, StepIndex};
 
 /// A run's steps in order, with what became of the run.
 #[derive(Debug, Clone)]
@@ -91,6 +91,8 @@ pub struct Attempt {
     pub uninspected: Option<Uninspected>,
     /// False when redaction or a size cap changed the stored bytes, and where they were remade from a trace.
     pub exact: bool,
+    /// Where the reply came from.
+    pub origin: ReplyOrigin,
 }
 
 impl Attempt {
@@ -368,6 +370,7 @@ mod tests {
             usage: None,
             uninspected: None,
             exact: true,
+            origin: ReplyOrigin::default(),
         };
         assert_eq!(attempt.delivered().as_ref(), b"said");
         let changed = Attempt { reply_delivered: Some(Bytes::from_static(b"changed")), ..attempt };

@@ -4,7 +4,10 @@
 //! word from a model's own. Label, trace, plan, notes and the words of other annotators are gone.
 
 use super::listing::{Listing, RunRow};
-use crate::{recording::Recording, trajectory::Step};
+use crate::{
+    recording::Recording,
+    trajectory::{ReplyOrigin, Step},
+};
 
 /// Takes from a recording what is known about it. Requests that are kept apart from it are dealt with by [`step`].
 pub(super) fn recording(recording: &mut Recording) {
@@ -26,6 +29,7 @@ pub(super) fn recording(recording: &mut Recording) {
 fn replies(step: &mut Step) {
     step.injected.clear();
     for attempt in &mut step.attempts {
+        attempt.origin = ReplyOrigin::Live;
         if let Some(delivered) = attempt.reply_delivered.take() {
             attempt.reply = delivered;
         }

@@ -1,22 +1,28 @@
 //! A run and its steps as data, as `show --format json` prints them: field names are stable, programs rely on them.
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{change, told::ToldMessage};
+use super::{change, origin::ReplyOrigins, told::ToldMessage};
 use crate::{
+    capability::Capabilities,
     recording::{Recording, RunFact},
     ruling,
     surface::account::{self, RunAccount},
-    trajectory::{Attempt, Step},
+    trajectory::{Attempt, ReplyOrigin, Step},
 };
 
-/// The run, with these of its steps.
-pub fn shown(recording: &Recording, steps: &[&Step], with_changes: bool) -> Value {
+/// The run in its directory, with these of its steps.
+pub fn shown(recording: &Recording, run_dir: &Path, steps: &[&Step], with_changes: bool) -> Value {
     let account = RunAccount::of(&recording.trajectory.steps);
+    let origins = ReplyOrigins::of(recording, run_dir);
     let mut head = head(recording, &account, ruling::objection(recording).as_deref());
     if let Some(object) = head.as_object_mut() {
-        object.insert("steps".to_owned(), steps.iter().map(|step| step_of(step, with_changes)).collect());
+        object.insert("can".to_owned(), Capabilities::of(recording, run_dir).data());
+        let steps = steps.iter().map(|step| step_of(step, &origins, with_changes));
+        object.insert("steps".to_owned(), steps.collect());
     }
     head
 }
@@ -59,7 +65,7 @@ pub(super) fn head(recording: &Recording, account: &RunAccount, no_label: Option
 }
 
 /// One step.
-pub fn step_of(step: &Step, with_changes: bool) -> Value {
+pub fn step_of(step: &Step, origins: &ReplyOrigins, with_changes: bool) -> Value {
     let attribution = &step.attribution;
     let last = step.last_attempt();
     let more = json!({
@@ -73,7 +79,7 @@ pub fn step_of(step: &Step, with_changes: bool) -> Value {
         "request_sent": step.request_sent.as_ref().map(|sent| body(sent)),
         "reply": last.map(|attempt| body(attempt.delivered())),
         "text": ToldMessage::of(step).reply_text(),
-        "attempts": step.attempts.iter().map(attempt_of).collect::<Vec<_>>(),
+        "attempts": step.attempts.iter().map(|attempt| attempt_of(attempt, origins.of_attempt(step, attempt))).collect::<Vec<_>>(),
     });
     let mut value = with(step_facts(step), more);
     if with_changes && let Some(object) = value.as_object_mut() {
@@ -103,7 +109,7 @@ pub(super) fn step_facts(step: &Step) -> Value {
 }
 
 /// What is said of an attempt wherever it is shown.
-pub(super) fn attempt_facts(attempt: &Attempt) -> Value {
+pub(super) fn attempt_facts(attempt: &Attempt, origin: ReplyOrigin) -> Value {
     json!({
         "attempt": attempt.attempt,
         "at": attempt.at,
@@ -115,6 +121,7 @@ pub(super) fn attempt_facts(attempt: &Attempt) -> Value {
         "last_byte_us": attempt.last_byte_us,
         "usage": attempt.usage,
         "exact": attempt.exact,
+        "origin": origin,
     })
 }
 
@@ -126,13 +133,13 @@ pub(super) fn with(mut facts: Value, more: Value) -> Value {
     facts
 }
 
-fn attempt_of(attempt: &Attempt) -> Value {
+fn attempt_of(attempt: &Attempt, origin: ReplyOrigin) -> Value {
     let more = json!({
         "uninspected": attempt.uninspected,
         "reply": body(&attempt.reply),
         "reply_delivered": attempt.reply_delivered.as_ref().map(|delivered| body(delivered)),
     });
-    with(attempt_facts(attempt), more)
+    with(attempt_facts(attempt, origin), more)
 }
 
 /// A body: JSON as it is, other text as a string, other bytes as `{"base64": …}`.

@@ -184,8 +184,9 @@ impl ViewerLibrary {
                 skeleton::run(&opened, &self.listing(), said).map(LibraryAnswer::Text).map_err(unreadable)
             }
             ["run", run, "step", number] => {
-                let found = self.open(run)?.step(position(number)?).ok_or_else(|| unknown("such step"))?;
-                Ok(LibraryAnswer::Json(data::step_of(&found, true)))
+                let opened = self.open(run)?;
+                let found = opened.step(position(number)?).ok_or_else(|| unknown("such step"))?;
+                Ok(LibraryAnswer::Json(data::step_of(&found, opened.origins(), true)))
             }
             ["run", run, "told", number] => {
                 let opened = self.open(run)?;

@@ -42,7 +42,7 @@ pub struct RunRow {
     pub dir: PathBuf,
     /// When it began, RFC 3339 UTC.
     pub started: String,
-    /// How long it took, in seconds, where it was sealed.
+    /// From its first call to the end of its last, in seconds; `None` where it is not sealed, or an earlier version sealed it.
     pub seconds: Option<f64>,
     /// What was run.
     pub program: Option<String>,
@@ -376,11 +376,10 @@ fn label_of(dir: &Path, label: &Label) -> LabelRow {
     LabelRow { status: super::data::word(&label.status), errors: errors.collect(), refused }
 }
 
+/// From the first call to the last, in seconds: how long somebody waited to end the run is not its time.
 #[expect(clippy::cast_precision_loss, reason = "a time that is shown")]
 fn seconds(manifest: &Manifest) -> Option<f64> {
-    let at = |text: &str| text.parse::<jiff::Timestamp>().ok();
-    let took = at(manifest.ended.as_deref()?)?.duration_since(at(&manifest.started)?);
-    Some(took.as_millis() as f64 / 1000.0)
+    Some((manifest.calls_us? / 1000) as f64 / 1000.0)
 }
 
 /// How many runs there are of each outcome, for the last line of a list.

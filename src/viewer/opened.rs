@@ -7,10 +7,11 @@ use std::{
     time::SystemTime,
 };
 
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
-use super::{accounts::ReadSteps, blind, suspected::Suspected, traced::Traced};
+use super::{accounts::ReadSteps, blind, origin::ReplyOrigins, suspected::Suspected, traced::Traced};
 use crate::{
+    capability::Capabilities,
     recording::{self, Recording, RecordingError, Requests},
     ruling,
     trajectory::{Step, StepIndex},
@@ -27,14 +28,24 @@ pub struct OpenedRun {
     /// Where it lies.
     pub dir: PathBuf,
     requests: Requests,
-    /// Why it has no label, or one that does not hold; it is asked for when it is shown.
-    no_label: OnceLock<Option<String>>,
+    /// Asked for when it is shown.
+    whole_run: OnceLock<WholeRun>,
+    origins: OnceLock<ReplyOrigins>,
     /// How much of each step was read; it is looked at when it is shown.
     accounts: OnceLock<ReadSteps>,
     /// Whether what is known about the run is left out.
     pub(super) is_blind: bool,
     /// The rows of its page as they are sent, once they were asked for.
     pub(super) rows: OnceLock<Box<RawValue>>,
+}
+
+/// What follows from the whole of a recording.
+#[derive(Debug, Default)]
+struct WholeRun {
+    /// Why it has no label, or one that does not hold.
+    no_label: Option<String>,
+    /// What can be done with it, by verb.
+    can: Value,
 }
 
 impl OpenedRun {
@@ -48,7 +59,8 @@ impl OpenedRun {
             recording,
             dir: dir.to_owned(),
             requests,
-            no_label: OnceLock::new(),
+            whole_run: OnceLock::new(),
+            origins: OnceLock::new(),
             accounts: OnceLock::new(),
             is_blind: false,
             rows: OnceLock::new(),
@@ -62,13 +74,32 @@ impl OpenedRun {
         self
     }
 
-    /// Why the run has no label, or one that does not hold, as far as it may be seen. The gates read the requests too, so the run is read whole, once.
+    /// What follows from the whole of it, as far as it may be seen. The gates read the requests too, so the run is read whole,
+    /// once.
+    fn whole_run(&self) -> &WholeRun {
+        self.whole_run.get_or_init(|| {
+            let whole = (!self.is_blind).then(|| recording::read(&self.dir).ok()).flatten();
+            whole.map_or_else(WholeRun::default, |whole| WholeRun {
+                no_label: ruling::objection(&whole),
+                can: Capabilities::of(&whole, &self.dir).data(),
+            })
+        })
+    }
+
+    /// Why the run has no label, or one that does not hold.
     pub(super) fn no_label(&self) -> Option<&str> {
-        let why = || {
-            let whole = (!self.is_blind).then(|| recording::read(&self.dir).ok()).flatten()?;
-            ruling::objection(&whole)
-        };
-        self.no_label.get_or_init(why).as_deref()
+        self.whole_run().no_label.as_deref()
+    }
+
+    /// What can be done with the run, by verb.
+    pub(super) fn can(&self) -> &Value {
+        &self.whole_run().can
+    }
+
+    /// Where its replies came from, as far as it may be seen.
+    pub(super) fn origins(&self) -> &ReplyOrigins {
+        let known = || ReplyOrigins::of(&self.recording, &self.dir);
+        self.origins.get_or_init(|| if self.is_blind { ReplyOrigins::default() } else { known() })
     }
 
     /// How much of each step was read.

@@ -12,7 +12,10 @@ use super::{
     suspected::Suspected,
     told::{ToldBlock, first_words},
 };
-use crate::dataset::{Called, Dataset, DatasetError, PlacedSample, Said, Sample, lint, statistics};
+use crate::{
+    dataset::{Called, Dataset, DatasetError, PlacedSample, Said, Sample, lint, statistics},
+    trajectory::{ReplyOrigin, Source},
+};
 
 /// Counts, findings and samples.
 ///
@@ -97,7 +100,7 @@ pub(super) fn run(sample: &Sample, suspected: Option<&Suspected>) -> Value {
             [(changed(step.step), "injected"), (labelled(step.step), "labelled"), (step.overlaps, "overlapping")];
         let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
         let said = step.output.as_ref().map(block).map(|block| block.text).unwrap_or_default();
-        let state = if step.output.is_some() { "live" } else { "error" };
+        let state = if step.output.is_some() { json!(origin(sample)) } else { json!("error") };
         json!([
             step.step,
             number,
@@ -106,7 +109,7 @@ pub(super) fn run(sample: &Sample, suspected: Option<&Suspected>) -> Value {
             null,
             state,
             marks,
-            step.status.unwrap_or(200),
+            step.status,
             step.attempts.unwrap_or(1),
             said.len(),
             null,
@@ -157,12 +160,19 @@ pub(super) fn step(sample: &Sample, number: u32) -> Option<Value> {
         "known_by": null, "ambiguous": step.ambiguous, "overlapping": step.overlaps, "sample": true,
         "injected": [], "since": step.input.as_ref().and_then(|input| input.follows),
         "request": request.collect::<Vec<_>>(), "edited_request": false,
-        "attempts": [{"attempt": 0, "status": step.status.unwrap_or(200), "finish_reason": step.finish_reason,
+        "attempts": [{"attempt": 0, "status": step.status, "origin": origin(sample), "finish_reason": step.finish_reason,
             "edited": false, "exact": true, "reply": reply}],
         "tools": tools.collect::<Vec<_>>(),
         "changes": changes.collect::<Vec<_>>(),
         "quoted": {"words": "all", "steps": [], "unread": 0},
     }))
+}
+
+/// Where the replies of a sample came from: those of a log that says of no step how its agent is known were never on a wire
+/// that anybody recorded.
+fn origin(sample: &Sample) -> ReplyOrigin {
+    let is_recorded = sample.steps.iter().any(|step| step.source.is_some_and(|source| source != Source::Trace));
+    if is_recorded { ReplyOrigin::Live } else { ReplyOrigin::Remade }
 }
 
 fn block(said: &Said) -> ToldBlock {

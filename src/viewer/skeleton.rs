@@ -12,6 +12,7 @@ use super::{
     data,
     listing::Listing,
     opened::OpenedRun,
+    origin::ReplyOrigins,
     suspected::Suspected,
     told::{ToldMessage, first_words},
     traced::Traced,
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     recording::each_in_threads,
     surface::account::ReadState,
-    trajectory::{Step, StepIndex},
+    trajectory::{ReplyOrigin, Step, StepIndex},
 };
 
 /// How much of a reply stands in its row, in characters.
@@ -31,18 +32,17 @@ const INTRODUCED: usize = 90;
 pub(super) const COLUMNS: [&str; 13] =
     ["step", "agent", "call", "at", "ms", "state", "marks", "status", "attempts", "out_bytes", "in", "out", "words"];
 
-/// How a call was answered.
+/// How a call ended, or where its reply came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// By the upstream.
-    Live,
-    /// By a record: the beginning that the run shares with its reference.
-    Record,
     /// Not yet, or never.
     Open,
     /// With an error, or not to its end.
     Error,
+    /// It was answered: where the reply came from.
+    #[serde(untagged)]
+    Answered(ReplyOrigin),
 }
 
 /// The agents of a run, numbered by their first step.
@@ -127,14 +127,15 @@ pub(super) fn run(opened: &OpenedRun, listing: &Listing, said: Value) -> serde_j
     let traced = opened.traced();
     let suspected = opened.suspected(&listing.predictions);
     let agents = SkeletonAgents::of(opened.steps());
+    let head = data::head(recording, &opened.accounts().account, opened.no_label());
     let beside = json!({
-        "head": data::head(recording, &opened.accounts().account, opened.no_label()),
+        "head": data::with(head, json!({"can": opened.can()})),
         "dir": opened.dir.display().to_string(),
         "plan": recording.manifest.plan,
         "program": recording.manifest.launched.as_ref().map(|launched| &launched.command),
         "twin": twin,
         "like": like,
-        "fork": first_live(opened),
+        "fork": recorded_first(opened, opened.origins()),
         "trace": traced.as_ref().map(Traced::line),
         "suspected": suspected.as_ref().map(Suspected::line),
         "suspects": suspected.as_ref().map(Suspected::steps),
@@ -178,7 +179,7 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
     // Times count from the first request: a recording may have waited long for it.
     let zero = recording.exchanges.iter().map(|exchange| exchange.at_us).min().unwrap_or_default();
     let label = recording.label.as_ref();
-    let live = first_live(opened);
+    let origins = opened.origins();
     let traced = opened.traced();
     let blamed = |step: StepIndex| label.is_some_and(|label| label.errors.iter().any(|entry| entry.error.step == step));
     let read = &opened.accounts().words;
@@ -189,7 +190,7 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
         let usage = last.and_then(|attempt| attempt.usage);
         let (first, latest) = began.get(&step.step).copied().unwrap_or_default();
         let end = last.and_then(|attempt| attempt.last_byte_us).map(|took| latest + took);
-        let state = state_of(step, live.is_some_and(|live| step.step < live));
+        let state = state_of(step, origins.of_step(step));
         let delivered = step.injected.iter().any(|error| error.delivered);
         let found = traced.as_ref().map(|traced| traced.found(step.step)).unwrap_or_default();
         let marks = [
@@ -222,30 +223,20 @@ pub(super) fn rows(opened: &OpenedRun, agents: &SkeletonAgents, wanted: impl Fn(
     each_in_threads(&steps, row)
 }
 
-/// The first step that the upstream answered, where a record answered those before it: of a run that proves a label, where
-/// it left its twin; of an execution of a trace, the step behind the one that it was made for.
-fn first_live(opened: &OpenedRun) -> Option<StepIndex> {
-    let recording = &opened.recording;
-    let evidence = recording.label.as_ref().and_then(|label| label.evidence.as_ref());
-    evidence.and_then(|evidence| evidence.fork_step).or_else(|| {
-        let traced = Traced::of(opened.dir.parent()?.parent()?)?;
-        traced.made_for(recording.manifest.run.as_str()).map(|step| step + 1)
-    })
-}
-
-fn state_of(step: &Step, recorded: bool) -> State {
+fn state_of(step: &Step, origin: ReplyOrigin) -> State {
     let Some(last) = step.last_attempt() else { return State::Open };
     match last.cause {
         None => State::Open,
-        Some(_) if last.is_answered() => {
-            if recorded {
-                State::Record
-            } else {
-                State::Live
-            }
-        }
+        Some(_) if last.is_answered() => State::Answered(origin),
         Some(_) => State::Error,
     }
+}
+
+/// How many of the first steps another record answered, before the first that the upstream did.
+fn recorded_first(opened: &OpenedRun, origins: &ReplyOrigins) -> Option<usize> {
+    let from_record = |step: &&Step| matches!(origins.of_step(step), ReplyOrigin::Recorded | ReplyOrigin::AlteredAgain);
+    let first = opened.steps().iter().take_while(from_record).count();
+    (first > 0).then_some(first)
 }
 
 /// Microseconds as milliseconds with one digit behind the point.

@@ -93,7 +93,7 @@ fn attempts(opened: &OpenedRun, step: &Step) -> Vec<Value> {
             "reply_headers": detail.map(|detail| &detail.reply_headers),
             "reply": told.reply(attempt.delivered(), attempt.streamed).iter().map(block_of).collect::<Vec<_>>(),
         });
-        data::with(data::attempt_facts(attempt), more)
+        data::with(data::attempt_facts(attempt, opened.origins().of_attempt(step, attempt)), more)
     };
     step.attempts.iter().map(attempt).collect()
 }

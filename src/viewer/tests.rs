@@ -171,5 +171,5 @@ fn executions_of_a_trace_say_which_steps_a_record_answered() {
     let trace = json!({"steps": [{"step": 0}, {"step": 1, "null_runs": [], "treated_runs": ["r"]}]});
     std::fs::write(traced.join("trace.json"), trace.to_string()).expect("written");
     let library = ViewerLibrary::of(vec![traced.join("trials")]);
-    assert_eq!(states(&library), [Some("record".to_owned()), Some("record".to_owned()), live]);
+    assert_eq!(states(&library), [Some("recorded".to_owned()), Some("recorded".to_owned()), live]);
 }

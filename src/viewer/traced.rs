@@ -60,6 +60,11 @@ impl Traced {
         if parts.is_empty() { nothing() } else { parts.join("; ") }
     }
 
+    /// How many executions it made.
+    pub fn executions(&self) -> usize {
+        self.steps.iter().map(|step| step.null_runs.len() + step.treated_runs.len()).sum()
+    }
+
     /// The step that an execution was made for: up to it, a record answered.
     pub(super) fn made_for(&self, run: &str) -> Option<StepIndex> {
         let holds = |step: &&TracedStep| step.null_runs.iter().chain(&step.treated_runs).any(|one| one == run);

@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "watch",
             "viewer",
+            "capability",
             "foreign",
             "demo",
             "campaign",
@@ -65,7 +66,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trajectory",
         ],
     ),
-    ("viewer", &["dataset", "replay", "proxy", "ruling", "recording", "surface", "trajectory"]),
+    ("viewer", &["dataset", "replay", "proxy", "capability", "ruling", "recording", "surface", "trajectory"]),
+    ("capability", &["launch", "ruling", "recording", "trajectory"]),
     (
         "attribution",
         &[

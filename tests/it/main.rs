@@ -80,6 +80,7 @@ mod shutdown;
 mod shard;
 mod side_by_side;
 mod stored_state;
+mod suggested;
 mod surfaces;
 mod survival;
 mod task_sets;

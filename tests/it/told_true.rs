@@ -146,7 +146,53 @@ const DATA: &[Point] = &[
     ("a recording goes out without a data set", &[(FORMATS, "one_recorded_run_goes_out_where_nothing_is_claimed")]),
 ];
 
+const SUGGESTED: &str = "tests/it/suggested.rs";
+const ORIGIN: (&str, &str) = (SUGGESTED, "a_reply_says_where_it_came_from_and_a_run_how_long_its_calls_took");
+
+/// What was suggested, and what was said of how runs came about.
+const RUN_FACTS: &[Point] = &[
+    (
+        "a line that is suggested can be typed, also of imported runs and of those of a server",
+        &[
+            (SUGGESTED, "each_line_that_a_verb_suggests_can_be_typed"),
+            (SUGGESTED, "what_a_run_says_can_be_done_can_be_done_and_the_rest_is_refused"),
+        ],
+    ),
+    (
+        "the calls of a traced run were live, and those of its executions recorded as far as they were",
+        &[ORIGIN, ("src/viewer/tests.rs", "executions_of_a_trace_say_which_steps_a_record_answered")],
+    ),
+    ("altered bytes that are given again are not called live", &[ORIGIN]),
+    (
+        "an imported reply is remade, neither masked nor answered",
+        &[ORIGIN, ("tests/it/foreign.rs", "verbs_read_an_imported_run_and_none_takes_it_for_a_recorded_one")],
+    ),
+    ("a run takes as long as its calls", &[ORIGIN]),
+    (
+        "executions of a trace are not nothing",
+        &[("src/cli/show/evidence.rs", "each_thing_that_was_executed_has_a_line")],
+    ),
+    ("ready-made plans are taken by name", &[("src/campaign/read_tests.rs", "ready_made_plans_are_taken_by_name")]),
+    (
+        "a dry run refuses what the line itself is refused for",
+        &[("tests/it/campaign/rewriting.rs", "a_dry_run_counts_what_models_are_asked"), BUDGET],
+    ),
+    (
+        "a tool without a schema takes any arguments",
+        &[("src/surface/schema_tests.rs", "rules_of_items_members_and_bounds")],
+    ),
+    (
+        "agents of a recorded run can be named later, and its outcome given",
+        &[
+            ("tests/it/amend.rs", "names_and_outcomes_that_are_given_later_are_read_by_every_verb"),
+            ("tests/it/amend.rs", "names_that_are_given_later_count_as_declared_and_a_label_says_whose_they_are"),
+            ("tests/it/amend.rs", "a_server_takes_what_becomes_known_of_its_runs_after_they_have_ended"),
+            ("tests/it/amend.rs", "an_imported_trace_takes_the_names_of_a_roster"),
+        ],
+    ),
+];
+
 #[test]
 fn what_was_untrue_is_held_true() {
-    [RUNS, CAMPAIGNS, DATA].into_iter().for_each(held);
+    [RUNS, CAMPAIGNS, DATA, RUN_FACTS].into_iter().for_each(held);
 }

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use super::arguments::{AttributeArgs, GoldArg, RunFacts};
 use crate::{
     attribution::methods::LoggedRun,
+    capability::{Capabilities, RunVerb},
     cli::{Exit, Failure},
     dataset::{
         self, Dataset, Sample, SampleKind, Task,
         formats::{self, ImportSource},
     },
+    launch::shell_word,
     recording::{self, Recording},
     score::Gold,
     surface::{self, door},
@@ -33,8 +35,8 @@ pub(super) struct Logs {
     pub(super) failed: Vec<FailedLog>,
     /// The recorded run's directory, where it is one.
     pub(super) recorded: Option<PathBuf>,
-    /// A run of its task that passed, beside it.
-    pub(super) twin: Option<PathBuf>,
+    /// The line that settles by execution what its log only suggests, where it can be executed.
+    pub(super) trace: Option<String>,
     /// Words about what was read.
     pub(super) notes: Vec<String>,
 }
@@ -71,7 +73,7 @@ pub(super) fn read(path: &Path, arguments: &AttributeArgs) -> Result<Logs, Failu
             format!("`{}` holds no failure: there is nothing to attribute", path.display()),
         ));
     }
-    Ok(Logs { failed, recorded: None, twin: None, notes })
+    Ok(Logs { failed, recorded: None, trace: None, notes })
 }
 
 /// A dataset of ours: a directory with one, or a file of rows.
@@ -121,7 +123,10 @@ fn recorded(path: &Path, facts: &RunFacts, gold: bool, mut others: Vec<LoggedRun
     let mut twins = passed.filter_map(|other| Some(path.parent()?.join(&other.id)));
     let twin = twins.find(|dir| formats::is_recording(dir));
     let failed = vec![FailedLog { run, others, gold: None }];
-    Ok(Logs { failed, recorded: Some(path.to_owned()), twin, notes })
+    let corrected = twin.as_ref().map(|twin| format!("--twin {} ", shell_word(&twin.to_string_lossy())));
+    let corrected = format!("{}--redraw", corrected.unwrap_or_default());
+    let trace = Capabilities::of(&recording, path).line_with(RunVerb::Trace, &corrected).ok();
+    Ok(Logs { failed, recorded: Some(path.to_owned()), trace, notes })
 }
 
 /// A recorded run as methods see it.

@@ -25,12 +25,9 @@ pub(super) fn named(row: &Attributed) -> String {
 pub(super) fn next(logs: &Logs, rows: &[Vec<Attributed>]) -> Option<String> {
     let run = logs.recorded.as_ref()?;
     let step = rows.first()?.last()?.predictions.first()?.step?;
-    let twin =
-        logs.twin.as_ref().map(|twin| format!("--twin {} ", shell_word(&twin.to_string_lossy()))).unwrap_or_default();
-    Some(format!(
-        "aegis show {run} --step {step}    then, to prove it by execution: aegis trace {run} {twin}--redraw --check CMD --again",
-        run = shell_word(&run.to_string_lossy())
-    ))
+    let show = format!("aegis show {} --step {step}", shell_word(&run.to_string_lossy()));
+    let trace = logs.trace.as_ref().map(|line| format!("    then, to prove it by execution: {line}"));
+    Some(format!("{show}{}", trace.unwrap_or_default()))
 }
 
 pub(super) fn write(log: &FailedLog, rows: &[Attributed], next: Option<&str>, out: &mut dyn Write) -> io::Result<()> {

@@ -1,20 +1,32 @@
 //! What was executed for a label, a line each.
 
 use crate::{
+    cli::counted,
     proof::in_words,
     trajectory::{Evidence, Label, LabelStatus},
 };
 
-/// What the label rests on, each thing by a name for its line; nothing of a label for which nothing was executed.
-pub(super) fn lines(label: &Label) -> Vec<(&'static str, String)> {
+/// What the label rests on, each thing by a name for its line; nothing of a label for which nothing was executed. `prove`: the
+/// line that executes something for it, where that can be done. `traced`: the executions that a trace made beside it.
+pub(super) fn lines(label: &Label, prove: Option<&str>, traced: usize) -> Vec<(&'static str, String)> {
     let evidence = label.evidence.as_ref();
+    let with = |words: &str, verb: &str| match prove {
+        Some(line) => format!("{words}: `{line}` {verb}"),
+        None => words.to_owned(),
+    };
     let Some(evidence) = evidence.filter(|evidence| **evidence != Evidence::default()) else {
         let unsaid = label.status == LabelStatus::Delivered;
-        let hint = "nothing was executed for it: `aegis prove RUN --check CMD --again` does";
-        return if unsaid { vec![("evidence", hint.to_owned())] } else { Vec::new() };
+        let hint = match traced {
+            0 => with("nothing was executed for it", "does"),
+            runs => with(
+                &format!("none yet for what was planted; a trace executed {}, see trace", counted(runs, "run")),
+                "proves it",
+            ),
+        };
+        return if unsaid { vec![("evidence", hint)] } else { Vec::new() };
     };
     let mut lines = Vec::new();
-    let former = || "of the former rule: `aegis prove RUN --check CMD --again` tops it up".to_owned();
+    let former = || with("of the former rule", "tops it up");
     let executed = evidence.executed.as_ref().map(|executed| in_words(executed, "without", "with"));
     lines.push(("evidence", executed.unwrap_or_else(former)));
     for one in &evidence.necessity {
@@ -82,7 +94,7 @@ mod tests {
             })
         };
         let text: Vec<String> =
-            lines(&label(Some(evidence))).iter().map(|(name, line)| format!("{name}|{line}")).collect();
+            lines(&label(Some(evidence)), None, 0).iter().map(|(name, line)| format!("{name}|{line}")).collect();
         assert_eq!(
             text,
             [
@@ -92,8 +104,14 @@ mod tests {
                 "twin|c-1  clean runs 2/2 passed, left at step 3",
             ]
         );
-        assert!(lines(&label(None))[0].1.contains("nothing was executed"));
+        let prove = Some("aegis prove logs/r --check CMD --again");
+        assert_eq!(
+            lines(&label(None), prove, 0)[0].1,
+            "nothing was executed for it: `aegis prove logs/r --check CMD --again` does"
+        );
+        // Executions of a trace are not nothing.
+        assert!(lines(&label(None), None, 20)[0].1.contains("a trace executed 20 runs"));
         let former = Evidence { clean: Tally::of(2, 2), ..Evidence::default() };
-        assert!(lines(&label(Some(former)))[0].1.contains("former rule"));
+        assert!(lines(&label(Some(former)), prove, 0)[0].1.contains("former rule: `aegis prove"));
     }
 }

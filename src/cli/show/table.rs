@@ -10,7 +10,7 @@ use crate::{
     },
     surface::account,
     trajectory::Step,
-    viewer::{Suspected, ToldMessage, Traced, first_words},
+    viewer::{ReplyOrigins, Suspected, ToldMessage, Traced, first_words},
 };
 
 /// The least that a reply is shown in, in columns.
@@ -32,12 +32,12 @@ const COLUMNS: [(&str, bool, u8); 7] = [
 /// Writes the steps, a line each.
 pub(super) fn write(
     steps: &[&Step],
-    traced: Option<&Traced>,
-    suspected: Option<&Suspected>,
+    origins: &ReplyOrigins,
+    (traced, suspected): (Option<&Traced>, Option<&Suspected>),
     screen: Screen,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let rows: Vec<[String; 7]> = steps.iter().map(|step| cells(step)).collect();
+    let rows: Vec<[String; 7]> = steps.iter().map(|step| cells(step, origins)).collect();
     let widths: Vec<usize> = COLUMNS
         .iter()
         .enumerate()
@@ -105,7 +105,7 @@ fn line(row: &[String; 7], kept: &[usize], widths: &[usize], reply: &str) -> Str
     cells.join("  ")
 }
 
-fn cells(step: &Step) -> [String; 7] {
+fn cells(step: &Step, origins: &ReplyOrigins) -> [String; 7] {
     let attribution = &step.attribution;
     let instance = if attribution.instance > 0 { format!("#{}", attribution.instance) } else { String::new() };
     // No label may name it: whose it is, or which of its agent's calls, is not sure.
@@ -117,7 +117,7 @@ fn cells(step: &Step) -> [String; 7] {
         step.step.to_string(),
         step.call.to_string(),
         format!("{name}{instance}{doubt}"),
-        status_text(step),
+        status_text(step, origins.of_step(step)),
         last.and_then(|attempt| attempt.last_byte_us).map(millis).unwrap_or_default(),
         usage.map(|usage| format!("{}>{}", usage.input, usage.output)).unwrap_or_default(),
         injected_text(step),

@@ -71,6 +71,7 @@ began    1970-01-01T00:00:00Z  upstream http://upstream.test
 outcome  unknown
 label    none: no gate refuses one, but none was written when the run ended
 plan     none
+can      replay, fork, trace, retry; not prove (no label)
 
 step  call  agent   status   ms  tokens  injected  reply
    0     0  solver  200     2.0                    The product is 24, that is certain.

@@ -10,8 +10,8 @@ use crate::{
     },
     recording::Recording,
     surface::account,
-    trajectory::{Attempt, Step},
-    viewer::{ToldBlock, ToldMessage, before, fresh, since, word},
+    trajectory::{Attempt, ReplyOrigin, Step},
+    viewer::{ReplyOrigins, ToldBlock, ToldMessage, before, fresh, since, word},
 };
 
 /// How much of a step is written.
@@ -26,7 +26,7 @@ pub(super) enum ShownExtent {
 /// One step.
 pub(super) fn write(
     step: &Step,
-    recording: &Recording,
+    (recording, origins): (&Recording, &ReplyOrigins),
     extent: ShownExtent,
     screen: Screen,
     out: &mut dyn Write,
@@ -41,7 +41,8 @@ pub(super) fn write(
         ShownExtent::New => write_new(step, blocks, recording, screen, out)?,
     }
     for attempt in &step.attempts {
-        write_attempt(told, step, attempt, recording, screen, out)?;
+        let origin = origins.of_attempt(step, attempt);
+        write_attempt((told, step, attempt), origin, recording, screen, out)?;
     }
     if !step.injected.is_empty() {
         writeln!(out, "\n{}: `--before-after` shows what was changed", injected_text(step))?;
@@ -102,9 +103,8 @@ fn write_new(
 }
 
 fn write_attempt(
-    told: ToldMessage<'_>,
-    step: &Step,
-    attempt: &Attempt,
+    (told, step, attempt): (ToldMessage<'_>, &Step, &Attempt),
+    origin: ReplyOrigin,
     recording: &Recording,
     screen: Screen,
     out: &mut dyn Write,
@@ -115,13 +115,15 @@ fn write_attempt(
     let detail = recording.exchanges.iter().find(|e| e.step == step.step && e.attempt == attempt.attempt);
     let events = detail.map_or(0, |detail| detail.frames.len());
     let events = if events > 0 { format!("  {events} events") } else { String::new() };
-    let exact = match (attempt.exact, &recording.manifest.imported) {
-        (true, _) => "",
-        (false, None) => "  (stored bytes are masked or cut)",
-        (false, Some(_)) => "  (remade from a trace)",
+    let masked = !attempt.exact && origin != ReplyOrigin::Remade;
+    let exact = if masked { "  (stored bytes are masked or cut)" } else { "" };
+    let origin = match origin {
+        ReplyOrigin::Live => String::new(),
+        ReplyOrigin::Remade => "  (remade from a trace)".to_owned(),
+        origin => format!("  ({})", origin.words()),
     };
     let head = format!("== reply {}: {}", attempt.attempt, attempt_text(attempt));
-    writeln!(out, "\n{}{first}{last}{tokens}{events}{exact}", screen.paint(Colour::Strong, &head))?;
+    writeln!(out, "\n{}{origin}{first}{last}{tokens}{events}{exact}", screen.paint(Colour::Strong, &head))?;
     write_blocks(&told.reply(attempt.delivered(), attempt.streamed), screen, out)
 }
 

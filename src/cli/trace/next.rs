@@ -3,23 +3,24 @@
 use super::arguments::TraceArgs;
 use crate::{
     attribution::{LabelRule, TraceFinding},
+    capability::{Capabilities, RunVerb},
     cli::typed::TypedLine,
     launch::shell_word,
     proof::{SearchEnding, Stands},
 };
 
 /// The line to type next; `None` where nothing is left to ask.
-pub(super) fn line(finding: &TraceFinding, arguments: &TraceArgs) -> Option<String> {
-    let run = shell_word(&arguments.dir.to_string_lossy());
+pub(super) fn line(finding: &TraceFinding, arguments: &TraceArgs, run: &Capabilities<'_>) -> Option<String> {
+    let dir = shell_word(&arguments.dir.to_string_lossy());
     match finding.ending {
-        Some(SearchEnding::NotReproduced) => return Some(format!("aegis replay {run} --explain -- CMD")),
-        Some(SearchEnding::Void(_)) => return Some(format!("aegis fork {run} --at 0 --check CMD -- CMD")),
+        Some(SearchEnding::NotReproduced) => return run.line_with(RunVerb::Replay, "--explain").ok(),
+        Some(SearchEnding::Void(_)) => return run.line_with(RunVerb::Fork, "--at 0").ok(),
         None => {}
     }
     let doubt = finding.doubts.iter().find(|doubt| doubt.rule == arguments.label);
     let Some(doubt) = doubt.or(finding.doubts.first()).filter(|_| arguments.label != LabelRule::Flip) else {
         return match finding.flips.first().or(finding.coupled.first()) {
-            Some(flip) => Some(format!("aegis show {run} --step {}", flip.step)),
+            Some(flip) => Some(format!("aegis show {dir} --step {}", flip.step)),
             None if !arguments.coupled && finding.claims > 1 => Some(trace(arguments, &["--coupled"])),
             None => None,
         };
@@ -31,7 +32,7 @@ pub(super) fn line(finding: &TraceFinding, arguments: &TraceArgs) -> Option<Stri
         () if stands(Stands::Untouched) && arguments.source.twin.is_some() && !arguments.source.redraw => &["--redraw"],
         () if stands(Stands::Untouched) => {
             return Some(format!(
-                "aegis trace {run} --corrections FILE …  # with a line for step {}",
+                "aegis trace {dir} --corrections FILE …  # with a line for step {}",
                 untouched(finding, &doubt.steps)
             ));
         }

@@ -86,6 +86,7 @@ pub(crate) fn closing(step: StepIndex, reply: Captured<'_>) -> Close<'_> {
         step,
         attempt: 0,
         cause: CloseCause::Complete,
+        origin: crate::trajectory::ReplyOrigin::Live,
         status: Some(200),
         headers: &[("content-type", b"application/json")],
         streamed_request: None,

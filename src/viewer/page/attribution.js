@@ -34,7 +34,7 @@ export function AttributionScreen({ parts }) {
     const speaker = new Map(rows.map((row) => [row.step, data.agents[row.agent]]));
     return html`<${RunHead} run=${{ ...data, rows }} kind=${kind} name=${name} chosen="attribution" />
       <${Awaited} answer=${said}>${({ rows }) => html`<${Said} rows=${rows} proven=${provenOf(data.head.label, traced.data)} speaker=${speaker}
-        href=${(step) => address([kind, ...parts, step])} dir=${isFile ? null : data.dir} recorded=${kind === 'run'} />`}<//>`;
+        href=${(step) => address([kind, ...parts, step])} trace=${kind === 'run' ? data.head.can?.trace : null} />`}<//>`;
   }}<//></main>`;
 }
 
@@ -47,13 +47,14 @@ function provenOf(label, trace) {
   return proven;
 }
 
-function Said({ rows, proven, speaker, href, dir, recorded }) {
+function Said({ rows, proven, speaker, href, trace }) {
   const truth = proven.find((one) => one.sure && one.steps.length) ?? proven.find((one) => one.steps.length);
   return html`
     <section class="verdict"><h2>Whom they name</h2><${Verdict} rows=${rows} truth=${truth} speaker=${speaker} href=${href} />
       <${Table} rows=${rows} proven=${proven} speaker=${speaker} href=${href} />
       <p class="note"><${Mark} name="suspected" /> first choice, with the number by which the method orders its own; numbers of different methods do not compare, and none is a probability.</p>
-      ${recorded && !truth?.sure && html`<p class="note">A log only suggests. What settles it is an execution:</p><${Command} text=${`aegis trace ${dir ?? 'RUN'} --redraw --check CMD --again`} />`}</section>
+      ${!isFile && trace?.line && !truth?.sure && html`<p class="note">A log only suggests. What settles it is an execution:</p><${Command} text=${trace.line} />`}${
+      trace?.why && html`<p class="note">A log only suggests, and nothing can be executed: <${Line} text=${trace.why} /></p>`}</section>
     <section><h2>On what evidence</h2><div class="methods">${rows.map((row) => html`<${MethodCard} row=${row} truth=${truth} href=${href} />`)}</div></section>`;
 }
 

@@ -166,14 +166,15 @@ function ruler(pen, { lanes, byTime, view, wide, tall }, x, colour) {
   }
 }
 
-/** A call: filled where the model answered, hollow and hatched from a record, hollow where it is open; signs above. */
+/** A call: filled where the upstream answered, hollow and hatched where something else did, hollow where it is open; signs above. */
 function call(pen, row, left, top, width, colour) {
   const main = row.state === 'error' ? colour('bad') : colour('live');
-  pen.fillStyle = pen.strokeStyle = row.state === 'record' ? colour('soft') : main;
+  const elsewhere = !['live', 'open', 'error'].includes(row.state);
+  pen.fillStyle = pen.strokeStyle = elsewhere ? colour('soft') : main;
   pen.lineWidth = 1;
-  if (row.state === 'record' || row.state === 'open') {
+  if (elsewhere || row.state === 'open') {
     pen.strokeRect(left + 0.5, top + 0.5, Math.max(2, width - 1), 11);
-    for (let at = 3; row.state === 'record' && at < width; at += 4) {
+    for (let at = 3; elsewhere && at < width; at += 4) {
       pen.beginPath();
       pen.moveTo(left + at, top + 1);
       pen.lineTo(left + Math.max(0, at - 4), top + 11);

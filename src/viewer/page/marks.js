@@ -21,15 +21,20 @@ export const MARKS = {
   'partly read': { form: 'M2 2h12v12H2ZM4 4v8h8V4ZM8 4h4v8H8Z', colour: 'odd', words: 'partly read: a piece of it stands in no view' },
   'not delivered': { form: 'M8 2 15 14 1 14ZM8 6 4.5 12h7Z', colour: 'faint', words: 'an injection that did not arrive' },
   open: { form: 'M8 2a6 6 0 1 0 0 12A6 6 0 1 0 8 2ZM8 4.5a3.5 3.5 0 1 1 0 7a3.5 3.5 0 1 1 0-7Z', colour: 'faint', words: 'not answered yet' },
-  record: { form: 'M2 2h12v12H2ZM4 4v8h8V4Z', colour: 'faint', words: 'answered from a record' },
-  live: { form: 'M8 3a5 5 0 1 0 0 10A5 5 0 1 0 8 3Z', colour: 'live', words: 'answered by the model' },
+  recorded: { form: 'M2 2h12v12H2ZM4 4v8h8V4Z', colour: 'faint', words: 'recorded: another run’s record answered it' },
+  altered_again: { form: 'M8 2 15 14 1 14ZM8 6 4.5 12h7Z', colour: 'planted', words: 'altered again: it got the altered bytes of another run' },
+  replaced: { form: 'M2 2h12v12H2ZM4 4v8h8V4Z', colour: 'planted', words: 'replaced: a fork, a trace or a retry set its reply' },
+  remade: { form: 'M2 2h12v12H2ZM4 4v8h8V4Z', colour: 'faint', words: 'remade from a trace' },
+  other: { form: 'M2 2h12v12H2ZM4 4v8h8V4Z', colour: 'faint', words: 'its reply is of unknown origin' },
+  live: { form: 'M8 3a5 5 0 1 0 0 10A5 5 0 1 0 8 3Z', colour: 'live', words: 'live: the upstream answered it' },
 };
 
 const QUIET = ['overlapping', 'ambiguous'];
 
 /** The marks of a row, the weightiest first; the state is one of them. */
 export function marksOf(row) {
-  const marks = row.state === 'live' || row.state === 'record' ? row.marks : [...row.marks, row.state];
+  const quiet = ['live', 'recorded', 'remade'].includes(row.state);
+  const marks = quiet ? row.marks : [...row.marks, row.state];
   const known = Object.keys(MARKS).filter((name) => marks.includes(name));
   return known.length ? known : [row.state];
 }
@@ -67,5 +72,5 @@ export function Legend({ rows }) {
   const seen = new Set();
   for (const row of rows) for (const name of marksOf(row)) seen.add(name);
   const names = Object.keys(MARKS).filter((name) => seen.has(name));
-  return html`<ul class="legend" aria-label="Signs">${names.map((name) => html`<li><${Mark} name=${name} /> ${name === 'live' ? 'live' : name}</li>`)}</ul>`;
+  return html`<ul class="legend" aria-label="Signs">${names.map((name) => html`<li><${Mark} name=${name} /> ${plain(name)}</li>`)}</ul>`;
 }

@@ -93,8 +93,9 @@ function Answered({ attempt, alone, href }) {
   if (attempt.usage) facts.push(`${count(attempt.usage.input)} → ${count(attempt.usage.output)} tokens`);
   if (attempt.events) facts.push(many(attempt.events, 'event'));
   return html`<div class="answered ${bad ? 'bad' : ''}">
-    <h3>${alone ? 'Answered' : `Try ${attempt.attempt + 1}`} <small>${facts.filter(Boolean).join(' · ')}${attempt.edited && html` <${Tag} kind="planted">changed<//>`}${
-      attempt.exact === false && html` <${Tag} kind="odd">masked or cut<//>`}</small></h3>
+    <h3>${alone ? (attempt.origin === 'remade' ? 'The reply' : 'Answered') : `Try ${attempt.attempt + 1}`} <small>${facts.filter(Boolean).join(' · ')}${attempt.edited && html` <${Tag} kind="planted">changed<//>`}${
+      attempt.origin && attempt.origin !== 'live' && html` <${Tag} kind="odd">${plain(attempt.origin)}<//>`}${
+      attempt.exact === false && attempt.origin !== 'remade' && html` <${Tag} kind="odd">masked or cut<//>`}</small></h3>
     ${attempt.reply.length === 0 && html`<p class="note">No reply.</p>`}
     ${attempt.reply.map((block) => html`<${Said} block=${block} href=${href} />`)}
   </div>`;

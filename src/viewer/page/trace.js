@@ -28,10 +28,10 @@ export function Trace({ parts }) {
   const traced = useAnswer(`run/${run}/trace`);
   return html`<main class="trace"><${Awaited} answer=${answer}>${(data) => html`
     <${RunHead} run=${{ ...data, rows: data.rows.map((cells) => named(data.columns, cells)) }} kind="run" name=${run} chosen="trace" />
-    <${Awaited} answer=${traced}>${(trace) => html`<${Found} trace=${trace} run=${run} />`}<//>`}<//></main>`;
+    <${Awaited} answer=${traced}>${(trace) => html`<${Found} trace=${trace} run=${run} again=${data.head.can?.trace?.line} />`}<//>`}<//></main>`;
 }
 
-function Found({ trace, run }) {
+function Found({ trace, run, again }) {
   const place = (decisive) => decisive && html`<a href=${address(['run', run, decisive.step])}>step ${decisive.step}</a> by <${Line} text=${decisive.agent} />`;
   return html`
     <section class="verdict"><h2>What was found</h2>
@@ -50,7 +50,7 @@ function Found({ trace, run }) {
       ${trace.out_of_budget && html`<p class="warning">The budget ended the search.</p>`}
     </section>
     ${trace.doubts?.length > 0 && html`<section><h2>Doubts</h2>${trace.doubts.map((doubt) => html`<p class="warning"><b>${plain(doubt.rule)}</b>${doubt.shown === null ? '' : `, step ${doubt.shown}`}: <${Line} text=${doubt.why} /></p>`)}
-      <${Command} text="aegis trace RUN --twin TWIN --check CMD -- CMD" /></section>`}
+      ${again && html`<${Command} text=${again} />`}</section>`}
     <section><h2>Step by step</h2>
       <p class="note">The bar is the difference that the other reply makes to the share of executions that pass, with its 95 % interval. It describes; the verdict rests on e.</p>
       <p class="axis" aria-hidden="true"><span>−100 %</span><span>0</span><span>+100 %</span></p>
