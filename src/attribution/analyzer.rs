@@ -10,9 +10,9 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{CallMeter, Correction, CorrectionOrigin, Corrections, leak, line::ModelLine};
+use super::{Correction, CorrectionOrigin, Corrections, leak, line::ModelLine};
 use crate::{
-    execution::{ExecutionError, ListeningProxy},
+    execution::{ExecutionError, ListeningProxy, Meter},
     proxy::{NegotiatingUpstream, upstream::Upstream},
     replay::{AtFork, answer_text, asked_text, reworded},
     surface::{Conversation, Message, OpenaiChat, ParameterSettings, RequiredFormat, Role, door},
@@ -74,10 +74,10 @@ impl Analyzer {
         through: &ListeningProxy,
         run: &Trajectory,
         own: &RunId,
-        meter: &Arc<CallMeter>,
+        meter: &Arc<Meter>,
     ) -> Result<Corrections, ExecutionError> {
-        let counted = meter.count(Arc::clone(&self.upstream), Arc::default());
-        let upstream = NegotiatingUpstream::over(counted, None);
+        let counted = meter.metered(Arc::clone(&self.upstream), &Arc::default());
+        let upstream = NegotiatingUpstream::over(Arc::new(counted), None);
         let line = ModelLine::open(through, own, upstream, "analyzer").await?;
         let mut corrections = Corrections::default();
         let (mut answered, mut failed) = (false, None);

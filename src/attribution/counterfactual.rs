@@ -8,12 +8,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    CallMeter, Corrections, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding, TraceSettings, Watch,
-    agents, doubt, order_name,
+    Corrections, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding, TraceSettings, Watch, agents,
+    doubt, order_name,
     search::{SearchExecutions, SearchSubject, SearchedArms},
 };
 use crate::{
-    execution::{ExecutionError, SystemUnderTest},
+    execution::{ExecutionError, Meter, SystemUnderTest},
     proof::{Found, Offer, RuleAnswer, Stands},
     replay::{AtFork, Cassette, answer_text},
     trajectory::{Executed, Step, StepIndex},
@@ -34,7 +34,7 @@ impl Trace {
         cassette: Arc<Cassette>,
         corrections: Corrections,
         settings: TraceSettings,
-        meter: Arc<CallMeter>,
+        meter: Arc<Meter>,
     ) -> Self {
         Self { subject: SearchSubject { system, cassette, corrections, settings, meter } }
     }
@@ -50,7 +50,7 @@ impl Trace {
         let ended = searched.search.ended();
         let test_agents = settings.agents > 0 && ended.is_none();
         let agents = if test_agents { agents::search(&mut executions).await? } else { Vec::new() };
-        executions.spent.calls = self.subject.meter.calls();
+        executions.spent.calls = self.subject.meter.spent().calls;
         let mut finding = TraceFinding {
             format: FORMAT,
             run: self.subject.cassette.recording().manifest.run.clone(),

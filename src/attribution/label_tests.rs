@@ -1,6 +1,6 @@
 //! The life of a label.
 
-use super::{Decisive, SearchBudget, StepFinding, TraceFinding, is_contradicted, label_of};
+use super::{Decisive, StepFinding, TraceFinding, is_contradicted, label_of};
 use crate::{
     attribution::LabelRule,
     proof::{SearchEnding, Stands},
@@ -87,7 +87,6 @@ fn a_label_says_no_more_than_was_shown() {
         assert_eq!((evidence.source.as_deref(), evidence.executed.is_some()), (Some("twin"), true));
     }
     assert_eq!(label_of(&finding(&[Excluded, Open]), LabelRule::EarliestFlip), None);
-    assert!(SearchBudget::default().runs.is_none());
 }
 
 #[test]

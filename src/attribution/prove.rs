@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    execution::{ExecutionArm, ExecutionError, SystemUnderTest},
+    execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
     proof::{Arm, Claim, Next, ProofSample, Terms},
     replay::{AtFork, Cassette, ForkPoint},
@@ -17,6 +17,8 @@ use crate::{
 pub struct Proving {
     /// Where its program is executed again.
     pub system: Arc<SystemUnderTest>,
+    /// What its calls are paid from.
+    pub meter: Arc<Meter>,
     /// The run.
     pub cassette: Arc<Cassette>,
     /// Its label, as it was delivered.
@@ -235,6 +237,9 @@ impl Proving {
         kept: &mut KeptProof,
         keep: &mut (dyn FnMut(&KeptProof) + Send),
     ) -> Result<ExecutionSaid, ExecutionError> {
+        if self.meter.is_spent() {
+            return Err(ExecutionError::Budget);
+        }
         let ProofOf { check, command, upstream } = &self.of;
         let name = format!("{} {check} {command} {upstream} {}", self.cassette.run(), kept.begun);
         let run = RunId::hashed("p", name.as_bytes());
@@ -242,8 +247,9 @@ impl Proving {
         kept.begun += 1;
         keep(kept);
         let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
-        let executed = self.system.execute(&run, arm).await?;
-        if executed.is_interrupted() { Err(ExecutionError::Interrupted) } else { Ok(executed.sample().into()) }
+        let sample = self.system.execute(&run, arm, &self.meter).await?.uninterrupted()?.sample();
+        // It says nothing of the claim, and what is executed with a larger budget goes on from here.
+        if sample == ProofSample::Void(Void::Budget) { Err(ExecutionError::Budget) } else { Ok(sample.into()) }
     }
 
     /// The injection again: the bytes of the first edit, the plan's draws of then behind it.

@@ -10,13 +10,15 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 
 use super::{
-    CallMeter, EndedExecution, Watch,
+    EndedExecution, Watch,
     critique::{Critique, generic},
     retried::{RetryArm, RetryExecution, RetryRound},
     search::join_all,
 };
 use crate::{
-    execution::{ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, ReplySource, SystemUnderTest, unrunnable},
+    execution::{
+        ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, Meter, ReplySource, SystemUnderTest, unrunnable,
+    },
     plan::{self, Plan},
     proof::ProofSample,
     proxy::Price,
@@ -24,17 +26,6 @@ use crate::{
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{RunId, Step, StepIndex, Void},
 };
-
-/// The most that a retry may spend. Without a bound it spends what it asks for.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RetryBudget {
-    /// Executions of the program.
-    pub runs: Option<u64>,
-    /// Tokens of live calls; looked at before each execution.
-    pub tokens: Option<u64>,
-    /// Money; looked at before each execution.
-    pub money: Option<f64>,
-}
 
 /// What a retry has spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -64,8 +55,8 @@ pub struct RetrySettings {
     pub seed: u64,
     /// What the ids of its runs are made from: another for each retry of the same run.
     pub salt: String,
-    /// What it may spend, calls aside: the meter holds those.
-    pub budget: RetryBudget,
+    /// Most executions of the program.
+    pub runs: Option<u64>,
     /// What tokens cost.
     pub price: Price,
 }
@@ -78,8 +69,8 @@ pub struct RetrySubject {
     pub cassette: Arc<Cassette>,
     /// How.
     pub settings: RetrySettings,
-    /// Counts live calls.
-    pub meter: Arc<CallMeter>,
+    /// What its calls are paid from.
+    pub meter: Arc<Meter>,
 }
 
 /// One execution to be made.
@@ -136,18 +127,14 @@ impl RetrySubject {
                 break;
             }
         }
-        spent.calls = self.meter.calls();
+        spent.calls = self.meter.spent().calls;
         round.conclude(planned.len() / self.settings.samples.max(1) as usize);
         Ok(round)
     }
 
     /// Whether so many more executions may not be made.
     fn is_spent(&self, more: u64, spent: &RetrySpent) -> bool {
-        let RetryBudget { runs, tokens, money } = self.settings.budget;
-        runs.is_some_and(|runs| spent.runs + more > runs)
-            || tokens.is_some_and(|tokens| spent.tokens >= tokens)
-            || money.is_some_and(|money| spent.money >= money)
-            || self.meter.is_spent()
+        self.settings.runs.is_some_and(|runs| spent.runs + more > runs) || self.meter.is_spent()
     }
 
     /// All executions of a round: each sample executes every arm once, so that a bad hour of the upstream falls on none, and in
@@ -200,7 +187,7 @@ impl RetrySubject {
         // It answers feedback, and earns no label.
         let origin = Some(RunOrigin::Feedback);
         let arm = ExecutionArm { plan: planned.plan.clone(), origin, replies: ReplySource::Forked(fork) };
-        self.meter.execute(&self.system, &planned.run, arm).await
+        self.system.execute(&planned.run, arm, &self.meter).await?.uninterrupted()
     }
 }
 

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::{
-    CallMeter, Corrections, EndedExecution, SearchSpent, TraceSettings, Watch,
+    Corrections, EndedExecution, SearchSpent, TraceSettings, Watch,
     arms::{Arms, ForkArm},
 };
 use crate::{
-    execution::{ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, ReplySource, SystemUnderTest, unrunnable},
+    execution::{
+        ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, Meter, ReplySource, SystemUnderTest, unrunnable,
+    },
     proof::{self, Search},
     replay::{AtFork, Cassette, Fit, ForkPoint},
     trajectory::{AgentName, RunId, StepIndex, Void},
@@ -19,7 +21,7 @@ pub(super) struct SearchSubject {
     pub(super) cassette: Arc<Cassette>,
     pub(super) corrections: Corrections,
     pub(super) settings: TraceSettings,
-    pub(super) meter: Arc<CallMeter>,
+    pub(super) meter: Arc<Meter>,
 }
 
 /// What the executions of a search cost, and what was seen on the way.
@@ -67,7 +69,7 @@ impl SearchSubject {
             says: trial.says.clone(),
         };
         let arm = ExecutionArm { replies: ReplySource::Forked(fork), ..ExecutionArm::default() };
-        self.meter.execute(&self.system, &run, arm).await
+        self.system.execute(&run, arm, &self.meter).await?.uninterrupted()
     }
 }
 
@@ -132,7 +134,7 @@ impl<'a> SearchExecutions<'a> {
             return None;
         }
         let settings = &self.subject.settings;
-        let left = settings.budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.spent.runs));
+        let left = settings.runs.map_or(u64::MAX, |runs| runs.saturating_sub(self.spent.runs));
         if left == 0 || self.subject.meter.is_spent() || self.out_of_budget {
             self.out_of_budget = true;
             return None;

@@ -1,11 +1,24 @@
 //! How a trace is made, and who hears of it.
 
+use serde::Serialize;
+
 use crate::{
     proof::{Order, ProofSample, Terms},
     trajectory::{RunId, StepIndex},
 };
 
-use super::SearchBudget;
+/// What a search has spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SearchSpent {
+    /// Executions of the program.
+    pub runs: u64,
+    /// Live model calls, those to an analyzer included.
+    pub calls: u64,
+    /// Tokens of the program's live calls, as the upstream counted them.
+    pub live_tokens: u64,
+    /// Tokens that came from the record instead.
+    pub recorded_tokens: u64,
+}
 
 /// How a trace is made.
 #[derive(Debug, Clone)]
@@ -20,8 +33,8 @@ pub struct TraceSettings {
     pub last: bool,
     /// Whether pairs of steps are tried where no step heals the run alone.
     pub coupled: bool,
-    /// What it may spend.
-    pub budget: SearchBudget,
+    /// Most executions of the program.
+    pub runs: Option<u64>,
     /// Executions at once, each for another step.
     pub jobs: u32,
     /// Whether results of tools may differ from the record.

@@ -4,25 +4,50 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
     sync::{Arc, PoisonError},
+    time::Duration,
 };
 
+use hyper::Response;
 use tokio::{sync::Mutex, task::JoinSet};
 
 use super::{
-    cell::Cell,
-    ended::EndedCell,
-    error::CampaignError,
-    metered::{CellMeter, House, Metered},
-    prefix::References,
-    salvage::Salvage,
-    state::CampaignState,
+    cell::Cell, definition::Campaign, ended::EndedCell, error::CampaignError, gate::CellGate, prefix::References,
+    salvage::Salvage, state::CampaignState,
 };
 use crate::{
-    execution::{Executor, Stop},
-    proxy::upstream::Upstream,
+    execution::{CallHook, ExecutionMeter, Executor, Ledger, Meter, Stop},
+    proxy::{
+        Price,
+        upstream::{ReceivedBody, Upstream},
+    },
     trajectory::RunId,
     verify::Transcript,
 };
+
+/// What all cells of a campaign share.
+#[derive(Debug)]
+pub(super) struct House {
+    pub(super) campaign: Arc<Campaign>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) gate: Arc<CellGate>,
+}
+
+/// What a campaign does with the calls of a cell beside paying for them.
+#[derive(Debug)]
+pub(super) struct CellCalls {
+    pub(super) salvage: Salvage,
+    pub(super) gate: Arc<CellGate>,
+}
+
+impl CallHook for CellCalls {
+    fn recall(&self, path: &str, body: &[u8]) -> Option<Response<ReceivedBody>> {
+        self.salvage.take(path, body)
+    }
+
+    fn limited(&self, wait: Option<Duration>) {
+        self.gate.lower(wait);
+    }
+}
 
 /// Everything that a cell needs.
 pub(super) struct CellBench {
@@ -57,7 +82,7 @@ pub(super) type Slots = Mutex<HashMap<RunId, Arc<Mutex<Option<EndedCell>>>>>;
 #[derive(Debug)]
 pub(super) struct JudgeModel {
     pub(super) transcript: Arc<Transcript>,
-    pub(super) meter: Arc<CellMeter>,
+    pub(super) meter: Arc<ExecutionMeter>,
 }
 
 impl JudgeModel {
@@ -67,10 +92,9 @@ impl JudgeModel {
         house: &Arc<House>,
         state: &CampaignState,
     ) -> Result<Self, CampaignError> {
-        let meter = Arc::new(CellMeter::default());
-        let salvage = Arc::<Salvage>::default();
-        let (house, counted) = (Arc::clone(house), Arc::clone(&meter));
-        let metered = Metered { inner: upstream, house, meter: counted, salvage, max_calls: None };
+        let meter = Arc::<ExecutionMeter>::default();
+        let calls = CellCalls { salvage: Salvage::default(), gate: Arc::clone(&house.gate) };
+        let metered = house.meter.metered(upstream, &meter).hooked(Arc::new(calls));
         let path = state.root().join("judge.jsonl");
         let transcript = Transcript::open(&path, Some(Arc::new(metered)));
         let transcript = transcript.map_err(|source| CampaignError::Directory { path, source })?;
@@ -114,7 +138,7 @@ impl CellBench {
 
     /// Whether no further cell is to be begun.
     pub(super) fn is_over(&self) -> bool {
-        self.systems.is_empty() || self.stop.borrow().is_some() || self.house.ledger.is_exhausted()
+        self.systems.is_empty() || self.stop.borrow().is_some() || self.house.meter.is_exhausted()
     }
 
     /// A system was seen not to repeat itself: none of its claims is shown by equal repeats any more.
@@ -138,6 +162,15 @@ impl CellBench {
 }
 
 impl House {
+    /// What all cells share; `ledger` has what was spent before.
+    pub(super) fn new(campaign: &Arc<Campaign>, ledger: Ledger, jobs: usize) -> Arc<Self> {
+        let priced = Arc::clone(campaign);
+        let price =
+            move |model: &str| priced.price(model).map(|price| Price { input: price.input, output: price.output });
+        let meter = Meter::new(ledger, campaign.budget.max_output_tokens, price);
+        Arc::new(Self { campaign: Arc::clone(campaign), meter, gate: Arc::new(CellGate::new(jobs)) })
+    }
+
     /// Lets more cells in after one that the upstream took without a refusal.
     pub(super) fn gate_after(&self, ended: &EndedCell) {
         if ended.limited == 0 {

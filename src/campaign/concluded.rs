@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{
-    cost::Cost,
     ended::{Class, EndedCell},
     funnel::{ConcludedChain, InjectedRun, LeftOut, Nulls, TaskState},
 };
+use crate::execution::Cost;
 
 /// Most tasks that are left out of which it is said why.
 const TOLD: usize = 3;

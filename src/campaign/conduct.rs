@@ -3,22 +3,20 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    bench::CellBench,
+    bench::{CellBench, CellCalls},
     cell::{Cell, CellKind},
     command::{CommandTemplate, Setting},
-    cost::Cost,
     definition::CampaignSystem,
     ended::{EndedCell, FORMAT, HowEnded, Ran},
     error::CampaignError,
-    metered::{CellMeter, Metered},
     prefix::fork,
     rewriting::Rewriting,
-    salvage::Salvage,
 };
 use crate::{
     dataset::Task,
     execution::{
-        Console, ErrorOutput, ExecutedRun, Execution, ExecutionArm, Executor, Halt, Judge, Program, TaskCheck,
+        Console, Cost, ErrorOutput, ExecutedRun, Execution, ExecutionArm, ExecutionMeter, Executor, Halt, Judge,
+        Program, TaskCheck,
     },
     launch::Ending,
     proxy::upstream::Upstream,
@@ -52,7 +50,7 @@ impl CellBench {
         ) else {
             return Err(CampaignError::Lost);
         };
-        let meter = Arc::new(CellMeter::default());
+        let meter = Arc::<ExecutionMeter>::default();
         let executed = self.execute_cell(cell, executor, &meter, (system, task)).await?;
         self.state.mask_errors(&cell.run, &executor.listening().proxy.runs.template().recording.redactor)?;
         let how = match (executed.ending, executed.halt) {
@@ -78,14 +76,17 @@ impl CellBench {
         &self,
         cell: &Cell,
         executor: &Executor,
-        meter: &Arc<CellMeter>,
+        meter: &Arc<ExecutionMeter>,
         (system, task): (&CampaignSystem, &Task),
     ) -> Result<ExecutedRun, CampaignError> {
         let proxy = &executor.listening().proxy;
-        let salvage = Arc::new(self.state.salvage(&cell.run)?);
-        let metered = |inner: &Arc<dyn Upstream>, most| self.metered(inner, meter, &salvage, most);
+        let calls = CellCalls { salvage: self.state.salvage(&cell.run)?, gate: Arc::clone(&self.house.gate) };
+        let calls = Arc::new(calls);
+        let metered = |inner: &Arc<dyn Upstream>| {
+            self.house.meter.metered(Arc::clone(inner), meter).hooked(Arc::<CellCalls>::clone(&calls))
+        };
         let model = proxy.runs.model();
-        let asking = model.map(|model| Arc::new(model.by_way_of(|inner| metered(inner, None))));
+        let asking = model.map(|model| Arc::new(model.by_way_of(|inner| Arc::new(metered(inner)))));
         let (program, arm) = (self.program(cell, system, task)?, self.arm_of(cell)?);
         let check = TaskCheck {
             verify: self.house.campaign.verify.clone(),
@@ -96,9 +97,9 @@ impl CellBench {
         };
         let model = self.judge.as_ref().map(|judge| Arc::clone(&judge.transcript) as Arc<dyn Upstream>);
         let judge = Judge::Checkers(Box::new(check), model);
-        let live = Some(metered(&proxy.upstream, Some(system.max_calls)));
+        let live: Arc<dyn Upstream> = Arc::new(metered(&proxy.upstream).at_most(system.max_calls));
         let execution = Execution::new(&cell.run, &program, arm, &judge);
-        let execution = Execution { live, asking, meter: Arc::clone(&meter.execution), ..execution };
+        let execution = Execution { live: Some(live), asking, meter: Arc::clone(meter), ..execution };
         executor.execute(execution).await.map_err(|error| CampaignError::of_system(&system.name, error))
     }
 
@@ -111,23 +112,6 @@ impl CellBench {
         Ok(match fork(cell, &cassette) {
             Some(at) => ExecutionArm::forked(&cassette, at, plan),
             None => ExecutionArm { plan, ..ExecutionArm::default() },
-        })
-    }
-
-    /// A live upstream as a cell sees it: the program's, or that of the model that manipulators ask.
-    fn metered(
-        &self,
-        inner: &Arc<dyn Upstream>,
-        meter: &Arc<CellMeter>,
-        salvage: &Arc<Salvage>,
-        max_calls: Option<u64>,
-    ) -> Arc<dyn Upstream> {
-        Arc::new(Metered {
-            inner: Arc::clone(inner),
-            house: Arc::clone(&self.house),
-            meter: Arc::clone(meter),
-            salvage: Arc::clone(salvage),
-            max_calls,
         })
     }
 
@@ -158,7 +142,7 @@ impl CellBench {
         cell: &Cell,
         how: HowEnded,
         executed: ExecutedRun,
-        meter: &CellMeter,
+        meter: &ExecutionMeter,
     ) -> Result<EndedCell, CampaignError> {
         let ExecutedRun { recording, outcome, answer, label, replay, void, steps, took, .. } = executed;
         let (label, no_label) = match label {
@@ -193,7 +177,7 @@ impl CellBench {
             diverged: replay.and_then(|report| report.diverged).map(|departure| departure.to_string()),
             spent: meter.spent(),
             prefix: prefix.unwrap_or_default(),
-            salvaged: meter.salvaged(),
+            salvaged: meter.recalled(),
             limited: meter.limited(),
             seconds: took.as_secs_f64(),
         };

@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use super::{
-    cost::{Cost, PICO, pico_for},
     definition::{Campaign, SampleSpace},
     ended::{EndedCell, Ran},
     file::CallPosition,
 };
 use crate::{
     dataset::Task,
+    execution::{Cost, PICO, pico_for},
     proof::{Foretold, Terms, foretell},
     verify::Check,
 };

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{cost::Cost, rewriting::Rewriting};
+use super::rewriting::Rewriting;
 use crate::{
+    execution::Cost,
     proof::ProofSample,
     ruling::NoLabel,
     trajectory::{AgentName, Label, LabelContent, Outcome, Pattern, RunId, StepIndex, Verdict, Void},

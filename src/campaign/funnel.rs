@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    cost::Cost,
     ended::{Class, EndedCell},
     file::CallPosition,
 };
+use crate::execution::Cost;
 use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Side, Standing, StepIndex};
 
 /// What came of a chain.

@@ -16,7 +16,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::cost::Cost;
+use crate::execution::{Cost, SpendingJournal};
 
 /// The journal, open for more.
 #[derive(Debug)]
@@ -152,23 +152,23 @@ impl Journal {
         self.before
     }
 
-    /// A call is put aside; its number.
-    pub(super) fn reserve(&self, most: &Cost) -> io::Result<u64> {
-        let n = self.next.fetch_add(1, Ordering::Relaxed);
-        self.write(&JournalLine::Reserved { source: self.source.clone(), n, most: *most })?;
-        Ok(n)
-    }
-
-    /// A call is settled.
-    pub(super) fn settle(&self, n: u64, cost: &Cost) -> io::Result<()> {
-        self.write(&JournalLine::Settled { source: self.source.clone(), n, cost: *cost })
-    }
-
     /// One write a line: lines of several threads do not mix.
     fn write(&self, line: &JournalLine) -> io::Result<()> {
         let mut text = serde_json::to_vec(line).map_err(io::Error::other)?;
         text.push(b'\n');
         (&self.file).write_all(&text)
+    }
+}
+
+impl SpendingJournal for Journal {
+    fn reserve(&self, most: &Cost) -> io::Result<u64> {
+        let n = self.next.fetch_add(1, Ordering::Relaxed);
+        self.write(&JournalLine::Reserved { source: self.source.clone(), n, most: *most })?;
+        Ok(n)
+    }
+
+    fn settle(&self, n: u64, cost: &Cost) -> io::Result<()> {
+        self.write(&JournalLine::Settled { source: self.source.clone(), n, cost: *cost })
     }
 }
 

@@ -6,14 +6,12 @@
 //! on and pays for nothing twice. Cells are named by what they are, so that no process need see all of them.
 
 mod bench;
-mod budget;
 mod cell;
 mod chain;
 mod command;
 mod concluded;
 mod conclusion;
 mod conduct;
-mod cost;
 mod definition;
 mod ended;
 mod dry;
@@ -26,7 +24,6 @@ mod going_on;
 mod journal;
 mod junit;
 mod markdown;
-mod metered;
 mod prefix;
 mod claim;
 mod claims;
@@ -52,7 +49,6 @@ mod unmade;
 
 pub use command::CommandTemplate;
 pub use concluded::Concluded;
-pub use cost::Cost;
 pub use definition::{
     Beside, Campaign, CampaignBudget, CampaignSystem, Files, Fixed, ModelPrice, Planting, SampleSpace,
 };

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     dataset::{self, DatasetError, Splits, Task},
+    execution::LONGEST_ANSWER,
     plan::{PlanError, Problem, Read, read_entry, syntax_problem, take_entries},
     proof::Terms,
     trajectory::Pattern,
@@ -25,8 +26,6 @@ use crate::{
 
 /// The newest format that this build reads.
 const FORMAT: i64 = 1;
-/// Tokens of an answer whose request names no limit, where the file says nothing.
-const MAX_OUTPUT_TOKENS: u64 = 4096;
 
 /// Reads a campaign. `name` is what messages call the file; the files that it names come from `files`.
 ///
@@ -261,7 +260,7 @@ fn price(entry: &Read<PriceEntry>, problems: &mut Vec<Problem>) -> Option<ModelP
 
 fn budget(entry: Option<&Spanned<BudgetEntry>>, priced: bool, problems: &mut Vec<Problem>) -> CampaignBudget {
     let Some(entry) = entry.map(Spanned::get_ref) else {
-        return CampaignBudget { max_output_tokens: MAX_OUTPUT_TOKENS, ..CampaignBudget::default() };
+        return CampaignBudget { max_output_tokens: LONGEST_ANSWER, ..CampaignBudget::default() };
     };
     if let Some(money) = &entry.money {
         if !is_amount(*money.get_ref()) {
@@ -271,7 +270,7 @@ fn budget(entry: Option<&Spanned<BudgetEntry>>, priced: bool, problems: &mut Vec
             problems.push(problem.hint("add `[[price]]` with `model`, `input` and `output`, per million tokens"));
         }
     }
-    let max_output_tokens = entry.max_output_tokens.as_ref().map_or(MAX_OUTPUT_TOKENS, |count| *count.get_ref());
+    let max_output_tokens = entry.max_output_tokens.as_ref().map_or(LONGEST_ANSWER, |count| *count.get_ref());
     let money = entry.money.as_ref().map(|money| *money.get_ref());
     let max_input_tokens = entry.max_input_tokens;
     CampaignBudget { calls: entry.calls, tokens: entry.tokens, money, max_output_tokens, max_input_tokens }

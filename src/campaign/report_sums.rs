@@ -8,7 +8,6 @@ use std::{
 
 use super::{
     concluded::Concluded,
-    cost::Cost,
     definition::Campaign,
     ended::{Class, EndedCell},
     error::CampaignError,
@@ -18,6 +17,7 @@ use super::{
     unmade::{self, UnmadeSums},
 };
 use crate::{
+    execution::Cost,
     proof::in_words,
     trajectory::{FailureMode, Side, TAXONOMY, Tally},
 };

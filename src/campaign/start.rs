@@ -8,14 +8,12 @@ use std::{
 
 use super::{
     Progress,
-    bench::{CellBench, JudgeModel},
-    budget::Ledger,
+    bench::{CellBench, House, JudgeModel},
     chain::HeardSystems,
     concluded::Concluded,
-    definition::Campaign,
+    definition::{Campaign, CampaignBudget},
     error::CampaignError,
-    gate::CellGate,
-    metered::House,
+    journal::Journal,
     prefix::References,
     report::CampaignReport,
     report_sums::ReportTold,
@@ -23,8 +21,8 @@ use super::{
     state::{CampaignState, Earlier},
 };
 use crate::{
-    execution::{Executor, Stop},
-    proxy::{Proxy, upstream::Upstream},
+    execution::{Executor, Ledger, Stop},
+    proxy::{Budget, Proxy, upstream::Upstream},
 };
 
 /// How a campaign is run.
@@ -112,6 +110,16 @@ pub(super) fn backend(proxies: &[Proxy]) -> String {
     proxies.first().map(|proxy| proxy.upstream.name().to_owned()).unwrap_or_default()
 }
 
+impl Campaign {
+    /// The account of a part of the campaign: all parts together have the whole budget, to the last call, token and millionth
+    /// of a millionth. What the journal says was spent before is spent.
+    fn ledger(&self, part: ShardPart, journal: Journal) -> Ledger {
+        let CampaignBudget { calls, tokens, money: cost, .. } = self.budget;
+        let ledger = Ledger::new(Budget { calls, tokens, cost }).shared(|whole| part.share(whole));
+        ledger.journalled(journal.spent_before(), Box::new(journal))
+    }
+}
+
 impl CellBench {
     /// A bench whose systems are served. A part of a campaign has its part of the budget.
     pub(super) async fn served(
@@ -121,9 +129,7 @@ impl CellBench {
         state: CampaignState,
         (part, digest): (ShardPart, String),
     ) -> Result<Arc<Self>, CampaignError> {
-        let ledger = Arc::new(Ledger::new(&campaign.budget, part, Some(state.journal()?)));
-        let gate = Arc::new(CellGate::new(options.jobs));
-        let house = Arc::new(House { campaign: Arc::clone(campaign), ledger, gate });
+        let house = House::new(campaign, campaign.ledger(part, state.journal()?), options.jobs);
         let mut systems = Vec::new();
         for proxy in proxies {
             let executor = Executor::start(Arc::new(proxy), options.stop.clone()).await;
@@ -162,8 +168,7 @@ impl CellBench {
         digest: String,
         (jobs, rereads): (usize, bool),
     ) -> Result<Arc<Self>, CampaignError> {
-        let ledger = Arc::new(Ledger::new(&campaign.budget, ShardPart::WHOLE, Some(state.journal()?)));
-        let house = Arc::new(House { campaign: Arc::clone(campaign), ledger, gate: Arc::new(CellGate::new(jobs)) });
+        let house = House::new(campaign, campaign.ledger(ShardPart::WHOLE, state.journal()?), jobs);
         Ok(Arc::new(Self {
             house,
             systems: Vec::new(),
@@ -184,8 +189,8 @@ impl CellBench {
     pub(super) fn of_all(&self) -> Concluded {
         Concluded {
             revoked: self.revoked_names(&self.revoked()),
-            spent: self.house.ledger.spent(),
-            exhausted: self.house.ledger.is_exhausted(),
+            spent: self.house.meter.spent(),
+            exhausted: self.house.meter.is_exhausted(),
             stopped: self.stop.borrow().is_some(),
             lowest_jobs: self.house.gate.lowest(),
             ..Concluded::default()

@@ -24,7 +24,7 @@ use serde_json::json;
 
 use self::logs::{FailedLog, Logs};
 pub(super) use self::{
-    arguments::{AttributeArgs, JudgeArgs, price},
+    arguments::{AttributeArgs, JudgeArgs},
     logs::model_of,
 };
 use super::{
@@ -41,7 +41,7 @@ use crate::{
     cli::config::Config,
     execution::ExecutionError,
     proxy::{NegotiatingUpstream, Price, QuestionLedger},
-    trajectory::RunId,
+    trajectory::{RunId, Usage},
 };
 
 /// What was attributed, run by run.
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     let named = |path| OutputFile::named(path, replaces);
     let written = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
     let (out, html) = (written.map(named).transpose()?, arguments.html.as_deref().map(named).transpose()?);
-    let price = arguments.judge.price.unwrap_or_default();
+    let price = arguments.judge.spending.price.unwrap_or_default();
     let judge = judge(arguments, &methods, price)?;
     let driving = Driving { votes: arguments.votes, priced: price != Price::default() };
     let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
@@ -120,12 +120,18 @@ pub(super) fn of_recording(
     Ok((run, rows.collect(), done.asked.0))
 }
 
+/// The tokens of what was asked live for some rows.
+pub(super) fn usage_of(rows: &[Attributed]) -> Usage {
+    let usage = rows.iter().map(|row| Usage { input: row.tokens_in, output: row.tokens_out });
+    usage.fold(Usage::default(), |sum, one| Usage { input: sum.input + one.input, output: sum.output + one.output })
+}
+
 /// Attributes without a word. To be called outside of any runtime.
 fn quietly(arguments: &AttributeArgs, global: &Global) -> Result<(Logs, AttributedLogs), Failure> {
     let path = arguments.path.as_deref().unwrap_or(Path::new(""));
     let methods = arguments.methods()?;
     let logs = logs::read(path, arguments)?;
-    let judge = judge(arguments, &methods, arguments.judge.price.unwrap_or_default())?;
+    let judge = judge(arguments, &methods, arguments.judge.spending.price.unwrap_or_default())?;
     let ranker = arguments.ranker(&methods)?;
     let (driving, still) = (Driving { votes: 1, priced: false }, Global { quiet: true, ..global.clone() });
     let asked = (methods.as_slice(), ranker.as_ref());
@@ -136,7 +142,7 @@ fn quietly(arguments: &AttributeArgs, global: &Global) -> Result<(Logs, Attribut
 /// The judge, where a method asks one.
 fn judge(arguments: &AttributeArgs, methods: &[&dyn Method], price: Price) -> Result<Option<LogJudge>, Failure> {
     let named = arguments.judge.named(methods)?;
-    let (budget, patience) = (arguments.judge.budget()?, arguments.judge.patience()?);
+    let (budget, patience) = (arguments.judge.spending.budget()?, arguments.judge.patience()?);
     let Some((url, model)) = named else { return Ok(None) };
     let JudgeArgs { key_env, cassette, log_dir, config, ca_file, no_schema, parameter, .. } = &arguments.judge;
     let proxied = ProxyArgs { ca_file: ca_file.clone(), simulator_seed: 7, ..ProxyArgs::default() };

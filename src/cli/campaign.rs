@@ -12,7 +12,9 @@ use tokio::sync::watch;
 use super::{
     Config, Exit, Failure, Finished, Global,
     asking::{self, AskingArgs},
-    browser, client_verdict,
+    browser,
+    budget::BudgetLimits,
+    client_verdict,
     progress::ShownProgress,
     settings,
     settings::ProxyArgs,
@@ -66,9 +68,9 @@ pub(super) struct CampaignArgs {
     /// Say what would be run and what it could cost at most, and do nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Bounds instead of the file's: `calls=N`, `tokens=N`, `money=X`, separated by commas. Never exceeded.
-    #[arg(long, value_name = "BOUNDS")]
-    budget: Option<String>,
+    /// Bounds instead of the file's: calls=N, tokens=N, money=X, separated by commas. Never exceeded.
+    #[arg(long, value_name = "LIMITS")]
+    budget: Option<BudgetLimits>,
     /// Write a `JUnit` file: a case a cell. An earlier one is replaced.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -161,23 +163,14 @@ pub(super) fn run(arguments: &CampaignArgs, global: &Global) -> Result<Finished,
     Ok(finished)
 }
 
-/// Reads `calls=N,tokens=N,money=X` into a budget.
-fn bounds(text: &str, budget: &mut CampaignBudget) -> Result<(), Failure> {
-    for bound in text.split(',') {
-        let (name, figure) = bound.split_once('=').unwrap_or((bound, ""));
-        let (name, figure) = (name.trim(), figure.trim());
-        let count = || figure.parse::<u64>().ok();
-        let read = match name {
-            "calls" => count().map(|count| budget.calls = Some(count)),
-            "tokens" => count().map(|count| budget.tokens = Some(count)),
-            "money" => figure.parse().ok().filter(|money| (0.0..=1e6).contains(money)).map(|money: f64| {
-                budget.money = Some(money);
-            }),
-            _ => None,
-        };
-        let error = format!("`--budget {bound}` is no bound: expected calls=N, tokens=N or money=X");
-        read.ok_or_else(|| Failure::new(Exit::Usage, error))?;
+/// Bounds from the command line in the place of the file's.
+fn bounded(limits: BudgetLimits, budget: &mut CampaignBudget) -> Result<(), Failure> {
+    if limits.runs.is_some() {
+        return Err(Failure::new(Exit::Usage, "--budget runs=… is for `trace` and `retry`"));
     }
+    budget.calls = limits.budget.calls.or(budget.calls);
+    budget.tokens = limits.budget.tokens.or(budget.tokens);
+    budget.money = limits.budget.cost.or(budget.money);
     Ok(())
 }
 
@@ -266,8 +259,8 @@ fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, KeptCampaign
     let campaign = campaign::parse(&text, &name, &files);
     let mut campaign = campaign.map_err(|errors| Failure::new(Exit::Usage, errors))?;
     let kept = files.kept(name, text, arguments.upstream.clone());
-    if let Some(text) = &arguments.budget {
-        bounds(text, &mut campaign.budget)?;
+    if let Some(limits) = arguments.budget {
+        bounded(limits, &mut campaign.budget)?;
         if campaign.budget.money.is_some() && campaign.prices.is_empty() {
             let error = "`--budget money` bounds what calls cost, and the campaign has no `[[price]]`";
             return Err(Failure::new(Exit::Usage, error));

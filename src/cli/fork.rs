@@ -114,6 +114,7 @@ async fn conduct(
 ) -> Result<Vec<ExecutedRun>, Failure> {
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
     let console = Console { echo, errors: ErrorOutput::Ours, ..Console::default() };
+    let meter = arguments.execute.budget.meter()?;
     let system = Arc::new(arguments.execute.trial.system(executed, proxy, console).await?);
     let places = Arc::new(tokio::sync::Semaphore::new(arguments.execute.trial.jobs as usize));
     let mut running = tokio::task::JoinSet::new();
@@ -121,10 +122,10 @@ async fn conduct(
         let any_tool_results = arguments.matching.any_tool_results();
         let fork = ForkedReplies { cassette: Arc::clone(cassette), at: fork, any_tool_results, says: None };
         let arm = ExecutionArm { plan: plan.clone(), origin: None, replies: ReplySource::Forked(fork) };
-        let (system, places) = (Arc::clone(&system), Arc::clone(&places));
+        let (system, places, meter) = (Arc::clone(&system), Arc::clone(&places), Arc::clone(&meter));
         running.spawn(async move {
             let _place = places.acquire().await;
-            (number, system.execute(&run, arm).await)
+            (number, system.execute(&run, arm, &meter).await)
         });
     }
     // Whichever ends first, they are told in their order.
@@ -263,6 +264,7 @@ fn exit(samples: &[ExecutedRun], counted: &Executions, checked: bool) -> Exit {
         () if samples.iter().any(ExecutedRun::is_interrupted) => Exit::Signal(2),
         () if no_call => Exit::Infrastructure,
         () if counted.passed + counted.failed == 0 && void(Void::Unanswered) > 0 => Exit::Infrastructure,
+        () if void(Void::Budget) > 0 => Exit::Budget,
         () if counted.failed > 0 => Exit::Finding,
         () if counted.voids() > void(Void::NoVerdict) || (checked && void(Void::NoVerdict) > 0) => Exit::Finding,
         () => Exit::Ok,

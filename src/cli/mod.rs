@@ -10,6 +10,7 @@ mod annotations;
 mod asking;
 mod attribute;
 mod browser;
+mod budget;
 mod campaign;
 mod capability;
 mod client_verdict;
@@ -281,8 +282,8 @@ impl Verb {
             }
             working => {
                 let finished = working.work(global).or_else(|failure| match failure.exit {
-                    // Whoever ends a verb that executes is told where that leaves it, as of any other end.
-                    Exit::Signal(_) => Ok(Finished::stopped(&failure)),
+                    // Whoever ends a verb that executes, by a signal or a budget, is told where that leaves it, as of any other end.
+                    Exit::Signal(_) | Exit::Budget => Ok(Finished::stopped(&failure)),
                     _ => Err(failure),
                 })?;
                 Ok(finished.say(global))

@@ -24,7 +24,7 @@ use crate::{
     attribution::{KeptProof, ProofOf, Proved, Proving},
     capability::RunVerb,
     dataset::Dataset,
-    execution::{Console, Judge, Program},
+    execution::{Console, Judge, Meter, Program},
     plan::{self, RecordedCall},
     proof::{Terms, in_words},
     recording::{self, RecordedCheck},
@@ -66,7 +66,8 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
     let (recorded, execute) = (HowStarted::of(&arguments.path)?, &arguments.execute);
     let judge = execute.trial.required_judge(&recorded, execute.again, "a proof")?;
     let program = recorded.required(&execute.command, execute.again, "prove")?;
-    let (label, proved) = prove(&arguments.path, (program, judge), arguments, terms, global)?;
+    let meter = execute.budget.meter()?;
+    let (label, proved) = prove(&arguments.path, (program, judge), (arguments, &meter), terms, global)?;
     let words = in_words(&proved.executed, "without", "with");
     let name = word(proved.standing);
     let summary = format!("label {name}: {words}  {} executions made", proved.runs);
@@ -78,7 +79,7 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
 fn prove(
     dir: &Path,
     executed: (Program, Judge),
-    arguments: &ProveArgs,
+    (arguments, meter): (&ProveArgs, &Arc<Meter>),
     terms: Terms,
     global: &Global,
 ) -> Result<(Label, Proved), Failure> {
@@ -99,8 +100,8 @@ fn prove(
     }
     let proved = settings::block_on(async {
         let system = arguments.execute.trial.system(executed, proxy, Console::default()).await?;
-        let (system, label) = (Arc::new(system), label.clone());
-        let proving = Proving { system, cassette: Arc::clone(&cassette), label, plan, terms, of, made_alike };
+        let (system, meter, label) = (Arc::new(system), Arc::clone(meter), label.clone());
+        let proving = Proving { system, meter, cassette: Arc::clone(&cassette), label, plan, terms, of, made_alike };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
         let mut unwritten = None;
         let mut said = (kept.treated.len().max(usize::from(made_alike)), kept.null.len());

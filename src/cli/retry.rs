@@ -18,6 +18,7 @@ use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     again::HowStarted,
     attribute::{self, AttributeArgs, JudgeArgs},
+    budget::BudgetArgs,
     capability,
     output::{OutputFile, Replaces},
     settings,
@@ -26,11 +27,11 @@ use super::{
 };
 use crate::{
     attribution::{
-        CallMeter, Critique, RetryRound, RetrySpent, RetrySubject, SearchBudget, foretell_round,
+        Critique, RetryRound, RetrySpent, RetrySubject, foretell_round,
         methods::{self, Needs},
     },
     capability::RunVerb,
-    execution::{Console, Judge, Program},
+    execution::{Console, Judge, Meter, Program},
     plan,
     proof::ProofSample,
     replay::Cassette,
@@ -48,7 +49,7 @@ struct Retrying<'a> {
     judge: Judge,
     /// Where live calls go.
     proxy: ProxyArgs,
-    meter: Arc<CallMeter>,
+    meter: Arc<Meter>,
     spent: RetrySpent,
     rounds: Vec<RetryRound>,
     pairs: Vec<Value>,
@@ -67,7 +68,7 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     let (recorded, execute) = (HowStarted::of(&arguments.dir)?, &arguments.execute);
     let mut proxy = live(&execute.proxy, execute.again, &cassette, &arguments.dir)?;
     proxy.log_dir = Some(proxy.beneath(&arguments.dir, cassette.run()).join("retry"));
-    let meter = CallMeter::new(SearchBudget { runs: None, calls: arguments.budget.budget_calls });
+    let meter = Meter::within(execute.budget.limits()?.budget, execute.budget.price);
     let spent = RetrySpent::default();
     if arguments.dry_run {
         return dry(arguments, global, &cassette);
@@ -203,12 +204,11 @@ impl Retrying<'_> {
         }
         let asked = AttributeArgs::after(dir, vec![arguments.method.clone()], self.judge(cassette));
         let (_, rows, calls) = attribute::of_recording(&asked, self.global)?;
-        self.meter.paid(calls);
+        let usage = attribute::usage_of(&rows);
+        self.meter.charge(calls, usage);
         self.spent.calls += calls;
-        for row in &rows {
-            self.spent.tokens += row.tokens_in + row.tokens_out;
-            self.spent.money += row.cost.unwrap_or_default();
-        }
+        self.spent.tokens += usage.input + usage.output;
+        self.spent.money += rows.iter().filter_map(|row| row.cost).sum::<f64>();
         let steps = &cassette.recording().trajectory.steps;
         let why = match rows.first() {
             None => "it says nothing".to_owned(),
@@ -231,16 +231,10 @@ impl Retrying<'_> {
         let url = named.judge.clone().or_else(|| self.proxy.upstream.clone()).unwrap_or_default();
         let model = named.judge_model.clone().or_else(|| attribute::model_of(cassette.recording()));
         let logs = self.proxy.log_dir.clone().unwrap_or_else(|| PathBuf::from("logs"));
-        let budget = &arguments.budget;
-        let left = [
-            budget.budget_calls.map(|calls| format!("calls={}", calls.saturating_sub(self.meter.calls()))),
-            budget.budget_tokens.map(|tokens| format!("tokens={}", tokens.saturating_sub(self.spent.tokens))),
-            budget.budget_money.map(|money| format!("money={}", (money - self.spent.money).max(0.0))),
-        ];
         let config = arguments.execute.proxy.config.clone();
         JudgeArgs::of_upstream(url, model, named.judge_key_env.clone(), logs, config)
             .with_parameters(named.judge_parameter.clone())
-            .spending(left.into_iter().flatten().collect(), budget.price)
+            .spending(BudgetArgs::of(self.meter.left(), arguments.execute.budget.price))
     }
 
     fn round(&mut self, number: u32, critique: Critique, cassette: &Arc<Cassette>) -> Result<RetryRound, Failure> {

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     attribute::{self, AttributeArgs, JudgeArgs},
+    budget::BudgetArgs,
     client_verdict,
     config::Config,
     serve::monitoring::Monitoring,
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     execution::{
-        Console, ErrorOutput, ExecutedRun, Execution, ExecutionArm, ExecutionError, Executor, Judge, Program,
+        Console, ErrorOutput, ExecutedRun, Execution, ExecutionArm, ExecutionError, Executor, Judge, Meter, Program,
         unrunnable,
     },
     launch::{Echo, Ending},
@@ -77,6 +78,8 @@ pub(super) struct RunArgs {
     #[arg(long)]
     ask_logprobs: bool,
     #[command(flatten)]
+    budget: BudgetArgs,
+    #[command(flatten)]
     watch: WatchArgs,
     /// The command.
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -100,6 +103,7 @@ struct ConcludedRun {
     /// Requests that looked at what the provider keeps, or took it away: they are no steps.
     fetches: u32,
     ending: Ending,
+    over_budget: bool,
     /// The signal that interrupted it.
     interrupted: Option<Signal>,
     outcome: Outcome,
@@ -146,10 +150,11 @@ pub(super) fn run(arguments: &RunArgs, global: &Global) -> Result<Finished, Fail
         console: Console { reads: true, echo, errors: ErrorOutput::Ours },
         ..Program::default()
     };
+    let meter = arguments.budget.meter()?;
     let monitoring = Monitoring::of(&config, proxy.upstream.name(), false)?;
     let executed = settings::block_on(async {
         let monitored = monitoring.start(&proxy.runs);
-        let executed = execute(proxy, &id, &program, arguments.check.as_deref()).await;
+        let executed = execute((proxy, &id), &program, arguments, meter).await;
         monitored.end().await;
         executed
     })??;
@@ -200,11 +205,21 @@ fn attributed(
     }
 }
 
-async fn execute(proxy: Proxy, id: &RunId, program: &Program, check: Option<&str>) -> Result<ExecutedRun, Failure> {
+async fn execute(
+    (proxy, id): (Proxy, &RunId),
+    program: &Program,
+    arguments: &RunArgs,
+    meter: Arc<Meter>,
+) -> Result<ExecutedRun, Failure> {
     let arm = ExecutionArm { plan: proxy.runs.template().plan.clone(), ..ExecutionArm::default() };
     let executor = Executor::start(Arc::new(proxy), trial::stop()).await.map_err(trial::failed)?;
-    let judge = Judge::of_command(check);
-    let executed = executor.execute(Execution::new(id, program, arm, &judge)).await;
+    let judge = Judge::of_command(arguments.check.as_deref());
+    let mut execution = Execution::new(id, program, arm, &judge);
+    // What nothing bounds passes as it comes.
+    if arguments.budget.is_given() {
+        execution = execution.paid_by(&meter, &executor.listening().proxy);
+    }
+    let executed = executor.execute(execution).await;
     executor.stop().await;
     executed.map_err(|error| match error {
         ExecutionError::Proxy(error) => unopened(error),
@@ -219,7 +234,10 @@ impl ConcludedRun {
         let recorded = &executed.recording;
         let planned = recorded.manifest.plan.is_some();
         let client = planned.then(|| verdict::read(recorded)).filter(ClientVerdict::is_planned);
-        let unserved = unserved(&recorded.trajectory.steps).map(|why| (why, recorded.manifest.upstream.clone()));
+        let over_budget = executed.is_over_budget();
+        // What the budget refused did not reach the upstream.
+        let unserved = unserved(&recorded.trajectory.steps).filter(|_| !over_budget);
+        let unserved = unserved.map(|why| (why, recorded.manifest.upstream.clone()));
         let unanswered = unanswered(&recorded.trajectory.steps);
         let missed = if executed.label == Err(NoLabel::NotInjected) { missed(recorded) } else { Vec::new() };
         Self {
@@ -231,6 +249,7 @@ impl ConcludedRun {
             account: RunAccount::of(&recorded.trajectory.steps),
             not_whole: not_whole(&recorded.trajectory.steps),
             fetches: executed.fetches,
+            over_budget,
             ending: executed.ending,
             interrupted: executed.interrupted,
             outcome: executed.outcome,
@@ -285,6 +304,7 @@ impl ConcludedRun {
         match (self.ending, &self.outcome) {
             _ if self.interrupted.is_some() => Exit::Signal(self.interrupted.map_or(2, number)),
             _ if self.steps == 0 || matches!(self.unserved, Some((Unserved::Unreachable, _))) => Exit::Infrastructure,
+            _ if self.over_budget => Exit::Budget,
             _ if unrunnable(&self.outcome).is_some() => Exit::Usage,
             _ if self.stopped().is_some() => Exit::Finding,
             (Ending::TimedOut, _) => Exit::Finding,
@@ -356,13 +376,14 @@ impl ConcludedRun {
         let unanswered = if self.unanswered > 0 { format!("  {} unanswered", self.unanswered) } else { String::new() };
         let ended = self.failed().filter(|_| !self.checked || self.ending == Ending::TimedOut);
         let ended = ended.map(|ended| format!(": {ended}")).unwrap_or_default();
+        let over = if self.over_budget { ": ended by the budget" } else { "" };
         let watched = match (self.stopped(), self.watched.len()) {
             (Some(sign), _) => format!("  stopped by {} at step {}", sign.rule, sign.step),
             (None, 0) => String::new(),
             (None, signs) => format!("  {signs} signs of trouble"),
         };
         let summary = format!(
-            "{}  {} steps{uninspected}{account}{fetches}{unanswered}  outcome {verdict}{ended}{label}{client}{watched}",
+            "{}  {} steps{uninspected}{account}{fetches}{unanswered}  outcome {verdict}{ended}{over}{label}{client}{watched}",
             self.run, self.steps
         );
         Finished { exit: self.exit(), summary, data }

@@ -17,6 +17,7 @@ use self::{
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
     asking::{self, AskingArgs},
+    budget::BudgetArgs,
     client_verdict,
     config::Config,
     output::{OutputFile, Replaces, ReportKind},
@@ -56,6 +57,8 @@ pub(super) struct TestArgs {
     /// Seconds after which a run of the command is ended, and failed.
     #[arg(long, default_value_t = 300.0, value_name = "S", value_parser = super::settings::seconds)]
     timeout: f64,
+    #[command(flatten)]
+    budget: BudgetArgs,
     /// Replace recordings of a test of this name.
     #[arg(long)]
     overwrite: bool,
@@ -146,7 +149,9 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
         console: Console { echo, ..Console::default() },
         ..Program::default()
     };
-    let tested = TestedProgram { program, judge: Judge::of_command(arguments.check.as_deref()) };
+    let meter = arguments.budget.meter()?;
+    let meter = arguments.budget.is_given().then_some(meter);
+    let tested = TestedProgram { program, judge: Judge::of_command(arguments.check.as_deref()), meter };
     let begun = Instant::now();
     let (runs, signal) = settings::block_on(conduct(proxy, tested, &planned, global))??;
     let seconds = begun.elapsed().as_secs_f64();
@@ -234,6 +239,7 @@ impl ConcludedTest {
         match self.signal {
             Some(signal) => Exit::Signal(signal),
             None if has(FindingKind::CheckBroken) => Exit::Usage,
+            None if self.runs.iter().any(|run| run.over_budget) => Exit::Budget,
             None if has(FindingKind::NoCall) || has(FindingKind::Unanswered) => Exit::Infrastructure,
             None if self.runs.iter().all(|run| run.survival.is_passed()) => Exit::Ok,
             None => Exit::Finding,

@@ -20,11 +20,11 @@ use super::{
 };
 use crate::{
     attribution::{
-        Analyzer, CallMeter, Corrections, Decisive, ForetoldTrace, LabelRule, SearchBudget, Trace, TraceFinding,
-        TraceSettings, foretell, label_of,
+        Analyzer, Corrections, Decisive, ForetoldTrace, LabelRule, Trace, TraceFinding, TraceSettings, foretell,
+        label_of,
     },
     capability::{Capabilities, RunVerb},
-    execution::{Console, Judge, Program},
+    execution::{Console, Judge, Meter, Program},
     proof::SearchEnding,
     proxy::Proxy,
     recording,
@@ -124,7 +124,7 @@ fn trace_settings(arguments: &TraceArgs) -> Result<TraceSettings, Failure> {
         earliest: arguments.label != LabelRule::Flip,
         last: arguments.label != LabelRule::Flip && !arguments.first,
         coupled: arguments.coupled,
-        budget: SearchBudget { runs: arguments.budget_runs, calls: arguments.budget_calls },
+        runs: arguments.execute.budget.limits()?.runs,
         jobs: arguments.execute.trial.jobs,
         any_tool_results: arguments.matching.any_tool_results(),
         agents: if arguments.agents { AGENT_EXECUTIONS } else { 0 },
@@ -196,8 +196,11 @@ async fn conduct(
     global: &Global,
 ) -> Result<TraceFinding, Failure> {
     let system = Arc::new(arguments.execute.trial.system(executed, proxy, Console::default()).await?);
-    let (run, meter) = (&cassette.recording().trajectory, CallMeter::new(settings.budget));
-    meter.paid(prior.as_ref().map_or(0, |asked| asked.calls));
+    let (run, budget) = (&cassette.recording().trajectory, &arguments.execute.budget);
+    let meter = Meter::within(budget.limits()?.budget, budget.price);
+    if let Some(asked) = &prior {
+        meter.charge(asked.calls, asked.usage);
+    }
     let mut corrections = match analyzer {
         None => known,
         Some(analyzer) => {

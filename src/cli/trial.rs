@@ -7,6 +7,7 @@ use clap::Args;
 use super::{
     Exit, Failure,
     again::{AgainArgs, HowStarted},
+    budget::BudgetArgs,
     config::Config,
     settings::{self, ProxyArgs},
     signals::interrupted,
@@ -26,6 +27,8 @@ pub(super) struct ExecuteArgs {
     pub(super) proxy: ProxyArgs,
     #[command(flatten)]
     pub(super) trial: TrialArgs,
+    #[command(flatten)]
+    pub(super) budget: BudgetArgs,
     #[command(flatten)]
     pub(super) again: AgainArgs,
     /// The command.
@@ -99,6 +102,9 @@ pub(super) fn failed(error: ExecutionError) -> Failure {
         ExecutionError::Recording(error) => error.into(),
         ExecutionError::Listen(_) | ExecutionError::Lost | ExecutionError::Line(_) => {
             Failure::new(Exit::Infrastructure, error)
+        }
+        ExecutionError::Budget => {
+            Failure::new(Exit::Budget, error).hint("the same line with a larger --budget goes on")
         }
         ExecutionError::Interrupted => Failure::new(Exit::Signal(2), error),
         ExecutionError::Launch(_) | ExecutionError::NoSuchStep(_) => Failure::new(Exit::Usage, error),

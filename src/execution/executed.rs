@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use nix::sys::signal::Signal;
 
-use super::Halt;
+use super::{ExecutionError, Halt};
 use crate::{
     launch::Ending,
     proof::ProofSample,
@@ -65,6 +65,19 @@ impl ExecutedRun {
     /// Whether the program, or its judge, was ended because all work is to stop.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.is_some()
+    }
+
+    /// Whether the program was ended because it may spend no more.
+    pub fn is_over_budget(&self) -> bool {
+        matches!(self.halt, Some(Halt::Budget | Halt::Price))
+    }
+
+    /// Itself, where it was not [interrupted](Self::is_interrupted).
+    ///
+    /// # Errors
+    /// [`ExecutionError::Interrupted`].
+    pub fn uninterrupted(self) -> Result<Self, ExecutionError> {
+        if self.is_interrupted() { Err(ExecutionError::Interrupted) } else { Ok(self) }
     }
 
     /// What its live calls used, as the upstream counted it.

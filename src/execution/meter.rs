@@ -1,10 +1,13 @@
 //! What an execution may do, and why it is ended before its program ends.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use tokio::sync::Notify;
 
-use super::judge::JudgedEnd;
+use super::{cost::Cost, judge::JudgedEnd};
 use crate::{
     replay::ReplayReport,
     trajectory::{Outcome, Reason, Verdict},
@@ -28,9 +31,32 @@ pub enum Halt {
 pub struct ExecutionMeter {
     halted: Mutex<Option<Halt>>,
     halting: Notify,
+    spent: Mutex<Cost>,
+    pub(super) calls: AtomicU64,
+    pub(super) recalled: AtomicU64,
+    pub(super) limited: AtomicU64,
 }
 
 impl ExecutionMeter {
+    /// What was charged.
+    pub fn spent(&self) -> Cost {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls that were answered from what was paid for before ([`super::CallHook::recall`]).
+    pub fn recalled(&self) -> u64 {
+        self.recalled.load(Ordering::Relaxed)
+    }
+
+    /// Replies that said 429.
+    pub fn limited(&self) -> u64 {
+        self.limited.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn charge(&self, cost: &Cost) {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).add(cost);
+    }
+
     /// Why the execution is to end, if it is.
     pub fn halt(&self) -> Option<Halt> {
         *self.halted.lock().unwrap_or_else(PoisonError::into_inner)

@@ -5,10 +5,13 @@
 //! is evidence of, and whether it is any, is told here too ([`ExecutedRun::sample`]).
 
 mod arm;
+mod cost;
 mod executed;
 mod judge;
+mod ledger;
 mod listening;
 mod meter;
+mod metered;
 mod program;
 mod void;
 
@@ -31,10 +34,13 @@ use crate::{
 };
 
 pub use arm::{ExecutionArm, ForkedReplies, ReplySource};
+pub use cost::{Cost, PICO, pico_for};
 pub use executed::{ExecutedRun, unrunnable};
 pub use judge::{Judge, TaskCheck, UnusableCheck};
+pub use ledger::{Ledger, SpendingJournal};
 pub use listening::ListeningProxy;
 pub use meter::{ExecutionMeter, Halt};
+pub use metered::{CallHook, LONGEST_ANSWER, Meter, MeteredUpstream};
 pub use program::{Console, ErrorOutput, Executing, ExecutionPlace, Program, System};
 
 /// How long an exchange of a program that has ended is waited for.
@@ -61,6 +67,9 @@ pub enum ExecutionError {
     /// The fork point is not in the record.
     #[error(transparent)]
     NoSuchStep(#[from] NoSuchStep),
+    /// The budget does not hold another call.
+    #[error("the budget ended; what was executed is kept, and a larger budget goes on from there")]
+    Budget,
     /// We were told to stop.
     #[error("interrupted; what was executed is kept")]
     Interrupted,
@@ -94,27 +103,19 @@ impl SystemUnderTest {
         Arc::clone(&self.executor.listening.proxy.upstream)
     }
 
-    /// Executes it once, as a run of that name.
+    /// Executes it once, as a run of that name, with its live calls counted and paid for by a meter. A call beyond what may be
+    /// spent ends the program.
     ///
     /// # Errors
     /// As [`Executor::execute`].
-    pub async fn execute(&self, run: &RunId, arm: ExecutionArm) -> Result<ExecutedRun, ExecutionError> {
-        self.execute_at(run, arm, None, Arc::default()).await
-    }
-
-    /// The same with live calls to `live`, and ended when `meter` says so.
-    ///
-    /// # Errors
-    /// As [`Executor::execute`].
-    pub async fn execute_at(
+    pub async fn execute(
         &self,
         run: &RunId,
         arm: ExecutionArm,
-        live: Option<Arc<dyn Upstream>>,
-        meter: Arc<ExecutionMeter>,
+        meter: &Arc<Meter>,
     ) -> Result<ExecutedRun, ExecutionError> {
         let execution = Execution::new(run, &*self.system, arm, &self.judge);
-        self.executor.execute(Execution { live, meter, ..execution }).await
+        self.executor.execute(execution.paid_by(meter, &self.executor.listening.proxy)).await
     }
 }
 
@@ -152,6 +153,16 @@ impl<'a> Execution<'a> {
     /// An execution that spends what it asks for.
     pub fn new(run: &'a RunId, system: &'a dyn System, arm: ExecutionArm, judge: &'a Judge) -> Self {
         Self { run, system, arm, judge, live: None, asking: None, meter: Arc::default() }
+    }
+
+    /// The same with all its live calls, those to the model that manipulators ask too, counted and paid for by a meter.
+    #[must_use]
+    pub fn paid_by(self, meter: &Arc<Meter>, proxy: &Proxy) -> Self {
+        let execution = Arc::<ExecutionMeter>::default();
+        let metered =
+            |inner: &Arc<dyn Upstream>| -> Arc<dyn Upstream> { Arc::new(meter.metered(Arc::clone(inner), &execution)) };
+        let asking = proxy.runs.model().map(|model| Arc::new(model.by_way_of(metered)));
+        Self { live: Some(metered(&proxy.upstream)), asking, meter: execution, ..self }
     }
 }
 

@@ -127,17 +127,81 @@ async fn run_json_has_one_form_whichever_verb_made_the_run() {
 async fn the_check_of_a_run_counts_in_its_proof() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path();
-    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml");
-    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/plans/corrupt-number.toml");
-    let task = "Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?";
-    let check = "grep -q 'ANSWER: 84'";
-    let run =
-        ["run", "--upstream", "simulator", "--config", config, "--run", "r", "--plan", plan, "--check", check, "--"];
-    let talk =
-        expect(dir, &[&run[..], &[crate::program::AEGIS, "example", "pipeline", "--task", task]].concat(), 1).await;
-    assert_eq!(json(&dir.join("logs/r/run.json"))["launched"]["check"], check, "{talk}");
+    failed_run(dir).await;
+    assert_eq!(json(&dir.join("logs/r/run.json"))["launched"]["check"], PIPELINE_RUN[6]);
     let talk = expect(dir, &["prove", "logs/r", "--again"], 0).await;
     assert!(talk.contains("  11 executions made"), "{talk}");
     let talk = expect(dir, &["prove", "logs/r", "--check", "grep -q 'ANSWER: 84$'", "--again"], 0).await;
     assert!(talk.contains("  12 executions made"), "{talk}");
+}
+
+/// The example pipeline with a plan that makes it fail, recorded as `logs/r`.
+async fn failed_run(dir: &Path) {
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/plans/corrupt-number.toml");
+    let run = [&PIPELINE_RUN[..], &["--run", "r", "--plan", plan, "--"], &EXAMPLE].concat();
+    expect(dir, &run, 1).await;
+}
+
+const PIPELINE_RUN: [&str; 7] = [
+    "run",
+    "--upstream",
+    "simulator",
+    "--config",
+    concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pipeline/aegis.toml"),
+    "--check",
+    "grep -q 'ANSWER: 84'",
+];
+const EXAMPLE: [&str; 5] = [
+    crate::program::AEGIS,
+    "example",
+    "pipeline",
+    "--task",
+    "Mia has 12 boxes with 8 pencils each. She gives away 12. How many pencils are left?",
+];
+
+/// Whatever the bound is of, the call beyond it is not made, and the verb says so by its exit code.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_verb_that_makes_live_calls_keeps_to_one_budget() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path();
+    failed_run(dir).await;
+    fs::write(dir.join("note.txt"), "Multiply first.").expect("written");
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/plans/corrupt-number.toml");
+    let config = PIPELINE_RUN[4];
+    let verbs: [(&[&str], &[&str]); 6] = [
+        (&PIPELINE_RUN, &EXAMPLE),
+        (&["test", plan, "--upstream", "simulator", "--config", config], &EXAMPLE),
+        (&["fork", "logs/r", "--at", "1", "--again"], &[]),
+        (&["prove", "logs/r", "--again"], &[]),
+        (&["trace", "logs/r", "--redraw", "--again"], &[]),
+        (&["retry", "logs/r", "--critique", "note.txt", "--at", "1", "--again"], &[]),
+    ];
+    for (verb, command) in verbs {
+        let command = if command.is_empty() { Vec::new() } else { [&["--"], command].concat() };
+        for bound in [&["calls=1"][..], &["tokens=9"], &["money=0.000001", "--price", "1,1"]] {
+            let line = [verb, &["--budget"], bound, &command].concat();
+            let talk = expect(dir, &line, 4).await;
+            assert!(talk.contains("RESULT  budget "), "{line:?}: {talk}");
+            assert!(!talk.contains("answered every call with 402"), "{line:?}: {talk}");
+        }
+        let talk = expect(dir, &[verb, &["--budget", "money=1"], &command].concat(), 2).await;
+        assert!(talk.contains("--price IN,OUT"), "{talk}");
+        let talk = expect(dir, &[verb, &["--budget", "steps=1"], &command].concat(), 2).await;
+        assert!(talk.contains("`steps=1` is no limit: expected calls=N, tokens=N or money=X"), "{talk}");
+    }
+    for (former, now) in [
+        (["trace", "--budget-runs", "3"], "write --budget runs=3"),
+        (["trace", "--budget-calls", "3"], "write --budget calls=3"),
+        (["retry", "--budget-tokens", "3"], "write --budget tokens=3"),
+        (["retry", "--budget-money", "0.5"], "write --budget money=0.5"),
+        (["trace", "--prior-budget", "calls=3"], "write --budget calls=3"),
+    ] {
+        let talk = expect(dir, &[former[0], "logs/r", former[1], former[2]], 2).await;
+        assert!(talk.contains(now), "{talk}");
+    }
+    // What is bounded and not exceeded is as it would be without; a proof goes on from what a smaller budget paid for.
+    let enough = [&PIPELINE_RUN[..], &["--budget", "calls=3,tokens=100000", "--"], &EXAMPLE].concat();
+    expect(dir, &enough, 0).await;
+    let talk = expect(dir, &["prove", "logs/r", "--again", "--budget", "calls=100"], 0).await;
+    assert!(talk.contains("RESULT  ok label verified"), "{talk}");
 }

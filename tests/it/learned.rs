@@ -56,7 +56,7 @@ async fn a_trace_looks_first_where_its_prior_says() {
     fs::write(dir.path().join("other.jsonl"), "{\"id\":\"x\",\"predictions\":[{\"step\":1}]}\n").expect("written");
 
     // A judge: its questions are recorded and kept, and asked nobody a second time.
-    let judged = [&trace[..], &["--prior", "a2p", "--prior-cassette", "tape", "--budget-calls", "60"]].concat();
+    let judged = [&trace[..], &["--prior", "a2p", "--prior-cassette", "tape", "--budget", "calls=60"]].concat();
     let (code, _, talk) = verb(dir.path(), &pipeline(&judged)).await;
     assert_eq!(code, Some(0), "{talk}");
     let spent = |dir: &Path| read(&dir.join("logs/bad/trace.json"))["spent"]["calls"].as_u64().expect("a number");

@@ -11,14 +11,14 @@ use std::{sync::Arc, sync::atomic::AtomicU64};
 
 use aegis::{
     attribution::{
-        CallMeter, Corrections, Decisive, EndedExecution, LabelRule, SearchBudget, Trace, TraceFinding, TraceSettings,
-        Watch, label_of, order_name,
+        Corrections, Decisive, EndedExecution, LabelRule, Trace, TraceFinding, TraceSettings, Watch, label_of,
+        order_name,
     },
-    execution::{ExecutionArm, Executor, Judge, SystemUnderTest, TaskCheck},
+    execution::{Execution, ExecutionArm, Executor, Judge, Meter, SystemUnderTest, TaskCheck},
     identity::Identity,
     plan,
     proof::{Order, Stands, Terms},
-    proxy::{Gate, Limits, Proxy, RunTemplate, Runs, upstream::Upstream},
+    proxy::{Budget, Gate, Limits, Proxy, RunTemplate, Runs, upstream::Upstream},
     recording::Settings,
     replay::Cassette,
     trajectory::{RunId, Trajectory, Verdict},
@@ -95,9 +95,14 @@ async fn failed(case: &Case, seed: u64) -> Failed {
     let check: TaskCheck = serde_json::from_value(checked).expect("a check");
     let judge = Judge::Checkers(Box::new(check), None);
     let system = Arc::new(SystemUnderTest { executor, system: Arc::new(case.topology), judge });
-    let quiet = || Some(Arc::new(Noisy::quiet(seed)) as Arc<dyn Upstream>);
+    let quiet: Arc<dyn Upstream> = Arc::new(Noisy::quiet(seed));
+    let quietly = async |run: &RunId, arm| {
+        let execution = Execution::new(run, &*system.system, arm, &system.judge);
+        let execution = Execution { live: Some(Arc::clone(&quiet)), ..execution };
+        system.executor.execute(execution).await.expect("executed")
+    };
     let twin = RunId::parse("twin").expect("an id");
-    let tried = system.execute_at(&twin, ExecutionArm::default(), quiet(), Arc::default()).await.expect("executed");
+    let tried = quietly(&twin, ExecutionArm::default()).await;
     assert_eq!(tried.outcome.verdict, Verdict::Success, "{:?}: {}", case.topology, tried.outcome.evidence);
     let twin = aegis::recording::read(&tried.dir).expect("read").trajectory;
     // Who observes is wrong whenever it speaks.
@@ -111,7 +116,7 @@ async fn failed(case: &Case, seed: u64) -> Failed {
     let plan = Arc::new(plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}")));
     let run = RunId::parse("failed").expect("an id");
     let arm = ExecutionArm { plan: Some(plan), ..ExecutionArm::default() };
-    let tried = system.execute_at(&run, arm, quiet(), Arc::default()).await.expect("executed");
+    let tried = quietly(&run, arm).await;
     assert_eq!(tried.outcome.verdict, Verdict::Failure, "{:?}: {}", case.topology, tried.outcome.evidence);
     let cassette = Arc::new(Cassette::open(&tried.dir).expect("a cassette"));
     Failed { dir, system, cassette, twin }
@@ -127,7 +132,11 @@ impl Failed {
     }
 
     async fn trace(&self, corrections: Corrections, settings: TraceSettings) -> TraceFinding {
-        let meter = CallMeter::new(settings.budget);
+        self.trace_within(Budget::default(), corrections, settings).await
+    }
+
+    async fn trace_within(&self, budget: Budget, corrections: Corrections, settings: TraceSettings) -> TraceFinding {
+        let meter = Meter::within(budget, None);
         let trace = Trace::new(Arc::clone(&self.system), Arc::clone(&self.cassette), corrections, settings, meter);
         trace.run(&Silent).await.expect("traced")
     }
@@ -140,7 +149,7 @@ fn settings(order: Order, salt: &str) -> TraceSettings {
         earliest: true,
         last: true,
         coupled: false,
-        budget: SearchBudget::default(),
+        runs: None,
         jobs: 1,
         any_tool_results: false,
         agents: 0,
@@ -298,11 +307,9 @@ async fn a_budget_is_never_exceeded_and_what_it_cut_short_names_nothing() {
     let failed = failed(&case, 0).await;
     for (calls, runs) in [(Some(3), None), (None, Some(4)), (None, Some(12))] {
         for order in ORDERS {
-            let cut = TraceSettings {
-                budget: SearchBudget { calls, runs },
-                ..settings(order, &format!("{calls:?} {runs:?}"))
-            };
-            let finding = failed.trace(failed.by_twin(), cut).await;
+            let cut = TraceSettings { runs, ..settings(order, &format!("{calls:?} {runs:?}")) };
+            let budget = Budget { calls, ..Budget::default() };
+            let finding = failed.trace_within(budget, failed.by_twin(), cut).await;
             let spent = finding.spent;
             assert!(finding.out_of_budget, "{spent:?}");
             assert!(spent.calls <= calls.unwrap_or(u64::MAX) && spent.runs <= runs.unwrap_or(u64::MAX), "{spent:?}");

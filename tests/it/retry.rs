@@ -202,15 +202,15 @@ async fn rounds_budgets_and_notes_have_their_ends() {
         // The gold answer: a note that is nothing but that is refused; of one that also says what was wrong, the rest is said.
         (&["--critique", "telling.txt", "--at", "1", "--gold", "84"], 2, "it gives the right answer away"),
         (&["--gold", "84"], 1, "You wrote: \"96 - 12 = 94\"."),
-        (&[&vague[..], &["--budget-runs", "2"]].concat(), 4, "RESULT  budget not "),
-        (&[&vague[..], &["--budget-calls", "1"]].concat(), 4, "RESULT  budget"),
-        (&[&vague[..], &["--budget-tokens", "1"]].concat(), 4, "RESULT  budget"),
-        (&[&vague[..], &["--budget-money", "0.000001", "--price", "1,1"]].concat(), 4, "RESULT  budget"),
+        (&[&vague[..], &["--budget", "runs=2"]].concat(), 4, "RESULT  budget not "),
+        (&[&vague[..], &["--budget", "calls=1"]].concat(), 4, "RESULT  budget"),
+        (&[&vague[..], &["--budget", "tokens=1"]].concat(), 4, "RESULT  budget"),
+        (&[&vague[..], &["--budget", "money=0.000001", "--price", "1,1"]].concat(), 4, "RESULT  budget"),
         (&["--critique", "vague.txt", "--at", "9"], 2, "it names no step of the run: step 9"),
         (&["--critique", "vague.txt"], 2, "together with --at STEP"),
         (&["--method", "alignment"], 2, "speaks with the words of runs that passed"),
         (&["--method", "rule"], 2, "did you mean `rules`?"),
-        (&["--budget-money", "1"], 2, "--price"),
+        (&["--budget", "money=1"], 2, "--price"),
     ] {
         let (got, out, talk) = verb(dir.path(), &program(&[&retry[..], more].concat())).await;
         assert!(got == Some(code) && talk.contains(expected), "{more:?}: {got:?} {talk}{out}");

@@ -121,7 +121,7 @@ async fn what_cannot_be_traced_is_refused_before_it_costs() {
         // A check that cannot be run, one that tells nothing, a program that is another one: three executions, no call.
         (&[&bad[..], &["--check", "no-such-checker"]].concat(), 2, "--check cannot be run"),
         (&[&bad[..], &["--check", "exit 3"]].concat(), 1, "earliest flip not sure"),
-        (&["trace", "logs/bad", "--redraw", "--check", CHECK, "--budget-runs", "1"], 4, "RESULT  budget"),
+        (&["trace", "logs/bad", "--redraw", "--check", CHECK, "--budget", "runs=1"], 4, "RESULT  budget"),
         (
             &["trace", "logs/bad", "--analyzer", "http://127.0.0.1:1", "--check", CHECK],
             3,

@@ -15,12 +15,12 @@ use crate::{
         bench::CellBench,
         chain::HeardSystems,
         conclusion::ChainFacts,
-        cost::Cost,
         definition::Campaign,
         error::CampaignError,
         start::{CampaignOptions, backend},
         state::CampaignState,
     },
+    execution::Cost,
     proxy::Proxy,
 };
 
@@ -133,8 +133,8 @@ pub async fn run_shard(
     for chain in &chains {
         ended.add(&bench.kept(*chain)?);
     }
-    ended.spent = bench.house.ledger.spent();
-    ended.exhausted = bench.house.ledger.is_exhausted();
+    ended.spent = bench.house.meter.spent();
+    ended.exhausted = bench.house.meter.is_exhausted();
     ended.stopped = bench.stop.borrow().is_some();
     for system in bench.revoked_names(&bench.revoked()) {
         progress.done(&format!("          `{system}` does not repeat itself: its claims were shown by pairs instead"));

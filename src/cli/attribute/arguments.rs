@@ -9,8 +9,7 @@ use clap::{Args, ValueEnum};
 
 use crate::{
     attribution::methods::{self, LearnedRanker, Method, Needs},
-    cli::{Exit, Failure},
-    proxy::{Budget, Price},
+    cli::{Exit, Failure, budget::BudgetArgs},
     surface::ParameterSetting,
     trajectory::nearest,
 };
@@ -106,12 +105,8 @@ pub(in crate::cli) struct JudgeArgs {
     /// Seconds that one answer may take.
     #[arg(long, default_value_t = PATIENCE, value_name = "S")]
     pub(super) timeout: f64,
-    /// Most that is spent: calls=N, tokens=N, money=X, separated by commas. What it does not hold is not asked.
-    #[arg(long, value_name = "LIMITS", value_delimiter = ',')]
-    pub(super) budget: Vec<String>,
-    /// What a million tokens cost, of questions and of answers.
-    #[arg(long, value_name = "IN,OUT", value_parser = price)]
-    pub(super) price: Option<Price>,
+    #[command(flatten)]
+    pub(super) spending: BudgetArgs,
     /// Ask for answers in words alone, not by JSON schema. An upstream that refuses a schema is asked so by itself.
     #[arg(long)]
     pub(super) no_schema: bool,
@@ -273,8 +268,7 @@ impl JudgeArgs {
             config,
             ca_file: None,
             timeout: PATIENCE,
-            budget: Vec::new(),
-            price: None,
+            spending: BudgetArgs::default(),
             no_schema: false,
             parameter: Vec::new(),
         }
@@ -286,22 +280,17 @@ impl JudgeArgs {
         Self { parameter, ..self }
     }
 
-    /// The same with a cassette, and with no more to spend than this and so many calls.
-    pub(in crate::cli) fn within(mut self, cassette: Option<PathBuf>, budget: Vec<String>, calls: Option<u64>) -> Self {
+    /// The same with a cassette.
+    pub(in crate::cli) fn kept_in(mut self, cassette: Option<PathBuf>) -> Self {
         self.log_dir = self.log_dir.filter(|_| cassette.is_none());
         self.cassette = cassette;
-        self.budget = budget;
-        let own = self.budget.iter().filter_map(|limit| limit.trim().strip_prefix("calls=")?.parse::<u64>().ok()).min();
-        if let Some(calls) = calls.filter(|calls| own.is_none_or(|own| *calls < own)) {
-            self.budget.push(format!("calls={calls}"));
-        }
         self
     }
 
-    /// The same within a budget, as `--budget` and `--price` say it.
+    /// The same within a budget.
     #[must_use]
-    pub(in crate::cli) fn spending(self, budget: Vec<String>, price: Option<Price>) -> Self {
-        Self { budget, price, ..self }
+    pub(in crate::cli) fn spending(self, spending: BudgetArgs) -> Self {
+        Self { spending, ..self }
     }
 
     /// Where the judge is and what it is called; `None` where no method asks one.
@@ -331,48 +320,10 @@ impl JudgeArgs {
             Failure::new(Exit::Usage, format!("--timeout is {}: expected seconds above 0", self.timeout))
         })
     }
-
-    /// The budget.
-    ///
-    /// # Errors
-    /// A limit that is none.
-    pub(super) fn budget(&self) -> Result<Budget, Failure> {
-        let mut budget = Budget::default();
-        for limit in &self.budget {
-            let refuse = || {
-                let error = format!("--budget `{limit}`: expected calls=N, tokens=N or money=X");
-                Failure::new(Exit::Usage, error)
-            };
-            let (what, much) = limit.split_once('=').ok_or_else(refuse)?;
-            match what.trim() {
-                "calls" => budget.calls = Some(much.trim().parse().map_err(|_| refuse())?),
-                "tokens" => budget.tokens = Some(much.trim().parse().map_err(|_| refuse())?),
-                "money" => {
-                    let money: f64 = much.trim().parse().map_err(|_| refuse())?;
-                    budget.cost =
-                        Some(Some(money).filter(|money| money.is_finite() && *money >= 0.0).ok_or_else(refuse)?);
-                }
-                _ => return Err(refuse()),
-            }
-        }
-        if budget.cost.is_some() && self.price.is_none() {
-            return Err(Failure::new(Exit::Usage, "--budget money=… bounds nothing without prices")
-                .hint("--price IN,OUT: what a million tokens cost"));
-        }
-        Ok(budget)
-    }
 }
 
 /// A share above 0 and below 1.
 fn alpha(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share: &f64| *share > 0.0 && *share < 1.0);
     share.ok_or_else(|| "expected a share above 0 and below 1".to_owned())
-}
-
-/// Two amounts.
-pub(in crate::cli) fn price(text: &str) -> Result<Price, String> {
-    let amount = |text: &str| text.trim().parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
-    let both =
-        text.split_once(',').and_then(|(input, output)| Some(Price { input: amount(input)?, output: amount(output)? }));
-    both.ok_or_else(|| "expected two amounts from 0, such as `2.5,10`".to_owned())
 }

@@ -21,7 +21,7 @@ pub(super) fn run(
     arguments: &AttributeArgs,
     global: &Global,
 ) -> Result<Finished, Failure> {
-    let price = arguments.judge.price.unwrap_or_default();
+    let price = arguments.judge.spending.price.unwrap_or_default();
     let mut all = Foreseen::default();
     let mut lines = format!("{:<15} {:>8} {:>14} {:>14}\n", "method", "calls", "tokens asked", "tokens said");
     let mut data = Vec::new();

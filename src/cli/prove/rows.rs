@@ -1,6 +1,6 @@
 //! The failures of a dataset, one after another; their rows are written anew with what was shown.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::{ProveArgs, prove, word};
 use crate::{
     cli::{Exit, Failure, Finished, Global},
     dataset::{About, Claims, Dataset, Sample, SampleKind, Task, Writer},
-    execution::{Judge, Program},
+    execution::{Judge, Meter, Program},
     proof::Terms,
     recording,
     trajectory::{Evidence, LabelStatus, RunId, Standing},
@@ -29,12 +29,13 @@ pub(super) fn run(
         let error = "no command was given: expected `-- CMD [ARG]…` with `{question}` where the task goes";
         return Err(Failure::new(Exit::Usage, error));
     }
+    let meter = arguments.execute.budget.meter()?;
     let mut samples = Vec::new();
     let (mut standings, mut lost) = (Vec::new(), 0);
     for placed in dataset.samples() {
         let mut sample = placed?.sample;
         if needs(&sample) {
-            match proven(&sample, arguments, terms, global)? {
+            match proven(&sample, (arguments, &meter), terms, global)? {
                 Some((new, standing)) => {
                     standings.push(standing);
                     sample = new;
@@ -74,7 +75,7 @@ fn needs(sample: &Sample) -> bool {
 /// The row anew; `None` where its recording is not there.
 fn proven(
     sample: &Sample,
-    arguments: &ProveArgs,
+    (arguments, meter): (&ProveArgs, &Arc<Meter>),
     terms: Terms,
     global: &Global,
 ) -> Result<Option<(Sample, Standing)>, Failure> {
@@ -89,7 +90,7 @@ fn proven(
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         check.replace("{question}", &quoted(&sample.task.question)).replace("{answer}", &quoted(&sample.task.answer))
     });
-    let (_, proved) = prove(&dir, (program, Judge::of_command(check.as_deref())), arguments, terms, global)?;
+    let (_, proved) = prove(&dir, (program, Judge::of_command(check.as_deref())), (arguments, meter), terms, global)?;
     let about = About {
         kind: sample.kind,
         system: sample.system.clone(),

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::{
-    attribution::{RetryBudget, RetrySettings},
-    cli::{Exit, Failure, attribute::price, replay::MatchArgs, settings, trial::ExecuteArgs},
-    proxy::Price,
+    attribution::RetrySettings,
+    cli::{Failure, replay::MatchArgs, settings, trial::ExecuteArgs},
     surface::ParameterSetting,
     trajectory::StepIndex,
 };
@@ -47,8 +46,6 @@ pub(in crate::cli) struct RetryArgs {
     pub(super) seed: u64,
     #[command(flatten)]
     pub(super) judge: RetryJudgeArgs,
-    #[command(flatten)]
-    pub(super) budget: RetryBudgetArgs,
     /// Say what it would cost at most, and execute nothing.
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -76,44 +73,20 @@ pub(super) struct RetryJudgeArgs {
     pub(super) judge_parameter: Vec<ParameterSetting>,
 }
 
-/// What it may spend.
-#[derive(Debug, Clone, Copy, Args)]
-pub(super) struct RetryBudgetArgs {
-    /// Most executions of the command.
-    #[arg(long, value_name = "N")]
-    pub(super) budget_runs: Option<u64>,
-    /// Most live model calls, a judge's included; the call beyond it is refused, never paid for.
-    #[arg(long, value_name = "N")]
-    pub(super) budget_calls: Option<u64>,
-    /// Most tokens of live calls. Looked at before each execution: the last one may go beyond it.
-    #[arg(long, value_name = "N")]
-    pub(super) budget_tokens: Option<u64>,
-    /// Most money, at --price; looked at as tokens are.
-    #[arg(long, value_name = "X", requires = "price")]
-    pub(super) budget_money: Option<f64>,
-    /// What a million tokens cost, of questions and of answers.
-    #[arg(long, value_name = "IN,OUT", value_parser = price)]
-    pub(super) price: Option<Price>,
-}
-
 impl RetryArgs {
     /// How it is made.
     ///
     /// # Errors
-    /// Money that is none.
+    /// A budget that bounds nothing.
     pub(super) fn settings(&self) -> Result<RetrySettings, Failure> {
-        let RetryBudgetArgs { budget_runs: runs, budget_tokens: tokens, budget_money: money, price, .. } = self.budget;
-        if money.is_some_and(|money| !money.is_finite() || money < 0.0) {
-            return Err(Failure::new(Exit::Usage, "--budget-money: expected an amount from 0"));
-        }
         Ok(RetrySettings {
             samples: self.samples,
             jobs: self.execute.trial.jobs,
             any_tool_results: self.matching.any_tool_results(),
             seed: self.seed,
             salt: settings::fresh_token(),
-            budget: RetryBudget { runs, tokens, money },
-            price: price.unwrap_or_default(),
+            runs: self.execute.budget.limits()?.runs,
+            price: self.execute.budget.price.unwrap_or_default(),
         })
     }
 }

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use crate::{
     cli::{Failure, trial},
-    execution::{Console, ErrorOutput, Execution, ExecutionArm, ExecutionError, Executor, Judge, Program},
+    execution::{Console, ErrorOutput, Execution, ExecutionArm, ExecutionError, Executor, Judge, Meter, Program},
     launch::Echo,
     plan::Plan,
     trajectory::{Outcome, RunId},
-    verdict::{self, FindingKind, Survival},
+    verdict::{self, FindingKind, Survival, SurvivalFinding},
 };
 
 /// Most lines of a program's standard error that are shown of a run that did not pass.
@@ -41,6 +41,8 @@ pub(super) struct TestedRun {
     pub(super) steps: u32,
     pub(super) outcome: Outcome,
     pub(super) survival: Survival,
+    /// Whether it was ended because it may spend no more.
+    pub(super) over_budget: bool,
     pub(super) seconds: f64,
     /// The end of what the program wrote to its standard error.
     pub(super) said: Vec<String>,
@@ -51,6 +53,8 @@ pub(super) struct TestedRun {
 pub(super) struct TestedProgram {
     pub(super) program: Program,
     pub(super) judge: Judge,
+    /// What the calls of all runs are paid from, where anything bounds them.
+    pub(super) meter: Option<Arc<Meter>>,
 }
 
 /// A file of a run's program, beside the run's directory.
@@ -69,7 +73,7 @@ pub(super) async fn test_run(
     planned: &PlannedRun,
 ) -> Result<TestedRun, Failure> {
     let begun = Instant::now();
-    let TestedProgram { program, judge } = tested;
+    let TestedProgram { program, judge, meter } = tested;
     let dir = executor.listening().proxy.runs.template().log_dir.join(planned.run.as_str());
     let errors = match program.console.echo {
         Echo::Silent => ErrorOutput::File(beside(&dir, "stderr")),
@@ -77,15 +81,24 @@ pub(super) async fn test_run(
     };
     let program = Program { console: Console { errors, ..program.console.clone() }, ..program.clone() };
     let arm = ExecutionArm { plan: Some(Arc::clone(&planned.plan)), ..ExecutionArm::default() };
-    let executed =
-        executor.execute(Execution::new(&planned.run, &program, arm, judge)).await.map_err(|error| match error {
-            ExecutionError::Launch(error) => Failure::new(super::Exit::Usage, error)
-                .hint("is it installed, spelt so, and on PATH? try the command without `aegis test`"),
-            error => trial::failed(error),
-        })?;
+    let mut execution = Execution::new(&planned.run, &program, arm, judge);
+    if let Some(meter) = meter {
+        execution = execution.paid_by(meter, &executor.listening().proxy);
+    }
+    let executed = executor.execute(execution).await.map_err(|error| match error {
+        ExecutionError::Launch(error) => Failure::new(super::Exit::Usage, error)
+            .hint("is it installed, spelt so, and on PATH? try the command without `aegis test`"),
+        error => trial::failed(error),
+    })?;
     // Beside the recording, which holds nothing but what was recorded. Without it the verdict is the same.
     let _ = std::fs::write(beside(&dir, "stdout"), &executed.output);
-    let survival = verdict::survival(&executed.recording);
+    let mut survival = verdict::survival(&executed.recording);
+    let over_budget = executed.is_over_budget();
+    // What the budget refused did not reach the upstream.
+    let unanswered = |finding: &&mut SurvivalFinding| over_budget && finding.kind == FindingKind::Unanswered;
+    for finding in survival.findings.iter_mut().filter(unanswered) {
+        "the budget holds no call of it".clone_into(&mut finding.says);
+    }
     let silent = survival.is_passed() || executed.is_interrupted();
     let said = if silent { Vec::new() } else { last_lines(&beside(&dir, "stderr")) };
     Ok(TestedRun {
@@ -96,6 +109,7 @@ pub(super) async fn test_run(
         dir: executed.dir,
         steps: executed.steps,
         outcome: executed.outcome,
+        over_budget,
         survival,
         seconds: begun.elapsed().as_secs_f64(),
         said,
@@ -126,11 +140,12 @@ impl TestedRun {
         if self.of == 1 { self.plan.clone() } else { format!("{} {}/{}", self.plan, self.number, self.of) }
     }
 
-    /// Whether every other run would come to the same: the program calls nobody, or the check cannot be run.
+    /// Whether every other run would come to the same: the program calls nobody, the check cannot be run, the budget ended.
     pub(super) fn is_in_vain(&self) -> bool {
         [FindingKind::NoCall, FindingKind::Unanswered, FindingKind::CheckBroken]
             .iter()
             .any(|kind| self.survival.has(*kind))
+            || self.over_budget
     }
 
     pub(super) fn data(&self) -> serde_json::Value {

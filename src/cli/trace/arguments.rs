@@ -35,12 +35,6 @@ pub(in crate::cli) struct TraceArgs {
     /// Where no step heals the run alone, try pairs of them together.
     #[arg(long)]
     pub(super) coupled: bool,
-    /// Most executions of the command.
-    #[arg(long, value_name = "N")]
-    pub(super) budget_runs: Option<u64>,
-    /// Most live model calls, an analyzer's included; the call beyond it is refused, never paid for.
-    #[arg(long, value_name = "N")]
-    pub(super) budget_calls: Option<u64>,
     /// Describe each agent as a whole too: its replies all corrected, or emptied, call by call.
     #[arg(long)]
     pub(super) agents: bool,

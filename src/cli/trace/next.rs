@@ -60,7 +60,7 @@ fn trace(arguments: &TraceArgs, more: &[&str]) -> String {
     let twin = more.iter().any(|more| more.starts_with("--twin"));
     let replaced = ANALYZER.into_iter().filter(|_| twin && arguments.source.analyzer.is_some());
     let given = more.iter().filter_map(|more| Some((more.split(' ').next()?, more.contains(' '))));
-    let budget = [("--budget-runs", true), ("--budget-calls", true)];
+    let budget = [("--budget", true)];
     let line = budget
         .into_iter()
         .chain(replaced)

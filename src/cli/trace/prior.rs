@@ -14,6 +14,7 @@ use crate::{
     cli::{
         Exit, Failure, Global,
         attribute::{self, AttributeArgs, JudgeArgs},
+        budget::BudgetArgs,
         escape, trial,
     },
     dataset::Task,
@@ -21,7 +22,7 @@ use crate::{
     replay::Cassette,
     score::read,
     surface::ParameterSetting,
-    trajectory::nearest,
+    trajectory::{Usage, nearest},
 };
 
 /// Where a ranking comes from, and the judge of methods that ask one.
@@ -37,9 +38,8 @@ pub(super) struct PriorArgs {
     /// Where the judge's questions and answers are recorded, and looked up before any is asked. Without it: beside the trials.
     #[arg(long, value_name = "DIR", requires = "prior")]
     prior_cassette: Option<PathBuf>,
-    /// Most that is spent on the judge: calls=N, tokens=N. Its calls count towards --budget-calls too.
-    #[arg(long, value_name = "LIMITS", value_delimiter = ',', requires = "prior")]
-    prior_budget: Vec<String>,
+    #[arg(long, hide = true, value_parser = former_budget)]
+    prior_budget: Option<String>,
     /// Set a parameter of the judge's requests by hand: temperature=1, or temperature=none to leave it out; may be said several
     /// times. What its upstream refuses is left out or exchanged by itself.
     #[arg(long, value_name = "NAME=VALUE", requires = "prior")]
@@ -52,6 +52,12 @@ pub(super) struct AskedPrior {
     pub(super) prior: Prior,
     /// Asked live.
     pub(super) calls: u64,
+    /// Their tokens.
+    pub(super) usage: Usage,
+}
+
+fn former_budget(limits: &str) -> Result<String, String> {
+    Err(format!("write --budget {limits}: it holds the judge's questions, too"))
 }
 
 /// The parts of a prior, by what they are.
@@ -115,7 +121,7 @@ pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -
     if !global.quiet {
         talk(&prior, arguments);
     }
-    Ok(Some(AskedPrior { prior, calls }))
+    Ok(Some(AskedPrior { prior, calls, usage: attribute::usage_of(&rows) }))
 }
 
 /// Tells methods from files.
@@ -154,7 +160,7 @@ fn sources(named: &[String]) -> Result<PriorSources, Failure> {
 
 /// The trace's own upstream as the judge, within what is left to spend.
 fn judge(arguments: &TraceArgs, cassette: &Cassette) -> Result<JudgeArgs, Failure> {
-    let PriorArgs { prior_model, prior_cassette, prior_budget, prior_parameter, .. } = &arguments.prior;
+    let PriorArgs { prior_model, prior_cassette, prior_parameter, .. } = &arguments.prior;
     let proxy = trial::live(&arguments.execute.proxy, arguments.execute.again, cassette, &arguments.dir)?;
     let model = prior_model.clone().or_else(|| attribute::model_of(cassette.recording()));
     let logs = super::beneath(proxy.clone(), arguments, cassette).log_dir.unwrap_or_default();
@@ -162,7 +168,9 @@ fn judge(arguments: &TraceArgs, cassette: &Cassette) -> Result<JudgeArgs, Failur
     let judge =
         JudgeArgs::of_upstream(proxy.upstream_url(&config), model, config.upstream.key_env, logs, proxy.config.clone());
     let judge = judge.with_parameters(prior_parameter.clone());
-    Ok(judge.within(prior_cassette.clone(), prior_budget.clone(), arguments.budget_calls))
+    let budget = &arguments.execute.budget;
+    let spending = BudgetArgs::of(budget.limits()?.budget, budget.price);
+    Ok(judge.kept_in(prior_cassette.clone()).spending(spending))
 }
 
 fn of_row(row: &Attributed) -> PriorSaid {

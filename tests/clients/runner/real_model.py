@@ -232,7 +232,7 @@ def traced(suite, out):
         # A twin's reply heals the run at later steps too: the earliest is the planted one, and all that is asked for.
         flips = [flip["step"] for flip in found["flips"]] if found else []
         suite.equal(f"the trace by {how[0]} finds the planted step", flips[:1], [step])
-    asked = ["--analyzer", suite.url, "--analyzer-model", model.NAME, "--budget-calls", 24]
+    asked = ["--analyzer", suite.url, "--analyzer-model", model.NAME, "--budget", "calls=24"]
     found = trace(suite, out, row, asked)
     if found:
         blamed = [one for one in found["steps"] if one.get("left_out") or one.get("correction") or one.get("arms")]

@@ -6,11 +6,13 @@ use std::sync::{
 };
 
 use aegis::{
-    attribution::{
-        Analyzer, CallMeter, CorrectionOrigin, Corrections, LabelRule, SearchBudget, Trace, TraceSettings, label_of,
-    },
+    attribution::{Analyzer, CorrectionOrigin, Corrections, LabelRule, Trace, TraceSettings, label_of},
+    execution::Meter,
     proof::Order,
-    proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
+    proxy::{
+        Budget,
+        upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
+    },
     surface::ParameterSettings,
     trajectory::{FailureMode, RunId, Trajectory},
 };
@@ -74,7 +76,7 @@ async fn an_analyzer_is_asked_recorded_and_checked() {
         parameters: ParameterSettings::default(),
     };
     let own = RunId::parse("analyzer").expect("an id");
-    let meter = CallMeter::new(SearchBudget::default());
+    let meter = Meter::within(Budget::default(), None);
     let corrections = analyzer.corrections(failed.system.executor.listening(), run, &own, &meter).await.expect("asked");
     let steps: Vec<u32> = corrections.by_step.keys().copied().collect();
     assert_eq!(steps, [2], "{:?}", corrections.left_out);
@@ -119,7 +121,7 @@ async fn an_analyzer_is_asked_within_the_budget() {
         parameters: ParameterSettings::default(),
     };
     let own = RunId::parse("analyzer").expect("an id");
-    let meter = CallMeter::new(SearchBudget { calls: Some(2), runs: None });
+    let meter = Meter::within(Budget { calls: Some(2), ..Budget::default() }, None);
     let corrections = analyzer.corrections(failed.system.executor.listening(), run, &own, &meter).await.expect("asked");
     assert_eq!(upstream.asked.load(Ordering::SeqCst), 2);
     assert!(corrections.left_out[&5].contains("the budget ended"), "{:?}", corrections.left_out);

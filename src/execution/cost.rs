@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A millionth of a millionth of the currency: prices are per million tokens, with up to six digits behind the point.
-pub(super) const PICO: f64 = 1e12;
+pub const PICO: f64 = 1e12;
 
 /// What calls cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub(super) fn pico_of(money: f64) -> u64 {
 
 /// What tokens cost at a price per million, rounded up.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "prices are checked to be 0 to a million")]
-pub(super) fn pico_for(tokens: u64, price: f64) -> u64 {
+pub fn pico_for(tokens: u64, price: f64) -> u64 {
     let pico_per_token = (price * (PICO / 1e6)).ceil() as u64;
     tokens.saturating_mul(pico_per_token)
 }

@@ -1,24 +1,39 @@
 //! The budget: what a call may cost at most is put aside before it is made, what it did cost is charged after it. So
 //! the bounds hold however many calls are under way.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    fmt::Debug,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::sync::Notify;
 
-use super::{
-    cost::{Cost, pico_of},
-    definition::CampaignBudget,
-    journal::Journal,
-    shard::ShardPart,
-};
+use super::cost::{Cost, pico_of};
+use crate::proxy::Budget;
 
-/// The account of a campaign.
+/// The account of all executions that spend together.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub struct Ledger {
     bounds: Bounds,
     account: Mutex<Account>,
     settled: Notify,
-    journal: Option<Journal>,
+    journal: Option<Box<dyn SpendingJournal>>,
+}
+
+/// Where what is spent is written down as it is spent.
+pub trait SpendingJournal: Debug + Send + Sync {
+    /// Writes down what is put aside for a call, and gives the call's number.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn reserve(&self, most: &Cost) -> io::Result<u64>;
+
+    /// Writes down what the call did cost.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn settle(&self, number: u64, cost: &Cost) -> io::Result<()>;
 }
 
 #[derive(Debug, Default)]
@@ -49,16 +64,51 @@ pub(super) struct Reservation {
 }
 
 impl Ledger {
-    /// An account with what was spent before, kept in a journal if there is one.
-    /// A part of a campaign has its part of the budget: all parts together have the whole, to the last call, token and
-    /// millionth of a millionth.
-    pub(super) fn new(budget: &CampaignBudget, part: ShardPart, journal: Option<Journal>) -> Self {
-        let spent = journal.as_ref().map(Journal::spent_before).unwrap_or_default();
-        let share = |whole: Option<u64>| whole.map(|whole| part.share(whole));
-        let bounds =
-            Bounds { calls: share(budget.calls), tokens: share(budget.tokens), pico: share(budget.money.map(pico_of)) };
+    /// An account of which nothing is spent.
+    pub fn new(budget: Budget) -> Self {
+        let Budget { calls, tokens, cost } = budget;
+        let bounds = Bounds { calls, tokens, pico: cost.map(pico_of) };
+        Self { bounds, account: Mutex::default(), settled: Notify::new(), journal: None }
+    }
+
+    /// The same with a part of each bound, counted in calls, tokens and millionths of a millionth of the currency.
+    #[must_use]
+    pub fn shared(mut self, share: impl Fn(u64) -> u64) -> Self {
+        let Bounds { calls, tokens, pico } = self.bounds;
+        self.bounds = Bounds { calls: calls.map(&share), tokens: tokens.map(&share), pico: pico.map(&share) };
+        self
+    }
+
+    /// The same with what a journal says was spent before; it is written on there.
+    #[must_use]
+    pub fn journalled(self, spent: Cost, journal: Box<dyn SpendingJournal>) -> Self {
         let account = Mutex::new(Account { spent, ..Account::default() });
-        Self { bounds, account, settled: Notify::new(), journal }
+        Self { account, journal: Some(journal), ..self }
+    }
+
+    /// Whether money is bounded.
+    pub(super) fn bounds_money(&self) -> bool {
+        self.bounds.pico.is_some()
+    }
+
+    /// Counts what was spent elsewhere.
+    pub(super) fn charge(&self, cost: &Cost) {
+        self.account().spent.add(cost);
+    }
+
+    /// What is left to spend.
+    pub(super) fn left(&self) -> Budget {
+        let (Bounds { calls, tokens, pico }, spent) = (&self.bounds, self.spent());
+        let left = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
+        let money = left(*pico, spent.pico).map(|pico| Cost { pico, ..Cost::default() }.money());
+        Budget { calls: left(*calls, spent.calls), tokens: left(*tokens, spent.tokens()), cost: money }
+    }
+
+    /// Whether not even the smallest call would be let through.
+    pub(super) fn is_spent(&self) -> bool {
+        let mut next = self.spent();
+        next.add(&Cost { calls: 1, input: 1, pico: u64::from(self.bounds.pico.is_some()), ..Cost::default() });
+        self.is_exhausted() || !self.bounds.hold(&next)
     }
 
     /// Puts aside what a call may cost. Waits while calls under way may still turn out cheaper than their bound.
@@ -109,12 +159,12 @@ impl Ledger {
     }
 
     /// What was spent so far.
-    pub(super) fn spent(&self) -> Cost {
+    pub fn spent(&self) -> Cost {
         self.account().spent
     }
 
     /// Whether a call was refused.
-    pub(super) fn is_exhausted(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.account().exhausted
     }
 
@@ -171,8 +221,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn never_more_than_the_bound_whatever_runs_side_by_side() {
         for round in 0..50_u64 {
-            let budget = CampaignBudget { tokens: Some(1000 + round), money: Some(0.001), ..CampaignBudget::default() };
-            let ledger = Arc::new(Ledger::new(&budget, ShardPart::WHOLE, None));
+            let budget = Budget { tokens: Some(1000 + round), cost: Some(0.001), ..Budget::default() };
+            let ledger = Arc::new(Ledger::new(budget));
             ledger.account().spent = cost(3, 100, 7);
             let mut clients = tokio::task::JoinSet::new();
             for client in 0..64_u64 {
