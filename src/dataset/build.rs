@@ -9,7 +9,7 @@ use super::{
 use crate::{
     recording::Recording,
     ruling::Ruling,
-    surface::{self, Conversation, Reply, Surface, door},
+    surface::{self, Conversation, Reply, Surface, account, door},
     trajectory::{
         AgentName, Attempt, CallEnding, InjectedError, Label, LabelEntry, Side, Step, StepIndex, TokenDoubt, Verdict,
     },
@@ -153,6 +153,9 @@ impl Builder {
             input: asked.map(|asked| self.input(number, step, &asked)),
             tools,
             output: answer.as_ref().map(|answer| Said::from(&answer.message)),
+            account: Some(account::of_step(step))
+                .filter(|account| !account.is_whole())
+                .map(|account| account.words().to_owned()),
             finish_reason: answer.and_then(|answer| answer.finish_reason),
             status: attempt.and_then(|attempt| attempt.status).filter(|status| *status != 200),
             attempts: u32::try_from(step.attempts.len()).ok().filter(|attempts| *attempts > 1),

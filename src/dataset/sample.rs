@@ -168,6 +168,10 @@ pub struct SampleStep {
     pub tools: Vec<String>,
     /// The answer as the agent got it; `None` where it got none.
     pub output: Option<Said>,
+    /// How much of the step was read, where that is not all: `partly read` or `unread`, as `aegis show` says it. What was not read
+    /// stands neither in `input` nor in `output`. Lines of earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// Why the model stopped, in the API's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,

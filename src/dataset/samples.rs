@@ -31,6 +31,7 @@ pub(super) fn step(number: u32, agent: &str, call: u32, asked: &str, answer: &st
         }),
         tools: Vec::new(),
         output: Some(said("assistant", answer)),
+        account: None,
         finish_reason: Some("stop".to_owned()),
         status: None,
         attempts: None,

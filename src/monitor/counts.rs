@@ -14,7 +14,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use super::ClosedCall;
+use super::{ClosedBodies, ClosedCall, accounts::WaitingAccounts};
 
 /// Where a time falls: from 1 ms to about 17 minutes.
 fn times() -> Histogram {
@@ -41,6 +41,13 @@ struct TokenLabels {
     kind: &'static str,
 }
 
+/// What calls are told apart by that were looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AccountLabels {
+    /// How much of the call was read: `read`, `partly read`, `unread`; `not looked at`.
+    account: &'static str,
+}
+
 /// What signs of trouble are told apart by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SignLabels {
@@ -63,6 +70,8 @@ pub struct TrafficCounts {
     spans_left_out: Counter,
     spans_sent: Counter,
     watch_signs: Family<SignLabels, Counter>,
+    accounts: Family<AccountLabels, Counter>,
+    waiting: WaitingAccounts,
 }
 
 impl Default for TrafficCounts {
@@ -80,9 +89,12 @@ impl Default for TrafficCounts {
             spans_left_out: Counter::default(),
             spans_sent: Counter::default(),
             watch_signs: Family::default(),
+            accounts: Family::default(),
+            waiting: WaitingAccounts::default(),
         };
         let registry = &mut counts.registry;
         registry.register("calls", "Model calls that are over, tries apart", counts.calls.clone());
+        registry.register("calls_by_account", "Model calls, by how much of them was read", counts.accounts.clone());
         registry.register("retries", "Of these, tries after the first of a step", counts.retries.clone());
         registry.register("calls_under_way", "Model calls under way", counts.under_way.clone());
         registry.register("tokens", "Tokens, as upstreams count them", counts.tokens.clone());
@@ -144,6 +156,18 @@ impl TrafficCounts {
         self.duration.observe(seconds(call.last_byte_us));
     }
 
+    /// Whether closed calls are to bring their bodies.
+    pub(super) fn wants_bodies(&self) -> bool {
+        self.waiting.has_room()
+    }
+
+    /// A call was closed: how much of it was read is counted, at once or when the counts are asked for.
+    pub(super) fn read(&self, call: &ClosedCall<'_>, bodies: impl FnOnce() -> Option<ClosedBodies>) {
+        if let Some(account) = self.waiting.push(call, bodies) {
+            self.accounts.get_or_create(&AccountLabels { account }).inc();
+        }
+    }
+
     /// A run was sealed.
     pub(super) fn run_ended(&self) {
         self.runs_ended.inc();
@@ -169,6 +193,9 @@ impl TrafficCounts {
         self.runs_open.set(i64::try_from(runs_open).unwrap_or(i64::MAX));
         for (rule, count) in signs {
             self.watch_signs.get_or_create(&SignLabels { rule }).inner().store(*count, Ordering::Relaxed);
+        }
+        for account in self.waiting.take() {
+            self.accounts.get_or_create(&AccountLabels { account: account.words() }).inc();
         }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;

@@ -3,6 +3,7 @@
 //! Nothing here makes an exchange wait: counts are atomics; a call that is to become a span goes into a bounded queue, and one
 //! that has no room in it is left out and counted. The recording is the record; this is a view of it.
 
+mod accounts;
 mod closed;
 mod counts;
 mod queue;
@@ -41,9 +42,9 @@ impl Monitor {
         &self.counts
     }
 
-    /// Whether closed calls are to bring what was asked and answered.
+    /// Whether closed calls are to bring what was asked and answered: for spans, or to count how much of it was read.
     pub fn wants_bodies(&self) -> bool {
-        self.spans.is_some()
+        self.spans.is_some() || self.counts.wants_bodies()
     }
 
     /// A call was opened.
@@ -51,11 +52,13 @@ impl Monitor {
         self.counts.opened();
     }
 
-    /// A call was closed. `bodies`: what was asked and what the agent got; asked for only where they are wanted.
-    pub fn closed(&self, call: &ClosedCall<'_>, bodies: impl FnOnce() -> ClosedBodies) {
+    /// A call was closed. `bodies`: what was asked and what the agent got; asked for only where they are wanted. `None` where they
+    /// were not wanted when the call began.
+    pub fn closed(&self, call: &ClosedCall<'_>, bodies: impl Fn() -> Option<ClosedBodies>) {
         self.counts.closed(call);
+        self.counts.read(call, || self.counts.wants_bodies().then(&bodies).flatten());
         if let Some(spans) = &self.spans
-            && !spans.push_call(call, bodies)
+            && !spans.push_call(call, || bodies().unwrap_or_default())
         {
             self.counts.span_left_out();
         }

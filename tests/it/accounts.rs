@@ -5,11 +5,12 @@ mod captured;
 
 use std::path::Path;
 
-use aegis::{recording, surface::account};
+use aegis::{dataset::Sample, recording, surface::account};
 use serde_json::{Value, json};
 
 use crate::{
-    program::verb,
+    lab::{Client, chat, request},
+    program::{Served, verb},
     scripted::{Scripted, chat_reply, http},
     viewer::{View, json_of},
 };
@@ -25,11 +26,17 @@ fn aside() -> String {
 const PLACE: &str = "choices[0].message.aside";
 const PIECE: &str = "`choices[0].message.aside` is an unknown member: Or it is 43.";
 
-/// A run of three steps: one is read, one partly read, one unread. Gives what `aegis run` said.
-async fn recorded(dir: &Path) -> String {
+/// An upstream that answers three calls: one reply is read, one partly read, and the third call is one that no surface reads.
+async fn upstream() -> (Scripted, String) {
     let say = |body: &str| vec![http("200 OK", "application/json", body)];
     let upstream = Scripted::start(vec![say(&chat_reply("Hello.")), say(&aside()), say("{\"candidates\":[]}")]).await;
     let url = format!("http://{}", upstream.address);
+    (upstream, url)
+}
+
+/// A run of three steps: one is read, one partly read, one unread. Gives what `aegis run` said.
+async fn recorded(dir: &Path) -> String {
+    let (_upstream, url) = upstream().await;
     let calls = "import os, urllib.request as u\n\
         v = os.environ['OPENAI_BASE_URL']\n\
         chat = b'{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"How many?\"}]}'\n\
@@ -86,6 +93,40 @@ async fn every_place_states_the_account_of_a_step_in_the_same_words() {
     let of_row = |row: usize| page["rows"][row][marks.expect("marks")].clone();
     assert_eq!([of_row(0), of_row(1), of_row(2)], [json!([]), json!(["partly read"]), json!(["unread"])]);
     assert_eq!(view.get("/api/run/r/told/1").await["account"], stated);
+
+    // Rows and manifests.
+    let sample = Sample::alone(&recording).expect("a sample");
+    let rows: Vec<_> = sample.steps.iter().map(|step| step.account.as_deref()).collect();
+    assert_eq!(rows, [None, Some("partly read"), Some("unread")]);
+    let (code, _, said) = verb(dir.path(), &["export", "logs/r", "--to", "atif", "--out", "r.json"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let manifest = std::fs::read(dir.path().join("r.json.manifest.json")).expect("a manifest");
+    let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
+    assert_eq!(manifest["account"], counts);
+}
+
+#[tokio::test]
+async fn the_counts_of_a_server_state_the_account_of_its_calls() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_upstream, url) = upstream().await;
+    let environment = [("AEGIS_CONTROL_TOKEN", "open-sesame".to_owned())];
+    let served = Served::start_with(dir.path(), &["--upstream", &url, "--control", "127.0.0.1:0"], &environment).await;
+    for path in ["/r/one/v1/chat/completions", "/r/one/v1/chat/completions", "/r/one/v1/moderations"] {
+        let mut client = Client::connect(served.address).await;
+        client.send(&request("POST", path, &chat("How many?"), "Connection: close\r\n")).await;
+        assert_eq!(client.reply().await.status, 200, "{path}");
+    }
+    // Asked twice, each call counts once.
+    for _ in 0..2 {
+        let mut scraper = Client::connect(served.control.expect("a control listener")).await;
+        let headers = "Authorization: Bearer open-sesame\r\nConnection: close\r\n";
+        scraper.send(&request("GET", "/metrics", b"", headers)).await;
+        let told = scraper.reply().await;
+        for account in ["read", "partly read", "unread"] {
+            let line = format!("aegis_calls_by_account_total{{account=\"{account}\"}} 1\n");
+            assert!(told.text().contains(&line), "{line}{}", told.text());
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

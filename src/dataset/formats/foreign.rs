@@ -110,6 +110,7 @@ pub(super) fn spoken_step(agent: AgentName, raw_agent: Option<String>, role: &st
         input: None,
         tools: Vec::new(),
         output: Some(said(role, text)),
+        account: None,
         finish_reason: None,
         status: None,
         attempts: None,

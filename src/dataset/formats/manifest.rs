@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{ExportOptions, Format, Inputs, KeptClaims, PromptBudget, Unfit, format::WrittenPiece, rows::FileHash};
-use crate::dataset::{Sample, task_sets};
+use crate::{
+    dataset::{Sample, task_sets},
+    surface::account::{ReadState, RunAccount},
+};
 
 /// The format of the manifest.
 const MANIFEST: u32 = 1;
@@ -36,6 +39,8 @@ pub struct ExportManifest {
     /// Samples of tasks whose authors ask that they stay out of published text, by task set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub keep_private: BTreeMap<&'static str, u64>,
+    /// How many steps of the samples that were written had been read when they were recorded.
+    pub account: RunAccount,
     /// What prompts show and how long they are, where there are some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<Prompts>,
@@ -85,6 +90,7 @@ impl ExportManifest {
             claims,
             definitions: BTreeMap::new(),
             keep_private: BTreeMap::new(),
+            account: RunAccount::default(),
             prompts: None,
             cut: CutTotal::default(),
             files: BTreeMap::new(),
@@ -100,6 +106,8 @@ impl ExportManifest {
     /// Counts a sample that was written.
     pub(super) fn wrote(&mut self, sample: &Sample) {
         self.written += 1;
+        let stated = sample.steps.iter().map(|step| step.account.as_deref());
+        stated.for_each(|words| self.account.add_stated(words.unwrap_or(ReadState::Whole.words())));
         if let Some(truth) = &sample.label {
             *self.definitions.entry(truth.definition.clone()).or_default() += 1;
         }

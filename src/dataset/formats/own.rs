@@ -63,6 +63,7 @@ const STEP: Type = Type::Record(&[
     ),
     May("tools", Type::List(&Type::Text)),
     Needed("output", Type::Maybe(&SAID)),
+    May("account", Type::Text),
     May("finish_reason", Type::Text),
     May("status", Type::Whole),
     May("attempts", Type::Whole),

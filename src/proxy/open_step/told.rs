@@ -41,9 +41,6 @@ impl OpenStep {
             first_byte_us: tape.first().map(|(_, at)| *at),
             last_byte_us: micros_since(self.awaited.received),
         };
-        monitor.closed(&call, || ClosedBodies {
-            asked: self.told.clone().unwrap_or_default(),
-            answered: self.whole(tape),
-        });
+        monitor.closed(&call, || Some(ClosedBodies { asked: self.told.clone()?, answered: self.whole(tape) }));
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
-    surface::{self, SurfaceError, Unplaced, door},
+    surface::{self, Surface, SurfaceError, Unplaced, door},
     trajectory::Step,
 };
 
@@ -143,10 +143,15 @@ impl RunAccount {
 
     /// Counts one step more.
     pub fn add(&mut self, step: &StepAccount) {
-        let count = match step.worse() {
-            ReadState::Whole => &mut self.read,
-            ReadState::Partly(_) => &mut self.partly_read,
-            ReadState::Unread(_) => &mut self.unread,
+        self.add_stated(step.words());
+    }
+
+    /// Counts one step more, by the words of its state ([`StepAccount::words`]).
+    pub fn add_stated(&mut self, words: &str) {
+        let count = match words {
+            "partly read" => &mut self.partly_read,
+            "unread" => &mut self.unread,
+            _ => &mut self.read,
         };
         *count += 1;
     }
@@ -177,13 +182,17 @@ pub fn of_step(step: &Step) -> StepAccount {
         let why = || ReadState::Unread("no surface reads this call".to_owned());
         return StepAccount { request: why(), reply: why() };
     };
-    let request = state(&step.request, |body| door::request_reading(surface, body).map(|reading| reading.unplaced));
     let attempt = step.last_attempt().filter(|attempt| attempt.status.is_some_and(|status| status < 400));
-    let reply = attempt.map(|attempt| {
-        let read = |body: &[u8]| door::reading(surface, body, attempt.streamed).map(|reading| reading.unplaced);
-        state(attempt.delivered(), read)
-    });
-    StepAccount { request, reply: reply.unwrap_or_default() }
+    let reply = attempt.map(|attempt| (attempt.delivered().as_ref(), attempt.streamed));
+    let (reply, streamed) = reply.unwrap_or_default();
+    of_bodies(surface, &step.request, reply, streamed)
+}
+
+/// The account of a request and of the reply to it, empty where there is none. `streamed`: whether the reply was typed as a stream.
+pub fn of_bodies(surface: &dyn Surface, request: &[u8], reply: &[u8], streamed: bool) -> StepAccount {
+    let request = state(request, |body| door::request_reading(surface, body).map(|reading| reading.unplaced));
+    let reply = state(reply, |body| door::reading(surface, body, streamed).map(|reading| reading.unplaced));
+    StepAccount { request, reply }
 }
 
 /// How much of a body is read; of none, all.
