@@ -5,7 +5,7 @@ mod bench;
 mod column;
 mod team;
 
-use std::{fs, path::Path};
+use std::fs;
 
 use aegis::ruling::NoLabel;
 use serde_json::{Value, json};
@@ -118,31 +118,4 @@ async fn what_speaks_against_a_step_has_one_answer_whoever_executes_and_whoever_
 #[tokio::test(flavor = "multi_thread")]
 async fn what_speaks_against_a_run_has_one_answer_whoever_executes_and_whoever_looks() {
     assert_one_answer(column::of_runs()).await;
-}
-
-/// Recordings, labels and data sets that an earlier version wrote are read as it wrote them.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_an_earlier_version_wrote_is_read_as_before() {
-    let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/version-f51b50a");
-    let dir = tempfile::tempdir().expect("a directory");
-    for (run, status, definition) in
-        [("delivered", "delivered", "injected"), ("proven", "verified", "injected"), ("natural", "verified", "flip")]
-    {
-        let path = written.join(run).display().to_string();
-        let (code, out, talk) = verb(dir.path(), &["show", &path, "--format", "json"]).await;
-        assert_eq!(code, Some(0), "{run}: {talk}");
-        let shown: Value = serde_json::from_str(&out).expect("JSON");
-        assert_eq!((&shown["label"]["status"], &shown["label"]["definition"]), (&json!(status), &json!(definition)));
-        assert_eq!((shown["sealed"].as_bool(), &shown["no_label"]), (Some(true), &Value::Null), "{run}");
-        let file: Value =
-            serde_json::from_slice(&fs::read(written.join(run).join("label.json")).expect("a label")).expect("JSON");
-        assert_eq!(shown["label"], file, "{run}: nothing of it is lost");
-    }
-    for set in ["campaign", "traced"] {
-        let path = written.join(set).display().to_string();
-        let (code, _, talk) = verb(dir.path(), &["lint", &path]).await;
-        assert!(code == Some(0) && talk.contains("nothing found"), "{set}: {talk}");
-        let (code, _, talk) = verb(dir.path(), &["export", &path, "--to", "sft", "--out", set]).await;
-        assert_eq!(code, Some(0), "{set}: {talk}");
-    }
 }

@@ -27,6 +27,7 @@ mod conformance;
 mod context;
 mod dataset;
 mod durability;
+mod earlier_version;
 mod echo;
 mod endings;
 mod example_data;
