@@ -14,6 +14,7 @@ use super::{
     again::HowStarted,
     escape,
     replay::MatchArgs,
+    screen,
     settings::{self, PlannedArgs},
     trial::{ExecuteArgs, cannot_check, failed, live},
 };
@@ -207,18 +208,19 @@ fn fork_point(
 fn say(number: usize, sample: &ExecutedRun) {
     let Some(report) = &sample.replay else { return };
     let verdict = format!("{:?}", sample.outcome.verdict).to_lowercase();
-    eprintln!(
+    let mut lines = vec![format!(
         "sample {number:<2} {}  {} recorded, {} live  outcome {verdict}",
         sample.dir.display(),
         report.served.len(),
         report.live.len()
-    );
+    )];
     if let Some(departure) = &report.diverged {
-        eprintln!("  diverged before the fork point: {}", escape(&departure.to_string()));
+        lines.push(format!("  diverged before the fork point: {}", escape(&departure.to_string())));
     }
     for served in report.served.iter().filter(|served| served.fit == crate::replay::Fit::ToolResults) {
-        eprintln!("  step {}: results of tools differ from the record", served.step);
+        lines.push(format!("  step {}: results of tools differ from the record", served.step));
     }
+    screen::say_at_once(&lines.join("\n"));
 }
 
 fn finish(samples: &[ExecutedRun], checked: bool) -> Finished {

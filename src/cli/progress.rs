@@ -100,7 +100,7 @@ impl Progress for ShownProgress {
             && !self.terminal
             && !self.quiet
         {
-            eprintln!("{line}");
+            screen::say_at_once(&line);
         }
         if let Ok(bar) = self.bar.lock()
             && let Some(bar) = bar.as_ref()

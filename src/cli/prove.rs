@@ -16,7 +16,7 @@ use super::{
     Exit, Failure, Finished, Global,
     again::HowStarted,
     asking::AskingArgs,
-    capability,
+    capability, screen,
     settings::{self, ProxyArgs},
     trial::{ExecuteArgs, failed, live},
 };
@@ -109,7 +109,8 @@ fn prove(
             unwritten = write(dir, &others, kept).err().or(unwritten.take());
             let arms = (kept.treated.len(), kept.null.len());
             if !quiet && std::mem::replace(&mut said, arms) != arms {
-                eprintln!("proved   {}  with {} runs, without {}", dir.display(), arms.0, arms.1);
+                let line = format!("proved   {}  with {} runs, without {}", dir.display(), arms.0, arms.1);
+                screen::say_at_once(&line);
             }
         };
         let proved = proving.run(kept, &mut keep).await.map_err(failed)?;

@@ -172,7 +172,13 @@ fn by_environment(
 
 /// Says a line on standard error, its verdicts in their colours.
 pub(super) fn say(choice: clap::ColorChoice, line: &str) {
-    eprintln!("{}", Screen::of_talk(choice).painted(line));
+    say_at_once(&Screen::of_talk(choice).painted(line));
+}
+
+/// Says lines on standard error in one write. Programs that run at the same time write there too, and would come in between the
+/// pieces of a formatted line. An error is no one's to hear: it could only be said there.
+pub(super) fn say_at_once(lines: &str) {
+    let _ = io::stderr().write_all(format!("{lines}\n").as_bytes());
 }
 
 /// Writes text on standard output by `write`, its verdicts in their colours.

@@ -4,7 +4,7 @@ use std::{str::FromStr, sync::Arc};
 
 use clap::Args;
 
-use super::{Config, Exit, Failure, escape};
+use super::{Config, Exit, Failure, escape, screen};
 use crate::{
     identity::RosterRule,
     proxy::{LiveWatch, Proxy},
@@ -63,9 +63,9 @@ impl WatchArgs {
             settings,
             roster(config),
             Box::new(|run, sign| {
-                eprintln!("watch    {run}  {}", escape(&line(sign)));
+                screen::say_at_once(&format!("watch    {run}  {}", escape(&line(sign))));
                 if sign.stops {
-                    eprintln!("stopped  {run}  its further calls are refused");
+                    screen::say_at_once(&format!("stopped  {run}  its further calls are refused"));
                 }
             }),
         );
