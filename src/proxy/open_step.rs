@@ -4,7 +4,6 @@ mod heard;
 mod told;
 
 use std::{
-    borrow::Cow,
     collections::VecDeque,
     future::poll_fn,
     sync::Arc,
@@ -32,7 +31,7 @@ use crate::{
     identity::Track,
     plan::Injection,
     recording::{Captured, Close, Queued, RecordingError},
-    surface::{self, Surface, door},
+    surface::{self, Surface},
     trajectory::{Attribution, CallEnding, CloseCause, ReplyOrigin},
 };
 
@@ -224,14 +223,6 @@ impl OpenStep {
     /// The upstream's reply so far, in one piece.
     pub(super) fn taped(&self) -> Bytes {
         self.tape.whole()
-    }
-
-    /// Whether a reply that ends without its end marker says that the model had finished.
-    pub(super) fn has_finish(&self) -> bool {
-        let Some(surface) = self.surface else { return true };
-        self.tape.chunks().iter().rev().any(|(chunk, _)| surface.is_finished(chunk))
-            // A packed stream says it nowhere in its bytes.
-            || matches!(door::plain(&self.tape.whole()), Cow::Owned(plain) if surface.is_finished(&plain))
     }
 
     /// A fault let only a part of the reply through, and added an end to it.

@@ -79,7 +79,7 @@ impl Runs {
     /// shows before the first.
     fn completed(&self, line: &str) -> String {
         let program = format!("'{AEGIS}' example pipeline --task '{TASK}'");
-        let bounded = [("aegis trace ", "aegis trace --budget-runs 3 "), ("aegis prove ", "aegis prove --pairs 2 ")];
+        let bounded = [("aegis trace ", "aegis trace --budget runs=3 "), ("aegis prove ", "aegis prove --pairs 2 ")];
         let filled = bounded.iter().fold(line.to_owned(), |line, (from, to)| line.replacen(from, to, 1));
         filled
             .replace("--check CMD", &format!("--check \"{NEVER}\""))
@@ -89,7 +89,7 @@ impl Runs {
             .replace("[DIR]", "logs")
             .replace("RUN_DIR", "logs/failed")
             .replace("--roster FILE", "--roster aegis.toml")
-            .replace("aegis retry ", "aegis retry --budget-calls 4 ")
+            .replace("aegis retry ", "aegis retry --budget calls=4 ")
     }
 
     /// Types a line. The code that it ends with, and what it says.
@@ -180,7 +180,7 @@ async fn what_a_run_says_can_be_done_can_be_done_and_the_rest_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_line_that_a_verb_suggests_can_be_typed() {
     let runs = Runs::make().await;
-    let trace = ["trace", "logs/planted", "--twin", "logs/passed", "--check", CHECK, "--again", "--budget-runs", "6"];
+    let trace = ["trace", "logs/planted", "--twin", "logs/passed", "--check", CHECK, "--again", "--budget", "runs=6"];
     let said: &[&[&str]] = &[
         &["show", "logs/failed"],
         &["show", "logs/planted"],

@@ -13,6 +13,14 @@ use crate::{
 };
 
 impl OpenStep {
+    /// Whether a reply that ends without its end marker says that the model had finished.
+    pub(in crate::proxy) fn has_finish(&self) -> bool {
+        let Some(surface) = self.surface else { return true };
+        self.tape.chunks().iter().rev().any(|(chunk, _)| surface.is_finished(chunk))
+            // A packed stream says it nowhere in its bytes.
+            || matches!(door::plain(&self.tape.whole()), Cow::Owned(plain) if surface.is_finished(&plain))
+    }
+
     /// Token counts of a reply of which only a part was delivered, or that could not be read.
     pub(super) fn skim_usage(&self, tape: &[(Bytes, u64)]) -> Option<Usage> {
         let Some(surface) = self.surface else { return self.unread_usage(tape) };
