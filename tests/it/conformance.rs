@@ -3,6 +3,7 @@
 
 mod edits;
 mod page;
+mod planted;
 mod reading;
 mod requests;
 mod shapes;

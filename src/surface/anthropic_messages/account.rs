@@ -92,30 +92,48 @@ fn begun(path: &str, of: &str, block: &Node<'_>, account: &mut ReadAccount) -> S
 pub(super) fn event(root: &Node<'_>, state: &mut StreamState, account: &mut ReadAccount) {
     let members = root.members();
     let index = member(&members, "index").and_then(|index| index.value::<u64>());
-    match text(&members, "type").as_str() {
+    let kind = text(&members, "type");
+    let known: &[&str] = match kind.as_str() {
         "message_start" => {
-            if let Some((path, message)) = inner("", root, "message")
-                && let Some((path, content)) = inner(&path, &message, "content")
-            {
-                blocks(&path, &content, account);
+            if let Some((path, message)) = inner("", root, "message") {
+                account.loose(&path, &message, &["content"]);
+                if let Some((path, content)) = inner(&path, &message, "content") {
+                    blocks(&path, &content, account);
+                }
             }
+            &["message"]
         }
         "content_block_start" => {
-            let Some((path, block)) = inner("", root, "content_block") else { return };
-            let kind = begun(&path, &of_block(index), &block, account);
-            if let Some((path, input)) = inner(&path, &block, "input").filter(|_| kind == "tool_use")
-                && !input.members().is_empty()
-            {
-                account.reads_text(&path, PieceOf::new(0, ReadKind::Arguments, "the start"), input.raw());
-            }
-            if index.is_none_or(|index| state.blocks.insert(index, kind).is_some()) {
-                account.unplaced(&path, UnplacedKind::Index, &block);
-            }
+            start(root, index, state, account);
+            &["content_block"]
         }
-        "content_block_delta" => delta(root, index, state, account),
-        "message_delta" => account.loose("", root, &["delta"]),
-        "content_block_stop" | "message_stop" | "ping" | "error" => {}
-        kind => account.unknown_event(kind, root),
+        "content_block_delta" => {
+            delta(root, index, state, account);
+            &["delta"]
+        }
+        "message_delta" => {
+            if let Some((path, delta)) = inner("", root, "delta") {
+                account.loose(&path, &delta, &[]);
+            }
+            &["delta"]
+        }
+        "content_block_stop" | "message_stop" | "ping" => &[],
+        "error" => return,
+        kind => return account.unknown_event(kind, root),
+    };
+    account.loose(&kind, root, known);
+}
+
+fn start(root: &Node<'_>, index: Option<u64>, state: &mut StreamState, account: &mut ReadAccount) {
+    let Some((path, block)) = inner("", root, "content_block") else { return };
+    let kind = begun(&path, &of_block(index), &block, account);
+    if let Some((path, input)) = inner(&path, &block, "input").filter(|_| kind == "tool_use")
+        && !input.members().is_empty()
+    {
+        account.reads_text(&path, PieceOf::new(0, ReadKind::Arguments, "the start"), input.raw());
+    }
+    if index.is_none_or(|index| state.blocks.insert(index, kind).is_some()) {
+        account.unplaced(&path, UnplacedKind::Index, &block);
     }
 }
 
@@ -128,9 +146,9 @@ fn delta(root: &Node<'_>, index: Option<u64>, state: &StreamState, account: &mut
     let (key, what) = match (kind.as_str(), block.as_str()) {
         ("text_delta", "text") => ("text", ReadKind::Text),
         ("input_json_delta", "tool_use") => ("partial_json", ReadKind::Arguments),
-        // What a silent block adds is none of the answer.
-        (_, block) if SILENT_BLOCKS.contains(&block) => return,
         (kind, _) if SILENT_DELTAS.contains(&kind) => return,
+        // What a silent block adds is none of the answer, unless it bears the name of one.
+        (_, block) if SILENT_BLOCKS.contains(&block) => return account.loose(&path, &delta, &[]),
         _ => return account.unless_silent(&path, UnplacedKind::Part, &delta),
     };
     account.strict(&path, &delta, &[key, "type"]);

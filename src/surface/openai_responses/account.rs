@@ -53,7 +53,6 @@ const SILENT_EVENTS: &[&str] = &[
     "response.image_generation_call",
     "response.mcp_",
     "response.output_text.annotation",
-    "response.queued",
     "response.reasoning",
     "response.web_search_call",
 ];
@@ -90,8 +89,9 @@ pub(super) fn event(root: &Node<'_>, account: &mut ReadAccount) {
             account.reads(&path, PieceOf::new(0, what, of), &said);
         }
     };
-    match kind.as_str() {
+    let known: &[&str] = match kind.as_str() {
         "response.created"
+        | "response.queued"
         | "response.in_progress"
         | "response.completed"
         | "response.incomplete"
@@ -99,29 +99,44 @@ pub(super) fn event(root: &Node<'_>, account: &mut ReadAccount) {
             if let Some((path, response)) = inner("", root, "response") {
                 whole(&path, &response, account);
             }
+            &["response"]
         }
         "response.output_item.added" | "response.output_item.done" => {
             if let Some((path, item)) = inner(&kind, root, "item") {
                 said_item(&path, &item, account);
             }
+            &["item"]
         }
         "response.content_part.added" | "response.content_part.done" => {
             if let Some((path, part)) = inner(&kind, root, "part") {
                 said_part(&path, &part, account);
             }
+            &["part"]
         }
-        "response.output_text.delta" => reads("delta", ReadKind::Text, about()),
-        "response.output_text.done" => reads("text", ReadKind::Text, format!("{} done", about())),
+        "response.output_text.delta" => {
+            reads("delta", ReadKind::Text, about());
+            &["delta"]
+        }
+        "response.output_text.done" => {
+            reads("text", ReadKind::Text, format!("{} done", about()));
+            &["text"]
+        }
         "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
             reads("delta", ReadKind::Arguments, about());
+            &["delta"]
         }
         "response.function_call_arguments.done" => {
             reads("arguments", ReadKind::Arguments, format!("{} done", about()));
+            &["arguments"]
         }
-        "response.custom_tool_call_input.done" => reads("input", ReadKind::Arguments, format!("{} done", about())),
-        kind if SILENT_EVENTS.iter().any(|silent| kind.starts_with(silent)) => {}
-        kind => account.unknown_event(kind, root),
-    }
+        "response.custom_tool_call_input.done" => {
+            reads("input", ReadKind::Arguments, format!("{} done", about()));
+            &["input"]
+        }
+        kind if SILENT_EVENTS.iter().any(|silent| kind.starts_with(silent)) => return,
+        kind => return account.unknown_event(kind, root),
+    };
+    account.loose(&kind, root, known);
 }
 
 /// An item of a reply.
