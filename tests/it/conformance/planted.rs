@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use aegis::surface::{Surface, door};
 use serde_json::{Value, json};
 
-use super::shapes::{self, Shape};
+use super::{
+    requests::Asked,
+    shapes::{self, Shape},
+};
 
 /// A text that no shape holds.
 const MARKER: &str = "Nine planted words that no reader of this API knows.";
@@ -16,6 +19,7 @@ const BESIDE: &[&str] = &[
     "action",
     "agent",
     "annotations",
+    "cache_control",
     "citation",
     "citations",
     "content_filter_offsets",
@@ -37,6 +41,8 @@ const BESIDE: &[&str] = &[
 const BESIDE_TYPES: &[&str] = &[
     "citations_delta",
     "error",
+    "image",
+    "item_reference",
     "keepalive",
     "mcp_",
     "reasoning",
@@ -176,4 +182,33 @@ fn a_planted_text_is_read_or_named() {
         silent.iter().map(|(place, shapes)| format!("{place}: {} ({})", shapes.len(), shapes[0])).collect();
     assert!(silent.is_empty(), "of {count} bodies:\n{}", lines.join("\n"));
     assert!(count > 5_000, "{count} bodies");
+}
+
+/// Members of a request that hold what is said.
+const SAID: &[&str] = &["/messages", "/input", "/system"];
+
+#[test]
+fn a_text_planted_in_a_request_is_read_or_named() {
+    let mut count = 0;
+    let mut silent = BTreeMap::new();
+    for asked in shapes::read::<Asked>("requests") {
+        let Ok(json) = serde_json::from_str(asked.plain().trim_start_matches('\u{feff}')) else { continue };
+        if asked.api == "openai_embeddings" || asked.unplaced.is_some() {
+            continue;
+        }
+        for (place, body) in planted(&json) {
+            if !SAID.iter().any(|said| place.starts_with(said)) {
+                continue;
+            }
+            count += 1;
+            let read = door::request_reading(asked.surface(), body.to_string().as_bytes());
+            let is_accounted = read
+                .map_or(true, |reading| !reading.unplaced.is_empty() || format!("{:?}", reading.view).contains(MARKER));
+            if !is_accounted {
+                silent.insert(format!("{} {}", asked.api, kind_of(&place)), format!("{}, {place}", asked.name));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "of {count} bodies: {silent:#?}");
+    assert!(count > 300, "{count} bodies");
 }

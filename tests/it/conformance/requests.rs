@@ -68,6 +68,11 @@ impl Asked {
         format!("request: {}", self.name)
     }
 
+    /// The body before it is packed.
+    pub fn plain(&self) -> &str {
+        &self.body
+    }
+
     fn bytes(&self) -> Vec<u8> {
         packed(self.body.clone().into_bytes(), self.encoding.as_deref())
     }
