@@ -273,7 +273,7 @@ impl EndedCell {
     /// The class of an injected run as far as it can be told by itself; `None` where the outcome flipped.
     pub(super) fn class(&self) -> Option<Class> {
         let unlabelled = match self.no_label {
-            Some(NoLabel::ManipulatorFailed) => Some(Class::ManipulatorFailed),
+            Some(NoLabel::ManipulatorFailed | NoLabel::NotReadWhole) => Some(Class::ManipulatorFailed),
             Some(why) if why.is_about_identity() => Some(Class::AmbiguousAgent),
             Some(NoLabel::NotInjected | NoLabel::Note | NoLabel::Unanswered) => Some(Class::NotInjected),
             Some(NoLabel::InfraError) => Some(Class::InfraError),

@@ -8,9 +8,12 @@ use super::{PLANTED, contested};
 use crate::{
     identity::LateStep,
     recording::{Recording, RunOrigin},
-    surface,
+    surface::{
+        self,
+        account::{self, ReadState},
+    },
     trajectory::{
-        AgentName, Attempt, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Source, Step, StepIndex,
+        AgentName, Attempt, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Side, Source, Step, StepIndex,
         TAXONOMY, Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
     },
 };
@@ -64,6 +67,9 @@ pub enum NoLabel {
     /// The call that a label would name has no answer: it was refused, failed or broke off, or its client left.
     #[error("the call that a label would name was not answered")]
     Unanswered,
+    /// A piece of what a label would name stands in no view of it, or none of it was read.
+    #[error("the call that a label would name was not read whole")]
+    NotReadWhole,
 }
 
 impl NoLabel {
@@ -87,7 +93,8 @@ impl NoLabel {
             | Self::InfraError
             | Self::FaultEnded
             | Self::EditRefused
-            | Self::Unanswered => false,
+            | Self::Unanswered
+            | Self::NotReadWhole => false,
         }
     }
 }
@@ -202,6 +209,12 @@ pub const GATES: &[LabelGate] = &[
         "The call that a label names was answered: it was not refused, did not fail or break off, and its client did not leave.",
         NoLabel::Unanswered,
         |_, step, _| !step.last_attempt().is_some_and(Attempt::is_answered),
+    ),
+    of_step(
+        "placed",
+        "All of the reply that a label names was read, and of an edited request all that the edit changed.",
+        NoLabel::NotReadWhole,
+        is_not_read_whole,
     ),
 ];
 
@@ -333,6 +346,14 @@ fn is_of_team(step: &Step) -> bool {
     let surface = surface::for_path(&step.method, step.path.split('?').next().unwrap_or_default());
     let Some((surface, attempt)) = surface.zip(step.last_attempt()) else { return false };
     surface::is_of_team(surface, &attempt.reply, attempt.streamed)
+}
+
+/// Whether more was said, or more was edited, than the readers know. Without a planted error a label is about the reply.
+fn is_not_read_whole(_: &Ruling<'_>, step: &Step, error: Option<&InjectedError>) -> bool {
+    match error.map(|error| error.side) {
+        Some(Side::Request) => account::edits_unplaced(step),
+        Some(Side::Response) | None => account::of_reply_to(step) != ReadState::Whole,
+    }
 }
 
 /// Whether what was planned could not be planted: an edit failed, or none found anything to edit. One that found nothing

@@ -139,6 +139,42 @@ fn who_ended_a_step_decides_whether_the_run_is_evidence() {
 }
 
 #[test]
+fn a_label_names_nothing_that_was_not_read_whole() {
+    let whole = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"said"}}]}"#;
+    let partly = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"said"}}],"answer":"more"}"#;
+    let replied = |reply: &'static str| {
+        let mut replied = step(&[planted()], &[(DONE, 200)]);
+        replied.attempts[0].reply_delivered = Some(reply.into());
+        replied
+    };
+    // The second message holds a member that nobody reads: an edit beside the message is known, an edit within it is not.
+    let request = |first: &str, second: &str| {
+        let known = format!(r#"{{"role":"system","content":"{first}"}}"#);
+        format!(r#"{{"messages":[{known},{{"role":"user","content":"{second}","answer":"who knows"}}]}}"#)
+    };
+    let requested = |first: &str, second: &str| Step {
+        request: request("is", "is").into(),
+        request_sent: Some(request(first, second).into()),
+        ..step(&[asked()], &[(DONE, 200)])
+    };
+    let refused = Some(NoLabel::NotReadWhole);
+    for (what, step, planted, found) in [
+        ("all was read", replied(whole), None, None),
+        ("a member that nobody reads", replied(partly), refused, refused),
+        ("no JSON", replied("said"), refused, refused),
+        ("an edit beside it", requested("was", "is"), None, None),
+        ("an edit of the message that holds it", requested("is", "was"), refused, None),
+    ] {
+        let trajectory = run(vec![step]);
+        assert_eq!(ruled(&trajectory).err(), planted, "{what}: planted");
+        assert_eq!(before_gates(&trajectory).may_name(0).err(), found, "{what}: found by a trace");
+    }
+    let unknown = run(vec![Step { surface: "opaque".into(), ..replied(whole) }]);
+    assert_eq!(ruled(&unknown).err(), Some(NoLabel::NotReadWhole));
+    assert_eq!(before_gates(&unknown).may_name(0), Err(NoLabel::NotReadWhole));
+}
+
+#[test]
 fn each_gate_has_a_name_a_rule_and_a_reason_of_its_own() {
     let names: BTreeSet<_> = GATES.iter().map(|gate| gate.name).collect();
     let reasons: BTreeSet<_> = GATES.iter().map(|gate| gate.refusal.to_string()).collect();

@@ -13,7 +13,7 @@ use super::{
     splice::{Node, member},
     sse,
 };
-pub use step::{ReadState, RunAccount, StepAccount, of_bodies, of_step};
+pub use step::{ReadState, RunAccount, StepAccount, edits_unplaced, of_bodies, of_reply_to, of_step};
 
 /// Longest quote of a piece, in characters.
 const QUOTE_MAX: usize = 60;

@@ -257,8 +257,11 @@ fn tools(conversation: &Conversation) -> Vec<(&str, &str)> {
     conversation.tools.iter().map(|tool| (tool.name.as_str(), tool.description.as_str())).collect()
 }
 
-/// A message that holds a piece which nobody reads passes as it came, or goes as a whole.
-fn touches_unplaced(surface: &dyn Surface, body: &[u8], edited: &[u8]) -> Result<(), String> {
+/// Whether an edit left each message that holds a piece which nobody reads as it came, or removed it as a whole.
+///
+/// # Errors
+/// The first such piece that stands in a changed message.
+pub(super) fn touches_unplaced(surface: &dyn Surface, body: &[u8], edited: &[u8]) -> Result<(), String> {
     let edited = door::json(edited);
     for unplaced in account::of_request(surface, edited) {
         let element = edited.get(unplaced.element.clone()).unwrap_or_default();

@@ -38,7 +38,7 @@ fn attempt(number: u32, cause: Option<CloseCause>, status: Option<u16>) -> Attem
         status,
         cause,
         ending: cause.map(|cause| CallEnding::of_transport(cause, status)),
-        reply: Bytes::from_static(b"said"),
+        reply: Bytes::from_static(br#"{"choices":[{"index":0,"message":{"role":"assistant","content":"said"}}]}"#),
         reply_delivered: None,
         reply_fuller: None,
         streamed: false,

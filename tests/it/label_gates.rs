@@ -67,7 +67,7 @@ async fn looked_at(bench: &Bench, run: &MadeRun) -> Vec<String> {
     differs(line && text.contains("label    none: ") != stands, format!("show: {text}"));
     let step = bench.step(&run.dir).await;
     let about_step = answer.filter(|why| why.is_about_identity());
-    let about_step = about_step.or(bench.column.unanswered.then_some(NoLabel::Unanswered));
+    let about_step = about_step.or(bench.column.of_step);
     let about_step = about_step.map(|why| json!(why)).unwrap_or_default();
     differs(step["labels"] == about_step.is_null() && step["no_label"] == about_step, format!("agents: {step}"));
     let linted = bench.linted(&run.dir).await;

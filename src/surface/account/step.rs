@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
-    surface::{self, Surface, SurfaceError, Unplaced, door},
+    surface::{self, Surface, SurfaceError, Unplaced, door, written},
     trajectory::Step,
 };
 
@@ -179,13 +179,34 @@ fn rank(state: &ReadState) -> u8 {
 /// The account of a step, from the bytes of its record: one rule for runs under way, old recordings and imported ones.
 pub fn of_step(step: &Step) -> StepAccount {
     let Some(surface) = surface::named(&step.surface) else {
-        let why = || ReadState::Unread("no surface reads this call".to_owned());
-        return StepAccount { request: why(), reply: why() };
+        return StepAccount { request: unread_call(), reply: unread_call() };
     };
-    let attempt = step.last_attempt().filter(|attempt| attempt.status.is_some_and(|status| status < 400));
-    let reply = attempt.map(|attempt| (attempt.delivered().as_ref(), attempt.streamed));
-    let (reply, streamed) = reply.unwrap_or_default();
+    let (reply, streamed) = reply_to(step);
     of_bodies(surface, &step.request, reply, streamed)
+}
+
+/// How much of the reply to a step was read: the half of its account that a label is about.
+pub fn of_reply_to(step: &Step) -> ReadState {
+    let Some(surface) = surface::named(&step.surface) else { return unread_call() };
+    let (reply, streamed) = reply_to(step);
+    of_bodies(surface, &[], reply, streamed).reply
+}
+
+/// Whether an edit of a step's request changed an element that holds a piece which nobody reads, or that none can be told of.
+pub fn edits_unplaced(step: &Step) -> bool {
+    let Some(surface) = surface::named(&step.surface) else { return true };
+    let edited = step.request_sent.as_ref().unwrap_or(&step.request);
+    written::touches_unplaced(surface, &door::plain(&step.request), &door::plain(edited)).is_err()
+}
+
+fn unread_call() -> ReadState {
+    ReadState::Unread("no surface reads this call".to_owned())
+}
+
+/// What the client got in the end, where it is a reply, and whether it was typed as a stream.
+fn reply_to(step: &Step) -> (&[u8], bool) {
+    let attempt = step.last_attempt().filter(|attempt| attempt.status.is_some_and(|status| status < 400));
+    attempt.map(|attempt| (attempt.delivered().as_ref(), attempt.streamed)).unwrap_or_default()
 }
 
 /// The account of a request and of the reply to it, empty where there is none. `streamed`: whether the reply was typed as a stream.

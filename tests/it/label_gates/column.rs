@@ -34,8 +34,8 @@ pub struct Column {
     pub forked: bool,
     /// Whether the late pass has an objection to the step.
     pub late: bool,
-    /// Whether the call that a label would name got no answer, which is said of its step whatever else speaks against the run.
-    pub unanswered: bool,
+    /// What is said of the step that a label would name, whatever else speaks against the run.
+    pub of_step: Option<NoLabel>,
     /// Verbs in which it cannot come about, and why.
     pub cannot: &'static [(&'static [Verb], &'static str)],
 }
@@ -69,7 +69,7 @@ fn column(name: &'static str, kind: &'static str, edits: &[String]) -> Column {
         call: 0,
         forked: false,
         late: false,
-        unanswered: false,
+        of_step: None,
         cannot: &[NOTED],
     }
 }
@@ -133,6 +133,7 @@ pub fn of_steps() -> Vec<Column> {
 
 /// Objections to a run, and what is none.
 pub fn of_runs() -> Vec<Column> {
+    use Verb::{Campaign, Fork, Prove, Run, Serve, Test};
     let corrupt = edit("adder", 0, CORRUPT);
     let fault = "[[injection]]\nagent = \"critic\"\nwhen.call = 0\nfault.status = { code = 503 }\n".to_owned();
     let refuse = "side = \"request\"\nmanipulator.append_instruction = { text = \"REFUSE\" }";
@@ -145,13 +146,27 @@ pub fn of_runs() -> Vec<Column> {
             NoLabel::ManipulatorFailed,
             "manipulator_failed",
         )),
-        of_plan(refused(
-            column("reading not complete", "unread", std::slice::from_ref(&corrupt)),
-            NoLabel::ManipulatorFailed,
-            "manipulator_failed",
-        )),
         Column {
-            unanswered: true,
+            of_step: Some(NoLabel::NotReadWhole),
+            ..of_plan(refused(
+                column("reading not complete", "unread", std::slice::from_ref(&corrupt)),
+                NoLabel::ManipulatorFailed,
+                "manipulator_failed",
+            ))
+        },
+        Column {
+            of_step: Some(NoLabel::NotReadWhole),
+            cannot: &[
+                (
+                    &[Run, Serve, Fork, Test, Campaign, Prove],
+                    "no edit acts on a reply that was not read whole: the column `reading not complete`",
+                ),
+                NOTED,
+            ],
+            ..refused(column("error in a reply that was not read whole", "unread", &[]), NoLabel::NotReadWhole, "")
+        },
+        Column {
+            of_step: Some(NoLabel::Unanswered),
             ..of_plan(refused(
                 column("refused as edited", "plain", &[edit("adder", 0, refuse)]),
                 NoLabel::EditRefused,
@@ -159,7 +174,7 @@ pub fn of_runs() -> Vec<Column> {
             ))
         },
         Column {
-            unanswered: true,
+            of_step: Some(NoLabel::Unanswered),
             ..of_plan(refused(
                 column("client left", "left", &[edit("adder", 0, suffix)]),
                 NoLabel::NotInjected,

@@ -73,7 +73,8 @@ async fn answer(asked: &str) -> (u16, String) {
     if asked.contains("slowly") {
         tokio::time::sleep(Duration::from_millis(400)).await;
     }
-    let message = json!({"role": "assistant", "content": {"answer": "The sum is 12."}});
+    let sum = if asked.contains("badly") { 11 } else { 12 };
+    let message = json!({"role": "assistant", "content": {"answer": format!("The sum is {sum}.")}});
     let unread = json!({"id": "u", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [{"index": 0, "finish_reason": "stop", "message": message}]});
     let refused = json!({"error": {"message": "too long", "type": "invalid_request_error"}}).to_string();
