@@ -14,6 +14,7 @@ pub mod fault;
 pub mod plan;
 pub mod score;
 pub mod proof;
+pub mod budget;
 // IO.
 pub mod recording;
 pub mod ruling;

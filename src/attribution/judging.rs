@@ -17,8 +17,9 @@ use super::{
     methods::{Abstention, JudgeQuestion, JudgeSaid},
 };
 use crate::{
+    budget::{Cost, Ledger, Price},
     execution::{ExecutionError, ListeningProxy},
-    proxy::{Proxy, QuestionLedger},
+    proxy::Proxy,
     surface::{
         Answer, Conversation, Message, OpenaiChat, ParameterSettings, Part, RequiredFormat, Role, Sampling, Surface,
         door,
@@ -69,7 +70,8 @@ pub struct LogJudge {
     run: RunId,
     settings: JudgeSettings,
     kept: KeptAnswers,
-    ledger: QuestionLedger,
+    ledger: Arc<Ledger>,
+    price: Price,
     line: OnceCell<(Mutex<Option<ListeningProxy>>, ModelLine)>,
     replayed: AtomicU64,
 }
@@ -81,9 +83,9 @@ impl LogJudge {
         run: RunId,
         settings: JudgeSettings,
         kept: KeptAnswers,
-        ledger: QuestionLedger,
+        (ledger, price): (Arc<Ledger>, Price),
     ) -> Self {
-        Self { proxy, run, settings, kept, ledger, line: OnceCell::new(), replayed: AtomicU64::new(0) }
+        Self { proxy, run, settings, kept, ledger, price, line: OnceCell::new(), replayed: AtomicU64::new(0) }
     }
 
     /// Calls of the model, and questions that were answered from the cassette.
@@ -93,7 +95,7 @@ impl LogJudge {
 
     /// What its answers cost.
     pub fn price(&self, usage: Usage) -> f64 {
-        self.ledger.price(usage)
+        self.price.of(usage)
     }
 
     /// The model's name.
@@ -161,22 +163,25 @@ impl LogJudge {
     async fn live(&self, body: &Bytes, longest_answer: u64) -> Result<Result<Bytes, Abstention>, ExecutionError> {
         let (_, line) = self.line.get_or_try_init(|| self.open()).await?;
         // A token has a byte at least.
-        let most = Usage { input: body.len() as u64, output: longest_answer };
+        let most = Cost::of_call(Usage { input: body.len() as u64, output: longest_answer }, self.price);
         let mut resends = 0;
         loop {
-            let reserved = match self.ledger.reserve(most) {
+            let mut reserved = match self.ledger.reserve_now(most) {
                 Ok(reserved) => reserved,
-                Err(what) => return Ok(Err(Abstention::Budget(format!("no {what} left")))),
+                Err(exhausted) => return Ok(Err(Abstention::Budget(exhausted.to_string()))),
             };
             let Ok(answered) = tokio::time::timeout(self.settings.patience, line.ask_once(body)).await else {
                 let waited = format!("no answer within {:?}", self.settings.patience);
                 return Ok(Err(Abstention::TimedOut(waited)));
             };
-            // Without a count the reservation stands.
-            reserved.settle(match &answered {
-                Ok(answer) => OpenaiChat.usage(answer, false).unwrap_or(most),
-                Err(_) => Usage::default(),
-            });
+            match &answered {
+                // Without a count the reservation stands.
+                Ok(answer) => {
+                    let usage = OpenaiChat.usage(answer, false);
+                    reserved.settle(&usage.map_or(most, |usage| Cost::of_call(usage, self.price)));
+                }
+                Err(_) => reserved.settle(&Cost::UNANSWERED),
+            }
             match answered {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(unanswered) => match unanswered.again_in(resends) {

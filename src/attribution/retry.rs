@@ -16,12 +16,12 @@ use super::{
     search::join_all,
 };
 use crate::{
+    budget::Price,
     execution::{
         ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, Meter, ReplySource, SystemUnderTest, unrunnable,
     },
     plan::{self, Plan},
     proof::ProofSample,
-    proxy::Price,
     recording::RunOrigin,
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{RunId, Step, StepIndex, Void},

@@ -15,11 +15,9 @@ use super::{
     salvage::Salvage, state::CampaignState,
 };
 use crate::{
-    execution::{CallHook, ExecutionMeter, Executor, Ledger, Meter, Stop},
-    proxy::{
-        Price,
-        upstream::{ReceivedBody, Upstream},
-    },
+    budget::{Ledger, Price},
+    execution::{CallHook, ExecutionMeter, Executor, Meter, Stop},
+    proxy::upstream::{ReceivedBody, Upstream},
     trajectory::RunId,
     verify::Transcript,
 };

@@ -6,7 +6,7 @@ use super::{
     ended::{Class, EndedCell},
     funnel::{ConcludedChain, InjectedRun, LeftOut, Nulls, TaskState},
 };
-use crate::execution::Cost;
+use crate::budget::Cost;
 
 /// Most tasks that are left out of which it is said why.
 const TOLD: usize = 3;

@@ -13,10 +13,11 @@ use super::{
     rewriting::Rewriting,
 };
 use crate::{
+    budget::Cost,
     dataset::Task,
     execution::{
-        Console, Cost, ErrorOutput, ExecutedRun, Execution, ExecutionArm, ExecutionMeter, Executor, Halt, Judge,
-        Program, TaskCheck,
+        Console, ErrorOutput, ExecutedRun, Execution, ExecutionArm, ExecutionMeter, Executor, Halt, Judge, Program,
+        TaskCheck,
     },
     launch::Ending,
     proxy::upstream::Upstream,

@@ -8,8 +8,8 @@ use super::{
     file::CallPosition,
 };
 use crate::{
+    budget::{Cost, PICO, pico_for},
     dataset::Task,
-    execution::{Cost, PICO, pico_for},
     proof::{Foretold, Terms, foretell},
     verify::Check,
 };

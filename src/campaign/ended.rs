@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::rewriting::Rewriting;
 use crate::{
-    execution::Cost,
+    budget::Cost,
     proof::ProofSample,
     ruling::NoLabel,
     trajectory::{AgentName, Label, LabelContent, Outcome, Pattern, RunId, StepIndex, Verdict, Void},

@@ -8,7 +8,7 @@ use super::{
     ended::{Class, EndedCell},
     file::CallPosition,
 };
-use crate::execution::Cost;
+use crate::budget::Cost;
 use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Side, Standing, StepIndex};
 
 /// What came of a chain.

@@ -16,7 +16,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::execution::{Cost, SpendingJournal};
+use crate::budget::{Cost, SpendingJournal};
 
 /// The journal, open for more.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::{
     unmade::{self, UnmadeSums},
 };
 use crate::{
-    execution::Cost,
+    budget::Cost,
     proof::in_words,
     trajectory::{FailureMode, Side, TAXONOMY, Tally},
 };

@@ -21,8 +21,9 @@ use super::{
     state::{CampaignState, Earlier},
 };
 use crate::{
-    execution::{Executor, Ledger, Stop},
-    proxy::{Budget, Proxy, upstream::Upstream},
+    budget::{Budget, Ledger},
+    execution::{Executor, Stop},
+    proxy::{Proxy, upstream::Upstream},
 };
 
 /// How a campaign is run.

@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::{Exit, Failure, settings};
 use crate::{
+    budget::{Budget, Price},
     manipulator::Templates,
-    proxy::{AnswerFormat, Asking, AskingSettings, Budget, HttpUpstream, Price, upstream::Upstream},
+    proxy::{AnswerFormat, Asking, AskingSettings, HttpUpstream, upstream::Upstream},
     simulator::Simulator,
     surface::ParameterSetting,
 };

@@ -38,9 +38,10 @@ use crate::{
         Attributed, Driving, JudgeSettings, KeptAnswers, LogJudge, attribute, combine,
         methods::{self, LearnedRanker, LoggedRun, Method, View},
     },
+    budget::{Ledger, Price},
     cli::config::Config,
     execution::ExecutionError,
-    proxy::{NegotiatingUpstream, Price, QuestionLedger},
+    proxy::NegotiatingUpstream,
     trajectory::{RunId, Usage},
 };
 
@@ -154,12 +155,12 @@ fn judge(arguments: &AttributeArgs, methods: &[&dyn Method], price: Price) -> Re
     };
     let run = settings::fresh_run_id();
     let dir = cassette.as_deref().or(log_dir.as_deref());
-    let ledger = QuestionLedger::new(budget, price);
-    let upstream = NegotiatingUpstream::over(upstream, Some(ledger.clone()));
+    let ledger = Arc::new(Ledger::new(budget));
+    let upstream = NegotiatingUpstream::over(upstream, Some(Arc::clone(&ledger)));
     let proxy = settings::offline(config.as_deref(), dir, upstream, run.clone())?;
     let (by_schema, parameters) = (!no_schema && arguments.compat.is_none(), parameter.clone().into());
     let settings = JudgeSettings { model, patience, by_schema, parameters };
-    Ok(Some(LogJudge::new(Arc::new(proxy), run, settings, kept, ledger)))
+    Ok(Some(LogJudge::new(Arc::new(proxy), run, settings, kept, (ledger, price))))
 }
 
 async fn conduct(

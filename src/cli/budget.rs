@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::{Exit, Failure};
 use crate::{
+    budget::{Budget, Price},
     execution::Meter,
-    proxy::{Budget, Price},
 };
 
 /// Bounds as `--budget` says them.

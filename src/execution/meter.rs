@@ -7,8 +7,9 @@ use std::sync::{
 
 use tokio::sync::Notify;
 
-use super::{cost::Cost, judge::JudgedEnd};
+use super::judge::JudgedEnd;
 use crate::{
+    budget::Cost,
     replay::ReplayReport,
     trajectory::{Outcome, Reason, Verdict},
 };

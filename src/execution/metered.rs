@@ -12,16 +12,10 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, StatusCode, header};
 
-use super::{
-    cost::{Cost, pico_for},
-    ledger::{Ledger, Reservation},
-    meter::{ExecutionMeter, Halt},
-};
+use super::meter::{ExecutionMeter, Halt};
 use crate::{
-    proxy::{
-        Budget, Price,
-        upstream::{BackendAnswering, Listener, ReceivedBody, SentBody, Upstream, UpstreamError},
-    },
+    budget::{Budget, Cost, Ledger, Price, Reservation},
+    proxy::upstream::{BackendAnswering, Listener, ReceivedBody, SentBody, Upstream, UpstreamError},
     surface::{self, ErrorBody, OpenaiChat, Surface, door},
     trajectory::Usage,
 };
@@ -89,9 +83,8 @@ impl Meter {
 
     /// Counts calls that were made elsewhere for the same.
     pub fn charge(&self, calls: u64, usage: Usage) {
-        let Usage { input, output } = usage;
-        let pico = (self.price)("").map_or(0, |price| price_of(price, input, output));
-        self.ledger.charge(&Cost { calls, input, output, pico, unreported: 0 });
+        let price = (self.price)("").unwrap_or_default();
+        self.ledger.charge(&Cost { calls, ..Cost::of_call(usage, price) });
     }
 
     /// What is left to spend.
@@ -122,8 +115,7 @@ impl Meter {
             return Err(Halt::Price);
         }
         let price = price.unwrap_or_default();
-        let most = Cost { calls: 1, input, output, pico: price_of(price, input, output), unreported: 0 };
-        Ok(PricedCall { most, price })
+        Ok(PricedCall { most: Cost::of_call(Usage { input, output }, price), price })
     }
 }
 
@@ -184,8 +176,7 @@ impl MeteredUpstream {
         let response = match self.inner.send(request).await {
             Ok(response) => response,
             Err(error) => {
-                // A call that nobody answered has cost no tokens.
-                tab.close(&Cost { calls: 1, ..Cost::default() });
+                tab.close(&Cost::UNANSWERED);
                 return Err(error);
             }
         };
@@ -210,10 +201,6 @@ impl MeteredUpstream {
         response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         response
     }
-}
-
-fn price_of(price: Price, input: u64, output: u64) -> u64 {
-    pico_for(input, price.input).saturating_add(pico_for(output, price.output))
 }
 
 /// What an upstream that says 429 wants us to wait; only seconds are read, as providers send them.
@@ -279,12 +266,9 @@ impl Listener for Tab {
         let whole = std::mem::take(&mut self.heard).concat();
         let usage = self.surface.and_then(|surface| surface.usage(&whole, self.streamed));
         let cost = match usage {
-            Some(usage) => {
-                let pico = price_of(self.priced.price, usage.input, usage.output);
-                Cost { calls: 1, input: usage.input, output: usage.output, pico, unreported: 0 }
-            }
+            Some(usage) => Cost::of_call(usage, self.priced.price),
             None if self.success => Cost { unreported: 1, ..self.reservation.held() },
-            None => Cost { calls: 1, ..Cost::default() },
+            None => Cost::UNANSWERED,
         };
         self.close(&cost);
     }

@@ -5,10 +5,8 @@
 //! is evidence of, and whether it is any, is told here too ([`ExecutedRun::sample`]).
 
 mod arm;
-mod cost;
 mod executed;
 mod judge;
-mod ledger;
 mod listening;
 mod meter;
 mod metered;
@@ -34,10 +32,8 @@ use crate::{
 };
 
 pub use arm::{ExecutionArm, ForkedReplies, ReplySource};
-pub use cost::{Cost, PICO, pico_for};
 pub use executed::{ExecutedRun, unrunnable};
 pub use judge::{Judge, TaskCheck, UnusableCheck};
-pub use ledger::{Ledger, SpendingJournal};
 pub use listening::ListeningProxy;
 pub use meter::{ExecutionMeter, Halt};
 pub use metered::{CallHook, LONGEST_ANSWER, Meter, MeteredUpstream};

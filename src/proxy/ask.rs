@@ -8,11 +8,11 @@ use tokio::time::Instant;
 use super::{
     asking::{Asking, ModelAsked},
     error::Interrupted,
-    ledger::Price,
     open_step::OpenStep,
     unmade::UnmadeEdit,
 };
 use crate::{
+    budget::Price,
     manipulator::{Adaptive, ManipulatorError, Question},
     plan::{Hit, Injection},
     recording::ManipulatorAsked,

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    ledger::{Budget, Price, QuestionLedger, Spent},
     model::{self, ModelAnswer, Unanswered},
     negotiating::NegotiatingUpstream,
     upstream::Upstream,
 };
 use crate::{
+    budget::{Budget, Cost, Exhausted, Ledger, Price},
     manipulator::{Question, Templates},
     surface::{OpenaiChat, ParameterSettings, RequiredFormat, Surface, door},
     trajectory::Usage,
@@ -76,7 +76,7 @@ pub enum AnswerFormat {
 pub struct Asking {
     upstream: Arc<dyn Upstream>,
     settings: AskingSettings,
-    ledger: QuestionLedger,
+    ledger: Arc<Ledger>,
 }
 
 /// Why there is no answer. The edit is then not made, and the step passes untouched.
@@ -84,8 +84,8 @@ pub struct Asking {
 pub(super) enum AskError {
     #[error("{}", late(*.waited, *.before))]
     Late { waited: Duration, before: Duration },
-    #[error("the budget of the manipulator's model is spent: {0}")]
-    Budget(&'static str),
+    #[error("the budget of the manipulator's model is spent: {}", .0.0)]
+    Budget(#[from] Exhausted),
     #[error("the manipulator's model {0}")]
     Unanswered(#[from] Unanswered),
     #[error("the manipulator's model did not answer in its API: {0}")]
@@ -105,15 +105,15 @@ pub(super) struct ModelAsked {
 impl Asking {
     /// A model behind this upstream, which speaks chat completions.
     pub fn new(upstream: Arc<dyn Upstream>, settings: AskingSettings) -> Self {
-        let ledger = QuestionLedger::new(settings.budget, settings.price);
-        let upstream = NegotiatingUpstream::over(upstream, Some(ledger.clone()));
+        let ledger = Arc::new(Ledger::new(settings.budget));
+        let upstream = NegotiatingUpstream::over(upstream, Some(Arc::clone(&ledger)));
         Self { upstream, settings, ledger }
     }
 
     /// The same model by another way, as one run sees it; both spend from one budget.
     #[must_use]
     pub fn by_way_of(&self, way: impl FnOnce(&Arc<dyn Upstream>) -> Arc<dyn Upstream>) -> Self {
-        let (settings, ledger) = (self.settings.clone(), self.ledger.clone());
+        let (settings, ledger) = (self.settings.clone(), Arc::clone(&self.ledger));
         Self { upstream: way(&self.upstream), settings, ledger }
     }
 
@@ -128,7 +128,7 @@ impl Asking {
     }
 
     /// What was spent so far.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> Cost {
         self.ledger.spent()
     }
 
@@ -150,7 +150,7 @@ impl Asking {
         let body = OpenaiChat::compose_request(&conversation, self.settings.temperature);
         let body = self.settings.parameters.apply(body);
         // A token has a byte at least.
-        let most = Usage { input: body.len() as u64, output: question.max_tokens };
+        let most = self.cost(Usage { input: body.len() as u64, output: question.max_tokens });
         let started = Instant::now();
         let answered = match timeout_at(until, self.paid(&body, most)).await {
             Ok(answered) => answered,
@@ -172,17 +172,19 @@ impl Asking {
     }
 
     /// Sends a question, again where the backend was busy; what each may cost is reserved before.
-    async fn paid(&self, body: &Bytes, most: Usage) -> Result<ModelAnswer, AskError> {
+    async fn paid(&self, body: &Bytes, most: Cost) -> Result<ModelAnswer, AskError> {
         let mut resends = 0;
         loop {
-            let reserved = self.ledger.reserve(most).map_err(AskError::Budget)?;
+            let mut reserved = self.ledger.reserve_now(most)?;
             let sent = model::answer_once(&*self.upstream, body).await;
-            let usage = match &sent {
+            match &sent {
                 // Without a count the reservation stands.
-                Ok(answer) => OpenaiChat.usage(&answer.body, false).unwrap_or(most),
-                Err(_) => Usage::default(),
-            };
-            reserved.settle(usage);
+                Ok(answer) => {
+                    let usage = OpenaiChat.usage(&answer.body, false);
+                    reserved.settle(&usage.map_or(most, |usage| self.cost(usage)));
+                }
+                Err(_) => reserved.settle(&Cost::UNANSWERED),
+            }
             match sent {
                 Ok(answer) => return Ok(answer),
                 Err(unanswered) => match unanswered.again_in(resends) {
@@ -194,8 +196,12 @@ impl Asking {
         }
     }
 
+    fn cost(&self, usage: Usage) -> Cost {
+        Cost::of_call(usage, self.settings.price)
+    }
+
     pub(super) fn price(&self, usage: Usage) -> f64 {
-        self.ledger.price(usage)
+        self.settings.price.of(usage)
     }
 }
 

@@ -17,7 +17,6 @@ mod headers;
 mod heavy;
 mod inject;
 mod kept;
-mod ledger;
 mod limits;
 mod listen;
 mod lock;
@@ -45,7 +44,6 @@ mod watched;
 pub use asking::{AnswerFormat, Asking, AskingSettings};
 pub use error::ProxyError;
 pub use exchange::Proxy;
-pub use ledger::{Budget, Price, QuestionLedger, ReservedQuestion, Spent};
 pub use limits::Limits;
 pub use listen::{
     framing::{Framing, FramingError},

@@ -16,14 +16,14 @@ use hyper::{
 use serde_json::{Map, Value};
 
 use super::{
-    ledger::QuestionLedger,
     lock::locked,
     model::ANSWER_MAX,
     upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
 };
 use crate::{
+    budget::{Cost, Ledger},
     surface::ParameterChange,
-    trajectory::{Attribution, Usage},
+    trajectory::Attribution,
 };
 
 /// Says in a reply what was changed in its question: the record of the reply keeps it.
@@ -34,14 +34,14 @@ const CHANGED: &str = "x-aegis-parameters";
 #[derive(Debug)]
 pub struct NegotiatingUpstream {
     upstream: Arc<dyn Upstream>,
-    ledger: Option<QuestionLedger>,
+    ledger: Option<Arc<Ledger>>,
     /// By model.
     known: Mutex<BTreeMap<String, Vec<ParameterChange>>>,
 }
 
 impl NegotiatingUpstream {
     /// Nothing is known of it yet. A ledger counts the calls that refusals cost beyond the one that was asked for.
-    pub fn over(upstream: Arc<dyn Upstream>, ledger: Option<QuestionLedger>) -> Arc<Self> {
+    pub fn over(upstream: Arc<dyn Upstream>, ledger: Option<Arc<Ledger>>) -> Arc<Self> {
         Arc::new(Self { upstream, ledger, known: Mutex::default() })
     }
 
@@ -84,7 +84,7 @@ impl NegotiatingUpstream {
     /// A call more is within the budget. What was refused has cost no tokens, and those of the answer were put aside before.
     fn may_ask_again(&self) -> bool {
         let Some(ledger) = &self.ledger else { return true };
-        ledger.reserve(Usage::default()).map(|reserved| reserved.settle(Usage::default())).is_ok()
+        ledger.reserve_now(Cost::UNANSWERED).map(|mut reserved| reserved.settle(&Cost::UNANSWERED)).is_ok()
     }
 
     /// What was changed was of use: the question was answered so.

@@ -4,9 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use aegis::{
+    budget::Price,
     manipulator::Templates,
     plan,
-    proxy::{Asking, AskingSettings, Price, RecordedAnswers, RunSetup},
+    proxy::{Asking, AskingSettings, RecordedAnswers, RunSetup},
     recording::Recording,
     simulator::Simulator,
     trajectory::{FailureMode, LabelStatus, RunId, Side},

@@ -4,7 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use aegis::{
-    proxy::{Asking, AskingSettings, Budget, HttpUpstream, UpstreamOrigin},
+    budget::Budget,
+    proxy::{Asking, AskingSettings, HttpUpstream, UpstreamOrigin},
     trajectory::CloseCause,
 };
 use serde_json::json;
@@ -155,7 +156,7 @@ async fn a_budget_is_kept() {
         assert!(failures.iter().all(|failure| failure.why.contains(spent)), "{failures:?}");
         // Reservations are given back: the scripted model counts five tokens an answer.
         let calls = scripted.count() as u64;
-        assert_eq!((asking.spent().calls, asking.spent().tokens), (calls, 5 * calls), "{budget:?}");
+        assert_eq!((asking.spent().calls, asking.spent().tokens()), (calls, 5 * calls), "{budget:?}");
         assert!(budget.calls.is_none_or(|most| calls <= most));
     }
 }

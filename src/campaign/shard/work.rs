@@ -10,6 +10,7 @@ use super::{
     part::ShardPart,
 };
 use crate::{
+    budget::Cost,
     campaign::{
         Progress,
         bench::CellBench,
@@ -20,7 +21,6 @@ use crate::{
         start::{CampaignOptions, backend},
         state::CampaignState,
     },
-    execution::Cost,
     proxy::Proxy,
 };
 

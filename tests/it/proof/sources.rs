@@ -7,12 +7,10 @@ use std::sync::{
 
 use aegis::{
     attribution::{Analyzer, CorrectionOrigin, Corrections, LabelRule, Trace, TraceSettings, label_of},
+    budget::Budget,
     execution::Meter,
     proof::Order,
-    proxy::{
-        Budget,
-        upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
-    },
+    proxy::upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream},
     surface::ParameterSettings,
     trajectory::{FailureMode, RunId, Trajectory},
 };

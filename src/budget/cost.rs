@@ -2,8 +2,37 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::trajectory::Usage;
+
 /// A millionth of a millionth of the currency: prices are per million tokens, with up to six digits behind the point.
 pub const PICO: f64 = 1e12;
+
+/// Most that is spent on a model; `None` is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Budget {
+    /// Calls.
+    pub calls: Option<u64>,
+    /// Tokens, both ways.
+    pub tokens: Option<u64>,
+    /// Money, in the unit of the prices.
+    pub cost: Option<f64>,
+}
+
+/// What a million tokens cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Price {
+    /// Of a question.
+    pub input: f64,
+    /// Of an answer.
+    pub output: f64,
+}
+
+impl Price {
+    /// What these tokens cost, in the unit of the prices.
+    pub fn of(self, usage: Usage) -> f64 {
+        Cost::of_call(usage, self).money()
+    }
+}
 
 /// What calls cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +51,15 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// One call that nobody answered: it has cost no tokens.
+    pub const UNANSWERED: Self = Self { calls: 1, input: 0, output: 0, pico: 0, unreported: 0 };
+
+    /// One call of so many tokens.
+    pub fn of_call(Usage { input, output }: Usage, price: Price) -> Self {
+        let pico = pico_for(input, price.input).saturating_add(pico_for(output, price.output));
+        Self { input, output, pico, ..Self::UNANSWERED }
+    }
+
     /// Money, in the currency of the prices.
     #[expect(clippy::cast_precision_loss, reason = "shown to people; sums are kept whole")]
     pub fn money(&self) -> f64 {
@@ -40,6 +78,12 @@ impl Cost {
         self.output = self.output.saturating_add(other.output);
         self.pico = self.pico.saturating_add(other.pico);
         self.unreported = self.unreported.saturating_add(other.unreported);
+    }
+
+    /// Both together.
+    pub(super) fn plus(mut self, other: &Cost) -> Self {
+        self.add(other);
+        self
     }
 
     /// Takes another away.

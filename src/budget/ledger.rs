@@ -9,10 +9,9 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::cost::{Cost, pico_of};
-use crate::proxy::Budget;
+use super::cost::{Budget, Cost, pico_of};
 
-/// The account of all executions that spend together.
+/// The account of all calls that are paid for together.
 #[derive(Debug)]
 pub struct Ledger {
     bounds: Bounds,
@@ -51,12 +50,16 @@ struct Account {
 }
 
 /// The budget does not hold another call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exhausted;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no {0} left")]
+pub struct Exhausted(
+    /// What it has too little of: `calls`, `tokens` or `money`.
+    pub &'static str,
+);
 
 /// What is put aside for a call. Dropped before it is settled, it is charged in full: nobody knows what came of it.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub struct Reservation {
     ledger: Arc<Ledger>,
     held: Cost,
     number: u64,
@@ -87,17 +90,17 @@ impl Ledger {
     }
 
     /// Whether money is bounded.
-    pub(super) fn bounds_money(&self) -> bool {
+    pub fn bounds_money(&self) -> bool {
         self.bounds.pico.is_some()
     }
 
     /// Counts what was spent elsewhere.
-    pub(super) fn charge(&self, cost: &Cost) {
+    pub fn charge(&self, cost: &Cost) {
         self.account().spent.add(cost);
     }
 
     /// What is left to spend.
-    pub(super) fn left(&self) -> Budget {
+    pub fn left(&self) -> Budget {
         let (Bounds { calls, tokens, pico }, spent) = (&self.bounds, self.spent());
         let left = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
         let money = left(*pico, spent.pico).map(|pico| Cost { pico, ..Cost::default() }.money());
@@ -105,38 +108,48 @@ impl Ledger {
     }
 
     /// Whether not even the smallest call would be let through.
-    pub(super) fn is_spent(&self) -> bool {
+    pub fn is_spent(&self) -> bool {
         let mut next = self.spent();
         next.add(&Cost { calls: 1, input: 1, pico: u64::from(self.bounds.pico.is_some()), ..Cost::default() });
-        self.is_exhausted() || !self.bounds.hold(&next)
+        self.is_exhausted() || self.bounds.too_little(&next).is_some()
     }
 
     /// Puts aside what a call may cost. Waits while calls under way may still turn out cheaper than their bound.
     ///
     /// # Errors
     /// [`Exhausted`] when it cannot be afforded whatever the calls under way cost.
-    pub(super) async fn reserve(self: &Arc<Self>, most: Cost) -> Result<Reservation, Exhausted> {
+    pub async fn reserve(self: &Arc<Self>, most: Cost) -> Result<Reservation, Exhausted> {
         loop {
             let settled = self.settled.notified();
-            {
-                let mut account = self.account();
-                let mut then = account.spent;
-                then.add(&account.reserved);
-                then.add(&most);
-                if self.bounds.hold(&then) {
-                    account.reserved.add(&most);
-                    drop(account);
-                    return self.noted(most);
-                }
-                let mut least = account.spent;
-                least.add(&most);
-                if account.reserved.calls == 0 || !self.bounds.hold(&least) {
-                    account.exhausted = true;
-                    return Err(Exhausted);
-                }
+            match self.put_aside(most, true)? {
+                Some(()) => return self.noted(most),
+                None => settled.await,
             }
-            settled.await;
         }
+    }
+
+    /// The same without waiting: what calls under way may cost counts as spent.
+    ///
+    /// # Errors
+    /// [`Exhausted`] when it cannot be afforded now.
+    pub fn reserve_now(self: &Arc<Self>, most: Cost) -> Result<Reservation, Exhausted> {
+        self.put_aside(most, false)?;
+        self.noted(most)
+    }
+
+    /// `None` where it can be afforded only if calls under way turn out cheaper, and may wait for that.
+    fn put_aside(&self, most: Cost, waits: bool) -> Result<Option<()>, Exhausted> {
+        let mut account = self.account();
+        let with = |sum: Cost| self.bounds.too_little(&sum.plus(&most));
+        let Some(lacking) = with(account.spent.plus(&account.reserved)) else {
+            account.reserved.add(&most);
+            return Ok(Some(()));
+        };
+        if waits && account.reserved.calls > 0 && with(account.spent).is_none() {
+            return Ok(None);
+        }
+        account.exhausted = true;
+        Err(Exhausted(lacking))
     }
 
     /// Writes down what is put aside: if this program is killed, it counts as spent.
@@ -153,7 +166,7 @@ impl Ledger {
                 tracing::error!(%error, "cannot write down what is spent");
                 reservation.settle(&Cost::default());
                 self.account().exhausted = true;
-                Err(Exhausted)
+                Err(Exhausted("journal"))
             }
         }
     }
@@ -175,21 +188,25 @@ impl Ledger {
 }
 
 impl Bounds {
-    fn hold(&self, cost: &Cost) -> bool {
-        self.calls.is_none_or(|most| cost.calls <= most)
-            && self.tokens.is_none_or(|most| cost.tokens() <= most)
-            && self.pico.is_none_or(|most| cost.pico <= most)
+    /// What a cost is beyond, if it is beyond anything.
+    fn too_little(&self, cost: &Cost) -> Option<&'static str> {
+        let bounds = [
+            (self.calls, cost.calls, "calls"),
+            (self.tokens, cost.tokens(), "tokens"),
+            (self.pico, cost.pico, "money"),
+        ];
+        bounds.into_iter().find_map(|(most, of, what)| most.is_some_and(|most| of > most).then_some(what))
     }
 }
 
 impl Reservation {
     /// What is put aside.
-    pub(super) fn held(&self) -> Cost {
+    pub fn held(&self) -> Cost {
         self.held
     }
 
     /// Charges what the call did cost.
-    pub(super) fn settle(&mut self, cost: &Cost) {
+    pub fn settle(&mut self, cost: &Cost) {
         if std::mem::replace(&mut self.open, false) {
             let mut account = self.ledger.account();
             account.reserved.take(&self.held);
