@@ -8,6 +8,7 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    os::unix::fs::MetadataExt,
     path::Path,
 };
 
@@ -22,6 +23,8 @@ use super::{
 pub(super) const HEAD: &str = "head.jsonl.zst";
 /// zstd level of the head: it is compressed while the run is under way, on the processors that serve it.
 const LEVEL: i32 = 1;
+/// How often head and log of a run under way are read until both were read between two moves of lines.
+const READS_MAX: usize = 100;
 
 /// What a writer knows of the head.
 #[derive(Debug, Clone, Default)]
@@ -89,11 +92,29 @@ pub(super) fn compress(
     }
 }
 
-/// Reads the log of a run that is not sealed; `None` when it has none.
+/// Reads the log of a run that is not sealed; `None` when it has none. A writer may move lines from the log into the head between the
+/// reading of the one and of the other: then both are read again.
 ///
 /// # Errors
 /// [`RecordingError::Corrupt`] where head and log do not go together, or one is missing.
 pub(super) fn read_unsealed(run_dir: &Path) -> Result<Option<Unsealed>, RecordingError> {
+    let state = || {
+        let found = std::fs::metadata(run_dir.join("log.jsonl")).ok()?;
+        Some((found.ino(), found.len(), found.modified().ok()?))
+    };
+    let mut before = state();
+    for _ in 1..READS_MAX {
+        let read = read_head_and_log(run_dir);
+        let after = state();
+        if read.is_ok() || before == after {
+            return read;
+        }
+        before = after;
+    }
+    read_head_and_log(run_dir)
+}
+
+fn read_head_and_log(run_dir: &Path) -> Result<Option<Unsealed>, RecordingError> {
     let path = run_dir.join("log.jsonl");
     let log = disk::read_whole(&path, u64::MAX - 1)?;
     let Some((mut bytes, frames)) = read_frames(run_dir)? else {
