@@ -7,13 +7,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{
     EndedExecution, Watch,
     critique::{Critique, generic},
     retried::{RetryArm, RetryExecution, RetryRound},
-    search::join_all,
 };
 use crate::{
     budget::Price,
@@ -109,7 +109,7 @@ impl RetrySubject {
                 round.out_of_budget = true;
                 break;
             }
-            let executed = join_all(batch.iter().map(|one| self.execute(one)).collect()).await;
+            let executed = join_all(batch.iter().map(|one| self.execute(one))).await;
             for (one, executed) in batch.iter().zip(executed) {
                 let executed = executed?;
                 let (execution, usage) = (one.came_to(&executed), executed.live_usage());

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
+
 use super::{
     Corrections, EndedExecution, SearchSpent, TraceSettings, Watch,
     arms::{Arms, ForkArm},
@@ -110,7 +112,7 @@ impl<'a> SearchExecutions<'a> {
         let subject = self.subject;
         let executions = trials.iter().map(|trial| subject.execute(trial));
         let mut outcomes = Vec::new();
-        for (trial, executed) in trials.iter().zip(join_all(executions.collect()).await) {
+        for (trial, executed) in trials.iter().zip(join_all(executions).await) {
             let executed = executed?;
             let (sample, usage) = (executed.sample(), executed.live_usage());
             self.spent.runs += 1;
@@ -148,20 +150,4 @@ impl ForkArm {
         let says = self.also.clone().map(|(agent, step, at)| (agent, vec![(step, at)]));
         Trial { fork: self.fork.clone(), says, words: self.words, identity: format!("arm {arm} {number}") }
     }
-}
-
-/// Runs futures side by side on this task, and gives what they come to in their order.
-pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
-    let mut done: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
-    std::future::poll_fn(|context| {
-        for (future, done) in futures.iter_mut().zip(&mut done).filter(|(_, done)| done.is_none()) {
-            if let std::task::Poll::Ready(output) = future.as_mut().poll(context) {
-                *done = Some(output);
-            }
-        }
-        if done.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
-    done.into_iter().flatten().collect()
 }

@@ -24,7 +24,7 @@ use crate::{
 
 /// What all cells of a campaign share.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct CampaignContext {
     pub(super) campaign: Arc<Campaign>,
     pub(super) meter: Arc<Meter>,
     pub(super) gate: Arc<CellGate>,
@@ -49,7 +49,7 @@ impl CallHook for CellCalls {
 
 /// Everything that a cell needs.
 pub(super) struct CellBench {
-    pub(super) house: Arc<House>,
+    pub(super) context: Arc<CampaignContext>,
     /// The systems behind their proxies; none where only what was run before is looked at: then there is no upstream and
     /// no socket, and no cell is begun.
     pub(super) systems: Vec<Executor>,
@@ -87,12 +87,12 @@ impl JudgeModel {
     /// A judge at an upstream, within the campaign's budget.
     pub(super) fn at(
         upstream: Arc<dyn Upstream>,
-        house: &Arc<House>,
+        context: &Arc<CampaignContext>,
         state: &CampaignState,
     ) -> Result<Self, CampaignError> {
         let meter = Arc::<ExecutionMeter>::default();
-        let calls = CellCalls { salvage: Salvage::default(), gate: Arc::clone(&house.gate) };
-        let metered = house.meter.metered(upstream, &meter).hooked(Arc::new(calls));
+        let calls = CellCalls { salvage: Salvage::default(), gate: Arc::clone(&context.gate) };
+        let metered = context.meter.metered(upstream, &meter).hooked(Arc::new(calls));
         let path = state.root().join("judge.jsonl");
         let transcript = Transcript::open(&path, Some(Arc::new(metered)));
         let transcript = transcript.map_err(|source| CampaignError::Directory { path, source })?;
@@ -111,7 +111,7 @@ impl CellBench {
                 ended.insert(number, Some(known));
                 continue;
             }
-            let place = self.house.gate.enter().await;
+            let place = self.context.gate.enter().await;
             if self.is_over() {
                 continue;
             }
@@ -136,7 +136,7 @@ impl CellBench {
 
     /// Whether no further cell is to be begun.
     pub(super) fn is_over(&self) -> bool {
-        self.systems.is_empty() || self.stop.borrow().is_some() || self.house.meter.is_exhausted()
+        self.systems.is_empty() || self.stop.borrow().is_some() || self.context.meter.is_exhausted()
     }
 
     /// A system was seen not to repeat itself: none of its claims is shown by equal repeats any more.
@@ -151,7 +151,7 @@ impl CellBench {
 
     /// The names of a cell's system and task.
     pub(super) fn names(&self, cell: &Cell) -> Result<(String, String), CampaignError> {
-        let campaign = &self.house.campaign;
+        let campaign = &self.context.campaign;
         match (campaign.systems.get(cell.system), campaign.tasks.get(cell.task)) {
             (Some(system), Some(task)) => Ok((system.name.clone(), task.id.clone())),
             _ => Err(CampaignError::Lost),
@@ -159,7 +159,7 @@ impl CellBench {
     }
 }
 
-impl House {
+impl CampaignContext {
     /// What all cells share; `ledger` has what was spent before.
     pub(super) fn new(campaign: &Arc<Campaign>, ledger: Ledger, jobs: usize) -> Arc<Self> {
         let priced = Arc::clone(campaign);

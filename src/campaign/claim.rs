@@ -112,7 +112,7 @@ impl CellBench {
         slots: &Slots,
         made: &mut MadeCells,
     ) -> Result<ConcludedClaim, CampaignError> {
-        let terms = &self.house.campaign.proof;
+        let terms = &self.context.campaign.proof;
         let claim = Claim::injection(terms, &[], &claimed.first);
         if !claimed.flipped {
             return Ok(ConcludedClaim::unexecuted(&claimed.first, &claim, None));
@@ -120,7 +120,7 @@ impl CellBench {
         let Some(treatment) = &claimed.treatment else {
             return Ok(ConcludedClaim::unexecuted(&claimed.first, &claim, Some(MASKED.to_owned())));
         };
-        let campaign = &self.house.campaign;
+        let campaign = &self.context.campaign;
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
         let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index));
         let (nulls, treated) = (Vec::new(), claimed.first.clone());
@@ -144,7 +144,7 @@ impl CellBench {
         concluded: &mut ConcludedClaim,
         (slots, made): (&Slots, &mut MadeCells),
     ) -> Result<(), CampaignError> {
-        let (campaign, terms) = (&self.house.campaign, &self.house.campaign.proof);
+        let (campaign, terms) = (&self.context.campaign, &self.context.campaign.proof);
         let Some(treatment) = &claimed.treatment else { return Ok(()) };
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
         for planted in &claimed.planted {
@@ -201,7 +201,7 @@ impl CellBench {
             *slot = self.finished(&cell.run)?;
         }
         if slot.is_none() {
-            let place = self.house.gate.enter().await;
+            let place = self.context.gate.enter().await;
             if !self.is_over() {
                 *slot = self.conduct(cell).await?;
             }

@@ -46,7 +46,7 @@ impl CellBench {
             concluded.revokes = true;
             self.revoke(chain.system);
         }
-        let declared = self.house.campaign.repeats_itself && !self.revoked().contains(&chain.system);
+        let declared = self.context.campaign.repeats_itself && !self.revoked().contains(&chain.system);
         let repeated = if declared { self.repeat(&claims, &mut made).await? } else { Some(BTreeMap::new()) };
         if repeated.is_none() {
             concluded.revokes = true;
@@ -150,10 +150,10 @@ impl CellBench {
 
     /// The names of systems that were declared to repeat themselves and do not.
     pub(super) fn revoked_names(&self, revoked: &BTreeSet<usize>) -> Vec<String> {
-        if !self.house.campaign.repeats_itself {
+        if !self.context.campaign.repeats_itself {
             return Vec::new();
         }
-        let systems = &self.house.campaign.systems;
+        let systems = &self.context.campaign.systems;
         revoked.iter().filter_map(|number| systems.get(*number)).map(|system| system.name.clone()).collect()
     }
 

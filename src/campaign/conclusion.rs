@@ -222,7 +222,7 @@ impl CellBench {
         if self.rereads {
             return Err(Unbelieved::Unasked);
         }
-        let head = ConclusionHead::of(self.state.root(), &self.house.campaign, &self.digest, chain)?;
+        let head = ConclusionHead::of(self.state.root(), &self.context.campaign, &self.digest, chain)?;
         if head.facts.repeats && self.revoked().contains(&chain.system) {
             return Err(Unbelieved::Revoked);
         }
@@ -237,7 +237,7 @@ impl CellBench {
 
     /// What is known of a chain that this process has made or believed.
     pub(super) fn kept(&self, chain: Chain) -> Result<ChainFacts, CampaignError> {
-        let path = self.state.root().join(place(&self.house.campaign, chain));
+        let path = self.state.root().join(place(&self.context.campaign, chain));
         match ConclusionHead::read(&path) {
             Ok((head, _)) => Ok(head.facts),
             Err(_) => Err(CampaignError::Unshared { path, why: GONE.to_owned() }),
@@ -251,7 +251,7 @@ impl CellBench {
         concluded: ConcludedChain,
         silence: Option<Silence>,
     ) -> Result<(ChainFacts, bool), CampaignError> {
-        let (campaign, root) = (&self.house.campaign, self.state.root());
+        let (campaign, root) = (&self.context.campaign, self.state.root());
         let facts = ChainFacts::of(&concluded, silence);
         let cannot = |path: PathBuf| move |source| CampaignError::Directory { path, source };
         let evidence = concluded

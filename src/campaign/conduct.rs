@@ -46,8 +46,8 @@ impl CellBench {
         }
         let (Some(executor), Some(system), Some(task)) = (
             self.systems.get(cell.system),
-            self.house.campaign.systems.get(cell.system),
-            self.house.campaign.tasks.get(cell.task),
+            self.context.campaign.systems.get(cell.system),
+            self.context.campaign.tasks.get(cell.task),
         ) else {
             return Err(CampaignError::Lost);
         };
@@ -69,7 +69,7 @@ impl CellBench {
             let _ = std::fs::remove_file(self.state.errors_of(&cell.run)?);
         }
         let ended = self.close(cell, how, executed, &meter)?;
-        self.house.gate_after(&ended);
+        self.context.gate_after(&ended);
         Ok(Some(ended))
     }
 
@@ -81,16 +81,16 @@ impl CellBench {
         (system, task): (&CampaignSystem, &Task),
     ) -> Result<ExecutedRun, CampaignError> {
         let proxy = &executor.listening().proxy;
-        let calls = CellCalls { salvage: self.state.salvage(&cell.run)?, gate: Arc::clone(&self.house.gate) };
+        let calls = CellCalls { salvage: self.state.salvage(&cell.run)?, gate: Arc::clone(&self.context.gate) };
         let calls = Arc::new(calls);
         let metered = |inner: &Arc<dyn Upstream>| {
-            self.house.meter.metered(Arc::clone(inner), meter).hooked(Arc::<CellCalls>::clone(&calls))
+            self.context.meter.metered(Arc::clone(inner), meter).hooked(Arc::<CellCalls>::clone(&calls))
         };
         let model = proxy.runs.model();
         let asking = model.map(|model| Arc::new(model.by_way_of(|inner| Arc::new(metered(inner)))));
         let (program, arm) = (self.program(cell, system, task)?, self.arm_of(cell)?);
         let check = TaskCheck {
-            verify: self.house.campaign.verify.clone(),
+            verify: self.context.campaign.verify.clone(),
             question: task.question.clone(),
             answer: task.answer.clone(),
             own: task.check.clone(),
@@ -165,7 +165,7 @@ impl CellBench {
             task,
             kind: ran(cell),
             ending: how,
-            in_order: self.house.campaign.systems.get(cell.system).is_some_and(|system| system.in_order(how)),
+            in_order: self.context.campaign.systems.get(cell.system).is_some_and(|system| system.in_order(how)),
             outcome,
             answer,
             label,

@@ -85,7 +85,7 @@ impl CellBench {
         kind: SampleKind,
         clean_twin: Option<String>,
     ) -> Result<Sample, CampaignError> {
-        let campaign = &self.house.campaign;
+        let campaign = &self.context.campaign;
         let task = campaign.tasks.get(chain.task).cloned().ok_or(CampaignError::Lost)?;
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
         let about = About {
@@ -108,7 +108,7 @@ impl CellBench {
         told: ReportTold<'_>,
         progress: &dyn Progress,
     ) -> Result<(Concluded, CampaignReport), CampaignError> {
-        let (campaign, root) = (&self.house.campaign, self.state.root());
+        let (campaign, root) = (&self.context.campaign, self.state.root());
         let mut concluded = of_all;
         let mut sums = ReportSums::begin(root)?;
         let cannot = |source| CampaignError::Directory { path: root.join(crate::dataset::FILE), source };
@@ -138,7 +138,7 @@ impl CellBench {
     /// States how sure the labels are, and puts the data set in place. Returns lines that say what is in it.
     fn finish_dataset(&self, mut writer: Writer, concluded: &Concluded) -> Result<String, CampaignError> {
         let said =
-            writer.state_begun(self.house.campaign.proof.alpha, concluded.claims - concluded.repeated).in_words();
+            writer.state_begun(self.context.campaign.proof.alpha, concluded.claims - concluded.repeated).in_words();
         writer.miss(concluded.missing_chains);
         let manifest = writer.finish()?;
         let count = |kind| manifest.kinds.get(&kind).copied().unwrap_or_default();

@@ -54,7 +54,7 @@ impl CellBench {
         claims: &[Arc<Claimed>],
         made: &mut MadeCells,
     ) -> Result<Option<Repeated>, CampaignError> {
-        let campaign = &self.house.campaign;
+        let campaign = &self.context.campaign;
         let mut of: Vec<Declared<'_>> = Vec::new();
         for (number, claimed) in claims.iter().enumerate().filter(|(_, claimed)| claimed.flipped) {
             let Some(treatment) = &claimed.treatment else { continue };
@@ -86,7 +86,7 @@ impl CellBench {
         repeated: &mut Repeated,
         made: &mut MadeCells,
     ) -> Result<bool, CampaignError> {
-        let campaign = &self.house.campaign;
+        let campaign = &self.context.campaign;
         let mut less: Vec<(usize, &Planted, Cell, &Claimed)> = Vec::new();
         for one in of.iter().filter(|one| one.claimed.planted.len() > 1) {
             let stands = repeated.get(&one.number).map(|concluded| concluded.standing);

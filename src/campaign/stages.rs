@@ -42,7 +42,7 @@ impl CellBench {
         chain: Chain,
         concluded: &mut ConcludedChain,
     ) -> Result<(Option<Reference>, Option<Silence>), CampaignError> {
-        let campaign = &self.house.campaign;
+        let campaign = &self.context.campaign;
         let repeats = 0..campaign.clean;
         let cells: Vec<Cell> = repeats.map(|repeat| Cell::clean(campaign, chain.system, chain.task, repeat)).collect();
         let ended = self.stage(&cells).await?;
@@ -74,7 +74,9 @@ impl CellBench {
             None if unchecked => Some(LeftOut::Unchecked),
             None if passed == 0 => Some(LeftOut::Unsolved),
             None if passed < ended.len() => Some(LeftOut::FlakyTask),
-            None if !repeatable && self.house.campaign.repeatable == Repeatable::Require => Some(LeftOut::Unrepeatable),
+            None if !repeatable && self.context.campaign.repeatable == Repeatable::Require => {
+                Some(LeftOut::Unrepeatable)
+            }
             None => None,
         };
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -96,7 +98,7 @@ impl CellBench {
 
     /// What a run that did not pass came to: an upstream that answered nothing says more than what the program made of it.
     fn why(&self, ended: &EndedCell) -> String {
-        let told = || ended.in_words(self.house.campaign.verify.answer.as_ref());
+        let told = || ended.in_words(self.context.campaign.verify.answer.as_ref());
         let then = if ended.upstream_failed { String::new() } else { format!("; {}", told()) };
         let recorded = recording::read(&self.state.run_dir(&ended.run)).ok();
         match recorded.and_then(|recorded| unserved(&recorded.trajectory.steps)) {
@@ -176,7 +178,7 @@ impl CellBench {
             };
             let aimed = Arc::new(aimed);
             for repeat in 0..repeats {
-                let cell = Cell::injected(&self.house.campaign, &reference.cell, &aimed, repeat);
+                let cell = Cell::injected(&self.context.campaign, &reference.cell, &aimed, repeat);
                 let fork = ForkPoint::of_plan(&cassette, &aimed.plan, &cell.run);
                 let why = why.clone().or_else(|| fork.is_none().then(|| NO_CALL.to_owned()));
                 concluded.attempts.push(InjectedRun {
@@ -205,7 +207,7 @@ impl CellBench {
 
     /// The plans that a task is tried with, and how often; with why one cannot be.
     fn plans(&self, reference: &Reference, steps: &[Step]) -> Vec<PlannedTask> {
-        let campaign = &self.house.campaign;
+        let campaign = &self.context.campaign;
         let called = sample::called(steps);
         let mut plans = Vec::new();
         for fixed in campaign.plans.iter().filter(|fixed| fixed.systems.contains(&reference.cell.system)) {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Progress,
-    bench::{CellBench, House, JudgeModel},
+    bench::{CampaignContext, CellBench, JudgeModel},
     chain::HeardSystems,
     concluded::Concluded,
     definition::{Campaign, CampaignBudget},
@@ -130,7 +130,7 @@ impl CellBench {
         state: CampaignState,
         (part, digest): (ShardPart, String),
     ) -> Result<Arc<Self>, CampaignError> {
-        let house = House::new(campaign, campaign.ledger(part, state.journal()?), options.jobs);
+        let context = CampaignContext::new(campaign, campaign.ledger(part, state.journal()?), options.jobs);
         let mut systems = Vec::new();
         for proxy in proxies {
             let executor = Executor::start(Arc::new(proxy), options.stop.clone()).await;
@@ -139,7 +139,7 @@ impl CellBench {
         let judge = match systems.first().filter(|_| campaign.asks_a_judge()) {
             Some(first) => {
                 let upstream = options.judge.unwrap_or_else(|| Arc::clone(&first.listening().proxy.upstream));
-                Some(JudgeModel::at(upstream, &house, &state)?)
+                Some(JudgeModel::at(upstream, &context, &state)?)
             }
             None => None,
         };
@@ -147,7 +147,7 @@ impl CellBench {
         let (references, revoked) = (References::default(), std::sync::Mutex::default());
         let (jobs, rereads) = (jobs.max(1), false);
         Ok(Arc::new(Self {
-            house,
+            context,
             systems,
             jobs,
             revoked,
@@ -169,9 +169,9 @@ impl CellBench {
         digest: String,
         (jobs, rereads): (usize, bool),
     ) -> Result<Arc<Self>, CampaignError> {
-        let house = House::new(campaign, campaign.ledger(ShardPart::WHOLE, state.journal()?), jobs);
+        let context = CampaignContext::new(campaign, campaign.ledger(ShardPart::WHOLE, state.journal()?), jobs);
         Ok(Arc::new(Self {
-            house,
+            context,
             systems: Vec::new(),
             jobs: jobs.max(1),
             revoked: std::sync::Mutex::default(),
@@ -190,10 +190,10 @@ impl CellBench {
     pub(super) fn of_all(&self) -> Concluded {
         Concluded {
             revoked: self.revoked_names(&self.revoked()),
-            spent: self.house.meter.spent(),
-            exhausted: self.house.meter.is_exhausted(),
+            spent: self.context.meter.spent(),
+            exhausted: self.context.meter.is_exhausted(),
             stopped: self.stop.borrow().is_some(),
-            lowest_jobs: self.house.gate.lowest(),
+            lowest_jobs: self.context.gate.lowest(),
             ..Concluded::default()
         }
     }

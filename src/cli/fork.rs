@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,8 +21,7 @@ use super::{
 };
 use crate::{
     execution::{
-        Console, ErrorOutput, ExecutedRun, ExecutionArm, ExecutionError, ForkedReplies, Judge, Program, ReplySource,
-        unrunnable,
+        Console, ErrorOutput, ExecutedRun, ExecutionArm, ForkedReplies, Judge, Program, ReplySource, unrunnable,
     },
     launch::Echo,
     plan::{self, Plan},
@@ -116,31 +116,21 @@ async fn conduct(
     let echo = if global.format == OutputFormat::Json { Echo::Stderr } else { Echo::Stdout };
     let console = Console { echo, errors: ErrorOutput::Ours, ..Console::default() };
     let meter = arguments.execute.budget.meter()?;
-    let system = Arc::new(arguments.execute.trial.system(executed, proxy, console).await?);
-    let places = Arc::new(tokio::sync::Semaphore::new(arguments.execute.trial.jobs as usize));
-    let mut running = tokio::task::JoinSet::new();
-    for (number, (run, fork)) in forks.into_iter().enumerate() {
+    let system = arguments.execute.trial.system(executed, proxy, console).await?;
+    let arms = forks.into_iter().map(|(run, at)| {
         let any_tool_results = arguments.matching.any_tool_results();
-        let fork = ForkedReplies { cassette: Arc::clone(cassette), at: fork, any_tool_results, says: None };
-        let arm = ExecutionArm { plan: plan.clone(), origin: None, replies: ReplySource::Forked(fork) };
-        let (system, places, meter) = (Arc::clone(&system), Arc::clone(&places), Arc::clone(&meter));
-        running.spawn(async move {
-            let _place = places.acquire().await;
-            (number, system.execute(&run, arm, &meter).await)
-        });
-    }
-    // Whichever ends first, they are told in their order.
-    let (mut early, mut samples) = (std::collections::BTreeMap::new(), Vec::new());
-    while let Some(ended) = running.join_next().await {
-        let (number, sample) = ended.map_err(|_| failed(ExecutionError::Lost))?;
-        early.insert(number, sample.map_err(failed)?);
-        while let Some(sample) = early.remove(&samples.len()) {
-            if !global.quiet {
-                say(samples.len(), &sample);
-            }
-            samples.push(sample);
+        let fork = ForkedReplies { cassette: Arc::clone(cassette), at, any_tool_results, says: None };
+        (run, ExecutionArm { plan: plan.clone(), origin: None, replies: ReplySource::Forked(fork) })
+    });
+    let mut samples = Vec::new();
+    let ended = |sample| {
+        if !global.quiet {
+            say(samples.len(), &sample);
         }
-    }
+        samples.push(sample);
+        ControlFlow::Continue(())
+    };
+    system.execute_each(arms, arguments.execute.trial.jobs as usize, &meter, ended).await.map_err(failed)?;
     Ok(samples)
 }
 

@@ -5,14 +5,14 @@ mod choice;
 mod report;
 mod tested;
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Instant};
+use std::{ffi::OsString, ops::ControlFlow, path::PathBuf, sync::Arc, time::Instant};
 
 use clap::Args;
 use serde_json::json;
 
 use self::{
     choice::{ChosenPlan, TestName, choose, place},
-    tested::{PlannedRun, TestedProgram, TestedRun, test_run},
+    tested::{PlannedRun, TestedRun},
 };
 use super::{
     Exit, Failure, Finished, Global, OutputFormat,
@@ -29,8 +29,9 @@ use super::{
 };
 use crate::{
     campaign::Progress,
-    execution::{Console, Executor, Judge, Program},
+    execution::{Console, ErrorOutput, ExecutionError, Executor, Judge, Meter, Program, SystemUnderTest},
     launch::Echo,
+    proxy::Proxy,
     trajectory::Verdict,
     verdict::{FindingKind, SurvivalResult},
     viewer::{self, ViewerLibrary},
@@ -138,20 +139,19 @@ pub(super) fn run(arguments: &TestArgs, global: &Global) -> Result<Finished, Fai
     if !global.quiet {
         wanted.say_destination(&config);
     }
-    let echo = match (global.verbose, global.format) {
-        (0, _) => Echo::Silent,
-        (_, OutputFormat::Json) => Echo::Stderr,
-        (_, OutputFormat::Text) => Echo::Stdout,
+    let (echo, errors) = match (global.verbose, global.format) {
+        (0, _) => (Echo::Silent, ErrorOutput::Beside),
+        (_, OutputFormat::Json) => (Echo::Stderr, ErrorOutput::Ours),
+        (_, OutputFormat::Text) => (Echo::Stdout, ErrorOutput::Ours),
     };
     let program = Program {
         command: arguments.command.clone(),
         limit: settings::time_limit(Some(arguments.timeout))?,
-        console: Console { echo, ..Console::default() },
+        console: Console { echo, errors, ..Console::default() },
         ..Program::default()
     };
     let meter = arguments.budget.meter()?;
-    let meter = arguments.budget.is_given().then_some(meter);
-    let tested = TestedProgram { program, judge: Judge::of_command(arguments.check.as_deref()), meter };
+    let tested = (program, Judge::of_command(arguments.check.as_deref()), meter);
     let begun = Instant::now();
     let (runs, signal) = settings::block_on(conduct(proxy, tested, &planned, global))??;
     let seconds = begun.elapsed().as_secs_f64();
@@ -179,30 +179,37 @@ impl TestArgs {
 
 /// Makes the runs, one after the other: programs may get into each other's way.
 async fn conduct(
-    proxy: crate::proxy::Proxy,
-    tested: TestedProgram,
+    proxy: Proxy,
+    (program, judge, meter): (Program, Judge, Arc<Meter>),
     planned: &[PlannedRun],
     global: &Global,
 ) -> Result<(Vec<TestedRun>, Option<u8>), Failure> {
     let stop = trial::stop();
     let executor = Executor::start(Arc::new(proxy), stop.clone()).await.map_err(trial::failed)?;
+    let system = SystemUnderTest { executor, system: Arc::new(program), judge };
     let progress = ShownProgress::new(global);
     progress.stage("test", planned.len());
     let begun = Instant::now();
-    let mut runs: Vec<TestedRun> = Vec::new();
-    for (number, planned_run) in (1_u32..).zip(planned) {
-        let run = test_run(&executor, &tested, planned_run).await?;
-        let left = begun.elapsed() / number * (u32::try_from(planned.len()).unwrap_or(u32::MAX).saturating_sub(number));
+    let (mut runs, mut waiting) = (Vec::new(), planned.iter());
+    let ended = |executed| {
+        let Some(planned_run) = waiting.next() else { return ControlFlow::Break(()) };
+        let run = planned_run.came_to(executed);
+        let number = u32::try_from(runs.len() + 1).unwrap_or(u32::MAX);
+        let left = begun.elapsed() / number * u32::try_from(waiting.len()).unwrap_or(u32::MAX);
         progress.advance(0);
         progress.say(&report::line(&run, number, planned.len(), left));
-        let vain = stop.borrow().is_some() || run.is_in_vain();
+        let in_vain = stop.borrow().is_some() || run.is_in_vain();
         runs.push(run);
-        if vain {
-            break;
-        }
-    }
+        if in_vain { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let executed = system.execute_each(planned.iter().map(PlannedRun::arm), 1, &meter, ended).await;
+    executed.map_err(|error| match error {
+        ExecutionError::Launch(error) => Failure::new(Exit::Usage, error)
+            .hint("is it installed, spelt so, and on PATH? try the command without `aegis test`"),
+        error => trial::failed(error),
+    })?;
     progress.end();
-    executor.stop().await;
+    system.executor.stop().await;
     let signal = stop.borrow().map(number);
     Ok((runs, signal))
 }

@@ -14,10 +14,12 @@ mod program;
 mod void;
 
 use std::{
+    ops::ControlFlow,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use futures_util::{StreamExt, stream};
 use nix::sys::signal::Signal;
 use tokio::sync::watch;
 
@@ -37,7 +39,7 @@ pub use judge::{Judge, TaskCheck, UnusableCheck};
 pub use listening::ListeningProxy;
 pub use meter::{ExecutionMeter, Halt};
 pub use metered::{CallHook, LONGEST_ANSWER, Meter, MeteredUpstream};
-pub use program::{Console, ErrorOutput, Executing, ExecutionPlace, Program, System};
+pub use program::{Console, ErrorOutput, Executing, ExecutionPlace, Program, System, beside};
 
 /// How long an exchange of a program that has ended is waited for.
 const DRAINED_WITHIN: Duration = Duration::from_secs(2);
@@ -112,6 +114,28 @@ impl SystemUnderTest {
     ) -> Result<ExecutedRun, ExecutionError> {
         let execution = Execution::new(run, &*self.system, arm, &self.judge);
         self.executor.execute(execution.paid_by(meter, &self.executor.listening.proxy)).await
+    }
+
+    /// Executes it once for each arm, `jobs` at once, and gives what came of each to `ended` in the order of the arms. After a
+    /// `Break` no further one begins, and those under way are dropped.
+    ///
+    /// # Errors
+    /// As [`Executor::execute`]; no further arm begins.
+    pub async fn execute_each(
+        &self,
+        arms: impl IntoIterator<Item = (RunId, ExecutionArm)>,
+        jobs: usize,
+        meter: &Arc<Meter>,
+        mut ended: impl FnMut(ExecutedRun) -> ControlFlow<()>,
+    ) -> Result<(), ExecutionError> {
+        let executions = arms.into_iter().map(|(run, arm)| async move { self.execute(&run, arm, meter).await });
+        let mut executions = stream::iter(executions).buffered(jobs.max(1));
+        while let Some(executed) = executions.next().await {
+            if ended(executed?).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 

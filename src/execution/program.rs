@@ -106,6 +106,14 @@ pub enum ErrorOutput {
     Nowhere,
     /// Into this file.
     File(PathBuf),
+    /// Into a file [`beside`] the run.
+    Beside,
+}
+
+/// A file of what a run's program wrote, beside the run's directory: that holds nothing but what was recorded.
+pub fn beside(run_dir: &Path, ending: &str) -> PathBuf {
+    let name = run_dir.file_name().unwrap_or_default().to_string_lossy();
+    run_dir.with_file_name(format!("{name}.{ending}.txt"))
 }
 
 impl Default for Console {
@@ -147,7 +155,11 @@ impl System for Program {
             input: (!reads).then(Vec::new),
             echo: *echo,
             hush: *errors == ErrorOutput::Nowhere,
-            errors: if let ErrorOutput::File(path) = errors { Some(path.clone()) } else { None },
+            errors: match errors {
+                ErrorOutput::File(path) => Some(path.clone()),
+                ErrorOutput::Beside => Some(beside(place.run_dir, "stderr")),
+                ErrorOutput::Ours | ErrorOutput::Nowhere => None,
+            },
             ..Launch::of(self.command.clone())
         };
         Box::pin(async move { launch.run(place.ended_early()).await })

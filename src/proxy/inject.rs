@@ -15,7 +15,7 @@ use super::{
     limits::Limits,
     open_step::OpenStep,
     run::Run,
-    speakers::{self, DueEdit},
+    speakers::{self, ReplyEdit},
     unmade::{UnmadeEdit, all_failed, failed},
     upstream::ReceivedBody,
 };
@@ -157,7 +157,7 @@ pub(super) async fn edit_response(
             return Ok(Response::from_parts(head, made(raw, streamed)));
         }
     };
-    let edits = speakers::due(step, decided, conversation, &view)?;
+    let edits = speakers::reply_edits(step, decided, conversation, &view)?;
     if let Some(piece) = unplaced.first() {
         speakers::all_failed(step, &edits, &written::not_placed(piece).into())?;
         return Ok(Response::from_parts(head, made(raw, streamed)));
@@ -197,7 +197,7 @@ fn read_reply(
 /// A reply after each edit that is due to it, in turn.
 async fn edit_reply(
     step: &OpenStep,
-    (edits, conversation): (&[DueEdit], &Conversation),
+    (edits, conversation): (&[ReplyEdit], &Conversation),
     surface: &dyn Surface,
     streamed: bool,
     read: (Bytes, Reply),
@@ -205,23 +205,23 @@ async fn edit_reply(
 ) -> Result<(Bytes, Reply), Interrupted> {
     let mut current = read;
     let until = step.deadline();
-    for due in edits {
-        let Some(injection) = step.injection(due.hit.injection).cloned() else { continue };
+    for reply_edit in edits {
+        let Some(injection) = step.injection(reply_edit.hit.injection).cloned() else { continue };
         let answers = step.run.answers();
-        let seen = due.view(&current.1);
+        let seen = reply_edit.view(&current.1);
         let edit = |adaptive: Adaptive<'_>| {
-            let context = context(step, conversation, &answers, &due.hit, adaptive);
-            injection.edit_reply(&seen, &Context { agent: due.agent(step), ..context })
+            let context = context(step, conversation, &answers, &reply_edit.hit, adaptive);
+            injection.edit_reply(&seen, &Context { agent: reply_edit.agent(step), ..context })
         };
-        let written = ask::told(step, &due.hit, &injection, until, edit)
+        let written = ask::told(step, &reply_edit.hit, &injection, until, edit)
             .await?
             .and_then(|after| Ok(write(surface, streamed, &current, (&seen, &after), limits)?));
         match written {
             Ok(written) => {
-                record_edit(step, due, (&current.0, &written.0))?;
+                record_edit(step, reply_edit, (&current.0, &written.0))?;
                 current = written;
             }
-            Err(why) => failed(step, &due.hit, &injection, &why)?,
+            Err(why) => failed(step, &reply_edit.hit, &injection, &why)?,
         }
     }
     Ok(current)
@@ -340,11 +340,11 @@ pub(super) fn record(
 }
 
 /// As [`record`], of an edited reply, or of what one agent says in it.
-fn record_edit(step: &OpenStep, due: &DueEdit, edit: (&Bytes, &Bytes)) -> Result<(), Interrupted> {
-    let Hit { injection, draw } = due.hit;
+fn record_edit(step: &OpenStep, reply_edit: &ReplyEdit, edit: (&Bytes, &Bytes)) -> Result<(), Interrupted> {
+    let Hit { injection, draw } = reply_edit.hit;
     let Some(inject) = applied(step, injection, draw, Side::Response, Some(edit)) else { return Ok(()) };
-    step.run.recorder.inject(Inject { speaker: due.speaker.as_ref(), ..inject })?;
-    step.run.count_delivered(&due.attribution(step), injection);
+    step.run.recorder.inject(Inject { speaker: reply_edit.speaker.as_ref(), ..inject })?;
+    step.run.count_delivered(&reply_edit.attribution(step), injection);
     Ok(())
 }
 

@@ -75,7 +75,7 @@ impl NegotiatingUpstream {
             }
             if head.status.is_success() {
                 self.remember(model, &changes);
-                told(&changes, &mut head.headers);
+                state_changes(&changes, &mut head.headers);
             }
             return Ok(Response::from_parts(head, ReceivedBody::Made(VecDeque::from([reply]))));
         }
@@ -106,7 +106,7 @@ impl NegotiatingUpstream {
     }
 }
 
-fn told(changes: &[ParameterChange], head: &mut HeaderMap) {
+fn state_changes(changes: &[ParameterChange], head: &mut HeaderMap) {
     let words = changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if let Some(words) = HeaderValue::from_str(&words).ok().filter(|_| !changes.is_empty()) {
         head.insert(CHANGED, words);

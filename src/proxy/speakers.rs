@@ -39,13 +39,13 @@ impl SpokenSteps {
 
 /// An edit of a reply.
 #[derive(Debug)]
-pub(super) struct DueEdit {
+pub(super) struct ReplyEdit {
     pub(super) hit: Hit,
     /// The agent whose words alone it edits, where the upstream names agents in the reply.
     pub(super) speaker: Option<ReplySpeaker>,
 }
 
-impl DueEdit {
+impl ReplyEdit {
     /// What the edit sees of a reply.
     pub(super) fn view<'r>(&self, reply: &'r Reply) -> Cow<'r, Reply> {
         match &self.speaker {
@@ -85,17 +85,17 @@ pub(super) fn may_be_named(run: &Run, surface: Option<&'static dyn Surface>, bod
 
 /// The edits that are due to a reply, in the order of the plan. One that is aimed at the agent that asks is about the words of the
 /// root of a team; where the root says nothing, there is nothing to edit, and that is written down.
-pub(super) fn due(
+pub(super) fn reply_edits(
     step: &OpenStep,
     decided: &Decided,
     conversation: &Conversation,
     reply: &Reply,
-) -> Result<Vec<DueEdit>, Interrupted> {
+) -> Result<Vec<ReplyEdit>, Interrupted> {
     let asked = &decided.edits.response;
     let Some(plan) = step.run.plan.as_ref().filter(|_| !reply.utterances.is_empty()) else {
-        return Ok(asked.iter().map(|hit| DueEdit { hit: *hit, speaker: None }).collect());
+        return Ok(asked.iter().map(|hit| ReplyEdit { hit: *hit, speaker: None }).collect());
     };
-    let mut edits: Vec<DueEdit> = Vec::new();
+    let mut edits: Vec<ReplyEdit> = Vec::new();
     let mut root_speaks = false;
     for name in reply.named_agents() {
         let Ok(agent) = AgentName::parse(name) else { continue };
@@ -103,12 +103,12 @@ pub(super) fn due(
         if surface::is_root(name) {
             root_speaks = true;
             let of_root = || Some(ReplySpeaker { name: agent.clone(), call: None });
-            edits.extend(asked.iter().map(|hit| DueEdit { hit: *hit, speaker: of_root() }));
+            edits.extend(asked.iter().map(|hit| ReplyEdit { hit: *hit, speaker: of_root() }));
         }
         let speaker = ReplySpeaker { name: agent, call: Some(call) };
         for hit in meets(step, plan, conversation, &speaker) {
             if !edits.iter().any(|edit| edit.hit.injection == hit.injection && edit.agent(step) == name) {
-                edits.push(DueEdit { hit, speaker: Some(speaker.clone()) });
+                edits.push(ReplyEdit { hit, speaker: Some(speaker.clone()) });
             }
         }
     }
@@ -126,8 +126,8 @@ pub(super) fn due(
 }
 
 /// Writes down that none of the edits that are due to a reply could be made.
-pub(super) fn all_failed(step: &OpenStep, edits: &[DueEdit], unmade: &UnmadeEdit) -> Result<(), Interrupted> {
-    for DueEdit { hit, .. } in edits {
+pub(super) fn all_failed(step: &OpenStep, edits: &[ReplyEdit], unmade: &UnmadeEdit) -> Result<(), Interrupted> {
+    for ReplyEdit { hit, .. } in edits {
         if let Some(injection) = step.injection(hit.injection) {
             failed(step, hit, injection, unmade)?;
         }

@@ -170,7 +170,7 @@ impl Merged {
         chains: &[Chain],
         progress: &dyn Progress,
     ) -> Result<(), CampaignError> {
-        let campaign = &bench.house.campaign;
+        let campaign = &bench.context.campaign;
         let mut heard = HeardSystems::default();
         let mut open: BTreeMap<usize, NotWhole> = BTreeMap::new();
         let mut refuted: BTreeSet<usize> = BTreeSet::new();

@@ -133,8 +133,8 @@ pub async fn run_shard(
     for chain in &chains {
         ended.add(&bench.kept(*chain)?);
     }
-    ended.spent = bench.house.meter.spent();
-    ended.exhausted = bench.house.meter.is_exhausted();
+    ended.spent = bench.context.meter.spent();
+    ended.exhausted = bench.context.meter.is_exhausted();
     ended.stopped = bench.stop.borrow().is_some();
     for system in bench.revoked_names(&bench.revoked()) {
         progress.done(&format!("          `{system}` does not repeat itself: its claims were shown by pairs instead"));

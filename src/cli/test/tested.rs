@@ -1,13 +1,11 @@
 //! One run of a test: the program under a plan, and whether it survived.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{path::PathBuf, sync::Arc};
 
 use serde_json::json;
 
 use crate::{
-    cli::{Failure, trial},
-    execution::{Console, ErrorOutput, Execution, ExecutionArm, ExecutionError, Executor, Judge, Meter, Program},
-    launch::Echo,
+    execution::{ExecutedRun, ExecutionArm, beside},
     plan::Plan,
     trajectory::{Outcome, RunId},
     verdict::{self, FindingKind, Survival, SurvivalFinding},
@@ -48,72 +46,39 @@ pub(super) struct TestedRun {
     pub(super) said: Vec<String>,
 }
 
-/// The program that is tested.
-#[derive(Debug, Clone)]
-pub(super) struct TestedProgram {
-    pub(super) program: Program,
-    pub(super) judge: Judge,
-    /// What the calls of all runs are paid from, where anything bounds them.
-    pub(super) meter: Option<Arc<Meter>>,
-}
-
-/// A file of a run's program, beside the run's directory.
-fn beside(run_dir: &std::path::Path, ending: &str) -> PathBuf {
-    let name = run_dir.file_name().unwrap_or_default().to_string_lossy();
-    run_dir.with_file_name(format!("{name}.{ending}.txt"))
-}
-
-/// Makes one run.
-///
-/// # Errors
-/// The program cannot be started, or the run cannot be recorded.
-pub(super) async fn test_run(
-    executor: &Executor,
-    tested: &TestedProgram,
-    planned: &PlannedRun,
-) -> Result<TestedRun, Failure> {
-    let begun = Instant::now();
-    let TestedProgram { program, judge, meter } = tested;
-    let dir = executor.listening().proxy.runs.template().log_dir.join(planned.run.as_str());
-    let errors = match program.console.echo {
-        Echo::Silent => ErrorOutput::File(beside(&dir, "stderr")),
-        _ => ErrorOutput::Ours,
-    };
-    let program = Program { console: Console { errors, ..program.console.clone() }, ..program.clone() };
-    let arm = ExecutionArm { plan: Some(Arc::clone(&planned.plan)), ..ExecutionArm::default() };
-    let mut execution = Execution::new(&planned.run, &program, arm, judge);
-    if let Some(meter) = meter {
-        execution = execution.paid_by(meter, &executor.listening().proxy);
+impl PlannedRun {
+    /// Who answers its calls, and what is planted.
+    pub(super) fn arm(&self) -> (RunId, ExecutionArm) {
+        (self.run.clone(), ExecutionArm { plan: Some(Arc::clone(&self.plan)), ..ExecutionArm::default() })
     }
-    let executed = executor.execute(execution).await.map_err(|error| match error {
-        ExecutionError::Launch(error) => Failure::new(super::Exit::Usage, error)
-            .hint("is it installed, spelt so, and on PATH? try the command without `aegis test`"),
-        error => trial::failed(error),
-    })?;
-    // Beside the recording, which holds nothing but what was recorded. Without it the verdict is the same.
-    let _ = std::fs::write(beside(&dir, "stdout"), &executed.output);
-    let mut survival = verdict::survival(&executed.recording);
-    let over_budget = executed.is_over_budget();
-    // What the budget refused did not reach the upstream.
-    let unanswered = |finding: &&mut SurvivalFinding| over_budget && finding.kind == FindingKind::Unanswered;
-    for finding in survival.findings.iter_mut().filter(unanswered) {
-        "the budget holds no call of it".clone_into(&mut finding.says);
+
+    /// What came of it: whether the program survived.
+    pub(super) fn came_to(&self, executed: ExecutedRun) -> TestedRun {
+        // Beside the recording, which holds nothing but what was recorded. Without it the verdict is the same.
+        let _ = std::fs::write(beside(&executed.dir, "stdout"), &executed.output);
+        let mut survival = verdict::survival(&executed.recording);
+        let over_budget = executed.is_over_budget();
+        // What the budget refused did not reach the upstream.
+        let unanswered = |finding: &&mut SurvivalFinding| over_budget && finding.kind == FindingKind::Unanswered;
+        for finding in survival.findings.iter_mut().filter(unanswered) {
+            "the budget holds no call of it".clone_into(&mut finding.says);
+        }
+        let silent = survival.is_passed() || executed.is_interrupted();
+        let said = if silent { Vec::new() } else { last_lines(&beside(&executed.dir, "stderr")) };
+        TestedRun {
+            run: executed.run,
+            plan: self.plan_name.clone(),
+            number: self.number,
+            of: self.of,
+            dir: executed.dir,
+            steps: executed.steps,
+            outcome: executed.outcome,
+            over_budget,
+            survival,
+            seconds: executed.took.as_secs_f64(),
+            said,
+        }
     }
-    let silent = survival.is_passed() || executed.is_interrupted();
-    let said = if silent { Vec::new() } else { last_lines(&beside(&dir, "stderr")) };
-    Ok(TestedRun {
-        run: executed.run,
-        plan: planned.plan_name.clone(),
-        number: planned.number,
-        of: planned.of,
-        dir: executed.dir,
-        steps: executed.steps,
-        outcome: executed.outcome,
-        over_budget,
-        survival,
-        seconds: begun.elapsed().as_secs_f64(),
-        said,
-    })
 }
 
 /// The last lines of a file; none where there is no such file.
