@@ -203,7 +203,7 @@ const NEEDS: &[Point] = &[
         "the budget holds whatever runs side by side",
         &[
             (BUDGET, "bounds_hold_and_a_larger_budget_goes_on_where_it_ended"),
-            ("src/execution/ledger.rs", "never_more_than_the_bound_whatever_runs_side_by_side"),
+            ("src/budget/ledger.rs", "never_more_than_the_bound_whatever_runs_side_by_side"),
             (HOSTILE, "a_budget_holds_for_calls_at_the_same_time"),
         ],
     ),
