@@ -216,6 +216,7 @@ mod tests {
             attempts: vec![attempt],
             injected: Vec::new(),
             overlapping: false,
+            unplaced: crate::trajectory::StepUnplaced::default(),
         }
     }
 

@@ -29,6 +29,7 @@ fn step(number: u32, agent: &str, instance: u32, call: u32) -> Step {
         attempts: Vec::new(),
         injected: Vec::new(),
         overlapping: false,
+        unplaced: crate::trajectory::StepUnplaced::default(),
     }
 }
 

@@ -7,16 +7,34 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    ForeignAgent, ForeignCall, ForeignReader, ForeignRun, ForeignTrace, Grouping, TracePlace,
+    ForeignAgent, ForeignCall, ForeignReader, ForeignRun, ForeignTrace, Grouping, TraceAccount, TracePlace,
+    account::CallAccount,
     fields::{FieldNames, REASONING, arguments, as_text, call, content, list, silent, text, time, tool, usage, whole},
+    held,
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
     scored,
 };
 use crate::{
-    surface::{Answer, Message, Role, Tool},
+    surface::{Answer, Message, Role, Tool, ToolCall},
     trajectory::Verdict,
 };
 
+/// Members of a step that are read, or hold nothing that was said.
+const STEP: &[&str] = &[
+    "step_id",
+    "timestamp",
+    "source",
+    "model_name",
+    "reasoning_effort",
+    "message",
+    "reasoning_content",
+    "tool_calls",
+    "observation",
+    "metrics",
+    "extra",
+    "llm_call_count",
+    "is_copied_context",
+];
 /// How deep trajectories of helpers may lie in each other.
 const DEEPEST: usize = 16;
 
@@ -107,17 +125,17 @@ fn told(document: &Value) -> Option<(Verdict, String)> {
 /// The calls of a trajectory, and of those of its helpers where they are told.
 fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, depth: usize) {
     let agent = document.get("agent").unwrap_or(&Value::Null);
-    let name = text(agent, "name").unwrap_or_default();
     let tools: Arc<Vec<Tool>> = Arc::new(list(agent, "tool_definitions").iter().filter_map(tool).collect());
     let helpers = list(document, "subagent_trajectories");
     let mut told = vec![false; helpers.len()];
     let mut conversation = RebuiltConversation::default();
     for step in list(document, "steps") {
         let mut message = silent(Role::User);
-        for what in content(step.get("message").unwrap_or(&Value::Null), &mut message) {
-            run.account.leave_out(what, 1);
-        }
+        let mut account = TraceAccount::default();
+        content(step.get("message").unwrap_or(&Value::Null), &mut message, &mut account);
+        held::members(step, STEP, &mut account);
         if text(step, "source") != Some("agent") {
+            conversation.heard.take_in(&account);
             message.role = if text(step, "source") == Some("system") { Role::System } else { Role::User };
             if run.task.is_none() && message.role == Role::User {
                 run.task = Some(message.text());
@@ -126,31 +144,28 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
             continue;
         }
         message.role = Role::Assistant;
-        run.account.leave_out(REASONING, u64::from(text(step, "reasoning_content").is_some()));
-        message.tool_calls = list(step, "tool_calls")
-            .iter()
-            .map(|made| call(text(made, "tool_call_id"), text(made, "function_name"), arguments(made.get("arguments"))))
-            .collect();
-        let own = step.get("extra").and_then(|extra| text(extra, "agent"));
-        let speaker = ForeignAgent {
-            name: own.unwrap_or(name).to_owned(),
-            evidence: if own.is_some() { "extra.agent of the step" } else { "agent.name of the trajectory" }.to_owned(),
-        };
+        account.leave_out(REASONING, u64::from(text(step, "reasoning_content").is_some()));
+        message.tool_calls = list(step, "tool_calls").iter().map(called).collect();
+        let speaker = speaker(step, text(agent, "name").unwrap_or_default());
         let counts = step.get("llm_call_count").and_then(whole);
-        if step.get("is_copied_context").and_then(Value::as_bool) == Some(true) {
-            run.account.leave_out("steps that were copied from another trajectory", 1);
-        } else if counts == Some(0) {
-            run.account.leave_out("steps without a model call", 1);
+        let is_copied = step.get("is_copied_context").and_then(Value::as_bool) == Some(true);
+        if is_copied || counts == Some(0) {
+            let what =
+                if is_copied { "steps that were copied from another trajectory" } else { "steps without a model call" };
+            run.account.leave_out(what, 1);
+            conversation.heard.take_in(&account);
         } else {
             run.account.leave_out("further calls of steps of several", counts.unwrap_or(1).saturating_sub(1));
             let request = conversation.request(&speaker.name, &tools, room);
             run.account.leave_out(TOO_LONG, u64::from(request.is_none()));
             let model = text(step, "model_name").or_else(|| text(agent, "model_name")).unwrap_or_default().to_owned();
-            run.calls.push(made(step, &speaker, model, request, &message));
+            let account = CallAccount { reply: account, ..conversation.account() };
+            let unplaced = account.close(&mut run.account);
+            run.calls.push(ForeignCall { unplaced, ..made(step, &speaker, model, request, &message) });
         }
-        let called = !message.tool_calls.is_empty();
+        let has_called = !message.tool_calls.is_empty();
         conversation.say(message, &speaker.name);
-        observed(step, called, &mut conversation, run);
+        observed(step, has_called, &mut conversation);
         run.account.leave_out("trajectories of helpers in another file", elsewhere(step, helpers));
         if depth < DEEPEST {
             for (helper, told) in helpers.iter().zip(&mut told).filter(|(_, told)| !**told) {
@@ -161,11 +176,23 @@ fn trajectory(document: &Value, run: &mut ForeignRun, room: &mut RequestRoom, de
             }
         }
     }
+    run.account.add(&conversation.heard);
     for (helper, _) in helpers.iter().zip(told).filter(|(_, told)| !told) {
         if depth < DEEPEST {
             trajectory(helper, run, room, depth + 1);
         }
     }
+}
+
+/// Who made a step's call, in the trajectory of an agent of this name.
+fn speaker(step: &Value, name: &str) -> ForeignAgent {
+    let own = step.get("extra").and_then(|extra| text(extra, "agent"));
+    let evidence = if own.is_some() { "extra.agent of the step" } else { "agent.name of the trajectory" };
+    ForeignAgent { name: own.unwrap_or(name).to_owned(), evidence: evidence.to_owned() }
+}
+
+fn called(made: &Value) -> ToolCall {
+    call(text(made, "tool_call_id"), text(made, "function_name"), arguments(made.get("arguments")))
 }
 
 fn made(
@@ -189,7 +216,7 @@ fn made(
 }
 
 /// What the environment answered to a step.
-fn observed(step: &Value, called: bool, conversation: &mut RebuiltConversation, run: &mut ForeignRun) {
+fn observed(step: &Value, called: bool, conversation: &mut RebuiltConversation) {
     let results = step.get("observation").map(|observation| list(observation, "results")).unwrap_or_default();
     for result in results {
         let mut message = silent(if called { Role::Tool } else { Role::User });
@@ -199,9 +226,7 @@ fn observed(step: &Value, called: bool, conversation: &mut RebuiltConversation, 
                 message = Message::text_of(message.role, as_text(&Value::Object(object.clone())));
             }
             Some(whole) => {
-                for what in content(whole, &mut message) {
-                    run.account.leave_out(what, 1);
-                }
+                content(whole, &mut message, &mut conversation.heard);
             }
             None => {}
         }

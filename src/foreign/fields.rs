@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::{TraceAccount, parts::is_known};
 use crate::{
     surface::{Message, Part, Role, Tool, ToolCall},
-    trajectory::Usage,
+    trajectory::{UnplacedKind, Usage},
 };
 
 /// What was in messages and has no place in a chat completion.
@@ -145,29 +146,30 @@ pub(super) fn tool(value: &Value) -> Option<Tool> {
     })
 }
 
-/// Content as most formats write it: a text, or a list of typed parts. Gives what has no place, by what it is.
-pub(super) fn content(value: &Value, message: &mut Message) -> Vec<&'static str> {
-    let mut left_out = Vec::new();
+/// Content as most formats write it: a text, or a list of typed parts.
+pub(super) fn content(value: &Value, message: &mut Message, account: &mut TraceAccount) {
     match value {
         Value::String(said) if !said.is_empty() => message.parts.push(Part::Text(said.clone())),
         Value::Array(parts) => {
-            for part in parts {
+            for (at, part) in parts.iter().enumerate() {
                 match (text(part, "type"), text(part, "text")) {
                     (Some("text" | "input_text" | "output_text"), Some(said)) => {
                         message.parts.push(Part::Text(said.to_owned()));
                     }
                     (Some("text"), None) => {}
-                    (Some("reasoning" | "thinking"), _) => left_out.push(REASONING),
-                    _ => match part {
+                    (Some("reasoning" | "thinking"), _) => account.leave_out(REASONING, 1),
+                    (kind, _) => match part {
                         Value::String(said) => message.parts.push(Part::Text(said.clone())),
-                        _ => left_out.push(MEDIA),
+                        _ if kind.is_some_and(|kind| !is_known(kind)) && holds_text(part) => {
+                            account.cannot_place(&format!("content[{at}]"), UnplacedKind::Part, part);
+                        }
+                        _ => account.leave_out(MEDIA, 1),
                     },
                 }
             }
         }
         _ => {}
     }
-    left_out
 }
 
 #[cfg(test)]
@@ -191,13 +193,16 @@ mod tests {
     #[test]
     fn content_is_a_text_or_parts_and_what_is_neither_is_counted() {
         let said = |value: Value| {
-            let mut message = silent(Role::User);
-            let left_out = content(&value, &mut message);
-            (message.text(), left_out)
+            let (mut message, mut account) = (silent(Role::User), TraceAccount::default());
+            content(&value, &mut message, &mut account);
+            let unplaced: Vec<String> = account.pieces.iter().map(ToString::to_string).collect();
+            (message.text(), account.left_out.into_keys().collect::<Vec<_>>(), unplaced.join(" "))
         };
-        assert_eq!(said(json!("a")), ("a".to_owned(), vec![]));
-        let parts = json!([{"type": "text", "text": "a"}, {"type": "image", "image": "x"}, {"type": "reasoning"}, "b"]);
-        assert_eq!(said(parts), ("a\nb".to_owned(), vec![MEDIA, REASONING]));
-        assert_eq!(said(json!(7)), (String::new(), vec![]));
+        assert_eq!(said(json!("a")), ("a".to_owned(), vec![], String::new()));
+        let parts = json!([{"type": "text", "text": "a"}, {"type": "image", "image": "x"}, {"type": "reasoning"}, "b",
+            {"type": "verse", "lines": "two words"}]);
+        let verse = "`content[4]` is an element of an unknown type: two words".to_owned();
+        assert_eq!(said(parts), ("a\nb".to_owned(), vec![MEDIA, REASONING], verse));
+        assert_eq!(said(json!(7)), (String::new(), vec![], String::new()));
     }
 }

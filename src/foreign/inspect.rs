@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::{
     ForeignAgent, ForeignCall, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace, Grouping,
-    TracePlace,
+    TraceAccount, TracePlace,
+    account::CallAccount,
     fields::{FieldNames, arguments, as_text, call, content, list, role, silent, text, time, tool, usage, whole},
+    held,
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
     scored,
 };
@@ -20,6 +22,20 @@ use crate::{
 
 /// What stands before the hash of an attachment.
 const ATTACHED: &str = "attachment://";
+/// Members of a message that are read, or hold nothing that was said.
+const MESSAGE: &[&str] = &[
+    "id",
+    "role",
+    "content",
+    "source",
+    "metadata",
+    "model",
+    "tool_calls",
+    "tool_call_id",
+    "function",
+    "error",
+    "internal",
+];
 /// How far up the spans of an event are looked for.
 const HIGHEST: usize = 256;
 
@@ -83,20 +99,27 @@ struct SampleLog<'a> {
     attachments: Option<&'a Value>,
     /// Spans by id: type, name, the span above.
     spans: HashMap<&'a str, &'a Value>,
-    pool: Vec<Arc<Message>>,
-    left_out: Vec<&'static str>,
+    pool: Vec<PooledMessage>,
+}
+
+/// A message of the pool.
+struct PooledMessage {
+    message: Arc<Message>,
+    /// What of it has no place, for the first request that names it.
+    account: TraceAccount,
 }
 
 impl<'a> SampleLog<'a> {
     fn of(sample: &'a Value) -> Self {
         let begun = list(sample, "events").iter().filter(|event| text(event, "event") == Some("span_begin"));
         let spans = begun.filter_map(|span| Some((text(span, "id")?, span))).collect();
-        let mut log =
-            Self { sample, attachments: sample.get("attachments"), spans, pool: Vec::new(), left_out: Vec::new() };
+        let mut log = Self { sample, attachments: sample.get("attachments"), spans, pool: Vec::new() };
         let pool = sample.get("events_data").map(|data| list(data, "messages")).unwrap_or_default();
-        log.pool = pool.iter().map(|message| Arc::new(log.message(message))).collect();
-        // What no request names was left out of none.
-        log.left_out.clear();
+        let pooled = |said: &Value| {
+            let mut account = TraceAccount::default();
+            PooledMessage { message: Arc::new(log.message(said, &mut account)), account }
+        };
+        log.pool = pool.iter().map(pooled).collect();
         log
     }
 
@@ -119,9 +142,6 @@ impl<'a> SampleLog<'a> {
         if run.calls.is_empty() {
             run.requests = "rebuilt: the sample's messages before each reply, for the log holds no model events";
             self.said_in_messages(&mut run, &mut room);
-        }
-        for what in std::mem::take(&mut self.left_out) {
-            run.account.leave_out(what, 1);
         }
         run
     }
@@ -166,17 +186,19 @@ impl<'a> SampleLog<'a> {
         let output = event.get("output").unwrap_or(&Value::Null);
         let counted = output.get("usage").unwrap_or(&Value::Null);
         let count = |name: &str| counted.get(name).and_then(whole);
-        let request = self.request(event, room);
+        let mut account = CallAccount::default();
+        let request = self.request(event, room, &mut account.request);
         if request.is_none() {
             run.account.leave_out(TOO_LONG, 1);
         }
         let answer = list(output, "choices").first().map(|choice| {
-            let message = self.message(choice.get("message").unwrap_or(&Value::Null));
+            let message = self.message(choice.get("message").unwrap_or(&Value::Null), &mut account.reply);
             let reason = text(choice, "stop_reason").map(str::to_owned);
             Answer { index: 0, message: Message { role: Role::Assistant, ..message }, finish_reason: reason }
         });
         let error = text(event, "error").or_else(|| text(output, "error"));
         ForeignCall {
+            unplaced: account.close(&mut run.account),
             began: time(event, "timestamp"),
             ended: time(event, "completed"),
             agent,
@@ -192,31 +214,40 @@ impl<'a> SampleLog<'a> {
     }
 
     /// The messages of an event: those that it holds, or those of the pool that it names by ranges.
-    fn request(&mut self, event: &'a Value, room: &mut RequestRoom) -> Option<ForeignRequest> {
+    fn request(
+        &mut self,
+        event: &'a Value,
+        room: &mut RequestRoom,
+        account: &mut TraceAccount,
+    ) -> Option<ForeignRequest> {
         let own = list(event, "input");
         let mut messages = Vec::new();
         for range in list(event, "input_refs") {
             let bound = |at: usize| range.get(at).and_then(whole).and_then(|bound| usize::try_from(bound).ok());
             let (from, to) = (bound(0)?, bound(1)?.min(self.pool.len()));
-            let named = self.pool.get(from..to).unwrap_or_default();
+            let named = self.pool.get_mut(from..to).unwrap_or_default();
             if !room.take(named.len()) {
                 return None;
             }
-            messages.extend(named.iter().cloned());
+            for pooled in named {
+                account.take_in(&std::mem::take(&mut pooled.account));
+                messages.push(Arc::clone(&pooled.message));
+            }
         }
         if !room.take(own.len()) {
             return None;
         }
-        messages.extend(own.iter().map(|message| Arc::new(self.message(message))));
+        messages.extend(own.iter().map(|message| Arc::new(self.message(message, account))));
         let tools: Vec<Tool> = list(event, "tools").iter().filter_map(tool).collect();
         Some(ForeignRequest { messages, tools: Arc::new(tools) })
     }
 
     /// A chat message of Inspect's.
-    fn message(&mut self, said: &Value) -> Message {
+    fn message(&self, said: &Value, account: &mut TraceAccount) -> Message {
         let mut message = silent(role(text(said, "role").unwrap_or("user")));
         let whole = said.get("content").unwrap_or(&Value::Null);
-        self.left_out.extend(content(whole, &mut message));
+        content(whole, &mut message, account);
+        held::members(said, MESSAGE, account);
         for part in &mut message.parts {
             if let Part::Text(text) = part
                 && text.starts_with(ATTACHED)
@@ -243,17 +274,21 @@ impl<'a> SampleLog<'a> {
         let mut conversation = RebuiltConversation::default();
         let tools = Arc::default();
         for said in list(self.sample, "messages") {
-            let message = self.message(said);
+            let mut account = TraceAccount::default();
+            let message = self.message(said, &mut account);
             let named = said.get("metadata").and_then(|metadata| text(metadata, "agent"));
             let was_made = message.role == Role::Assistant && text(said, "source") == Some("generate");
             if !was_made {
+                conversation.heard.take_in(&account);
                 conversation.hear(message, named);
                 continue;
             }
             let request = conversation.request(named.unwrap_or_default(), &tools, room);
             run.account.leave_out(TOO_LONG, u64::from(request.is_none()));
             let evidence = "metadata.agent of the message".to_owned();
+            let account = CallAccount { reply: account, ..conversation.account() };
             run.calls.push(ForeignCall {
+                unplaced: account.close(&mut run.account),
                 agent: named.map(|name| ForeignAgent { name: name.to_owned(), evidence }),
                 model: text(said, "model").unwrap_or_default().to_owned(),
                 request,
@@ -262,5 +297,6 @@ impl<'a> SampleLog<'a> {
             });
             conversation.say(message, named.unwrap_or_default());
         }
+        run.account.add(&conversation.heard);
     }
 }

@@ -7,15 +7,17 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ForeignAgent, ForeignCall, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace, Grouping,
-    TracePlace,
+    TraceAccount, TracePlace,
+    account::CallAccount,
     fields::{FieldNames, as_text, moment, role, text, usage, whole},
+    held::TraceValue,
     messages,
     rebuilt::{RebuiltConversation, RequestRoom, TOO_LONG},
     scored,
 };
 use crate::{
     surface::{Answer, Role},
-    trajectory::Verdict,
+    trajectory::{UnplacedKind, Verdict},
 };
 
 /// What an entry's fields are called, by what they hold, the surest first. `--map FIELD=NAME` puts another before them.
@@ -136,7 +138,7 @@ impl ForeignReader for PlainLogReader {
 
     fn finish(mut self: Box<Self>, _: Grouping) -> Vec<ForeignRun> {
         let order = std::mem::take(&mut self.order);
-        order.iter().filter_map(|key| Some(self.runs.remove(key)?.run)).collect()
+        order.iter().filter_map(|key| Some(self.runs.remove(key)?.close())).collect()
     }
 }
 
@@ -205,13 +207,11 @@ impl PlainLogReader {
         let taken: Vec<String> = taken.into_iter().flatten().map(|(name, _)| name.clone()).collect();
         let run_field = self.field("run", fields).map(|(name, _)| name);
         let Some(log) = self.runs.get_mut(key) else { return Ok(()) };
+        let mut unknown = TraceAccount::default();
         let aside =
             |name: &String| taken.contains(name) || Some(name) == run_field.as_ref() || ASIDE.contains(&name.as_str());
-        for (name, _) in fields
-            .iter()
-            .filter(|(name, value)| !aside(name) && (value.is_string() || value.is_object() || value.is_array()))
-        {
-            log.run.account.cannot_place(name);
+        for (name, value) in fields.iter().filter(|(name, value)| !aside(name) && holds_words(value)) {
+            unknown.cannot_place(name, UnplacedKind::Member, value);
         }
         let said = json!({"content": content.map(|(_, value)| value), "tool_calls": fields.get("tool_calls"),
             "tool_call_id": fields.get("tool_call_id")});
@@ -221,6 +221,7 @@ impl PlainLogReader {
         // What a tool answers has the tool's name beside its role.
         if nobody(&speaker) || matches!(spoken, "tool" | "function" | "system" | "developer") {
             let named = if nobody(&speaker) { speaker.to_ascii_lowercase() } else { spoken.to_owned() };
+            log.conversation.heard.take_in(&unknown);
             log.heard(&named, &said);
             return Ok(());
         }
@@ -235,7 +236,8 @@ impl PlainLogReader {
         let counts = entry.get("usage").unwrap_or(&Value::Null);
         let count = |names: [&str; 2]| names.iter().find_map(|name| counts.get(*name)).and_then(whole);
         call.usage = usage(count(["input_tokens", "prompt_tokens"]), count(["output_tokens", "completion_tokens"]));
-        log.spoke(call, inputs.map(|(_, value)| value), &said);
+        let inputs = inputs.as_ref().map(|(name, value)| TraceValue::at(name, value));
+        log.spoke(call, inputs, &said, unknown);
         Ok(())
     }
 }
@@ -248,7 +250,8 @@ impl LogRun {
         } else {
             role(speaker)
         };
-        let told = messages::messages(&json!([with_role(said, speaker)]), speaker, &mut self.run.account);
+        let said = with_role(said, speaker);
+        let told = messages::messages(TraceValue::at("entry", &said), speaker, &mut self.conversation.heard);
         for message in told {
             if self.run.task.is_none() && message.role == Role::User {
                 self.run.task = Some(message.text());
@@ -257,11 +260,12 @@ impl LogRun {
         }
     }
 
-    /// An agent.
-    fn spoke(&mut self, mut call: ForeignCall, inputs: Option<&Value>, said: &Value) {
+    /// An agent. `unknown`: what its entry holds beside what is read.
+    fn spoke(&mut self, mut call: ForeignCall, inputs: Option<TraceValue<'_>>, said: &Value, unknown: TraceAccount) {
         let name = call.agent.as_ref().map(|agent| agent.name.clone()).unwrap_or_default();
+        let mut account = CallAccount { reply: unknown, ..self.conversation.account() };
         let own = inputs
-            .map(|inputs| messages::messages(inputs, Role::User, &mut self.run.account))
+            .map(|inputs| messages::messages(inputs, Role::User, &mut account.request))
             .filter(|own| !own.is_empty());
         call.request = match own {
             Some(own) => {
@@ -271,13 +275,30 @@ impl LogRun {
             None => self.conversation.request(&name, &Arc::new(Vec::new()), &mut self.room),
         };
         self.run.account.leave_out(TOO_LONG, u64::from(call.request.is_none()));
-        let told =
-            messages::messages(&json!([with_role(said, Role::Assistant)]), Role::Assistant, &mut self.run.account);
-        if let Some(message) = messages::together(told, false, &mut self.run.account) {
+        let said = with_role(said, Role::Assistant);
+        let told = messages::messages(TraceValue::at("entry", &said), Role::Assistant, &mut account.reply);
+        if let Some(message) = messages::together(told, false, &mut account.reply) {
             self.conversation.say(message.clone(), &name);
             call.answer = Some(Answer { index: 0, message, finish_reason: None }).filter(|_| call.failure.is_none());
         }
+        call.unplaced = account.close(&mut self.run.account);
         self.run.calls.push(call);
+    }
+
+    /// The run, once all entries are read.
+    fn close(mut self) -> ForeignRun {
+        self.run.account.add(&self.conversation.heard);
+        self.run
+    }
+}
+
+/// Whether a value is or holds a text: what a field of a log says may be one word.
+fn holds_words(value: &Value) -> bool {
+    match value {
+        Value::String(said) => !said.is_empty(),
+        Value::Array(all) => all.iter().any(holds_words),
+        Value::Object(fields) => fields.values().any(holds_words),
+        _ => false,
     }
 }
 
@@ -310,7 +331,7 @@ fn around(fields: &Map<String, Value>, within: &str, run: &mut ForeignRun) {
     };
     let holds =
         |value: &Value| value.is_array() || value.is_object() || value.as_str().is_some_and(|said| said.contains(' '));
-    for (name, _) in fields.iter().filter(|(name, value)| !known(name) && holds(value)) {
-        run.account.cannot_place(name);
+    for (name, value) in fields.iter().filter(|(name, value)| !known(name) && holds(value)) {
+        run.account.cannot_place(name, UnplacedKind::Member, value);
     }
 }

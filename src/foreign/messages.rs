@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 use super::{
     TraceAccount,
-    fields::{REASONING, as_text, holds_text, list, role, silent, text},
+    fields::{REASONING, as_text, list, role, silent, text, tool},
+    held::{self, TraceValue},
     parts::{called, is_part, parts},
 };
-use crate::surface::{Answer, Message, Part, Role};
+use crate::surface::{Answer, Message, Part, Role, Tool};
 
 /// How deep envelopes may lie in each other.
 const DEEPEST: usize = 12;
@@ -39,16 +40,32 @@ const ENVELOPES: &[&str] = &[
     "history",
 ];
 
-/// The messages of a value; none where it holds nothing of the kind. `default`: who speaks where nothing says it.
-pub(super) fn messages(value: &Value, default: Role, account: &mut TraceAccount) -> Vec<Message> {
+/// The messages of a value; none where it holds nothing of the kind. `default`: who speaks where nothing says it. What of
+/// the value stands in none of them, the account names.
+pub(super) fn messages(from: TraceValue<'_>, default: Role, account: &mut TraceAccount) -> Vec<Message> {
+    let read = unheld(from.value, default, account);
+    held::hold(from, &read, account);
+    read
+}
+
+/// The messages of a value that the caller holds against what was read.
+pub(super) fn unheld(value: &Value, default: Role, account: &mut TraceAccount) -> Vec<Message> {
     below(value, default, account, 0)
 }
 
 /// The answer of a value: its first choice, or all pieces of it together. `None` where it holds nothing of the kind.
-pub(super) fn answer(value: &Value, account: &mut TraceAccount) -> Option<Answer> {
-    let read = messages(value, Role::Assistant, account);
-    let reason = finish_reason(value, 0);
-    together(read, choices(value, 0) > 1, account).map(|message| Answer { index: 0, message, finish_reason: reason })
+pub(super) fn answer(from: TraceValue<'_>, account: &mut TraceAccount) -> Option<Answer> {
+    let read = messages(from, Role::Assistant, account);
+    let inner = from.value.as_str().and_then(held::json);
+    let value = inner.as_ref().unwrap_or(from.value);
+    let (reason, alternatives) = (finish_reason(value, 0), choices(value, 0) > 1);
+    together(read, alternatives, account).map(|message| Answer { index: 0, message, finish_reason: reason })
+}
+
+/// The tools that a request offers beside its messages.
+pub(super) fn offered(asked: &Value) -> Vec<Tool> {
+    let inner = asked.as_str().and_then(held::json);
+    list(inner.as_ref().unwrap_or(asked), "tools").iter().filter_map(tool).collect()
 }
 
 /// One message of the pieces of an answer; of `alternatives` the first.
@@ -143,43 +160,6 @@ fn is_message(value: &Value) -> bool {
         || names("type", &["function_call", "function_call_output"])
         || text(value, "event.name").is_some_and(|name| name.starts_with("gen_ai."))
 }
-
-/// Members of a message that are read, or hold nothing that was said.
-const MEMBERS: &[&str] = &[
-    "additional_kwargs",
-    "annotations",
-    "arguments",
-    "cache_control",
-    "call_id",
-    "content",
-    "event.name",
-    "example",
-    "finish_reason",
-    "function_call",
-    "id",
-    "index",
-    "invalid_tool_calls",
-    "logprobs",
-    "metadata",
-    "model",
-    "name",
-    "output",
-    "parts",
-    "provider",
-    "reasoning",
-    "reasoning_content",
-    "response_metadata",
-    "role",
-    "status",
-    "text",
-    "timestamp",
-    "tool_call_id",
-    "tool_calls",
-    "toolCallId",
-    "type",
-    "usage",
-    "usage_metadata",
-];
 
 fn object(
     value: &Value,
@@ -280,11 +260,6 @@ fn message(value: &Value, role: Role, account: &mut TraceAccount) -> Vec<Message
     }
     let reasoned = ["reasoning_content", "reasoning"].iter().any(|name| text(value, name).is_some());
     account.leave_out(REASONING, u64::from(reasoned));
-    for (name, _) in value.as_object().into_iter().flatten().filter(|(_, inner)| holds_text(inner)) {
-        if !MEMBERS.contains(&name.as_str()) && !name.starts_with("gen_ai.") {
-            account.cannot_place(&format!("{name} of a message"));
-        }
-    }
     let content = ["content", "parts", "text", "output"]
         .iter()
         .filter_map(|name| value.get(*name))

@@ -6,10 +6,12 @@
 //! was ([`ImportedFrom`](crate::recording::ImportedFrom)), and what replays refuses such a run. What a trace does not hold is
 //! counted and said, never made up.
 
+mod account;
 mod agents;
 mod atif;
 mod documents;
 mod fields;
+mod held;
 mod import;
 mod inspect;
 mod langfuse;
@@ -27,12 +29,13 @@ mod tests;
 #[cfg(test)]
 mod log_tests;
 
+pub use account::TraceAccount;
 pub use fields::FieldNames;
 pub use import::{ForeignError, ForeignImport, ForeignOptions, import};
 pub use record::{RecordedForeign, Remade};
 pub use trace::{
     ForeignAgent, ForeignCall, ForeignDefect, ForeignFailure, ForeignReader, ForeignRequest, ForeignRun, ForeignTrace,
-    Grouping, TraceAccount, TracePlace,
+    Grouping, TracePlace,
 };
 
 /// Every format of traces that is read.

@@ -31,6 +31,11 @@ const PARTS: &[&str] = &[
     "audio",
 ];
 
+/// Whether a kind of parts is known.
+pub(super) fn is_known(kind: &str) -> bool {
+    PARTS.contains(&kind) || matches!(kind, "function_call" | "function_call_output")
+}
+
 /// Whether a value is a part, and not a message.
 pub(super) fn is_part(value: &Value) -> bool {
     let typed = text(value, "type").is_some_and(|kind| PARTS.contains(&kind));
@@ -70,10 +75,9 @@ fn untyped(part: &Value, own: &mut Message, results: &mut Vec<Message>, account:
         _ if answered.is_some() => results.extend(answered.map(|answered| result(answered, own))),
         _ if is_text && text(part, "type").is_some() => {}
         _ if part.get("reasoningContent").is_some() => account.leave_out(REASONING, 1),
-        _ => match text(part, "type").filter(|kind| !PARTS.contains(kind)) {
-            Some(kind) if holds_text(part) => account.cannot_place(&format!("a part of type {kind}")),
-            _ => account.leave_out(MEDIA, 1),
-        },
+        // What an unknown part says is named where its value is held against what was read.
+        _ if text(part, "type").is_some_and(|kind| !is_known(kind)) && holds_text(part) => {}
+        _ => account.leave_out(MEDIA, 1),
     }
 }
 

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use super::ForeignRequest;
+use super::{
+    ForeignRequest,
+    account::{CallAccount, TraceAccount},
+};
 use crate::surface::{Message, Role, Tool};
 
 /// What is counted where a request is too much.
@@ -34,6 +37,8 @@ impl RequestRoom {
 #[derive(Debug, Default)]
 pub(super) struct RebuiltConversation {
     said: Vec<RebuiltMessage>,
+    /// What has no place of what was heard since the last call: it is of the request of the next.
+    pub(super) heard: TraceAccount,
 }
 
 #[derive(Debug)]
@@ -61,6 +66,11 @@ impl RebuiltConversation {
             Message { role: Role::User, name: Some(by.to_owned()), tool_calls: Vec::new(), ..message.clone() };
         let (message, overheard) = (Arc::new(message), Arc::new(overheard));
         self.said.push(RebuiltMessage { message, overheard, by: Some(by.to_owned()), to: None });
+    }
+
+    /// The account of the next call.
+    pub(super) fn account(&mut self) -> CallAccount {
+        CallAccount { request: std::mem::take(&mut self.heard), ..CallAccount::default() }
     }
 
     /// What an agent's next call would be asked; `None` where there is no room for it.

@@ -10,7 +10,11 @@ use twox_hash::XxHash3_128;
 use super::{ForeignCall, ForeignFailure, ForeignRun, TraceAccount, agents::ImportedSpeakers, rebuilt::TOO_LONG};
 use crate::{
     recording::{Captured, Clock, Close, ImportedFrom, Manifest, Open, Recorder, RecordingError, Settings},
-    surface::{Conversation, MemberEdit, OpenaiChat, Outline, Reply, Surface, edit_member},
+    surface::{
+        Conversation, MemberEdit, OpenaiChat, Outline, Reply, Surface,
+        account::{self, RunAccount},
+        edit_member,
+    },
     trajectory::{AgentName, Attribution, Call, CloseCause, Outcome, Reason, ReplyOrigin, RunId, StepIndex, Verdict},
 };
 
@@ -36,6 +40,8 @@ pub struct RecordedForeign {
     pub outcome: Verdict,
     /// What says so.
     pub evidence: String,
+    /// How many of its steps were read, partly read and unread.
+    pub account: RunAccount,
     /// What its bodies are.
     pub remade: Remade,
     /// What was left out, and how often.
@@ -91,7 +97,7 @@ pub(super) fn record(
     }
     writer.close_until(i64::MAX)?;
     run.account.leave_out(TOO_LONG, writer.too_long);
-    let (remade, agents) = (writer.remade, writer.agents);
+    let (remade, agents, account) = (writer.remade, writer.agents, writer.account);
     for text in notes(&remade, &run.account) {
         recorder.note(&text);
     }
@@ -108,6 +114,7 @@ pub(super) fn record(
         agents,
         outcome,
         evidence,
+        account,
         remade,
         left_out: run.account.left_out,
         unplaced: run.account.unplaced,
@@ -165,6 +172,7 @@ struct OpenCall<'a> {
     step: StepIndex,
     body: u128,
     attribution: Attribution,
+    request: Option<Bytes>,
     timed: &'a TimedCall,
 }
 
@@ -178,6 +186,7 @@ struct CallWriter<'a> {
     next: BTreeMap<(AgentName, u32), Call>,
     agents: BTreeMap<String, u64>,
     remade: Remade,
+    account: RunAccount,
     /// The longest request, and how much all may still be, in bytes.
     longest: usize,
     room: usize,
@@ -195,6 +204,7 @@ impl<'a> CallWriter<'a> {
             next: BTreeMap::new(),
             agents: BTreeMap::new(),
             remade: Remade::default(),
+            account: RunAccount::default(),
             longest,
             room: BYTES,
             too_long: 0,
@@ -234,7 +244,8 @@ impl<'a> CallWriter<'a> {
             at_us: micros(timed.began.saturating_sub(self.first)),
             wall: instant(timed.began),
         })?;
-        self.open.push(OpenCall { step, body: hash, attribution, timed });
+        self.recorder.unplaced(step, &call.unplaced)?;
+        self.open.push(OpenCall { step, body: hash, attribution, request: body, timed });
         Ok(())
     }
 
@@ -279,6 +290,8 @@ impl<'a> CallWriter<'a> {
         let call = &open.timed.call;
         let reply = reply(call);
         let body = reply.as_ref().map(|reply| composed(reply, open.timed.began));
+        let (asked, answered) = (open.request.as_deref().unwrap_or_default(), body.as_deref().unwrap_or_default());
+        self.account.add(&account::of_bodies(&SURFACE, asked, answered, false).without(&call.unplaced));
         let failed = call.failure.is_some();
         self.remade.without_reply += u64::from(body.is_none() && !failed);
         self.remade.failed += u64::from(failed);

@@ -1,19 +1,15 @@
 //! What a foreign trace says of a run, in our nouns, before it is recorded.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::FieldNames;
+use super::{FieldNames, TraceAccount};
 use crate::{
     surface::{Answer, Message, Tool},
-    trajectory::{Usage, Verdict},
+    trajectory::{StepUnplaced, Usage, Verdict},
 };
-
-/// Most names that an account holds one by one, and the longest of them, in characters.
-const NAMES: usize = 64;
-const NAME: usize = 80;
 
 /// A format of traces.
 pub trait ForeignTrace: std::fmt::Debug + Sync {
@@ -87,44 +83,6 @@ pub struct ForeignDefect {
     pub why: String,
 }
 
-/// What of a trace has no place in a recording: what is known and left out, and what no reader knows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TraceAccount {
-    /// What is known, and how often it was left out.
-    pub left_out: BTreeMap<&'static str, u64>,
-    /// What holds text and is known to no reader, by name, and how often it was there.
-    pub unplaced: BTreeMap<String, u64>,
-}
-
-impl TraceAccount {
-    /// Counts something that is left out.
-    pub fn leave_out(&mut self, what: &'static str, times: u64) {
-        if times > 0 {
-            *self.left_out.entry(what).or_default() += times;
-        }
-    }
-
-    /// Counts something that no reader knows.
-    pub fn cannot_place(&mut self, name: &str) {
-        let name: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
-        if self.unplaced.contains_key(&name) || self.unplaced.len() < NAMES {
-            *self.unplaced.entry(name).or_default() += 1;
-        } else {
-            *self.unplaced.entry("further names".to_owned()).or_default() += 1;
-        }
-    }
-
-    /// Takes in another account.
-    pub fn add(&mut self, other: &Self) {
-        for (what, times) in &other.left_out {
-            self.leave_out(what, *times);
-        }
-        for (name, times) in &other.unplaced {
-            *self.unplaced.entry(name.clone()).or_default() += times;
-        }
-    }
-}
-
 /// A run, as a trace tells it.
 #[derive(Debug, Clone, Default)]
 pub struct ForeignRun {
@@ -144,7 +102,7 @@ pub struct ForeignRun {
     pub outcome: Option<(Verdict, String)>,
     /// What its requests are: as the trace holds them, or rebuilt.
     pub requests: &'static str,
-    /// What of it has no place in the recording.
+    /// What of it has no place in the recording: of its calls together, and what belongs to none of them.
     pub account: TraceAccount,
 }
 
@@ -173,6 +131,8 @@ pub struct ForeignCall {
     pub usage: Option<Usage>,
     /// How it failed, if it did.
     pub failure: Option<ForeignFailure>,
+    /// What of it no reader knows.
+    pub unplaced: StepUnplaced,
 }
 
 /// Who made a call.

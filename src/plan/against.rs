@@ -156,6 +156,7 @@ mod tests {
             attempts: Vec::new(),
             injected: Vec::new(),
             overlapping: false,
+            unplaced: crate::trajectory::StepUnplaced::default(),
         }
     }
 

@@ -11,13 +11,14 @@ use super::{
     ended, overlap,
     record::{CloseRecord, InjectRecord, ManipulatorRecord, OpenRecord, Record},
     requests::Requests,
-    turns,
+    turns, unplaced,
 };
 use crate::{
     identity::LateStep,
     surface,
     trajectory::{
-        AgentName, Attempt, InjectedError, Label, ReplyOrigin, Side, Step, StepIndex, Trajectory, Usage, WatchSign,
+        AgentName, Attempt, InjectedError, Label, ReplyOrigin, Side, Step, StepIndex, StepUnplaced, Trajectory, Usage,
+        WatchSign,
     },
 };
 
@@ -175,6 +176,7 @@ impl Assembly {
             Record::Close(close) => self.close(*close)?,
             Record::Manipulator(record) => self.manipulator(record)?,
             Record::Watch(watch) => self.watched.push(watch.sign.into_owned()),
+            Record::Unplaced(record) => unplaced::add(&mut self.steps, record)?,
             Record::Note(note) => self.notes.push(note.text.into_owned()),
             Record::Gap(gap) => self.notes.push(format!("gap: {}", gap.text)),
             Record::Stop(_) | Record::Unknown => {}
@@ -268,6 +270,7 @@ impl Assembly {
             attempts: Vec::new(),
             injected: Vec::new(),
             overlapping: open.overlapping,
+            unplaced: StepUnplaced::default(),
         });
         step.attempts.push(Attempt {
             attempt: open.attempt,

@@ -48,6 +48,7 @@ mod share;
 mod strings;
 mod threads;
 mod turns;
+mod unplaced;
 mod values;
 mod write;
 

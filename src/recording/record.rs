@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::content_hash::ContentHash;
 use crate::trajectory::{
-    Attribution, Call, CloseCause, FailureMode, ReplyOrigin, ReplySpeaker, Side, StepIndex, Uninspected, Usage,
-    WatchSign,
+    Attribution, Call, CloseCause, FailureMode, ReplyOrigin, ReplySpeaker, Side, StepIndex, StepUnplaced, Uninspected,
+    Usage, WatchSign,
 };
 
 /// Text that is borrowed when written and owned when read.
@@ -29,6 +29,7 @@ pub(super) enum Record<'a> {
     Close(Box<CloseRecord<'a>>),
     Note(NoteRecord<'a>),
     Watch(Box<WatchRecord<'a>>),
+    Unplaced(UnplacedRecord<'a>),
     Gap(NoteRecord<'a>),
     Stop(StopRecord),
     /// A kind of a later version.
@@ -195,6 +196,14 @@ pub(super) struct WatchRecord<'a> {
     pub(super) at: Text<'a>,
     #[serde(flatten)]
     pub(super) sign: Cow<'a, WatchSign>,
+}
+
+/// What the importer of a trace could not place of the call that a step was made of; written after the step's `open`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct UnplacedRecord<'a> {
+    pub(super) step: StepIndex,
+    #[serde(flatten)]
+    pub(super) unplaced: Cow<'a, StepUnplaced>,
 }
 
 /// The run was ended in order.

@@ -46,6 +46,7 @@ use self::{
     splice::Node,
 };
 use crate::trajectory::Usage;
+pub use crate::trajectory::{Unplaced, UnplacedKind};
 pub use anthropic_messages::AnthropicMessages;
 pub use conversation::{
     Answer, Conversation, Message, Outline, Part, Reply, RequiredFormat, Role, Sampling, Tool, ToolCall, ToolChoice,
@@ -58,7 +59,7 @@ pub use openai_completions::OpenaiCompletions;
 pub use openai_embeddings::OpenaiEmbeddings;
 pub use openai_responses::OpenaiResponses;
 pub use pointed::{MemberEdit, edit_member};
-pub use reading::{Reading, Unplaced, UnplacedKind};
+pub use reading::Reading;
 pub use said::SaidMessage;
 pub use served::Served;
 pub use shape::{Shape, ending, shape, text_so_far};

@@ -74,6 +74,7 @@ pub(crate) fn step(injected: &[InjectedError], attempts: &[(Option<CloseCause>, 
         attempts: attempts.collect(),
         injected: injected.to_vec(),
         overlapping: false,
+        unplaced: crate::trajectory::StepUnplaced::default(),
     }
 }
 

@@ -14,6 +14,7 @@ mod nearest;
 mod origin;
 mod pattern;
 mod step;
+mod unplaced;
 mod unserved;
 mod watched;
 
@@ -38,5 +39,6 @@ pub use step::{
     Attempt, Attribution, CloseCause, Outcome, ProgramEnd, Reason, ReplySpeaker, Side, Source, Step, Trajectory,
     Uninspected, Usage, Verdict,
 };
+pub use unplaced::{StepUnplaced, Unplaced, UnplacedKind};
 pub use unserved::{Unserved, unanswered, unserved};
 pub use watched::WatchSign;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Call, CallEnding, InjectedError, ReplyOrigin, RunId, StepIndex};
+use super::{AgentName, Call, CallEnding, InjectedError, ReplyOrigin, RunId, StepIndex, StepUnplaced};
 
 /// A run's steps in order, with what became of the run.
 #[derive(Debug, Clone)]
@@ -45,6 +45,8 @@ pub struct Step {
     pub injected: Vec<InjectedError>,
     /// Whether another call of the same agent instance was under way at the same time, whichever of them came first.
     pub overlapping: bool,
+    /// What the importer of the trace that the step was made from could not place of the call; empty for a step that was recorded.
+    pub unplaced: StepUnplaced,
 }
 
 impl Step {

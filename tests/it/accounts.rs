@@ -2,6 +2,7 @@
 //! for what a list explains.
 
 mod captured;
+mod imported;
 
 use std::path::Path;
 

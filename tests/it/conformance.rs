@@ -7,6 +7,7 @@ mod planted;
 mod reading;
 mod requests;
 mod shapes;
+mod traces;
 mod upstream;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -120,15 +121,7 @@ fn is_read(shape: &Shape, usage: Option<aegis::trajectory::Usage>) -> Result<(),
 
 /// A call ended as the shape says, and one that was not answered earns no label.
 fn ended(shape: &Shape, ending: Option<CallEnding>, label: Option<&Label>) -> Result<(), String> {
-    let is_so = match shape.ending {
-        Ending::Answered => ending == Some(CallEnding::Answered),
-        Ending::Refused => matches!(ending, Some(CallEnding::Refused(_))),
-        Ending::Failed => ending == Some(CallEnding::Failed),
-        Ending::Cut => ending == Some(CallEnding::Cut),
-    };
-    if !is_so {
-        return Err(format!("it ended as `{}`", ending.map_or("open", CallEnding::name)));
-    }
+    shape.ending.holds(ending)?;
     if shape.ending != Ending::Answered && label.is_some_and(|label| !label.errors.is_empty()) {
         return Err("a label stands on a call that was not answered".to_owned());
     }
@@ -203,6 +196,8 @@ async fn every_shape_is_read_edited_ended_and_replayed() {
     shapes.iter().for_each(|shape| assert!(names.insert(shape.key()), "two shapes are called `{}`", shape.key()));
     assert!(shapes.len() >= 120, "{} shapes", shapes.len());
     let rows = rows(&shapes).await;
-    page::assert_known(&wrong(&shapes, &rows), |cell| !cell.starts_with("request: "));
+    page::assert_known(&wrong(&shapes, &rows), |cell| {
+        !["request: ", "otlp: "].iter().any(|other| cell.starts_with(other))
+    });
     page::assert_holds("shapes", &page::table(&shapes, &rows));
 }

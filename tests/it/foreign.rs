@@ -345,7 +345,7 @@ async fn a_log_with_names_of_its_own_is_read_by_naming_them() {
         (&["log", "own.jsonl"][..], 2, "the entry names nobody"),
         (&["log", "own.jsonl", "--map", "whom=who"], 2, "FIELD one of agent, content, time"),
         (&["otlp", "own.jsonl", "--map", "agent=who"], 2, "names the fields of a plain log"),
-        (&["log", "own.jsonl", "--map", "agent=who"], 0, "1 call: planner 1"),
+        (&["log", "own.jsonl", "--map", "agent=who"], 0, "1 call (1 partly read): planner 1"),
         (
             &["log", "own.jsonl", "--map", "agent=who", "--overwrite"],
             0,

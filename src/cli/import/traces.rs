@@ -13,6 +13,7 @@ use crate::{
     foreign::{self, FieldNames, ForeignError, ForeignImport, ForeignOptions, ForeignTrace, Grouping, RecordedForeign},
     launch::shell_word,
     recording::GivenRoster,
+    surface::account::RunAccount,
     viewer::{first_words, word},
 };
 
@@ -62,10 +63,13 @@ pub(super) fn run(
         write(&imported, &log_dir, out).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let calls: u64 = imported.runs.iter().map(|run| run.calls).sum();
+    let mut account = RunAccount::default();
+    imported.runs.iter().for_each(|run| account += run.account);
     let summary = format!(
-        "{} with {} from {}, {}; in {}",
+        "{} with {}{} from {}, {}; in {}",
         many(imported.runs.len() as u64, "run"),
         many(calls, "call"),
+        stated(&account),
         many(imported.files, "file"),
         many(imported.defects.len() as u64, "defect"),
         log_dir.display()
@@ -120,12 +124,24 @@ fn many(count: u64, what: &str) -> String {
     counted(usize::try_from(count).unwrap_or(usize::MAX), what)
 }
 
+/// How many steps were not read whole, behind their number; nothing where all were.
+fn stated(account: &RunAccount) -> String {
+    let counted = account.counted();
+    if counted.is_empty() { String::new() } else { format!(" ({})", counted.join(", ")) }
+}
+
 fn line(run: &RecordedForeign, out: &mut dyn Write) -> io::Result<()> {
     let agents: Vec<String> = run.agents.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect();
     let evidence =
         if run.evidence.is_empty() { String::new() } else { format!(" ({})", first_words(&run.evidence, 80)) };
-    let text =
-        format!("{}  {}: {}  {}{evidence}", run.run, many(run.calls, "call"), agents.join(", "), word(&run.outcome));
+    let text = format!(
+        "{}  {}{}: {}  {}{evidence}",
+        run.run,
+        many(run.calls, "call"),
+        stated(&run.account),
+        agents.join(", "),
+        word(&run.outcome)
+    );
     writeln!(out, "{}", escape(&text))?;
     let remade = &run.remade;
     let lacks = [

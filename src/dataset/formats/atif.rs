@@ -109,7 +109,11 @@ fn step(sample: &Sample, at: &SampleStep) -> Value {
     }
     // A step of ours is one model call.
     fields.insert("llm_call_count".to_owned(), 1.into());
-    fields.insert("extra".to_owned(), json!({"agent": at.agent, "call": at.call, "turn": at.turn}));
+    let mut extra = json!({"agent": at.agent, "call": at.call, "turn": at.turn});
+    if let (Some(extra), Some(account)) = (extra.as_object_mut(), &at.account) {
+        extra.insert("account".to_owned(), account.as_str().into());
+    }
+    fields.insert("extra".to_owned(), extra);
     Value::Object(fields)
 }
 

@@ -99,6 +99,9 @@ pub fn export(
                         manifest.leave_out_of(format, why);
                     }
                 }
+                if pieces.is_ok() {
+                    context.twin.iter().chain(&context.failures).for_each(|beside| manifest.name_not_whole(beside));
+                }
                 pieces
             }
             Err(why) => Err(why),

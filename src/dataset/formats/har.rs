@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::{message, tools},
-    schema::{Field::Needed, Type},
+    schema::{
+        Field::{May, Needed},
+        Type,
+    },
 };
 use crate::dataset::{Sample, SampleStep};
 
@@ -67,6 +70,7 @@ const ENTRY: Type = Type::Record(&[
     Needed("_agent", Type::Text),
     Needed("_step", Type::Whole),
     Needed("_labelled", Type::Flag),
+    May("_account", Type::Text),
 ]);
 
 const PAIR: Type = Type::Record(&[Needed("name", Type::Text), Needed("value", Type::Text)]);
@@ -125,7 +129,7 @@ fn entry(sample: &Sample, step: &SampleStep) -> Value {
     let status = step.status.unwrap_or(200);
     let (minutes, seconds) = (step.step / 60, step.step % 60);
     let labelled = sample.label.iter().flat_map(|truth| &truth.errors).any(|error| error.step == Some(step.step));
-    json!({
+    let mut entry = json!({
         "startedDateTime": format!("1970-01-01T{:02}:{:02}:{seconds:02}.000Z", minutes / 60 % 24, minutes % 60),
         "time": 0,
         "request": {"method": "POST", "url": "http://localhost/v1/chat/completions", "httpVersion": "HTTP/1.1",
@@ -139,5 +143,9 @@ fn entry(sample: &Sample, step: &SampleStep) -> Value {
         "cache": {},
         "timings": {"send": 0, "wait": 0, "receive": 0},
         "_run": sample.id, "_agent": step.agent, "_step": step.step, "_labelled": labelled,
-    })
+    });
+    if let (Some(fields), Some(account)) = (entry.as_object_mut(), &step.account) {
+        fields.insert("_account".to_owned(), account.as_str().into());
+    }
+    entry
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     chat::{arguments, role},
+    manifest::not_whole,
     render::{Inputs, given},
     schema::{
         Field::{May, Needed},
@@ -164,14 +165,24 @@ impl Format for Inspect {
             "messages": messages,
             "output": {"model": sample.backend, "choices": [{"message": last, "stop_reason": "stop"}]},
             "scores": {"outcome": {"value": grade, "answer": sample.final_answer, "explanation": sample.outcome_evidence}},
-            "metadata": {"system": sample.system, "kind": sample.kind, "task": sample.task.id, "clean_twin": sample.clean_twin,
-                "label": sample.label},
+            "metadata": metadata(sample),
             "store": {},
             "events": [],
             "model_usage": {},
         });
         Ok(vec![WrittenPiece::row(row)])
     }
+}
+
+/// What the log has no field for.
+fn metadata(sample: &Sample) -> Value {
+    let mut metadata = json!({"system": sample.system, "kind": sample.kind, "task": sample.task.id,
+        "clean_twin": sample.clean_twin, "label": sample.label});
+    let account = not_whole(sample);
+    if let Some(fields) = metadata.as_object_mut().filter(|_| !account.is_empty()) {
+        fields.insert("account".to_owned(), json!(account));
+    }
+    metadata
 }
 
 /// A message that a step was given, with the tool that it answers for.

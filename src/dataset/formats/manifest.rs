@@ -41,6 +41,10 @@ pub struct ExportManifest {
     pub keep_private: BTreeMap<&'static str, u64>,
     /// How many steps of the samples that were written had been read when they were recorded.
     pub account: RunAccount,
+    /// Those of them that had not been read whole, by sample and step, in the words of `aegis show`: a format may have no place
+    /// for it. Steps of the twins and failures that stand in the rows of others are among them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_whole: BTreeMap<String, BTreeMap<u32, String>>,
     /// What prompts show and how long they are, where there are some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<Prompts>,
@@ -59,6 +63,11 @@ pub struct Prompts {
     pub budget: Option<PromptBudget>,
     /// The longest, in estimated tokens.
     pub longest_tokens: usize,
+}
+
+/// The steps of a sample that had not been read whole when they were recorded or imported, by their numbers.
+pub(super) fn not_whole(sample: &Sample) -> BTreeMap<u32, String> {
+    sample.steps.iter().filter_map(|step| Some((step.step, step.account.clone()?))).collect()
 }
 
 /// Truncation over all samples.
@@ -91,6 +100,7 @@ impl ExportManifest {
             definitions: BTreeMap::new(),
             keep_private: BTreeMap::new(),
             account: RunAccount::default(),
+            not_whole: BTreeMap::new(),
             prompts: None,
             cut: CutTotal::default(),
             files: BTreeMap::new(),
@@ -108,11 +118,20 @@ impl ExportManifest {
         self.written += 1;
         let stated = sample.steps.iter().map(|step| step.account.as_deref());
         stated.for_each(|words| self.account.add_stated(words.unwrap_or(ReadState::Whole.words())));
+        self.name_not_whole(sample);
         if let Some(truth) = &sample.label {
             *self.definitions.entry(truth.definition.clone()).or_default() += 1;
         }
         if let Some((set, _)) = task_sets::keep_private(&sample.task) {
             *self.keep_private.entry(set).or_default() += 1;
+        }
+    }
+
+    /// Names the steps of a sample that had not been read whole: one that is written, or stands in the row of another.
+    pub(super) fn name_not_whole(&mut self, sample: &Sample) {
+        let steps = not_whole(sample);
+        if !steps.is_empty() {
+            self.not_whole.insert(sample.id.clone(), steps);
         }
     }
 

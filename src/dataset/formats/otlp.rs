@@ -177,6 +177,7 @@ fn chat(sample: &Sample, step: &SampleStep, trace: &str, root: &str) -> Value {
     ]);
     let errors = sample.label.iter().flat_map(|truth| &truth.errors).filter(|error| error.step == Some(step.step));
     list.extend(errors.flat_map(injection));
+    list.extend(step.account.iter().flat_map(|account| attributes([("aegis.account", account.as_str().into())])));
     json!({
         "traceId": trace, "spanId": hex(&sample.id, &format!("step {}", step.step), 16), "parentSpanId": root,
         "name": format!("chat {model}"), "kind": 3,

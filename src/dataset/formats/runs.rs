@@ -59,6 +59,7 @@ const STEP: Type = Type::Record(&[
     Needed("said", Type::Text),
     Needed("input", Type::Json),
     Needed("output", Type::Json),
+    Needed("account", Type::Maybe(&Type::Text)),
     Needed("finish_reason", Type::Maybe(&Type::Text)),
 ]);
 
@@ -165,6 +166,7 @@ fn step(sample: &Sample, step: &SampleStep) -> Value {
         "said": spoken(step),
         "input": sample.input(step.step),
         "output": step.output,
+        "account": step.account,
         "finish_reason": step.finish_reason,
     })
 }

@@ -66,3 +66,44 @@ fn an_edit_under_two_modes_goes_out_with_both_where_sets_go() {
         "one: the first"
     );
 }
+
+#[test]
+fn a_step_that_was_not_read_whole_is_named_in_every_format_or_its_manifest() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let partly = |mut sample: Sample| {
+        sample.steps[1].account = Some("partly read".to_owned());
+        sample
+    };
+    let dataset = dataset(&dir.path().join("d"), &[clean("a", 4), partly(failure("a", 4))]);
+    for format in ALL {
+        let manifest = exported(&dataset, format.name(), &dir.path().join(format.name()));
+        let named: Vec<_> =
+            manifest.not_whole.values().flatten().map(|(step, words)| (*step, words.as_str())).collect();
+        assert_eq!(named, [(1, "partly read")], "{}", format.name());
+        // `contrastive` writes the clean run, with its failures in the same row.
+        let counted = u64::from(format.name() != "contrastive");
+        assert_eq!(manifest.account.partly_read, counted, "{}", format.name());
+    }
+    let text = |name: &str| {
+        let path = dir.path().join(name);
+        let files = if path.is_dir() {
+            fs::read_dir(&path).expect("lists").map(|entry| entry.expect("an entry").path()).collect()
+        } else {
+            vec![path]
+        };
+        files
+            .iter()
+            .map(|file| fs::read_to_string(file).expect("readable"))
+            .collect::<String>()
+            .replace([' ', '\n'], "")
+    };
+    for (format, place) in [
+        ("runs", r#""account":"partlyread""#),
+        ("atif", r#""account":"partlyread""#),
+        ("otlp", r#"{"key":"aegis.account","value":{"stringValue":"partlyread"}}"#),
+        ("har", r#""_account":"partlyread""#),
+        ("inspect", r#""account":{"1":"partlyread"}"#),
+    ] {
+        assert_eq!(text(format).matches(place).count(), 1, "{format}");
+    }
+}

@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        ForeignAgent, ForeignCall, TraceAccount,
-        fields::{tool, usage},
+        ForeignAgent, ForeignCall,
+        account::CallAccount,
+        fields::{REASONING, tool, usage},
+        held::TraceValue,
         messages,
     },
     convention::{Convention, SpanOf, named, request},
@@ -32,7 +34,7 @@ impl Convention for AiSdk {
         named(span.text("ai.telemetry.functionId")?, "ai.telemetry.functionId", span)
     }
 
-    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
         if call.model.is_empty() {
             span.text("ai.model.id").unwrap_or_default().clone_into(&mut call.model);
         }
@@ -44,19 +46,20 @@ impl Convention for AiSdk {
         call.usage = call.usage.or(counted);
         call.finish_reason =
             call.finish_reason.take().or_else(|| span.text("ai.response.finishReason").map(str::to_owned));
-        let asked = span.value("ai.prompt.messages").or_else(|| span.value("ai.prompt"));
+        let asked = span.at("ai.prompt.messages").or_else(|| span.at("ai.prompt"));
         if let (None, Some(asked)) = (&call.request, asked) {
-            call.request = request(messages::messages(asked, Role::User, account), tools(span));
+            call.request = request(messages::messages(asked, Role::User, &mut account.request), tools(span));
         }
         let said = ["ai.response.text", "ai.response.object"].iter().find_map(|name| span.text(name));
         let calls = span.json("ai.response.toolCalls");
         if call.answer.is_none() && (said.is_some() || calls.is_some()) {
-            let told = json!([{"role": "assistant", "content": said, "tool_calls": calls}]);
-            let message = messages::together(messages::messages(&told, Role::Assistant, account), false, account);
+            let told = json!({"role": "assistant", "content": said, "tool_calls": calls});
+            let told = messages::messages(TraceValue::at("ai.response", &told), Role::Assistant, &mut account.reply);
+            let message = messages::together(told, false, &mut account.reply);
             call.answer =
                 message.map(|message| Answer { index: 0, message, finish_reason: call.finish_reason.clone() });
         }
-        account.leave_out(super::super::fields::REASONING, u64::from(span.text("ai.response.reasoning").is_some()));
+        account.reply.leave_out(REASONING, u64::from(span.text("ai.response.reasoning").is_some()));
     }
 
     fn given(&self, span: &TraceSpan) -> Option<Value> {

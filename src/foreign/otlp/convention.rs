@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    super::{ForeignAgent, ForeignCall, ForeignRequest, TraceAccount, messages},
+    super::{ForeignAgent, ForeignCall, ForeignRequest, account::CallAccount, held::TraceValue, messages},
     ai_sdk, former, genai, langfuse, langgraph, logfire, mlflow, openinference, openllmetry,
     span::TraceSpan,
 };
@@ -52,7 +52,7 @@ pub(super) trait Convention: std::fmt::Debug + Sync {
         None
     }
     /// Reads a call's span into what is not known of the call yet.
-    fn read(&self, _span: &TraceSpan, _call: &mut ForeignCall, _account: &mut TraceAccount) {}
+    fn read(&self, _span: &TraceSpan, _call: &mut ForeignCall, _account: &mut CallAccount) {}
     /// What a span that is no call was given, where it says so.
     fn given(&self, _span: &TraceSpan) -> Option<Value> {
         None
@@ -88,15 +88,16 @@ pub(super) fn request(asked: Vec<Message>, tools: Vec<Tool>) -> Option<ForeignRe
 /// Fills in what a call was asked and answered from two values, where it is not known yet.
 pub(super) fn fill(
     call: &mut ForeignCall,
-    asked: Option<&Value>,
-    answered: Option<&Value>,
-    account: &mut TraceAccount,
+    asked: Option<TraceValue<'_>>,
+    answered: Option<TraceValue<'_>>,
+    account: &mut CallAccount,
 ) {
     if let (None, Some(asked)) = (&call.request, asked) {
-        call.request = request(messages::messages(asked, Role::User, account), Vec::new());
+        let offered = messages::offered(asked.value);
+        call.request = request(messages::messages(asked, Role::User, &mut account.request), offered);
     }
     if let (None, Some(answered)) = (&call.answer, answered) {
-        call.answer = messages::answer(answered, account).map(|mut answer| {
+        call.answer = messages::answer(answered, &mut account.reply).map(|mut answer| {
             answer.finish_reason = answer.finish_reason.or_else(|| call.finish_reason.clone());
             answer
         });

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{
-    super::{ForeignCall, ForeignRequest},
+    super::{ForeignCall, ForeignRequest, account},
     convention::SpanOf,
     span::TraceSpan,
     tree::SpanTree,
@@ -101,6 +101,7 @@ fn complete(call: &mut ForeignCall, given: ForeignCall) {
         _ => {}
     }
     call.answer = call.answer.take().or(given.answer).filter(|_| call.failure.is_none());
+    call.unplaced = account::joined(std::mem::take(&mut call.unplaced), given.unplaced);
     call.agent = call.agent.take().or(given.agent);
     call.usage = call.usage.or(given.usage);
     call.finish_reason = call.finish_reason.take().or(given.finish_reason);

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::{
     super::{
         ForeignCall, TraceAccount,
+        account::CallAccount,
         fields::{as_text, call as made, role, silent, text, usage},
+        held::{self, TraceValue},
         messages, parts,
     },
     convention::{Convention, SpanOf, fill, request},
@@ -38,15 +40,17 @@ impl Convention for FormerGenAi {
         }
     }
 
-    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
         call.usage = call
             .usage
             .or_else(|| usage(span.whole("llm.usage.prompt_tokens"), span.whole("llm.usage.completion_tokens")));
         numbered(span, call, account);
         events(span, call, account);
         let whole = span.events.iter().filter(|event| event.name.starts_with("gen_ai.content."));
-        let inside =
-            |name: &str| whole.clone().find_map(|event| event.attributes.get(name)).or_else(|| span.value(name));
+        let inside = |name| {
+            let told = whole.clone().find_map(|event| event.attributes.get(name)).or_else(|| span.value(name))?;
+            Some(TraceValue::at(name, told))
+        };
         fill(call, inside("gen_ai.prompt"), inside("gen_ai.completion"), account);
         // `Pydantic AI` once wrote the events into one attribute.
         if let Some(Value::Array(told)) = span.json("events") {
@@ -54,16 +58,22 @@ impl Convention for FormerGenAi {
             let asked: Value = told.iter().filter(|event| !is_answer(event)).cloned().collect();
             let answered: Value = told.iter().filter(is_answer).cloned().collect();
             let answered = answered.as_array().is_some_and(|all| !all.is_empty()).then_some(&answered);
-            fill(call, Some(&asked), answered, account);
+            let at = |value| TraceValue::at("events", value);
+            fill(call, Some(at(&asked)), answered.map(at), account);
         }
     }
 }
 
 /// Messages at numbered names.
-fn numbered(span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+fn numbered(span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
     let asked = span.numbered("gen_ai.prompt.");
     if call.request.is_none() && !asked.is_empty() {
-        let told = asked.values().flat_map(|fields| said(fields, Role::User, account)).collect();
+        let told = asked
+            .iter()
+            .flat_map(|(at, fields)| {
+                said(&format!("gen_ai.prompt.{at}.content"), fields, Role::User, &mut account.request)
+            })
+            .collect();
         call.request = request(told, tools(span));
     }
     let answers = span.numbered("gen_ai.completion.");
@@ -71,15 +81,20 @@ fn numbered(span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount
         let reason =
             answers.values().next().and_then(|fields| fields.get("finish_reason")?.as_str().map(str::to_owned));
         let alternatives = answers.values().filter(|fields| fields.contains_key("finish_reason")).count() > 1;
-        let told = answers.values().flat_map(|fields| said(fields, Role::Assistant, account)).collect();
+        let told = answers
+            .iter()
+            .flat_map(|(at, fields)| {
+                said(&format!("gen_ai.completion.{at}.content"), fields, Role::Assistant, &mut account.reply)
+            })
+            .collect();
         call.finish_reason = call.finish_reason.take().or(reason);
-        let message = messages::together(told, alternatives, account);
+        let message = messages::together(told, alternatives, &mut account.reply);
         call.answer = message.map(|message| Answer { index: 0, message, finish_reason: call.finish_reason.clone() });
     }
 }
 
-/// A message of its numbered attributes.
-fn said(fields: &Numbered<'_>, default: Role, account: &mut TraceAccount) -> Vec<Message> {
+/// A message of its numbered attributes; its content stands at `place`.
+fn said(place: &str, fields: &Numbered<'_>, default: Role, account: &mut TraceAccount) -> Vec<Message> {
     let text = |name: &str| fields.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
     let mut message = silent(text("role").map_or(default, role));
     message.answers_call = text("tool_call_id").map(str::to_owned);
@@ -92,7 +107,11 @@ fn said(fields: &Numbered<'_>, default: Role, account: &mut TraceAccount) -> Vec
         .get("content")
         .map(|content| content.as_str().map_or_else(|| (*content).clone(), messages::content_of_text));
     match content {
-        Some(Value::Array(parts)) => parts::parts(&parts, message, account),
+        Some(Value::Array(all)) => {
+            let read = parts::parts(&all, message, account);
+            held::hold(TraceValue::at(place, &Value::Array(all)), &read, account);
+            read
+        }
         Some(content) => {
             let said = as_text(&content);
             message.parts.extend((!said.is_empty() && !content.is_null()).then_some(Part::Text(said)));
@@ -138,23 +157,24 @@ fn tools(span: &TraceSpan) -> Vec<Tool> {
 }
 
 /// Messages as events.
-fn events(span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+fn events(span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
     let (mut asked, mut answers) = (Vec::new(), Vec::new());
     for event in &span.events {
         let fields = event.fields();
         match event.name.strip_prefix("gen_ai.") {
-            Some("system.message") => asked.extend(message(event, &fields, Role::System, account)),
-            Some("user.message") => asked.extend(message(event, &fields, Role::User, account)),
-            Some("assistant.message") => asked.extend(message(event, &fields, Role::Assistant, account)),
-            Some("tool.message") => asked.extend(message(event, &fields, Role::Tool, account)),
-            Some("choice") => answers.push(fields),
+            Some("system.message") => asked.extend(message(event, &fields, Role::System, &mut account.request)),
+            Some("user.message") => asked.extend(message(event, &fields, Role::User, &mut account.request)),
+            Some("assistant.message") => asked.extend(message(event, &fields, Role::Assistant, &mut account.request)),
+            Some("tool.message") => asked.extend(message(event, &fields, Role::Tool, &mut account.request)),
+            Some("choice") => answers.push((event, fields)),
             _ => {}
         }
     }
     if call.request.is_none() {
         call.request = request(asked, genai::tools(span));
     }
-    if let (None, Some(first)) = (&call.answer, answers.first()) {
+    if let (None, Some((event, first))) = (&call.answer, answers.first()) {
+        let account = &mut account.reply;
         account.leave_out("further choices of a reply", (answers.len() as u64).saturating_sub(1));
         let inner = first.get("message").cloned().unwrap_or_else(|| first.clone());
         let inner = inner.as_str().map_or_else(|| inner.clone(), messages::content_of_text);
@@ -164,7 +184,9 @@ fn events(span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) 
             fields.entry("tool_calls").or_insert_with(|| calls.clone());
         }
         let reason = text(first, "finish_reason").map(str::to_owned).or_else(|| call.finish_reason.clone());
-        let told = messages::messages(&json!([with_role(inner, "assistant")]), Role::Assistant, account);
+        let told = messages::unheld(&with_role(inner, "assistant"), Role::Assistant, account);
+        held::hold(TraceValue::at("gen_ai.choice", first), &told, account);
+        held::hold(TraceValue::at("gen_ai.choice", &overridden(event, first)), &told, account);
         let message = messages::together(told, false, account);
         call.answer = message.map(|message| Answer { index: 0, message, finish_reason: reason });
     }
@@ -182,7 +204,15 @@ fn message(event: &SpanEvent, fields: &Value, speaker: Role, account: &mut Trace
         }
         map.entry("content").or_insert(Value::Null);
     }
-    messages::messages(&json!([fields]), speaker, account)
+    let read = messages::messages(TraceValue::at(&event.name, &fields), speaker, account);
+    held::hold(TraceValue::at(&event.name, &overridden(event, &fields)), &read, account);
+    read
+}
+
+/// The attributes of an event in whose place its body, or JSON in another attribute, says something else.
+fn overridden(event: &SpanEvent, fields: &Value) -> Value {
+    let other = event.attributes.iter().filter(|(name, value)| fields.get(name.as_str()) != Some(value));
+    Value::Object(other.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 fn with_role(mut fields: Value, role: &str) -> Value {

@@ -5,8 +5,10 @@ use serde_json::Value;
 
 use super::{
     super::{
-        ForeignAgent, ForeignCall, TraceAccount,
+        ForeignAgent, ForeignCall,
+        account::CallAccount,
         fields::{tool, usage},
+        held::TraceValue,
         messages,
     },
     convention::{Convention, SpanOf, named, request},
@@ -14,6 +16,11 @@ use super::{
     span::TraceSpan,
 };
 use crate::surface::{Answer, Message, Part, Role, Tool};
+
+/// Where messages stand.
+const INSTRUCTIONS: &str = "gen_ai.system_instructions";
+const INPUT: &str = "gen_ai.input.messages";
+const OUTPUT: &str = "gen_ai.output.messages";
 
 /// Reads what has a name of its own in the conventions.
 #[derive(Debug)]
@@ -50,7 +57,7 @@ impl Convention for GenAi {
         named(name, "the name", span)
     }
 
-    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
         let model = span.text("gen_ai.request.model").or_else(|| span.text("gen_ai.response.model"));
         model.unwrap_or_default().clone_into(&mut call.model);
         call.reply_model = span.text("gen_ai.response.model").map(str::to_owned);
@@ -62,18 +69,21 @@ impl Convention for GenAi {
         );
         let reasons = span.json("gen_ai.response.finish_reasons");
         call.finish_reason = reasons.and_then(|reasons| reasons.get(0)?.as_str().map(str::to_owned));
-        let prompt = span.value("gen_ai.system_instructions").map(structured);
-        let asked = span.value("gen_ai.input.messages").map(structured);
+        let prompt = span.value(INSTRUCTIONS).map(structured);
+        let asked = span.value(INPUT).map(structured);
         if prompt.is_some() || asked.is_some() {
             let mut told = Vec::new();
-            told.extend(prompt.iter().flat_map(|prompt| messages::messages(prompt, Role::System, account)));
-            told.extend(asked.iter().flat_map(|asked| messages::messages(asked, Role::User, account)));
+            for (name, value, speaker) in [(INSTRUCTIONS, &prompt, Role::System), (INPUT, &asked, Role::User)] {
+                let value = value.as_ref().map(|value| TraceValue::at(name, value));
+                told.extend(
+                    value.into_iter().flat_map(|value| messages::messages(value, speaker, &mut account.request)),
+                );
+            }
             call.request = request(told, tools(span));
         }
-        if let Some(answered) = span.value("gen_ai.output.messages").map(structured) {
-            call.answer = messages::answer(&answered, account).map(|answer| Answer {
-                finish_reason: answer.finish_reason.or_else(|| call.finish_reason.clone()),
-                ..answer
+        if let Some(answered) = span.value(OUTPUT).map(structured) {
+            call.answer = messages::answer(TraceValue::at(OUTPUT, &answered), &mut account.reply).map(|answer| {
+                Answer { finish_reason: answer.finish_reason.or_else(|| call.finish_reason.clone()), ..answer }
             });
             // A reply of nothing but reasoning is still a reply.
             let is_list = answered.as_array().is_some_and(|all| !all.is_empty());
@@ -86,7 +96,7 @@ impl Convention for GenAi {
     }
 
     fn given(&self, span: &TraceSpan) -> Option<Value> {
-        span.value("gen_ai.input.messages").map(structured)
+        span.value(INPUT).map(structured)
     }
 }
 

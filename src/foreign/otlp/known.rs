@@ -2,9 +2,14 @@
 //! holds text is told by its name: an answer may stand there.
 
 use super::{
-    super::{TraceAccount, fields::holds_text},
+    super::{
+        TraceAccount,
+        account::{CallAccount, numberless},
+        fields::holds_text,
+    },
     span::TraceSpan,
 };
+use crate::trajectory::{Side, UnplacedKind};
 
 /// Names that are known, with `#` for a number; one that ends in `*` stands for all that begin so.
 const KNOWN: &[&str] = &[
@@ -30,14 +35,22 @@ const KNOWN: &[&str] = &[
     "gen_ai.prompt.#.content",
     "gen_ai.prompt.#.name",
     "gen_ai.prompt.#.tool_call_id",
-    "gen_ai.prompt.#.tool_calls.*",
+    "gen_ai.prompt.#.tool_calls.#.id",
+    "gen_ai.prompt.#.tool_calls.#.type",
+    "gen_ai.prompt.#.tool_calls.#.name",
+    "gen_ai.prompt.#.tool_calls.#.arguments",
+    "gen_ai.prompt.#.tool_calls.#.function.*",
     "gen_ai.prompt.#.finish_reason",
     "gen_ai.prompt.#.function_call.*",
     "gen_ai.prompt",
     "gen_ai.completion.#.role",
     "gen_ai.completion.#.content",
     "gen_ai.completion.#.finish_reason",
-    "gen_ai.completion.#.tool_calls.*",
+    "gen_ai.completion.#.tool_calls.#.id",
+    "gen_ai.completion.#.tool_calls.#.type",
+    "gen_ai.completion.#.tool_calls.#.name",
+    "gen_ai.completion.#.tool_calls.#.arguments",
+    "gen_ai.completion.#.tool_calls.#.function.*",
     "gen_ai.completion.#.function_call.*",
     "gen_ai.completion",
     "gen_ai.cost.*",
@@ -72,12 +85,14 @@ const KNOWN: &[&str] = &[
     "llm.input_messages.#.message.name",
     "llm.input_messages.#.message.tool_call_id",
     "llm.input_messages.#.message.contents.#.message_content.*",
-    "llm.input_messages.#.message.tool_calls.*",
+    "llm.input_messages.#.message.tool_calls.#.tool_call.id",
+    "llm.input_messages.#.message.tool_calls.#.tool_call.function.*",
     "llm.output_messages.#.message.role",
     "llm.output_messages.#.message.content",
     "llm.output_messages.#.message.name",
     "llm.output_messages.#.message.contents.#.message_content.*",
-    "llm.output_messages.#.message.tool_calls.*",
+    "llm.output_messages.#.message.tool_calls.#.tool_call.id",
+    "llm.output_messages.#.message.tool_calls.#.tool_call.function.*",
     "llm.prompts",
     "llm.prompts.#.prompt.text",
     "llm.choices.#.completion.text",
@@ -90,8 +105,10 @@ const KNOWN: &[&str] = &[
     "llm.user",
     "llm.chat.*",
     "llm.response.*",
-    "input.*",
-    "output.*",
+    "input.value",
+    "input.mime_type",
+    "output.value",
+    "output.mime_type",
     "metadata",
     "metadata.*",
     "tag.*",
@@ -165,6 +182,10 @@ const KNOWN: &[&str] = &[
     "span.*",
 ];
 
+/// Where an export of ours says that a step was not read whole.
+const STATED: &str = "aegis.account";
+/// Events whose attributes hold what was asked and answered.
+const CONTENT: &str = "gen_ai.content.";
 /// Events that are known.
 const EVENTS: &[&str] = &[
     "gen_ai.system.message",
@@ -172,8 +193,6 @@ const EVENTS: &[&str] = &[
     "gen_ai.assistant.message",
     "gen_ai.tool.message",
     "gen_ai.choice",
-    "gen_ai.content.prompt",
-    "gen_ai.content.completion",
     "gen_ai.evaluation.result",
     "exception",
     "ai.stream.firstChunk",
@@ -186,32 +205,49 @@ const ANSWERS: &[&str] =
 
 /// Counts the answers of a span that no call holds: the span is none, and none is below it.
 pub(super) fn without_call(span: &TraceSpan, account: &mut TraceAccount) {
-    if let Some(name) = ANSWERS.iter().find(|name| span.has_prefix(name)) {
-        account.cannot_place(&format!("{} of a span that is no call", name.trim_end_matches('.')));
+    let found = ANSWERS.iter().find_map(|known| span.all().find(|(name, _)| name.starts_with(known)).zip(Some(known)));
+    if let Some(((_, value), name)) = found {
+        let place = format!("{} of a span that is no call", name.trim_end_matches('.'));
+        account.cannot_place(&place, UnplacedKind::Missing, value);
     }
 }
 
-/// Counts what of a call's span holds text and has no place.
-pub(super) fn account(span: &TraceSpan, account: &mut TraceAccount) {
-    for (name, value) in span.all() {
-        if holds_text(value) {
-            let name = numberless(name);
-            if !is_known(&name) {
-                account.cannot_place(&name);
+/// Names what of a call's span holds text and has no place, each on the side that its name speaks of.
+pub(super) fn account(span: &TraceSpan, account: &mut CallAccount) {
+    for (name, value) in span.all().filter(|(_, value)| holds_text(value)) {
+        if !is_known(&numberless(name)) {
+            account.cannot_place(side(name), name, UnplacedKind::Member, value);
+        }
+    }
+    if let Some(value) = span.value(STATED) {
+        account.cannot_place(None, STATED, UnplacedKind::Missing, value);
+    }
+    for event in &span.events {
+        let said = || event.attributes.iter().filter(|(_, value)| holds_text(value));
+        if event.name.starts_with(CONTENT) {
+            for (name, value) in said().filter(|(name, _)| !is_known(name)) {
+                account.cannot_place(
+                    side(&event.name),
+                    &format!("event {}: {name}", event.name),
+                    UnplacedKind::Member,
+                    value,
+                );
             }
-        }
-    }
-    for event in span.events.iter().filter(|event| !EVENTS.contains(&event.name.as_str())) {
-        if holds_text(&event.body) || event.attributes.values().any(holds_text) {
-            account.cannot_place(&format!("event {}", event.name));
+        } else if !EVENTS.contains(&event.name.as_str()) && (holds_text(&event.body) || said().next().is_some()) {
+            let place = format!("event {}", event.name);
+            account.cannot_place(side(&event.name), &place, UnplacedKind::Event, &event.fields());
         }
     }
 }
 
-/// A name with `#` for each number between its dots.
-fn numberless(name: &str) -> String {
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    name.split('.').map(|part| if is_number(part) { "#" } else { part }).collect::<Vec<_>>().join(".")
+/// The side of a call that a name speaks of; `None` where it speaks of neither.
+fn side(name: &str) -> Option<Side> {
+    name.split(['.', '_', '-', ' ']).find_map(|word| match word {
+        "input" | "inputs" | "prompt" | "prompts" | "request" | "instructions" | "question" => Some(Side::Request),
+        "output" | "outputs" | "completion" | "completions" | "response" | "answer" | "answers" | "reply"
+        | "choice" | "choices" | "result" => Some(Side::Response),
+        _ => None,
+    })
 }
 
 fn is_known(name: &str) -> bool {
@@ -236,8 +272,13 @@ mod tests {
             "events": [{"name": "exception", "attributes": [attribute("m", "it fell over")]},
                 {"name": "said", "attributes": [attribute("text", "It is 42.")]}]}))
         .expect("a span");
-        let mut told = TraceAccount::default();
+        let mut told = CallAccount::default();
         account(&span, &mut told);
-        assert_eq!(told.unplaced.keys().collect::<Vec<_>>(), ["event said", "gen_ai.prompt.#.annex", "my.answer"]);
+        let places = |side: &TraceAccount| side.pieces.iter().map(|piece| piece.place.clone()).collect::<Vec<_>>();
+        assert_eq!(places(&told.request), ["gen_ai.prompt.3.annex", "event said"]);
+        assert_eq!(places(&told.reply), ["my.answer", "event said"], "an event may be of either side");
+        let mut trace = TraceAccount::default();
+        told.close(&mut trace);
+        assert_eq!(trace.unplaced.keys().collect::<Vec<_>>(), ["event said", "gen_ai.prompt.#.annex", "my.answer"]);
     }
 }

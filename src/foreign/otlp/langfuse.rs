@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    super::{ForeignAgent, ForeignCall, TraceAccount, fields::usage},
+    super::{ForeignAgent, ForeignCall, account::CallAccount, fields::usage},
     convention::{Convention, SpanOf, fill, named},
     langgraph,
     span::TraceSpan,
@@ -32,7 +32,7 @@ impl Convention for Langfuse {
         named(name, "the name", span)
     }
 
-    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
         if call.model.is_empty() {
             span.text("langfuse.observation.model.name").unwrap_or_default().clone_into(&mut call.model);
         }
@@ -43,7 +43,7 @@ impl Convention for Langfuse {
             count(["output", "completion_tokens", "output_tokens"]),
         );
         call.usage = call.usage.or(counted);
-        fill(call, span.value("langfuse.observation.input"), span.value("langfuse.observation.output"), account);
+        fill(call, span.at("langfuse.observation.input"), span.at("langfuse.observation.output"), account);
     }
 
     fn given(&self, span: &TraceSpan) -> Option<Value> {

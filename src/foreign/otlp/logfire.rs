@@ -4,10 +4,19 @@
 use serde_json::Value;
 
 use super::{
-    super::{ForeignAgent, ForeignCall, TraceAccount, fields::text},
+    super::{
+        ForeignAgent, ForeignCall,
+        account::CallAccount,
+        fields::text,
+        held::{self, TraceValue},
+    },
     convention::{Convention, SpanOf, fill, named},
     span::TraceSpan,
 };
+
+/// Where a reply stands whole in `response_data`, and what else stands there.
+const WHOLE: &[&str] = &["message", "combined_chunk_content"];
+const BESIDE: &[&str] = &["usage", "chunk_count"];
 
 /// Reads its spans.
 #[derive(Debug)]
@@ -23,17 +32,20 @@ impl Convention for Logfire {
         named(span.text("agent_name")?, "agent_name", span)
     }
 
-    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
         let asked = span.json("request_data");
         if call.model.is_empty() {
             asked.as_ref().and_then(|asked| text(asked, "model")).unwrap_or_default().clone_into(&mut call.model);
         }
         let answered = span.json("response_data").map(|answered| {
             // A streamed reply is told by its pieces put together.
-            let whole = ["message", "combined_chunk_content"].iter().find_map(|name| answered.get(*name)).cloned();
-            whole.unwrap_or(answered)
+            let Some(whole) = WHOLE.iter().find_map(|name| answered.get(*name)).cloned() else { return answered };
+            held::members(&answered, &[WHOLE, BESIDE].concat(), &mut account.reply);
+            whole
         });
-        fill(call, asked.as_ref(), answered.as_ref(), account);
+        let asked = asked.as_ref().map(|value| TraceValue::at("request_data", value));
+        let answered = answered.as_ref().map(|value| TraceValue::at("response_data", value));
+        fill(call, asked, answered, account);
     }
 
     fn given(&self, span: &TraceSpan) -> Option<Value> {

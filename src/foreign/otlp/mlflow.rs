@@ -4,8 +4,10 @@ use serde_json::Value;
 
 use super::{
     super::{
-        ForeignAgent, ForeignCall, TraceAccount,
+        ForeignAgent, ForeignCall,
+        account::CallAccount,
         fields::{text, usage, whole},
+        held::TraceValue,
     },
     convention::{Convention, SpanOf, fill, named},
     span::TraceSpan,
@@ -35,7 +37,7 @@ impl Convention for MlFlow {
         (kind(span) == Some("AGENT")).then(|| named(&span.name, "the name", span))?
     }
 
-    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
         let (asked, answered) = (span.json("mlflow.spanInputs"), span.json("mlflow.spanOutputs"));
         if call.model.is_empty() {
             let own = span.text("mlflow.llm.model").map(|model| model.trim_matches('"'));
@@ -45,7 +47,9 @@ impl Convention for MlFlow {
         let counts = span.json("mlflow.chat.tokenUsage").unwrap_or_default();
         let count = |name: &str| counts.get(name).and_then(whole);
         call.usage = call.usage.or_else(|| usage(count("input_tokens"), count("output_tokens")));
-        fill(call, asked.as_ref(), answered.as_ref(), account);
+        let asked = asked.as_ref().map(|value| TraceValue::at("mlflow.spanInputs", value));
+        let answered = answered.as_ref().map(|value| TraceValue::at("mlflow.spanOutputs", value));
+        fill(call, asked, answered, account);
     }
 
     fn given(&self, span: &TraceSpan) -> Option<Value> {

@@ -32,7 +32,7 @@ use super::{
     ForeignReader, ForeignRun, ForeignTrace, Grouping, TraceAccount, TracePlace,
     fields::{FieldNames, list, text, whole},
 };
-use crate::trajectory::EVALUATION_EVENT;
+use crate::trajectory::{EVALUATION_EVENT, UnplacedKind};
 
 /// Event and log record that hold what was said, where the span does not.
 const DETAILS: &str = "gen_ai.client.inference.operation.details";
@@ -170,7 +170,8 @@ impl GatheredTrace {
                 continue;
             }
             if event.name.starts_with("gen_ai.") && event.name != EVALUATION_EVENT {
-                self.account.cannot_place(&format!("log record {} of no span", event.name));
+                let place = format!("log record {} of no span", event.name);
+                self.account.cannot_place(&place, UnplacedKind::Event, &event.fields());
             }
             self.events.push(event);
         }

@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::{
     super::{
         ForeignAgent, ForeignCall, TraceAccount,
+        account::CallAccount,
         fields::{MEDIA, REASONING, as_text, call as made, role, silent, text, tool, usage},
+        held::TraceValue,
         messages,
     },
     convention::{Convention, SpanOf, fill, named, request},
@@ -46,7 +48,7 @@ impl Convention for OpenInference {
         (name != "agent").then(|| named(name, "the name", span))?
     }
 
-    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+    fn read(&self, span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
         read(span, call, account);
     }
 
@@ -64,7 +66,7 @@ impl Convention for OpenInference {
 }
 
 /// What a span of a model call says. What is known already stays.
-fn read(span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
+fn read(span: &TraceSpan, call: &mut ForeignCall, account: &mut CallAccount) {
     let parameters = span.json("llm.invocation_parameters").unwrap_or_default();
     if call.model.is_empty() {
         let model = span.text("llm.model_name").or_else(|| text(&parameters, "model"));
@@ -75,13 +77,13 @@ fn read(span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
     call.finish_reason = call.finish_reason.take().or_else(|| span.text("llm.finish_reason").map(str::to_owned));
     let asked = span.numbered("llm.input_messages.");
     if call.request.is_none() && !asked.is_empty() {
-        let told = asked.values().map(|fields| said(fields, "user", account)).collect();
+        let told = asked.values().map(|fields| said(fields, "user", &mut account.request)).collect();
         call.request = request(told, tools(span));
     }
     let answers = span.numbered("llm.output_messages.");
     if call.answer.is_none() && !answers.is_empty() {
-        let told = answers.values().map(|fields| said(fields, "assistant", account)).collect();
-        let message = messages::together(told, false, account);
+        let told = answers.values().map(|fields| said(fields, "assistant", &mut account.reply)).collect();
+        let message = messages::together(told, false, &mut account.reply);
         call.answer = message.map(|message| Answer { index: 0, message, finish_reason: call.finish_reason.clone() });
     }
     // Completions are told by their texts, and where nothing else is told, by what went in and came out.
@@ -92,13 +94,10 @@ fn read(span: &TraceSpan, call: &mut ForeignCall, account: &mut TraceAccount) {
     let prompt =
         text_of(["llm.prompts.", "llm.prompts."], "prompt.text").or_else(|| span.value("llm.prompts").cloned());
     let completion = text_of(["llm.choices.", "llm.completions."], "completion.text");
-    let whole = |name: &str| span.value(name).filter(|said| !said.is_null()).cloned();
-    fill(
-        call,
-        prompt.or_else(|| whole("input.value")).as_ref(),
-        completion.or_else(|| whole("output.value")).as_ref(),
-        account,
-    );
+    let whole = |name| span.at(name).filter(|said| !said.value.is_null());
+    let prompt = prompt.as_ref().map(|prompt| TraceValue::at("llm.prompts", prompt));
+    let completion = completion.as_ref().map(|completion| TraceValue::at("llm.completions", completion));
+    fill(call, prompt.or_else(|| whole("input.value")), completion.or_else(|| whole("output.value")), account);
 }
 
 fn tools(span: &TraceSpan) -> Vec<Tool> {

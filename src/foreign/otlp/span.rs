@@ -8,6 +8,7 @@ use super::{
     super::{
         ForeignAgent,
         fields::{list, text, whole},
+        held::TraceValue,
     },
     convention::SpanOf,
 };
@@ -148,6 +149,11 @@ impl TraceSpan {
     /// An attribute.
     pub(super) fn value(&self, name: &str) -> Option<&Value> {
         self.attributes.get(name)
+    }
+
+    /// An attribute with its name.
+    pub(super) fn at<'a>(&'a self, name: &'a str) -> Option<TraceValue<'a>> {
+        Some(TraceValue::at(name, self.value(name)?))
     }
 
     /// A text that is not empty.

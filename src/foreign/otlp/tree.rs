@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::{
-    super::{ForeignAgent, ForeignCall, ForeignFailure, ForeignRun, TraceAccount, messages, scored},
+    super::{
+        ForeignAgent, ForeignCall, ForeignFailure, ForeignRun, TraceAccount, account::CallAccount, messages, scored,
+    },
     GatheredTrace,
     convention::{self, SpanOf},
     doubles::{self, CallSpan},
@@ -65,7 +67,7 @@ fn task(root: &TraceSpan) -> Option<String> {
         return None;
     }
     let given = convention::ALL.iter().find_map(|convention| convention.given(root));
-    let told = given.map(|given| messages::messages(&given, Role::User, &mut TraceAccount::default()));
+    let told = given.map(|given| messages::unheld(&given, Role::User, &mut TraceAccount::default()));
     let asked = told.iter().flatten().find(|message| message.role == Role::User).map(Message::text);
     asked.filter(|text| !text.trim().is_empty()).or_else(|| root.text("gen_ai.workflow.name").map(str::to_owned))
 }
@@ -134,12 +136,14 @@ impl SpanTree {
         for span in self.spans.iter().filter(|span| is_call(span)) {
             let mut call =
                 ForeignCall { began: span.began, ended: span.ended, failure: failure(span), ..ForeignCall::default() };
+            let mut account = CallAccount::default();
             for convention in convention::ALL {
-                convention.read(span, &mut call, &mut run.account);
+                convention.read(span, &mut call, &mut account);
             }
+            known::account(span, &mut account);
+            call.unplaced = account.close(&mut run.account);
             call.answer = call.answer.take().filter(|_| call.failure.is_none());
             call.agent = self.agent(span);
-            known::account(span, &mut run.account);
             let address = span.text("server.address").or_else(|| span.text("gen_ai.provider.name"));
             let provider = address.or_else(|| span.text("gen_ai.system")).or_else(|| span.text("llm.system"));
             run.upstream = run.upstream.take().or_else(|| provider.map(str::to_owned));

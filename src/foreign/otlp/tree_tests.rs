@@ -339,7 +339,7 @@ fn what_a_span_or_a_message_says_beside_its_call_is_named() {
         (
             "a member of a message",
             vec![call("c", said(json!({"annex": "a whole sentence", "id": "m 1"})))],
-            vec!["annex of a message"],
+            vec!["gen_ai.output.messages[#].annex"],
         ),
         (
             "a part of an unknown type",
@@ -348,7 +348,7 @@ fn what_a_span_or_a_message_says_beside_its_call_is_named() {
                 json!([{"role": "assistant", "parts": [{"type": "text", "content": "It is 42."},
                 {"type": "verse", "lines": "a whole sentence"}]}]),
             )],
-            vec!["a part of type verse"],
+            vec!["gen_ai.output.messages[#].parts[#].lines"],
         ),
         (
             "a picture",
@@ -362,5 +362,9 @@ fn what_a_span_or_a_message_says_beside_its_call_is_named() {
     ] {
         let run = read(&spans, &[]);
         assert_eq!(run.account.unplaced.keys().collect::<Vec<_>>(), expected, "{case}");
+        // What is of a call is the reply's; an answer of no call is the trace's alone.
+        let of_call: usize = run.calls.iter().map(|call| call.unplaced.reply.len()).sum();
+        assert_eq!(of_call, expected.iter().filter(|name| !name.contains("no call")).count(), "{case}");
+        assert!(run.calls.iter().all(|call| call.unplaced.request.is_empty()), "{case}");
     }
 }

@@ -1,10 +1,12 @@
 //! The account of one recorded step, and of a run's steps together.
 
+use std::ops::AddAssign;
+
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
     surface::{self, Surface, SurfaceError, Unplaced, door, written},
-    trajectory::Step,
+    trajectory::{Step, StepUnplaced},
 };
 
 /// Most pieces of one body that [`StepAccount::lines`] names.
@@ -45,6 +47,16 @@ impl ReadState {
         match self {
             Self::Unread(why) => Some(why),
             Self::Whole | Self::Partly(_) => None,
+        }
+    }
+
+    /// The state where these pieces stand in no view besides.
+    fn without(self, pieces: &[Unplaced]) -> Self {
+        match self {
+            Self::Whole if pieces.is_empty() => Self::Whole,
+            Self::Whole => Self::Partly(pieces.to_vec()),
+            Self::Partly(own) => Self::Partly([own.as_slice(), pieces].concat()),
+            Self::Unread(why) => Self::Unread(why),
         }
     }
 
@@ -104,12 +116,27 @@ impl StepAccount {
         self.worse().words()
     }
 
-    /// What was not read, a line for each piece that is named; none where all was.
+    /// What was not read, a line for each piece that is named; none where all was. What holds of both sides is said once.
     pub fn lines(&self) -> Vec<String> {
-        if self.request == self.reply && self.request.unread_because().is_some() {
+        if self.request == self.reply {
             return self.request.lines("step");
         }
-        [self.request.lines("request"), self.reply.lines("reply")].concat()
+        let is_of_both = |piece: &&Unplaced| self.reply.unplaced().contains(piece);
+        let both: Vec<Unplaced> = self.request.unplaced().iter().filter(is_of_both).cloned().collect();
+        let rest = |state: &ReadState| match state {
+            ReadState::Partly(pieces) => {
+                ReadState::Partly(pieces.iter().filter(|piece| !both.contains(piece)).cloned().collect())
+            }
+            other => other.clone(),
+        };
+        let (request, reply) = (rest(&self.request), rest(&self.reply));
+        [ReadState::Partly(both).lines("step"), request.lines("request"), reply.lines("reply")].concat()
+    }
+
+    /// The account where an importer could not place these pieces besides.
+    #[must_use]
+    pub fn without(self, unplaced: &StepUnplaced) -> Self {
+        Self { request: self.request.without(&unplaced.request), reply: self.reply.without(&unplaced.reply) }
     }
 }
 
@@ -168,6 +195,15 @@ impl RunAccount {
     }
 }
 
+impl AddAssign for RunAccount {
+    fn add_assign(&mut self, other: Self) {
+        self.read += other.read;
+        self.partly_read += other.partly_read;
+        self.unread += other.unread;
+        self.requests_left_out += other.requests_left_out;
+    }
+}
+
 fn rank(state: &ReadState) -> u8 {
     match state {
         ReadState::Whole => 0,
@@ -176,20 +212,21 @@ fn rank(state: &ReadState) -> u8 {
     }
 }
 
-/// The account of a step, from the bytes of its record: one rule for runs under way, old recordings and imported ones.
+/// The account of a step, from the bytes of its record and from what its importer could not place: one rule for runs under way,
+/// old recordings and imported ones.
 pub fn of_step(step: &Step) -> StepAccount {
     let Some(surface) = surface::named(&step.surface) else {
         return StepAccount { request: unread_call(), reply: unread_call() };
     };
     let (reply, streamed) = reply_to(step);
-    of_bodies(surface, &step.request, reply, streamed)
+    of_bodies(surface, &step.request, reply, streamed).without(&step.unplaced)
 }
 
 /// How much of the reply to a step was read: the half of its account that a label is about.
 pub fn of_reply_to(step: &Step) -> ReadState {
     let Some(surface) = surface::named(&step.surface) else { return unread_call() };
     let (reply, streamed) = reply_to(step);
-    of_bodies(surface, &[], reply, streamed).reply
+    of_bodies(surface, &[], reply, streamed).without(&step.unplaced).reply
 }
 
 /// Whether an edit of a step's request changed an element that holds a piece which nobody reads, or that none can be told of.

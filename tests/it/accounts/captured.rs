@@ -20,7 +20,14 @@ use aegis::{
 use serde_json::Value;
 
 /// Pieces that stand in no view, and why that is right: where the piece was, what its place begins with, the reason.
-const EXPLAINED: &[(&str, &str, &str)] = &[];
+const EXPLAINED: &[(&str, &str, &str)] = &[
+    (
+        "log-cd88a11f541d3a8c54f34ba0ee9d8b88",
+        "",
+        "an export of Langfuse as a plain log: `--from langfuse` reads it whole",
+    ),
+    ("log-trajectory.json", "", "a trajectory of ATIF as a plain log: `--from atif` reads it whole"),
+];
 
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it")

@@ -9,6 +9,7 @@ use super::{
     edits::Outcome,
     requests::{Asked, AskedRow},
     shapes::Shape,
+    traces::{Traced, TracedRow},
 };
 
 fn root() -> &'static Path {
@@ -77,6 +78,31 @@ pub fn request_table(asked: &[Asked], rows: &[AskedRow]) -> String {
     for (asked, row) in asked.iter().zip(rows) {
         let read = asked.unplaced.as_ref().map_or_else(|| cell(&row.read, "yes"), |what| format!("partly: {what}"));
         let _ = writeln!(page, "| {} | {} | {read} | {} |", asked.name, asked.source, edited(&row.edited));
+    }
+    page
+}
+
+/// The table of spans.
+pub fn trace_table(shapes: &[Traced], rows: &[TracedRow]) -> String {
+    let mut page = format!(
+        "\n### OTLP spans: {} shapes\n\n| convention | shape | who writes it | read | agent | ended | account |\n|---|---|---|---|---|---|---|\n",
+        shapes.len()
+    );
+    for (shape, row) in shapes.iter().zip(rows) {
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            shape.convention,
+            shape.name,
+            shape.source,
+            cell(&row.read, "yes"),
+            cell(&row.agent, if shape.agent.is_some() { "named" } else { "not named" }),
+            cell(&row.ended, shape.ending.name()),
+            shape.unplaced.as_ref().map_or_else(
+                || cell(&row.account, "read"),
+                |piece| cell(&row.account, &format!("partly read: {piece}"))
+            ),
+        );
     }
     page
 }

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// A text that no shape holds.
-const MARKER: &str = "Nine planted words that no reader of this API knows.";
+pub const MARKER: &str = "Nine planted words that no reader of this API knows.";
 
 /// Members that say nothing of an answer: counts, causes, sources, thoughts, the upstream's own searches. What stands in them is not
 /// looked at.
@@ -62,7 +62,7 @@ const BESIDE_TYPES: &[&str] = &[
 const MEMBERS: &[&str] = &["text", "answer", "content"];
 
 /// All JSON texts with the marker put into one object or list of this one, each with the place.
-fn planted(json: &Value) -> Vec<(String, Value)> {
+pub fn planted(json: &Value) -> Vec<(String, Value)> {
     let mut places = Vec::new();
     walk(json, String::new(), &mut places);
     let mut all = Vec::new();

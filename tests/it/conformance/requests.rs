@@ -205,7 +205,7 @@ fn offers(asked: &Asked, conversation: &Conversation) -> (Vec<String>, Vec<(Stri
 }
 
 /// The messages of a request, in the words of the list.
-fn says(conversation: &Conversation) -> Vec<String> {
+pub fn says(conversation: &Conversation) -> Vec<String> {
     conversation.messages.iter().flat_map(lines).collect()
 }
 

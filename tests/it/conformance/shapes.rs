@@ -8,7 +8,7 @@ use std::{
 
 use aegis::{
     surface::{self, Surface},
-    trajectory::Usage,
+    trajectory::{CallEnding, Usage},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
@@ -83,6 +83,17 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// Holds how a call ended to it.
+    pub fn holds(self, ending: Option<CallEnding>) -> Result<(), String> {
+        let is_so = match self {
+            Self::Answered => ending == Some(CallEnding::Answered),
+            Self::Refused => matches!(ending, Some(CallEnding::Refused(_))),
+            Self::Failed => ending == Some(CallEnding::Failed),
+            Self::Cut => ending == Some(CallEnding::Cut),
+        };
+        if is_so { Ok(()) } else { Err(format!("it ended as `{}`", ending.map_or("open", CallEnding::name))) }
+    }
+
     /// The word of the list.
     pub fn name(self) -> &'static str {
         match self {
