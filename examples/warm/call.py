@@ -33,4 +33,8 @@ def call(path, arguments):
 
 if len(sys.argv) > 1 and os.path.realpath(sys.argv[1]) in PROGRAMS:
     call(SOCKET, sys.argv[1:])
+if any(os.path.realpath(word) in PROGRAMS for word in sys.argv[2:]) and sys.argv[1].startswith("-"):
+    # Started, and not forked: `warm.py` says so in the end.
+    with open(SOCKET + ".cold", "a") as cold:
+        cold.write(sys.argv[1] + "\n")
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])

@@ -91,6 +91,7 @@ class Server:
 
     def __init__(self, folder):
         self.callers = {}  # pid of a run → the connection of who waits for it
+        self.forked = 0
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(folder / "socket"))
         self.listener.listen(64)
@@ -147,6 +148,7 @@ class Server:
         with contextlib.suppress(OSError):  # The new process does the same; who comes second may be refused.
             os.setpgid(pid, pid)
         self.callers[pid] = caller
+        self.forked += 1
         self.selector.register(caller, selectors.EVENT_READ, pid)
         return None
 
@@ -171,6 +173,18 @@ class Server:
         if caller:
             self.selector.unregister(caller)
             caller.close()
+
+
+def unforked(forked, cold, programs):
+    """What is to be said of runs that were not forked, and why they were not; none if all were."""
+    options = cold.read_text().split() if cold.exists() else []
+    names = " or ".join(path.name for path in programs)
+    if options:
+        runs = "1 run was" if len(options) == 1 else f"{len(options)} runs were"
+        return f"{runs} not forked but started anew: only `python3 {names} …` is forked, and there `python3 {options[0]} …` was typed"
+    if not forked:
+        return f"no run was forked: the command never started `python3 {names} …` by the `python3` on its PATH"
+    return None
 
 
 def tell(caller, what):
@@ -251,6 +265,8 @@ def work(folder, options, command):
         return ended
     for run_left in list(server.callers):
         server.end(run_left)
+    if told := unforked(server.forked, folder / "socket.cold", options.programs):
+        print(f"warm: {told}", file=sys.stderr)
     return 128 - ended if ended < 0 else ended
 
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Version of the format of `trace.json`.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A trace of one failed run.
 pub struct Trace {
@@ -58,7 +58,7 @@ impl Trace {
             prior: None,
             alpha: settings.terms.alpha,
             claims: searched.search.claims(),
-            target: searched.search.target(),
+            target: 1.0 / settings.terms.alpha,
             effect: settings.terms.effect,
             miss: settings.terms.miss,
             sanity: searched.search.counted(searched.arms.question.sanity),

@@ -22,9 +22,9 @@ pub struct TraceFinding {
     pub prior: Option<Prior>,
     /// The highest probability with which the trace blames any step without effect.
     pub alpha: f64,
-    /// Claims that could be made of the run: a step is blamed at this many times 1/alpha.
+    /// Claims that could be made of the run: each e-value of the finding is shared by so many.
     pub claims: usize,
-    /// The e-value that blames a step.
+    /// The e-value that blames a step, 1/alpha: the same that its label rests on.
     pub target: f64,
     /// An effect of this size is what a step is cleared of.
     pub effect: f64,

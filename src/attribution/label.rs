@@ -4,7 +4,7 @@ use super::{Decisive, LabelRule, TraceFinding};
 use crate::{
     proof::{SearchEnding, Stands},
     ruling,
-    trajectory::{Evidence, Executed, InjectedError, Label, LabelEntry, Side, TAXONOMY},
+    trajectory::{Evidence, Label, LabelEntry, TAXONOMY},
 };
 
 /// The definition of labels that say two steps are at fault together.
@@ -35,43 +35,20 @@ pub fn label_of(finding: &TraceFinding, rule: LabelRule) -> Option<Label> {
 }
 
 fn label(definition: &str, steps: &[&Decisive], finding: &TraceFinding) -> Label {
-    let entries = steps.iter().zip(0..).map(|(decisive, injection)| {
+    let entries = steps.iter().map(|decisive| {
         let Decisive { step, agent, call, recorded, corrected, instance, proposed_mode, .. } = (*decisive).clone();
-        let error = InjectedError {
-            injection,
-            agent,
-            instance,
-            failure_mode: None,
-            side: Side::Response,
-            operator: "counterfactual".to_owned(),
-            speaker: None,
-            step,
-            call,
-            attempt: 0,
-            before: corrected,
-            after: recorded,
-            delivered: true,
-        };
-        LabelEntry { error, taxonomy: TAXONOMY.to_owned(), proposed_mode }
+        let entry = LabelEntry::natural((agent, instance), (step, call), (corrected, recorded), TAXONOMY);
+        LabelEntry { proposed_mode, ..entry }
     });
     let first = steps.first();
     let evidence = Evidence {
-        executed: first.map(|decisive| shared(&decisive.executed, finding.claims)),
+        executed: first.map(|decisive| decisive.executed.clone()),
         fork_step: first.map(|decisive| decisive.step),
         cleared: finding.steps.iter().filter(|step| step.stands.is_cleared()).map(|step| step.step).collect(),
         source: first.and_then(|decisive| decisive.source).map(|source| source.name().to_owned()),
         ..Evidence::default()
     };
     ruling::natural(definition, entries.collect(), evidence)
-}
-
-/// What was executed, as evidence that the trace named no step wrongly: any of its claims might have, so the e-value, and what
-/// it had to reach, are shared by all of them. Such a number may stand beside those of other runs.
-fn shared(executed: &Executed, claims: usize) -> Executed {
-    #[expect(clippy::cast_precision_loss, reason = "steps of a run, and pairs of them")]
-    let claims = claims.max(1) as f64;
-    let share = |number: Option<f64>| number.map(|number| number / claims);
-    Executed { e: share(executed.e), target: share(executed.target), ..executed.clone() }
 }
 
 /// Whether a finding says that a label is wrong: the failure does not come again, the labelled step has no effect, or

@@ -43,7 +43,7 @@ fn finding(stands: &[Stands]) -> TraceFinding {
     let cleared = before.clone().all(|stands| stands.is_cleared());
     TraceFinding {
         prior: None,
-        format: 2,
+        format: 3,
         run: RunId::parse("r").expect("an id"),
         order: "scan",
         alpha: 0.01,

@@ -17,7 +17,7 @@ use super::{
     rows_before::RowsBefore,
 };
 use crate::{
-    dataset::{About, Sample, SampleKind, SampleLine, Writer},
+    dataset::{self, About, Sample, SampleKind, SampleLine, Writer},
     recording, ruling,
     trajectory::{Evidence, Tally},
     viewer,
@@ -59,7 +59,7 @@ impl CellBench {
             return Ok(lines);
         }
         let line = |sample: &Sample| {
-            let path = self.state.root().join(crate::dataset::FILE);
+            let path = self.state.root().join(dataset::FILE);
             SampleLine::of(sample).map_err(|error| CampaignError::Unwritten { path, why: error.to_string() })
         };
         if let Some(twin) = self.state.ended(reference)? {
@@ -111,7 +111,7 @@ impl CellBench {
         let (campaign, root) = (&self.context.campaign, self.state.root());
         let mut concluded = of_all;
         let mut sums = ReportSums::begin(root)?;
-        let cannot = |source| CampaignError::Directory { path: root.join(crate::dataset::FILE), source };
+        let cannot = |source| CampaignError::Directory { path: root.join(dataset::FILE), source };
         let mut before = RowsBefore::of(root).map_err(cannot)?;
         let mut writer = Writer::create(root)?;
         for chain in chains {
@@ -143,7 +143,7 @@ impl CellBench {
         let manifest = writer.finish()?;
         let count = |kind| manifest.kinds.get(&kind).copied().unwrap_or_default();
         let (failures, twins) = (count(SampleKind::Failure), count(SampleKind::Clean));
-        let path = self.state.root().join(crate::dataset::FILE);
+        let path = self.state.root().join(dataset::FILE);
         let benign = match count(SampleKind::Benign) {
             0 => String::new(),
             benign => format!(", {benign} benign apart"),
@@ -151,7 +151,8 @@ impl CellBench {
         let rows = failures + twins;
         let path = path.display();
         Ok(format!(
-            "dataset   {path}   {failures} failures, {rows} rows with their clean twins{benign}\n          {said}"
+            "dataset   {path}   {}, {rows} rows with their clean twins{benign}\n          {said}",
+            dataset::failures(failures)
         ))
     }
 

@@ -59,6 +59,7 @@ pub use file::{CallPosition, Repeatable, schema};
 pub use funnel::{ConcludedChain, InjectedRun, TaskState};
 pub use junit::junit;
 pub use read::parse;
+pub use read_system::MAX_CALLS;
 pub use report::CampaignReport;
 pub use shard::{
     Engine, EngineScript, KeptCampaign, MergeOptions, Merged, NotedFiles, PartError, ShardEnd, ShardOptions, ShardPart,

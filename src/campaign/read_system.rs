@@ -15,7 +15,7 @@ use crate::plan::{Problem, Read};
 /// Longest run of a cell where the file says nothing.
 const TIMEOUT: Duration = Duration::from_mins(10);
 /// Most model calls of a run where the file says nothing.
-const MAX_CALLS: u64 = 200;
+pub const MAX_CALLS: u64 = 200;
 
 /// A system that can be run.
 pub(super) fn system(

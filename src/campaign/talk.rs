@@ -104,9 +104,11 @@ impl Concluded {
         let (claims, runs) = (self.verified(), self.count(Class::Verified));
         let more = if runs > claims { format!(" (in {runs} runs: some met the same edit)") } else { String::new() };
         format!(
-            "{} verified failures{more} from {} injected runs, {} model calls made and {} answered from recordings{ended}",
+            "{} verified failure{}{more} from {} injected run{}, {} model calls made and {} answered from recordings{ended}",
             self.verified(),
+            plural(self.verified() == 1),
             self.made(),
+            plural(self.made() == "1"),
             self.spent.calls,
             self.prefix.calls
         )
@@ -138,6 +140,11 @@ impl LeftOut {
         (LeftOut::Unrepeatable, "unrepeatable"),
         (LeftOut::Unfinished, "unfinished"),
     ];
+}
+
+/// The end of a noun that there is one of, or are several of.
+fn plural(one: bool) -> &'static str {
+    if one { "" } else { "s" }
 }
 
 #[cfg(test)]

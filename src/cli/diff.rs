@@ -40,8 +40,7 @@ pub(super) fn run(arguments: &DiffArgs, as_json: bool, out: &mut dyn Write) -> R
         write_text(arguments, &comparison, &a, &b, out)
     };
     written.map_err(|error| Failure::new(Exit::Infrastructure, error))?;
-    let (exit, summary) = match comparison.pairs.iter().filter(|pair| !matches!(pair.change, CallChange::Same)).count()
-    {
+    let (exit, summary) = match comparison.pairs.iter().filter(|pair| pair.differs()).count() {
         _ if comparison.is_same() => (Exit::Ok, "no difference".to_owned()),
         0 => (Exit::Finding, "the runs differ".to_owned()),
         differing => (Exit::Finding, format!("{differing} of {} calls differ", comparison.pairs.len())),
@@ -70,11 +69,11 @@ fn write_text(
         .pairs
         .iter()
         .enumerate()
-        .filter(|(index, pair)| *index == first || (arguments.all && pair.change != CallChange::Same));
+        .filter(|(index, pair)| *index == first || (arguments.all && pair.differs()));
     for (index, pair) in shown {
         let which = if index == first { "first divergence: " } else { "" };
         writeln!(out, "\n{which}{} call {}", escape(&title(pair)), call(pair))?;
-        for block in &pair.blocks {
+        for block in pair.sent.iter().chain(&pair.blocks) {
             writeln!(out, "-- {}\n{}", escape(&block.place), escape(&difference(block)))?;
         }
     }
@@ -95,6 +94,9 @@ fn write_pair(pair: &Pair, first: bool, out: &mut dyn Write) -> io::Result<()> {
         CallChange::OnlyA => "only in a",
         CallChange::OnlyB => "only in b",
     };
+    let edited = if pair.sent.is_empty() { "" } else { "request as delivered" };
+    let what: Vec<&str> = [edited, what].into_iter().filter(|words| !words.is_empty()).collect();
+    let what = what.join(", ");
     let mark = if first { ">" } else { " " };
     let line = format!("{mark}{:>3}  {:>3}    {:<24} {what}", step(pair.a), step(pair.b), title(pair));
     writeln!(out, "{}", escape(line.trim_end()))

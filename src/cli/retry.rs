@@ -19,7 +19,7 @@ use super::{
     again::HowStarted,
     attribute::{self, AttributeArgs, JudgeArgs},
     budget::BudgetArgs,
-    capability,
+    capability, counted,
     output::{OutputFile, Replaces},
     settings,
     settings::ProxyArgs,
@@ -156,8 +156,10 @@ fn dry(arguments: &RetryArgs, global: &Global, cassette: &Cassette) -> Result<Fi
     }
     let (executions, calls) = (rounds * executions, rounds * calls);
     let judged = if arguments.critique.is_some() { "" } else { ", and what the method's judge is asked" };
-    let summary =
-        format!("at most {executions} executions, {calls} live calls in {rounds} rounds{judged}; nothing was executed");
+    let summary = format!(
+        "at most {executions} executions, {calls} live calls in {}{judged}; nothing was executed",
+        counted(usize::try_from(rounds).unwrap_or(usize::MAX), "round")
+    );
     let data = json!({"rounds": rounds, "executions": executions, "calls": calls, "step": critique.step,
         "arms": arms.iter().map(|(arm, (runs, calls))| json!({"arm": arm, "executions": runs, "calls": calls})).collect::<Vec<_>>()});
     Ok(Finished { exit: Exit::Ok, summary, data })
@@ -289,7 +291,7 @@ impl Retrying<'_> {
         let mut parts = vec![match repaired.or(self.rounds.last()) {
             Some(round) if round.is_repaired() => format!("repaired in round {}", round.round),
             Some(round) if !round.is_tried() => format!("not known in round {}: {}", round.round, round.untold()),
-            Some(round) => format!("not repaired in {} rounds", round.round),
+            Some(round) => format!("not repaired in {}", counted(round.round as usize, "round")),
             None => "not retried: there is no note".to_owned(),
         }];
         parts.extend(repaired.or(self.rounds.last()).map(|round| format!("gain {}", table::gain(round))));

@@ -176,7 +176,8 @@ fn unplaced(command: &str) -> String {
 
 fn label(label: &LabelRow) -> String {
     let errors = label.errors.iter().map(|error| {
-        let mode = error.mode.map(|mode| format!("{mode} ")).unwrap_or_default();
+        let mode = if error.natural { Some("natural error of") } else { error.mode };
+        let mode = mode.map(|mode| format!("{mode} ")).unwrap_or_default();
         format!("{mode}{} at {}", error.agent, error.step)
     });
     let named = format!("{} {}", label.status, errors.collect::<Vec<_>>().join(", "));

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     dataset::{
-        Dataset,
+        self, Dataset,
         statistics::{self, Statistics, Summary},
     },
     viewer::{ViewerLibrary, dataset_bundle},
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &StatsArgs, global: &Global) -> Result<Finished, Fa
         write(&counted, &mut io::stdout().lock()).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     }
     let failures = counted.kinds.get("failure").copied().unwrap_or_default();
-    let summary = format!("{} samples of {} tasks, {failures} failures", counted.samples, counted.tasks);
+    let summary = format!("{} samples of {} tasks, {}", counted.samples, counted.tasks, dataset::failures(failures));
     let data = serde_json::to_value(&counted).map_err(|error| Failure::new(Exit::Infrastructure, error))?;
     Ok(Finished { exit: Exit::Ok, summary, data })
 }

@@ -245,6 +245,7 @@ fn labelled(entry: &LabelEntry, numbered: &NumberedStep<'_>) -> LabelledError {
     let hashed = hashes(step, error.side);
     let [before, after] = hashed.unwrap_or_else(|| [error.before.clone(), error.after.clone()]);
     let (agent, call) = spoken::principal(step, error);
+    let natural = entry.is_natural();
     LabelledError {
         agent,
         raw_agent: None,
@@ -256,8 +257,9 @@ fn labelled(entry: &LabelEntry, numbered: &NumberedStep<'_>) -> LabelledError {
         other_modes: Vec::new(),
         proposed_mode: entry.proposed_mode.map(Mode::from),
         side: Some(error.side),
-        operator: Some(error.operator.clone()),
-        injection: Some(error.injection),
+        operator: (!natural).then(|| error.operator.clone()),
+        shown_by: natural.then(|| error.operator.clone()),
+        injection: (!natural).then_some(error.injection),
         before,
         after,
         reason: None,

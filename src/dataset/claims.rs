@@ -123,7 +123,7 @@ impl Claims {
     /// In one line.
     pub fn in_words(&self) -> String {
         let Self { begun, rows, kept, alpha, level, repeatable } = self;
-        let repeated = format!("{repeatable} failures of systems that repeat themselves");
+        let repeated = format!("{} of systems that repeat themselves", failures(*repeatable as u64));
         let level = level.map_or(String::new(), |level| format!("; all of them at {}", percent(level)));
         let by_pairs = format!(
             "{kept} of {rows} failures stand with at most {} wrong in the mean, of {begun} claims begun{level}",
@@ -140,10 +140,16 @@ impl Claims {
 
 /// What states no share, in words.
 pub(super) fn grounds_beside(former: usize, unclaimed: usize) -> impl Iterator<Item = String> {
-    let former = (former > 0).then(|| format!("{former} failures by the former rule, which states no share"));
-    let unclaimed =
-        (unclaimed > 0).then(|| format!("{unclaimed} failures for which nothing was executed that shows them"));
+    let former = (former > 0).then(|| format!("{} by the former rule, which states no share", failures(former as u64)));
+    let shown = if unclaimed == 1 { "it" } else { "them" };
+    let unclaimed = (unclaimed > 0)
+        .then(|| format!("{} for which nothing was executed that shows {shown}", failures(unclaimed as u64)));
     former.into_iter().chain(unclaimed)
+}
+
+/// So many failures.
+pub fn failures(count: u64) -> String {
+    format!("{count} failure{}", if count == 1 { "" } else { "s" })
 }
 
 /// A share as it is read.

@@ -39,7 +39,7 @@ mod tests;
 mod write_tests;
 
 pub use build::About;
-pub use claims::{ALPHA, Claims, Ground, Grounds};
+pub use claims::{ALPHA, Claims, Ground, Grounds, failures};
 pub use error::DatasetError;
 pub use gold::gold;
 pub use read::{Dataset, Entry, Index, PlacedSample};

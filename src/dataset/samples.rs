@@ -99,6 +99,7 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
             proposed_mode: None,
             side: Some(change.side),
             operator: Some("corrupt_number".to_owned()),
+            shown_by: None,
             injection: Some(0),
             before: "b".to_owned(),
             after: "a".to_owned(),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Said;
 use crate::trajectory::{
-    AgentName, Call, Evidence, FailureMode, Label, LabelEntry, LabelStatus, Side, StepIndex, TAXONOMY,
+    AgentName, COUNTERFACTUAL, Call, Evidence, FailureMode, Label, LabelEntry, LabelStatus, Side, StepIndex, TAXONOMY,
     UnknownFailureMode, Verdict,
 };
 
@@ -70,9 +70,12 @@ pub struct LabelledError {
     /// Which side was edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<Side>,
-    /// The manipulator, by name.
+    /// The manipulator, by name; absent where nobody planted the error. Earlier versions wrote `counterfactual` of such errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
+    /// What showed an error that nobody planted: `counterfactual`, executions with another reply at the step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_by: Option<String>,
     /// Index of the injection in its plan, 0-based.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub injection: Option<u32>,
@@ -147,10 +150,15 @@ impl LabelledError {
         self.failure_mode.iter().chain(&self.other_modes)
     }
 
+    /// What planted it, by name; `None` where nobody did, whichever version wrote it.
+    pub fn planted_by(&self) -> Option<&str> {
+        self.operator.as_deref().filter(|operator| *operator != COUNTERFACTUAL)
+    }
+
     /// What planted it, by name: the manipulator and the mode it stands for; `None` where nobody planted it.
     pub fn template(&self) -> Option<String> {
         let mode = self.failure_mode.as_ref().map(|mode| format!(" ({})", mode.code)).unwrap_or_default();
-        self.operator.as_ref().map(|operator| operator.clone() + &mode)
+        self.planted_by().map(|operator| operator.to_owned() + &mode)
     }
 
     /// Takes a further mode under which the edit is declared; one that is known is not taken again.

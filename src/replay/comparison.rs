@@ -41,6 +41,8 @@ pub struct Pair {
     pub change: CallChange,
     /// Blocks that differ, with both texts.
     pub blocks: Vec<Changed>,
+    /// Blocks in which the requests differ as the upstream got them, where an injection edited one of them.
+    pub sent: Vec<Changed>,
 }
 
 /// Where a call stands in its run.
@@ -103,7 +105,7 @@ impl Comparison {
             let step = |place: Option<CallPlace>| place.map(|place| place.step);
             (step(pair.a).or(step(pair.b)), pair.a.is_none())
         });
-        let first = pairs.iter().position(|pair| pair.change != CallChange::Same);
+        let first = pairs.iter().position(Pair::differs);
         let spread = first.and_then(|first| pairs.get(first)).map(|pair| spread(pair, &told_b)).unwrap_or_default();
         Self { pairs, first, spread }
     }
@@ -191,8 +193,13 @@ impl Pair {
     fn of(key: &(String, u32), a: Option<&ToldSide<'_>>, b: Option<&ToldSide<'_>>) -> Self {
         let place = |told: Option<&ToldSide<'_>>| told.map(|(step, _)| CallPlace { step: step.step, call: step.call });
         let agent = a.or(b).map(|(step, _)| step.attribution.agent.clone());
+        let mut sent = Vec::new();
         let (change, blocks) = match (a, b) {
             (Some((_, a)), Some((_, b))) => {
+                if a.sent.is_some() || b.sent.is_some() {
+                    let [of_a, of_b] = [a, b].map(|read| read.sent.as_ref().unwrap_or(&read.request));
+                    changed("request as delivered ", of_a, of_b, &mut sent);
+                }
                 let change = match (a.asked == b.asked, a.answered == b.answered) {
                     (true, true) => CallChange::Same,
                     (false, true) => CallChange::Request,
@@ -212,7 +219,12 @@ impl Pair {
             _ => (CallChange::OnlyB, Vec::new()),
         };
         let agent = agent.unwrap_or_else(|| AgentName::unnamed(0));
-        Self { agent, instance: key.1, a: place(a), b: place(b), change, blocks }
+        Self { agent, instance: key.1, a: place(a), b: place(b), change, blocks, sent }
+    }
+
+    /// Whether anything differs: what was asked, what was answered, or what the upstream got of the question.
+    pub fn differs(&self) -> bool {
+        self.change != CallChange::Same || !self.sent.is_empty()
     }
 }
 

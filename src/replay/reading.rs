@@ -21,6 +21,8 @@ pub(super) struct NamedBlock {
 pub(super) struct StepReading {
     pub(super) request: Vec<NamedBlock>,
     pub(super) reply: Vec<NamedBlock>,
+    /// The request as an injection edited it and the upstream got it; `None` where it got what the agent asked.
+    pub(super) sent: Option<Vec<NamedBlock>>,
     /// Equal requests have equal texts here; parameters and tools count, volatile parts do not.
     pub(super) asked: String,
     /// The same of the reply; ids, dates and token counts of a readable reply do not count.
@@ -30,11 +32,11 @@ pub(super) struct StepReading {
 impl StepReading {
     pub(super) fn of(step: &Step, rules: &Rules) -> Self {
         let surface = surface_of(step);
-        let conversation = surface.and_then(|surface| door::request(surface, &step.request).ok());
-        let request = match conversation {
+        let blocks = |body: &[u8]| match surface.and_then(|surface| door::request(surface, body).ok()) {
             Some(conversation) => conversation.messages.iter().enumerate().map(message_block).collect(),
-            None => raw(&step.request),
+            None => raw(body),
         };
+        let (request, sent) = (blocks(&step.request), step.request_sent.as_ref().map(|sent| blocks(sent)));
         let (reply, answered) = if let Some(read) = reply_of(step) {
             let blocks: Vec<NamedBlock> = read.answers.iter().map(|answer| answer_block(answer, &read)).collect();
             let mut text = String::new();
@@ -49,7 +51,7 @@ impl StepReading {
         };
         let status = step.last_attempt().and_then(|attempt| attempt.status);
         let answered = format!("{status:?} {answered}");
-        Self { request, reply, asked: Form::of(&step.surface, &step.request, rules).text(), answered }
+        Self { request, reply, sent, asked: Form::of(&step.surface, &step.request, rules).text(), answered }
     }
 
     /// All that was asked, as one text.

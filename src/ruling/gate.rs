@@ -13,8 +13,8 @@ use crate::{
         account::{self, ReadState},
     },
     trajectory::{
-        AgentName, Attempt, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Side, Source, Step, StepIndex,
-        TAXONOMY, Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
+        AgentName, Attempt, ErrorOrigin, InjectedError, Label, LabelContent, LabelEntry, LabelStatus, Side, Source,
+        Step, StepIndex, TAXONOMY, Trajectory, ended_by_fault, ended_by_upstream, refused_as_edited,
     },
 };
 
@@ -320,7 +320,15 @@ impl<'a> Ruling<'a> {
                 .iter()
                 .filter(|error| error.delivered && error.before != error.after && error.failure_mode.is_some());
             altered.map(move |error| {
-                (step, LabelEntry { error: error.clone(), taxonomy: TAXONOMY.to_owned(), proposed_mode: None })
+                (
+                    step,
+                    LabelEntry {
+                        error: error.clone(),
+                        origin: ErrorOrigin::Planted,
+                        taxonomy: TAXONOMY.to_owned(),
+                        proposed_mode: None,
+                    },
+                )
             })
         })
     }

@@ -5,7 +5,8 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentName, Attempt, Call, CallEnding, CloseCause, Evidence, FailureMode, Side, Standing, Step, StepIndex, Verdict,
+    AgentName, Attempt, Call, CallEnding, CloseCause, Evidence, FailureMode, LabelEntry, Side, Standing, Step,
+    StepIndex, Verdict,
 };
 
 /// What was really applied to one side of one step.
@@ -172,7 +173,7 @@ pub struct LabelContent {
     pub seed: u64,
     /// What the run achieved.
     pub outcome: Verdict,
-    /// One entry per injected error. Of a plan with several, a verified label holds those that the failure needs; all
+    /// One entry per error. Of a plan with several, a verified label holds those that the failure needs; all
     /// of them where it needs none by itself ([`Evidence::overdetermined`]).
     pub errors: Vec<LabelEntry>,
     /// What was planted besides, and the failure does not need: no error of the run's.
@@ -198,20 +199,6 @@ pub struct LaterNames {
     pub by: Option<String>,
     /// The file of the roster.
     pub file: String,
-}
-
-/// One injected error as ground truth.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LabelEntry {
-    /// What was planted, where, by what.
-    #[serde(flatten)]
-    pub error: InjectedError,
-    /// Taxonomy version of the failure mode.
-    pub taxonomy: String,
-    /// The failure mode that an analyzer proposes, where the label was found by re-execution: that proves who and
-    /// when, never what kind, so [`InjectedError::failure_mode`] is unknown there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proposed_mode: Option<FailureMode>,
 }
 
 /// Whether the upstream left the step without an answer, for no reason of the program's; what a retry healed does not count, nor does

@@ -10,6 +10,7 @@ mod failure_mode;
 mod id;
 mod interval;
 mod label;
+mod label_entry;
 mod nearest;
 mod origin;
 mod pattern;
@@ -28,9 +29,9 @@ pub use interval::{Interval, difference};
 #[cfg(test)]
 pub(crate) use label::tests as label_tests;
 pub use label::{
-    InjectedError, Label, LabelContent, LabelEntry, LabelStatus, LaterNames, ended_by_fault, ended_by_upstream,
-    refused_as_edited,
+    InjectedError, Label, LabelContent, LabelStatus, LaterNames, ended_by_fault, ended_by_upstream, refused_as_edited,
 };
+pub use label_entry::{COUNTERFACTUAL, ErrorOrigin, LabelEntry};
 pub use nearest::nearest;
 pub use origin::ReplyOrigin;
 pub use pattern::{Pattern, PatternError};

@@ -3,18 +3,24 @@
 use serde_json::{Value, json};
 
 use super::change::{pieces, words};
-use crate::{recording::Recording, replay::Comparison};
+use crate::{
+    recording::Recording,
+    replay::{Changed, Comparison},
+};
 
 /// The comparison of two runs.
 pub fn compared(comparison: &Comparison, a: &Recording, b: &Recording) -> Value {
-    let pairs = comparison.pairs.iter().map(|pair| {
-        let blocks = pair.blocks.iter().map(|block| {
+    let told = |blocks: &[Changed]| -> Vec<Value> {
+        let told = blocks.iter().map(|block| {
             json!({"place": block.place, "a": block.a, "b": block.b, "words": words(&block.a, &block.b),
                 "pieces": pieces(&block.a, &block.b)})
         });
+        told.collect()
+    };
+    let pairs = comparison.pairs.iter().map(|pair| {
         json!({
             "agent": pair.agent, "instance": pair.instance, "a": pair.a, "b": pair.b, "change": pair.change,
-            "blocks": blocks.collect::<Vec<_>>(),
+            "blocks": told(&pair.blocks), "sent": told(&pair.sent),
         })
     });
     json!({

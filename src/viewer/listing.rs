@@ -101,6 +101,8 @@ pub struct LabelledStep {
     pub step: u32,
     /// The failure mode's code; `None` where it is unknown.
     pub mode: Option<&'static str>,
+    /// Whether nobody planted it: executions showed it.
+    pub natural: bool,
 }
 
 /// A directory that is no run: a campaign or a dataset.
@@ -371,6 +373,7 @@ fn label_of(dir: &Path, label: &Label) -> LabelRow {
         agent: entry.error.agent.to_string(),
         step: entry.error.step,
         mode: entry.error.failure_mode.map(crate::trajectory::FailureMode::code),
+        natural: entry.is_natural(),
     });
     let refused = ruling::refused(dir, label).ok().flatten().map(|why| why.to_string());
     LabelRow { status: super::data::word(&label.status), errors: errors.collect(), refused }

@@ -24,7 +24,7 @@ async fn a_start_runs_as_it_stands() {
     let told = fine(dir.path(), &["campaign", "mine/campaign.toml", "--dry-run"]).await;
     assert!(told.contains("clean runs     4") && told.contains("holds no clean run of it"), "{told}");
     let told = fine(dir.path(), &["campaign", "mine/campaign.toml", "--out", "run"]).await;
-    assert!(told.contains("1 verified failures from 2 injected runs"), "{told}");
+    assert!(told.contains("1 verified failure from 2 injected runs"), "{told}");
     // What was measured is what is expected.
     let told = fine(dir.path(), &["campaign", "mine/campaign.toml", "--out", "run", "--dry-run"]).await;
     assert!(

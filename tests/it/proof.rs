@@ -246,7 +246,7 @@ async fn five_in_a_row() {
                 failed.trace(corrections.clone(), settings(order, &format!("row {}", never_right.len()))).await;
             assert_eq!(place(finding.earliest_flip.as_ref()), Some(("a3", 2)), "{:?}", finding.doubts);
             assert_eq!(place(finding.commitment.as_ref()), Some(("a5", 4)), "{:?}", finding.doubts);
-            assert_eq!((finding.claims, finding.target.round()), (3, 300.0));
+            assert_eq!((finding.claims, finding.target.round()), (3, 100.0));
             let label = |rule| label_of(&finding, rule).expect("a label");
             for (rule, definition, at) in [
                 (LabelRule::EarliestFlip, "earliest_flip", 2),

@@ -197,8 +197,8 @@ async fn rounds_budgets_and_notes_have_their_ends() {
     let vague = ["--critique", "vague.txt", "--at", "1"];
     for (more, code, expected) in [
         // A note that does not help is not repaired, and a file says nothing of later failures.
-        (&vague[..], 1, "RESULT  finding not repaired in 1 rounds  gain +0.00"),
-        (&[&vague[..], &["--rounds", "5"]].concat(), 1, "not repaired in 1 rounds"),
+        (&vague[..], 1, "RESULT  finding not repaired in 1 round  gain +0.00"),
+        (&[&vague[..], &["--rounds", "5"]].concat(), 1, "not repaired in 1 round"),
         // The gold answer: a note that is nothing but that is refused; of one that also says what was wrong, the rest is said.
         (&["--critique", "telling.txt", "--at", "1", "--gold", "84"], 2, "it gives the right answer away"),
         (&["--gold", "84"], 1, "You wrote: \"96 - 12 = 94\"."),
@@ -215,7 +215,7 @@ async fn rounds_budgets_and_notes_have_their_ends() {
         let (got, out, talk) = verb(dir.path(), &program(&[&retry[..], more].concat())).await;
         assert!(got == Some(code) && talk.contains(expected), "{more:?}: {got:?} {talk}{out}");
         // Which arms a budget leaves is drawn; a note that was not tried has not failed.
-        assert!(code != 4 || talk.contains("not repaired in 1 rounds") == is_tried(&talk), "{more:?}: {talk}");
+        assert!(code != 4 || talk.contains("not repaired in 1 round") == is_tried(&talk), "{more:?}: {talk}");
     }
     // An upstream that nobody reaches, a check that cannot be run, a run that did not fail.
     for (arguments, code, expected) in [

@@ -131,7 +131,11 @@ fn exit_codes() -> String {
     text
 }
 
-/// A text as it may stand in a table.
+/// A text as it may stand in a table. Between backticks nothing is markup.
 fn cell(text: &str) -> String {
-    text.replace(['\n', '\r'], " ").replace('|', "\\|").replace('<', "&lt;")
+    let text = text.replace(['\n', '\r'], " ").replace('|', "\\|");
+    let parts = text.split('`').enumerate();
+    let parts: Vec<String> =
+        parts.map(|(at, part)| if at % 2 == 1 { part.to_owned() } else { part.replace('<', "&lt;") }).collect();
+    parts.join("`")
 }

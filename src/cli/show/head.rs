@@ -140,13 +140,13 @@ fn outcome_text(outcome: &Outcome) -> String {
 
 fn label_text(label: &Label) -> String {
     let errors = label.errors.iter().map(|entry| {
-        let error = &entry.error;
-        let by = match error.failure_mode {
-            Some(mode) => format!("{} {} by", mode.code(), mode.name()),
-            // Nobody planted it, and executions say where an error is, not of which mode.
-            None => "an error of".to_owned(),
-        };
-        format!("{by} {} at step {} ({}, {})", error.agent, error.step, word(&error.side), error.operator)
+        let (error, side) = (&entry.error, word(&entry.error.side));
+        let place = format!("{} at step {}", error.agent, error.step);
+        match error.failure_mode {
+            _ if entry.is_natural() => format!("natural error of {place} ({side}), shown by a {}", error.operator),
+            Some(mode) => format!("{} {} by {place} ({side}, {})", mode.code(), mode.name(), error.operator),
+            None => format!("an error of {place} ({side}, {})", error.operator),
+        }
     });
     format!("{}: {}", word(&label.status), errors.collect::<Vec<_>>().join("; "))
 }

@@ -124,8 +124,8 @@ fn write_words(finding: &TraceFinding, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "a step is blamed at e {}: {} claims can be made of this run, and any without effect is blamed with a probability \
-         of at most {} %; others are cleared of an effect of {} with {} % to miss one; order {}{}",
+        "a step is named at e {}, shared by the {} claims that can be made of this run: any without effect is named with a \
+         probability of at most {} %; others are cleared of an effect of {} with {} % to miss one; order {}{}",
         figure(finding.target),
         finding.claims,
         percent(finding.alpha),

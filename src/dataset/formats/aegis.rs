@@ -157,6 +157,7 @@ fn errors(value: &Value, steps: &[SampleStep], defects: &mut Defects) -> Vec<Lab
             proposed_mode: None,
             side,
             operator: None,
+            shown_by: None,
             injection: None,
             before: String::new(),
             after: String::new(),

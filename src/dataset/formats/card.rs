@@ -51,7 +51,7 @@ impl Card {
         // A sample counts once for each mode that it has, however many of its errors have it.
         let mut modes = BTreeSet::new();
         for error in &truth.errors {
-            self.operators.extend(error.operator.clone());
+            self.operators.extend(error.planted_by().map(str::to_owned));
             modes.extend(error.modes().map(|mode| format!("{} {} ({})", mode.code, mode.name, mode.taxonomy)));
             if error.failure_mode.is_none() {
                 modes.insert("no failure mode".to_owned());

@@ -75,6 +75,7 @@ pub(super) fn spoken(
         proposed_mode: None,
         side: None,
         operator: None,
+        shown_by: None,
         injection: None,
         before: String::new(),
         after: String::new(),

@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(
             of(&[2000.0, 3000.0], Some(50), 0.01).in_words(),
             "2 failures of systems that repeat themselves; 0 of 2 failures stand with at most 1 % wrong in the mean, of 50 \
-             claims begun; 1 failures by the former rule, which states no share; 4 failures for which nothing was executed that shows them"
+             claims begun; 1 failure by the former rule, which states no share; 4 failures for which nothing was executed that shows them"
         );
         let alone = of(&[2000.0], None, 0.01).in_words();
         assert!(alone.contains("of 1 claims begun, those kept at 0.05 %; of claims that came to nothing"), "{alone}");

@@ -191,7 +191,7 @@ fn injection(error: &LabelledError) -> Vec<Value> {
     attributes([
         ("aegis.injection.mode", Value::from(modes.join(", "))),
         ("aegis.injection.target", error.agent.as_str().into()),
-        ("aegis.injection.applied", error.operator.clone().unwrap_or_default().into()),
+        ("aegis.injection.applied", error.planted_by().unwrap_or_default().into()),
     ])
 }
 

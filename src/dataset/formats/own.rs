@@ -162,6 +162,7 @@ const ERROR: Type = Type::Record(&[
     May("proposed_mode", MODE),
     May("side", Type::OneOf(&["request", "response"])),
     May("operator", Type::Text),
+    May("shown_by", Type::Text),
     May("injection", Type::Whole),
     May("before", Type::Text),
     May("after", Type::Text),

@@ -151,7 +151,7 @@ fn error(error: &LabelledError) -> Value {
         "failure_mode": error.failure_mode.as_ref().map(|mode| &mode.code),
         "other_modes": error.other_modes.iter().map(|mode| &mode.code).collect::<Vec<_>>(),
         "side": error.side,
-        "operator": error.operator,
+        "operator": error.planted_by(),
     })
 }
 

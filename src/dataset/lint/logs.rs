@@ -139,7 +139,14 @@ fn same_errors<'a>(
 ) -> bool {
     let same = |((one, other), entry): ((&LabelledError, &LabelledError), &LabelEntry)| {
         let place = |error: &LabelledError| {
-            (error.agent.clone(), error.instance, error.step, error.call, error.side, error.operator.clone())
+            (
+                error.agent.clone(),
+                error.instance,
+                error.step,
+                error.call,
+                error.side,
+                error.planted_by().map(str::to_owned),
+            )
         };
         // People and models may name a mode after the run; what its plan declared stands in the recording.
         let declared = |error: &LabelledError| error.mode_source == Some(ModeSource::Declared);

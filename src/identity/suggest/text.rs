@@ -124,7 +124,12 @@ pub fn source_name(source: Source) -> &'static str {
 pub(super) fn plain(text: &str, most: usize) -> String {
     let short: String = text.trim().chars().take(most).collect();
     let cut = if short.len() < text.trim().len() { "…" } else { "" };
-    format!("{}{cut}", short.escape_debug())
+    short.chars().map(shown).collect::<String>() + cut
+}
+
+/// A sign of a comment: quotes stand as they are, what could end the line or steer a terminal is escaped.
+fn shown(sign: char) -> String {
+    if matches!(sign, '\'' | '"') { sign.to_string() } else { sign.escape_debug().to_string() }
 }
 
 patterns! {

@@ -155,7 +155,7 @@ impl Search {
         self.claims.len()
     }
 
-    /// The e-value that blames a step.
+    /// The e-value that blames a step, before it is shared by the claims.
     pub fn target(&self) -> f64 {
         as_number(self.claims.len().max(1)) / self.question.terms.alpha
     }
@@ -177,15 +177,27 @@ impl Search {
         }
     }
 
-    /// What was executed for a step, where there is something to try.
+    /// What was executed for a step, where there is something to try, as evidence that the search names no step wrongly.
     pub fn executed(&self, step: usize) -> Option<Executed> {
         let claim = self.of_step.get(step).copied().flatten()?;
-        Some(self.claim(self.claims.get(claim)?).executed())
+        Some(self.shared(self.claims.get(claim)?))
     }
 
-    /// What was executed for a couple, by its place in the question.
+    /// The same of a couple, by its place in the question.
     pub fn executed_of_couple(&self, couple: usize) -> Option<Executed> {
-        self.couple(couple).map(|tried| self.claim(tried).executed())
+        self.couple(couple).map(|tried| self.shared(tried))
+    }
+
+    /// What was executed for a claim. Any claim of the run might name a step wrongly, so the e-value, and what it has to reach,
+    /// are shared by all of them: such a number may stand beside those of other runs, and it is the only one that is told.
+    fn shared(&self, tried: &TriedClaim) -> Executed {
+        let claims = as_number(self.claims.len().max(1));
+        let executed = self.claim(tried).executed();
+        Executed {
+            e: executed.e.map(|e| e / claims),
+            target: executed.target.map(|target| target / claims),
+            ..executed
+        }
     }
 
     /// The claim of a couple.

@@ -20,7 +20,7 @@ export function folded(pairs, opened) {
   const rows = [];
   pairs.forEach((pair, at) => {
     const last = rows[rows.length - 1];
-    if (pair.change !== 'same') rows.push({ pair, at });
+    if (pair.change !== 'same' || pair.sent?.length) rows.push({ pair, at });
     else if (last?.equal && !opened.has(last.from)) last.equal.push({ pair, at });
     else if (opened.has(at) || (last && last.shownFrom !== undefined)) rows.push({ pair, at, shownFrom: last?.shownFrom ?? at });
     else rows.push({ equal: [{ pair, at }], from: at });
@@ -72,13 +72,14 @@ function PairRow({ row, first }) {
   if (row.equal) return html`<span class="folded">${row.equal.length} equal${row.equal.length > 1 ? `: ${pairName(row.equal[0].pair)} to ${pairName(row.equal.at(-1).pair)}` : `: ${pairName(row.equal[0].pair)}`}</span>`;
   const { pair } = row;
   return html`<span class="number">${pair.a?.step ?? '–'}</span><span class="number">${pair.b?.step ?? '–'}</span>
-    <span class="who"><${Line} text=${pairName(pair)} /></span><span class="words ${pair.change}">${first && html`<${Tag} kind="bad">they part<//> `}${WORDS[pair.change]}</span>`;
+    <span class="who"><${Line} text=${pairName(pair)} /></span><span class="words ${pair.change}">${first && html`<${Tag} kind="bad">they part<//> `}${pair.sent?.length ? html`<${Tag} kind="planted">request edited<//> ` : ''}${pair.change === 'same' && pair.sent?.length ? '' : WORDS[pair.change]}</span>`;
 }
 
 function Difference({ pair, first, a, b }) {
   return html`<section class="step" aria-label="The difference">
     <h2>${first ? 'First difference: ' : ''}<${Line} text=${pairName(pair)} /></h2>
     <p class="note">${pair.a && html`<a href=${address(['run', a, pair.a.step])}>step ${pair.a.step} of the first</a>`}${pair.a && pair.b && ' · '}${pair.b && html`<a href=${address(['run', b, pair.b.step])}>step ${pair.b.step} of the second</a>`}</p>
+    ${pair.sent?.length > 0 && html`<p class="planted">An injection edited the request: the model got another one than the agent asked.</p>${pair.sent.map((block) => html`<div class="said"><p class="speaker"><${Line} text=${block.place} /></p><${Pieces} pieces=${block.pieces} /></div>`)}`}
     ${pair.change === 'same' && html`<p>Asked and answered alike.</p>`}
     ${pair.change === 'only_a' && html`<p>The second run has no such call.</p>`}${pair.change === 'only_b' && html`<p>The first run has no such call.</p>`}
     ${pair.change !== 'same' && pair.a && pair.b && pair.blocks.length === 0 && html`<p class="note">The messages are equal; parameters or tools differ.</p>`}

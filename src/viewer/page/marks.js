@@ -7,9 +7,9 @@ import { plain } from './format.js';
 
 /** Marks in the order in which they win: form (of a 16 × 16 field), colour, words. */
 export const MARKS = {
-  labelled: { form: 'M8 1 15 8 8 15 1 8Z', colour: 'bad', words: 'blamed: the label names it' },
-  'earliest flip': { form: 'M8 1 15 8 8 15 1 8Z', colour: 'bad', words: 'blamed: the earliest step whose correction heals the run' },
-  commitment: { form: 'M8 1 15 8 8 15 1 8Z', colour: 'bad', words: 'blamed: after it the failure stands' },
+  labelled: { form: 'M8 1 15 8 8 15 1 8Z', colour: 'bad', words: 'labelled: the label names it' },
+  'earliest flip': { form: 'M8 1 15 8 8 15 1 8Z', colour: 'bad', words: 'the earliest flip: the earliest step whose correction heals the run' },
+  commitment: { form: 'M8 1 15 8 8 15 1 8Z', colour: 'bad', words: 'the commitment: after it the failure stands' },
   flip: { form: 'M8 1 15 8 8 15 1 8Z', colour: 'bad', words: 'its correction heals the run' },
   coupled: { form: 'M8 1 15 8 8 15 1 8Z', colour: 'bad', words: 'heals the run together with another' },
   injected: { form: 'M8 2 15 14 1 14Z', colour: 'planted', words: 'an injection changed it' },

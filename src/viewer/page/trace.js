@@ -12,9 +12,9 @@ import { arm, count, percent, plain } from './format.js';
 
 /** What a step is said to be, by where it stands. */
 const STANDS = {
-  shown: ['blamed', 'bad'],
-  same: ['not blamed: as in the twin', 'good'],
-  excluded: ['not blamed', 'good'],
+  shown: ['flips the outcome', 'bad'],
+  same: ['cleared: as in the twin', 'good'],
+  excluded: ['cleared: no such effect', 'good'],
   untouched: ['not tested', 'faint'],
   void: ['void: too many executions say nothing', 'odd'],
   open: ['not sure', 'odd'],
@@ -43,7 +43,7 @@ function Found({ trace, run, again }) {
         ['together', trace.coupled?.length ? trace.coupled.map((one, at) => html`${at > 0 && ' and '}${place(one)}`) : ''],
         ['nothing', trace.not_found],
         ['as recorded', arm(trace.sanity)],
-        ['blamed at', `e ${count(trace.target)}: at most ${percent(trace.alpha)} to blame any step without effect`],
+        ['shown at', `e ${count(trace.target)}: at most ${percent(trace.alpha)} to name any step without effect`],
         ['spent', trace.spent && Object.entries(trace.spent).filter(([, value]) => typeof value === 'number').map(([name, value]) => `${count(value)} ${plain(name)}`).join(', ')],
       ]} />
       ${trace.unrunnable_check && html`<p class="warning">The check could not be run: <${Line} text=${trace.unrunnable_check} /></p>`}

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use crate::{
+    campaign::MAX_CALLS,
     cli::agents::{LateRun, roster_of},
     identity::Heard,
     recording::{Launched, Recording},
@@ -11,6 +12,8 @@ use crate::{
 
 /// Shortest argument that is taken for the task, in characters: a model's name is shorter.
 const TASK_MIN: usize = 8;
+/// Model calls that a run of the campaign may make for each that the recorded run made.
+const TIMES: usize = 4;
 /// What stands where nothing is known.
 const UNKNOWN: &str = "FILL IN: the right answer";
 
@@ -129,8 +132,21 @@ impl<'a> Proposed<'a> {
         if let Some(directory) = launched.and_then(|launched| launched.directory.as_ref()) {
             let _ = writeln!(text, "directory = {}", quoted(directory));
         }
-        text.push_str("config = \"aegis.toml\"\ntimeout_s = 300\nexit_codes = [0]\n\n[[plan]]\nfile = \"plan.toml\"\n");
+        text.push_str("config = \"aegis.toml\"\ntimeout_s = 300\nexit_codes = [0]\n");
+        text.push_str(&self.bound());
+        text.push_str("\n[[plan]]\nfile = \"plan.toml\"\n");
         text
+    }
+
+    /// How many model calls a run of the program may make: a multiple of what the recorded one made, for an error may make the
+    /// program ask more often.
+    fn bound(&self) -> String {
+        let made: usize = self.recording.trajectory.steps.iter().map(|step| step.attempts.len().max(1)).sum();
+        let calls = if made == 1 { "1 model call" } else { &format!("{made} model calls") };
+        format!(
+            "max_calls = {}   # of one run: {TIMES} times the {calls} of the recorded one; the default is {MAX_CALLS}\n",
+            TIMES * made
+        )
     }
 
     /// The run's task.

@@ -1,0 +1,183 @@
+//! One error of a label, and how it is written: what was planted as what was planted, and a natural error as what it is.
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentName, Call, FailureMode, InjectedError, Side, StepIndex};
+
+/// What showed a natural error: the run was executed again, with and without another reply at the step. Earlier versions
+/// wrote it as the operator of an injection.
+pub const COUNTERFACTUAL: &str = "counterfactual";
+
+/// How an error came to be in a run, as its label says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorOrigin {
+    /// An injection planted it.
+    #[default]
+    Planted,
+    /// Nobody planted it: the agent made it, and executions showed it.
+    Natural,
+}
+
+/// One error as ground truth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenEntry", into = "WrittenEntry")]
+pub struct LabelEntry {
+    /// What was planted, where, by what. Of a natural error: where it is, with the reply that heals the run as `before` and the
+    /// recorded one as `after`; nothing of it was injected.
+    pub error: InjectedError,
+    /// How it came to be there. An entry that an earlier version wrote of a natural error reads as planted by
+    /// [`COUNTERFACTUAL`]: ask [`LabelEntry::is_natural`].
+    pub origin: ErrorOrigin,
+    /// Taxonomy version of the failure mode.
+    pub taxonomy: String,
+    /// The failure mode that an analyzer proposes, where the label was found by re-execution: that proves who and
+    /// when, never what kind, so [`InjectedError::failure_mode`] is unknown there.
+    pub proposed_mode: Option<FailureMode>,
+}
+
+impl LabelEntry {
+    /// A natural error at a step. `corrected`: blake3 of the reply that heals the run; `recorded`: that of the one that stands there.
+    pub fn natural(
+        (agent, instance): (AgentName, u32),
+        (step, call): (StepIndex, Call),
+        (corrected, recorded): (String, String),
+        taxonomy: &str,
+    ) -> Self {
+        let error = InjectedError {
+            injection: 0,
+            agent,
+            instance,
+            failure_mode: None,
+            side: Side::Response,
+            operator: COUNTERFACTUAL.to_owned(),
+            speaker: None,
+            step,
+            call,
+            attempt: 0,
+            before: corrected,
+            after: recorded,
+            delivered: true,
+        };
+        Self { error, origin: ErrorOrigin::Natural, taxonomy: taxonomy.to_owned(), proposed_mode: None }
+    }
+
+    /// Whether nobody planted the error.
+    pub fn is_natural(&self) -> bool {
+        self.origin == ErrorOrigin::Natural || self.error.operator == COUNTERFACTUAL
+    }
+}
+
+/// An entry as `label.json` has it.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum WrittenEntry {
+    Natural(WrittenNatural),
+    Planted(WrittenPlanted),
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct WrittenNatural {
+    origin: NaturalOrigin,
+    shown_by: String,
+    agent: AgentName,
+    instance: u32,
+    side: Side,
+    step: StepIndex,
+    call: Call,
+    corrected_bytes: String,
+    recorded_bytes: String,
+    taxonomy: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proposed_mode: Option<FailureMode>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NaturalOrigin {
+    Natural,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct WrittenPlanted {
+    #[serde(flatten)]
+    error: InjectedError,
+    taxonomy: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proposed_mode: Option<FailureMode>,
+}
+
+impl From<WrittenEntry> for LabelEntry {
+    fn from(written: WrittenEntry) -> Self {
+        match written {
+            WrittenEntry::Planted(WrittenPlanted { error, taxonomy, proposed_mode }) => {
+                Self { error, origin: ErrorOrigin::Planted, taxonomy, proposed_mode }
+            }
+            WrittenEntry::Natural(one) => {
+                let bodies = (one.corrected_bytes, one.recorded_bytes);
+                let mut entry = Self::natural((one.agent, one.instance), (one.step, one.call), bodies, &one.taxonomy);
+                (entry.error.side, entry.error.operator) = (one.side, one.shown_by);
+                Self { proposed_mode: one.proposed_mode, ..entry }
+            }
+        }
+    }
+}
+
+impl From<LabelEntry> for WrittenEntry {
+    fn from(entry: LabelEntry) -> Self {
+        let LabelEntry { error, origin, taxonomy, proposed_mode } = entry;
+        match origin {
+            ErrorOrigin::Planted => WrittenEntry::Planted(WrittenPlanted { error, taxonomy, proposed_mode }),
+            ErrorOrigin::Natural => WrittenEntry::Natural(WrittenNatural {
+                origin: NaturalOrigin::Natural,
+                shown_by: error.operator,
+                agent: error.agent,
+                instance: error.instance,
+                side: error.side,
+                step: error.step,
+                call: error.call,
+                corrected_bytes: error.before,
+                recorded_bytes: error.after,
+                taxonomy,
+                proposed_mode,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(written: &Value) -> LabelEntry {
+        serde_json::from_value(written.clone()).expect("an entry")
+    }
+
+    #[test]
+    fn a_natural_error_is_written_as_one_and_nothing_of_it_as_injected() {
+        let agent = AgentName::parse("pricer").expect("a name");
+        let entry = LabelEntry::natural((agent, 0), (2, 1), ("c".to_owned(), "r".to_owned()), "mast-1");
+        let written = serde_json::to_value(&entry).expect("serialises");
+        assert_eq!(
+            written,
+            json!({"origin": "natural", "shown_by": "counterfactual", "agent": "pricer", "instance": 0, "side": "response",
+                "step": 2, "call": 1, "corrected_bytes": "c", "recorded_bytes": "r", "taxonomy": "mast-1"})
+        );
+        assert_eq!(read(&written), entry);
+        assert!(entry.is_natural());
+    }
+
+    #[test]
+    fn entries_of_earlier_versions_are_read_and_written_as_they_were() {
+        for (operator, natural) in [("counterfactual", true), ("corrupt_number", false)] {
+            let written = json!({"injection": 0, "agent": "pricer", "instance": 0, "failure_mode": null, "side": "response",
+                "operator": operator, "step": 2, "call": 1, "before_bytes": "b", "after_bytes": "a", "delivered": true,
+                "taxonomy": "mast-1"});
+            let entry = read(&written);
+            assert_eq!(entry.is_natural(), natural, "{operator}");
+            assert_eq!(serde_json::to_value(&entry).expect("serialises"), written);
+        }
+    }
+}
