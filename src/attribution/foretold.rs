@@ -1,8 +1,13 @@
 //! What a trace is expected to cost, before any of it is spent.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
-use super::{Corrections, TraceSettings, arms::Arms};
+use super::{
+    Corrections, TraceSettings,
+    arms::{Arms, ForkArm},
+};
 use crate::{
     proof::{self, Offer, Order},
     replay::{AtFork, Cassette},
@@ -24,18 +29,7 @@ pub struct ForetoldTrace {
 /// An execution is supposed to make as many calls as the record does.
 pub fn foretell(cassette: &Cassette, corrections: &Corrections, settings: &TraceSettings) -> Vec<ForetoldTrace> {
     let arms = Arms::of(cassette, corrections, settings);
-    let steps = cassette.bare_steps();
-    let prices: Vec<u64> = arms
-        .arms
-        .iter()
-        .map(|arm| {
-            let at = steps.iter().find(|step| step.step == arm.fork.step);
-            let recorded = at.map_or(0, |at| super::arms::prefix(cassette, at).len());
-            let set = usize::from(arm.also.is_some());
-            let live = steps.len().saturating_sub(recorded + set) + usize::from(arm.fork.at == AtFork::Live);
-            live as u64
-        })
-        .collect();
+    let (steps, prices) = (cassette.bare_steps(), prices(cassette, &arms));
     let offered = arms.question.steps.iter().enumerate();
     let offered: Vec<usize> =
         offered.filter(|(_, offer)| matches!(offer, Offer::Other { .. })).map(|(place, _)| place).collect();
@@ -47,6 +41,41 @@ pub fn foretell(cassette: &Cassette, corrections: &Corrections, settings: &Trace
         ForetoldTrace { step: place.and_then(|place| steps.get(place)).map(|step| step.step), executions, calls }
     });
     foretold.collect()
+}
+
+/// The live calls of an execution of each arm that makes as many calls as the record.
+fn prices(cassette: &Cassette, arms: &Arms) -> Vec<u64> {
+    let steps = cassette.bare_steps();
+    let price = |arm: &ForkArm| {
+        let at = steps.iter().find(|step| step.step == arm.fork.step);
+        let recorded = at.map_or(0, |at| super::arms::prefix(cassette, at).len());
+        let set = usize::from(arm.also.is_some());
+        let live = steps.len().saturating_sub(recorded + set) + usize::from(arm.fork.at == AtFork::Live);
+        live as u64
+    };
+    arms.arms.iter().map(price).collect()
+}
+
+/// What a trace costs at most, whatever its executions come to, where none makes more calls than the record. Agents as a whole
+/// are executed in up to three arms each.
+pub fn at_most(cassette: &Cassette, corrections: &Corrections, settings: &TraceSettings) -> ForetoldTrace {
+    let arms = Arms::of(cassette, corrections, settings);
+    let most = |arm: usize| proof::most_executions(&arms.question, arm);
+    let (mut executions, mut calls) = (0, 0);
+    for (arm, price) in prices(cassette, &arms).into_iter().enumerate() {
+        executions += most(arm);
+        calls += most(arm) * price;
+    }
+    let steps = &cassette.recording().trajectory.steps;
+    let agents = steps.iter().map(|step| &step.attribution.agent).collect::<BTreeSet<_>>().len() as u64;
+    let whole = 3 * agents * u64::from(settings.agents);
+    executions += whole;
+    calls += whole * steps.len() as u64;
+    if let Some(runs) = settings.runs.filter(|runs| *runs < executions) {
+        let dearest = prices(cassette, &arms).into_iter().chain((whole > 0).then_some(steps.len() as u64)).max();
+        (executions, calls) = (runs, calls.min(runs * dearest.unwrap_or_default()));
+    }
+    ForetoldTrace { step: None, executions, calls }
 }
 
 /// The name of an order on the command line.

@@ -35,7 +35,7 @@ pub use correction::{Correction, CorrectionError, CorrectionOrigin, Corrections}
 pub use counterfactual::Trace;
 pub use critique::{Critique, NoCritique};
 pub use finding::{AgentFinding, CoupleFinding, Decisive, Doubt, LabelRule, StepFinding, TraceFinding};
-pub use foretold::{ForetoldTrace, foretell, order_name};
+pub use foretold::{ForetoldTrace, at_most, foretell, order_name};
 pub use judging::{Draw, JudgeAsked, JudgeSettings, LogJudge};
 pub use kept_answers::KeptAnswers;
 pub use label::{is_contradicted, label_of};

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 
-use super::{Exit, Failure};
+use super::{Exit, Failure, typed::TypedLine};
 use crate::{
     execution::{Judge, Program},
     launch::shell_word,
@@ -93,6 +93,21 @@ impl HowStarted {
         Some(line)
     }
 
+    /// The line to type for a run whose record holds no command.
+    fn unknown(&self, verb: &str) -> String {
+        let (run, said) = (shell_word(&self.run_dir.to_string_lossy()), self.said(verb));
+        format!("aegis {verb} {run}{}{said} -- CMD", if said.is_empty() { "" } else { " " })
+    }
+
+    /// What the line that was typed says beside the verb, the run and `--again`: a line to type in its place says it again.
+    fn said(&self, verb: &str) -> String {
+        let run = self.run_dir.to_string_lossy();
+        TypedLine::of_process()
+            .options_of(verb, &run)
+            .map(|line| line.without("--again", false).words())
+            .unwrap_or_default()
+    }
+
     /// The program to execute: the one given, or the recorded one where `--again` says so; `None` where nothing is said.
     ///
     /// # Errors
@@ -105,11 +120,11 @@ impl HowStarted {
         let run = self.run_dir.display();
         let Some(launched) = &self.launched else {
             let error = format!("`{run}` holds no command: Aegis did not start its program, or an older version did");
-            return Err(Failure::new(Exit::Usage, error).hint(format!("aegis {verb} {run} -- CMD")));
+            return Err(Failure::new(Exit::Usage, error).hint(self.unknown(verb)));
         };
         if launched.masked {
             let error = format!("the command of `{run}` held a secret, which is masked: it cannot be run as recorded");
-            let line = self.line(verb, "").unwrap_or_default();
+            let line = self.line(verb, &self.said(verb)).unwrap_or_default();
             return Err(Failure::new(Exit::Usage, error).hint(format!("put the secret in: {line}")));
         }
         let command = launched.command.iter().map(OsString::from).collect();
@@ -123,7 +138,7 @@ impl HowStarted {
     /// As there; or nothing is said: the hint is the line to type.
     pub(super) fn required(&self, given: &[OsString], again: AgainArgs, verb: &str) -> Result<Program, Failure> {
         self.program(given, again, verb)?.ok_or_else(|| {
-            let line = self.line(verb, "").unwrap_or_else(|| format!("aegis {verb} {} -- CMD", self.run_dir.display()));
+            let line = self.line(verb, &self.said(verb)).unwrap_or_else(|| self.unknown(verb));
             let error = "no command was given: expected `-- CMD [ARG]…`, or `--again` for the recorded one";
             Failure::new(Exit::Usage, error).hint(line)
         })

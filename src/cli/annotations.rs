@@ -58,7 +58,7 @@ struct AnnotatedRun {
 pub(super) fn run(arguments: &AnnotationsArgs, global: &Global) -> Result<Finished, Failure> {
     if let Some(missing) = arguments.dirs.iter().find(|dir| !dir.exists()) {
         let error = format!("there is nothing at `{}`", missing.display());
-        return Err(Failure::new(Exit::Usage, error).hint("aegis annotations DIR, where DIR holds recordings"));
+        return Err(Failure::new(Exit::Usage, error).hint("`aegis annotations DIR`, where DIR holds recordings"));
     }
     let rows = Listing::of(&arguments.dirs).runs;
     if let (Some(path), Some(name)) = (&arguments.import, &arguments.annotator) {

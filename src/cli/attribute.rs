@@ -67,9 +67,6 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     if !global.quiet {
         logs.notes.iter().for_each(|note| eprintln!("{}", super::escape(note)));
     }
-    if arguments.dry_run {
-        return dry::run(&logs, &methods, arguments, global);
-    }
     let replaces = Replaces::Asked(arguments.overwrite);
     let named = |path| OutputFile::named(path, replaces);
     let written = arguments.out.as_deref().filter(|path| *path != Path::new("-"));
@@ -80,6 +77,10 @@ pub(super) fn run(arguments: &AttributeArgs, global: &Global) -> Result<Finished
     let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
     let calibrations = calibration::read(arguments, &names)?;
     let ranker = arguments.ranker(&methods)?;
+    // What the line itself would be refused for is no price.
+    if arguments.dry_run {
+        return dry::run(&logs, &methods, arguments, global);
+    }
     let asked = (methods.as_slice(), ranker.as_ref());
     let mut done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, global))??;
     calibration::apply(&calibrations, &logs, &mut done.rows);
@@ -138,6 +139,17 @@ fn quietly(arguments: &AttributeArgs, global: &Global) -> Result<(Logs, Attribut
     let asked = (methods.as_slice(), ranker.as_ref());
     let done = settings::block_on(conduct(&logs, asked, judge, driving, arguments, &still))??;
     Ok((logs, done))
+}
+
+impl AttributeArgs {
+    /// Says before anything is asked whether the judge that the methods need can be asked.
+    ///
+    /// # Errors
+    /// It is not named, or cannot be used.
+    pub(super) fn require_judge(&self) -> Result<(), Failure> {
+        let methods = self.methods()?;
+        judge(self, &methods, self.judge.spending.price.unwrap_or_default()).map(|_| ())
+    }
 }
 
 /// The judge, where a method asks one.

@@ -253,7 +253,8 @@ fn read(file: &Path, arguments: &CampaignArgs) -> Result<(Campaign, KeptCampaign
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::new(Exit::Usage, format!("cannot read `{}`: {error}", file.display())))
         .map_err(|failure| {
-            failure.hint("`aegis init` writes a first campaign, `init --from RUN` one of a recorded run")
+            failure
+                .hint("`aegis init DIR` writes a first campaign, `aegis init DIR --from RUN_DIR` one of a recorded run")
         })?;
     let (name, files) = (file.display().to_string(), NotedFiles::new(Beside(beside(file))));
     let campaign = campaign::parse(&text, &name, &files);

@@ -9,7 +9,7 @@ use super::{
     asking::AskingArgs,
     campaign::{CampaignStart, conduct},
 };
-use crate::{campaign::Earlier, demo};
+use crate::{campaign::Earlier, demo, viewer::Listing};
 
 /// Options of `demo`.
 #[derive(Debug, Args)]
@@ -41,13 +41,22 @@ pub(super) fn run(arguments: &DemoArgs, global: &Global) -> Result<Finished, Fai
     if !global.quiet {
         let dir = crate::launch::shell_word(&arguments.dir.to_string_lossy());
         eprintln!("next      open {dir}/report.html            what came of it");
-        eprintln!("          aegis show {dir}/logs/<run>       look at one run");
+        if let Some(run) = labelled(arguments.dir.join("logs")) {
+            eprintln!("          aegis show {dir}/logs/{run}   look at one run");
+        }
         eprintln!("          aegis run -- python my_agents.py    record your own system");
     }
     if finished.exit == Exit::Ok && done.concluded.verified() == 0 {
         finished.exit = Exit::Finding;
     }
     Ok(finished)
+}
+
+/// The first run, by name, that has a label; else the first of all.
+fn labelled(logs: PathBuf) -> Option<String> {
+    let rows = Listing::of(&[logs]).runs;
+    let first = rows.iter().min_by_key(|row| (row.label.is_none(), row.run.clone()))?;
+    Some(crate::launch::shell_word(&first.run))
 }
 
 /// A demo replaces an earlier one, and no other campaign: that one may have cost money.

@@ -171,7 +171,7 @@ fn fork_point(
     if let (Some(plan), None) = (plan, arguments.at) {
         return ForkPoint::of_plan(cassette, plan, run).ok_or_else(|| {
             Failure::new(Exit::Usage, "the plan applies to no step of the recorded run")
-                .hint("aegis plan check FILE --against RUN_DIR says what kept it from each")
+                .hint("`aegis plan check FILE --against RUN_DIR` says what kept it from each")
         });
     }
     let at = arguments.at.unwrap_or_default();

@@ -23,7 +23,7 @@ use crate::{
 const TRACED: [&str; 4] = ["earliest_flip", "commitment", "flip", "coupled"];
 
 /// What makes something to learn from.
-const NEXT: &str = "`aegis trace BAD --twin GOOD --check CMD --dataset DIR`";
+const NEXT: &str = "`aegis trace BAD --twin GOOD --check CMD --dataset DIR --tasks FILE --task ID -- CMD`";
 
 /// Options of `learn`.
 #[derive(Debug, Args)]

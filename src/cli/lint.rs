@@ -91,7 +91,7 @@ impl From<DatasetError> for Failure {
         let exit = if error.exit_code() == Exit::Usage.code() { Exit::Usage } else { Exit::Recording };
         let hint = match &error {
             DatasetError::NotADataset { .. } => Some(
-                "`aegis demo` and `aegis campaign FILE` leave one; `aegis import` makes one of labelled files"
+                "`aegis demo` and `aegis campaign FILE` leave one; `aegis import --from whowhen PATH --out DIR` makes one of labelled files"
                     .to_owned(),
             ),
             _ => None,

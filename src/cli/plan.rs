@@ -171,7 +171,7 @@ pub(super) fn read(file: &Path) -> Result<Plan, Failure> {
         // What looks like a path was meant as one.
         Ok(_) | Err(_) if file.components().count() > 1 || file.extension().is_some() => {
             read_file(file).map_err(|failure| {
-                failure.hint("`aegis init` writes a first plan, `aegis plan ready` lists ready-made ones")
+                failure.hint("`aegis init DIR` writes a first plan, `aegis plan ready` lists ready-made ones")
             })
         }
         Ok(plans) => {

@@ -63,11 +63,13 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
         let dataset = Dataset::open(&arguments.path)?;
         return rows::run(&dataset, arguments, terms, global);
     }
+    let cassette = Arc::new(Cassette::open(&arguments.path)?);
+    capability::require(RunVerb::Prove, cassette.recording(), &arguments.path)?;
     let (recorded, execute) = (HowStarted::of(&arguments.path)?, &arguments.execute);
     let judge = execute.trial.required_judge(&recorded, execute.again, "a proof")?;
     let program = recorded.required(&execute.command, execute.again, "prove")?;
     let meter = execute.budget.meter()?;
-    let (label, proved) = prove(&arguments.path, (program, judge), (arguments, &meter), terms, global)?;
+    let (label, proved) = prove((&arguments.path, &cassette), (program, judge), (arguments, &meter), terms, global)?;
     let words = in_words(&proved.executed, "without", "with");
     let name = word(proved.standing);
     let summary = format!("label {name}: {words}  {} executions made", proved.runs);
@@ -77,20 +79,19 @@ pub(super) fn run(arguments: &ProveArgs, global: &Global) -> Result<Finished, Fa
 
 /// Proves one run, and writes its label.
 fn prove(
-    dir: &Path,
+    (dir, cassette): (&Path, &Arc<Cassette>),
     executed: (Program, Judge),
     (arguments, meter): (&ProveArgs, &Arc<Meter>),
     terms: Terms,
     global: &Global,
 ) -> Result<(Label, Proved), Failure> {
     let unproven = |error: String| Failure::new(Exit::Usage, format!("`{}`: {error}", dir.display()));
-    let cassette = Arc::new(Cassette::open(dir)?);
     capability::require(RunVerb::Prove, cassette.recording(), dir)?;
     let label = recording::read_label(dir)?.ok_or_else(|| unproven("no label".to_owned()))?;
-    let plan = planned(&cassette).map_err(unproven)?;
-    let proxy = live(&arguments.execute.proxy, arguments.execute.again, &cassette, dir)?;
+    let plan = planned(cassette).map_err(unproven)?;
+    let proxy = live(&arguments.execute.proxy, arguments.execute.again, cassette, dir)?;
     let of = proof_of(&executed.1, &executed.0.command, proxy.upstream.as_deref());
-    let made_alike = of_record(&cassette).is_some_and(|recorded| recorded == of);
+    let made_alike = of_record(cassette).is_some_and(|recorded| recorded == of);
     let logs = Some(proxy.beneath(dir, cassette.run()).join("proof"));
     let (proxy, _) = ProxyArgs { log_dir: logs, asking: arguments.asking.clone(), ..proxy }.proxy(None)?;
     let (kept, others) = kept(dir, &of)?;
@@ -101,7 +102,7 @@ fn prove(
     let proved = settings::block_on(async {
         let system = arguments.execute.trial.system(executed, proxy, Console::default()).await?;
         let (system, meter, label) = (Arc::new(system), Arc::clone(meter), label.clone());
-        let proving = Proving { system, meter, cassette: Arc::clone(&cassette), label, plan, terms, of, made_alike };
+        let proving = Proving { system, meter, cassette: Arc::clone(cassette), label, plan, terms, of, made_alike };
         proving.check().map_err(|why| Failure::new(Exit::Usage, format!("`{}`: {why}", dir.display())))?;
         let mut unwritten = None;
         let mut said = (kept.treated.len().max(usize::from(made_alike)), kept.null.len());

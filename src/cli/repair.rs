@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Exit, Failure, Finished};
 use crate::{
+    launch::shell_word,
     recording::{self, RecordingError},
     ruling,
 };
@@ -38,12 +39,13 @@ pub(super) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Re
         })
     });
     let repaired = recording::repair(&arguments.dir, target.as_deref()).map_err(|error| {
+        let salvage = format!("aegis repair {} --salvage", shell_word(&arguments.dir.to_string_lossy()));
         let hint = match &error {
             RecordingError::Corrupt { .. } | RecordingError::SealLost { .. } => {
-                Some("add `--salvage` to copy what can be read into a new directory")
+                Some(format!("`{salvage}` copies what can be read into a new directory"))
             }
             RecordingError::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
-                Some("name another directory with `--out DIR`")
+                Some(format!("`{salvage} --out DIR` names another directory"))
             }
             _ => None,
         };

@@ -79,7 +79,10 @@ impl MatchArgs {
         let cassette = Cassette::open(dir)?.with_rules(rules);
         if cassette.bare_steps().is_empty() {
             let error = format!("`{}` holds no step: there is nothing to replay", dir.display());
-            return Err(Failure::new(Exit::Usage, error).hint("aegis show RUN_DIR says what became of it"));
+            return Err(Failure::new(Exit::Usage, error).hint(format!(
+                "`aegis show {}` says what became of it",
+                crate::launch::shell_word(&dir.to_string_lossy())
+            )));
         }
         Ok(Arc::new(cassette))
     }

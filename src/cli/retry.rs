@@ -23,7 +23,7 @@ use super::{
     output::{OutputFile, Replaces},
     settings,
     settings::ProxyArgs,
-    trial::{ExecutionTalk, cannot_check, failed, live},
+    trial::{ExecutionTalk, SaidExecution, cannot_check, failed, live},
 };
 use crate::{
     attribution::{
@@ -70,11 +70,17 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
     proxy.log_dir = Some(proxy.beneath(&arguments.dir, cassette.run()).join("retry"));
     let meter = Meter::within(execute.budget.limits()?.budget, execute.budget.price);
     let spent = RetrySpent::default();
-    if arguments.dry_run {
-        return dry(arguments, global, &cassette);
+    let executed = execute.executed(&recorded, ("retry", "a retry"), arguments.dry_run)?;
+    // What the first round would be refused for.
+    proxy.proxy(None)?;
+    match &arguments.critique {
+        Some(file) => require_place(&of_file(file, arguments, &cassette)?, &cassette)?,
+        None => method(arguments, &arguments.dir, judge(arguments, &proxy, &meter, &cassette)).require_judge()?,
     }
-    let judge = execute.trial.required_judge(&recorded, execute.again, "a retry")?;
-    let program = recorded.required(&execute.command, execute.again, "retry")?;
+    let (program, judge) = match executed {
+        SaidExecution::Whole(program, judge) if !arguments.dry_run => (program, judge),
+        executed => return dry(arguments, global, &cassette, &executed),
+    };
     let (rounds, pairs, ended) = (Vec::new(), Vec::new(), None);
     let mut retrying = Retrying { arguments, global, program, judge, proxy, meter, spent, rounds, pairs, file, ended };
     retrying.conduct(cassette)?;
@@ -85,7 +91,7 @@ pub(super) fn run(arguments: &RetryArgs, global: &Global) -> Result<Finished, Fa
 fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
     capability::require(RunVerb::Retry, cassette.recording(), &arguments.dir)?;
     if arguments.critique.is_none() {
-        let named = AttributeArgs::after(&arguments.dir, vec![arguments.method.clone()], JudgeArgs::default());
+        let named = method(arguments, &arguments.dir, JudgeArgs::default());
         let needs = named.methods()?.first().map(|method| method.needs());
         if needs == Some(Needs::OtherRuns) {
             let error =
@@ -98,6 +104,23 @@ fn require(arguments: &RetryArgs, cassette: &Cassette) -> Result<(), Failure> {
         }
     }
     arguments.settings().map(|_| ())
+}
+
+/// What the method is asked of a run.
+fn method(arguments: &RetryArgs, dir: &Path, judge: JudgeArgs) -> AttributeArgs {
+    AttributeArgs::after(dir, vec![arguments.method.clone()], judge)
+}
+
+/// The judge of a method that asks one: the run's own upstream, or another that is named, within what is left.
+fn judge(arguments: &RetryArgs, proxy: &ProxyArgs, meter: &Meter, cassette: &Cassette) -> JudgeArgs {
+    let named = &arguments.judge;
+    let url = named.judge.clone().or_else(|| proxy.upstream.clone()).unwrap_or_default();
+    let model = named.judge_model.clone().or_else(|| attribute::model_of(cassette.recording()));
+    let logs = proxy.log_dir.clone().unwrap_or_else(|| PathBuf::from("logs"));
+    let config = arguments.execute.proxy.config.clone();
+    JudgeArgs::of_upstream(url, model, named.judge_key_env.clone(), logs, config)
+        .with_parameters(named.judge_parameter.clone())
+        .spending(BudgetArgs::of(meter.left(), arguments.execute.budget.price))
 }
 
 /// The critique of a file.
@@ -118,7 +141,12 @@ fn require_place(critique: &Critique, cassette: &Cassette) -> Result<(), Failure
 }
 
 /// What it would cost at most. A method's judge is not asked for it: the dearest step stands for the one that it would name.
-fn dry(arguments: &RetryArgs, global: &Global, cassette: &Cassette) -> Result<Finished, Failure> {
+fn dry(
+    arguments: &RetryArgs,
+    global: &Global,
+    cassette: &Cassette,
+    executed: &SaidExecution,
+) -> Result<Finished, Failure> {
     let supposed = match &arguments.critique {
         Some(file) => vec![of_file(file, arguments, cassette)?],
         None => cassette
@@ -157,8 +185,10 @@ fn dry(arguments: &RetryArgs, global: &Global, cassette: &Cassette) -> Result<Fi
     let (executions, calls) = (rounds * executions, rounds * calls);
     let judged = if arguments.critique.is_some() { "" } else { ", and what the method's judge is asked" };
     let summary = format!(
-        "at most {executions} executions, {calls} live calls in {}{judged}; nothing was executed",
-        counted(usize::try_from(rounds).unwrap_or(usize::MAX), "round")
+        "at most {executions} executions, {calls} live calls in {}, where none makes more calls than were recorded{judged}; \
+         nothing was executed{}",
+        counted(usize::try_from(rounds).unwrap_or(usize::MAX), "round"),
+        executed.needs()
     );
     let data = json!({"rounds": rounds, "executions": executions, "calls": calls, "step": critique.step,
         "arms": arms.iter().map(|(arm, (runs, calls))| json!({"arm": arm, "executions": runs, "calls": calls})).collect::<Vec<_>>()});
@@ -204,7 +234,7 @@ impl Retrying<'_> {
         if let Some(file) = &arguments.critique {
             return of_file(file, arguments, cassette).map(Some);
         }
-        let asked = AttributeArgs::after(dir, vec![arguments.method.clone()], self.judge(cassette));
+        let asked = method(arguments, dir, judge(arguments, &self.proxy, &self.meter, cassette));
         let (_, rows, calls) = attribute::of_recording(&asked, self.global)?;
         let usage = attribute::usage_of(&rows);
         self.meter.charge(calls, usage);
@@ -224,19 +254,6 @@ impl Retrying<'_> {
         };
         self.ended = Some(format!("`{}` gives no note for {}: {why}", arguments.method, dir.display()));
         Ok(None)
-    }
-
-    /// The judge of a method that asks one: the run's own upstream, or another that is named, within what is left.
-    fn judge(&self, cassette: &Cassette) -> JudgeArgs {
-        let arguments = self.arguments;
-        let named = &arguments.judge;
-        let url = named.judge.clone().or_else(|| self.proxy.upstream.clone()).unwrap_or_default();
-        let model = named.judge_model.clone().or_else(|| attribute::model_of(cassette.recording()));
-        let logs = self.proxy.log_dir.clone().unwrap_or_else(|| PathBuf::from("logs"));
-        let config = arguments.execute.proxy.config.clone();
-        JudgeArgs::of_upstream(url, model, named.judge_key_env.clone(), logs, config)
-            .with_parameters(named.judge_parameter.clone())
-            .spending(BudgetArgs::of(self.meter.left(), arguments.execute.budget.price))
     }
 
     fn round(&mut self, number: u32, critique: Critique, cassette: &Arc<Cassette>) -> Result<RetryRound, Failure> {

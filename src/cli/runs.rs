@@ -48,7 +48,7 @@ pub(super) struct RunsArgs {
 pub(super) fn run(arguments: &RunsArgs, global: &Global) -> Result<Finished, Failure> {
     if !arguments.dir.exists() {
         let error = format!("there is no directory `{}`", arguments.dir.display());
-        return Err(Failure::new(Exit::Usage, error).hint("aegis runs DIR, where DIR holds recordings"));
+        return Err(Failure::new(Exit::Usage, error).hint("`aegis runs DIR`, where DIR holds recordings"));
     }
     let mut runs = Listing::of(std::slice::from_ref(&arguments.dir)).runs;
     runs.retain(|row| arguments.trials || row.trial_of.is_none());

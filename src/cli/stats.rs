@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 
 use super::{
-    Exit, Failure, Finished, Global, OutputFormat, browser, escape,
+    Exit, Failure, Finished, Global, OutputFormat, browser, counted as many, escape,
     output::{OutputFile, Replaces},
 };
 use crate::{
@@ -86,7 +86,9 @@ fn write(counted: &Statistics, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:14}{} clean, {} failures paired, {} not", "twins", twins.clean, twins.paired, twins.unpaired)?;
     for agent in &counted.agents {
         let name = escape(&format!("{} · {}", agent.system, agent.agent));
-        writeln!(out, "{:14}{name}: {} steps, {} errors", "agent", agent.steps, agent.errors)?;
+        let [steps, errors] = [(agent.steps, "step"), (agent.errors, "error")]
+            .map(|(count, what)| many(usize::try_from(count).unwrap_or(usize::MAX), what));
+        writeln!(out, "{:14}{name}: {steps}, {errors}", "agent")?;
     }
     for probed in &counted.probe {
         let figure = match (probed.auc, probed.interval) {

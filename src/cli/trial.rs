@@ -36,6 +36,54 @@ pub(super) struct ExecuteArgs {
     pub(super) command: Vec<OsString>,
 }
 
+/// What is executed and how it is judged, as a line says it.
+#[derive(Debug)]
+pub(super) enum SaidExecution {
+    /// Both are said.
+    Whole(Program, Judge),
+    /// A dry run is asked before they are: these the line itself needs.
+    Lacks(Vec<&'static str>),
+}
+
+impl ExecuteArgs {
+    /// What is executed by a verb that can do nothing without a program and a judge. A dry run may be asked before there is
+    /// one; what is said is refused there as the line itself would be.
+    ///
+    /// # Errors
+    /// Nothing is said, the recorded command or judge cannot be had again, or the time limit is none.
+    pub(super) fn executed(
+        &self,
+        recorded: &HowStarted,
+        (verb, what): (&str, &str),
+        dry_run: bool,
+    ) -> Result<SaidExecution, Failure> {
+        if !dry_run {
+            let program = recorded.required(&self.command, self.again, verb)?;
+            let judge = self.trial.required_judge(recorded, self.again, what)?;
+            settings::time_limit(self.trial.timeout)?;
+            return Ok(SaidExecution::Whole(program, judge));
+        }
+        let program = recorded.program(&self.command, self.again, verb)?;
+        let judge = self.trial.judge(recorded, self.again)?;
+        settings::time_limit(self.trial.timeout)?;
+        let needs = [(judge.is_none(), "--check CMD"), (program.is_none(), "-- CMD")];
+        Ok(match (program, judge) {
+            (Some(program), Some(judge)) => SaidExecution::Whole(program, judge),
+            _ => SaidExecution::Lacks(needs.iter().filter(|(lacks, _)| *lacks).map(|(_, words)| *words).collect()),
+        })
+    }
+}
+
+impl SaidExecution {
+    /// What the line itself would be refused without, for the last line of a dry run.
+    pub(super) fn needs(&self) -> String {
+        match self {
+            Self::Whole(..) => String::new(),
+            Self::Lacks(needs) => format!("; the line itself needs {}", needs.join(" and ")),
+        }
+    }
+}
+
 /// How a command is executed again and judged.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TrialArgs {

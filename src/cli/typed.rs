@@ -45,10 +45,24 @@ impl TypedLine {
         self
     }
 
+    /// Its options alone, without the verb, one further word, and what stands behind `--`; `None` of another verb's line.
+    pub(super) fn options_of(mut self, verb: &str, word: &str) -> Option<Self> {
+        let at = self.options.iter().position(|said| said == verb)?;
+        self.options.remove(at);
+        self.options.remove(self.options.iter().position(|said| said == word)?);
+        Some(Self { rest: Vec::new(), ..self })
+    }
+
+    /// Its words, as a shell takes them.
+    pub(super) fn words(&self) -> String {
+        let words: Vec<String> = self.options.iter().chain(&self.rest).map(|word| shell_word(word)).collect();
+        words.join(" ")
+    }
+
     /// As a shell takes it.
     pub(super) fn text(&self) -> String {
-        let words = self.options.iter().chain(&self.rest);
-        words.fold("aegis".to_owned(), |line, word| line + " " + &shell_word(word))
+        let words = self.words();
+        if words.is_empty() { "aegis".to_owned() } else { format!("aegis {words}") }
     }
 }
 

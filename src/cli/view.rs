@@ -52,7 +52,7 @@ pub(super) struct ViewArgs {
 pub(super) fn run(arguments: &ViewArgs, global: &Global) -> Result<Finished, Failure> {
     if let Some(missing) = arguments.dirs.iter().find(|dir| !dir.exists()) {
         let error = format!("there is nothing at `{}`", missing.display());
-        return Err(Failure::new(Exit::Usage, error).hint("aegis view DIR, where DIR is or holds recordings"));
+        return Err(Failure::new(Exit::Usage, error).hint("`aegis view DIR`, where DIR is or holds recordings"));
     }
     let replaces = Replaces::Asked(arguments.overwrite);
     let file = arguments.bundle.as_deref().map(|path| OutputFile::named(path, replaces)).transpose()?;
@@ -74,7 +74,7 @@ fn write_bundle(library: &ViewerLibrary, path: &Path, file: &OutputFile<'_>) -> 
     let made = bundle(library).map_err(|error| {
         let hint = match error {
             BundleError::Nothing => {
-                "`aegis runs [DIR]` lists the runs of a directory; logs of others come in by `aegis import`"
+                "`aegis runs [DIR]` lists the runs of a directory; logs of others come in by `aegis import --from FORMAT PATH`"
             }
             BundleError::TooLong(_) => "name fewer runs: aegis view logs/RUN --bundle OUT.html",
         };

@@ -288,7 +288,11 @@ impl Speakers {
             of_prompt(who).map(|agent| agent.key)
         });
         let (sentences, tools) = (looks.sentences.len(), outline.tools.len());
-        let mut evidence = format!("{sentences} sentences of the system prompt, {tools} tools");
+        let mut evidence = format!(
+            "{sentences} sentence{} of the system prompt, {tools} tool{}",
+            if sentences == 1 { "" } else { "s" },
+            if tools == 1 { "" } else { "s" }
+        );
         if key != looks.key {
             evidence.push_str(", which have changed in one history");
         }

@@ -29,7 +29,9 @@ mod words;
 
 pub use claim::{Arm, Claim, Next};
 pub use cut::{kept, level};
-pub use decisive::{By, Couple, Found, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, play};
+pub use decisive::{
+    By, Couple, Found, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, most_executions, play,
+};
 pub use exclusion::Exclusion;
 pub use foretell::{Foretold, foretell};
 pub use pairs::{Expected, e_value};

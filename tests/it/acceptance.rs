@@ -27,7 +27,7 @@ const POINTS: &[Point] = &[
         &[
             ("tests/it/plans.rs", "an_edit_leaves_every_other_byte"),
             ("src/surface/splice/tests.rs", "an_edit_moves_nothing_else"),
-            ("tests/it/fuzz/targets.rs", "splice"),
+            ("tests/it/fuzz/mod.rs", "the_corpus_of_each_target_is_replayed"),
         ],
     ),
     (
@@ -95,13 +95,53 @@ fn each_point_has_its_tests() {
     held(POINTS);
 }
 
-/// Whether each test of each point is there.
+/// Whether each test of each point is there, and is one that `cargo test` runs.
 pub fn held(points: &[Point]) {
     for (point, tests) in points {
         for (file, test) in *tests {
-            let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect(file);
-            assert!(source.contains(&format!("fn {test}(")), "{point}: {file} has no `{test}`");
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+            let source = fs::read_to_string(&path).expect(file);
+            assert!(is_run(&source, test), "{point}: {file} has no test `{test}` that is run");
+            assert!(is_compiled(&path), "{point}: no module takes in {file}");
         }
+    }
+}
+
+/// Whether a function stands in a source as a test that is not ignored.
+fn is_run(source: &str, test: &str) -> bool {
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let head = |line: &&str| line.starts_with(&format!("fn {test}(")) || line.starts_with(&format!("async fn {test}("));
+    let Some(at) = lines.iter().position(head) else { return false };
+    let above = lines.iter().take(at).rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
+    let attributes: Vec<&str> = above.filter(|line| line.starts_with("#[")).copied().collect();
+    let marks = |line: &&str| **line == *"#[test]" || line.starts_with("#[tokio::test");
+    attributes.iter().any(marks) && !attributes.iter().any(|line| line.contains("ignore") || line.contains("cfg("))
+}
+
+/// Whether some module beside a file, or above it, takes it in.
+fn is_compiled(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+    let stem = name.trim_end_matches(".rs");
+    let dir = path.parent().expect("a directory");
+    let stem = if stem == "mod" { dir.file_name().and_then(|name| name.to_str()).expect("a name") } else { stem };
+    let around = [Some(dir), dir.parent()].into_iter().flatten().filter_map(|dir| fs::read_dir(dir).ok()).flatten();
+    let sources =
+        around.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let takes = |source: &str| {
+        source.lines().map(str::trim).any(|line| {
+            line.trim_start_matches("pub(crate) ").trim_start_matches("pub ") == format!("mod {stem};")
+                || line == format!("#[path = \"{name}\"]")
+        })
+    };
+    sources.filter_map(|path| fs::read_to_string(path).ok()).any(|source| takes(&source))
+}
+
+#[test]
+fn a_name_that_no_test_has_holds_nothing() {
+    let source = "#[test]\nfn runs() {}\n/// Words.\n#[tokio::test]\nasync fn waits() {}\n#[test]\nREST\nfn rests() {}\nfn helps() {}\n";
+    let source = &source.replace("REST", concat!("#[ig", "nore]"));
+    for (test, run) in [("runs", true), ("waits", true), ("rests", false), ("helps", false), ("none", false)] {
+        assert_eq!(is_run(source, test), run, "{test}");
     }
 }
 

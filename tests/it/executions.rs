@@ -1,6 +1,7 @@
 //! What every execution leaves, whichever verb made it, and that it can be executed again from that alone.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -8,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    campaign::{Bench, PIPELINE, json},
+    campaign::{Bench, DEBATE, PIPELINE, json, plans},
     program::verb,
 };
 
@@ -76,6 +77,43 @@ async fn each_run_of_a_campaign_can_be_executed_again() {
     let retry = ["retry", failed, "--critique", "note.txt", "--at", "1", "--samples", "1", "--again"];
     let (code, _, talk) = verb(dir, &retry).await;
     assert!(matches!(code, Some(0 | 1)) && talk.contains("4 executions"), "{talk}");
+}
+
+/// Clean runs, injected ones, and the arms of their proofs: the same bytes again, the same beginning without them, and with one of
+/// several injections less. Each can be replayed, and each verb takes it or says why it does not, as the run says of itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_arm_of_a_campaign_can_be_executed_again() {
+    let head =
+        "upstream = \"simulator\"\ntasks = { file = \"ROOT/examples/tasks.jsonl\", first = 1 }\nclean.repeats = 2\n";
+    let plans = [plans(&["corrupt-number"], "\"pipeline\""), plans(&["corrupt-two-debaters"], "\"debate\"")].concat();
+    let bench = Bench::new(&[head, PIPELINE, DEBATE, &plans].concat());
+    let (code, _, said) = bench.run(&[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let mut arms: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for cell in bench.cells() {
+        let run = bench.out().join("logs").join(cell["run"].as_str().expect("a run"));
+        let talk = expect(bench.dir.path(), &["replay", text(&run), "--again"], 0).await;
+        assert!(talk.contains(" 0 missed "), "{cell}: {talk}");
+        arms.insert(cell["kind"]["cell"].as_str().expect("a kind").to_owned(), run);
+    }
+    let kinds: Vec<&str> = arms.keys().map(String::as_str).collect();
+    assert_eq!(kinds, ["again", "clean", "injected", "null", "without"]);
+    for (kind, run) in &arms {
+        let (_, out, _) = verb(bench.dir.path(), &["show", text(run), "--format", "json"]).await;
+        let shown: Value = serde_json::from_str(out.trim()).expect("JSON");
+        for (name, options) in [
+            ("fork", &["--at", "0"][..]),
+            ("trace", &["--redraw", "--budget", "runs=1"]),
+            ("retry", &["--budget", "calls=2"]),
+            ("prove", &["--pairs", "1"]),
+        ] {
+            let line = [&[name, text(run)], options, &["--again"]].concat();
+            let (code, _, said) = verb(bench.dir.path(), &line).await;
+            let can = &shown["can"][name];
+            assert_eq!(code == Some(2), can["why"].is_string(), "{kind} {name}: {can}: {said}");
+            assert!(!said.contains("holds no command"), "{kind} {name}: {said}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

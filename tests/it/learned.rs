@@ -173,7 +173,7 @@ async fn what_executions_teach_is_written_and_what_they_do_not_is_not() {
         ("one.jsonl", "all runs are of one task"),
         (
             "planted.jsonl",
-            "one that was cleared; `aegis trace BAD --twin GOOD --check CMD --dataset DIR` writes such rows",
+            "one that was cleared; `aegis trace BAD --twin GOOD --check CMD --dataset DIR --tasks FILE --task ID -- CMD` writes such rows",
         ),
     ] {
         let (code, out, talk) = verb(dir.path(), &["learn", data, "--out", "none.toml"]).await;

@@ -152,6 +152,10 @@ const ORIGIN: (&str, &str) = (SUGGESTED, "a_reply_says_where_it_came_from_and_a_
 /// What was suggested, and what was said of how runs came about.
 const RUN_FACTS: &[Point] = &[
     (
+        "each line that a first use found untrue is typed again, and what is printed now is so",
+        &[("tests/it/told_lines.rs", "each_line_of_a_first_use_is_so")],
+    ),
+    (
         "a line that is suggested can be typed, also of imported runs and of those of a server",
         &[
             (SUGGESTED, "each_line_that_a_verb_suggests_can_be_typed"),

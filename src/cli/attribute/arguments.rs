@@ -220,7 +220,7 @@ impl AttributeArgs {
                 let near = nearest(name, methods::ALL.iter().map(|method| method.name()));
                 let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                 return Err(Failure::new(Exit::Usage, format!("there is no method `{name}`{near}"))
-                    .hint("aegis attribute --list says which there are"));
+                    .hint("`aegis attribute --list` says which there are"));
             };
             if self.compat.is_some() && !method.is_public() {
                 let error =

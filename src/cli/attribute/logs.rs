@@ -89,7 +89,7 @@ fn all(dataset: &Dataset) -> Result<Vec<Sample>, Failure> {
 fn foreign(path: &Path) -> Result<(Vec<Sample>, Vec<String>), Failure> {
     let (samples, defects) = formats::read_foreign(ImportSource::Whowhen, path).map_err(|error| {
         Failure::new(Exit::Usage, error)
-            .hint("expected a run's directory, a dataset, or Who&When files; other formats come in by `aegis import`")
+            .hint("expected a run's directory, a dataset, or Who&When files; other formats come in by `aegis import --from FORMAT PATH`")
     })?;
     let note = format!(
         "read {} Who&When files, {} defects: `aegis import --from whowhen` lists them",

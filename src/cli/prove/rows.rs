@@ -11,6 +11,7 @@ use crate::{
     execution::{Judge, Meter, Program},
     proof::Terms,
     recording,
+    replay::Cassette,
     trajectory::{Evidence, LabelStatus, RunId, Standing},
 };
 
@@ -90,7 +91,9 @@ fn proven(
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         check.replace("{question}", &quoted(&sample.task.question)).replace("{answer}", &quoted(&sample.task.answer))
     });
-    let (_, proved) = prove(&dir, (program, Judge::of_command(check.as_deref())), (arguments, meter), terms, global)?;
+    let cassette = Arc::new(Cassette::open(&dir)?);
+    let (_, proved) =
+        prove((&dir, &cassette), (program, Judge::of_command(check.as_deref())), (arguments, meter), terms, global)?;
     let about = About {
         kind: sample.kind,
         system: sample.system.clone(),

@@ -159,7 +159,7 @@ fn port(listen: &str) -> Examined {
     match TcpListener::bind(listen) {
         Ok(_) => Examined::new("port", Health::Well, format!("{listen} is free for `aegis serve`")),
         Err(error) => Examined::new("port", Health::Note, format!("`aegis serve` cannot have {listen}: {error}"))
-            .hint("aegis serve --listen 127.0.0.1:0 takes a free one; `aegis run` always does"),
+            .hint("`aegis serve --listen 127.0.0.1:0` takes a free one; `aegis run` always does"),
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &InitArgs, format: OutputFormat, out: &mut dyn Writ
                     "no model call of `{}` has an answer in words: there is nothing to plan with",
                     run.display()
                 );
-                Failure::new(Exit::Usage, error).hint("`aegis init` without --from writes a start with comments")
+                Failure::new(Exit::Usage, error).hint("`aegis init DIR` without --from writes a start with comments")
             })?;
             proposed.files()
         }

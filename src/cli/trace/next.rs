@@ -31,10 +31,8 @@ pub(super) fn line(finding: &TraceFinding, arguments: &TraceArgs, run: &Capabili
         () if arguments.source.analyzer.is_some() => &["--twin RUN_DIR"][..],
         () if stands(Stands::Untouched) && arguments.source.twin.is_some() && !arguments.source.redraw => &["--redraw"],
         () if stands(Stands::Untouched) => {
-            return Some(format!(
-                "aegis trace {dir} --corrections FILE …  # with a line for step {}",
-                untouched(finding, &doubt.steps)
-            ));
+            let line = trace(arguments, &["--corrections FILE"]);
+            return Some(format!("{line}  # with a line for step {}", untouched(finding, &doubt.steps)));
         }
         () if stands(Stands::Unsettled) => &["--pairs 120"],
         () => &[],
@@ -58,12 +56,16 @@ fn trace(arguments: &TraceArgs, more: &[&str]) -> String {
         ("--no-feedback", false),
     ];
     let twin = more.iter().any(|more| more.starts_with("--twin"));
-    let replaced = ANALYZER.into_iter().filter(|_| twin && arguments.source.analyzer.is_some());
+    let corrected = more.iter().any(|more| more.starts_with("--corrections"));
+    let replaced = ANALYZER.into_iter().filter(|_| corrected || (twin && arguments.source.analyzer.is_some()));
+    // Corrections of a file stand alone.
+    let others = [("--twin", true), ("--redraw", false)].into_iter().filter(|_| corrected);
     let given = more.iter().filter_map(|more| Some((more.split(' ').next()?, more.contains(' '))));
     let budget = [("--budget", true)];
     let line = budget
         .into_iter()
         .chain(replaced)
+        .chain(others)
         .chain(given)
         .fold(TypedLine::of_process(), |line, (name, value)| line.without(name, value));
     line.with(more.iter().flat_map(|more| more.split(' ')).map(str::to_owned)).text()

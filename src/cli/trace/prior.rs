@@ -18,6 +18,7 @@ use crate::{
         escape, trial,
     },
     dataset::Task,
+    launch::shell_word,
     proof::Order,
     replay::Cassette,
     score::read,
@@ -99,9 +100,10 @@ pub(super) fn ask(arguments: &TraceArgs, cassette: &Cassette, global: &Global) -
     let asking = chosen.iter().find(|method| method.needs() == Needs::Model);
     if let Some(asking) = asking.filter(|_| arguments.dry_run) {
         let error = format!("`{}` asks a model, and a dry run asks nobody", asking.name());
-        return Err(
-            Failure::new(Exit::Usage, error).hint("aegis attribute RUN --method … --dry-run says what it would ask")
-        );
+        let (run, method) = (shell_word(&arguments.dir.to_string_lossy()), asking.name());
+        return Err(Failure::new(Exit::Usage, error).hint(format!(
+            "`aegis attribute {run} --method {method} --upstream URL --model NAME --dry-run` says what it would ask"
+        )));
     }
     let recording = cassette.recording();
     let (run, rows, calls) = if chosen.is_empty() {
@@ -150,7 +152,7 @@ fn sources(named: &[String]) -> Result<PriorSources, Failure> {
                 let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                 let error = format!("--prior `{name}` is no method, no .jsonl and no .toml{near}");
                 return Err(
-                    Failure::new(Exit::Usage, error).hint("aegis attribute --list says which methods there are")
+                    Failure::new(Exit::Usage, error).hint("`aegis attribute --list` says which methods there are")
                 );
             }
         }

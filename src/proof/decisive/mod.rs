@@ -28,7 +28,7 @@ mod systems;
 #[cfg(test)]
 mod tests;
 
-pub use foretell::play;
+pub use foretell::{most_executions, play};
 pub use found::{Found, RuleAnswer};
 pub use question::{By, Couple, Offer, Order, SearchEnding, SearchQuestion, Stands};
 
