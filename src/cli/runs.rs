@@ -176,7 +176,7 @@ fn unplaced(command: &str) -> String {
 
 fn label(label: &LabelRow) -> String {
     let errors = label.errors.iter().map(|error| {
-        let mode = if error.natural { Some("natural error of") } else { error.mode };
+        let mode = error.found.map(|found| format!("{found} of")).or(error.mode.map(str::to_owned));
         let mode = mode.map(|mode| format!("{mode} ")).unwrap_or_default();
         format!("{mode}{} at {}", error.agent, error.step)
     });

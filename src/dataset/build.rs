@@ -245,7 +245,7 @@ fn labelled(entry: &LabelEntry, numbered: &NumberedStep<'_>) -> LabelledError {
     let hashed = hashes(step, error.side);
     let [before, after] = hashed.unwrap_or_else(|| [error.before.clone(), error.after.clone()]);
     let (agent, call) = spoken::principal(step, error);
-    let natural = entry.is_natural();
+    let found = entry.is_found();
     LabelledError {
         agent,
         raw_agent: None,
@@ -257,9 +257,9 @@ fn labelled(entry: &LabelEntry, numbered: &NumberedStep<'_>) -> LabelledError {
         other_modes: Vec::new(),
         proposed_mode: entry.proposed_mode.map(Mode::from),
         side: Some(error.side),
-        operator: (!natural).then(|| error.operator.clone()),
-        shown_by: natural.then(|| error.operator.clone()),
-        injection: (!natural).then_some(error.injection),
+        operator: (!found).then(|| error.operator.clone()),
+        shown_by: found.then(|| error.operator.clone()),
+        injection: (!found).then_some(error.injection),
         before,
         after,
         reason: None,

@@ -127,7 +127,7 @@ pub fn settle_finding(
     if let Err(why) = steps.try_for_each(|step| ruling.may_name(step)) {
         return Ok(Err(why));
     }
-    let found = found.map(|label| with_later_names(label, recording));
+    let found = found.map(|label| with_later_names(label.with_origins_of(&recording.trajectory.steps), recording));
     let former = recording::read_label(run_dir)?;
     let contradicted = former.as_ref().is_some_and(contradicts);
     Ok(Ok(match after_finding(former.as_ref(), found, contradicted) {

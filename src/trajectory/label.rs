@@ -103,6 +103,18 @@ impl Label {
         Self(facts)
     }
 
+    /// The same label, which says of each error that executions found whether its agent said those words.
+    #[must_use]
+    pub fn with_origins_of(mut self, steps: &[Step]) -> Self {
+        for entry in &mut self.0.errors {
+            let step = steps.iter().find(|step| step.step == entry.error.step);
+            if let Some(attempt) = step.and_then(Step::last_attempt) {
+                *entry = entry.clone().replied_from(attempt.origin);
+            }
+        }
+        self
+    }
+
     /// The same label with the names that its steps were given after the run was recorded. `name`: agent and instance of a
     /// step; `None` where it keeps those that it was recorded under.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, Call, FailureMode, InjectedError, Side, StepIndex};
+use super::{AgentName, Call, FailureMode, InjectedError, ReplyOrigin, Side, StepIndex};
 
 /// What showed a natural error: the run was executed again, with and without another reply at the step. Earlier versions
 /// wrote it as the operator of an injection.
@@ -17,6 +17,9 @@ pub enum ErrorOrigin {
     Planted,
     /// Nobody planted it: the agent made it, and executions showed it.
     Natural,
+    /// Executions showed it, and its agent did not say those words: an edit of the run that this one begins like made them, or a
+    /// fork set them.
+    Inherited,
 }
 
 /// One error as ground truth.
@@ -27,7 +30,7 @@ pub struct LabelEntry {
     /// recorded one as `after`; nothing of it was injected.
     pub error: InjectedError,
     /// How it came to be there. An entry that an earlier version wrote of a natural error reads as planted by
-    /// [`COUNTERFACTUAL`]: ask [`LabelEntry::is_natural`].
+    /// [`COUNTERFACTUAL`]: ask [`LabelEntry::is_found`].
     pub origin: ErrorOrigin,
     /// Taxonomy version of the failure mode.
     pub taxonomy: String,
@@ -62,9 +65,25 @@ impl LabelEntry {
         Self { error, origin: ErrorOrigin::Natural, taxonomy: taxonomy.to_owned(), proposed_mode: None }
     }
 
-    /// Whether nobody planted the error.
-    pub fn is_natural(&self) -> bool {
-        self.origin == ErrorOrigin::Natural || self.error.operator == COUNTERFACTUAL
+    /// The same where the reply that stands at the step came from there: what an edit or a fork made is not its agent's own.
+    #[must_use]
+    pub fn replied_from(self, reply: ReplyOrigin) -> Self {
+        let altered = matches!(reply, ReplyOrigin::AlteredAgain | ReplyOrigin::Replaced);
+        let inherited = self.origin == ErrorOrigin::Natural && altered;
+        Self { origin: if inherited { ErrorOrigin::Inherited } else { self.origin }, ..self }
+    }
+
+    /// What an error is that executions found, in words; `None` for one that was planted in the run itself.
+    pub fn found(&self) -> Option<&'static str> {
+        match self.origin {
+            ErrorOrigin::Inherited => Some("inherited error"),
+            ErrorOrigin::Natural | ErrorOrigin::Planted => self.is_found().then_some("natural error"),
+        }
+    }
+
+    /// Whether executions found the error: nothing was planted in the run itself.
+    pub fn is_found(&self) -> bool {
+        self.origin != ErrorOrigin::Planted || self.error.operator == COUNTERFACTUAL
     }
 }
 
@@ -72,13 +91,13 @@ impl LabelEntry {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum WrittenEntry {
-    Natural(WrittenNatural),
+    Found(WrittenFound),
     Planted(WrittenPlanted),
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-struct WrittenNatural {
-    origin: NaturalOrigin,
+struct WrittenFound {
+    origin: FoundOrigin,
     shown_by: String,
     agent: AgentName,
     instance: u32,
@@ -94,8 +113,9 @@ struct WrittenNatural {
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum NaturalOrigin {
+enum FoundOrigin {
     Natural,
+    Inherited,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -113,10 +133,13 @@ impl From<WrittenEntry> for LabelEntry {
             WrittenEntry::Planted(WrittenPlanted { error, taxonomy, proposed_mode }) => {
                 Self { error, origin: ErrorOrigin::Planted, taxonomy, proposed_mode }
             }
-            WrittenEntry::Natural(one) => {
+            WrittenEntry::Found(one) => {
                 let bodies = (one.corrected_bytes, one.recorded_bytes);
                 let mut entry = Self::natural((one.agent, one.instance), (one.step, one.call), bodies, &one.taxonomy);
                 (entry.error.side, entry.error.operator) = (one.side, one.shown_by);
+                if let FoundOrigin::Inherited = one.origin {
+                    entry.origin = ErrorOrigin::Inherited;
+                }
                 Self { proposed_mode: one.proposed_mode, ..entry }
             }
         }
@@ -126,22 +149,24 @@ impl From<WrittenEntry> for LabelEntry {
 impl From<LabelEntry> for WrittenEntry {
     fn from(entry: LabelEntry) -> Self {
         let LabelEntry { error, origin, taxonomy, proposed_mode } = entry;
-        match origin {
-            ErrorOrigin::Planted => WrittenEntry::Planted(WrittenPlanted { error, taxonomy, proposed_mode }),
-            ErrorOrigin::Natural => WrittenEntry::Natural(WrittenNatural {
-                origin: NaturalOrigin::Natural,
-                shown_by: error.operator,
-                agent: error.agent,
-                instance: error.instance,
-                side: error.side,
-                step: error.step,
-                call: error.call,
-                corrected_bytes: error.before,
-                recorded_bytes: error.after,
-                taxonomy,
-                proposed_mode,
-            }),
-        }
+        let origin = match origin {
+            ErrorOrigin::Planted => return WrittenEntry::Planted(WrittenPlanted { error, taxonomy, proposed_mode }),
+            ErrorOrigin::Natural => FoundOrigin::Natural,
+            ErrorOrigin::Inherited => FoundOrigin::Inherited,
+        };
+        WrittenEntry::Found(WrittenFound {
+            origin,
+            shown_by: error.operator,
+            agent: error.agent,
+            instance: error.instance,
+            side: error.side,
+            step: error.step,
+            call: error.call,
+            corrected_bytes: error.before,
+            recorded_bytes: error.after,
+            taxonomy,
+            proposed_mode,
+        })
     }
 }
 
@@ -166,7 +191,24 @@ mod tests {
                 "step": 2, "call": 1, "corrected_bytes": "c", "recorded_bytes": "r", "taxonomy": "mast-1"})
         );
         assert_eq!(read(&written), entry);
-        assert!(entry.is_natural());
+        assert!(entry.is_found());
+    }
+
+    #[test]
+    fn what_an_edit_made_is_not_called_natural() {
+        let agent = AgentName::parse("pricer").expect("a name");
+        for (reply, origin) in [
+            (ReplyOrigin::Live, "natural"),
+            (ReplyOrigin::Recorded, "natural"),
+            (ReplyOrigin::AlteredAgain, "inherited"),
+            (ReplyOrigin::Replaced, "inherited"),
+        ] {
+            let bodies = ("c".to_owned(), "r".to_owned());
+            let entry = LabelEntry::natural((agent.clone(), 0), (2, 1), bodies, "mast-1").replied_from(reply);
+            let written = serde_json::to_value(&entry).expect("serialises");
+            assert_eq!((&written["origin"], entry.is_found()), (&json!(origin), true), "{reply:?}");
+            assert_eq!(read(&written), entry, "{reply:?}");
+        }
     }
 
     #[test]
@@ -176,7 +218,7 @@ mod tests {
                 "operator": operator, "step": 2, "call": 1, "before_bytes": "b", "after_bytes": "a", "delivered": true,
                 "taxonomy": "mast-1"});
             let entry = read(&written);
-            assert_eq!(entry.is_natural(), natural, "{operator}");
+            assert_eq!(entry.is_found(), natural, "{operator}");
             assert_eq!(serde_json::to_value(&entry).expect("serialises"), written);
         }
     }

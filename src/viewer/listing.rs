@@ -101,8 +101,8 @@ pub struct LabelledStep {
     pub step: u32,
     /// The failure mode's code; `None` where it is unknown.
     pub mode: Option<&'static str>,
-    /// Whether nobody planted it: executions showed it.
-    pub natural: bool,
+    /// What it is where executions found it: `natural error` or `inherited error`; `None` where it was planted in the run.
+    pub found: Option<&'static str>,
 }
 
 /// A directory that is no run: a campaign or a dataset.
@@ -373,7 +373,7 @@ fn label_of(dir: &Path, label: &Label) -> LabelRow {
         agent: entry.error.agent.to_string(),
         step: entry.error.step,
         mode: entry.error.failure_mode.map(crate::trajectory::FailureMode::code),
-        natural: entry.is_natural(),
+        found: entry.found(),
     });
     let refused = ruling::refused(dir, label).ok().flatten().map(|why| why.to_string());
     LabelRow { status: super::data::word(&label.status), errors: errors.collect(), refused }

@@ -104,7 +104,10 @@ const LINES: &[ToldLine] = &[
     },
     ToldLine {
         was: "the label of a natural error as that of an injection, delivered by the operator `counterfactual`",
-        typed: "tr -d ' \\n' <logs/blind/label.json; aegis show logs/blind; aegis lint kept; \
+        typed: "aegis run --upstream simulator --check \"grep -q 'ANSWER: 94'\" --run natural -- PIPELINE; \
+                echo '{\"step\": 1, \"reply\": \"ANSWER: 94\"}' >fix.jsonl; \
+                aegis trace logs/natural --check \"grep -q 'ANSWER: 94'\" --corrections fix.jsonl -- PIPELINE; \
+                for run in natural blind; do tr -d ' \\n' <logs/$run/label.json; aegis show logs/$run; done; aegis lint kept; \
                 COLUMNS=300 aegis runs logs; aegis show logs/blind --format json | grep -o '\"label\":{.*\"no_label\"'; \
                 grep -o '\"errors\":.[^]]*' kept/dataset.jsonl",
         has: &[
@@ -112,6 +115,10 @@ const LINES: &[ToldLine] = &[
             "\"shown_by\":\"counterfactual\"",
             "verified: natural error of solver at step 1 (response), shown by a counterfactual",
             "verified natural error of solver at 1",
+            // It begins like a run in which the words were planted.
+            "\"origin\":\"inherited\"",
+            "verified: inherited error of solver at step 1 (response), shown by a counterfactual",
+            "verified inherited error of solver at 1",
             "nothing found",
         ],
         lacks: &["\"injection\"", "\"delivered\"", "\"operator\"", ": by solver"],
@@ -122,7 +129,7 @@ const LINES: &[ToldLine] = &[
         has: &[
             "the commitment: after it the failure stands",
             "flips the outcome",
-            "natural error, shown by a counterfactual",
+            "inherited error, shown by a counterfactual",
         ],
         lacks: &["'blamed", "blamed: "],
     },
@@ -183,7 +190,7 @@ async fn made() -> (Runs, String) {
     let runs = Runs::make().await;
     let dir = runs.path();
     let program = ["--", AEGIS, "example", "pipeline", "--task", TASK];
-    // A natural error: the planted run as the program made it, without a word about the plan.
+    // The planted run as the program made it, without a word about the plan.
     let keep = ["fork", "logs/planted", "--at", "1", "--keep", "--check", CHECK, "--format", "json"];
     let (_, out, talk) = verb(dir, &[&keep[..], &program].concat()).await;
     let kept: serde_json::Value = serde_json::from_str(out.trim()).unwrap_or_else(|error| panic!("{error}: {talk}"));

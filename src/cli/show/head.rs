@@ -142,8 +142,10 @@ fn label_text(label: &Label) -> String {
     let errors = label.errors.iter().map(|entry| {
         let (error, side) = (&entry.error, word(&entry.error.side));
         let place = format!("{} at step {}", error.agent, error.step);
+        if let Some(found) = entry.found() {
+            return format!("{found} of {place} ({side}), shown by a {}", error.operator);
+        }
         match error.failure_mode {
-            _ if entry.is_natural() => format!("natural error of {place} ({side}), shown by a {}", error.operator),
             Some(mode) => format!("{} {} by {place} ({side}, {})", mode.code(), mode.name(), error.operator),
             None => format!("an error of {place} ({side}, {})", error.operator),
         }

@@ -32,8 +32,9 @@ export function labelWords(label) {
   const modes = new Map();
   for (const error of label.errors) {
     // Earlier versions wrote what showed a natural error as its operator.
-    const natural = error.natural || error.shown_by || error.operator === 'counterfactual';
-    const mode = natural ? 'natural error, shown by a counterfactual' : [error.failure_mode?.code ?? error.mode, error.failure_mode?.name].filter(Boolean).join(' ');
+    const natural = error.shown_by || error.operator === 'counterfactual';
+    const found = error.found ?? (error.origin === 'inherited' ? 'inherited error' : natural && 'natural error');
+    const mode = found ? `${found}, shown by a counterfactual` : [error.failure_mode?.code ?? error.mode, error.failure_mode?.name].filter(Boolean).join(' ');
     modes.set(mode, [...(modes.get(mode) ?? []), error.step === undefined || error.step === null ? error.agent : `${error.agent} at step ${error.step}`]);
   }
   const errors = [...modes].map(([mode, places]) => [mode, places.join(', ')].filter(Boolean).join(': '));
