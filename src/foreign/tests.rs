@@ -269,3 +269,38 @@ fn the_reward_of_a_trial_is_its_outcome() {
         assert_eq!(runs[0].outcome.as_ref().map(|(verdict, _)| *verdict), expected, "{beside}");
     }
 }
+
+#[test]
+fn what_no_reader_knows_is_of_its_call_and_side() {
+    let (annex, verse) = ("a whole sentence", json!({"type": "verse", "lines": "two words"}));
+    let said = |text: &str| json!([{"type": "text", "text": text}, verse]);
+    let trajectory = json!({"schema_version": "ATIF-v1.7", "agent": {"name": "main"}, "steps": [
+        {"source": "user", "message": said("Go.")}, {"source": "agent", "message": "look", "annex": annex},
+        {"source": "agent", "message": "done"}]});
+    let sample = log(json!({"id": "a", "input": "Add.", "events": [{"event": "model", "model": "openai/m",
+        "input": [{"role": "user", "content": "x", "annex": annex}],
+        "output": {"choices": [{"message": {"role": "assistant", "content": said("y")}}]}}]}));
+    let entries = json!({"messages": [{"role": "tool", "name": "add", "content": "2", "annex": annex},
+        {"agent": "solver", "content": "It is 2.", "annex": annex}, {"agent": "critic", "content": "Right."}]});
+    let generation = json!({"id": "t", "observations": [{"id": "g", "traceId": "t", "type": "GENERATION", "model": "m",
+        "input": [{"role": "user", "content": "x", "annex": annex}], "output": "y", "annex": annex}]});
+    for (format, document, expected) in [
+        ("atif", trajectory, &["0 < content[1]", "0 > annex"][..]),
+        ("inspect", sample, &["0 < annex", "0 > content[1]"]),
+        ("log", entries, &["0 < annex", "0 > annex"]),
+        (
+            "langfuse",
+            generation,
+            &["0 < langfuse.observation.input[0].annex", "0 < observation.annex", "0 > observation.annex"],
+        ),
+    ] {
+        let run = only(format, document);
+        let mut found = Vec::new();
+        for (at, call) in run.calls.iter().enumerate() {
+            found.extend(call.unplaced.request.iter().map(|piece| format!("{at} < {}", piece.place)));
+            found.extend(call.unplaced.reply.iter().map(|piece| format!("{at} > {}", piece.place)));
+        }
+        assert_eq!(found, expected, "{format}");
+        assert_eq!(run.account.unplaced.values().sum::<u64>(), 2, "{format}: the trace counts each once");
+    }
+}

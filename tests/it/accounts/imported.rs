@@ -105,5 +105,14 @@ async fn imported_steps_state_what_their_importer_could_not_place() {
     let (code, _, said) = verb(dir.path(), &["export", run, "--to", "atif", "--out", "r.json"]).await;
     assert_eq!(code, Some(0), "{said}");
     let manifest = fs::read(dir.path().join("r.json.manifest.json")).expect("a manifest");
-    assert_eq!(serde_json::from_slice::<Value>(&manifest).expect("JSON")["account"], counts);
+    let manifest: Value = serde_json::from_slice(&manifest).expect("JSON");
+    assert_eq!(manifest["account"], counts);
+    let not_whole = json!({"1": "partly read", "2": "partly read"});
+    assert_eq!(manifest["not_whole"], json!({"otlp-t": not_whole}));
+
+    // Spans of ours that come back.
+    let (code, _, said) = verb(dir.path(), &["export", run, "--to", "otlp", "--out", "back.jsonl"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (_, back, _) = verb(dir.path(), &["import", "--from", "otlp", "back.jsonl", "--log-dir", "back"]).await;
+    assert!(back.contains("3 calls (2 partly read): solver 3"), "{back}");
 }
