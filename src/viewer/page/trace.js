@@ -21,6 +21,9 @@ const STANDS = {
   unsettled: ['not sure: as many executions as may be made', 'odd'],
 };
 
+/** What e-values are shared by: before format 3 they were written as they were before the claims of the run shared them, as its label has them. */
+const sharedBy = (trace) => (trace.format < 3 ? Math.max(trace.claims ?? 1, 1) : 1);
+
 /** The screen. */
 export function Trace({ parts }) {
   const [run] = parts;
@@ -43,7 +46,7 @@ function Found({ trace, run, again }) {
         ['together', trace.coupled?.length ? trace.coupled.map((one, at) => html`${at > 0 && ' and '}${place(one)}`) : ''],
         ['nothing', trace.not_found],
         ['as recorded', arm(trace.sanity)],
-        ['shown at', `e ${count(trace.target)}: at most ${percent(trace.alpha)} to name any step without effect`],
+        ['shown at', `e ${count(Math.round(trace.target / sharedBy(trace)))}: at most ${percent(trace.alpha)} to name any step without effect`],
         ['spent', trace.spent && Object.entries(trace.spent).filter(([, value]) => typeof value === 'number').map(([name, value]) => `${count(value)} ${plain(name)}`).join(', ')],
       ]} />
       ${trace.unrunnable_check && html`<p class="warning">The check could not be run: <${Line} text=${trace.unrunnable_check} /></p>`}
@@ -54,7 +57,7 @@ function Found({ trace, run, again }) {
     <section><h2>Step by step</h2>
       <p class="note">The bar is the difference that the other reply makes to the share of executions that pass, with its 95 % interval. It describes; the verdict rests on e.</p>
       <p class="axis" aria-hidden="true"><span>−100 %</span><span>0</span><span>+100 %</span></p>
-      <ol class="findings">${trace.steps.map((finding) => html`<${Finding} finding=${finding} run=${run} />`)}</ol></section>
+      <ol class="findings">${trace.steps.map((finding) => html`<${Finding} finding=${finding} run=${run} by=${sharedBy(trace)} />`)}</ol></section>
     ${trace.couples?.length > 0 && html`<section><h2>Tried together</h2><ol class="findings">${trace.couples.map((couple) => html`<li><p>steps ${couple.steps.join(' and ')}: with neither ${arm(couple.executed.null)}, with both ${arm(couple.executed.treated)}</p></li>`)}</ol></section>`}`;
 }
 
@@ -68,7 +71,7 @@ function Lead({ trace, place }) {
     last && last.step !== first.step && html` The last step of which this holds is ${place(last)}: after it the failure stands.`}</p>`;
 }
 
-function Finding({ finding, run }) {
+function Finding({ finding, run, by }) {
   const [words, kind] = STANDS[finding.stands] ?? [plain(finding.stands), ''];
   const { executed } = finding;
   return html`<li class="finding ${kind}">
@@ -76,7 +79,7 @@ function Finding({ finding, run }) {
       <span class="who"><${Line} text=${finding.agent} /></span>
       ${finding.interval ? html`<${Interval} value=${finding.effect} low=${finding.interval.low} high=${finding.interval.high} from=${-1} to=${1} kind=${kind} />` : html`<span class="interval"></span>`}
       <${Tag} kind=${kind}>${words}<//></div>
-    ${executed && html`<p class="arms">as recorded ${arm(executed.null)}; with the other reply ${arm(executed.treated)}${executed.e ? `; e ${count(Math.round(executed.e))} of ${count(executed.target)} in ${executed.pairs} pairs` : ''}</p>`}
+    ${executed && html`<p class="arms">as recorded ${arm(executed.null)}; with the other reply ${arm(executed.treated)}${executed.e ? `; e ${count(Math.round(executed.e / by))} of ${count(Math.round(executed.target / by))} in ${executed.pairs} pairs` : ''}</p>`}
     ${finding.note && html`<p class="note"><${Line} text=${finding.note} /></p>`}
     <details><summary>${finding.instead ? 'The words' : 'What it said'}</summary>
       <div class="apart"><div><p class="speaker">said</p><${Long} text=${finding.said} /></div>
