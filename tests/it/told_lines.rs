@@ -105,7 +105,7 @@ const LINES: &[ToldLine] = &[
     ToldLine {
         was: "the label of a natural error as that of an injection, delivered by the operator `counterfactual`",
         typed: "aegis run --upstream simulator --check \"grep -q 'ANSWER: 94'\" --run natural -- PIPELINE; \
-                echo '{\"step\": 1, \"reply\": \"ANSWER: 94\"}' >fix.jsonl; \
+                printf '%s' '{\"step\": 2, \"reply\": \"APPROVE\\nANSWER: 94\"}' >fix.jsonl; \
                 aegis trace logs/natural --check \"grep -q 'ANSWER: 94'\" --corrections fix.jsonl -- PIPELINE; \
                 for run in natural blind; do tr -d ' \\n' <logs/$run/label.json; aegis show logs/$run; done; aegis lint kept; \
                 COLUMNS=300 aegis runs logs; aegis show logs/blind --format json | grep -o '\"label\":{.*\"no_label\"'; \
@@ -113,8 +113,8 @@ const LINES: &[ToldLine] = &[
         has: &[
             "\"origin\":\"natural\"",
             "\"shown_by\":\"counterfactual\"",
-            "verified: natural error of solver at step 1 (response), shown by a counterfactual",
-            "verified natural error of solver at 1",
+            "verified: natural error of critic at step 2 (response), shown by a counterfactual",
+            "verified natural error of critic at 2",
             // It begins like a run in which the words were planted.
             "\"origin\":\"inherited\"",
             "verified: inherited error of solver at step 1 (response), shown by a counterfactual",
@@ -129,7 +129,8 @@ const LINES: &[ToldLine] = &[
         has: &[
             "the commitment: after it the failure stands",
             "flips the outcome",
-            "inherited error, shown by a counterfactual",
+            "inherited error",
+            ", shown by a counterfactual",
         ],
         lacks: &["'blamed", "blamed: "],
     },
