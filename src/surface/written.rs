@@ -224,9 +224,9 @@ fn is_thought(name: &str) -> bool {
 pub fn request(surface: &dyn Surface, body: &[u8], edited: &[u8], meant: &Conversation) -> Result<(), String> {
     let read =
         door::request(surface, edited).map_err(|error| format!("the edited request could not be read: {error}"))?;
-    let what = if words(&read) != words(meant) {
+    let what = if !has_same_words(&read, meant) {
         "words"
-    } else if calls(&read) != calls(meant) {
+    } else if !has_same_calls(&read, meant) {
         "calls"
     } else if tools(&read) != tools(meant) {
         "tools"
@@ -236,21 +236,39 @@ pub fn request(surface: &dyn Surface, body: &[u8], edited: &[u8], meant: &Conver
     Err(format!("the edited request would not say what was meant: its {what} would differ"))
 }
 
-/// Surfaces part messages and order prompts otherwise than an edit does: the words must be the same, wherever they stand.
-fn words(conversation: &Conversation) -> Vec<String> {
-    let texts = conversation.messages.iter().map(Message::text);
-    let mut words: Vec<_> =
-        texts.flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-    words.sort_unstable();
-    words
+/// Surfaces part messages and order prompts otherwise than an edit does: the words must be the same, wherever they stand. As a rule
+/// they stand where they were meant to, and nothing need be sorted.
+fn has_same_words(read: &Conversation, meant: &Conversation) -> bool {
+    let in_order = texts(read).eq(texts(meant));
+    let sorted = |conversation| {
+        let mut words: Vec<&str> = texts(conversation).flat_map(str::split_whitespace).collect();
+        words.sort_unstable();
+        words
+    };
+    in_order || sorted(read) == sorted(meant)
 }
 
-fn calls(conversation: &Conversation) -> Vec<(String, String)> {
-    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).map_or(text.to_owned(), |v| v.to_string());
+fn texts(conversation: &Conversation) -> impl Iterator<Item = &str> {
+    let parts = conversation.messages.iter().flat_map(|message| &message.parts);
+    parts.filter_map(Part::as_text).filter(|text| !text.is_empty())
+}
+
+/// The same of calls, whose arguments are values.
+fn has_same_calls(read: &Conversation, meant: &Conversation) -> bool {
+    let in_order = calls(read).eq(calls(meant));
+    let sorted = |conversation| {
+        let value =
+            |text: &str| serde_json::from_str::<serde_json::Value>(text).map_or(text.to_owned(), |v| v.to_string());
+        let mut calls: Vec<_> = calls(conversation).map(|(name, arguments)| (name, value(arguments))).collect();
+        calls.sort_unstable();
+        calls
+    };
+    in_order || sorted(read) == sorted(meant)
+}
+
+fn calls(conversation: &Conversation) -> impl Iterator<Item = (&str, &str)> {
     let calls = conversation.messages.iter().flat_map(|message| &message.tool_calls);
-    let mut calls: Vec<_> = calls.map(|call| (call.name.clone(), value(&call.arguments))).collect();
-    calls.sort_unstable();
-    calls
+    calls.map(|call| (call.name.as_str(), call.arguments.as_str()))
 }
 
 fn tools(conversation: &Conversation) -> Vec<(&str, &str)> {
