@@ -16,6 +16,7 @@
 //!
 //! Everything is plain arithmetic: the same samples, the same answer on every machine.
 
+mod bounds;
 mod claim;
 mod cut;
 mod decisive;
@@ -27,6 +28,7 @@ mod sample;
 mod terms;
 mod words;
 
+pub use bounds::e_bounds;
 pub use claim::{Arm, Claim, Next};
 pub use cut::{kept, level};
 pub use decisive::{
