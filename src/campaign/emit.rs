@@ -78,8 +78,9 @@ impl CellBench {
             if place == samples.len() {
                 samples.push(sample);
             }
-            let truth = samples.get_mut(place).and_then(|sample| sample.label.as_mut());
-            truth.into_iter().for_each(|truth| labels.clone().for_each(|label| truth.declare(label)));
+            if let Some(truth) = samples.get_mut(place).and_then(|sample| sample.label.as_mut()) {
+                labels.for_each(|label| truth.declare(label));
+            }
         }
         for sample in &samples {
             lines.push(line(sample)?);

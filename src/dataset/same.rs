@@ -4,7 +4,7 @@ use super::{LabelledError, Sample, SampleStep, Truth};
 use crate::trajectory::{AgentName, Side, StepIndex};
 
 /// Where an edit is, what was there before it, and after.
-type Planted<'a> = (&'a AgentName, u32, Option<StepIndex>, Option<Side>, &'a str, &'a str);
+type EditPlace<'a> = (&'a AgentName, u32, Option<StepIndex>, Option<Side>, &'a str, &'a str);
 
 impl Sample {
     /// Whether another run holds the same: two plans may do the same to a task, under one mode or several. Ids, and which
@@ -24,13 +24,13 @@ impl Sample {
     }
 }
 
-fn planted(sample: &Sample) -> Vec<Planted<'_>> {
-    let mut planted: Vec<Planted<'_>> = sample.label.iter().flat_map(Truth::planted).map(place).collect();
+fn planted(sample: &Sample) -> Vec<EditPlace<'_>> {
+    let mut planted: Vec<EditPlace<'_>> = sample.label.iter().flat_map(Truth::planted).map(place).collect();
     planted.sort();
     planted
 }
 
-fn place(error: &LabelledError) -> Planted<'_> {
+fn place(error: &LabelledError) -> EditPlace<'_> {
     (&error.agent, error.instance, error.step, error.side, &error.before, &error.after)
 }
 

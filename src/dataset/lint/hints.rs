@@ -40,17 +40,14 @@ pub(super) fn check(sample: &Sample, noted: &mut Noted<'_>) {
 
 /// The values of a field, each with its name: a name may be what tells.
 fn texts(place: &str, name: &str, value: &Value, found: &mut Vec<(String, String)>) {
+    let leaf = |text: &str| (format!("`{place}.{name}`"), format!("{}: {text}", name.replace(['_', '.'], " ")));
     match value {
         Value::Object(fields) => {
             fields.iter().for_each(|(key, value)| texts(place, &format!("{name}.{key}"), value, found));
         }
         Value::Array(values) => values.iter().for_each(|value| texts(place, name, value, found)),
-        Value::String(text) => {
-            found.push((format!("`{place}.{name}`"), format!("{}: {text}", name.replace(['_', '.'], " "))))
-        }
-        Value::Number(number) => {
-            found.push((format!("`{place}.{name}`"), format!("{}: {number}", name.replace(['_', '.'], " "))));
-        }
+        Value::String(text) => found.push(leaf(text)),
+        Value::Number(number) => found.push(leaf(&number.to_string())),
         Value::Null | Value::Bool(_) => {}
     }
 }

@@ -109,6 +109,12 @@ const STARTERS: &[&str] = &[
 #[derive(Debug, Default)]
 pub(super) struct Questions(BTreeMap<(u64, String), BTreeMap<Split, String>>);
 
+/// A form, by its pairs of words.
+struct QuestionForm<'a> {
+    pairs: BTreeSet<(&'a str, &'a str)>,
+    parts: &'a BTreeMap<Split, String>,
+}
+
 impl Questions {
     pub(super) fn add(&mut self, sample: &Sample) {
         let (Some(part), Some(form)) = (sample.split, form(&sample.task.question)) else { return };
@@ -121,17 +127,18 @@ impl Questions {
 
     /// How many forms stand in several parts, and two tasks of one, in words.
     pub(super) fn tells(&self) -> Option<String> {
-        let forms: Vec<(BTreeSet<(&str, &str)>, &BTreeMap<Split, String>)> =
-            self.0.iter().map(|((_, form), parts)| (pairs(form), parts)).collect();
+        let forms = self.0.iter().map(|((_, form), parts)| QuestionForm { pairs: pairs(form), parts });
+        let forms: Vec<QuestionForm<'_>> = forms.collect();
         let mut copied = BTreeSet::new();
         let mut example = None;
-        for (number, (form, parts)) in forms.iter().enumerate() {
-            let own = (parts.len() > 1).then_some((number, *parts));
-            let others = forms.iter().enumerate().skip(number + 1);
-            let near = others.filter(|(_, (other, of))| apart(parts, of).is_some() && alike(form, other) >= ALIKE);
-            for (other, of) in own.into_iter().chain(near.map(|(other, (_, of))| (other, *of))) {
-                copied.extend([number, other]);
-                example = example.or_else(|| apart(parts, of));
+        for (number, form) in forms.iter().enumerate() {
+            // One form in two parts is a copy of itself.
+            for (other, of) in forms.iter().enumerate().skip(number) {
+                let Some(tasks) = apart(form.parts, of.parts) else { continue };
+                if number == other || alike(&form.pairs, &of.pairs) >= ALIKE {
+                    copied.extend([number, other]);
+                    example = example.or(Some(tasks));
+                }
             }
         }
         let [one, other] = example?;

@@ -115,9 +115,8 @@ impl Shortcuts {
         }
         found.extend(position.tells().map(|what| (Rule::ShortcutPosition, what)));
         found.extend(ends.tells().map(|what| (Rule::ShortcutEnd, what)));
-        let (system, part) = self.groups.tells();
-        found.extend(system.map(|what| (Rule::ShortcutSystem, what)));
-        found.extend(part.map(|what| (Rule::ShortcutPart, what)));
+        found.extend(self.groups.system().map(|what| (Rule::ShortcutSystem, what)));
+        found.extend(self.groups.part().map(|what| (Rule::ShortcutPart, what)));
         found.extend(self.questions.tells().map(|what| (Rule::ShortcutCopies, what)));
         report.findings.extend(self.modes.odd());
         let golds: Vec<Gold> = self.failures.into_values().collect();

@@ -9,11 +9,11 @@ use crate::dataset::{PlacedSample, SampleKind};
 const USUAL: usize = 8;
 
 /// What an edit is known by, beside its mode.
-type Edit = (String, String, String, Option<u64>, Option<u32>);
+type DeclaredEdit = (String, String, String, Option<u64>, Option<u32>);
 
 /// Labels by edit and mode.
 #[derive(Default)]
-pub(super) struct Modes(BTreeMap<Edit, BTreeMap<String, Vec<Finding>>>);
+pub(super) struct Modes(BTreeMap<DeclaredEdit, BTreeMap<String, Vec<Finding>>>);
 
 impl Modes {
     pub(super) fn add(&mut self, placed: &PlacedSample, noted: &Noted<'_>) {
