@@ -76,7 +76,7 @@ pub(super) struct CellBench {
 /// Cells that several claims of a chain may ask for: each is made once, whoever asks first.
 pub(super) type Slots = Mutex<HashMap<RunId, Arc<Mutex<Option<EndedCell>>>>>;
 
-/// The model that judges outcomes. It is asked once a question, however often that is put.
+/// The model that judges outcomes. It is asked about each execution, once.
 #[derive(Debug)]
 pub(super) struct JudgeModel {
     pub(super) transcript: Arc<Transcript>,
