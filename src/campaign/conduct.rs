@@ -181,6 +181,7 @@ impl CellBench {
             salvaged: meter.recalled(),
             limited: meter.limited(),
             seconds: took.as_secs_f64(),
+            sitting: Some(self.sitting.clone()),
         };
         self.state.finish(&ended)?;
         Ok(ended)

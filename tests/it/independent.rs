@@ -6,7 +6,7 @@ mod world;
 use std::{
     fs,
     path::Path,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -50,6 +50,7 @@ impl Lab {
             let name = format!("{agent}-{word}.toml");
             let edit = match *word {
                 "real" => "corrupt_number = { which = \"last\", by = 10 }".to_owned(),
+                "real-too" => "corrupt_number = { which = \"last\", by = 20 }".to_owned(),
                 word => format!("replace_text = {{ find = \"with care\", with = \"with {word} care\" }}"),
             };
             let plan = format!(
@@ -129,4 +130,78 @@ async fn a_judge_that_errs_is_asked_afresh_about_each_execution() {
     fs::remove_dir_all(lab.out().join("chains")).expect("removed");
     let again = lab.run(&["--resume"]).await;
     assert_eq!((lab.world.asked(), lab.count(false, "verified")), (before, 0), "{again}");
+}
+
+/// After a campaign of one real edit the model is another one; then harmless edits are added.
+async fn after_a_change(more: &str, wordy: bool) -> (Lab, String) {
+    let mut lab = Lab::new(World { wordy, ..World::plain(6) }, "pipe", 3).await;
+    more.clone_into(&mut lab.more);
+    lab.plans(&[("planner", "real")]);
+    let said = lab.run(&["--jobs", "2"]).await;
+    assert_eq!(lab.count(true, "verified"), 3, "{said}");
+    assert!(!said.contains("earlier start"), "{said}");
+    lab.world.broken.store(true, Ordering::SeqCst);
+    lab.plans(&[("planner", "real"), ("planner", "great"), ("planner", "much")]);
+    let said = lab.run(&["--jobs", "2", "--resume"]).await;
+    (lab, said)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_former_model_did_is_no_control_of_what_the_next_one_does() {
+    let (lab, said) = after_a_change("", true).await;
+    assert_eq!((lab.count(false, "verified"), lab.count(false, "unproven")), (0, 6), "{said}");
+    assert_eq!(lab.count(true, "verified"), 3, "what was shown before the change stands: {said}");
+    let words = "made at an earlier start, do not count beside later ones: 18 of 18 passed then, 0 of 9 since";
+    assert!(said.contains(words), "{said}");
+    let report = json_of(&lab.out().join("report.json"));
+    let older = json!({"runs": 18, "passed": 18, "later_runs": 9, "later_passed": 0});
+    assert_eq!(report["older_controls"], older, "{report}");
+    assert!(fs::read_to_string(lab.out().join("report.md")).expect("a report").contains(words));
+    // Concluded again from what is there, it comes to the same, and nothing more is executed.
+    let before = lab.world.asked();
+    fs::remove_dir_all(lab.out().join("chains")).expect("removed");
+    lab.run(&["--resume"]).await;
+    assert_eq!((lab.world.asked(), lab.count(false, "verified"), lab.count(true, "verified")), (before, 0, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_system_that_repeated_itself_before_a_change_does_not_since() {
+    let (lab, said) = after_a_change("proof.repeatable = true\n", false).await;
+    assert_eq!(lab.count(false, "verified"), 0, "{said}");
+    assert!(said.contains("`s` does not repeat itself"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_that_are_added_to_an_unchanged_system_cost_few_controls_more() {
+    for (more, wordy, controls) in [("", true, 12), ("proof.repeatable = true\n", false, 3)] {
+        let mut lab = Lab::new(World { wordy, ..World::plain(6) }, "pipe", 2).await;
+        more.clone_into(&mut lab.more);
+        lab.plans(&[("planner", "real")]);
+        lab.run(&["--jobs", "2"]).await;
+        lab.plans(&[("planner", "real"), ("planner", "great"), ("planner", "real-too")]);
+        let said = lab.run(&["--jobs", "2", "--resume"]).await;
+        assert_eq!((lab.count(true, "verified"), lab.count(false, "benign")), (4, 2), "{said}");
+        let cells = fs::read_dir(lab.out().join("cells")).expect("cells").flatten();
+        let nulls = cells.filter(|entry| json_of(&entry.path())["kind"]["cell"] == "null").count();
+        assert_eq!(nulls, 2 * controls, "{said}");
+        assert!(!said.contains("in between"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_cut_and_goes_on_soon_makes_no_run_more() {
+    let whole = Lab::new(World::plain(6), "pipe", 2).await;
+    whole.plans(&[("planner", "real")]);
+    whole.run(&["--jobs", "1"]).await;
+    let cells = |lab: &Lab| fs::read_dir(lab.out().join("cells")).expect("cells").count();
+    for calls in [12, 20, 25, 31] {
+        let cut = Lab::new(World::plain(6), "pipe", 2).await;
+        cut.plans(&[("planner", "real")]);
+        let budget = format!("calls={calls}");
+        let (code, said) = cut.start(&["--jobs", "1", "--budget", &budget]).await;
+        assert_eq!(code, Some(4), "{said}");
+        let said = cut.run(&["--jobs", "1", "--resume"]).await;
+        assert_eq!(cut.count(true, "verified"), 2, "{said}");
+        assert_eq!(cells(&cut), cells(&whole), "{calls}: {said}");
+    }
 }
