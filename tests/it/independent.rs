@@ -37,7 +37,7 @@ impl Lab {
         let url = world.serve().await;
         fs::write(dir.path().join("team.py"), include_str!("independent/team.py")).expect("written");
         let task = |number: usize| json!({"id": format!("t{number}"), "question": format!("{}", 20 + number), "answer": format!("{}", 23 + number)});
-        let tasks_text: String = (0..tasks).map(|number| format!("{}\n", task(number))).collect();
+        let tasks_text: String = (0..tasks).flat_map(|number| [task(number).to_string(), "\n".to_owned()]).collect();
         fs::write(dir.path().join("tasks.jsonl"), tasks_text).expect("written");
         let (more, checks) = (String::new(), "{ numeric = {} }".to_owned());
         Self { dir, world, url, kind, more, checks }
@@ -58,7 +58,7 @@ impl Lab {
                  side = \"response\"\nmanipulator.{edit}\n"
             );
             fs::write(self.dir.path().join(&name), plan).expect("written");
-            files += &format!("{{ file = \"{name}\" }}, ");
+            files.extend(["{ file = \"", &name, "\" }, "]);
         }
         let (Self { kind, more, checks, url, .. }, team) = (self, self.dir.path().join("team.py"));
         let file = format!(
