@@ -156,8 +156,13 @@ impl CellBench {
         let mut arms = ArmsUnderWay { null: &null, again: &again, paired, terms, slots };
         let standing = self.execute(&mut arms, made).await?;
         let executed = arms.executed();
-        let mut concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
-        if standing == Standing::Verified && claimed.planted.len() > 1 {
+        let concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
+        let mut concluded = match standing {
+            Standing::Void => concluded,
+            _ if !made.unfinished.is_empty() => concluded,
+            _ => concluded.weighed(self.dependence(claimed, &arms.paired)?),
+        };
+        if concluded.standing == Standing::Verified && claimed.planted.len() > 1 {
             self.narrow(claimed, arms.paired, &mut concluded, (slots, made)).await?;
         }
         Ok(concluded)

@@ -10,7 +10,7 @@ use super::{
 use crate::budget::Cost;
 
 /// Most tasks that are left out of which it is said why.
-const TOLD: usize = 3;
+pub(super) const TOLD: usize = 3;
 
 /// What came of a campaign.
 #[derive(Debug, Default)]
@@ -42,6 +42,8 @@ pub struct Concluded {
     /// All that were finished, by class; and those that flipped.
     pub(super) classes: BTreeMap<Class, usize>,
     pub(super) flips: BTreeMap<Class, usize>,
+    /// Runs of claims whose executions depend on each other, by what was seen of these.
+    pub(super) dependent: BTreeMap<String, usize>,
     /// Runs that are verified because their system repeats itself.
     pub(super) repeated_and_shown: usize,
     /// Failures that are shown: claims, each of which is one row of the dataset.
@@ -134,6 +136,9 @@ impl Concluded {
         *self.classes.entry(class).or_default() += 1;
         if attempt.flipped {
             *self.flips.entry(class).or_default() += 1;
+        }
+        if let Some(dependence) = attempt.executed.as_ref().and_then(|executed| executed.dependent.as_ref()) {
+            *self.dependent.entry(dependence.words()).or_default() += 1;
         }
         let repeated = attempt.executed.as_ref().is_some_and(|executed| executed.repeatable);
         self.repeated_and_shown += usize::from(class == Class::Verified && repeated);

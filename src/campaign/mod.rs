@@ -13,6 +13,7 @@ mod concluded;
 mod conclusion;
 mod conduct;
 mod definition;
+mod dependent;
 mod ended;
 mod dry;
 mod emit;

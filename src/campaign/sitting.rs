@@ -138,13 +138,17 @@ impl PairedArms {
         older
     }
 
-    /// What an arm says.
-    pub(super) fn samples(&self, arm: Arm) -> Vec<ProofSample> {
-        let of = match arm {
+    /// The executions of an arm, in order.
+    pub(super) fn of(&self, arm: Arm) -> &[ArmExecution] {
+        match arm {
             Arm::Null => &self.null.executions,
             Arm::Treated => &self.treated.executions,
-        };
-        of.iter().map(|one| one.sample).collect()
+        }
+    }
+
+    /// What an arm says.
+    pub(super) fn samples(&self, arm: Arm) -> Vec<ProofSample> {
+        self.of(arm).iter().map(|one| one.sample).collect()
     }
 }
 

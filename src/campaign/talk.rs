@@ -1,7 +1,7 @@
 //! What a campaign says of itself as it goes: a line a stage.
 
 use super::{
-    concluded::Concluded,
+    concluded::{Concluded, TOLD},
     ended::Class,
     funnel::{LeftOut, Nulls},
 };
@@ -79,6 +79,9 @@ impl Concluded {
         line.extend([format!("   without the injection {passed} of {} runs passed", passed + failed)]);
         if void > 0 {
             line.extend([format!(", {void} void")]);
+        }
+        for (words, runs) in self.dependent.iter().take(TOLD) {
+            line.extend([format!("\n          {runs} void (dependent): {words}")]);
         }
         if let Some(older) = self.older.in_words() {
             line.extend(["\n          ", &older]);

@@ -116,6 +116,7 @@ impl<'a> Claim<'a> {
             e: Some(e),
             target: Some(self.target),
             repeatable: false,
+            dependent: None,
         }
     }
 

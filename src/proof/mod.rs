@@ -8,6 +8,7 @@
 //!   reaches 1/α with a probability of at most α, at whatever rate both arms pass, and however often one looks; as long as
 //!   executions do not depend on each other. Against those that do, for they follow a rhythm, the order of the arms in a
 //!   pair is [drawn](Terms::drawn_for); that is no bound, and measured in `systems_tests`.
+//! - [`SeenArms`] looks for what makes executions depend on each other: caches, programs that remember, an order in time.
 //! - [`Claim::next`] says what to execute next, or where the claim stands.
 //! - [`Exclusion`] is the reverse question, whether an effect of a size can be excluded, with the same guarantee.
 //! - [`Search`] is many claims about one failed run: which of its steps are decisive, and what to execute next to know.
@@ -19,6 +20,7 @@
 mod claim;
 mod cut;
 mod decisive;
+mod dependence;
 mod exclusion;
 mod foretell;
 mod pairs;
@@ -32,6 +34,7 @@ pub use cut::{kept, level};
 pub use decisive::{
     By, Couple, Found, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, most_executions, play,
 };
+pub use dependence::{FALSE_ALARMS, ObservedExecution, Repeating, SeenArms, SeenCall};
 pub use exclusion::Exclusion;
 pub use foretell::{Foretold, foretell};
 pub use pairs::{Expected, e_value};

@@ -4,6 +4,11 @@ use crate::trajectory::{Executed, Executions};
 
 /// One line: how sure, and on what executions. `null` and `treated` say what the arms are, for example `without` and `with`.
 pub fn in_words(executed: &Executed, null: &str, treated: &str) -> String {
+    let dependent = executed.dependent.as_ref().map(|dependence| format!("; dependent: {}", dependence.words()));
+    evidence(executed, null, treated) + &dependent.unwrap_or_default()
+}
+
+fn evidence(executed: &Executed, null: &str, treated: &str) -> String {
     let arms = format!("{null} {}, {treated} {}", arm(&executed.null), arm(&executed.treated));
     if executed.repeatable {
         return format!("repeatable, {} and {} equal ({arms})", executed.null.all(), executed.treated.all());
@@ -38,7 +43,7 @@ pub fn figure(e: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::Void;
+    use crate::trajectory::{Dependence, Void};
 
     #[test]
     fn a_figure_has_as_many_digits_as_it_is_worth() {
@@ -81,6 +86,7 @@ mod tests {
             e: Some(1791.9),
             target: Some(1000.0),
             repeatable: false,
+            dependent: None,
         };
         assert_eq!(
             in_words(&executed, "without", "with"),
@@ -88,6 +94,9 @@ mod tests {
         );
         executed.treated.void.insert(Void::TimedOut, 2);
         assert!(in_words(&executed, "null", "treated").ends_with("treated 0/6 passed, void 2 timed out)"));
+        executed.dependent = Some(Dependence::SameWords(12));
+        let words = in_words(&executed, "null", "treated");
+        assert!(words.contains("2 timed out); dependent: each request") && words.contains("12 repeated"), "{words}");
         let twice = Executed { null: of(2, 0), treated: of(0, 2), repeatable: true, ..Executed::default() };
         assert_eq!(
             in_words(&twice, "without", "with"),

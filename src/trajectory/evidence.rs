@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentName, InjectedError, Interval, RunId, StepIndex};
+use super::{AgentName, Dependence, InjectedError, Interval, RunId, StepIndex};
 
 /// How many of some runs solved the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -95,6 +95,9 @@ pub struct Executed {
     /// Whether the system is declared to repeat itself, and did: all executions of an arm are equal.
     #[serde(default, skip_serializing_if = "is_false")]
     pub repeatable: bool,
+    /// What makes the executions depend on each other; `None` where nothing does. Then they amount to nothing, whatever they came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependent: Option<Dependence>,
 }
 
 /// Where a claim stands.
@@ -107,7 +110,7 @@ pub enum Standing {
     Contradicted,
     /// It is not shown, or not yet.
     Unproven,
-    /// Too many executions say nothing.
+    /// Too many executions say nothing, or they depend on each other ([`Executed::dependent`] says how).
     Void,
 }
 

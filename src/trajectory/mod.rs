@@ -2,6 +2,7 @@
 //!
 //! Nothing here does IO or knows an API's field names. Everything is `0`-based unless it says otherwise.
 
+mod dependence;
 mod doubt;
 mod evaluation;
 mod ending;
@@ -19,6 +20,7 @@ mod unplaced;
 mod unserved;
 mod watched;
 
+pub use dependence::Dependence;
 pub use doubt::TokenDoubt;
 pub use ending::{CallEnding, RefusalKind};
 pub use evaluation::{EVALUATION_EVENT, EvaluationScore, GENAI_SCHEMA_URL};

@@ -12,8 +12,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use self::world::World;
-use crate::{campaign::json as json_of, program::aegis};
+use self::world::{Cache, World};
+use crate::{
+    campaign::json as json_of,
+    program::{aegis, verb},
+};
 
 /// Longest wait for a campaign: some run hundreds of children.
 const DEADLINE: Duration = Duration::from_mins(4);
@@ -37,8 +40,8 @@ impl Lab {
         let url = world.serve().await;
         fs::write(dir.path().join("team.py"), include_str!("independent/team.py")).expect("written");
         let task = |number: usize| json!({"id": format!("t{number}"), "question": format!("{}", 20 + number), "answer": format!("{}", 23 + number)});
-        let tasks_text: String = (0..tasks).map(|number| format!("{}\n", task(number))).collect();
-        fs::write(dir.path().join("tasks.jsonl"), tasks_text).expect("written");
+        let tasks_text: Vec<String> = (0..tasks).map(|number| task(number).to_string()).collect();
+        fs::write(dir.path().join("tasks.jsonl"), tasks_text.join("\n")).expect("written");
         let (more, checks) = (String::new(), "{ numeric = {} }".to_owned());
         Self { dir, world, url, kind, more, checks }
     }
@@ -58,7 +61,7 @@ impl Lab {
                  side = \"response\"\nmanipulator.{edit}\n"
             );
             fs::write(self.dir.path().join(&name), plan).expect("written");
-            files += &format!("{{ file = \"{name}\" }}, ");
+            files.extend([format!("{{ file = \"{name}\" }}, ")]);
         }
         let (Self { kind, more, checks, url, .. }, team) = (self, self.dir.path().join("team.py"));
         let file = format!(
@@ -204,4 +207,55 @@ async fn what_was_cut_and_goes_on_soon_makes_no_run_more() {
         assert_eq!(cut.count(true, "verified"), 2, "{said}");
         assert_eq!(cells(&cut), cells(&whole), "{calls}: {said}");
     }
+}
+
+const WORDS: [(&str, &str); 4] = [("planner", "great"), ("planner", "much"), ("planner", "every"), ("planner", "real")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_errs_by_chance_in_few_words_is_no_cache() {
+    let lab = Lab::new(World { noise: 0.2, wordy: false, ..World::plain(11) }, "pipe", 6).await;
+    lab.plans(&WORDS);
+    let said = lab.run(&["--jobs", "2"]).await;
+    assert_eq!((lab.count(false, "verified"), lab.count(false, "void")), (0, 0), "{said}");
+    let kept = usize::try_from(json_of(&lab.out().join("report.json"))["clean"]["kept"].as_u64().expect("a count"));
+    assert!(2 * lab.count(true, "verified") > kept.expect("a count"), "{said}");
+    assert!(!said.contains("dependent"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_cache_keeps_proves_nothing() {
+    for (cache, kind, wordy, words) in [
+        (Cache::SameIds, "pipe", true, "a cache stands before the model"),
+        (Cache::NewIds, "pipe", true, "a cache stands before the model"),
+        (Cache::None, "disk", true, "the program keeps replies"),
+    ] {
+        let lab = Lab::new(World { noise: 0.2, wordy, cache, ..World::plain(12) }, kind, 6).await;
+        lab.plans(&WORDS);
+        let said = lab.run(&["--jobs", "2"]).await;
+        let name = format!("{cache:?} {kind}");
+        assert_eq!((lab.count(false, "verified"), lab.count(true, "verified")), (0, 0), "{name}: {said}");
+        assert!(lab.count(false, "void") > 0 && lab.count(true, "void") > 0, "{name}: {said}");
+        assert!(said.contains("void (dependent): ") && said.contains(words), "{name}: {said}");
+        let void = lab.rows().into_iter().find(|row| row["class"] == "void").expect("a row");
+        assert!(void["why"].as_str().is_some_and(|why| why.starts_with("dependent: ")), "{name}: {void}");
+        assert!(!void["executed"]["dependent"].is_null(), "{name}: {void}");
+        let run = void["run"].as_str().expect("a run");
+        let label = json_of(&lab.out().join("logs").join(run).join("label.json"));
+        assert_eq!(label["status"], "void", "{name}: {label}");
+        let (_, shown, _) = verb(lab.dir.path(), &["show", &format!("out/logs/{run}")]).await;
+        assert!(shown.contains("dependent: ") && shown.contains(words), "{name}: {shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_said_to_repeat_itself_may() {
+    let mut lab = Lab::new(World { wordy: false, ..World::plain(13) }, "pipe", 2).await;
+    lab.plans(&WORDS);
+    let said = lab.run(&["--jobs", "2"]).await;
+    assert!(said.contains("say `proof.repeatable = true` where the model itself answers alike"), "{said}");
+    assert_eq!((lab.count(true, "void"), lab.count(false, "benign")), (2, 6), "{said}");
+    "proof.repeatable = true\n".clone_into(&mut lab.more);
+    lab.plans(&WORDS);
+    let said = lab.run(&["--jobs", "2", "--resume"]).await;
+    assert_eq!((lab.count(true, "verified"), lab.count(false, "benign")), (2, 6), "{said}");
 }

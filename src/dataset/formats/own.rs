@@ -140,6 +140,7 @@ const EXECUTED: Type = Type::Record(&[
     May("e", Type::Number),
     May("target", Type::Number),
     May("repeatable", Type::Flag),
+    May("dependent", Type::Json),
 ]);
 
 const EXECUTIONS: Type =

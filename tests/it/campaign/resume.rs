@@ -164,7 +164,7 @@ async fn the_line_that_goes_on_says_all_that_was_said() {
 #[tokio::test]
 async fn a_start_that_would_find_nothing_of_its_own_is_refused_by_name() {
     let [first, other] = [Backend::start().await, Backend::start().await];
-    let bench = Bench::new(&text());
+    let bench = Bench::new(&format!("proof.repeatable = true\n{}", text()));
     let only = ["-q", "--only", "pipeline/*"];
     let run = |more: &[&str]| {
         let arguments = [&only[..], more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
