@@ -10,7 +10,7 @@ use super::{
     sitting::{ArmExecution, PairedArms},
 };
 use crate::{
-    proof::{Arm, Repeating, SeenArms, SeenCall, ObservedExecution},
+    proof::{Arm, ObservedExecution, Repeating, SeenArms, SeenCall},
     recording,
     surface::{self, door},
     trajectory::{AgentName, Attempt, Dependence, Standing, Step},
@@ -18,14 +18,24 @@ use crate::{
 
 /// The name of the one upstream that is known to answer alike each time.
 const SIMULATOR: &str = "simulator";
+/// Runs without the injection that all failed, from which on it is asked why.
+const TELLING: u32 = 3;
 
 impl ConcludedClaim {
     /// Takes all weight from executions that depend on each other: whatever they came to, they are void.
+    /// Where the same may be so and is not shown, that is said.
     pub(super) fn weighed(mut self, dependence: Option<Dependence>) -> Self {
+        let null = &self.executed.null;
         if let Some(dependence) = dependence {
             self.standing = Standing::Void;
             self.why = Some(format!("dependent: {}", dependence.words()));
             self.executed.dependent = Some(dependence);
+        } else if self.standing != Standing::Verified && null.passed == 0 && null.failed >= TELLING {
+            self.why = Some(format!(
+                "without the injection none of {} runs passed, though the clean runs before them did: by chance, or because what one \
+                 run leaves decides a later one (a memory, a file, a table): give each run a place of its own (`{{scratch}}`)",
+                null.failed
+            ));
         }
         self
     }

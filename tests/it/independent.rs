@@ -259,3 +259,22 @@ async fn a_model_that_is_said_to_repeat_itself_may() {
     let said = lab.run(&["--jobs", "2", "--resume"]).await;
     assert_eq!((lab.count(true, "verified"), lab.count(false, "benign")), (2, 6), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_remembers_is_told_why_its_errors_are_not_shown() {
+    let mut lab = Lab::new(World::plain(14), "memory", 1).await;
+    "proof.pairs = 24\n".clone_into(&mut lab.more);
+    lab.plans(&[("planner", "real")]);
+    let said = lab.run(&["--jobs", "1"]).await;
+    assert_eq!(lab.count(true, "void"), 1, "{said}");
+    assert!(said.contains("outcomes without the injection follow the order of the runs"), "{said}");
+    let why = lab.rows()[0]["why"].clone();
+    assert!(why.as_str().is_some_and(|why| why.contains("what one run leaves decides a later one")), "{why}");
+    // What remembers from the first bad end on leaves too few runs that passed to tell an order by: then it is said that it may be one.
+    let lab = Lab::new(World::plain(15), "memory-at-once", 1).await;
+    lab.plans(&[("planner", "real")]);
+    let said = lab.run(&["--jobs", "1"]).await;
+    let row = lab.rows()[0].clone();
+    assert_eq!(row["class"], "unproven", "{said}");
+    assert!(row["why"].as_str().is_some_and(|why| why.contains("though the clean runs before them did")), "{row}");
+}

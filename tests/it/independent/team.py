@@ -30,10 +30,10 @@ def solve(plan):
 plan = ask("planner", f"VALUE={value}")
 solved = solve(plan)
 words = ask("writer", plan + " " + solved)
-if kind == "memory":
+if kind.startswith("memory"):
     # A bad end is remembered for good, and spoils whatever comes after it.
     place = "memory-" + value
-    spoilt = os.path.exists(place) and len(open(place).read()) >= 5
+    spoilt = os.path.exists(place) and len(open(place).read()) >= (5 if kind == "memory" else 1)
     if last(words) != int(value) + 3:
         open(place, "a").write("x")
     print("ANSWER:", 0 if spoilt else last(words))
