@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
-    proof::{Arm, Claim, Next, ProofSample, Terms},
+    proof::{Arm, Claim, Next, Perturbation, ProofSample, Terms},
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{Executed, Label, Necessity, RunId, Side, Standing, Step, Verdict, Void},
 };
@@ -29,7 +29,7 @@ pub struct Proving {
     pub terms: Terms,
     /// What is executed and how it is judged.
     pub of: ProofOf,
-    /// Whether the run itself was executed and judged so: then it is the first with the injection.
+    /// Whether the run itself was executed and judged so: then it has shown once what the injection does.
     pub made_alike: bool,
 }
 
@@ -43,6 +43,9 @@ pub struct ProofOf {
     pub command: String,
     /// Where live calls go.
     pub upstream: String,
+    /// Whether each had neutral changes of its own: earlier versions executed without.
+    #[serde(default)]
+    pub perturbed: bool,
 }
 
 /// Why a run's label cannot be shown by executing it again.
@@ -72,7 +75,7 @@ pub struct KeptProof {
     pub of: ProofOf,
     /// Executions that were begun: one that was ended before its end has a recording too.
     pub begun: u32,
-    /// With the injection; the run itself is the first, where it was made alike.
+    /// With the injection.
     pub treated: Vec<ExecutionSaid>,
     /// Without it.
     pub null: Vec<ExecutionSaid>,
@@ -161,15 +164,12 @@ impl Proving {
         keep: &mut (dyn FnMut(&KeptProof) + Send),
     ) -> Result<Proved, ExecutionError> {
         kept.of = self.of.clone();
-        if kept.treated.is_empty() && self.made_alike {
-            kept.treated.push(ExecutionSaid::Failed);
-        }
         let (Ok(treated), Ok(null)) = (self.treated(), self.null(None)) else { return Err(ExecutionError::Lost) };
         let terms = self.terms.drawn_for(self.cassette.run().as_str());
         let mut runs = 0;
         let standing = loop {
             let (nulls, treateds) = (samples(&kept.null), samples(&kept.treated));
-            match Claim::injection(&terms, &nulls, &treateds).next() {
+            match self.claim(&terms, &nulls, &treateds).next() {
                 Next::Stop(standing) => break standing,
                 Next::Execute(Arm::Null) => {
                     let said = self.execute(&null, &mut kept, keep).await?;
@@ -183,13 +183,17 @@ impl Proving {
             runs += 1;
             keep(&kept);
         };
-        let executed = Claim::injection(&self.terms, &samples(&kept.null), &samples(&kept.treated)).executed();
+        let executed = self.claim(&self.terms, &samples(&kept.null), &samples(&kept.treated)).executed();
         let mut proved = Proved { standing, executed, necessity: Vec::new(), runs };
         let planted = self.planted();
         if standing == Standing::Verified && planted.len() > 1 {
             self.narrow(&planted, kept, keep, &mut proved).await?;
         }
         Ok(proved)
+    }
+
+    fn claim<'a>(&self, terms: &Terms, null: &'a [ProofSample], treated: &'a [ProofSample]) -> Claim<'a> {
+        Claim { has_flipped: self.made_alike, ..Claim::perturbed(terms, null, treated) }
     }
 
     /// Which of several things planted the failure needs.
@@ -208,7 +212,7 @@ impl Proving {
             let standing = loop {
                 let so_far = kept.without.get(number).cloned().unwrap_or_default();
                 let (nulls, treateds) = (samples(&so_far), samples(&kept.treated));
-                match Claim::injection(&terms, &nulls, &treateds).next() {
+                match self.claim(&terms, &nulls, &treateds).next() {
                     Next::Stop(standing) => break standing,
                     Next::Execute(Arm::Null) => {
                         let said = self.execute(&without, &mut kept, keep).await?;
@@ -223,7 +227,7 @@ impl Proving {
                 keep(&kept);
             };
             let nulls = samples(kept.without.get(number).map(Vec::as_slice).unwrap_or_default());
-            let executed = Claim::injection(&self.terms, &nulls, &samples(&kept.treated)).executed();
+            let executed = self.claim(&self.terms, &nulls, &samples(&kept.treated)).executed();
             let Planted { injection, agent, instance } = one.clone();
             let necessary = standing == Standing::Verified;
             proved.necessity.push(Necessity { injection, agent, instance, necessary, executed });
@@ -240,13 +244,14 @@ impl Proving {
         if self.meter.is_spent() {
             return Err(ExecutionError::Budget);
         }
-        let ProofOf { check, command, upstream } = &self.of;
-        let name = format!("{} {check} {command} {upstream} {}", self.cassette.run(), kept.begun);
+        let ProofOf { check, command, upstream, .. } = &self.of;
+        let name = format!("{} {check} {command} {upstream} perturbed {}", self.cassette.run(), kept.begun);
         let run = RunId::hashed("p", name.as_bytes());
         // Before it begins: its recording is in the way of another one of its name, however it ends.
         kept.begun += 1;
         keep(kept);
         let arm = ExecutionArm::forked(&self.cassette, treatment.fork.clone(), treatment.plan.clone());
+        let arm = arm.perturbed(Perturbation::of_run(run.as_str()));
         let sample = self.system.execute(&run, arm, &self.meter).await?.uninterrupted()?.sample();
         // It says nothing of the claim, and what is executed with a larger budget goes on from here.
         if sample == ProofSample::Void(Void::Budget) { Err(ExecutionError::Budget) } else { Ok(sample.into()) }

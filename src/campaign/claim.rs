@@ -95,8 +95,6 @@ struct ArmsUnderWay<'a> {
     null: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
     /// What a repeat of the treatment is, by its number.
     again: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
-    /// How many of the treated samples are no repeats.
-    first: usize,
     nulls: Vec<ProofSample>,
     treated: Vec<ProofSample>,
     /// What is asked of the claim, the order of its arms drawn.
@@ -122,13 +120,12 @@ impl CellBench {
         };
         let campaign = &self.context.campaign;
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
-        let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index));
-        let (nulls, treated) = (Vec::new(), claimed.first.clone());
-        let first = claimed.first.len();
+        let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index, true));
+        let (nulls, treated) = (Vec::new(), Vec::new());
         let terms = terms.drawn_for(claimed.cell.run.as_str());
-        let mut arms = ArmsUnderWay { null: &null, again: &again, first, nulls, treated, terms, slots };
+        let mut arms = ArmsUnderWay { null: &null, again: &again, nulls, treated, terms, slots };
         let standing = self.execute(&mut arms, made).await?;
-        let executed = Claim::injection(&terms, &arms.nulls, &arms.treated).executed();
+        let executed = Claim::perturbed(&terms, &arms.nulls, &arms.treated).executed();
         let mut concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
         if standing == Standing::Verified && claimed.planted.len() > 1 {
             self.narrow(claimed, &mut arms.treated, &mut concluded, (slots, made)).await?;
@@ -149,25 +146,21 @@ impl CellBench {
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
         for planted in &claimed.planted {
             let Some(without) = Cell::without(campaign, &claimed.cell, &claimed.planned, planted) else { continue };
-            let Some(first) = self.make(&without, slots, made).await? else {
+            if self.make(&without, slots, made).await?.is_none() {
                 concluded.standing = Standing::Unproven;
                 return Ok(());
-            };
+            }
             let repeated = self.treatment_of(&without, &claimed.planned)?;
-            let null = |index: u32| match index.checked_sub(1) {
-                None => Some(without.clone()),
-                Some(repeat) => Cell::again(campaign, &without, repeated.as_ref()?, repeat),
-            };
-            let (nulls, all) = (vec![first.says()], treated.clone());
-            let first = claimed.first.len();
+            let null = |index: u32| Cell::again(campaign, &without, repeated.as_ref()?, index);
+            let (nulls, all) = (Vec::new(), treated.clone());
             let terms = terms.drawn_for(without.run.as_str());
-            let mut arms = ArmsUnderWay { null: &null, again: &again, first, nulls, treated: all, terms, slots };
+            let mut arms = ArmsUnderWay { null: &null, again: &again, nulls, treated: all, terms, slots };
             let standing = self.execute(&mut arms, made).await?;
             if !made.unfinished.is_empty() {
                 concluded.standing = Standing::Unproven;
                 return Ok(());
             }
-            let executed = Claim::injection(&terms, &arms.nulls, &arms.treated).executed();
+            let executed = Claim::perturbed(&terms, &arms.nulls, &arms.treated).executed();
             let necessary = standing == Standing::Verified;
             concluded.necessity.push(necessity(planted, necessary, executed));
             *treated = arms.treated;
@@ -179,13 +172,11 @@ impl CellBench {
     async fn execute(&self, arms: &mut ArmsUnderWay<'_>, made: &mut MadeCells) -> Result<Standing, CampaignError> {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         loop {
-            let next = Claim::injection(&arms.terms, &arms.nulls, &arms.treated).next();
+            let next = Claim::perturbed(&arms.terms, &arms.nulls, &arms.treated).next();
             let (cell, samples) = match next {
                 Next::Stop(standing) => return Ok(standing),
                 Next::Execute(Arm::Null) => ((arms.null)(number(arms.nulls.len())), &mut arms.nulls),
-                Next::Execute(Arm::Treated) => {
-                    ((arms.again)(number(arms.treated.len() - arms.first)), &mut arms.treated)
-                }
+                Next::Execute(Arm::Treated) => ((arms.again)(number(arms.treated.len())), &mut arms.treated),
             };
             let Some(cell) = cell else { return Ok(Standing::Unproven) };
             let Some(ended) = self.make(&cell, arms.slots, made).await? else { return Ok(Standing::Unproven) };

@@ -1,6 +1,6 @@
-//! Systems that are declared to repeat themselves: each arm of a claim runs twice, and everything that two executions of an
-//! arm asked, were answered and came to must be equal. One difference anywhere takes the
-//! declaration back for all of that system.
+//! Systems that are declared to repeat themselves: each arm of a claim runs twice, once plain and once with neutral changes,
+//! and everything that two executions of an arm asked, were answered and came to must be equal, those changes aside. One
+//! difference anywhere takes the declaration back for all of that system.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -59,7 +59,7 @@ impl CellBench {
         for (number, claimed) in claims.iter().enumerate().filter(|(_, claimed)| claimed.flipped) {
             let Some(treatment) = &claimed.treatment else { continue };
             let Some(again) = Cell::again(campaign, &claimed.cell, treatment, 0) else { continue };
-            let nulls = [0, 1].map(|index| Cell::null(campaign, &claimed.cell, &claimed.fork, index));
+            let nulls = [false, true].map(|perturbed| Cell::null(campaign, &claimed.cell, &claimed.fork, 0, perturbed));
             of.push(Declared { number, claimed, again, nulls });
         }
         let mut repeated = Repeated::default();
@@ -161,7 +161,9 @@ impl CellBench {
 
     fn seen(&self, ended: &EndedCell) -> Result<SeenExecution, CampaignError> {
         let recording = recording::read(&self.state.run_dir(&ended.run))?;
-        Ok(SeenExecution { told: told(&recording, &Rules::default()), answer: ended.answer.clone() })
+        // The reply at the fork may have other blanks, and with it the requests that quote it.
+        let rules = Rules::default().with_blanks_alike();
+        Ok(SeenExecution { told: told(&recording, &rules), answer: ended.answer.clone() })
     }
 }
 

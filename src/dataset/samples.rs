@@ -71,7 +71,7 @@ pub(super) fn clean(n: u32) -> Sample {
 pub(super) fn shown() -> Executed {
     let (null, treated) =
         (Executions { passed: 6, ..Executions::default() }, Executions { failed: 6, ..Executions::default() });
-    Executed { null, treated, pairs: 6, e: Some(1792.0), target: Some(1000.0), repeatable: false }
+    Executed { null, treated, pairs: 6, e: Some(1792.0), target: Some(1000.0), ..Executed::default() }
 }
 
 /// Executions of a system that repeats itself.

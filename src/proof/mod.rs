@@ -3,6 +3,8 @@
 //!
 //! - *treated*: the run with the treatment, the same bytes each time; *null*: the same beginning without it.
 //! - An execution [`ProofSample`] passed, failed, or is void: it says nothing of the claim.
+//! - Each execution gets [neutral changes](Perturbation) of its own, drawn independently in both arms: so a claim says that
+//!   this treatment turned the outcome, and not that any other bytes would have.
 //! - Pair *i* is the *i*-th sample of each arm that is not void, whichever ended first. A claim's evidence is one
 //!   number, an [`e_value`] (a safe test of two proportions: Turner, Ly and Grünwald, 2021). Without an effect it ever
 //!   reaches 1/α with a probability of at most α, at whatever rate both arms pass, and however often one looks; as long as
@@ -22,6 +24,7 @@ mod decisive;
 mod exclusion;
 mod foretell;
 mod pairs;
+mod perturbation;
 mod repeated;
 mod sample;
 mod terms;
@@ -35,6 +38,7 @@ pub use decisive::{
 pub use exclusion::Exclusion;
 pub use foretell::{Foretold, foretell};
 pub use pairs::{Expected, e_value};
+pub use perturbation::Perturbation;
 pub use repeated::Repetition;
 pub use sample::{ProofSample, counted};
 pub use terms::{BadTerms, Terms};

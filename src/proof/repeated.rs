@@ -1,4 +1,4 @@
-//! Systems that repeat themselves: what is declared of them is checked, and one difference takes it back.
+//! Systems that do not react to neutral changes: what is declared of them is checked, and one difference takes it back.
 
 use super::sample::{ProofSample, counted};
 use crate::trajectory::{Executed, Standing};
@@ -6,8 +6,9 @@ use crate::trajectory::{Executed, Standing};
 /// The fewest executions of an arm that are compared.
 const FEWEST: usize = 2;
 
-/// Arms of a system that is said to repeat itself. Each execution stands with what was seen of it: a digest of its
-/// requests, its replies (volatile ids and times aside) and what the checker read.
+/// Arms of a system that is said not to react to neutral changes: in each arm one execution is plain, and another has
+/// [some](super::Perturbation). Each stands with what was seen of it: a digest of its requests, its replies (neutral changes,
+/// volatile ids and times aside) and what the checker read.
 #[derive(Debug, Clone, Copy)]
 pub struct Repetition<'a, Seen> {
     /// Executions without the treatment.
@@ -38,7 +39,13 @@ impl<Seen: PartialEq> Repetition<'_, Seen> {
     /// What was executed.
     pub fn executed(&self) -> Executed {
         let samples = |arm: &[(ProofSample, Seen)]| counted(&arm.iter().map(|(sample, _)| *sample).collect::<Vec<_>>());
-        Executed { null: samples(self.null), treated: samples(self.treated), repeatable: true, ..Executed::default() }
+        Executed {
+            null: samples(self.null),
+            treated: samples(self.treated),
+            repeatable: true,
+            perturbed: true,
+            ..Executed::default()
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use crate::trajectory::{Executed, Executions};
 pub fn in_words(executed: &Executed, null: &str, treated: &str) -> String {
     let arms = format!("{null} {}, {treated} {}", arm(&executed.null), arm(&executed.treated));
     if executed.repeatable {
-        return format!("repeatable, {} and {} equal ({arms})", executed.null.all(), executed.treated.all());
+        // Without neutral changes it is shown that bytes decide, and not that these do.
+        let word = if executed.perturbed { "insensitive" } else { "repeatable (bytes only)" };
+        return format!("{word}, {} and {} equal ({arms})", executed.null.all(), executed.treated.all());
     }
     let (Some(e), Some(target)) = (executed.e, executed.target) else { return arms };
     let pairs = if executed.pairs == 1 { "1 pair".to_owned() } else { format!("{} pairs", executed.pairs) };
@@ -81,6 +83,7 @@ mod tests {
             e: Some(1791.9),
             target: Some(1000.0),
             repeatable: false,
+            perturbed: false,
         };
         assert_eq!(
             in_words(&executed, "without", "with"),
@@ -89,9 +92,9 @@ mod tests {
         executed.treated.void.insert(Void::TimedOut, 2);
         assert!(in_words(&executed, "null", "treated").ends_with("treated 0/6 passed, void 2 timed out)"));
         let twice = Executed { null: of(2, 0), treated: of(0, 2), repeatable: true, ..Executed::default() };
-        assert_eq!(
-            in_words(&twice, "without", "with"),
-            "repeatable, 2 and 2 equal (without 2/2 passed, with 0/2 passed)"
-        );
+        let words = in_words(&twice, "without", "with");
+        assert_eq!(words, "repeatable (bytes only), 2 and 2 equal (without 2/2 passed, with 0/2 passed)");
+        let perturbed = in_words(&Executed { perturbed: true, ..twice }, "without", "with");
+        assert_eq!(perturbed, "insensitive, 2 and 2 equal (without 2/2 passed, with 0/2 passed)");
     }
 }

@@ -95,6 +95,10 @@ pub struct Executed {
     /// Whether the system is declared to repeat itself, and did: all executions of an arm are equal.
     #[serde(default, skip_serializing_if = "is_false")]
     pub repeatable: bool,
+    /// Whether each execution got [neutral changes](crate::proof::Perturbation) of its own. Without them, as earlier versions
+    /// executed, it is shown that bytes decide, and not that these do.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub perturbed: bool,
 }
 
 /// Where a claim stands.

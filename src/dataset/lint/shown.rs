@@ -78,7 +78,7 @@ fn former(evidence: &Evidence, injected: bool, unproven: &mut dyn FnMut(String))
 
 /// What a claim wants to be shown; `None` of one that is. `heals`: the treated arm is the one that is to pass.
 fn wanting(executed: &Executed, heals: bool) -> Option<String> {
-    let Executed { null, treated, pairs, e, target, repeatable } = executed;
+    let Executed { null, treated, pairs, e, target, repeatable, .. } = executed;
     let words = || proof::in_words(executed, "without", "with");
     if *repeatable {
         let (passes, fails) = if heals { (treated, null) } else { (null, treated) };
