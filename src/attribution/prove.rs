@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     execution::{ExecutionArm, ExecutionError, Meter, SystemUnderTest},
     plan::{Plan, Planted, Settled},
-    proof::{Arm, Claim, Next, Perturbation, ProofSample, Terms},
+    proof::{Arm, Claim, LeaveOneOut, NeedTerms, Next, NextForNeed, Perturbation, ProofSample, Terms},
     replay::{AtFork, Cassette, ForkPoint},
     trajectory::{Executed, Label, Necessity, RunId, Side, Standing, Step, Verdict, Void},
 };
@@ -79,9 +79,19 @@ pub struct KeptProof {
     pub treated: Vec<ExecutionSaid>,
     /// Without it.
     pub null: Vec<ExecutionSaid>,
-    /// Without what one injection did to one agent.
+    /// For each error of several, in their order. Earlier versions kept runs without one that were not made in turn with runs with
+    /// all: those are not gone on from.
     #[serde(default)]
-    pub without: Vec<Vec<ExecutionSaid>>,
+    pub left_out: Vec<KeptLeftOut>,
+}
+
+/// What was executed for one of several errors, in turn.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeptLeftOut {
+    /// Without what one injection did to one agent.
+    pub without: Vec<ExecutionSaid>,
+    /// With all.
+    pub with_all: Vec<ExecutionSaid>,
 }
 
 /// What one execution said.
@@ -196,7 +206,8 @@ impl Proving {
         Claim { has_flipped: self.made_alike, ..Claim::perturbed(terms, null, treated) }
     }
 
-    /// Which of several things planted the failure needs.
+    /// Which of several things planted the failure needs: they take turns, and in each a run without one of them and a run with all
+    /// are paired.
     async fn narrow(
         &self,
         planted: &[Planted],
@@ -205,32 +216,36 @@ impl Proving {
         proved: &mut Proved,
     ) -> Result<(), ExecutionError> {
         let Ok(treated) = self.treated() else { return Err(ExecutionError::Lost) };
-        kept.without.resize(planted.len(), Vec::new());
-        for (number, one) in planted.iter().enumerate() {
-            let Ok(without) = self.null(Some(one)) else { return Err(ExecutionError::Lost) };
-            let terms = self.terms.drawn_for(&format!("{} without {number}", self.cassette.run()));
-            let standing = loop {
-                let so_far = kept.without.get(number).cloned().unwrap_or_default();
-                let (nulls, treateds) = (samples(&so_far), samples(&kept.treated));
-                match self.claim(&terms, &nulls, &treateds).next() {
-                    Next::Stop(standing) => break standing,
-                    Next::Execute(Arm::Null) => {
-                        let said = self.execute(&without, &mut kept, keep).await?;
-                        kept.without.get_mut(number).into_iter().for_each(|arm| arm.push(said));
+        kept.left_out.resize(planted.len(), KeptLeftOut::default());
+        let of_each = NeedTerms::of(&self.terms, &proved.executed, planted.len());
+        let terms =
+            |number: usize| of_each.drawn_for(&self.terms, &format!("{} without {number}", self.cassette.run()));
+        let mut states = vec![None; planted.len()];
+        while states.iter().any(Option::is_none) {
+            for (number, one) in planted.iter().enumerate() {
+                let Some(state @ None) = states.get_mut(number) else { continue };
+                let so_far = kept.left_out.get(number).cloned().unwrap_or_default();
+                let arm = match so_far.asked(terms(number), |question| question.next()) {
+                    NextForNeed::Execute(arm) => arm,
+                    NextForNeed::Stop(need) => {
+                        *state = Some(need);
+                        continue;
                     }
-                    Next::Execute(Arm::Treated) => {
-                        let said = self.execute(&treated, &mut kept, keep).await?;
-                        kept.treated.push(said);
-                    }
-                }
+                };
+                let Ok(without) = self.null(Some(one)) else { return Err(ExecutionError::Lost) };
+                let treatment = if arm == Arm::Null { &without } else { &treated };
+                let said = self.execute(treatment, &mut kept, keep).await?;
+                kept.left_out.get_mut(number).into_iter().for_each(|left_out| left_out.add(arm, said));
                 proved.runs += 1;
                 keep(&kept);
-            };
-            let nulls = samples(kept.without.get(number).map(Vec::as_slice).unwrap_or_default());
-            let executed = self.claim(&self.terms, &nulls, &samples(&kept.treated)).executed();
+            }
+        }
+        for (number, (one, state)) in planted.iter().zip(states).enumerate() {
+            let (Some(left_out), Some(state)) = (kept.left_out.get(number), state) else { continue };
             let Planted { injection, agent, instance } = one.clone();
-            let necessary = standing == Standing::Verified;
-            proved.necessity.push(Necessity { injection, agent, instance, necessary, executed });
+            let (executed, exclusion) =
+                left_out.asked(terms(number), |question| (question.executed(), Some(question.exclusion())));
+            proved.necessity.push(Necessity { injection, agent, instance, state, executed, exclusion });
         }
         Ok(())
     }
@@ -304,7 +319,7 @@ impl Proving {
     }
 
     fn entries(&self) -> impl Iterator<Item = &crate::trajectory::InjectedError> {
-        self.label.errors.iter().chain(&self.label.others).map(|entry| &entry.error)
+        self.label.planted().map(|entry| &entry.error)
     }
 
     fn planted(&self) -> Vec<Planted> {
@@ -314,6 +329,21 @@ impl Proving {
             instance: error.instance,
         });
         planted.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl KeptLeftOut {
+    /// Asks what these runs say of the error.
+    fn asked<T>(&self, terms: NeedTerms, ask: impl FnOnce(LeaveOneOut<'_>) -> T) -> T {
+        let (without, with_all) = (samples(&self.without), samples(&self.with_all));
+        ask(LeaveOneOut { without: &without, with_all: &with_all, terms })
+    }
+
+    fn add(&mut self, arm: Arm, said: ExecutionSaid) {
+        match arm {
+            Arm::Null => self.without.push(said),
+            Arm::Treated => self.with_all.push(said),
+        }
     }
 }
 

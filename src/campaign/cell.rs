@@ -85,7 +85,30 @@ impl Cell {
 
     /// The treatment of a cell once more; 0 is the first repeat.
     pub(super) fn again(campaign: &Campaign, of: &Cell, treatment: &Arc<Treatment>, index: u32) -> Option<Self> {
-        let run = name(campaign, of.system, of.task, &[PERTURBED_AGAIN, of.run.as_str(), &index.to_string()]);
+        Self::repeat(campaign, (of, treatment), &[], index)
+    }
+
+    /// The treatment of a cell once more, in turn with runs of another cell, which leaves a part of it out: no run of the first
+    /// kind, for those are older.
+    pub(super) fn beside(
+        campaign: &Campaign,
+        of: &Cell,
+        treatment: &Arc<Treatment>,
+        other: &Cell,
+        index: u32,
+    ) -> Option<Self> {
+        Self::repeat(campaign, (of, treatment), &["beside", other.run.as_str()], index)
+    }
+
+    fn repeat(
+        campaign: &Campaign,
+        (of, treatment): (&Cell, &Arc<Treatment>),
+        words: &[&str],
+        index: u32,
+    ) -> Option<Self> {
+        let number = index.to_string();
+        let words = [&[PERTURBED_AGAIN, of.run.as_str(), &number], words].concat();
+        let run = name(campaign, of.system, of.task, &words);
         let (treatment, reference) = (Arc::clone(treatment), of.reference()?.clone());
         Some(Self { run, kind: CellKind::Again { of: of.run.clone(), index, treatment, reference }, ..of.clone() })
     }

@@ -83,12 +83,6 @@ impl ConcludedClaim {
     }
 }
 
-/// Whether a failure needs something, as a label keeps it.
-pub(super) fn necessity(planted: &Planted, necessary: bool, executed: Executed) -> Necessity {
-    let Planted { injection, agent, instance } = planted;
-    Necessity { injection: *injection, agent: agent.clone(), instance: *instance, necessary, executed }
-}
-
 /// Two arms under way.
 struct ArmsUnderWay<'a> {
     /// What a null execution is, by its number.
@@ -128,44 +122,9 @@ impl CellBench {
         let executed = Claim::perturbed(&terms, &arms.nulls, &arms.treated).executed();
         let mut concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
         if standing == Standing::Verified && claimed.planted.len() > 1 {
-            self.narrow(claimed, &mut arms.treated, &mut concluded, (slots, made)).await?;
+            self.narrow(claimed, treatment, &mut concluded, (slots, made)).await?;
         }
         Ok(concluded)
-    }
-
-    /// Which of several injections the failure needs: for each a claim of its own, runs without it against runs with all.
-    async fn narrow(
-        &self,
-        claimed: &Claimed,
-        treated: &mut Vec<ProofSample>,
-        concluded: &mut ConcludedClaim,
-        (slots, made): (&Slots, &mut MadeCells),
-    ) -> Result<(), CampaignError> {
-        let (campaign, terms) = (&self.context.campaign, &self.context.campaign.proof);
-        let Some(treatment) = &claimed.treatment else { return Ok(()) };
-        let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
-        for planted in &claimed.planted {
-            let Some(without) = Cell::without(campaign, &claimed.cell, &claimed.planned, planted) else { continue };
-            if self.make(&without, slots, made).await?.is_none() {
-                concluded.standing = Standing::Unproven;
-                return Ok(());
-            }
-            let repeated = self.treatment_of(&without, &claimed.planned)?;
-            let null = |index: u32| Cell::again(campaign, &without, repeated.as_ref()?, index);
-            let (nulls, all) = (Vec::new(), treated.clone());
-            let terms = terms.drawn_for(without.run.as_str());
-            let mut arms = ArmsUnderWay { null: &null, again: &again, nulls, treated: all, terms, slots };
-            let standing = self.execute(&mut arms, made).await?;
-            if !made.unfinished.is_empty() {
-                concluded.standing = Standing::Unproven;
-                return Ok(());
-            }
-            let executed = Claim::perturbed(&terms, &arms.nulls, &arms.treated).executed();
-            let necessary = standing == Standing::Verified;
-            concluded.necessity.push(necessity(planted, necessary, executed));
-            *treated = arms.treated;
-        }
-        Ok(())
     }
 
     /// Executes arms until the claim on them is settled, or nothing more may be executed.
@@ -185,7 +144,12 @@ impl CellBench {
     }
 
     /// Makes a cell once, whoever asks for it: null executions of a fork point serve all that fork there.
-    async fn make(&self, cell: &Cell, slots: &Slots, made: &mut MadeCells) -> Result<Option<EndedCell>, CampaignError> {
+    pub(super) async fn make(
+        &self,
+        cell: &Cell,
+        slots: &Slots,
+        made: &mut MadeCells,
+    ) -> Result<Option<EndedCell>, CampaignError> {
         let slot = Arc::clone(slots.lock().await.entry(cell.run.clone()).or_default());
         let mut slot = slot.lock().await;
         if slot.is_none() {

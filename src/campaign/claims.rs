@@ -263,7 +263,7 @@ fn as_numbered(necessity: &[Necessity], executed: &[Planted], own: &[Planted]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::Executed;
+    use crate::trajectory::{Executed, Need};
 
     fn planted(all: &[(u32, &str)]) -> Vec<Planted> {
         let named = |(injection, agent): &(u32, &str)| Planted {
@@ -283,8 +283,9 @@ mod tests {
                 injection: *injection,
                 agent: agent.clone(),
                 instance: *instance,
-                necessary: *injection == 2,
+                state: if *injection == 2 { Need::Necessary } else { Need::NotNeeded },
                 executed: Executed::default(),
+                exclusion: None,
             })
             .collect();
         for (own, expected) in [
@@ -293,8 +294,10 @@ mod tests {
             (planted(&[(0, "critic"), (1, "solver")]), vec![(0, false)]),
             (planted(&[]), vec![]),
         ] {
-            let numbers: Vec<_> =
-                as_numbered(&told, &lead, &own).iter().map(|one| (one.injection, one.necessary)).collect();
+            let numbers: Vec<_> = as_numbered(&told, &lead, &own)
+                .iter()
+                .map(|one| (one.injection, one.state == Need::Necessary))
+                .collect();
             assert_eq!(numbers, expected, "{own:?}");
         }
     }

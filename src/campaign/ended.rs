@@ -327,8 +327,7 @@ mod tests {
         let outcome = Outcome { verdict, ..Outcome::default() };
         let status = LabelStatus::Delivered;
         let definition = "injected".to_owned();
-        let errors = Vec::new();
-        let others = Vec::new();
+        let (errors, others, not_shown) = (Vec::new(), Vec::new(), Vec::new());
         let delivered = Label::ruled(LabelContent {
             format: 1,
             status,
@@ -337,6 +336,7 @@ mod tests {
             outcome: verdict,
             errors,
             others,
+            not_shown,
             evidence: None,
             names_later: None,
         });

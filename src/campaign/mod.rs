@@ -24,6 +24,7 @@ mod going_on;
 mod journal;
 mod junit;
 mod markdown;
+mod narrow;
 mod prefix;
 mod claim;
 mod claims;

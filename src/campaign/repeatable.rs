@@ -10,9 +10,10 @@ use std::{
 use super::{
     bench::CellBench,
     cell::Cell,
-    claim::{Claimed, ConcludedClaim, MadeCells, necessity},
+    claim::{Claimed, ConcludedClaim, MadeCells},
     ended::EndedCell,
     error::CampaignError,
+    narrow::necessity,
 };
 use crate::{
     equality::{Rules, Told, parting},
@@ -116,12 +117,9 @@ impl CellBench {
                 return Ok(false);
             }
             let Some(concluded) = repeated.get_mut(&number) else { continue };
-            match arms.standing() {
+            match arms.need() {
                 None => concluded.standing = Standing::Unproven,
-                Some(standing) => {
-                    let necessary = standing == Standing::Verified;
-                    concluded.necessity.push(necessity(planted, necessary, arms.executed()));
-                }
+                Some(need) => concluded.necessity.push(necessity(planted, need, arms.executed(), None)),
             }
         }
         Ok(true)

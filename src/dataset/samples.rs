@@ -107,6 +107,7 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
             extra: Map::new(),
         }],
         others: Vec::new(),
+        not_shown: Vec::new(),
         changes: vec![change],
         evidence: Some(Evidence { clean: Tally::of(3, 3), executed: Some(shown()), ..Evidence::default() }),
     }

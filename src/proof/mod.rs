@@ -12,6 +12,7 @@
 //!   pair is [drawn](Terms::drawn_for); that is no bound, and measured in `systems_tests`.
 //! - [`Claim::next`] says what to execute next, or where the claim stands.
 //! - [`Exclusion`] is the reverse question, whether an effect of a size can be excluded, with the same guarantee.
+//! - [`LeaveOneOut`] is one of several planted errors: whether the failure needs it, by both.
 //! - [`Search`] is many claims about one failed run: which of its steps are decisive, and what to execute next to know.
 //! - [`kept`] cuts a set of claims so that the wrong ones are at most a share α of them in the mean (e-BH: Wang and Ramdas,
 //!   2022, under any dependence).
@@ -23,6 +24,7 @@ mod cut;
 mod decisive;
 mod exclusion;
 mod foretell;
+mod need;
 mod pairs;
 mod perturbation;
 mod repeated;
@@ -37,12 +39,15 @@ pub use decisive::{
 };
 pub use exclusion::Exclusion;
 pub use foretell::{Foretold, foretell};
+pub use need::{LeaveOneOut, NeedTerms, NextForNeed, read_former_states};
 pub use pairs::{Expected, e_value};
 pub use perturbation::Perturbation;
 pub use repeated::Repetition;
 pub use sample::{ProofSample, counted};
 pub use terms::{BadTerms, Terms};
-pub use words::{figure, in_words};
+pub use words::{figure, in_words, need_in_words};
 
+#[cfg(test)]
+mod need_tests;
 #[cfg(test)]
 mod systems_tests;

@@ -136,7 +136,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("watch", &["recording", "surface", "trajectory"]),
     ("ruling", &["recording", "plan", "identity", "surface", "trajectory"]),
     ("verdict", &["recording", "plan", "fault", "surface", "trajectory"]),
-    ("recording", &["identity", "surface", "trajectory"]),
+    ("recording", &["proof", "identity", "surface", "trajectory"]),
     ("plan", &["manipulator", "fault", "surface", "trajectory"]),
     ("identity", &["surface", "trajectory"]),
     ("manipulator", &["surface", "trajectory"]),

@@ -6,6 +6,7 @@ mod claims;
 mod classes;
 mod defects;
 mod kinds;
+mod narrow;
 mod placebo;
 mod proof;
 mod reference;
