@@ -12,7 +12,7 @@ use tokio::{sync::Mutex, task::JoinSet};
 
 use super::{
     cell::Cell, definition::Campaign, ended::EndedCell, error::CampaignError, gate::CellGate, prefix::References,
-    salvage::Salvage, state::CampaignState,
+    salvage::Salvage, sitting::Sitting, state::CampaignState,
 };
 use crate::{
     budget::{Ledger, Price},
@@ -58,6 +58,8 @@ pub(super) struct CellBench {
     /// Systems that were seen not to repeat themselves, by index.
     pub(super) revoked: std::sync::Mutex<BTreeSet<usize>>,
     pub(super) state: CampaignState,
+    /// What this start makes is of this sitting.
+    pub(super) sitting: Sitting,
     /// The digest of all that rows of the campaign depend on.
     pub(super) digest: String,
     /// Whether chains are concluded from their recordings, whatever was concluded before.
@@ -76,7 +78,7 @@ pub(super) struct CellBench {
 /// Cells that several claims of a chain may ask for: each is made once, whoever asks first.
 pub(super) type Slots = Mutex<HashMap<RunId, Arc<Mutex<Option<EndedCell>>>>>;
 
-/// The model that judges outcomes. It is asked once a question, however often that is put.
+/// The model that judges outcomes. It is asked about each execution, once.
 #[derive(Debug)]
 pub(super) struct JudgeModel {
     pub(super) transcript: Arc<Transcript>,

@@ -11,6 +11,7 @@ use super::{
     cell::{Cell, CellKind, Fork},
     ended::EndedCell,
     error::CampaignError,
+    sitting::{ArmExecution, PairedArms},
     treatment::{Aimed, Treatment},
 };
 use crate::{
@@ -32,7 +33,7 @@ pub(super) struct Claimed {
     /// The same as runs.
     pub(super) runs: Vec<RunId>,
     /// What each came to.
-    pub(super) first: Vec<ProofSample>,
+    pub(super) first: Vec<ArmExecution>,
     /// The first of them that flipped, or the first of all.
     pub(super) cell: Cell,
     /// Whether any flipped.
@@ -65,6 +66,8 @@ pub(super) struct MadeCells {
     pub(super) ended: BTreeMap<RunId, EndedCell>,
     /// Those that are not: the budget ended, or somebody ended the campaign.
     pub(super) unfinished: BTreeSet<RunId>,
+    /// Finished runs without the injection that are older than those that they would stand against.
+    pub(super) older: BTreeSet<RunId>,
 }
 
 impl MadeCells {
@@ -72,6 +75,7 @@ impl MadeCells {
     pub(super) fn add(&mut self, other: MadeCells) {
         self.ended.extend(other.ended);
         self.unfinished.extend(other.unfinished);
+        self.older.extend(other.older);
     }
 }
 
@@ -89,11 +93,36 @@ struct ArmsUnderWay<'a> {
     null: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
     /// What a repeat of the treatment is, by its number.
     again: &'a (dyn Fn(u32) -> Option<Cell> + Sync),
-    nulls: Vec<ProofSample>,
-    treated: Vec<ProofSample>,
+    /// What they came to so far.
+    paired: PairedArms,
     /// What is asked of the claim, the order of its arms drawn.
     terms: Terms,
     slots: &'a Slots,
+}
+
+impl ArmsUnderWay<'_> {
+    fn next(&self) -> Next {
+        let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
+        Claim::perturbed(&self.terms, &null, &treated).next()
+    }
+
+    /// The next cell of an arm.
+    fn cell(&mut self, arm: Arm) -> Option<Cell> {
+        let number = self.paired.ask(arm);
+        match arm {
+            Arm::Null => (self.null)(number),
+            Arm::Treated => (self.again)(number),
+        }
+    }
+
+    fn executed(&self) -> Executed {
+        let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
+        Claim::perturbed(&self.terms, &null, &treated).executed()
+    }
+}
+
+fn samples_of(executions: &[ArmExecution]) -> Vec<ProofSample> {
+    executions.iter().map(|one| one.sample).collect()
 }
 
 impl CellBench {
@@ -105,21 +134,21 @@ impl CellBench {
         made: &mut MadeCells,
     ) -> Result<ConcludedClaim, CampaignError> {
         let terms = &self.context.campaign.proof;
-        let claim = Claim::injection(terms, &[], &claimed.first);
+        let first = samples_of(&claimed.first);
+        let claim = Claim::injection(terms, &[], &first);
         if !claimed.flipped {
-            return Ok(ConcludedClaim::unexecuted(&claimed.first, &claim, None));
+            return Ok(ConcludedClaim::unexecuted(&first, &claim, None));
         }
         let Some(treatment) = &claimed.treatment else {
-            return Ok(ConcludedClaim::unexecuted(&claimed.first, &claim, Some(MASKED.to_owned())));
+            return Ok(ConcludedClaim::unexecuted(&first, &claim, Some(MASKED.to_owned())));
         };
         let campaign = &self.context.campaign;
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
         let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index, true));
-        let (nulls, treated) = (Vec::new(), Vec::new());
         let terms = terms.drawn_for(claimed.cell.run.as_str());
-        let mut arms = ArmsUnderWay { null: &null, again: &again, nulls, treated, terms, slots };
+        let mut arms = ArmsUnderWay { null: &null, again: &again, paired: PairedArms::default(), terms, slots };
         let standing = self.execute(&mut arms, made).await?;
-        let executed = Claim::perturbed(&terms, &arms.nulls, &arms.treated).executed();
+        let executed = arms.executed();
         let mut concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
         if standing == Standing::Verified && claimed.planted.len() > 1 {
             self.narrow(claimed, treatment, &mut concluded, (slots, made)).await?;
@@ -129,17 +158,14 @@ impl CellBench {
 
     /// Executes arms until the claim on them is settled, or nothing more may be executed.
     async fn execute(&self, arms: &mut ArmsUnderWay<'_>, made: &mut MadeCells) -> Result<Standing, CampaignError> {
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         loop {
-            let next = Claim::perturbed(&arms.terms, &arms.nulls, &arms.treated).next();
-            let (cell, samples) = match next {
+            let arm = match arms.next() {
                 Next::Stop(standing) => return Ok(standing),
-                Next::Execute(Arm::Null) => ((arms.null)(number(arms.nulls.len())), &mut arms.nulls),
-                Next::Execute(Arm::Treated) => ((arms.again)(number(arms.treated.len())), &mut arms.treated),
+                Next::Execute(arm) => arm,
             };
-            let Some(cell) = cell else { return Ok(Standing::Unproven) };
+            let Some(cell) = arms.cell(arm) else { return Ok(Standing::Unproven) };
             let Some(ended) = self.make(&cell, arms.slots, made).await? else { return Ok(Standing::Unproven) };
-            samples.push(ended.says());
+            made.older.extend(arms.paired.add(arm, ended.execution()));
         }
     }
 

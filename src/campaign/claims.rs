@@ -62,6 +62,7 @@ impl CellBench {
         }
         concluded.unfinished += made.unfinished.len();
         concluded.nulls = nulls(&made);
+        concluded.older = made.older_controls();
         concluded.claims = claims.len();
         for (number, claimed) in claims.iter().enumerate() {
             if let Some(proven) = proven.remove(&number) {
@@ -137,7 +138,7 @@ impl CellBench {
         let ended = || attempts.iter().filter_map(of).filter_map(|attempt| attempt.ended.as_ref());
         Ok(Some(Claimed {
             runs: ended().map(|ended| ended.run.clone()).collect(),
-            first: ended().map(EndedCell::says).collect(),
+            first: ended().map(EndedCell::execution).collect(),
             fork: Fork::of(reference, &planned),
             treatment: if flipped { self.treatment_of(cell, &planned)? } else { None },
             cell: cell.clone(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     ended::{Class, EndedCell},
     funnel::{ConcludedChain, InjectedRun, LeftOut, Nulls, TaskState},
+    sitting::OlderControls,
 };
 use crate::{
     budget::Cost,
@@ -56,6 +57,8 @@ pub struct Concluded {
     pub claims: usize,
     /// Null executions.
     pub nulls: Nulls,
+    /// Those of them that are older than runs that they would stand against.
+    pub older: OlderControls,
     /// Plans less one injection that were tried.
     pub without: usize,
     /// Systems that are declared to repeat themselves, and do not.
@@ -129,6 +132,7 @@ impl Concluded {
         self.nulls.passed += chain.nulls.passed;
         self.nulls.failed += chain.nulls.failed;
         self.nulls.void += chain.nulls.void;
+        self.older.add(&chain.older);
         self.without += chain.without;
         self.spent_by_cells.add(&chain.spent_by_cells);
         self.prefix.add(&chain.prefix);

@@ -77,6 +77,10 @@ pub struct ExpectedCost {
     pub money: Option<f64>,
     /// Calls that each label costs beyond them, by noise as in `label`.
     pub calls_per_label: [f64; 4],
+    /// Questions to the model that judges, beside these calls: one about each clean and injected run.
+    pub judgements: f64,
+    /// The same about the runs that each label costs beyond them.
+    pub judgements_per_label: [f64; 4],
 }
 
 /// What the clean runs cost that a campaign's directory holds; `None` where it holds none of this campaign's systems.
@@ -210,6 +214,17 @@ impl Campaign {
         task.check.as_ref().map_or_else(|| self.verify.checks.iter().map(attempts).sum(), attempts)
     }
 
+    /// How often a judge is asked about one run where it answers at once, in the mean over tasks.
+    fn judgements_of_run(&self) -> f64 {
+        let judges = |task: &Task| {
+            let checks = task.check.as_ref().map_or(self.verify.checks.as_slice(), std::slice::from_ref);
+            checks.iter().filter(|check| matches!(check, Check::ModelJudge(_))).count()
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a mean, for an estimate")]
+        let mean = |sum: usize| sum as f64 / self.tasks.len().max(1) as f64;
+        mean(self.tasks.iter().map(judges).sum())
+    }
+
     fn cost(&self, mut extent: Extent) -> Extent {
         let budget = &self.budget;
         let bound = budget.calls.unwrap_or(u64::MAX);
@@ -251,6 +266,8 @@ impl Extent {
                 output_tokens,
                 money: (!campaign.prices.is_empty()).then_some(money),
                 calls_per_label: self.label.map(|label| label.runs * measured.calls),
+                judgements: runs * campaign.judgements_of_run(),
+                judgements_per_label: self.label.map(|label| label.runs * campaign.judgements_of_run()),
             }
         });
         self
@@ -280,14 +297,21 @@ impl Extent {
 
 impl ExpectedCost {
     fn text(&self) -> String {
-        let Self { measured, calls, input_tokens, output_tokens, money, calls_per_label: [repeating, _, _, noisy] } =
-            self;
+        let Self { measured, calls, input_tokens, output_tokens, money, .. } = self;
+        let [repeating, _, _, noisy] = self.calls_per_label;
+        let judged = match (self.judgements, self.judgements_per_label) {
+            (0.0, _) => String::new(),
+            (asked, [few, _, _, more]) => format!(
+                "   judged       about {asked:.0} questions to the model that judges beside them, {few:.0} to {more:.0} more \
+                 each label\n"
+            ),
+        };
         let MeasuredRuns { runs, calls: each, .. } = measured;
         let money = money.map(|money| format!(", money {money:.2}")).unwrap_or_default();
         format!(
             "expected       about {calls:.0} calls, {input_tokens:.0} tokens in, {output_tokens:.0} out{money} for clean and \
              injected runs\n   by           {each:.1} calls a clean run, in {runs} of them\n   each label   about \
-             {repeating:.0} calls more if it repeats itself, {noisy:.0} at 20 % noise\n"
+             {repeating:.0} calls more if it repeats itself, {noisy:.0} at 20 % noise\n{judged}"
         )
     }
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::rewriting::Rewriting;
+use super::{
+    rewriting::Rewriting,
+    sitting::{ArmExecution, Sitting},
+};
 use crate::{
     budget::Cost,
     proof::ProofSample,
@@ -73,6 +76,9 @@ pub struct EndedCell {
     pub limited: u64,
     /// Wall time, in seconds.
     pub seconds: f64,
+    /// The start of the campaign that made it; `None` in cells of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sitting: Option<Sitting>,
 }
 
 /// What a cell ran, as it is stored.
@@ -307,6 +313,11 @@ impl EndedCell {
         }
     }
 
+    /// The same as an execution of an arm.
+    pub(super) fn execution(&self) -> ArmExecution {
+        ArmExecution { run: self.run.clone(), sample: self.says(), sitting: self.sitting.clone() }
+    }
+
     /// Whether it is a run without injection that passed.
     pub(super) fn passed(&self) -> bool {
         self.defect().is_none() && self.outcome.verdict == Verdict::Success
@@ -319,85 +330,5 @@ impl EndedCell {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::trajectory::{LabelContent, LabelStatus};
-
-    pub(in crate::campaign) fn ended(ending: HowEnded, verdict: Verdict, label: Result<(), NoLabel>) -> EndedCell {
-        let outcome = Outcome { verdict, ..Outcome::default() };
-        let status = LabelStatus::Delivered;
-        let definition = "injected".to_owned();
-        let (errors, others, not_shown) = (Vec::new(), Vec::new(), Vec::new());
-        let delivered = Label::ruled(LabelContent {
-            format: 1,
-            status,
-            definition,
-            seed: 0,
-            outcome: verdict,
-            errors,
-            others,
-            not_shown,
-            evidence: None,
-            names_later: None,
-        });
-        EndedCell {
-            format: FORMAT,
-            run: RunId::parse("c-0").expect("an id"),
-            system: "s".to_owned(),
-            task: "t".to_owned(),
-            kind: Ran::Clean { repeat: 0 },
-            ending,
-            in_order: ending == HowEnded::Exited(0),
-            outcome,
-            answer: String::new(),
-            label: label.is_ok().then_some(delivered),
-            no_label: label.err(),
-            unmade: BTreeSet::new(),
-            rewriting: Rewriting::default(),
-            steps: 1,
-            upstream_failed: false,
-            faults: false,
-            diverged: None,
-            spent: Cost::default(),
-            prefix: Cost::default(),
-            salvaged: 0,
-            limited: 0,
-            seconds: 0.0,
-        }
-    }
-
-    #[test]
-    fn each_run_is_in_one_class() {
-        use NoLabel::{AmbiguousAgent, EditRefused, InfraError, ManipulatorFailed, NotInjected};
-        use Verdict::{Failure, Success, Unknown};
-        for (ending, verdict, label, class) in [
-            (HowEnded::Exited(0), Failure, Ok(()), None),
-            (HowEnded::Exited(0), Success, Ok(()), Some(Class::Benign)),
-            (HowEnded::Exited(0), Unknown, Ok(()), Some(Class::Unchecked)),
-            (HowEnded::Exited(1), Failure, Ok(()), Some(Class::Crashed)),
-            (HowEnded::Signalled(9), Failure, Ok(()), Some(Class::Crashed)),
-            (HowEnded::TimedOut, Failure, Ok(()), Some(Class::Timeout)),
-            (HowEnded::TooManyCalls, Failure, Err(NotInjected), Some(Class::Timeout)),
-            (HowEnded::Exited(0), Failure, Err(NotInjected), Some(Class::NotInjected)),
-            (HowEnded::Exited(0), Failure, Err(ManipulatorFailed), Some(Class::ManipulatorFailed)),
-            (HowEnded::Exited(0), Success, Err(AmbiguousAgent), Some(Class::AmbiguousAgent)),
-            (HowEnded::TimedOut, Failure, Err(InfraError), Some(Class::InfraError)),
-            (HowEnded::Exited(1), Failure, Err(EditRefused), Some(Class::EditRefused)),
-            (HowEnded::Exited(0), Success, Err(EditRefused), Some(Class::EditRefused)),
-        ] {
-            assert_eq!(ended(ending, verdict, label).class(), class, "{ending:?} {verdict:?} {label:?}");
-        }
-        for (verdict, class) in [(Success, Class::Benign), (Failure, Class::Fault), (Unknown, Class::Unchecked)] {
-            let mut faulted = ended(HowEnded::Exited(0), verdict, Err(NotInjected));
-            faulted.faults = true;
-            assert_eq!(faulted.class(), Some(class));
-        }
-        let mut astray = ended(HowEnded::Exited(0), Failure, Ok(()));
-        astray.diverged = Some("step 0".to_owned());
-        assert_eq!(astray.class(), Some(Class::Diverged));
-        astray.upstream_failed = true;
-        assert_eq!(astray.class(), Some(Class::Diverged));
-        astray.diverged = None;
-        assert_eq!(astray.class(), Some(Class::InfraError));
-    }
-}
+#[path = "ended_tests.rs"]
+pub(super) mod tests;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     ended::{Class, EndedCell},
     file::CallPosition,
+    sitting::OlderControls,
 };
 use crate::budget::Cost;
 use crate::trajectory::{Executed, FailureMode, Necessity, RunId, Side, Standing, StepIndex};
@@ -22,6 +23,9 @@ pub struct ConcludedChain {
     pub claims: usize,
     /// Null executions.
     pub nulls: Nulls,
+    /// Those of them that are older than runs that they would stand against.
+    #[serde(default)]
+    pub older: OlderControls,
     /// Plans less one injection that were tried.
     pub without: usize,
     /// What its cells were charged, the finished ones.

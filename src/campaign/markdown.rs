@@ -36,6 +36,9 @@ fn write(page: &mut String, report: &CampaignReport) -> std::fmt::Result {
     if report.silent_runs > 0 {
         writeln!(page, "\n**{}**", cell(&super::talk::silence_in_words(report.silent_runs)))?;
     }
+    if let Some(older) = report.older_controls.in_words() {
+        writeln!(page, "\n**{}**", cell(&older))?;
+    }
     writeln!(page, "\n## Classes\n\nEvery injected run is in one.\n\n| class | runs |\n|---|--:|")?;
     for (class, count) in &report.classes {
         writeln!(page, "| {class} | {count} |")?;

@@ -41,6 +41,7 @@ mod rewriting;
 mod salvage;
 mod sample;
 mod shard;
+mod sitting;
 mod stages;
 mod start;
 mod state;

@@ -7,11 +7,12 @@ use super::{
     cell::Cell,
     claim::{Claimed, ConcludedClaim, MadeCells},
     error::CampaignError,
+    sitting::PairedArms,
     treatment::Treatment,
 };
 use crate::{
     plan::Planted,
-    proof::{Arm, LeaveOneOut, NeedTerms, NextForNeed, ProofSample},
+    proof::{Arm, LeaveOneOut, NeedTerms, NextForNeed},
     trajectory::{EffectExcluded, Executed, Necessity, Need, Standing},
 };
 
@@ -33,21 +34,23 @@ struct LeftOutError<'a> {
     first: Cell,
     /// What that run met, to be given again, where its record holds the bytes.
     met: Option<Arc<Treatment>>,
-    without: Vec<ProofSample>,
-    with_all: Vec<ProofSample>,
+    /// Without it, and with all.
+    paired: PairedArms,
     terms: NeedTerms,
     /// What is shown of it; `None` while it is being executed.
     state: Option<Need>,
 }
 
 impl LeftOutError<'_> {
-    fn question(&self) -> LeaveOneOut<'_> {
-        LeaveOneOut { without: &self.without, with_all: &self.with_all, terms: self.terms }
+    /// What is answered of the runs so far.
+    fn asked<T>(&self, answer: impl FnOnce(&LeaveOneOut<'_>) -> T) -> T {
+        let (without, with_all) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
+        answer(&LeaveOneOut { without: &without, with_all: &with_all, terms: self.terms })
     }
 
     fn known(&self) -> Option<Necessity> {
-        let question = self.question();
-        Some(necessity(self.planted, self.state?, question.executed(), Some(question.exclusion())))
+        let (executed, exclusion) = self.asked(|question| (question.executed(), question.exclusion()));
+        Some(necessity(self.planted, self.state?, executed, Some(exclusion)))
     }
 }
 
@@ -71,7 +74,7 @@ impl CellBench {
         }
         while errors.iter().any(|one| one.state.is_none()) {
             for one in errors.iter_mut().filter(|one| one.state.is_none()) {
-                let arm = match one.question().next() {
+                let arm = match one.asked(|question| question.next()) {
                     NextForNeed::Execute(arm) => arm,
                     NextForNeed::Stop(need) => {
                         one.state = Some(need);
@@ -86,10 +89,7 @@ impl CellBench {
                     concluded.standing = Standing::Unproven;
                     return Ok(());
                 };
-                match arm {
-                    Arm::Null => one.without.push(ended.says()),
-                    Arm::Treated => one.with_all.push(ended.says()),
-                }
+                made.older.extend(one.paired.add(arm, ended.execution()));
             }
         }
         concluded.necessity = errors.iter().filter_map(LeftOutError::known).collect();
@@ -103,8 +103,7 @@ impl CellBench {
         let left_out = |planted| {
             let first = Cell::without(campaign, &claimed.cell, &claimed.planned, planted)?;
             let terms = of_each.drawn_for(terms, first.run.as_str());
-            let (without, with_all) = (Vec::new(), Vec::new());
-            Some(LeftOutError { planted, first, met: None, without, with_all, terms, state: None })
+            Some(LeftOutError { planted, first, met: None, paired: PairedArms::default(), terms, state: None })
         };
         claimed.planted.iter().filter_map(left_out).collect()
     }
@@ -112,15 +111,15 @@ impl CellBench {
     /// The next run for an error; `None` where its bytes are not in the record.
     fn next_cell(
         &self,
-        one: &LeftOutError<'_>,
+        one: &mut LeftOutError<'_>,
         arm: Arm,
         (claimed, treatment): (&Claimed, &Arc<Treatment>),
     ) -> Option<Cell> {
         let campaign = &self.context.campaign;
-        let number = |samples: &[ProofSample]| u32::try_from(samples.len()).unwrap_or(u32::MAX);
+        let number = one.paired.ask(arm);
         match arm {
-            Arm::Treated => Cell::beside(campaign, &claimed.cell, treatment, &one.first, number(&one.with_all)),
-            Arm::Null => Cell::again(campaign, &one.first, one.met.as_ref()?, number(&one.without)),
+            Arm::Treated => Cell::beside(campaign, &claimed.cell, treatment, &one.first, number),
+            Arm::Null => Cell::again(campaign, &one.first, one.met.as_ref()?, number),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! difference anywhere takes the declaration back for all of that system.
 
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -41,8 +42,8 @@ impl PartialEq for SeenExecution {
 struct Declared<'a> {
     number: usize,
     claimed: &'a Claimed,
-    again: Cell,
-    nulls: [Cell; 2],
+    agains: Vec<Cell>,
+    nulls: Vec<Cell>,
 }
 
 /// Where claims stand, by their index.
@@ -61,23 +62,61 @@ impl CellBench {
             let Some(treatment) = &claimed.treatment else { continue };
             let Some(again) = Cell::again(campaign, &claimed.cell, treatment, 0) else { continue };
             let nulls = [false, true].map(|perturbed| Cell::null(campaign, &claimed.cell, &claimed.fork, 0, perturbed));
-            of.push(Declared { number, claimed, again, nulls });
+            of.push(Declared { number, claimed, agains: vec![again], nulls: nulls.to_vec() });
         }
         let mut repeated = Repeated::default();
-        let cells: Vec<Cell> = of.iter().flat_map(|one| [&one.again].into_iter().chain(&one.nulls)).cloned().collect();
+        let cells: Vec<Cell> = of.iter().flat_map(|one| one.agains.iter().chain(&one.nulls)).cloned().collect();
         self.twice(cells, made).await?;
-        for one in &of {
-            let treated = self.arm(one.first_runs().chain([&one.again.run]), made)?;
+        for one in &mut of {
+            let level = self.level(one, made).await?;
+            let treated = self.arm(one.treated_runs(), made)?;
             let null = self.arm(one.nulls.iter().map(|cell| &cell.run), made)?;
             let arms = Repetition { null: &null, treated: &treated };
             if arms.is_revoked() {
                 return Ok(None);
             }
-            let (standing, executed) = (arms.standing().unwrap_or(Standing::Unproven), arms.executed());
+            let standing = arms.standing().filter(|_| level).unwrap_or(Standing::Unproven);
+            let executed = arms.executed();
             repeated.insert(one.number, ConcludedClaim { standing, executed, necessity: Vec::new(), why: None });
         }
         let repeats = self.narrow_repeated(&of, &mut repeated, made).await?;
         Ok(repeats.then_some(repeated))
+    }
+
+    /// Makes more of the arm whose last execution is older than the other's, until the last ones are of one sitting: what was equal
+    /// at an earlier start counts only where it is so now. False where that cannot be made.
+    async fn level(self: &Arc<Self>, one: &mut Declared<'_>, made: &mut MadeCells) -> Result<bool, CampaignError> {
+        let campaign = &self.context.campaign;
+        let Some(treatment) = &one.claimed.treatment else { return Ok(true) };
+        let index = |cells: &[Cell]| u32::try_from(cells.len()).unwrap_or(u32::MAX);
+        loop {
+            let last = |runs: &mut dyn Iterator<Item = &RunId>| -> Result<_, CampaignError> {
+                let mut sittings = Vec::new();
+                for run in runs {
+                    sittings.push(self.finished(run)?.map(|ended| ended.sitting));
+                }
+                // One that is not finished leaves nothing to compare.
+                let whole = sittings.iter().all(Option::is_some);
+                Ok(sittings.into_iter().flatten().max().filter(|_| whole))
+            };
+            let null = last(&mut one.nulls.iter().map(|cell| &cell.run))?;
+            let (Some(null), Some(treated)) = (null, last(&mut one.treated_runs())?) else { return Ok(false) };
+            let more = match null.cmp(&treated) {
+                Ordering::Equal => return Ok(true),
+                Ordering::Less => {
+                    let more = Cell::null(campaign, &one.claimed.cell, &one.claimed.fork, index(&one.nulls), true);
+                    one.nulls.push(more.clone());
+                    more
+                }
+                Ordering::Greater => {
+                    let of = &one.claimed.cell;
+                    let Some(more) = Cell::again(campaign, of, treatment, index(&one.agains)) else { return Ok(false) };
+                    one.agains.push(more.clone());
+                    more
+                }
+            };
+            self.twice(vec![more], made).await?;
+        }
     }
 
     /// Which of several injections the failures need; false where the system does not repeat itself.
@@ -111,7 +150,7 @@ impl CellBench {
             let runs = [Some(&cell.run), agains.get(&cell.run).map(|again| &again.run)];
             let null = self.arm(runs.into_iter().flatten(), made)?;
             let all = of.iter().find(|one| one.number == number);
-            let treated = self.arm(all.into_iter().flat_map(|one| one.first_runs().chain([&one.again.run])), made)?;
+            let treated = self.arm(all.into_iter().flat_map(Declared::treated_runs), made)?;
             let arms = Repetition { null: &null, treated: &treated };
             if arms.is_revoked() {
                 return Ok(false);
@@ -166,8 +205,8 @@ impl CellBench {
 }
 
 impl Declared<'_> {
-    /// The runs that met the treatment first.
-    fn first_runs(&self) -> impl Iterator<Item = &RunId> {
-        self.claimed.runs.iter()
+    /// The runs that met the treatment.
+    fn treated_runs(&self) -> impl Iterator<Item = &RunId> {
+        self.claimed.runs.iter().chain(self.agains.iter().map(|cell| &cell.run))
     }
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{file::CallPosition, funnel::Aim, report_rows::ReportRows, rewriting::Rewriting, unmade::Unmade};
+use super::{
+    file::CallPosition, funnel::Aim, report_rows::ReportRows, rewriting::Rewriting, sitting::OlderControls,
+    unmade::Unmade,
+};
 use crate::trajectory::{Executed, Necessity, RunId, Tally};
 
 /// What a campaign reports.
@@ -27,6 +30,9 @@ pub struct CampaignReport {
     /// Clean and injected runs that ended in order without one model call, where others made calls; left out where there is none.
     #[serde(skip_serializing_if = "is_none_silent")]
     pub silent_runs: usize,
+    /// Runs without the injection that do not count beside runs of a later start; left out where there is none.
+    #[serde(skip_serializing_if = "OlderControls::is_empty")]
+    pub older_controls: OlderControls,
     /// From attempts to proof, in runs.
     pub funnel: Funnel,
     /// Verified failures, as the last line counts them: runs that met the same edit are one.

@@ -115,6 +115,7 @@ impl ReportSums {
                 passed: concluded.clean_passed,
             },
             silent_runs: concluded.silent,
+            older_controls: concluded.older,
             funnel: self.funnel,
             verified_failures: concluded.verified(),
             classes: self.classes,

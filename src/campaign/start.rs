@@ -18,6 +18,7 @@ use super::{
     report::CampaignReport,
     report_sums::ReportTold,
     shard::{CampaignDigest, ShardPart},
+    sitting::Sitting,
     state::{CampaignState, Earlier},
 };
 use crate::{
@@ -145,6 +146,7 @@ impl CellBench {
         };
         let CampaignOptions { jobs, program, directory, stop, .. } = options;
         let (references, revoked) = (References::default(), std::sync::Mutex::default());
+        let sitting = Sitting::of_start(&state, &digest);
         let (jobs, rereads) = (jobs.max(1), false);
         Ok(Arc::new(Self {
             context,
@@ -152,6 +154,7 @@ impl CellBench {
             jobs,
             revoked,
             state,
+            sitting,
             digest,
             rereads,
             references,
@@ -170,12 +173,14 @@ impl CellBench {
         (jobs, rereads): (usize, bool),
     ) -> Result<Arc<Self>, CampaignError> {
         let context = CampaignContext::new(campaign, campaign.ledger(ShardPart::WHOLE, state.journal()?), jobs);
+        let sitting = Sitting::of_start(&state, &digest);
         Ok(Arc::new(Self {
             context,
             systems: Vec::new(),
             jobs: jobs.max(1),
             revoked: std::sync::Mutex::default(),
             state,
+            sitting,
             digest,
             rereads,
             references: References::default(),

@@ -80,6 +80,9 @@ impl Concluded {
         if void > 0 {
             line.extend([format!(", {void} void")]);
         }
+        if let Some(older) = self.older.in_words() {
+            line.extend(["\n          ", &older]);
+        }
         for system in &self.revoked {
             line.extend([format!(
                 "\n          `{system}` does not repeat itself: its claims were shown by pairs instead"

@@ -148,7 +148,14 @@ fn samples(text: &str) -> Vec<ProofSample> {
 
 fn shown_whole() -> Executed {
     let of = |passed, failed| Executions { passed, failed, ..Executions::default() };
-    Executed { null: of(6, 0), treated: of(0, 6), pairs: 6, e: Some(1792.0), target: Some(1000.0), repeatable: false }
+    Executed {
+        null: of(6, 0),
+        treated: of(0, 6),
+        pairs: 6,
+        e: Some(1792.0),
+        target: Some(1000.0),
+        ..Executed::default()
+    }
 }
 
 #[test]

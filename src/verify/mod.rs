@@ -28,7 +28,7 @@ pub use command::OnTimeout;
 pub use config::{Output, Sources, Verified, Verify, VerifyError};
 pub use numeric::Units;
 pub use sandbox::words as sandbox_words;
-pub use transcript::Transcript;
+pub use transcript::{ExecutionTranscript, Transcript};
 
 checks! {
     compare:

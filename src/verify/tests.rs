@@ -19,7 +19,7 @@ use crate::{
         upstream::{BackendAnswering, ReceivedBody, SentBody, UpstreamError},
     },
     surface::{Answer, Message, OpenaiChat, Reply, Role, Surface},
-    trajectory::{Outcome, Trajectory},
+    trajectory::{Outcome, RunId, Trajectory},
 };
 
 /// A judge that says these texts, one after the other, and the last one for ever.
@@ -124,29 +124,39 @@ async fn a_judge_is_recorded_and_replayed_without_an_upstream() {
     let path = dir.path().join("judge.jsonl");
     assert!(Transcript::open(&path, None).is_err(), "nothing to replay");
     let live = Scripted::new(&[(503, "later"), (200, RIGHT)]);
-    let recording = Transcript::open(&path, Some(live.clone())).expect("opens");
-    let first = judged(&judge(1), Arc::new(recording)).await;
-    assert_eq!(first.verdict, Verdict::Unknown, "an error is not kept");
-    let recording = Arc::new(Transcript::open(&path, Some(live.clone())).expect("opens"));
+    let [first, second] = ["c-1", "c-2"].map(|name| RunId::parse(name).expect("an id"));
+    let open = |behind: Option<Arc<dyn Upstream>>| Arc::new(Transcript::open(&path, behind).expect("opens"));
+    let said = judged(&judge(1), Arc::new(open(Some(live.clone())).of(&first))).await;
+    assert_eq!(said.verdict, Verdict::Unknown, "an error is not kept");
+    let recording = open(Some(live.clone()));
     for _ in 0..3 {
-        assert_eq!(judged(&judge(1), recording.clone()).await.verdict, Verdict::Success);
+        assert_eq!(judged(&judge(1), Arc::new(recording.of(&first))).await.verdict, Verdict::Success);
     }
-    assert_eq!(
-        (live.asked.load(Ordering::SeqCst), recording.len()),
-        (2, 1),
-        "asked once, answered from the file after"
-    );
-    let replaying = Arc::new(Transcript::open(&path, None).expect("opens"));
-    assert_eq!(judged(&judge(1), replaying.clone()).await.verdict, Verdict::Success);
-    let case = Case { question: "another", expected: "4", output: "four" };
-    let surroundings = Surroundings { run_dir: None, judge: Some(replaying) };
-    let missed = judge(1).check(&case, &surroundings).await;
-    assert!(missed.verdict == Verdict::Unknown && missed.evidence.contains("holds no answer"), "{missed:?}");
+    let asked = || live.asked.load(Ordering::SeqCst);
+    assert_eq!((asked(), recording.len()), (2, 1), "asked once, answered from the file after");
+    // Another execution that came to the same is another chance of the judge's to err.
+    assert_eq!(judged(&judge(1), Arc::new(recording.of(&second))).await.verdict, Verdict::Success);
+    assert_eq!((asked(), recording.len()), (3, 2));
+    let replaying = open(None);
+    for execution in [&first, &second] {
+        assert_eq!(judged(&judge(1), Arc::new(replaying.of(execution))).await.verdict, Verdict::Success);
+    }
+    let third = RunId::parse("c-3").expect("an id");
+    for (execution, question) in [(&first, "another"), (&third, "2 + 2?")] {
+        let case = Case { question, expected: "4", output: "four" };
+        let surroundings = Surroundings { run_dir: None, judge: Some(Arc::new(replaying.of(execution))) };
+        let missed = judge(1).check(&case, &surroundings).await;
+        assert!(missed.verdict == Verdict::Unknown && missed.evidence.contains("holds no answer"), "{missed:?}");
+    }
     // A line that a kill cut off is left out, and written over by the next one.
     let text = std::fs::read_to_string(&path).expect("there");
     std::fs::write(&path, format!("{text}{{\"key\":\"cut")).expect("writes");
-    let again = Transcript::open(&path, Some(live)).expect("opens");
-    assert_eq!(again.len(), 1);
+    assert_eq!(open(Some(live.clone())).len(), 2);
+    // Of an earlier version: one answer for whoever asked. It is read, and answers nobody.
+    std::fs::write(&path, "{\"key\":\"0b\",\"request\":\"{}\",\"reply\":\"{}\"}\n").expect("writes");
+    let earlier = open(Some(live.clone()));
+    assert_eq!((earlier.len(), judged(&judge(1), Arc::new(earlier.of(&first))).await.verdict), (1, Verdict::Success));
+    assert_eq!((asked(), earlier.len()), (4, 2));
     assert!(std::fs::write(&path, "no json\n").is_ok() && Transcript::open(&path, None).is_err());
 }
 
@@ -155,7 +165,7 @@ fn verify(text: &str) -> Verify {
 }
 
 fn nothing_recorded() -> Trajectory {
-    let run = crate::trajectory::RunId::parse("r").expect("an id");
+    let run = RunId::parse("r").expect("an id");
     Trajectory { run, seed: None, outcome: Outcome::default(), steps: Vec::new() }
 }
 

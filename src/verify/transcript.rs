@@ -1,4 +1,6 @@
-//! What judges were asked and answered, on disk: an upstream that asks once and answers from its file afterwards.
+//! What judges were asked and answered, on disk. Each execution of a program is judged by questions of its own, however equal its
+//! answer is to that of another: a judge errs by chance too, and one answer that stood for several executions would count its error
+//! as often. The same execution is never judged twice.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,21 +16,31 @@ use http_body_util::{BodyExt as _, Either, Full, Limited};
 use hyper::{Request, Response, header};
 use serde::{Deserialize, Serialize};
 
-use crate::proxy::{
-    NegotiatingUpstream,
-    upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
+use crate::{
+    proxy::{
+        NegotiatingUpstream,
+        upstream::{BackendAnswering, ReceivedBody, SentBody, Upstream, UpstreamError},
+    },
+    trajectory::RunId,
 };
 
 /// The largest request or reply that is kept, in bytes.
 const BODY_MAX: usize = 8 << 20;
 
-/// An upstream that keeps each question with its answer, one JSON line each, and answers an equal question from there.
-/// Without an upstream behind it, it only replays: an unknown question is an error, and no socket is there to ask.
+/// Questions to judges with their answers, one JSON line each. A question about an execution that was put before is answered from
+/// there. Without an upstream behind it, that is all: an unknown question is an error, and no socket is there to ask.
 #[derive(Debug)]
 pub struct Transcript {
     path: PathBuf,
     behind: Option<Arc<dyn Upstream>>,
     kept: Mutex<KeptLines>,
+}
+
+/// Where a judge is asked about one execution.
+#[derive(Debug)]
+pub struct ExecutionTranscript {
+    transcript: Arc<Transcript>,
+    execution: RunId,
 }
 
 #[derive(Debug)]
@@ -40,8 +52,12 @@ struct KeptLines {
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct TranscriptLine {
-    /// blake3 of path and body of the request.
+    /// blake3 of the execution, and of path and body of the request. Without the execution in lines of earlier versions, in which one
+    /// answer stood for all executions: those are nobody's answer any more.
     key: String,
+    /// The execution that was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    execution: Option<RunId>,
     request: String,
     reply: String,
     /// What was changed in the request on its way, because the upstream refuses it: in words.
@@ -93,12 +109,24 @@ impl Transcript {
         self.len() == 0
     }
 
-    async fn answer(&self, request: Request<SentBody>) -> Result<Response<ReceivedBody>, UpstreamError> {
+    /// Where a judge is asked about an execution, the run of that name.
+    pub fn of(self: &Arc<Self>, execution: &RunId) -> ExecutionTranscript {
+        ExecutionTranscript { transcript: Arc::clone(self), execution: execution.clone() }
+    }
+
+    async fn answer(
+        &self,
+        execution: &RunId,
+        request: Request<SentBody>,
+    ) -> Result<Response<ReceivedBody>, UpstreamError> {
         let (head, body) = request.into_parts();
         let broken = |error: Box<dyn std::error::Error + Send + Sync>| UpstreamError::Closed(error);
         let body = Limited::new(body, BODY_MAX).collect().await.map_err(broken)?.to_bytes();
         let mut hash = blake3::Hasher::new();
-        let key = hash.update(head.uri.path().as_bytes()).update(b"\0").update(&body).finalize().to_hex().to_string();
+        for part in [execution.as_str(), head.uri.path()] {
+            hash.update(part.as_bytes()).update(b"\0");
+        }
+        let key = hash.update(&body).finalize().to_hex().to_string();
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).answers.get(&key).cloned();
         if let Some(reply) = kept {
             return Ok(made(Bytes::from(reply)));
@@ -113,15 +141,16 @@ impl Transcript {
         let reply = Limited::new(reply, BODY_MAX).collect().await.map_err(broken)?.to_bytes();
         // Only whole answers are kept: an error may go away.
         if head.status.is_success() {
-            self.keep(key, [&body, &reply], NegotiatingUpstream::changed(&head.headers))
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let changed = NegotiatingUpstream::changed(&head.headers);
+            let execution = Some(execution.clone());
+            self.keep(TranscriptLine { key, execution, request: text(&body), reply: text(&reply), changed })
                 .map_err(|error| broken(error.into()))?;
         }
         Ok(Response::from_parts(head, ReceivedBody::Made(VecDeque::from([reply]))))
     }
 
-    fn keep(&self, key: String, [request, reply]: [&[u8]; 2], changed: Option<String>) -> io::Result<()> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let line = TranscriptLine { key, request: text(request), reply: text(reply), changed };
+    fn keep(&self, line: TranscriptLine) -> io::Result<()> {
         let mut written = serde_json::to_vec(&line)?;
         written.push(b'\n');
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,13 +162,13 @@ impl Transcript {
     }
 }
 
-impl Upstream for Transcript {
+impl Upstream for ExecutionTranscript {
     fn name(&self) -> &str {
-        self.behind.as_ref().map_or("transcript", |behind| behind.name())
+        self.transcript.behind.as_ref().map_or("transcript", |behind| behind.name())
     }
 
     fn send(&self, request: Request<SentBody>) -> BackendAnswering<'_> {
-        Box::pin(self.answer(request))
+        Box::pin(self.transcript.answer(&self.execution, request))
     }
 }
 

@@ -46,6 +46,7 @@ mod h2_peers;
 mod half_closed;
 mod hostile;
 mod identity;
+mod independent;
 mod init;
 mod invariants;
 mod lab;
