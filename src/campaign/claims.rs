@@ -19,10 +19,10 @@ use super::{
     treatment::planned_step,
 };
 use crate::{
-    equality::{Rules, Told},
+    equality::{Parting, Rules, Told},
     plan::Planted,
     proof::ProofSample,
-    recording,
+    recording::{self, Recording},
     replay::{parting_before, told},
     trajectory::{AgentName, Necessity, RunId, Standing, StepIndex},
 };
@@ -91,7 +91,9 @@ impl CellBench {
             let recording = recording::read(&self.state.run_dir(&cell.run))?;
             let steps = &recording.trajectory.steps;
             let Some(fork) = planned_step(steps, &cassette, &planned) else { continue };
-            attempt.fork_step = steps.get(fork).map(|step| step.step);
+            attempt.fork_step = left_at(attempt.ended.as_ref(), &recording, fork, |to| {
+                parting_before(cassette.recording(), known, &recording, to)
+            });
             if let Some(parting) = parting_before(cassette.recording(), known, &recording, fork) {
                 attempt.class = Some(Class::Diverged);
                 attempt.flipped = false;
@@ -182,6 +184,26 @@ impl CellBench {
             concluded.insert(number, pursued?);
         }
         Ok(concluded)
+    }
+}
+
+/// The step at which a run left its reference: where it was to be altered, if it was altered there; else the first that differs,
+/// for an edit that could not be made leaves nothing behind.
+fn left_at(
+    ended: Option<&EndedCell>,
+    recording: &Recording,
+    fork: usize,
+    parting: impl Fn(usize) -> Option<Parting>,
+) -> Option<StepIndex> {
+    let steps = &recording.trajectory.steps;
+    let planned = steps.get(fork)?.step;
+    let entries = ended.and_then(|ended| ended.label.as_ref()).into_iter().flat_map(|label| &label.errors);
+    if entries.into_iter().any(|entry| entry.error.step == planned) {
+        return Some(planned);
+    }
+    match parting(steps.len())? {
+        Parting::Asked(at) | Parting::Answered(at) => steps.get(at).map(|step| step.step),
+        Parting::Missing(_) => None,
     }
 }
 

@@ -7,8 +7,6 @@ use crate::{manipulator::Manipulator, trajectory::Side};
 
 /// The name under which a record keeps a neutral change.
 const NEUTRAL_CHANGE: &str = "neutral_change";
-/// The plan's text in a run in which nothing is planted.
-const NOTHING_PLANTED: &str = "# Nothing is planted: each live request gets a neutral change.\n";
 
 impl Plan {
     /// A plan made by hand, with this text.
@@ -20,7 +18,7 @@ impl Plan {
     /// The same plan, or one that plants nothing, with a [neutral](Manipulator::is_neutral) change to the request of every call
     /// but the `recorded` ones, whoever makes it. What cannot be changed passes as it is, and no change makes a label.
     pub fn with_neutral_changes(plan: Option<&Self>, change: Arc<dyn Manipulator>, recorded: HashSet<Target>) -> Self {
-        let mut plan = plan.map_or_else(|| Self::made(NOTHING_PLANTED.to_owned(), Vec::new()), Self::clone);
+        let mut plan = plan.map_or_else(|| Self::made(String::new(), Vec::new()), Self::clone);
         plan.injections.push(Injection {
             agents: Agents(Vec::new()),
             instance: None,

@@ -19,6 +19,7 @@
 //!
 //! Everything is plain arithmetic: the same samples, the same answer on every machine.
 
+mod bounds;
 mod claim;
 mod cut;
 mod decisive;
@@ -32,6 +33,7 @@ mod sample;
 mod terms;
 mod words;
 
+pub use bounds::e_bounds;
 pub use claim::{Arm, Claim, Next};
 pub use cut::{kept, level};
 pub use decisive::{

@@ -46,7 +46,7 @@ fn arms(executed: &Executed, null: &str, treated: &str) -> String {
 
 /// An arm: passed of those that tell, and the void ones with their reasons.
 fn arm(executions: &Executions) -> String {
-    let told = format!("{}/{} passed", executions.passed, executions.passed + executions.failed);
+    let told = format!("{}/{} passed", executions.passed, executions.tally().of);
     if executions.void.is_empty() {
         return told;
     }

@@ -62,17 +62,17 @@ pub struct Executions {
 impl Executions {
     /// Those that say nothing.
     pub fn voids(&self) -> u32 {
-        self.void.values().sum()
+        self.void.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// All of them.
     pub fn all(&self) -> u32 {
-        self.passed + self.failed + self.voids()
+        self.passed.saturating_add(self.failed).saturating_add(self.voids())
     }
 
     /// Those that passed, of those that tell.
     pub fn tally(&self) -> Tally {
-        Tally::of(self.passed, self.passed + self.failed)
+        Tally::of(self.passed, self.passed.saturating_add(self.failed))
     }
 }
 

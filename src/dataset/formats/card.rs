@@ -193,6 +193,13 @@ impl Card {
                 "- For {unclaimed} failures nothing was executed that shows them: their labels are somebody's word."
             );
         }
+        for (manipulator, what) in &kept.giveaways {
+            let _ = writeln!(
+                text,
+                "- Failures by `{manipulator}` were left out, for they give themselves away: {}.",
+                cell(what)
+            );
+        }
         text.push_str(
             "- `errors` of a label are what the failure needs, by runs without each; `others` was planted besides, is shown to be \
              not needed,\n  and is no error; of `not_shown` neither is shown. Where any of several would have done \

@@ -31,6 +31,9 @@ pub struct ExportManifest {
     /// Of a folder: samples that one of its formats has no place for, by format and reason; others may have.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out_of: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Manipulators whose failures were left out because they give themselves away, each with what tells it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gives_itself_away: BTreeMap<String, String>,
     /// How sure the failures are, and which of them were kept for it.
     pub claims: KeptClaims,
     /// Samples that were written with a label, by the kind of claim that it makes.
@@ -105,6 +108,7 @@ impl ExportManifest {
             pieces: 0,
             left_out: BTreeMap::new(),
             left_out_of: BTreeMap::new(),
+            gives_itself_away: claims.giveaways.clone(),
             claims,
             definitions: BTreeMap::new(),
             not_shown: 0,

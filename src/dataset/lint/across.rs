@@ -50,11 +50,14 @@ impl Across {
 
     fn task(&mut self, sample: &Sample, noted: &mut Noted<'_>) -> u32 {
         let number = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
-        let said = hash_of(0, [sample.task.question.as_str(), &sample.task.answer]);
+        // What was imported has in its task whatever its source says of the run.
+        let more =
+            if is_imported(sample) { String::new() } else { serde_json::to_string(&sample.task).unwrap_or_default() };
+        let said = hash_of(0, [sample.task.question.as_str(), &sample.task.answer, &more]);
         let (number, first) = *self.tasks.entry(sample.task.id.clone()).or_insert((number, said));
         if first != said {
             let id = quoted(&sample.task.id);
-            noted.note(Rule::TaskDiffers, format!("task {id} has another question or answer than before"));
+            noted.note(Rule::TaskDiffers, format!("task {id} has another question, answer or other field than before"));
         }
         number
     }

@@ -25,16 +25,16 @@ pub(super) fn truth(sample: &mut Sample) -> &mut crate::dataset::Truth {
     sample.label.as_mut().expect("a label")
 }
 
-fn evidence(sample: &mut Sample) -> &mut Evidence {
+pub(super) fn evidence(sample: &mut Sample) -> &mut Evidence {
     truth(sample).evidence.as_mut().expect("evidence")
 }
 
-fn executed(sample: &mut Sample) -> &mut Executed {
+pub(super) fn executed(sample: &mut Sample) -> &mut Executed {
     evidence(sample).executed.as_mut().expect("executed")
 }
 
 /// Has the first failure be the only one, found by this rule of a trace.
-fn natural<'a>(set: &'a mut Samples, definition: &str) -> &'a mut crate::dataset::Truth {
+pub(super) fn natural<'a>(set: &'a mut Samples, definition: &str) -> &'a mut crate::dataset::Truth {
     let first = set[1].id.clone();
     set.retain(|sample| sample.kind != SampleKind::Failure || sample.id == first);
     let truth = truth(&mut set[1]);
@@ -82,6 +82,9 @@ pub(super) const DEFECTS: &[Defect] = &[
     }),
     (Rule::StepBase, "numbered from 1", |set| set[0].steps.iter_mut().for_each(|step| step.step += 1)),
     (Rule::StepBase, "a gap", |set| set[0].steps[2].step = 3),
+    (Rule::TurnGap, "a turn that jumps at the edit", |set| set[1].steps[1].turn = 4),
+    (Rule::TurnGap, "and what follows it", |set| set[1].steps[1..].iter_mut().for_each(|step| step.turn += 1)),
+    (Rule::TurnGap, "counted from 1", |set| set[1].steps.iter_mut().for_each(|step| step.turn += 1)),
     (Rule::EmptyStep, "no answer", |set| set[3].steps[2].output = None),
     (Rule::EmptyStep, "an empty answer", |set| answer(&mut set[1], 2, " ")),
     (Rule::InputBroken, "continues a later step", |set| {
@@ -137,21 +140,7 @@ pub(super) const DEFECTS: &[Defect] = &[
         let evidence = evidence(&mut set[1]);
         (evidence.executed, evidence.controls) = (None, Tally::of(1, 2));
     }),
-    (Rule::Unproven, "an e-value that does not reach its target", |set| executed(&mut set[1]).e = Some(999.0)),
-    (Rule::Unproven, "a target that asks for nothing", |set| {
-        let executed = executed(&mut set[1]);
-        (executed.e, executed.target) = (Some(0.5), Some(0.1));
-    }),
-    (Rule::Unproven, "more pairs than executions", |set| executed(&mut set[1]).pairs = 7),
     (Rule::Unproven, "neither pairs nor a system that repeats itself", |set| executed(&mut set[1]).e = None),
-    (Rule::Unproven, "a system that repeats itself, and passed once", |set| {
-        *executed(&mut set[1]) = repeated();
-        executed(&mut set[1]).treated.passed = 1;
-    }),
-    (Rule::Unproven, "a system that repeats itself, executed once", |set| {
-        *executed(&mut set[1]) = repeated();
-        executed(&mut set[1]).null.passed = 1;
-    }),
     (Rule::Unproven, "two were planted, and no run was without one", |set| {
         also_planted(&mut set[2], Some(Need::Necessary));
         evidence(&mut set[2]).necessity.clear();
@@ -163,10 +152,6 @@ pub(super) const DEFECTS: &[Defect] = &[
     (Rule::Unproven, "needed, and not labelled", |set| {
         also_planted(&mut set[2], Some(Need::NotNeeded));
         evidence(&mut set[2]).necessity[1].state = Need::Necessary;
-    }),
-    (Rule::Unproven, "that it is needed is not shown", |set| {
-        also_planted(&mut set[2], Some(Need::Necessary));
-        evidence(&mut set[2]).necessity[1].executed.e = Some(3.0);
     }),
     (Rule::Unproven, "none is needed, and that is not said", |set| {
         also_planted(&mut set[2], None);
@@ -231,10 +216,6 @@ pub(super) const DEFECTS: &[Defect] = &[
         let evidence = truth.evidence.as_mut().expect("evidence");
         (evidence.null, evidence.treated) = (Some(Tally::of(1, 3)), Some(Tally::of(1, 3)));
         evidence.executed = None;
-    }),
-    (Rule::Unproven, "the correction heals no more than the record", |set| {
-        natural(set, "flip");
-        *executed(&mut set[1]) = repeated();
     }),
     (Rule::UnknownMode, "of another code book", |set| mode(&mut set[1]).code = "FM-1.6".to_owned()),
     (Rule::UnknownMode, "another mode's name", |set| mode(&mut set[1]).name = "weak verification".to_owned()),
@@ -341,6 +322,9 @@ pub(super) const DEFECTS: &[Defect] = &[
     (Rule::TaskDiffers, "two tasks of one id", |set| {
         set.iter_mut().for_each(|sample| sample.task.id = "pears".to_owned());
     }),
+    (Rule::TaskDiffers, "a note on one of them", |set| {
+        set[1].task.extra.insert("note".to_owned(), "read it twice".into());
+    }),
     (Rule::SplitByTask, "two parts", |set| set[1].split = Some(Split::Test)),
     (Rule::SplitByTask, "the same question under another id", |set| {
         let mut other = clean(3);
@@ -350,7 +334,11 @@ pub(super) const DEFECTS: &[Defect] = &[
         set.push(other);
     }),
     (Rule::SplitByTask, "some in no part", |set| set[5].split = None),
-    (Rule::MixedKinds, "a planted error and a flip", |set| truth(&mut set[5]).definition = "flip".to_owned()),
+    (Rule::MixedKinds, "a planted error and a flip", |set| {
+        truth(&mut set[5]).definition = "flip".to_owned();
+        let executed = executed(&mut set[5]);
+        std::mem::swap(&mut executed.null, &mut executed.treated);
+    }),
     (Rule::OneTaxonomy, "two versions", |set| mode(&mut set[5]).taxonomy = "MAST-v1".to_owned()),
     (Rule::OneTaxonomy, "a whole set in an unknown one", |set| {
         for sample in set.iter_mut().filter(|sample| sample.label.is_some()) {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The directory of recordings beside a dataset.
-const LOGS: &str = "logs";
+pub(super) const LOGS: &str = "logs";
 
 /// Makes the sample again and compares.
 pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<'_>) {

@@ -1,4 +1,5 @@
-//! Whether what was executed for a failure shows what its label says.
+//! Whether what was executed for a failure shows what its label says. Whether that can be is asked in
+//! [`evidence`](super::evidence).
 
 use std::collections::BTreeSet;
 
@@ -37,7 +38,7 @@ pub(super) fn check(sample: &Sample, label: &Truth, noted: &mut Noted<'_>) {
     if injected && !evidence.clean.all() {
         unproven(passed("clean runs", evidence.clean));
     }
-    if let Some(what) = evidence.executed.as_ref().and_then(|executed| wanting(executed, !injected)) {
+    if let Some(what) = evidence.executed.as_ref().and_then(wanting) {
         unproven(what);
     }
     if injected {
@@ -78,25 +79,11 @@ fn former(evidence: &Evidence, injected: bool, unproven: &mut dyn FnMut(String))
     }
 }
 
-/// What a claim wants to be shown; `None` of one that is. `heals`: the treated arm is the one that is to pass.
-fn wanting(executed: &Executed, heals: bool) -> Option<String> {
-    let Executed { null, treated, pairs, e, target, repeatable, .. } = executed;
+/// What a claim lacks that is said to be shown; `None` of one that has it.
+fn wanting(executed: &Executed) -> Option<String> {
+    let has = executed.repeatable || (executed.e.is_some() && executed.target.is_some());
     let words = || proof::in_words(executed, "without", "with");
-    if *repeatable {
-        let (passes, fails) = if heals { (treated, null) } else { (null, treated) };
-        let all = |arm: &Executions, count: u32| arm.all() >= FEWEST && count == arm.all();
-        let repeats = all(passes, passes.passed) && all(fails, fails.failed);
-        return (!repeats).then(|| format!("its arms are not equal, or not what is claimed: {}", words()));
-    }
-    let (Some(e), Some(target)) = (e, target) else {
-        return Some(format!("neither an e-value nor a system that repeats itself: {}", words()));
-    };
-    let told = [null, treated].map(|arm| arm.passed + arm.failed).into_iter().min().unwrap_or_default();
-    // Below 1 a target asks for nothing.
-    if *target <= 1.0 || e < target {
-        return Some(format!("it does not reach what shows it: {}", words()));
-    }
-    (*pairs == 0 || *pairs > told).then(|| format!("more pairs than executions: {}", words()))
+    (!has).then(|| format!("neither an e-value nor a system that repeats itself: {}", words()))
 }
 
 type ShownPlace<'a> = (Option<u32>, &'a AgentName, u32);
@@ -146,7 +133,7 @@ fn necessity(label: &Truth, evidence: &Evidence, unproven: &mut dyn FnMut(String
 fn unshown(one: &Necessity) -> Option<String> {
     let words = || proof::need_in_words(one);
     match one.state {
-        Need::Necessary => wanting(&one.executed, false),
+        Need::Necessary => wanting(&one.executed),
         Need::NotShown => None,
         Need::NotNeeded if one.executed.repeatable => {
             let fails = |arm: &Executions| arm.all() >= FEWEST && arm.failed == arm.all();

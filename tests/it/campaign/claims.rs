@@ -178,3 +178,27 @@ async fn a_request_that_is_not_the_references_diverges_before_its_edit() {
     let (_, _, said) = bench.run(&[]).await;
     assert_eq!(bench.classes(), ["diverged"], "{said}");
 }
+
+/// Of a plan whose first edit finds nothing to edit, rows say where the run really left its twin, and the set goes out.
+#[tokio::test]
+async fn an_edit_that_could_not_be_made_is_no_fork() {
+    let nowhere = plan("response", "replace_text = { find = \"nobody says this\", with = \"that\" }");
+    let number = plan("response", "corrupt_number = { which = \"last\", by = 10 }").replace("planner", "solver");
+    let head = format!("upstream = \"simulator\"\nproof.repeatable = true\n{}{PIPELINE}", tasks(5));
+    let bench = Bench::new(&format!("{head}[[plan]]\nfile = \"p.toml\"\n"));
+    fs::write(bench.dir.path().join("p.toml"), format!("format = 1\nseed = 7\n{nowhere}{number}")).expect("written");
+    let (code, _, said) = bench.run(&["--jobs", "2"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let text = fs::read_to_string(bench.out().join("dataset.jsonl")).expect("rows");
+    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a row"));
+    let failures: Vec<Value> = rows.filter(|row| row["kind"] == "failure").collect();
+    assert!(failures.len() >= 3, "{text}");
+    for row in &failures {
+        let label = &row["label"];
+        let (fork, step) = (&label["evidence"]["fork_step"], &label["errors"][0]["step"]);
+        assert_eq!((fork.as_u64(), step.as_u64()), (Some(1), Some(1)), "{row}");
+    }
+    let line = ["export", "out", "--to", "contrastive", "--out", "pairs.jsonl"];
+    let ended = crate::program::aegis(bench.dir.path()).args(line).output().await.expect("started");
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}
