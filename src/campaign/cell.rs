@@ -9,9 +9,14 @@ use super::{
 };
 use crate::{
     plan::Planted,
+    proof::Perturbation,
     replay::{AtFork, ForkPoint},
     trajectory::{RunId, StepIndex},
 };
+
+/// What perturbed cells are named by. Earlier versions named plain ones `null` and `again`: those are other executions.
+const PERTURBED_NULL: &str = "perturbed null";
+const PERTURBED_AGAIN: &str = "perturbed again";
 
 /// One run to be made.
 #[derive(Debug, Clone)]
@@ -33,10 +38,11 @@ pub(super) enum CellKind {
     Clean { repeat: u32 },
     /// The system with a plan, after the prefix of a clean run.
     Injected { aimed: Arc<Aimed>, repeat: u32, reference: RunId },
-    /// The treatment of an earlier cell once more: the same bytes where it leaves the reference, its draws from there.
+    /// The treatment of an earlier cell once more: the same bytes where it leaves the reference, its draws from there, and neutral
+    /// changes of its own.
     Again { of: RunId, index: u32, treatment: Arc<Treatment>, reference: RunId },
-    /// The same prefix without the plan.
-    Null { fork: Fork, index: u32 },
+    /// The same prefix without the plan; `perturbed` with neutral changes of its own.
+    Null { fork: Fork, index: u32, perturbed: bool },
     /// An injected cell less what one injection did to one agent, left where that one left the reference.
     Without { of: RunId, planted: Planted, treatment: Arc<Treatment>, reference: RunId },
 }
@@ -68,18 +74,41 @@ impl Cell {
         Self { run, kind, ..of.clone() }
     }
 
-    /// A null execution.
-    pub(super) fn null(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32) -> Self {
+    /// A null execution, plain or perturbed.
+    pub(super) fn null(campaign: &Campaign, of: &Cell, fork: &Fork, index: u32, perturbed: bool) -> Self {
         let (step, number) = (fork.step.to_string(), index.to_string());
         let own = if fork.replied { "after the reply" } else { "before the reply" };
-        let words = ["null", fork.reference.as_str(), &step, own, &number];
+        let words = [if perturbed { PERTURBED_NULL } else { "null" }, fork.reference.as_str(), &step, own, &number];
         let run = name(campaign, of.system, of.task, &words);
-        Self { run, kind: CellKind::Null { fork: fork.clone(), index }, ..of.clone() }
+        Self { run, kind: CellKind::Null { fork: fork.clone(), index, perturbed }, ..of.clone() }
     }
 
     /// The treatment of a cell once more; 0 is the first repeat.
     pub(super) fn again(campaign: &Campaign, of: &Cell, treatment: &Arc<Treatment>, index: u32) -> Option<Self> {
-        let run = name(campaign, of.system, of.task, &["again", of.run.as_str(), &index.to_string()]);
+        Self::repeat(campaign, (of, treatment), &[], index)
+    }
+
+    /// The treatment of a cell once more, in turn with runs of another cell, which leaves a part of it out: no run of the first
+    /// kind, for those are older.
+    pub(super) fn beside(
+        campaign: &Campaign,
+        of: &Cell,
+        treatment: &Arc<Treatment>,
+        other: &Cell,
+        index: u32,
+    ) -> Option<Self> {
+        Self::repeat(campaign, (of, treatment), &["beside", other.run.as_str()], index)
+    }
+
+    fn repeat(
+        campaign: &Campaign,
+        (of, treatment): (&Cell, &Arc<Treatment>),
+        words: &[&str],
+        index: u32,
+    ) -> Option<Self> {
+        let number = index.to_string();
+        let words = [&[PERTURBED_AGAIN, of.run.as_str(), &number], words].concat();
+        let run = name(campaign, of.system, of.task, &words);
         let (treatment, reference) = (Arc::clone(treatment), of.reference()?.clone());
         Some(Self { run, kind: CellKind::Again { of: of.run.clone(), index, treatment, reference }, ..of.clone() })
     }
@@ -98,6 +127,16 @@ impl Cell {
         let (planted, reference) = (planted.clone(), reference.clone());
         let kind = CellKind::Without { of: of.run.clone(), planted, treatment, reference };
         Some(Self { run, kind, ..of.clone() })
+    }
+
+    /// Its own neutral changes, where it has some.
+    pub(super) fn perturbation(&self) -> Option<Perturbation> {
+        let is_perturbed = match &self.kind {
+            CellKind::Again { .. } => true,
+            CellKind::Null { perturbed, .. } => *perturbed,
+            CellKind::Clean { .. } | CellKind::Injected { .. } | CellKind::Without { .. } => false,
+        };
+        is_perturbed.then(|| Perturbation::of_run(self.run.as_str()))
     }
 
     /// The plan that is applied.

@@ -87,12 +87,6 @@ impl ConcludedClaim {
     }
 }
 
-/// Whether a failure needs something, as a label keeps it.
-pub(super) fn necessity(planted: &Planted, necessary: bool, executed: Executed) -> Necessity {
-    let Planted { injection, agent, instance } = planted;
-    Necessity { injection: *injection, agent: agent.clone(), instance: *instance, necessary, executed }
-}
-
 /// Two arms under way.
 struct ArmsUnderWay<'a> {
     /// What a null execution is, by its number.
@@ -109,7 +103,7 @@ struct ArmsUnderWay<'a> {
 impl ArmsUnderWay<'_> {
     fn next(&self) -> Next {
         let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
-        Claim::injection(&self.terms, &null, &treated).next()
+        Claim::perturbed(&self.terms, &null, &treated).next()
     }
 
     /// The next cell of an arm.
@@ -123,7 +117,7 @@ impl ArmsUnderWay<'_> {
 
     fn executed(&self) -> Executed {
         let (null, treated) = (self.paired.samples(Arm::Null), self.paired.samples(Arm::Treated));
-        Claim::injection(&self.terms, &null, &treated).executed()
+        Claim::perturbed(&self.terms, &null, &treated).executed()
     }
 }
 
@@ -150,10 +144,9 @@ impl CellBench {
         };
         let campaign = &self.context.campaign;
         let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
-        let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index));
+        let null = |index| Some(Cell::null(campaign, &claimed.cell, &claimed.fork, index, true));
         let terms = terms.drawn_for(claimed.cell.run.as_str());
-        let paired = PairedArms::of_treated(claimed.first.clone());
-        let mut arms = ArmsUnderWay { null: &null, again: &again, paired, terms, slots };
+        let mut arms = ArmsUnderWay { null: &null, again: &again, paired: PairedArms::default(), terms, slots };
         let standing = self.execute(&mut arms, made).await?;
         let executed = arms.executed();
         let concluded = ConcludedClaim { standing, executed, necessity: Vec::new(), why: None };
@@ -163,47 +156,9 @@ impl CellBench {
             _ => concluded.weighed(self.dependence(claimed, &arms.paired)?),
         };
         if concluded.standing == Standing::Verified && claimed.planted.len() > 1 {
-            self.narrow(claimed, arms.paired, &mut concluded, (slots, made)).await?;
+            self.narrow(claimed, treatment, &mut concluded, (slots, made)).await?;
         }
         Ok(concluded)
-    }
-
-    /// Which of several injections the failure needs: for each a claim of its own, runs without it against runs with all.
-    async fn narrow(
-        &self,
-        claimed: &Claimed,
-        mut paired: PairedArms,
-        concluded: &mut ConcludedClaim,
-        (slots, made): (&Slots, &mut MadeCells),
-    ) -> Result<(), CampaignError> {
-        let (campaign, terms) = (&self.context.campaign, &self.context.campaign.proof);
-        let Some(treatment) = &claimed.treatment else { return Ok(()) };
-        let again = |index| Cell::again(campaign, &claimed.cell, treatment, index);
-        for planted in &claimed.planted {
-            let Some(without) = Cell::without(campaign, &claimed.cell, &claimed.planned, planted) else { continue };
-            let Some(first) = self.make(&without, slots, made).await? else {
-                concluded.standing = Standing::Unproven;
-                return Ok(());
-            };
-            let repeated = self.treatment_of(&without, &claimed.planned)?;
-            let null = |index: u32| match index.checked_sub(1) {
-                None => Some(without.clone()),
-                Some(repeat) => Cell::again(campaign, &without, repeated.as_ref()?, repeat),
-            };
-            paired = paired.against(first.execution());
-            let terms = terms.drawn_for(without.run.as_str());
-            let mut arms = ArmsUnderWay { null: &null, again: &again, paired, terms, slots };
-            let standing = self.execute(&mut arms, made).await?;
-            if !made.unfinished.is_empty() {
-                concluded.standing = Standing::Unproven;
-                return Ok(());
-            }
-            let executed = arms.executed();
-            let necessary = standing == Standing::Verified;
-            concluded.necessity.push(necessity(planted, necessary, executed));
-            paired = arms.paired;
-        }
-        Ok(())
     }
 
     /// Executes arms until the claim on them is settled, or nothing more may be executed.
@@ -220,7 +175,12 @@ impl CellBench {
     }
 
     /// Makes a cell once, whoever asks for it: null executions of a fork point serve all that fork there.
-    async fn make(&self, cell: &Cell, slots: &Slots, made: &mut MadeCells) -> Result<Option<EndedCell>, CampaignError> {
+    pub(super) async fn make(
+        &self,
+        cell: &Cell,
+        slots: &Slots,
+        made: &mut MadeCells,
+    ) -> Result<Option<EndedCell>, CampaignError> {
         let slot = Arc::clone(slots.lock().await.entry(cell.run.clone()).or_default());
         let mut slot = slot.lock().await;
         if slot.is_none() {

@@ -19,10 +19,10 @@ use super::{
     treatment::planned_step,
 };
 use crate::{
-    equality::{Rules, Told},
+    equality::{Parting, Rules, Told},
     plan::Planted,
     proof::ProofSample,
-    recording,
+    recording::{self, Recording},
     replay::{parting_before, told},
     trajectory::{AgentName, Necessity, RunId, Standing, StepIndex},
 };
@@ -91,7 +91,9 @@ impl CellBench {
             let recording = recording::read(&self.state.run_dir(&cell.run))?;
             let steps = &recording.trajectory.steps;
             let Some(fork) = planned_step(steps, &cassette, &planned) else { continue };
-            attempt.fork_step = steps.get(fork).map(|step| step.step);
+            attempt.fork_step = left_at(attempt.ended.as_ref(), &recording, fork, |to| {
+                parting_before(cassette.recording(), known, &recording, to)
+            });
             if let Some(parting) = parting_before(cassette.recording(), known, &recording, fork) {
                 attempt.class = Some(Class::Diverged);
                 attempt.flipped = false;
@@ -185,6 +187,26 @@ impl CellBench {
     }
 }
 
+/// The step at which a run left its reference: where it was to be altered, if it was altered there; else the first that differs,
+/// for an edit that could not be made leaves nothing behind.
+fn left_at(
+    ended: Option<&EndedCell>,
+    recording: &Recording,
+    fork: usize,
+    parting: impl Fn(usize) -> Option<Parting>,
+) -> Option<StepIndex> {
+    let steps = &recording.trajectory.steps;
+    let planned = steps.get(fork)?.step;
+    let entries = ended.and_then(|ended| ended.label.as_ref()).into_iter().flat_map(|label| &label.errors);
+    if entries.into_iter().any(|entry| entry.error.step == planned) {
+        return Some(planned);
+    }
+    match parting(steps.len())? {
+        Parting::Asked(at) | Parting::Answered(at) => steps.get(at).map(|step| step.step),
+        Parting::Missing(_) => None,
+    }
+}
+
 /// Says of each run of a claim where it stands. Runs that did not flip stay what they are, with what was executed.
 fn conclude(concluded: &mut funnel::ConcludedChain, number: usize, claimed: &Claimed, proven: &ConcludedClaim) {
     for attempt in &claimed.attempts {
@@ -264,7 +286,7 @@ fn as_numbered(necessity: &[Necessity], executed: &[Planted], own: &[Planted]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::Executed;
+    use crate::trajectory::{Executed, Need};
 
     fn planted(all: &[(u32, &str)]) -> Vec<Planted> {
         let named = |(injection, agent): &(u32, &str)| Planted {
@@ -284,8 +306,9 @@ mod tests {
                 injection: *injection,
                 agent: agent.clone(),
                 instance: *instance,
-                necessary: *injection == 2,
+                state: if *injection == 2 { Need::Necessary } else { Need::NotNeeded },
                 executed: Executed::default(),
+                exclusion: None,
             })
             .collect();
         for (own, expected) in [
@@ -294,8 +317,10 @@ mod tests {
             (planted(&[(0, "critic"), (1, "solver")]), vec![(0, false)]),
             (planted(&[]), vec![]),
         ] {
-            let numbers: Vec<_> =
-                as_numbered(&told, &lead, &own).iter().map(|one| (one.injection, one.necessary)).collect();
+            let numbers: Vec<_> = as_numbered(&told, &lead, &own)
+                .iter()
+                .map(|one| (one.injection, one.state == Need::Necessary))
+                .collect();
             assert_eq!(numbers, expected, "{own:?}");
         }
     }

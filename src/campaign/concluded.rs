@@ -7,7 +7,10 @@ use super::{
     funnel::{ConcludedChain, InjectedRun, LeftOut, Nulls, TaskState},
     sitting::OlderControls,
 };
-use crate::budget::Cost;
+use crate::{
+    budget::Cost,
+    trajectory::{JointCause, Necessity, Need},
+};
 
 /// Most tasks that are left out of which it is said why.
 pub(super) const TOLD: usize = 3;
@@ -50,8 +53,8 @@ pub struct Concluded {
     pub(super) verified: usize,
     /// Claims that stand because their system repeats itself.
     pub(super) repeated: usize,
-    /// Failures with several errors; these errors; those that were necessary.
-    pub(super) narrowed: [usize; 3],
+    /// Failures with several errors, and what is shown of these.
+    pub(super) narrowed: Narrowed,
     /// Claims that were begun: runs that met the same treatment are one.
     pub claims: usize,
     /// Null executions.
@@ -82,6 +85,37 @@ pub struct Concluded {
     pub lowest_jobs: usize,
 }
 
+/// Failures with several planted errors, and what is shown of these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Narrowed {
+    pub(super) failures: usize,
+    pub(super) errors: usize,
+    pub(super) necessary: usize,
+    pub(super) not_needed: usize,
+    pub(super) not_shown: usize,
+    /// Failures of which any error would have done; those that several did together.
+    pub(super) overdetermined: usize,
+    pub(super) joint: usize,
+}
+
+impl Narrowed {
+    /// Adds what is shown of the errors of one failure.
+    fn add(&mut self, necessity: &[Necessity]) {
+        self.failures += 1;
+        for one in necessity {
+            self.errors += 1;
+            match one.state {
+                Need::Necessary => self.necessary += 1,
+                Need::NotNeeded => self.not_needed += 1,
+                Need::NotShown => self.not_shown += 1,
+            }
+        }
+        let cause = JointCause::of(necessity);
+        self.overdetermined += usize::from(cause == Some(JointCause::Overdetermined));
+        self.joint += usize::from(cause == Some(JointCause::Joint));
+    }
+}
+
 impl Concluded {
     /// Adds what came of a further chain. What holds of the whole campaign (what was spent, how it ended) is left as it is.
     pub(super) fn add(&mut self, chain: &ConcludedChain) {
@@ -91,11 +125,9 @@ impl Concluded {
         for attempt in chain.attempts.iter().filter(|attempt| !attempt.necessity.is_empty()) {
             narrowed.insert(attempt.claim, &attempt.necessity);
         }
-        let errors = || narrowed.values().flat_map(|necessity| necessity.iter());
-        let [failures, all, necessary] = &mut self.narrowed;
-        *failures += narrowed.len();
-        *all += errors().count();
-        *necessary += errors().filter(|one| one.necessary).count();
+        for necessity in narrowed.values() {
+            self.narrowed.add(necessity);
+        }
         self.verified += chain.verified();
         self.repeated += chain.repeated();
         self.claims += chain.claims;

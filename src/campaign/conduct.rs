@@ -110,9 +110,13 @@ impl CellBench {
         let plan = cell.plan().map(|aimed| Arc::new(aimed.plan.clone()));
         let Some(reference) = cell.reference() else { return Ok(ExecutionArm { plan, ..ExecutionArm::default() }) };
         let cassette = self.references.open(&self.state, reference)?;
-        Ok(match fork(cell, &cassette) {
+        let arm = match fork(cell, &cassette) {
             Some(at) => ExecutionArm::forked(&cassette, at, plan),
             None => ExecutionArm { plan, ..ExecutionArm::default() },
+        };
+        Ok(match cell.perturbation() {
+            Some(perturbation) => arm.perturbed(perturbation),
+            None => arm,
         })
     }
 
@@ -213,9 +217,13 @@ fn ran(cell: &Cell) -> Ran {
             Ran::Injected { plan: aimed.name.clone(), repeat: *repeat, reference: reference.clone() }
         }
         CellKind::Again { of, index, .. } => Ran::Again { of: of.clone(), index: *index },
-        CellKind::Null { fork, index } => {
-            Ran::Null { reference: fork.reference.clone(), step: fork.step, replied: fork.replied, index: *index }
-        }
+        CellKind::Null { fork, index, perturbed } => Ran::Null {
+            reference: fork.reference.clone(),
+            step: fork.step,
+            replied: fork.replied,
+            index: *index,
+            perturbed: *perturbed,
+        },
         CellKind::Without { of, planted, .. } => Ran::Without {
             of: of.clone(),
             injection: planted.injection,

@@ -27,7 +27,8 @@ pub struct Extent {
     /// Runs with and without the injection again, if every injected run flips at a place of its own and each claim gets as
     /// many pairs as it may.
     pub verify: u64,
-    /// Runs less one injection and their repeats, if every plan of several is verified so late.
+    /// Runs less one injection and those with all that are made in turn with them, if every plan of several is verified and each
+    /// of its errors gets as many pairs as it may.
     pub narrow: u64,
     /// What a label is expected to cost where the outcome flips, by how noisy the system is.
     pub label: [LabelCost; 4],
@@ -187,7 +188,7 @@ impl Campaign {
                 asked = asked.saturating_add((runs + less).saturating_mul(drawn(sample, system.max_calls)));
             }
             let verify = injected * 2 * self.arm();
-            let narrow = narrow * self.arm();
+            let narrow = narrow * 2 * self.arm();
             let runs = clean + injected + verify + narrow;
             extent.clean += tasks * clean;
             extent.injected += tasks * injected;

@@ -65,15 +65,25 @@ impl CellBench {
         if let Some(twin) = self.state.ended(reference)? {
             lines.push(line(&self.sample(chain, &twin, SampleKind::Clean, None)?)?);
         }
-        // Runs of one claim that came to the same outcome are one sample.
+        // Runs of one claim that came to the same outcome are one sample, and so are runs of several that hold the same: what is
+        // made anew in each run (ids, times) makes claims of them, and no data.
         let mut known = BTreeSet::new();
+        let mut samples: Vec<Sample> = Vec::new();
         for (attempt, ended, kind) in kept.iter().filter(|(one, _, kind)| known.insert((one.claim, *kind))) {
             let kind = *kind;
-            let mut sample = self.sample(chain, ended, kind, Some(reference.to_string()))?;
+            let sample = self.sample(chain, ended, kind, Some(reference.to_string()))?;
             let same = kept.iter().filter(|(other, _, of)| (other.claim, *of) == (attempt.claim, kind));
             let labels = same.filter_map(|(_, other, _)| other.label.as_ref());
-            sample.label.iter_mut().for_each(|truth| labels.clone().for_each(|label| truth.declare(label)));
-            lines.push(line(&sample)?);
+            let place = samples.iter().position(|earlier| earlier.is_same_run(&sample)).unwrap_or(samples.len());
+            if place == samples.len() {
+                samples.push(sample);
+            }
+            if let Some(truth) = samples.get_mut(place).and_then(|sample| sample.label.as_mut()) {
+                labels.for_each(|label| truth.declare(label));
+            }
+        }
+        for sample in &samples {
+            lines.push(line(sample)?);
         }
         Ok(lines)
     }

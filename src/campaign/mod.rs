@@ -25,6 +25,7 @@ mod going_on;
 mod journal;
 mod junit;
 mod markdown;
+mod narrow;
 mod prefix;
 mod claim;
 mod claims;

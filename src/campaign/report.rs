@@ -197,6 +197,9 @@ pub struct CellRow {
     pub executed: Option<Executed>,
     /// Of a plan with several injections: which the failure needs.
     pub necessity: Vec<Necessity>,
+    /// The same in words, a line each, and what they are together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// Why nothing was run, where the run left its prefix, or why an edit could not be made.
     pub why: Option<String>,
 }

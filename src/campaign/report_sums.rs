@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     budget::Cost,
-    proof::in_words,
-    trajectory::{FailureMode, Side, TAXONOMY, Tally},
+    proof::{in_words, need_in_words},
+    trajectory::{FailureMode, JointCause, Necessity, Side, TAXONOMY, Tally},
 };
 
 /// What a report says beside what the chains came to.
@@ -213,9 +213,16 @@ fn cell(attempt: &InjectedRun, expected: &str, claims: usize) -> CellRow {
         claim: attempt.claim.map(|claim| claims + claim),
         proof: proven.map(|executed| in_words(executed, "without", "with")),
         executed: attempt.executed.clone(),
+        needs: needs(&attempt.necessity),
         necessity: attempt.necessity.clone(),
         why: attempt.why.clone().or_else(|| ended?.diverged.clone()).or_else(|| unmade::of(ended?)),
     }
+}
+
+/// What is shown of each of several errors, and what they are together.
+fn needs(necessity: &[Necessity]) -> Vec<String> {
+    let together = JointCause::of(necessity).and_then(JointCause::sentence);
+    necessity.iter().map(need_in_words).chain(together.map(str::to_owned)).collect()
 }
 
 fn task(state: &TaskState) -> TaskRow {

@@ -1,7 +1,7 @@
 //! What a campaign says of itself as it goes: a line a stage.
 
 use super::{
-    concluded::{Concluded, TOLD},
+    concluded::{Concluded, Narrowed, TOLD},
     ended::Class,
     funnel::{LeftOut, Nulls},
 };
@@ -95,8 +95,19 @@ impl Concluded {
     }
 
     fn narrow_line(&self) -> String {
-        let [failures, errors, necessary] = self.narrowed;
-        format!("narrow    {necessary} of {errors} errors of {failures} failures were necessary")
+        let Narrowed { failures, errors, necessary, not_needed, not_shown, overdetermined, joint } = self.narrowed;
+        let mut line = format!("narrow    {necessary} of {errors} errors of {failures} failures were necessary");
+        for (count, how) in [(not_needed, "not needed"), (not_shown, "not shown")] {
+            if count > 0 {
+                line.extend([format!(", {count} {how}")]);
+            }
+        }
+        for (count, how) in [(overdetermined, "overdetermined"), (joint, "joint")] {
+            if count > 0 {
+                line.extend([format!("   {how} {count}")]);
+            }
+        }
+        line
     }
 
     /// One line: what came of it.

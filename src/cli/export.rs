@@ -56,6 +56,9 @@ pub(super) struct ExportArgs {
     /// Also labels that were delivered and are not proven.
     #[arg(long)]
     unverified: bool,
+    /// Also planted errors that give themselves away: by words, by how a reply is set, or by what stands beside it.
+    #[arg(long)]
+    obvious: bool,
     /// The kind of claim that failures make, as `definition` of their labels says it: what was planted (`injected`), what a trace found
     /// (`earliest_flip`, `commitment`, `coupled`, `flip`), people's words (`human`), or `all`; may be said several times. Without it
     /// the labels must be of one kind.
@@ -208,6 +211,9 @@ fn say(manifest: &ExportManifest, out: &mut dyn Write) -> std::io::Result<()> {
     for (why, count) in &manifest.left_out {
         writeln!(out, "left out: {count} × {why}")?;
     }
+    for (manipulator, what) in &manifest.gives_itself_away {
+        writeln!(out, "gives itself away: {manipulator}: {}", super::escape(what))?;
+    }
     let private = task_sets::ALL
         .iter()
         .filter_map(|set| Some((set.name(), manifest.keep_private.get(set.name())?, set.terms().keep_private?)));
@@ -271,6 +277,7 @@ fn options(arguments: &ExportArgs) -> Result<ExportOptions, Failure> {
         alpha: Some(arguments.alpha),
         former: arguments.former,
         unverified: arguments.unverified,
+        obvious: arguments.obvious,
         definitions: match arguments.kind.as_slice() {
             [] => DefinitionChoice::One,
             kinds if kinds.iter().any(|kind| kind == ALL_KINDS) => DefinitionChoice::All,

@@ -19,6 +19,7 @@ mod ids;
 pub mod lint;
 mod order;
 mod read;
+mod same;
 mod sample;
 mod sample_line;
 mod split;

@@ -107,6 +107,7 @@ fn label(number: u32, call: u32, agent: &str, mode: FailureMode, change: Change)
             extra: Map::new(),
         }],
         others: Vec::new(),
+        not_shown: Vec::new(),
         changes: vec![change],
         evidence: Some(Evidence { clean: Tally::of(3, 3), executed: Some(shown()), ..Evidence::default() }),
     }
@@ -158,7 +159,7 @@ pub(super) fn benign(n: u32) -> Sample {
     sample.kind = SampleKind::Benign;
     sample.outcome = Verdict::Success;
     sample.final_answer = (n + 2).to_string();
-    sample.steps[2].output = Some(said("assistant", "No: it is the sum."));
+    sample.steps[2].output = Some(said("assistant", &format!("No: it is {}.", n + 2)));
     if let Some(label) = &mut sample.label {
         label.outcome = Verdict::Success;
         label.status = LabelStatus::Delivered;

@@ -141,6 +141,12 @@ pub trait Manipulator: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether it changes what means nothing and plants no error: it then meets calls of agents that are not known for
+    /// sure too, and where it cannot be made nothing is missing.
+    fn is_neutral(&self) -> bool {
+        false
+    }
+
     /// Whether the parameters make sense together; what each allows alone is the business of its type.
     ///
     /// # Errors

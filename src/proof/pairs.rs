@@ -32,7 +32,7 @@ impl Expected {
     }
 
     /// The pair that speaks most for the claim: null, treated.
-    fn best(self) -> (bool, bool) {
+    pub(super) fn best(self) -> (bool, bool) {
         match self {
             Expected::Breaks => (true, false),
             Expected::Heals => (false, true),

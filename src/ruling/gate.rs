@@ -269,6 +269,7 @@ impl<'a> Ruling<'a> {
             outcome: self.trajectory.outcome.verdict,
             errors: self.altered().map(|(_, entry)| entry).collect(),
             others: Vec::new(),
+            not_shown: Vec::new(),
             evidence: None,
             names_later: self.altered().find_map(|(step, _)| self.recording?.later_names(step.step)),
         }))

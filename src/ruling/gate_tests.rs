@@ -43,6 +43,7 @@ fn a_label_says_what_was_delivered_and_nothing_of_what_it_caused() {
             outcome: Verdict::Failure,
             errors: vec![entry],
             others: vec![],
+            not_shown: vec![],
             evidence: None,
             names_later: None,
         })

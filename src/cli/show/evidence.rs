@@ -2,8 +2,8 @@
 
 use crate::{
     cli::counted,
-    proof::in_words,
-    trajectory::{Evidence, Label, LabelStatus},
+    proof::{in_words, need_in_words},
+    trajectory::{Evidence, JointCause, Label, LabelEntry, LabelStatus},
 };
 
 /// What the label rests on, each thing by a name for its line; nothing of a label for which nothing was executed. `prove`: the
@@ -30,16 +30,17 @@ pub(super) fn lines(label: &Label, prove: Option<&str>, traced: usize) -> Vec<(&
     let executed = evidence.executed.as_ref().map(|executed| in_words(executed, "without", "with"));
     lines.push(("evidence", executed.unwrap_or_else(former)));
     for one in &evidence.necessity {
-        let needs = if one.necessary { "needed" } else { "not needed" };
-        let what = format!("{needs}: injection {} at {}", one.injection, one.agent);
-        lines.push(("", format!("{what}: {}", in_words(&one.executed, "without it", "with all"))));
+        lines.push(("", need_in_words(one)));
     }
-    if evidence.overdetermined {
-        lines.push(("", "none of them is needed by itself: any of several is enough".to_owned()));
+    if let Some(sentence) = evidence.joint_cause().and_then(JointCause::sentence) {
+        lines.push(("", sentence.to_owned()));
     }
-    for entry in &label.others {
-        let error = &entry.error;
-        lines.push(("", format!("beside it, {} at step {} was altered and is no cause", error.agent, error.step)));
+    for (entries, what) in
+        [(&label.others, "is no cause"), (&label.not_shown, "is neither shown to be a cause nor cleared")]
+    {
+        for LabelEntry { error, .. } in entries {
+            lines.push(("", format!("beside it, {} at step {} was altered and {what}", error.agent, error.step)));
+        }
     }
     if let Some(twin) = &evidence.twin {
         let left = evidence.fork_step.map(|step| format!(", left at step {step}")).unwrap_or_default();
@@ -52,7 +53,9 @@ pub(super) fn lines(label: &Label, prove: Option<&str>, traced: usize) -> Vec<(&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trajectory::{AgentName, Executed, Executions, LabelContent, Necessity, RunId, Tally, Verdict};
+    use crate::trajectory::{
+        AgentName, EffectExcluded, Executed, Executions, LabelContent, Necessity, Need, RunId, Tally, Verdict,
+    };
 
     #[test]
     fn each_thing_that_was_executed_has_a_line() {
@@ -65,16 +68,17 @@ mod tests {
             target: Some(1000.0),
             ..Executed::default()
         };
-        let necessity = |injection, necessary| Necessity {
+        let necessity = |injection, state| Necessity {
             injection,
             agent: AgentName::parse("critic").expect("a name"),
             instance: 0,
-            necessary,
+            state,
             executed: executed.clone(),
+            exclusion: Some(EffectExcluded { effect: 0.25, e: 43.2, target: 40.0 }),
         };
         let evidence = Evidence {
             executed: Some(executed.clone()),
-            necessity: vec![necessity(0, true), necessity(1, false)],
+            necessity: vec![necessity(0, Need::Necessary), necessity(1, Need::NotNeeded)],
             clean: Tally::of(2, 2),
             twin: Some(RunId::parse("c-1").expect("an id")),
             fork_step: Some(3),
@@ -89,6 +93,7 @@ mod tests {
                 outcome: Verdict::Failure,
                 errors: Vec::new(),
                 others: Vec::new(),
+                not_shown: Vec::new(),
                 evidence,
                 names_later: None,
             })
@@ -99,8 +104,9 @@ mod tests {
             text,
             [
                 "evidence|e 1792 of 1000 in 6 pairs (without 6/6 passed, with 0/6 passed)",
-                "|needed: injection 0 at critic: e 1792 of 1000 in 6 pairs (without it 6/6 passed, with all 0/6 passed)",
-                "|not needed: injection 1 at critic: e 1792 of 1000 in 6 pairs (without it 6/6 passed, with all 0/6 passed)",
+                "|necessary: injection 0 at critic: e 1792 of 1000 in 6 pairs (without it 6/6 passed, with all 0/6 passed)",
+                "|not needed: injection 1 at critic: e 43.2 of 40.0 excludes an effect of 0.25 or more in 6 pairs \
+                 (without it 6/6 passed, with all 0/6 passed)",
                 "twin|c-1  clean runs 2/2 passed, left at step 3",
             ]
         );

@@ -150,5 +150,6 @@ fn label_text(label: &Label) -> String {
             None => format!("an error of {place} ({side}, {})", error.operator),
         }
     });
-    format!("{}: {}", word(&label.status), errors.collect::<Vec<_>>().join("; "))
+    let errors: Vec<String> = errors.chain(label.nobody()).collect();
+    format!("{}: {}", word(&label.status), errors.join("; "))
 }

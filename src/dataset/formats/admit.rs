@@ -19,24 +19,25 @@ use crate::{
 pub(super) fn refuse(dataset: &Dataset, options: &ExportOptions) -> Result<(), ExportError> {
     let Lint::RefuseBut(allowed) = &options.lint else { return Ok(()) };
     let mut findings = lint::lint(dataset)?.findings;
-    // A shortcut makes a dataset easy, not wrong.
-    // Of kinds of claims the export itself says what it takes.
-    let aside = |rule: Rule| rule.is_shortcut() || rule == Rule::MixedKinds;
-    findings.retain(|finding| !allowed.contains(&finding.rule) && !aside(finding.rule));
+    findings.retain(|finding| finding.rule.refuses() && !allowed.contains(&finding.rule));
     if !findings.is_empty() {
-        let (mut foreign, mut honest) = (BTreeSet::new(), BTreeSet::new());
+        let (mut foreign, mut honest, mut benign) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for placed in dataset.samples() {
             let sample = placed?.sample;
+            if sample.kind == SampleKind::Benign {
+                benign.insert(sample.id.clone());
+            }
             if is_imported(&sample) {
                 foreign.insert(sample.id);
             } else if is_left_out(&sample, options) {
                 honest.insert(sample.id);
             }
         }
-        let of_label = |rule: Rule| matches!(rule, Rule::Unproven | Rule::LabelWithdrawn);
         findings.retain(|finding| {
-            let left_out = of_label(finding.rule) && honest.contains(&finding.sample);
-            !left_out && !foreign.contains(&finding.sample)
+            let left_out = finding.rule.is_of_proof() && honest.contains(&finding.sample);
+            // Two plans may do the same to a run that went well: it stays behind, whether it stands there once or twice.
+            let again = finding.rule == Rule::DuplicateSample && benign.contains(&finding.sample);
+            !left_out && !again && !foreign.contains(&finding.sample)
         });
     }
     let count = findings.len();
@@ -83,9 +84,20 @@ pub(super) fn taken(
     {
         return Err(Unfit("another kind of claim"));
     }
+    if sample.label.as_ref().is_some_and(Truth::names_nobody) {
+        // Nobody named would say that nobody erred.
+        return Err(Unfit("a failure of several errors, of none of which it is shown that it is needed"));
+    }
     match sample.label.as_ref().map(Truth::ground) {
         Some(Ground::Unproven(status)) if status != LabelStatus::Withdrawn && is_imported(sample) => Ok(()),
-        Some(ground) => kept.takes(ground, options),
+        Some(ground) => {
+            kept.takes(ground, options)?;
+            sample
+                .label
+                .as_ref()
+                .filter(|_| sample.kind == SampleKind::Failure)
+                .map_or(Ok(()), |truth| kept.hides(truth))
+        }
         // An answer of nobody would teach that nobody erred.
         None if sample.kind == SampleKind::Failure && format.trains() => Err(Unfit("a failure that nobody labelled")),
         None => Ok(()),
@@ -93,7 +105,7 @@ pub(super) fn taken(
 }
 
 /// The error of a failure, for formats that name one: where it took several, or any of several would have done, none of them
-/// is the culprit. Imported labels are as they are, of several errors the earliest.
+/// is the culprit, and where nothing is shown of one of them, another may not be the only one. Imported labels are as they are, of several errors the earliest.
 ///
 /// # Errors
 /// [`Unfit`] where it is not one.
@@ -103,8 +115,16 @@ pub(super) fn culprit(sample: &Sample) -> Result<&LabelledError, Unfit> {
         if truth.evidence.as_ref().is_some_and(|evidence| evidence.overdetermined) {
             return Err(Unfit("a failure that needs none of several errors by itself: the format names one"));
         }
+        if truth.evidence.as_ref().is_some_and(|evidence| evidence.joint) {
+            return Err(Unfit("a failure that several errors made together: the format names one"));
+        }
         if truth.errors.len() > 1 {
             return Err(Unfit("a failure of several errors: the format names one"));
+        }
+        if !truth.not_shown.is_empty() {
+            return Err(Unfit(
+                "a failure of which another planted error is not shown to be needless: the format names one",
+            ));
         }
     }
     let earliest = truth.errors.iter().min_by_key(|error| error.step.unwrap_or(StepIndex::MAX));

@@ -193,10 +193,18 @@ impl Card {
                 "- For {unclaimed} failures nothing was executed that shows them: their labels are somebody's word."
             );
         }
+        for (manipulator, what) in &kept.giveaways {
+            let _ = writeln!(
+                text,
+                "- Failures by `{manipulator}` were left out, for they give themselves away: {}.",
+                cell(what)
+            );
+        }
         text.push_str(
-            "- `errors` of a label are what the failure needs, by runs without each; `others` was planted besides and is no \
-             error.\n  Where none is needed by itself (`overdetermined`), `errors` has all. Formats of one culprit leave \
-             such failures out.\n- The failure mode is the word of the plan's author; agent, step and side are proven.\n",
+            "- `errors` of a label are what the failure needs, by runs without each; `others` was planted besides, is shown to be \
+             not needed,\n  and is no error; of `not_shown` neither is shown. Where any of several would have done \
+             (`overdetermined`), or several did it together\n  (`joint`), `errors` has these. Formats of one culprit take \
+             a failure where every other planted error is shown to be not needed.\n- The failure mode is the word of the plan's author; agent, step and side are proven.\n",
         );
     }
 }

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::{
     DiskLayout, ExportContext, Format, Unfit, WrittenPiece,
     aegis::{RECORD, entered},
-    dpo::divergence,
+    dpo::{NO_PAIR, divergence},
     render::Inputs,
     schema::{Field::Needed, Type},
 };
-use crate::dataset::{Sample, SampleKind};
+use crate::dataset::{Sample, SampleKind, lint::shares_beginning};
 
 /// What a row holds.
 const ROW: Type = Type::Record(&[
@@ -49,24 +49,26 @@ impl Format for Contrastive {
     fn takes_clean(&self) -> bool {
         true
     }
+    fn wants_twin(&self) -> bool {
+        true
+    }
     fn wants_failures(&self) -> bool {
         true
     }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         if sample.kind != SampleKind::Clean {
-            return Err(Unfit("a failure stands in its twin's row"));
+            let no_pair = context.twin.as_ref().is_some_and(|twin| !shares_beginning(sample, twin));
+            return Err(if no_pair { NO_PAIR } else { Unfit("a failure stands in its twin's row") });
         }
-        if context.failures.is_empty() {
+        let pairs: Vec<&Sample> = context.failures.iter().filter(|failure| shares_beginning(failure, sample)).collect();
+        if pairs.is_empty() {
             return Err(Unfit("a clean run without failures"));
         }
         let inputs = context.options.inputs_or(Inputs::None);
-        let failures = context.failures.iter().map(|failure| entered(failure, inputs));
+        let failures = pairs.iter().map(|failure| entered(failure, inputs));
         let failures = failures.collect::<Result<Vec<_>, _>>()?;
-        let leaves: Vec<Value> = context
-            .failures
-            .iter()
-            .map(|failure| divergence(failure, sample).map(|(step, _)| step.step).into())
-            .collect();
+        let leaves: Vec<Value> =
+            pairs.iter().map(|failure| divergence(failure, sample).map(|(step, _)| step.step).into()).collect();
         let question = &sample.task.question;
         let hash = blake3::hash(question.as_bytes()).to_hex();
         let row = json!({

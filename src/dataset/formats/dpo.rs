@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::{
-    dataset::{DatasetError, LabelledError, Said, Sample, SampleStep},
+    dataset::{DatasetError, LabelledError, Said, Sample, SampleStep, Truth, lint::shares_beginning},
     recording::Recording,
     trajectory::{AgentName, Call},
 };
@@ -29,6 +29,9 @@ const ROW: Type = Type::Record(&[
     May("tools", Type::List(&TOOL)),
     May("split", SPLIT),
 ]);
+
+/// Why a failure is no pair with its twin.
+pub(super) const NO_PAIR: Unfit = Unfit("a failure whose beginning is not its twin's");
 
 /// Writes rows.
 #[derive(Debug)]
@@ -55,9 +58,13 @@ impl Format for Dpo {
     }
     fn pieces(&self, sample: &Sample, context: &ExportContext<'_>) -> Result<Vec<WrittenPiece>, Unfit> {
         let twin = context.twin.as_ref().ok_or(Unfit("no clean twin in the dataset"))?;
+        if !shares_beginning(sample, twin) {
+            return Err(NO_PAIR);
+        }
         let (failed, clean) = divergence(sample, twin).ok_or(Unfit("never differs from its twin"))?;
         let planted = |errors: &[LabelledError]| errors.iter().any(|error| error.step == Some(failed.step));
-        if sample.label.as_ref().is_some_and(|truth| planted(&truth.others) && !planted(&truth.errors)) {
+        let besides = |truth: &Truth| planted(&truth.others) || planted(&truth.not_shown);
+        if sample.label.as_ref().is_some_and(|truth| besides(truth) && !planted(&truth.errors)) {
             return Err(Unfit("a failure that differs from its twin first where it does not need to"));
         }
         let (Some(rejected), Some(chosen)) = (&failed.output, &clean.output) else {

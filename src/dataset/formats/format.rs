@@ -177,6 +177,8 @@ pub struct ExportOptions {
     pub former: bool,
     /// Also labels that were delivered and are not proven.
     pub unverified: bool,
+    /// Also planted errors that give themselves away.
+    pub obvious: bool,
     /// The kinds of claims that failures may make (`definition` of their label).
     pub definitions: DefinitionChoice,
     /// Whether what is read is one recorded run, which goes out whatever its outcome and label.

@@ -1,12 +1,15 @@
 //! Which failures go out: those that stand together at the share of wrong ones that was asked for.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{ExportError, ExportOptions, Unfit};
 use crate::{
     dataset::{
-        Claims, Dataset, Ground, Grounds,
+        Claims, Dataset, Ground, Grounds, LabelledError, Truth,
         claims::{ALPHA, grounds_beside, percent},
+        lint::giveaways,
     },
     proof,
     trajectory::LabelStatus,
@@ -37,7 +40,13 @@ pub struct KeptClaims {
     /// The least e-value that is kept.
     #[serde(skip)]
     least: f64,
+    /// Manipulators whose failures stay behind, for they give themselves away, each with what tells it: the manifest states it.
+    #[serde(skip)]
+    pub(super) giveaways: BTreeMap<String, String>,
 }
+
+/// Why a failure stays that a glance finds.
+const OBVIOUS: Unfit = Unfit("a planted error that gives itself away (`--obvious` takes it)");
 
 impl KeptClaims {
     /// Looks at every failure of a dataset.
@@ -50,7 +59,14 @@ impl KeptClaims {
             grounds.add(&placed?.sample);
         }
         let stated = dataset.manifest().and_then(|manifest| manifest.claims);
-        Ok(Self::cut(grounds, stated.as_ref(), options.alpha.unwrap_or(ALPHA)))
+        let giveaways = if options.obvious || options.recording { BTreeMap::new() } else { giveaways(dataset)? };
+        Ok(Self { giveaways, ..Self::cut(grounds, stated.as_ref(), options.alpha.unwrap_or(ALPHA)) })
+    }
+
+    /// Whether none of the errors of a failure gives itself away.
+    pub(super) fn hides(&self, truth: &Truth) -> Result<(), Unfit> {
+        let mut planted = truth.errors.iter().filter_map(LabelledError::planted_by);
+        if planted.any(|operator| self.giveaways.contains_key(operator)) { Err(OBVIOUS) } else { Ok(()) }
     }
 
     fn cut(grounds: Grounds, stated: Option<&Claims>, alpha: f64) -> Self {
@@ -62,7 +78,19 @@ impl KeptClaims {
         e_values.truncate(kept);
         let least = e_values.last().copied().unwrap_or(f64::INFINITY);
         let level = proof::level(&e_values, begun);
-        Self { alpha, begun, stated: stated.is_some(), rows, kept, level, repeatable, former, unclaimed, least }
+        Self {
+            alpha,
+            begun,
+            stated: stated.is_some(),
+            rows,
+            kept,
+            level,
+            repeatable,
+            former,
+            unclaimed,
+            least,
+            giveaways: BTreeMap::new(),
+        }
     }
 
     /// Whether a failure that rests on this goes out.

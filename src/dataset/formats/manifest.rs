@@ -31,11 +31,18 @@ pub struct ExportManifest {
     /// Of a folder: samples that one of its formats has no place for, by format and reason; others may have.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out_of: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Manipulators whose failures were left out because they give themselves away, each with what tells it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gives_itself_away: BTreeMap<String, String>,
     /// How sure the failures are, and which of them were kept for it.
     pub claims: KeptClaims,
     /// Samples that were written with a label, by the kind of claim that it makes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub definitions: BTreeMap<String, u64>,
+    /// Planted errors of samples that were written of which it is not shown whether the failure needs them: the format names the
+    /// others.
+    #[serde(skip_serializing_if = "is_none")]
+    pub not_shown: u64,
     /// Samples of tasks whose authors ask that they stay out of published text, by task set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub keep_private: BTreeMap<&'static str, u64>,
@@ -52,6 +59,11 @@ pub struct ExportManifest {
     pub cut: CutTotal,
     /// Each file with its bytes and hash.
     pub files: BTreeMap<String, FileHash>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What prompts show and how long they are.
@@ -96,8 +108,10 @@ impl ExportManifest {
             pieces: 0,
             left_out: BTreeMap::new(),
             left_out_of: BTreeMap::new(),
+            gives_itself_away: claims.giveaways.clone(),
             claims,
             definitions: BTreeMap::new(),
+            not_shown: 0,
             keep_private: BTreeMap::new(),
             account: RunAccount::default(),
             not_whole: BTreeMap::new(),
@@ -121,6 +135,7 @@ impl ExportManifest {
         self.name_not_whole(sample);
         if let Some(truth) = &sample.label {
             *self.definitions.entry(truth.definition.clone()).or_default() += 1;
+            self.not_shown += truth.not_shown.len() as u64;
         }
         if let Some((set, _)) = task_sets::keep_private(&sample.task) {
             *self.keep_private.entry(set).or_default() += 1;

@@ -45,6 +45,8 @@ mod formats_tests;
 #[cfg(test)]
 mod kept_tests;
 #[cfg(test)]
+mod left_out_tests;
+#[cfg(test)]
 mod told_tests;
 #[cfg(test)]
 mod testing;

@@ -50,11 +50,14 @@ impl Across {
 
     fn task(&mut self, sample: &Sample, noted: &mut Noted<'_>) -> u32 {
         let number = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
-        let said = hash_of(0, [sample.task.question.as_str(), &sample.task.answer]);
+        // What was imported has in its task whatever its source says of the run.
+        let more =
+            if is_imported(sample) { String::new() } else { serde_json::to_string(&sample.task).unwrap_or_default() };
+        let said = hash_of(0, [sample.task.question.as_str(), &sample.task.answer, &more]);
         let (number, first) = *self.tasks.entry(sample.task.id.clone()).or_insert((number, said));
         if first != said {
             let id = quoted(&sample.task.id);
-            noted.note(Rule::TaskDiffers, format!("task {id} has another question or answer than before"));
+            noted.note(Rule::TaskDiffers, format!("task {id} has another question, answer or other field than before"));
         }
         number
     }
@@ -129,7 +132,7 @@ impl Across {
         let errors = sample
             .label
             .as_ref()
-            .map(|label| serde_json::to_string(&(&label.errors, &label.others)).unwrap_or_default());
+            .map(|label| serde_json::to_string(&(&label.errors, &label.others, &label.not_shown)).unwrap_or_default());
         run = hash_of(run, [&errors.unwrap_or_default(), &sample.system, &sample.task.id]);
         match self.runs.get(&run) {
             Some(other) if !sample.steps.is_empty() && *other != sample.id => {

@@ -6,7 +6,10 @@ use crate::{
         Input, LabelledError, Mode, OfferedTool, SampleKind, Split,
         samples::{clean, repeated, said, shown, step},
     },
-    trajectory::{AgentName, Evidence, Executed, LabelStatus, Necessity, RunId, Side, Source, Tally, Verdict},
+    trajectory::{
+        AgentName, EffectExcluded, Evidence, Executed, LabelStatus, Necessity, Need, RunId, Side, Source, Tally,
+        Verdict,
+    },
 };
 
 pub(super) type Samples = Vec<Sample>;
@@ -22,16 +25,16 @@ pub(super) fn truth(sample: &mut Sample) -> &mut crate::dataset::Truth {
     sample.label.as_mut().expect("a label")
 }
 
-fn evidence(sample: &mut Sample) -> &mut Evidence {
+pub(super) fn evidence(sample: &mut Sample) -> &mut Evidence {
     truth(sample).evidence.as_mut().expect("evidence")
 }
 
-fn executed(sample: &mut Sample) -> &mut Executed {
+pub(super) fn executed(sample: &mut Sample) -> &mut Executed {
     evidence(sample).executed.as_mut().expect("executed")
 }
 
 /// Has the first failure be the only one, found by this rule of a trace.
-fn natural<'a>(set: &'a mut Samples, definition: &str) -> &'a mut crate::dataset::Truth {
+pub(super) fn natural<'a>(set: &'a mut Samples, definition: &str) -> &'a mut crate::dataset::Truth {
     let first = set[1].id.clone();
     set.retain(|sample| sample.kind != SampleKind::Failure || sample.id == first);
     let truth = truth(&mut set[1]);
@@ -39,9 +42,9 @@ fn natural<'a>(set: &'a mut Samples, definition: &str) -> &'a mut crate::dataset
     truth
 }
 
-/// Has the request of the critic of a misled run be altered too: an error that the failure needs, one that it does not need,
-/// or (`None`) one of two that it does not need by themselves.
-pub(super) fn also_planted(sample: &mut Sample, needed: Option<bool>) {
+/// Has the request of the critic of a misled run be altered too: an error that is beside one that the failure needs, or (`None`)
+/// one of two that it does not need by themselves.
+pub(super) fn also_planted(sample: &mut Sample, state: Option<Need>) {
     let label = truth(sample);
     let first = label.errors[0].clone();
     let mut second = first.clone();
@@ -49,16 +52,18 @@ pub(super) fn also_planted(sample: &mut Sample, needed: Option<bool>) {
     let (before, after) = (vec![said("user", "Fine?")], vec![said("user", "Is it?")]);
     label.changes.push(crate::dataset::Change { step: 2, side: Side::Request, before, after });
     let evidence = label.evidence.as_mut().expect("evidence");
-    for (error, necessary) in [(first, needed.is_some()), (second.clone(), needed == Some(true))] {
+    let states = state.map_or([Need::NotNeeded; 2], |state| [Need::Necessary, state]);
+    for (error, state) in [first, second.clone()].into_iter().zip(states) {
         let LabelledError { agent, injection, instance, .. } = error;
         let injection = injection.unwrap_or_default();
-        evidence.necessity.push(Necessity { injection, agent, instance, necessary, executed: shown() });
+        let exclusion = Some(EffectExcluded { effect: 0.25, e: 43.0, target: 40.0 });
+        evidence.necessity.push(Necessity { injection, agent, instance, state, executed: shown(), exclusion });
     }
-    evidence.overdetermined = needed.is_none();
-    if needed == Some(false) {
-        label.others.push(second)
-    } else {
-        label.errors.push(second)
+    evidence.overdetermined = state.is_none();
+    match state {
+        Some(Need::NotNeeded) => label.others.push(second),
+        Some(Need::NotShown) => label.not_shown.push(second),
+        Some(Need::Necessary) | None => label.errors.push(second),
     }
     sample.steps[2].output = Some(said("assistant", "So it is."));
 }
@@ -77,6 +82,9 @@ pub(super) const DEFECTS: &[Defect] = &[
     }),
     (Rule::StepBase, "numbered from 1", |set| set[0].steps.iter_mut().for_each(|step| step.step += 1)),
     (Rule::StepBase, "a gap", |set| set[0].steps[2].step = 3),
+    (Rule::TurnGap, "a turn that jumps at the edit", |set| set[1].steps[1].turn = 4),
+    (Rule::TurnGap, "and what follows it", |set| set[1].steps[1..].iter_mut().for_each(|step| step.turn += 1)),
+    (Rule::TurnGap, "counted from 1", |set| set[1].steps.iter_mut().for_each(|step| step.turn += 1)),
     (Rule::EmptyStep, "no answer", |set| set[3].steps[2].output = None),
     (Rule::EmptyStep, "an empty answer", |set| answer(&mut set[1], 2, " ")),
     (Rule::InputBroken, "continues a later step", |set| {
@@ -132,41 +140,46 @@ pub(super) const DEFECTS: &[Defect] = &[
         let evidence = evidence(&mut set[1]);
         (evidence.executed, evidence.controls) = (None, Tally::of(1, 2));
     }),
-    (Rule::Unproven, "an e-value that does not reach its target", |set| executed(&mut set[1]).e = Some(999.0)),
-    (Rule::Unproven, "a target that asks for nothing", |set| {
-        let executed = executed(&mut set[1]);
-        (executed.e, executed.target) = (Some(0.5), Some(0.1));
-    }),
-    (Rule::Unproven, "more pairs than executions", |set| executed(&mut set[1]).pairs = 7),
     (Rule::Unproven, "neither pairs nor a system that repeats itself", |set| executed(&mut set[1]).e = None),
-    (Rule::Unproven, "a system that repeats itself, and passed once", |set| {
-        *executed(&mut set[1]) = repeated();
-        executed(&mut set[1]).treated.passed = 1;
-    }),
-    (Rule::Unproven, "a system that repeats itself, executed once", |set| {
-        *executed(&mut set[1]) = repeated();
-        executed(&mut set[1]).null.passed = 1;
-    }),
     (Rule::Unproven, "two were planted, and no run was without one", |set| {
-        also_planted(&mut set[2], Some(true));
+        also_planted(&mut set[2], Some(Need::Necessary));
         evidence(&mut set[2]).necessity.clear();
     }),
     (Rule::Unproven, "labelled, though not needed", |set| {
-        also_planted(&mut set[2], Some(true));
-        evidence(&mut set[2]).necessity[1].necessary = false;
+        also_planted(&mut set[2], Some(Need::Necessary));
+        evidence(&mut set[2]).necessity[1].state = Need::NotNeeded;
     }),
     (Rule::Unproven, "needed, and not labelled", |set| {
-        also_planted(&mut set[2], Some(false));
-        evidence(&mut set[2]).necessity[1].necessary = true;
-    }),
-    (Rule::Unproven, "that it is needed is not shown", |set| {
-        also_planted(&mut set[2], Some(true));
-        evidence(&mut set[2]).necessity[1].executed.e = Some(3.0);
+        also_planted(&mut set[2], Some(Need::NotNeeded));
+        evidence(&mut set[2]).necessity[1].state = Need::Necessary;
     }),
     (Rule::Unproven, "none is needed, and that is not said", |set| {
         also_planted(&mut set[2], None);
         evidence(&mut set[2]).overdetermined = false;
     }),
+    (Rule::Unproven, "not needed, and no effect is excluded", |set| {
+        also_planted(&mut set[2], Some(Need::NotNeeded));
+        evidence(&mut set[2]).necessity[1].exclusion = Some(EffectExcluded { effect: 0.25, e: 39.0, target: 40.0 });
+    }),
+    (Rule::Unproven, "not needed, and nothing says what is excluded", |set| {
+        also_planted(&mut set[2], Some(Need::NotNeeded));
+        evidence(&mut set[2]).necessity[1].exclusion = None;
+    }),
+    (Rule::Unproven, "not needed, and the system that repeats itself passed without it", |set| {
+        also_planted(&mut set[2], Some(Need::NotNeeded));
+        evidence(&mut set[2]).necessity[1].executed = repeated();
+    }),
+    (Rule::Unproven, "not shown, and cleared", |set| {
+        also_planted(&mut set[2], Some(Need::NotShown));
+        let label = truth(&mut set[2]);
+        label.others.append(&mut label.not_shown);
+    }),
+    (Rule::Unproven, "not shown, and blamed", |set| {
+        also_planted(&mut set[2], Some(Need::NotShown));
+        let label = truth(&mut set[2]);
+        label.errors.append(&mut label.not_shown);
+    }),
+    (Rule::Unproven, "joint by nothing", |set| evidence(&mut set[1]).joint = true),
     (Rule::Unproven, "overdetermined by nothing", |set| evidence(&mut set[1]).overdetermined = true),
     (Rule::Unproven, "a clean run that failed", |set| {
         truth(&mut set[1]).evidence.as_mut().expect("evidence").clean = Tally::of(2, 3);
@@ -203,10 +216,6 @@ pub(super) const DEFECTS: &[Defect] = &[
         let evidence = truth.evidence.as_mut().expect("evidence");
         (evidence.null, evidence.treated) = (Some(Tally::of(1, 3)), Some(Tally::of(1, 3)));
         evidence.executed = None;
-    }),
-    (Rule::Unproven, "the correction heals no more than the record", |set| {
-        natural(set, "flip");
-        *executed(&mut set[1]) = repeated();
     }),
     (Rule::UnknownMode, "of another code book", |set| mode(&mut set[1]).code = "FM-1.6".to_owned()),
     (Rule::UnknownMode, "another mode's name", |set| mode(&mut set[1]).name = "weak verification".to_owned()),
@@ -285,15 +294,15 @@ pub(super) const DEFECTS: &[Defect] = &[
         set[2].steps[0] = set[0].steps[0].clone();
     }),
     (Rule::ReplyAsTwin, "one of two errors", |set| {
-        also_planted(&mut set[2], Some(true));
+        also_planted(&mut set[2], Some(Need::Necessary));
         set[2].steps[2] = set[0].steps[2].clone();
     }),
     (Rule::UnknownMode, "of what was planted besides", |set| {
-        also_planted(&mut set[2], Some(false));
+        also_planted(&mut set[2], Some(Need::NotNeeded));
         truth(&mut set[2]).others[0].failure_mode = None;
     }),
     (Rule::AgentAtStep, "of what was planted besides", |set| {
-        also_planted(&mut set[2], Some(false));
+        also_planted(&mut set[2], Some(Need::NotNeeded));
         truth(&mut set[2]).others[0].agent = name("solver");
         evidence(&mut set[2]).necessity[1].agent = name("solver");
     }),
@@ -313,6 +322,9 @@ pub(super) const DEFECTS: &[Defect] = &[
     (Rule::TaskDiffers, "two tasks of one id", |set| {
         set.iter_mut().for_each(|sample| sample.task.id = "pears".to_owned());
     }),
+    (Rule::TaskDiffers, "a note on one of them", |set| {
+        set[1].task.extra.insert("note".to_owned(), "read it twice".into());
+    }),
     (Rule::SplitByTask, "two parts", |set| set[1].split = Some(Split::Test)),
     (Rule::SplitByTask, "the same question under another id", |set| {
         let mut other = clean(3);
@@ -322,7 +334,11 @@ pub(super) const DEFECTS: &[Defect] = &[
         set.push(other);
     }),
     (Rule::SplitByTask, "some in no part", |set| set[5].split = None),
-    (Rule::MixedKinds, "a planted error and a flip", |set| truth(&mut set[5]).definition = "flip".to_owned()),
+    (Rule::MixedKinds, "a planted error and a flip", |set| {
+        truth(&mut set[5]).definition = "flip".to_owned();
+        let executed = executed(&mut set[5]);
+        std::mem::swap(&mut executed.null, &mut executed.treated);
+    }),
     (Rule::OneTaxonomy, "two versions", |set| mode(&mut set[5]).taxonomy = "MAST-v1".to_owned()),
     (Rule::OneTaxonomy, "a whole set in an unknown one", |set| {
         for sample in set.iter_mut().filter(|sample| sample.label.is_some()) {

@@ -51,6 +51,11 @@ pub(in crate::dataset) fn holds_machine_path(text: &str) -> bool {
     !found(&PATH, &folded(text)).is_empty()
 }
 
+/// Whether a text holds words that only a program which plants errors writes, or those who speak of it.
+pub(super) fn is_marked(text: &str) -> bool {
+    MARKS.is_match(text) || TALK.is_match(text)
+}
+
 /// What a pattern finds in a text: its group, where it has one.
 fn found<'t>(pattern: &Regex, text: &'t str) -> Vec<&'t str> {
     let group = pattern.captures_len() - 1;

@@ -1,7 +1,7 @@
 //! Lint: what makes a dataset unfit to learn from or to measure with, each defect under a name of its own.
 //!
-//! Rules about one sample are in [`shape`], [`label`], [`shown`], [`leak`] and [`orders`]; a sample beside its recording, where that
-//! lies beside the dataset, in [`logs`]; a failure beside its clean twin in [`twin`] and [`reply`]; rules about several
+//! Rules about one sample are in [`shape`], [`label`], [`shown`], [`evidence`], [`leak`], [`hints`] and [`orders`]; a sample beside its
+//! recording, where that lies beside the dataset, in [`logs`]; answers, row by row and by system, in [`answer`]; a failure beside its clean twin in [`twin`] and [`reply`]; rules about several
 //! samples in [`across`]; what gives planted errors away in [`shortcut`]. A dataset is read once from front to back, and twins by their place; memory grows with the
 //! number of samples, not with their size.
 
@@ -9,7 +9,11 @@
 mod list;
 
 mod across;
+mod answer;
+mod controls;
+mod evidence;
 mod fold;
+mod hints;
 mod label;
 mod leak;
 mod logs;
@@ -21,7 +25,13 @@ mod shown;
 mod twin;
 
 #[cfg(test)]
+mod answer_defects;
+#[cfg(test)]
 mod defects;
+#[cfg(test)]
+mod evidence_defects;
+#[cfg(test)]
+mod evidence_tests;
 #[cfg(test)]
 mod shown_tests;
 #[cfg(test)]
@@ -40,9 +50,13 @@ use serde::{Serialize, Serializer};
 
 use super::{Claims, Dataset, DatasetError, DatasetManifest, FILE, Grounds, MANIFEST_FILE, PlacedSample, Sample};
 use across::Across;
+use answer::Answers;
+use controls::Controls;
 pub(in crate::dataset) use leak::holds_machine_path;
 use shortcut::Shortcuts;
+pub(in crate::dataset) use shortcut::giveaways;
 use twin::Twins;
+pub(in crate::dataset) use twin::shares_beginning;
 
 rules! {
     // The file.
@@ -53,18 +67,27 @@ rules! {
     TaskMissing "task-missing" "the task has no id, no question or no answer";
     NoSteps "no-steps" "the run has no step";
     StepBase "step-base" "steps are not numbered 0, 1, 2, … without a gap";
+    TurnGap "turn-gap" "turns are not numbered 0, 1, 2, … in the order in which they begin";
     EmptyStep "empty-step" "a step at which nothing was planted got no answer";
     InputBroken "input-broken" "a step's input continues one that is not there";
     UpstreamError "upstream-error" "the upstream's own error ended a step";
     OutcomeDiffers "outcome-differs" "the outcome is not what this kind of sample has";
     RightAnswer "right-answer" "the sample is a failure, but its final answer is the expected one";
     WrongAnswer "wrong-answer" "the sample is a success, but its final answer is not the expected one";
+    CheckerDiffers "checker-differs" "what the checker saw does not fit the outcome or the final answer";
+    AnswerNowhere "answer-nowhere" "the final answer stands in no step, and other runs of the system say theirs";
     ReplicatedBlock "replicated-block" "a step, or a block of steps, stands there twice";
     // Its label.
     LabelMissing "label-missing" "a failure or benign run has no label, or one without errors";
     CleanLabelled "clean-labelled" "a clean run has a label or a twin";
     LabelWithdrawn "label-withdrawn" "the label was withdrawn";
     Unproven "unproven" "a failure is not verified, or what was executed for it is missing or does not show what its label says";
+    EvidenceValue "evidence-value" "the e-value is not one that so many pairs of such verdicts can give";
+    EvidencePairs "evidence-pairs" "the e-value rests on no pair, or on more pairs than were executed";
+    EvidenceTarget "evidence-target" "the e-value does not reach its target, or the target asks for nothing";
+    EvidenceCounts "evidence-counts" "more than a third of an arm says nothing, and the claim is said to be shown";
+    EvidenceRepeats "evidence-repeats" "what stands by repetition has not two and two executions that are equal and show it";
+    EvidenceOrder "evidence-order" "a control is older than the run that it stands against, or the twin younger";
     AgentExists "agent-exists" "the label names an agent that made no step";
     StepExists "step-exists" "the label names a step that is not there, or none";
     AgentAtStep "agent-at-step" "another agent, instance or call made the labelled step";
@@ -82,6 +105,8 @@ rules! {
     LeakedInstruction "leaked-instruction" "an injected instruction stands in what is trained on";
     Scaffold "scaffold" "a fence or heading of what a rewriting model was asked stands in what it wrote";
     RunId "run-id" "an id of a sample stands in what is trained on";
+    TaskTells "task-tells" "a field of the task, or the answer, says where the error is";
+    GoldGiven "gold-given" "prompts give the right answer before anybody said it";
     MachinePath "machine-path" "a path of the machine that made it stands in what is trained on";
     Key "key" "a key stands in the sample";
     // Twins.
@@ -95,14 +120,50 @@ rules! {
     ShortcutFigures "shortcut-figures" "a figure or word beside a reply tells whether it was altered";
     ShortcutPosition "shortcut-position" "one place holds many more errors than a draw of places would give it";
     ShortcutShape "shortcut-shape" "the outline of a log finds labelled steps far more often than trivial rules do";
+    ShortcutTypography "shortcut-typography" "how replies are set (blanks, line ends, a small first letter) tells altered ones from the clean twins'";
+    ShortcutEnd "shortcut-end" "logs end where the error is, though the clean runs go on";
+    ShortcutSystem "shortcut-system" "a system holds no failure, and others hold all: its name tells that nobody erred";
+    ShortcutPart "shortcut-part" "a part of the data holds no failure, and others hold all: nothing can be measured in it";
+    ShortcutCopies "shortcut-copies" "questions are near copies of questions in another part: names and numbers aside, the same";
+    GivesItselfAway "gives-itself-away" "a manipulator's replies are told from the clean twins': `export` leaves its failures out";
     // Several samples.
     DuplicateId "duplicate-id" "two samples have one id";
     DuplicateSample "duplicate-sample" "two samples hold the same run with the same label";
     SharedSteps "shared-steps" "most steps of the run stand in runs of other tasks too";
-    TaskDiffers "task-differs" "two samples give one task another question or answer";
+    TaskDiffers "task-differs" "two samples give one task another question, answer or other field";
     SplitByTask "split-by-task" "one task is in two parts of the dataset, or only some samples are in a part";
+    OddMode "odd-mode" "one kind of edit has another failure mode here than nearly everywhere else";
     MixedKinds "mixed-kinds" "the labels of failures make several kinds of claim: what was planted, or what a trace found by one rule or another";
     OneTaxonomy "one-taxonomy" "failure modes are of several taxonomies or versions, or of one that is not known here";
+}
+
+impl Rule {
+    /// Whether what it finds keeps a dataset from being exported. A shortcut makes it easy, not wrong; what kinds of claims go
+    /// out the export says by itself; and an honest set may hold an answer that a program worked out, a prompt that quotes the
+    /// answer, and a mode that was declared once.
+    pub fn refuses(self) -> bool {
+        let honest = matches!(self, Rule::MixedKinds | Rule::AnswerNowhere | Rule::GoldGiven | Rule::OddMode);
+        !honest && !self.is_shortcut()
+    }
+
+    /// Whether it is about what was executed for a label, or came of it.
+    pub fn is_of_proof(self) -> bool {
+        use Rule::{
+            EvidenceCounts, EvidenceOrder, EvidencePairs, EvidenceRepeats, EvidenceTarget, EvidenceValue,
+            LabelWithdrawn, Unproven,
+        };
+        matches!(
+            self,
+            EvidenceCounts
+                | EvidenceOrder
+                | EvidencePairs
+                | EvidenceRepeats
+                | EvidenceTarget
+                | EvidenceValue
+                | LabelWithdrawn
+                | Unproven
+        )
+    }
 }
 
 /// A defect and where it stands.
@@ -156,6 +217,8 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
     let mut across = Across::default();
     let mut grounds = Grounds::default();
     let mut shortcuts = Shortcuts::default();
+    let mut answers = Answers::default();
+    let controls = Controls::of(dataset);
     for placed in dataset.samples() {
         let placed = match placed {
             Ok(placed) => placed,
@@ -170,14 +233,18 @@ pub fn lint(dataset: &Dataset) -> Result<LintReport, DatasetError> {
         let mut noted = Noted::new(&mut report, file, &placed);
         shape::check(&placed, dataset, &mut noted);
         label::check(&placed.sample, &mut noted);
+        evidence::check(&placed, &controls, &mut noted);
         leak::check(&placed.sample, &mut noted);
+        hints::check(&placed.sample, &mut noted);
         orders::check(&placed.sample, &mut noted);
         logs::check(&placed, dataset, &mut noted);
+        answers.add(&placed, &noted);
         across.add(&placed, &mut noted);
         grounds.add(&placed.sample);
-        shortcuts.add(&placed);
+        shortcuts.add(&placed, &noted);
     }
     Twins::of(dataset, &across).check(&mut report)?;
+    answers.check(&mut report);
     shortcuts.check(dataset, &mut report)?;
     report.findings.extend(manifest(dataset, &grounds)?);
     let stated = dataset.manifest().and_then(|manifest| manifest.claims);
@@ -201,13 +268,12 @@ impl<'a> Noted<'a> {
     }
 
     fn note(&mut self, rule: Rule, what: impl Into<String>) {
-        self.report.findings.push(Finding {
-            rule,
-            file: self.file.clone(),
-            line: self.line,
-            sample: self.sample.clone(),
-            what: what.into(),
-        });
+        let finding = self.finding(rule, what);
+        self.report.findings.push(finding);
+    }
+
+    fn finding(&self, rule: Rule, what: impl Into<String>) -> Finding {
+        Finding { rule, file: self.file.clone(), line: self.line, sample: self.sample.clone(), what: what.into() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Noted, Rule, is_imported, quoted};
+use super::{Noted, Rule, answer, is_imported, quoted};
 use crate::{
     dataset::{BENIGN_FILE, Dataset, FILE, PlacedSample, Sample, SampleKind, SampleStep},
     trajectory::{StepIndex, Verdict},
@@ -20,6 +20,7 @@ pub(super) fn check(placed: &PlacedSample, dataset: &Dataset, noted: &mut Noted<
     task(sample, noted);
     steps(sample, noted);
     outcome(sample, noted);
+    answer::checked(sample, noted);
     if let Some(first) = replicated(sample) {
         noted.note(Rule::ReplicatedBlock, format!("step {first} stands there already"));
     }
@@ -54,6 +55,9 @@ fn steps(sample: &Sample, noted: &mut Noted<'_>) {
         let hint = if base { "; the steps look numbered from 1" } else { "" };
         noted.note(Rule::StepBase, format!("step {} stands at place {index}{hint}", step.step));
     }
+    if let Some((step, turn, most)) = turn_gap(sample) {
+        noted.note(Rule::TurnGap, format!("step {step} is of turn {turn}, and at most turn {most} could begin there"));
+    }
     let planted = sample.label.as_ref().map(super::super::Truth::planted_steps).unwrap_or_default();
     for (index, step) in (0..).zip(&sample.steps) {
         let lives = step
@@ -71,6 +75,18 @@ fn steps(sample: &Sample, noted: &mut Noted<'_>) {
             noted.note(Rule::InputBroken, format!("the input of step {index} continues one that is not there"));
         }
     }
+}
+
+/// The first step whose turn is not one that began before, nor the next: its step, its turn and the next.
+fn turn_gap(sample: &Sample) -> Option<(StepIndex, u32, u32)> {
+    let mut next = 0;
+    for step in &sample.steps {
+        if step.turn > next {
+            return Some((step.step, step.turn, next));
+        }
+        next = next.max(step.turn.saturating_add(1));
+    }
+    None
 }
 
 fn outcome(sample: &Sample, noted: &mut Noted<'_>) {

@@ -69,7 +69,11 @@ fn compare(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
         let what = format!("{} is of task {} and system {}", twin.id, quoted(&twin.task.id), quoted(&twin.system));
         noted.note(Rule::TwinDiffers, what);
     } else if is_injected(sample) {
-        if let Some(step) = first_difference(sample, twin) {
+        // A run whose first edit could not be made left the twin's record without one, and says so.
+        let left =
+            sample.label.as_ref().and_then(|label| label.evidence.as_ref()).and_then(|evidence| evidence.fork_step);
+        if let Some(step) = first_difference(sample, twin).filter(|step| left.is_none_or(|left| *step < left as usize))
+        {
             noted.note(
                 Rule::PrefixDiffers,
                 format!("step {step} is another than the twin's, before anything was planted"),
@@ -77,6 +81,11 @@ fn compare(sample: &Sample, twin: &Sample, noted: &mut Noted<'_>) {
         }
         reply::check(sample, twin, noted);
     }
+}
+
+/// Whether a failure begins as its twin does, up to the first planted step: else the two are no pair.
+pub(in crate::dataset) fn shares_beginning(sample: &Sample, twin: &Sample) -> bool {
+    !is_injected(sample) || first_difference(sample, twin).is_none()
 }
 
 /// The first step up to the first planted one that the twin does not have: same agent, same question and, before that step,

@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::{Dataset, DatasetError};
 
 pub(super) use pairs::{TwinPair, pairs};
-pub(super) use probe::{FEWEST, Replies, area};
+pub(super) use probe::{FEW_TASKS, FEWEST, Replies, area};
 
 /// What is in a dataset.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -68,8 +68,10 @@ pub struct AgentFacts {
 pub struct LabelFacts {
     /// Errors.
     pub errors: u64,
-    /// What was planted besides, and the failures do not need.
+    /// What was planted besides, and is shown to be not needed.
     pub others: u64,
+    /// What was planted besides, and of which nothing is shown.
+    pub not_shown: u64,
     /// Errors by failure mode: code and name.
     pub modes: BTreeMap<String, u64>,
     /// Errors by side.
@@ -146,10 +148,10 @@ pub struct Probed {
     pub injected: u64,
     /// Replies of twins at the same calls.
     pub clean: u64,
-    /// Area under the curve, cross-validated by task: 0.5 is chance, 1 is a perfect tell. `None` where there are too
-    /// few replies or tasks.
+    /// Area under the curve, cross-validated by task: 0.5 is chance, 1 is a perfect tell. `None` where there are
+    /// fewer than four tasks.
     pub auc: Option<f64>,
-    /// Its 95 % interval (Hanley, `McNeil` 1982).
+    /// Its 95 % interval (Hanley, `McNeil` 1982; below ten tasks Wilson's, of so many draws).
     pub interval: Option<(f64, f64)>,
     /// The words that tell most, digits shown as `0`.
     pub tells: Vec<String>,

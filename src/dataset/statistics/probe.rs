@@ -9,7 +9,10 @@ use super::{
     Probed,
     pairs::{TwinPair, pairs},
 };
-use crate::dataset::{Dataset, DatasetError, Index, split::words};
+use crate::{
+    dataset::{Dataset, DatasetError, Index, split::words},
+    trajectory::Interval,
+};
 
 /// Slots of hashed features.
 const SLOTS: usize = 1 << 15;
@@ -17,8 +20,10 @@ const SLOTS: usize = 1 << 15;
 const FEATURES: usize = 400;
 /// Parts of the cross-validation.
 const FOLDS: u64 = 5;
-/// Fewest replies of each class, and fewest tasks, for a figure.
+/// Replies of each class, and tasks, from which on parts of several tasks are left out at a time.
 pub(in crate::dataset) const FEWEST: usize = 10;
+/// Fewest tasks for a figure: below, not even a perfect one is more than chance.
+pub(in crate::dataset) const FEW_TASKS: usize = 4;
 /// Rounds of training.
 const ROUNDS: u32 = 12;
 const RATE: f64 = 0.5;
@@ -31,7 +36,6 @@ const TELLS: usize = 6;
 struct ProbedReply {
     features: Vec<u32>,
     injected: bool,
-    fold: u64,
     task: u64,
 }
 
@@ -70,7 +74,7 @@ impl Replies {
         let task = hash(&words(&pair.failure.task.question));
         let of = [(&said.text, true), (&clean.text, false)].map(|(text, injected)| {
             let features = self.features(text);
-            ProbedReply { features, injected, fold: task % FOLDS, task }
+            ProbedReply { features, injected, task }
         });
         self.of.entry(name).or_default().extend(of);
     }
@@ -99,17 +103,20 @@ fn probed(manipulator: &str, replies: &[ProbedReply], words: &BTreeMap<u32, Stri
     let mut tasks: Vec<u64> = replies.iter().map(|reply| reply.task).collect();
     tasks.sort_unstable();
     tasks.dedup();
-    let enough = injected >= FEWEST && clean >= FEWEST && tasks.len() >= FEWEST;
-    let auc = enough.then(|| {
-        let scored = (0..FOLDS).flat_map(|fold| {
+    let few = injected.min(clean).min(tasks.len()) < FEWEST;
+    // Of few tasks each is left out by itself, so that there is something to learn from.
+    let fold = |reply: &ProbedReply| if few { reply.task } else { reply.task % FOLDS };
+    let folds: Vec<u64> = if few { tasks.clone() } else { (0..FOLDS).collect() };
+    let auc = (tasks.len() >= FEW_TASKS).then(|| {
+        let scored = folds.iter().flat_map(|of| {
             let (left_out, rest): (Vec<&ProbedReply>, Vec<&ProbedReply>) =
-                replies.iter().partition(|reply| reply.fold == fold);
+                replies.iter().partition(|reply| fold(reply) == *of);
             let model = ProbeModel::train(&rest);
             left_out.into_iter().map(move |reply| (model.score(&reply.features), reply.injected)).collect::<Vec<_>>()
         });
         area(scored.collect())
     });
-    let interval = auc.map(|auc| interval(auc, injected, clean));
+    let interval = auc.map(|auc| if few { by_tasks(auc, tasks.len()) } else { interval(auc, injected, clean) });
     // Where chance explains the figure, no word tells anything.
     let told = interval.filter(|(low, _)| *low > 0.5);
     let tells = told.map(|_| ProbeModel::train(&replies.iter().collect::<Vec<_>>()).tells(words));
@@ -208,6 +215,13 @@ fn interval(auc: f64, injected: usize, clean: usize) -> (f64, f64) {
     ((auc - spread).max(0.0), (auc + spread).min(1.0))
 }
 
+/// The 95 % interval of an area over few tasks (Wilson's, of so many draws): a perfect one is no certain one.
+#[expect(clippy::cast_precision_loss, reason = "fewer than ten tasks")]
+fn by_tasks(auc: f64, tasks: usize) -> (f64, f64) {
+    let Interval { low, high } = Interval::wilson(auc * tasks as f64, tasks as f64);
+    (low, high)
+}
+
 fn hash(text: &str) -> u64 {
     twox_hash::XxHash3_64::oneshot(text.as_bytes())
 }
@@ -227,6 +241,15 @@ mod tests {
         ] {
             assert!((area(scored.clone()) - expected).abs() < 1e-12, "{scored:?}");
         }
+    }
+
+    #[test]
+    fn few_tasks_leave_a_wide_interval() {
+        for (tasks, least) in [(4, 0.51), (7, 0.64), (9, 0.70)] {
+            let (low, high) = by_tasks(1.0, tasks);
+            assert!(low > least && low < least + 0.02 && (high - 1.0).abs() < 1e-9, "{tasks}: {low}");
+        }
+        assert!(by_tasks(1.0, FEW_TASKS - 1).0 < 0.5, "fewer say nothing");
     }
 
     #[test]

@@ -41,7 +41,8 @@ export function Cells({ report, set, runs, link }) {
 /** What is known of a run, and the way to it. */
 function Known({ cell, run }) {
   const aims = (cell.aims ?? []).map((aim) => `${aim.mode?.code ?? 'fault'} by ${plain(aim.operator)} in ${aim.agent}${aim.side ? `, ${aim.side}` : ''}`);
-  const needs = (cell.necessity ?? []).map((one) => `injection ${one.injection} in ${one.agent}: ${one.necessary ? 'needed' : 'not shown to be needed'} (without it ${arm(one.executed.null)})`);
+  // Reports of earlier versions have no words for it, and call whatever they had not shown not necessary.
+  const needs = cell.needs ?? (cell.necessity ?? []).map((one) => `${one.necessary ? 'necessary' : 'not shown'}: injection ${one.injection} at ${one.agent} (without it ${arm(one.executed.null)})`);
   return html`<section class="known-run" aria-label="The chosen run" aria-live="polite"><h3>${run ? html`<a href=${address(['run', run])}><${Line} text=${cell.run} /></a>` : html`<${Line} text=${cell.run ?? 'Not run'} />`} <${Tag} kind=${cell.class === 'verified' ? 'bad' : ''}>${plain(cell.class)}<//></h3>
     <${Facts} facts=${[
       ['plan, system, task', html`<${Line} text=${[cell.plan, cell.system, cell.task].join(' · ')} />`],

@@ -86,9 +86,10 @@ async fn a_repeat_delivers_the_same_bytes_and_the_null_arm_asks_what_was_recorde
     let edited = injected.steps.iter().find(|step| step.request_sent.is_some()).expect("an edited request");
     let sent = edited.request_sent.clone().expect("it");
     let asked = |body: &[u8]| backend.answered.lock().expect("the lock").iter().filter(|known| *known == body).count();
-    assert_eq!(asked(&sent), 6, "the first run and five repeats");
-    // Two clean runs, and six null executions that leave the reference before that reply: each a run of its own.
-    assert_eq!(asked(&edited.request), 8);
+    // The first run as it was planned, and six repeats, each with a neutral change of its own.
+    assert_eq!((asked(&sent), says_as(&backend, &sent)), (1, 7));
+    // Two clean runs, and six null executions that leave the reference before that reply, with changes of their own too.
+    assert_eq!((asked(&edited.request), says_as(&backend, &edited.request)), (2, 8));
     let nulls = of_kind(&bench, "null");
     assert!(
         nulls.len() == 6
@@ -99,6 +100,19 @@ async fn a_repeat_delivers_the_same_bytes_and_the_null_arm_asks_what_was_recorde
         assert_eq!(step, edited.request, "the program asks what it asked");
     }
     a_repeat_says_that_it_is_one(&bench).await;
+}
+
+/// How many requests ask what this one asks, neutral changes aside: of their last message the words up to its last figure count.
+fn says_as(backend: &Backend, body: &[u8]) -> usize {
+    let words = |body: &[u8]| {
+        let asked: Value = serde_json::from_slice(body).expect("JSON");
+        let last = asked["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
+        let text = last["content"].as_str().expect("words");
+        let end = text.rfind(|c: char| c.is_ascii_digit()).unwrap_or_default();
+        text[..end].split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let wanted = words(body);
+    backend.answered.lock().expect("the lock").iter().filter(|known| words(known) == wanted).count()
 }
 
 /// Nothing in a repeat's record is marked as altered, because the altered bytes are given again: `show` must not say that
@@ -145,7 +159,7 @@ async fn an_upstream_that_fails_makes_claims_void() {
     let (_, _, said) = bench.run(&["--upstream", &down.url, "--jobs", "1"]).await;
     assert_eq!(bench.classes(), ["void"], "{said}");
     let row = bench.report()["cells"][0].clone();
-    assert!(row["executed"]["null"]["void"]["unanswered"].as_u64() >= Some(2), "{row}");
+    assert!(row["executed"]["treated"]["void"]["unanswered"].as_u64() >= Some(2), "{row}");
     assert!(row["proof"].as_str().is_some_and(|words| words.contains("unanswered by the upstream")), "{row}");
     assert_eq!(fs::read_to_string(bench.out().join("dataset.jsonl")).expect("a dataset"), "");
 }
@@ -163,4 +177,28 @@ async fn a_request_that_is_not_the_references_diverges_before_its_edit() {
     fs::write(bench.dir.path().join("p.toml"), plan("request", order)).expect("written");
     let (_, _, said) = bench.run(&[]).await;
     assert_eq!(bench.classes(), ["diverged"], "{said}");
+}
+
+/// Of a plan whose first edit finds nothing to edit, rows say where the run really left its twin, and the set goes out.
+#[tokio::test]
+async fn an_edit_that_could_not_be_made_is_no_fork() {
+    let nowhere = plan("response", "replace_text = { find = \"nobody says this\", with = \"that\" }");
+    let number = plan("response", "corrupt_number = { which = \"last\", by = 10 }").replace("planner", "solver");
+    let head = format!("upstream = \"simulator\"\nproof.repeatable = true\n{}{PIPELINE}", tasks(5));
+    let bench = Bench::new(&format!("{head}[[plan]]\nfile = \"p.toml\"\n"));
+    fs::write(bench.dir.path().join("p.toml"), format!("format = 1\nseed = 7\n{nowhere}{number}")).expect("written");
+    let (code, _, said) = bench.run(&["--jobs", "2"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let text = fs::read_to_string(bench.out().join("dataset.jsonl")).expect("rows");
+    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a row"));
+    let failures: Vec<Value> = rows.filter(|row| row["kind"] == "failure").collect();
+    assert!(failures.len() >= 3, "{text}");
+    for row in &failures {
+        let label = &row["label"];
+        let (fork, step) = (&label["evidence"]["fork_step"], &label["errors"][0]["step"]);
+        assert_eq!((fork.as_u64(), step.as_u64()), (Some(1), Some(1)), "{row}");
+    }
+    let line = ["export", "out", "--to", "contrastive", "--out", "pairs.jsonl"];
+    let ended = crate::program::aegis(bench.dir.path()).args(line).output().await.expect("started");
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
 }

@@ -6,6 +6,8 @@ mod claims;
 mod classes;
 mod defects;
 mod kinds;
+mod narrow;
+mod placebo;
 mod proof;
 mod reference;
 mod resume;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{TELLS, characters};
+use super::characters;
 use crate::dataset::{
     Dataset, DatasetError, SampleStep,
-    statistics::{FEWEST, TwinPair, area},
+    statistics::{TwinPair, area},
 };
 
 /// What a tracer reads anyway, and what numbers the steps.
@@ -28,19 +28,12 @@ impl ToldFigures {
         Ok(())
     }
 
-    /// The names that tell, in words.
-    pub(super) fn tells<'a>(&'a self, template: &'a str) -> impl Iterator<Item = String> + 'a {
+    /// How well each name tells: the name, how, and the area under the curve.
+    pub(super) fn areas(&self) -> impl Iterator<Item = (&String, &'static str, f64)> {
         let names: BTreeSet<&String> = self.rows.iter().flat_map(|(values, ..)| values.keys()).collect();
-        let enough = self.rows.len() >= 2 * FEWEST;
-        names.into_iter().filter(move |_| enough).filter_map(move |name| {
+        names.into_iter().map(|name| {
             let (how, area) = self.best(name);
-            (area > TELLS).then(|| {
-                format!(
-                    "`{template}`: `{name}` {how} tells {} altered replies from the twins' with an area under the curve \
-                     of {area:.2}",
-                    self.rows.len() / 2
-                )
-            })
+            (name, how, area)
         })
     }
 
@@ -53,7 +46,7 @@ impl ToldFigures {
                 (for_length, *altered)
             });
             let area = area(scored.collect());
-            return ("for the length of the reply", area.max(1.0 - area));
+            return ("for the length of the reply ", area.max(1.0 - area));
         }
         let written = |row| value(row).to_string();
         let words: BTreeSet<String> = self.rows.iter().map(|(row, ..)| written(row)).collect();

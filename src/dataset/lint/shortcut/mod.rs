@@ -2,62 +2,85 @@
 //! from such a set learns the planting, and is worth nothing on errors that nobody planted. The set is not wrong for it, so
 //! `export` does not refuse it; figures measured on it say less than they seem to.
 
+mod copies;
+mod ending;
 mod figures;
+mod giveaway;
+mod groups;
+mod odd_modes;
 mod position;
 mod shape;
+mod typography;
 
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use twox_hash::XxHash3_64;
 
-use super::{Finding, LintReport, Rule};
+use super::{Finding, LintReport, Noted, Rule};
 use crate::{
     dataset::{
         Dataset, DatasetError, Index, PlacedSample, SampleKind, gold,
-        statistics::{FEWEST, Replies, TwinPair, pairs},
+        statistics::{FEWEST, pairs},
     },
     score::Gold,
 };
-use figures::ToldFigures;
+use copies::Questions;
+use ending::LogEnds;
+use giveaway::AlteredReplies;
+pub(in crate::dataset) use giveaway::giveaways;
+use groups::RunGroups;
+use odd_modes::Modes;
 use position::StepPosition;
 
 /// An area under the curve from which on something tells.
 const TELLS: f64 = 0.8;
-/// Lengths of altered replies over the twins', at the median, that are no tell.
-const LENGTHS: (f64, f64) = (0.5, 2.0);
 /// Most failures whose outlines are kept, so that memory is bounded; they are drawn by the hash of their id.
 const FAILURES: usize = 4000;
 
 impl Rule {
     /// Whether the rule is about what makes a dataset easy. What it finds is no defect of a sample.
     pub fn is_shortcut(self) -> bool {
-        use Rule::{ShortcutFigures, ShortcutLength, ShortcutPosition, ShortcutShape, ShortcutWords};
-        matches!(self, ShortcutFigures | ShortcutLength | ShortcutPosition | ShortcutShape | ShortcutWords)
+        use Rule::{
+            GivesItselfAway, ShortcutCopies, ShortcutEnd, ShortcutFigures, ShortcutLength, ShortcutPart,
+            ShortcutPosition, ShortcutShape, ShortcutSystem, ShortcutTypography, ShortcutWords,
+        };
+        matches!(
+            self,
+            GivesItselfAway
+                | ShortcutCopies
+                | ShortcutEnd
+                | ShortcutFigures
+                | ShortcutLength
+                | ShortcutPart
+                | ShortcutPosition
+                | ShortcutShape
+                | ShortcutSystem
+                | ShortcutTypography
+                | ShortcutWords
+        )
     }
 }
 
 /// What is kept of each sample.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Shortcuts {
     index: Index,
+    groups: RunGroups,
+    questions: Questions,
+    modes: Modes,
     failures: BTreeMap<(u64, String), Gold>,
 }
 
-/// What the altered replies of one template have in common.
-#[derive(Default)]
-struct Altered {
-    tasks: BTreeSet<String>,
-    lengths: Vec<f64>,
-    figures: ToldFigures,
-}
-
 impl Shortcuts {
-    pub(super) fn add(&mut self, placed: &PlacedSample) {
+    pub(super) fn add(&mut self, placed: &PlacedSample, noted: &Noted<'_>) {
         self.index.add(placed);
+        self.modes.add(placed, noted);
         let sample = &placed.sample;
+        self.groups.add(sample);
+        self.questions.add(sample);
         if let Some(gold) = gold(sample).filter(|_| sample.kind == SampleKind::Failure) {
             self.failures.insert((XxHash3_64::oneshot(sample.id.as_bytes()), sample.id.clone()), gold);
             if self.failures.len() > FAILURES {
@@ -71,66 +94,37 @@ impl Shortcuts {
         if report.findings.iter().any(|found| found.rule == Rule::NotASample) {
             return Ok(());
         }
-        let mut replies = Replies::default();
-        let mut altered: BTreeMap<String, Altered> = BTreeMap::new();
-        let mut position = StepPosition::of(dataset);
+        let (mut templates, mut manipulators) = (AlteredReplies::default(), AlteredReplies::default());
+        let (mut position, mut ends) = (StepPosition::of(dataset), LogEnds::default());
         pairs(dataset, &self.index, |pair| {
-            let template = pair.error.template().unwrap_or_default();
-            replies.pair(template.clone(), pair);
             position.add(pair);
-            altered.entry(template).or_default().add(pair, dataset)
+            ends.add(pair);
+            manipulators.add_planted(pair, dataset)?;
+            templates.add(&pair.error.template().unwrap_or_default(), pair, dataset)
         })?;
-        let mut found = words(&replies);
-        for (template, altered) in altered.iter().filter(|(_, altered)| altered.tasks.len() >= FEWEST) {
-            found.extend(altered.length(template).map(|what| (Rule::ShortcutLength, what)));
-            found.extend(altered.figures.tells(template).map(|what| (Rule::ShortcutFigures, what)));
+        let mut found: Vec<(Rule, String)> = manipulators.lines().map(|what| (Rule::GivesItselfAway, what)).collect();
+        let named = |template: &str, what: String| format!("`{template}`: {what}");
+        for (template, what) in templates.by_words() {
+            found.push((Rule::ShortcutWords, named(&template, what)));
+        }
+        for (template, altered) in templates.altered() {
+            let length = altered.length().filter(|_| altered.tasks.len() >= FEWEST);
+            found.extend(length.map(|what| (Rule::ShortcutLength, named(template, what))));
+            found.extend(altered.figures().map(|what| (Rule::ShortcutFigures, named(template, what))));
+            found.extend(altered.typed().map(|what| (Rule::ShortcutTypography, named(template, what))));
         }
         found.extend(position.tells().map(|what| (Rule::ShortcutPosition, what)));
+        found.extend(ends.tells().map(|what| (Rule::ShortcutEnd, what)));
+        found.extend(self.groups.system().map(|what| (Rule::ShortcutSystem, what)));
+        found.extend(self.groups.part().map(|what| (Rule::ShortcutPart, what)));
+        found.extend(self.questions.tells().map(|what| (Rule::ShortcutCopies, what)));
+        report.findings.extend(self.modes.odd());
         let golds: Vec<Gold> = self.failures.into_values().collect();
         found.extend(shape::tells(&golds).map(|what| (Rule::ShortcutShape, what)));
         let file = dataset.files().first().cloned().unwrap_or_default();
         let finding = |(rule, what)| Finding { rule, file: file.clone(), line: 0, sample: String::new(), what };
         report.findings.extend(found.into_iter().map(finding));
         Ok(())
-    }
-}
-
-/// Templates whose replies a classifier of words tells from the twins'.
-fn words(replies: &Replies) -> Vec<(Rule, String)> {
-    let probed = replies.each().into_iter().filter_map(|probed| {
-        let (auc, (low, high)) = (probed.auc?, probed.interval?);
-        let tells: Vec<String> = probed.tells.iter().map(|tell| super::quoted(tell)).collect();
-        let what = format!(
-            "`{}`: words tell {} altered replies from the twins' with an area under the curve of {auc:.2} \
-             [{low:.2}, {high:.2}]: {}",
-            probed.manipulator,
-            probed.injected,
-            tells.join(", ")
-        );
-        (auc > TELLS && low > 0.5).then_some((Rule::ShortcutWords, what))
-    });
-    probed.collect()
-}
-
-impl Altered {
-    fn add(&mut self, pair: &TwinPair<'_>, dataset: &Dataset) -> Result<(), DatasetError> {
-        self.tasks.insert(pair.failure.task.id.clone());
-        self.lengths.push((characters(pair.step) + 1.0) / (characters(pair.other) + 1.0));
-        self.figures.add(pair, dataset)
-    }
-
-    fn length(&self, template: &str) -> Option<String> {
-        let mut sorted = self.lengths.clone();
-        sorted.sort_by(f64::total_cmp);
-        let median = *sorted.get(sorted.len() / 2)?;
-        let what = format!(
-            "`{template}`: altered replies are {median:.2} times as long as the twins' at the median of {}; \
-             {} to {} are no tell",
-            sorted.len(),
-            LENGTHS.0,
-            LENGTHS.1
-        );
-        (median < LENGTHS.0 || median > LENGTHS.1).then_some(what)
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::dataset::{
-    Sample,
+    Sample, Split,
     lint::{
         defects::{Samples, answer, truth},
         tests::{lint_dir, shown, write},
@@ -69,10 +69,31 @@ fn failures(samples: &mut Samples) -> impl Iterator<Item = (&mut Sample, u32)> {
     failures.zip(0..).map(|(sample, n)| (sample, planted(n)))
 }
 
+/// Has each altered reply be set otherwise.
+fn typed(set: &mut Samples, change: fn(&str) -> String) {
+    for (sample, at) in failures(set) {
+        let said = sample.steps[at as usize].output.clone().expect("an answer").text;
+        answer(sample, at as usize, &change(&said));
+    }
+}
+
+/// Has all replies be of two lines.
+fn lines(set: &mut Samples) {
+    for step in set.iter_mut().flat_map(|sample| &mut sample.steps) {
+        let said = step.output.as_mut().expect("an answer");
+        said.text = said.text.replace(' ', "\n");
+    }
+}
+
 pub(in crate::dataset::lint) const SEEDED: &[Seeded] = &[
     (Rule::ShortcutWords, "a word that only edits say", |set| {
         for (sample, at) in failures(set) {
             answer(sample, at as usize, "It hereby 44 pears.");
+        }
+    }),
+    (Rule::GivesItselfAway, "the few words that a manipulator writes", |set| {
+        for (sample, at) in failures(set) {
+            answer(sample, at as usize, "It stops, for all 44 pears are known.");
         }
     }),
     (Rule::ShortcutLength, "cut to a word", |set| {
@@ -111,6 +132,46 @@ pub(in crate::dataset::lint) const SEEDED: &[Seeded] = &[
             sample.steps[3] = step;
         }
     }),
+    (Rule::ShortcutTypography, "a doubled blank", |set| typed(set, |said| said.replacen(' ', "  ", 1))),
+    (Rule::ShortcutTypography, "a blank at the end", |set| typed(set, |said| format!("{said} "))),
+    (Rule::ShortcutTypography, "a line end at the end", |set| typed(set, |said| format!("{said}\n"))),
+    (Rule::ShortcutTypography, "a no-break space", |set| typed(set, |said| said.replacen(' ', "\u{a0}", 1))),
+    (Rule::ShortcutTypography, "the line ends of another system", |set| {
+        lines(set);
+        typed(set, |said| said.replace('\n', "\r\n"));
+    }),
+    (Rule::ShortcutTypography, "a small first letter", |set| typed(set, |said| said.replacen('I', "i", 1))),
+    (Rule::ShortcutTypography, "a character without width", |set| {
+        typed(set, |said| said.replacen(' ', " \u{200b}", 1))
+    }),
+    (Rule::ShortcutEnd, "nothing behind the error", |set| {
+        for (sample, at) in failures(set) {
+            sample.steps.truncate(at as usize + 1);
+        }
+    }),
+    (Rule::ShortcutSystem, "all failures are of one system", |set| {
+        let mut other: Samples = (60..70).map(right).collect();
+        other.iter_mut().for_each(|sample| sample.system = "trio".to_owned());
+        set.extend(other);
+    }),
+    (Rule::ShortcutPart, "a part without a failure", |set| {
+        let mut other: Samples = (60..70).map(right).collect();
+        for sample in &mut other {
+            sample.split = Some(Split::Test);
+            sample.task.question = format!("{} weighs how much, told as {}?", sample.task.id, sample.task.answer);
+        }
+        set.extend(other);
+    }),
+    (Rule::ShortcutCopies, "the same question with another number in another part", |set| {
+        let parts = [Split::Train, Split::Test];
+        set.iter_mut().enumerate().for_each(|(number, sample)| sample.split = Some(parts[number / 2 % 2]));
+    }),
+    (Rule::ShortcutCopies, "the same question with another first name in another part", |set| {
+        for sample in set.iter_mut().take(2) {
+            sample.split = Some(Split::Test);
+            sample.task.question = sample.task.question.replace("Ada", "Bea");
+        }
+    }),
     (Rule::ShortcutShape, "a doubt wherever something was planted", |set| {
         for (sample, at) in failures(set) {
             let said = sample.steps[at as usize].output.clone().expect("an answer").text;
@@ -142,12 +203,53 @@ fn every_seeded_shortcut_is_found() {
         seed(&mut samples);
         let (rules, said) = found(dir.path(), &samples);
         // What tells by its words or length has a shape too.
-        let beside = [*rule, Rule::ShortcutWords, Rule::ShortcutShape];
+        let beside = [*rule, Rule::GivesItselfAway, Rule::ShortcutShape, Rule::ShortcutTypography, Rule::ShortcutWords];
         if !rules.contains(rule) || !rules.iter().all(|found| beside.contains(found)) {
             wrong.push(format!("{} ({what}): {said}", rule.name()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn a_manipulator_gives_itself_away_in_few_tasks_too() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (what, seed) in [
+        ("words", SEEDED[0].2),
+        ("finish_reason", SEEDED.iter().find(|(rule, ..)| *rule == Rule::ShortcutFigures).expect("seeded").2),
+        ("a doubled blank", SEEDED.iter().find(|(_, what, _)| *what == "a doubled blank").expect("seeded").2),
+    ] {
+        for (tasks, found) in [(3, false), (4, true), (8, true)] {
+            let mut samples = wide();
+            seed(&mut samples);
+            samples.truncate(2 * tasks);
+            write(dir.path(), &samples);
+            let report = lint_dir(dir.path());
+            let away = report.findings.iter().find(|found| found.rule == Rule::GivesItselfAway);
+            assert_eq!(away.is_some(), found, "{what} over {tasks}: {}", shown(&report));
+            let interval = if tasks == 4 { "1.00 [0.51, 1.00]" } else { "1.00 [0.68, 1.00]" };
+            assert!(away.is_none_or(|away| away.what.contains(interval)), "{}", shown(&report));
+        }
+    }
+}
+
+#[test]
+fn a_mode_that_stands_alone_is_odd() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (others, odd) in [(1, true), (3, true), (20, false)] {
+        let mut samples = wide();
+        for (sample, _) in failures(&mut samples) {
+            let error = &mut truth(sample).errors[0];
+            error.agent = crate::trajectory::AgentName::parse("solver").expect("a name");
+        }
+        for (sample, _) in failures(&mut samples).take(others) {
+            truth(sample).errors[0].failure_mode = Some(crate::trajectory::FailureMode::StepRepetition.into());
+        }
+        write(dir.path(), &samples);
+        let report = lint_dir(dir.path());
+        let found = report.findings.iter().filter(|found| found.rule == Rule::OddMode).count();
+        assert_eq!(found, if odd { others } else { 0 }, "{others}: {}", shown(&report));
+    }
 }
 
 #[test]
@@ -197,7 +299,7 @@ fn few_samples_and_broken_lines_say_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut samples = wide();
     SEEDED[0].2(&mut samples);
-    let (rules, said) = found(dir.path(), &samples[..18]);
+    let (rules, said) = found(dir.path(), &samples[..6]);
     assert!(rules.is_empty(), "{said}");
     write(dir.path(), &samples);
     let path = dir.path().join(crate::dataset::FILE);

@@ -1,0 +1,127 @@
+//! An arm with the neutral changes of one execution: at the place where it leaves the record, and in each live request after it.
+
+use std::{collections::HashSet, sync::Arc};
+
+use bytes::Bytes;
+
+use super::{ExecutionArm, ReplySource, arm::ForkedReplies};
+use crate::{
+    manipulator::{Context, Manipulator, ManipulatorError},
+    plan::{Plan, Target},
+    proof::Perturbation,
+    replay::AtFork,
+    surface::{Conversation, Message, Reading, Role, Surface, door, for_path, written},
+    trajectory::Step,
+};
+
+/// The changes of requests.
+#[derive(Debug)]
+struct NeutralChanges(Perturbation);
+
+impl ExecutionArm {
+    /// The same arm with the neutral changes of an execution. A place that takes none stays as it is.
+    #[must_use]
+    pub fn perturbed(mut self, perturbation: Perturbation) -> Self {
+        let recorded = match &mut self.replies {
+            ReplySource::Replayed(_) => return self,
+            ReplySource::Live => HashSet::new(),
+            ReplySource::Forked(fork) => {
+                let recorded = fork.recorded_calls();
+                fork.perturb(&perturbation);
+                recorded
+            }
+        };
+        let plan = Plan::with_neutral_changes(self.plan.as_deref(), Arc::new(NeutralChanges(perturbation)), recorded);
+        Self { plan: Some(Arc::new(plan)), ..self }
+    }
+}
+
+impl ForkedReplies {
+    /// The calls that the record answers, or that get a request which is set: at the fork point another one may.
+    fn recorded_calls(&self) -> HashSet<Target> {
+        let is_live = |step: &Step| step.step == self.at.step && self.at.at == AtFork::Live;
+        let recorded = self.cassette.recorded_until(self.at.step).into_iter().flatten();
+        let as_target = |step: &Step| Target {
+            agent: step.attribution.agent.to_string(),
+            instance: step.attribution.instance,
+            call: step.call,
+        };
+        recorded.filter(|(_, step)| !is_live(step)).map(|(_, step)| as_target(step)).collect()
+    }
+
+    /// Changes what the call at the fork point gets, or is asked with.
+    fn perturb(&mut self, perturbation: &Perturbation) {
+        let mut steps = self.cassette.recording().trajectory.steps.iter();
+        let Some(step) = steps.find(|step| step.step == self.at.step) else { return };
+        let Some(attempt) = step.last_attempt() else { return };
+        let Some(surface) = for_path(&step.method, step.path.split('?').next().unwrap_or_default()) else { return };
+        let reply = |body: &Bytes| changed_reply(perturbation, surface, body, attempt.streamed).map(AtFork::Instead);
+        let changed = match &self.at.at {
+            AtFork::Live => None,
+            AtFork::Recorded => reply(&attempt.reply),
+            AtFork::Delivered => reply(attempt.delivered()),
+            AtFork::Instead(body) => reply(body),
+            AtFork::Asked(body) => changed_request(perturbation, surface, body).map(AtFork::Asked),
+        };
+        if let Some(at) = changed {
+            self.at.at = at;
+        }
+    }
+}
+
+impl Manipulator for NeutralChanges {
+    fn edit_request(&self, conversation: &mut Conversation, context: &Context<'_>) -> Result<(), ManipulatorError> {
+        change(&self.0, conversation, context.draw)
+            .ok_or_else(|| ManipulatorError::NotApplicable("it has no text of the system or the user".to_owned()))
+    }
+
+    fn is_neutral(&self) -> bool {
+        true
+    }
+
+    fn explain(&self) -> String {
+        "changes what means nothing: blanks, a polite word, or a sentence that says nothing of the task".to_owned()
+    }
+}
+
+/// Changes the system text or the user text of a request; `None` where it has neither. Vectors stand for each letter.
+fn change(perturbation: &Perturbation, conversation: &mut Conversation, call: u64) -> Option<()> {
+    if conversation.vectors.is_some() {
+        return None;
+    }
+    let of_system = |message: &Message| matches!(message.role, Role::System | Role::Developer);
+    let of_user = |message: &Message| message.role == Role::User;
+    let messages = &mut conversation.messages;
+    let (system, user) = (messages.iter().rposition(of_system), messages.iter().rposition(of_user));
+    let place = if perturbation.is_of_system_text(call) { system.or(user) } else { user.or(system) };
+    let text = messages.get_mut(place?)?.texts_mut().last()?;
+    *text = perturbation.of_request(call, text);
+    Some(())
+}
+
+/// A request that is set, changed.
+fn changed_request(perturbation: &Perturbation, surface: &dyn Surface, body: &Bytes) -> Option<Bytes> {
+    let body = Bytes::from(door::plain(body).into_owned());
+    let before = door::request(surface, &body).ok()?;
+    let mut after = before.clone();
+    change(perturbation, &mut after, 0)?;
+    let written = door::write_request(surface, &body, &before, &after).ok()?;
+    written::request(surface, &body, &written, &after).ok()?;
+    Some(written)
+}
+
+/// A reply that is given, changed: one answer in prose, which calls no tool.
+fn changed_reply(perturbation: &Perturbation, surface: &dyn Surface, body: &Bytes, streamed: bool) -> Option<Bytes> {
+    let body = Bytes::from(door::plain(body).into_owned());
+    let Reading { view: before, unplaced } = door::reading(surface, &body, streamed).ok()?;
+    let mut after = before.clone();
+    let [answer] = after.answers.as_mut_slice() else { return None };
+    if !(unplaced.is_empty() && answer.message.tool_calls.is_empty() && before.utterances.is_empty()) {
+        return None;
+    }
+    let text = perturbation.of_reply(&answer.message.text())?;
+    answer.message.set_text(&text);
+    let written = door::write_reply(surface, &body, streamed, &before, &after).ok()?;
+    written::reply(surface, &written, streamed, &before, &after).ok()?;
+    Some(written)
+}
