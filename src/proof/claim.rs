@@ -166,7 +166,7 @@ impl<'a> Claim<'a> {
             return None;
         }
         let treated = counted(self.treated);
-        let mixed = treated.passed > 0 && self.has_begun();
+        let mixed = treated.passed > 0 && (treated.failed > 0 || self.has_flipped);
         Some(if mixed { Standing::Contradicted } else { Standing::Unproven })
     }
 

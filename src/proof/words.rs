@@ -136,7 +136,7 @@ mod tests {
                 Need::NotNeeded,
                 &repeated,
                 None,
-                "not needed: injection 1 at critic: repeatable, 2 and 2 equal (without it 0/2 passed, with all 0/2 passed)"
+                "not needed: injection 1 at critic: repeatable (bytes only), 2 and 2 equal (without it 0/2 passed, with all 0/2 passed)"
                     .to_owned(),
             ),
         ] {
