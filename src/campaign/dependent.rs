@@ -10,14 +10,12 @@ use super::{
     sitting::{ArmExecution, PairedArms},
 };
 use crate::{
-    proof::{Arm, ObservedExecution, Repeating, SeenArms, SeenCall},
+    proof::{Arm, ObservedExecution, SeenArms, SeenCall},
     recording,
     surface::{self, door},
     trajectory::{AgentName, Attempt, Dependence, Standing, Step},
 };
 
-/// The name of the one upstream that is known to answer alike each time.
-const SIMULATOR: &str = "simulator";
 /// Runs without the injection that all failed, from which on it is asked why.
 const TELLING: u32 = 3;
 
@@ -45,19 +43,12 @@ impl CellBench {
     /// What makes the executions of a claim depend on each other, if anything does.
     pub(super) fn dependence(&self, claimed: &Claimed, arms: &PairedArms) -> Result<Option<Dependence>, CampaignError> {
         let reference = self.references.open(&self.state, &claimed.fork.reference)?;
-        let repeating = if reference.recording().manifest.upstream == SIMULATOR {
-            Repeating::Yes
-        } else if self.context.campaign.repeats_itself && self.revoked().contains(&claimed.cell.system) {
-            Repeating::No
-        } else {
-            Repeating::Unknown
-        };
         let fork = &claimed.fork;
         let behind = |step: &&Step| step.step > fork.step || (step.step == fork.step && !fork.replied);
         let asked = reference.recording().trajectory.steps.iter().filter(behind);
         let asked: BTreeSet<AgentName> = asked.map(|step| step.attribution.agent.clone()).collect();
         let (null, treated) = (self.seen_arm(arms.of(Arm::Null))?, self.seen_arm(arms.of(Arm::Treated))?);
-        Ok(SeenArms { null: &null, treated: &treated, reference: &asked, repeating }.dependence())
+        Ok(SeenArms { null: &null, treated: &treated, reference: &asked }.dependence())
     }
 
     fn seen_arm(&self, arm: &[ArmExecution]) -> Result<Vec<ObservedExecution>, CampaignError> {

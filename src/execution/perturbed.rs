@@ -9,6 +9,7 @@ use crate::{
     manipulator::{Context, Manipulator, ManipulatorError},
     plan::{Plan, Target},
     proof::Perturbation,
+    recording::RunOrigin,
     replay::AtFork,
     surface::{Conversation, Message, Reading, Role, Surface, door, for_path, written},
     trajectory::Step,
@@ -32,7 +33,7 @@ impl ExecutionArm {
             }
         };
         let plan = Plan::with_neutral_changes(self.plan.as_deref(), Arc::new(NeutralChanges(perturbation)), recorded);
-        Self { plan: Some(Arc::new(plan)), ..self }
+        Self { plan: Some(Arc::new(plan)), origin: Some(RunOrigin::Proof), ..self }
     }
 }
 

@@ -1,13 +1,11 @@
 //! Whether executions decide each other. An e-value holds where each is a draw of its own; four things say that they are not, and
 //! each can be seen in what was executed anyway.
 //!
-//! - *One reply in two executions.* An id that two executions share is a cache's, where the upstream names its replies at all: where
-//!   one id stands on different requests or different words, it names nothing.
-//! - *The same words each time.* Replies may be short, or a model sure of itself, so some that are equal say nothing. Where each request
-//!   that executions of an arm made was made by others too, and all were answered alike, there is no draw left in which the
-//!   executions differ: they are one, told several times. Whether a cache did it or a model that repeats itself cannot be seen
-//!   from outside; of the latter the user says so, and then needs no pairs. One reply that differs clears all.
-//! - *Replies that are not asked for again.* An agent that the first execution of each arm asked, and none of five or more after it.
+//! - *One reply to two questions.* Executions have neutral changes of their own, so what they ask differs. One id and the same words for
+//!   requests that differ come from a cache that overlooks such changes, where the upstream names its replies at all: where one id stands
+//!   on different words, it names nothing. An equal reply to an equal request says nothing: two executions may draw the same change.
+//! - *Replies that are not asked for again.* An agent that the reference asked behind the point at which the arms leave it, and none
+//!   of five or more executions of either arm.
 //!   A program that asks it by chance looks so in less than one claim of a hundred, whatever the chance is: at most
 //!   `max p²(1-p)^10`, 0.5 %.
 //! - *An order.* Outcomes of independent executions know no order. Two tests an arm, each exact over all orders of the same outcomes at
@@ -21,10 +19,8 @@ use crate::trajectory::{AgentName, Dependence};
 
 /// How often executions that are independent may be taken for such as follow an order, at most.
 pub const FALSE_ALARMS: f64 = 0.01;
-/// The fewest executions of an arm of which each must repeat what others were answered.
-const REPEATED: usize = 3;
-/// The fewest executions of an arm after the first.
-const LATER: usize = 5;
+/// The fewest executions of an arm that ask an agent no more.
+const FEWEST: usize = 5;
 
 /// A live call behind the point at which a run left its reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,54 +53,20 @@ pub struct SeenArms<'a> {
     pub treated: &'a [ObservedExecution],
     /// The agents that the reference asked behind that point.
     pub reference: &'a BTreeSet<AgentName>,
-    /// Whether the model answers alike each time.
-    pub repeating: Repeating,
 }
 
-/// What was seen under one request or one id, and in which executions.
-#[derive(Debug)]
-struct SeenIn<T> {
+/// What was seen under one id.
+#[derive(Debug, Default)]
+struct NamedReply {
     executions: BTreeSet<usize>,
-    what: BTreeSet<T>,
-}
-
-impl<T> Default for SeenIn<T> {
-    fn default() -> Self {
-        Self { executions: BTreeSet::new(), what: BTreeSet::new() }
-    }
-}
-
-impl<T: Ord> SeenIn<T> {
-    fn add(&mut self, execution: usize, what: T) {
-        self.executions.insert(execution);
-        self.what.insert(what);
-    }
-
-    fn is_shared(&self) -> bool {
-        self.executions.len() > 1
-    }
-}
-
-/// Whether a model answers a request alike each time it is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repeating {
-    /// It does: equal replies say nothing of whether executions depend on each other.
-    Yes,
-    /// It was seen not to.
-    No,
-    /// Nobody said so.
-    Unknown,
+    requests: BTreeSet<u64>,
+    words: BTreeSet<u64>,
 }
 
 impl SeenArms<'_> {
     /// What makes the executions depend on each other, if anything does.
     pub fn dependence(&self) -> Option<Dependence> {
-        let same = match self.repeating {
-            Repeating::Yes => None,
-            Repeating::No => self.same_reply(),
-            Repeating::Unknown => self.same_words().or_else(|| self.same_reply()),
-        };
-        same.or_else(|| self.asked_once()).or_else(|| self.order())
+        self.same_reply().or_else(|| self.never_asked()).or_else(|| self.order())
     }
 
     fn all(&self) -> impl Iterator<Item = (usize, &SeenCall)> {
@@ -112,46 +74,31 @@ impl SeenArms<'_> {
         executions.flat_map(|(number, execution)| execution.calls.iter().map(move |call| (number, call)))
     }
 
-    fn same_words(&self) -> Option<Dependence> {
-        let mut asked: BTreeMap<u64, SeenIn<u64>> = BTreeMap::new();
-        for (number, call) in self.all() {
-            asked.entry(call.request).or_default().add(number, call.words);
-        }
-        let is_repeated = |call: &SeenCall| asked.get(&call.request).is_some_and(SeenIn::is_shared);
-        let repeats = |arm: &[ObservedExecution]| {
-            let told = || arm.iter().filter(|execution| execution.sample.verdict().is_some());
-            let whole =
-                |execution: &ObservedExecution| !execution.calls.is_empty() && execution.calls.iter().all(is_repeated);
-            told().count() >= REPEATED && told().all(whole)
-        };
-        let alike = asked.values().all(|seen| !seen.is_shared() || seen.what.len() == 1);
-        let replies: usize = asked.values().map(|seen| seen.executions.len() - 1).sum();
-        let same = alike && repeats(self.null) && repeats(self.treated);
-        same.then(|| Dependence::SameWords(u32::try_from(replies).unwrap_or(u32::MAX)))
-    }
-
     fn same_reply(&self) -> Option<Dependence> {
-        let mut named: BTreeMap<&str, SeenIn<(u64, u64)>> = BTreeMap::new();
+        let mut named: BTreeMap<&str, NamedReply> = BTreeMap::new();
         for (number, call) in self.all() {
             if let Some(id) = call.id.as_deref().filter(|id| !id.is_empty()) {
-                named.entry(id).or_default().add(number, (call.request, call.words));
+                let seen = named.entry(id).or_default();
+                seen.executions.insert(number);
+                seen.requests.insert(call.request);
+                seen.words.insert(call.words);
             }
         }
-        let names_nothing = named.values().any(|seen| seen.what.len() > 1);
-        let shared = named.iter().find(|(_, seen)| !names_nothing && seen.is_shared());
+        if named.values().any(|seen| seen.words.len() > 1) {
+            return None;
+        }
+        let shared = named.iter().find(|(_, seen)| seen.executions.len() > 1 && seen.requests.len() > 1);
         shared.map(|(id, _)| Dependence::SameReply((*id).to_owned()))
     }
 
-    fn asked_once(&self) -> Option<Dependence> {
-        let asks =
-            |execution: &ObservedExecution, agent: &AgentName| execution.calls.iter().any(|call| call.agent == *agent);
-        let never = |later: &[ObservedExecution], agent: &AgentName| {
-            let told = || later.iter().filter(|execution| execution.sample.verdict().is_some());
-            told().count() >= LATER && !told().any(|execution| asks(execution, agent))
+    fn never_asked(&self) -> Option<Dependence> {
+        let never = |arm: &[ObservedExecution], agent: &AgentName| {
+            let told = || arm.iter().filter(|execution| execution.sample.verdict().is_some());
+            let asks = |execution: &ObservedExecution| execution.calls.iter().any(|call| call.agent == *agent);
+            told().count() >= FEWEST && !told().any(asks)
         };
-        let (first, later) = self.treated.split_first()?;
-        let once = |agent: &&AgentName| asks(first, agent) && never(later, agent) && never(self.null, agent);
-        self.reference.iter().find(once).cloned().map(Dependence::AskedOnce)
+        let agent = self.reference.iter().find(|agent| never(self.null, agent) && never(self.treated, agent));
+        agent.cloned().map(Dependence::NeverAsked)
     }
 
     fn order(&self) -> Option<Dependence> {

@@ -33,80 +33,50 @@ fn arm(texts: &[&str]) -> Vec<ObservedExecution> {
     texts.iter().map(|text| execution(text)).collect()
 }
 
-fn found(null: &[ObservedExecution], treated: &[ObservedExecution], repeating: Repeating) -> Option<Dependence> {
+fn found(null: &[ObservedExecution], treated: &[ObservedExecution]) -> Option<Dependence> {
     let reference = ["solver", "writer"].map(|name| AgentName::parse(name).expect("a name")).into();
-    SeenArms { null, treated, reference: &reference, repeating }.dependence()
+    SeenArms { null, treated, reference: &reference }.dependence()
+}
+
+/// The same where nobody was to be asked.
+fn ordered(null: &[ObservedExecution], treated: &[ObservedExecution]) -> Option<Dependence> {
+    SeenArms { null, treated, reference: &BTreeSet::new() }.dependence()
 }
 
 #[test]
-fn equal_words_say_nothing_unless_they_are_all_that_was_said() {
-    let said = |null: &[&str], treated: &[&str]| found(&arm(null), &arm(treated), Repeating::Unknown);
-    let null = ["p solver:1=1 writer:2=2"; 6];
-    let treated = ["f solver:3=3 writer:4=4"; 6];
-    assert_eq!(said(&null, &treated), Some(Dependence::SameWords(20)));
-    for known in [Repeating::Yes, Repeating::No] {
-        assert_eq!(found(&arm(&null), &arm(&treated), known), None, "{known:?}");
-    }
-    // One reply that differs, one request that nobody else made, too few executions, no live call at all.
-    let mut once = null;
-    for other in ["p solver:1=9 writer:9=2", "p solver:1=1 writer:2=9", "p solver:1=1 writer:9=2", "p solver:8=1", "p"]
-    {
-        once[5] = other;
-        assert_eq!(said(&once, &treated), None, "{other}");
-    }
-    assert_eq!(said(&null[..2], &treated), None);
-    assert_eq!(said(&["p"; 6], &["f"; 6]), None);
-    // What says nothing of the claim need not have come so far.
-    once[5] = "v solver:1=1";
-    assert!(matches!(said(&once, &treated), Some(Dependence::SameWords(_))));
-}
-
-#[test]
-fn a_reply_in_two_executions_is_a_caches_where_ids_name_replies() {
-    let said = |null: &[&str], treated: &[&str]| found(&arm(null), &arm(treated), Repeating::Unknown);
+fn one_reply_to_two_questions_is_a_caches_where_ids_name_replies() {
+    let said = |null: &[&str], treated: &[&str]| found(&arm(null), &arm(treated));
     let shared = Some(Dependence::SameReply("b".to_owned()));
     for (null, treated, expected) in [
-        (&["p solver:1=1#a", "p solver:1=2#c"][..], &["f solver:3=3#b", "f solver:3=3#b"][..], shared.clone()),
-        (&["p solver:1=1#b", "p solver:5=2#c"], &["f solver:3=3#d", "f solver:1=1#b"], shared),
-        (&["p solver:1=1#a", "p solver:1=2#c"], &["f solver:3=3#b", "f solver:3=3#d"], None),
+        (&["p solver:1=1#a", "p solver:2=1#c"][..], &["f solver:3=3#b", "f solver:4=3#b"][..], shared.clone()),
+        (&["p solver:1=1#b", "p solver:5=2#c"], &["f solver:3=3#d", "f solver:2=1#b"], shared),
+        // Two executions that drew the same change asked the same.
+        (&["p solver:1=1#a", "p solver:2=1#c"], &["f solver:3=3#b", "f solver:3=3#b"], None),
+        (&["p solver:1=1#a", "p solver:2=1#c"], &["f solver:3=3#b", "f solver:4=3#d"], None),
         // One id for whatever is said, and numbers that each run counts anew.
-        (&["p solver:1=1#b", "p solver:2=2#b"], &["f solver:3=3#b", "f solver:3=3#b"], None),
-        (&["p solver:1=1#b", "p solver:1=9#b"], &["f solver:3=3#c", "f solver:3=3#d"], None),
-        (&["p solver:1=1#", "p solver:1=1#"], &["f solver:3=3#", "f solver:3=4#"], None),
-        (&["p solver:1=1", "p solver:1=1"], &["f solver:3=3", "f solver:3=4"], None),
+        (&["p solver:1=1#b", "p solver:2=2#b"], &["f solver:3=3#b", "f solver:4=3#b"], None),
+        (&["p solver:1=1#b", "p solver:2=9#b"], &["f solver:3=3#c", "f solver:4=3#c"], None),
+        (&["p solver:1=1#", "p solver:2=1#"], &["f solver:3=3#", "f solver:4=3#"], None),
+        (&["p solver:1=1", "p solver:2=1"], &["f solver:3=3", "f solver:4=3"], None),
     ] {
         assert_eq!(said(null, treated), expected, "{null:?} {treated:?}");
     }
 }
 
 #[test]
-fn an_agent_that_only_the_first_execution_asks_is_answered_from_somewhere_else() {
-    let of = |texts: &[&str]| {
-        let fresh = |(number, text): (usize, &&str)| {
-            let mut execution = execution(text);
-            execution.calls.iter_mut().for_each(|call| call.words = number as u64 * 7);
-            execution
-        };
-        texts.iter().enumerate().map(fresh).collect::<Vec<_>>()
-    };
-    let solver = Some(Dependence::AskedOnce(AgentName::parse("solver").expect("a name")));
-    let (null, first) = (["p writer:2=0"; 6], "f solver:3=0 writer:4=0");
-    let treated = [first, "f writer:4=0", "f writer:4=0", "f writer:4=0", "f writer:4=0", "f writer:4=0"];
-    assert_eq!(found(&of(&null), &of(&treated), Repeating::Unknown), solver);
-    assert_eq!(found(&of(&null), &of(&treated), Repeating::Yes), solver, "whatever is known of the model");
-    let asks = |arm: &[&'static str; 6], at: usize| {
+fn an_agent_that_no_execution_asks_any_more_is_answered_from_somewhere_else() {
+    let solver = Some(Dependence::NeverAsked(AgentName::parse("solver").expect("a name")));
+    let (null, treated) = (["p writer:2=0"; 6], ["f writer:4=1"; 6]);
+    assert_eq!(found(&arm(&null), &arm(&treated)), solver);
+    let asks = |arm: &[&'static str; 6]| {
         let mut arm = *arm;
-        arm[at] = first;
+        arm[4] = "f solver:3=0 writer:4=0";
         arm
     };
-    for (null, treated) in [
-        (&asks(&null, 4)[..], &treated[..]),
-        (&null, &asks(&treated, 5)),
-        (&null[..4], &treated),
-        (&null, &treated[..5]),
-        (&null, &["f writer:4=0"; 6]),
-    ] {
-        assert_eq!(found(&of(null), &of(treated), Repeating::Unknown), None, "{null:?} {treated:?}");
+    for (null, treated) in
+        [(&asks(&null)[..], &treated[..]), (&null, &asks(&treated)), (&null[..4], &treated), (&null, &treated[..4])]
+    {
+        assert_eq!(found(&arm(null), &arm(treated)), None, "{null:?} {treated:?}");
     }
 }
 
@@ -125,7 +95,7 @@ fn an_order_of_outcomes_is_seen_where_there_are_enough_of_them() {
         ("", "f", None),
         ("", "", None),
     ] {
-        assert_eq!(found(&outcomes(null), &outcomes(treated), Repeating::Unknown), expected, "{null} {treated}");
+        assert_eq!(ordered(&outcomes(null), &outcomes(treated)), expected, "{null} {treated}");
     }
 }
 
@@ -157,7 +127,7 @@ fn play(name: &str, mut passes: impl FnMut(Arm, usize) -> bool) -> (Vec<Observed
     let terms = Terms::default().drawn_for(name);
     let (mut null, mut treated) = (Vec::new(), Vec::new());
     for number in 0.. {
-        let arm = match Claim::injection(&terms, &null, &treated).next() {
+        let arm = match Claim::perturbed(&terms, &null, &treated).next() {
             Next::Stop(_) => break,
             Next::Execute(arm) => arm,
         };
@@ -179,7 +149,7 @@ fn independent_executions_are_seldom_taken_for_such_as_follow_an_order() {
         let alarms = (0..of).filter(|claim| {
             let chance = |arm| if arm == Arm::Null { null } else { treated };
             let (null, treated) = play(&format!("{claim}"), |arm, _| draws.uniform() < chance(arm));
-            found(&null, &treated, Repeating::Unknown).is_some()
+            ordered(&null, &treated).is_some()
         });
         let alarms = alarms.count();
         println!("null {null}, treated {treated}: {alarms} of {of} claims of independent executions");
@@ -198,7 +168,7 @@ fn a_program_that_remembers_is_told_by_its_order() {
             let (null, treated) = play(&format!("{spoilt_after} {claim}"), |arm, number| {
                 number < spoilt_after && (arm == Arm::Null) == (draws.uniform() < 0.98)
             });
-            found(&null, &treated, Repeating::Unknown).is_some()
+            ordered(&null, &treated).is_some()
         });
         let seen = seen.count();
         println!("spoilt after {spoilt_after}: {seen} of {of} told");

@@ -41,7 +41,7 @@ pub use cut::{kept, level};
 pub use decisive::{
     By, Couple, Found, Offer, Order, RuleAnswer, Search, SearchEnding, SearchQuestion, Stands, most_executions, play,
 };
-pub use dependence::{FALSE_ALARMS, ObservedExecution, Repeating, SeenArms, SeenCall};
+pub use dependence::{FALSE_ALARMS, ObservedExecution, SeenArms, SeenCall};
 pub use exclusion::Exclusion;
 pub use foretell::{Foretold, foretell};
 pub use need::{LeaveOneOut, NeedTerms, NextForNeed, read_former_states};

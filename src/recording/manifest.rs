@@ -92,6 +92,8 @@ pub struct Manifest {
 pub enum RunOrigin {
     /// To see whether an agent that is told what it did wrong does better: no evidence of who erred, so it earns no label.
     Feedback,
+    /// To show what a treatment does: it has neutral changes of its own, so it earns no label and is no row.
+    Proof,
     /// For something that a later version knows.
     #[serde(other)]
     Other,

@@ -8,12 +8,10 @@ use super::AgentName;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dependence {
-    /// Two executions got one reply, by its id, of an upstream that names each reply otherwise.
+    /// Two executions that asked otherwise got one reply, by its id, of an upstream that names each reply otherwise.
     SameReply(String),
-    /// Whatever several executions asked alike was answered to each in the same words: so many replies repeat another.
-    SameWords(u32),
-    /// The first execution of each arm asked this agent's model, and none after it did.
-    AskedOnce(AgentName),
+    /// The run that all begin like asked this agent's model, and none of the executions did.
+    NeverAsked(AgentName),
     /// The outcomes of the arm without the treatment follow the order in which it was executed.
     NullTrend,
     /// The same of the arm with it.
@@ -32,20 +30,13 @@ impl Dependence {
         let seen = match self {
             Self::SameReply(id) => {
                 return format!(
-                    "two executions got the very same reply (`{id}`): a cache stands before the model, and what it kept once \
+                    "two executions asked otherwise and got the very same reply (`{id}`): a cache stands before the model, and what it kept once \
                      decides all of them; turn it off"
                 );
             }
-            Self::SameWords(replies) => {
+            Self::NeverAsked(agent) => {
                 return format!(
-                    "each request that several executions made was answered in the same words ({replies} repeated replies): a cache \
-                     stands before the model, or the model repeats itself; turn the cache off, or say `proof.repeatable = true` \
-                     where the model itself answers alike each time"
-                );
-            }
-            Self::AskedOnce(agent) => {
-                return format!(
-                    "the first execution of each arm asked for `{agent}`, and none after it did: the program keeps replies (a cache on \
+                    "the clean run asked for `{agent}`, and no execution of either arm did: the program keeps replies (a cache on \
                      disk?); turn that off, or give each run a place of its own (`{{scratch}}`)"
                 );
             }
@@ -67,8 +58,7 @@ mod tests {
         let agent = AgentName::parse("solver").expect("a name");
         for (dependence, words) in [
             (Dependence::SameReply("chatcmpl-1".to_owned()), "`chatcmpl-1`"),
-            (Dependence::SameWords(12), "12 repeated replies"),
-            (Dependence::AskedOnce(agent), "`solver`"),
+            (Dependence::NeverAsked(agent), "`solver`"),
             (Dependence::NullTrend, "without the injection follow"),
             (Dependence::TreatedTrend, "with the injection follow"),
             (Dependence::NullRhythm, "without the injection alternate"),
