@@ -124,7 +124,7 @@ async fn a_repeat_says_that_it_is_one(bench: &Bench) {
         let (run, of) = (repeat["run"].as_str().expect("an id"), repeat["kind"]["of"].as_str().expect("an id"));
         let run = format!("logs/{run}");
         for (more, says) in [
-            (&[][..], format!("label    none: a repeat of run {of}, whose label says what was altered")),
+            (&[][..], "label    none: the run is an execution of a proof".to_owned()),
             (&[], format!("note     repeats {of}: judge call 0 got the altered bytes that it got there")),
             (&["--before-after"], format!("nothing was altered anew: what run {of} got altered was given again")),
         ] {
